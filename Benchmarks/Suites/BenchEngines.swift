@@ -2,12 +2,21 @@ import Foundation
 import Storage
 import StorageLMDB
 import StorageSQLite
+import Touchstone
 
 /// The engines that the bench measures by default (`Engines` has all).
 package enum BenchEngines {
   /// The engines that are compared if none is named.
   package static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
+
+  /// Returns the engines with these names, and then all others that encrypt.
+  static func encrypting(after names: [EngineName]) -> [EngineType] {
+    let others = Engines.names.filter { name in
+      !names.contains(name) && (try? Engines.type(name).encrypts) == true
+    }
+    return (names + others).compactMap { try? Engines.type($0) }
+  }
 }
 
 /// An engine in a run. It was opened once, to read its library version and its settings.

@@ -15,6 +15,16 @@ extension SuiteContext {
 }
 
 extension Database {
+  /// Returns what `body` makes of the open database. Closes the database if `body` throws.
+  func closingOnFailure<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch {
+      try? close()
+      throw error
+    }
+  }
+
   /// Calls `body` with each item, in order, `size` of them in a transaction.
   func inBatches<Items: RandomAccessCollection<Item>, Item>(
     of size: Int, _ items: Items, _ body: (Item) throws -> Void

@@ -20,58 +20,44 @@ final class LimitDatabase {
     var description: String { "\(message) (code \(code))" }
   }
 
-  private enum Handle {
-    case lmdb(OpaquePointer)
-    case sqlite(OpaquePointer)
-  }
-  private let handle: Handle
+  private let isLMDB: Bool
+  private let database: OpaquePointer
 
   /// Opens the file at `path`. `engine` has made and closed it.
   init(_ engine: ProbedEngine, path: String, tables: [Table]) throws {
-    let open = LimitOpening(engine, tables)
+    let open = LimitOpening(engine: engine, tables: tables)
+    isLMDB = engine.isLMDB
     var outcome = limit_outcome()
-    if engine.isLMDB {
-      let opened = open.withLMDB { options, tables in
-        limit_lmdb_open(path, options, tables.baseAddress, tables.count, &outcome)
-      }
-      guard let opened else { throw LimitDatabase.failure(outcome) }
-      handle = .lmdb(opened)
-    } else {
-      let opened = try open.withSQLite { options, tables in
-        limit_sqlite_open(path, options, tables.baseAddress, tables.count, &outcome)
-      }
-      guard let opened else { throw LimitDatabase.failure(outcome) }
-      handle = .sqlite(opened)
-    }
+    let opened =
+      isLMDB
+      ? open.withLMDB { limit_lmdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      : try open.withSQLite { limit_sqlite_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+    guard let opened else { throw LimitDatabase.failure(outcome) }
+    database = opened
   }
 
   deinit {
-    switch handle {
-    case .lmdb(let database): limit_lmdb_close(database)
-    case .sqlite(let database): limit_sqlite_close(database)
-    }
+    if isLMDB { limit_lmdb_close(database) } else { limit_sqlite_close(database) }
+  }
+
+  /// Calls the loop of the database's library. Returns what it measured.
+  private func run<Loop>(
+    _ lmdb: Loop, _ sqlite: Loop, _ call: (Loop, inout limit_outcome) -> Void
+  ) throws -> limit_outcome {
+    try Self.run { call(isLMDB ? lmdb : sqlite, &$0) }
   }
 
   /// Puts all records, `batch` per transaction (0: all in one). `exist` says whether their keys exist
   /// already.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database):
-        limit_lmdb_put(database, records.baseAddress, records.count, batch, exist, &$0)
-      case .sqlite(let database):
-        limit_sqlite_put(database, records.baseAddress, records.count, batch, exist, &$0)
-      }
+    try run(limit_lmdb_put, limit_sqlite_put) {
+      $0(database, records.baseAddress, records.count, batch, exist, &$1)
     }
   }
 
   func delete(_ records: Records, batch: Int) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database): limit_lmdb_delete(database, records.baseAddress, records.count, batch, &$0)
-      case .sqlite(let database):
-        limit_sqlite_delete(database, records.baseAddress, records.count, batch, &$0)
-      }
+    try run(limit_lmdb_delete, limit_sqlite_delete) {
+      $0(database, records.baseAddress, records.count, batch, &$1)
     }
   }
 
@@ -80,17 +66,10 @@ final class LimitDatabase {
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
   ) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database):
-        limit_lmdb_get(
-          database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
-          &$0)
-      case .sqlite(let database):
-        limit_sqlite_get(
-          database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
-          &$0)
-      }
+    try run(limit_lmdb_get, limit_sqlite_get) {
+      $0(
+        database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
+        &$1)
     }
   }
 
@@ -101,34 +80,20 @@ final class LimitDatabase {
       case .descending: Int32(LIMIT_DESCENDING)
       case .stored: Int32(LIMIT_STORED)
       }
-    return try Self.run {
-      switch handle {
-      case .lmdb(let database): limit_lmdb_scan(database, order, &$0)
-      case .sqlite(let database): limit_sqlite_scan(database, order, &$0)
-      }
-    }
+    return try run(limit_lmdb_scan, limit_sqlite_scan) { $0(database, order, &$1) }
   }
 
   /// Reads `length` entries from each record's key on.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database): limit_lmdb_ranges(database, records.baseAddress, records.count, length, &$0)
-      case .sqlite(let database):
-        limit_sqlite_ranges(database, records.baseAddress, records.count, length, &$0)
-      }
+    try run(limit_lmdb_ranges, limit_sqlite_ranges) {
+      $0(database, records.baseAddress, records.count, length, &$1)
     }
   }
 
   /// Puts each record in its own transaction, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database):
-        limit_lmdb_commits(database, records.baseAddress, records.count, UInt32(threads), &$0)
-      case .sqlite(let database):
-        limit_sqlite_commits(database, records.baseAddress, records.count, UInt32(threads), &$0)
-      }
+    try run(limit_lmdb_commits, limit_sqlite_commits) {
+      $0(database, records.baseAddress, records.count, UInt32(threads), &$1)
     }
   }
 
@@ -138,14 +103,17 @@ final class LimitDatabase {
     _ records: Records, writer: LimitDatabase?, writes: Records, batch: Int
   ) throws -> limit_outcome {
     try Self.run {
-      switch (handle, writer?.handle) {
-      case (.lmdb(let database), _):
+      if isLMDB {
         limit_lmdb_read_while_writing(
           database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
-      case (.sqlite(let database), .sqlite(let writer)):
+      } else {
+        guard let writer else {
+          preconditionFailure("reading while writing on SQLite takes a second connection")
+        }
         limit_sqlite_read_while_writing(
-          database, writer, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
-      default: preconditionFailure("reading while writing on SQLite takes a second connection")
+          database, writer.database, records.baseAddress, records.count, writes.baseAddress, writes.count,
+          batch,
+          &$0)
       }
     }
   }
@@ -154,13 +122,8 @@ final class LimitDatabase {
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
-    try Self.run {
-      switch handle {
-      case .lmdb(let database):
-        limit_lmdb_replay(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$0)
-      case .sqlite(let database):
-        limit_sqlite_replay(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$0)
-      }
+    try run(limit_lmdb_replay, limit_sqlite_replay) {
+      $0(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$1)
     }
   }
 
@@ -168,9 +131,10 @@ final class LimitDatabase {
   /// the last call.
   func compact(_ path: String) throws -> limit_outcome {
     try Self.run {
-      switch handle {
-      case .lmdb(let database): limit_lmdb_compact(database, path, path + ".copy", &$0)
-      case .sqlite(let database): limit_sqlite_compact(database, &$0)
+      if isLMDB {
+        limit_lmdb_compact(database, path, path + ".copy", &$0)
+      } else {
+        limit_sqlite_compact(database, &$0)
       }
     }
   }
@@ -179,7 +143,7 @@ final class LimitDatabase {
   static func reopen(
     _ engine: ProbedEngine, path: String, table: Table, record: Records, times: Int
   ) throws -> limit_outcome {
-    let open = LimitOpening(engine, [table])
+    let open = LimitOpening(engine: engine, tables: [table])
     return try run { outcome in
       if engine.isLMDB {
         open.withLMDB { options, tables in

@@ -19,13 +19,8 @@ extension ProbedEngine {
 
 /// The settings with which the bare C loops open a file. They are the same as the engine's.
 struct LimitOpening {
-  private let engine: ProbedEngine
-  private let tables: [LimitDatabase.Table]
-
-  init(_ engine: ProbedEngine, _ tables: [LimitDatabase.Table]) {
-    self.engine = engine
-    self.tables = tables
-  }
+  let engine: ProbedEngine
+  let tables: [LimitDatabase.Table]
 
   func withLMDB<Result>(
     _ body: (UnsafePointer<limit_lmdb_options>, UnsafeBufferPointer<limit_table>) throws -> Result

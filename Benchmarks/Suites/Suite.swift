@@ -14,41 +14,19 @@ public struct Suite: Sendable {
   /// Whether it needs the documents of the data set in memory.
   public let usesDataset: Bool
   /// The data that it uses if it doesn't use the data set.
-  public let data: String
+  public private(set) var data = "made data"
   /// The engines that it compares if none is named; nil for the standard ones.
-  package let standardEngines: (@Sendable () -> [EngineType])?
+  package private(set) var standardEngines: (@Sendable () -> [EngineType])?
   /// Other subjects that it measures beside the engines, each in its own column.
-  package let peers: [Peer]
+  package private(set) var peers: [Peer] = []
   /// Returns remarks on its results, one sentence per line.
-  package let notes: @Sendable ([WorkloadResult]) -> [String]
+  package private(set) var notes: @Sendable ([WorkloadResult]) -> [String] = { _ in [] }
   /// Returns tables with remarks on its results.
-  package let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
+  package private(set) var tables: @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] }
   /// Returns the pairs of engines whose ratios a report charts.
-  package let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
+  package private(set) var pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair] = { _ in [] }
   /// Returns its workloads for a run. Data that all of them share is made here.
   package let workloads: @Sendable (SuiteContext) throws -> [Workload]
-
-  /// Makes a suite. See the properties.
-  package init(
-    name: String, summary: String, workloadNames: [String], usesDataset: Bool, data: String = "made data",
-    standardEngines: (@Sendable () -> [EngineType])? = nil, peers: [Peer] = [],
-    notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
-    tables: @escaping @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] },
-    pairs: @escaping @Sendable (_ engines: [String]) -> [Remarks.Pair] = { _ in [] },
-    workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
-  ) {
-    self.name = name
-    self.summary = summary
-    self.workloadNames = workloadNames
-    self.usesDataset = usesDataset
-    self.data = data
-    self.standardEngines = standardEngines
-    self.peers = peers
-    self.notes = notes
-    self.tables = tables
-    self.pairs = pairs
-    self.workloads = workloads
-  }
 
   /// All suites, in the order in which they run if none is named.
   public static let all = [
@@ -128,14 +106,6 @@ extension Suite {
     package let name: String
     /// Returns its description for the settings of a run.
     package let description: @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
-
-    /// Makes a peer. See the properties.
-    package init(
-      name: String, description: @escaping @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
-    ) {
-      self.name = name
-      self.description = description
-    }
   }
 
   /// The names of everything that a run compares: its engines, then its peers.
@@ -166,6 +136,19 @@ package struct SuiteContext: Sendable {
       throw StorageError(.invalidArgument, "the engine \(name) isn't part of this run")
     }
     return engine
+  }
+
+  /// Returns the documents of the data set for a suite that can't run without them.
+  func dataset(for suite: String) throws -> LoadedDataset {
+    guard let dataset else {
+      throw StorageError(.invalidArgument, "the suite \(suite) needs a data set")
+    }
+    return dataset
+  }
+
+  /// Opens a database of the engine with the settings of the run.
+  func open(_ name: String, _ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(name, in: directory, options: try databaseOptions(engine))
   }
 
   /// The options of a suite's databases on an engine. They aren't compacted in the background.

@@ -1,3 +1,5 @@
+import Foundation
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -15,7 +17,6 @@ struct IDSplitter {
   /// The ID property's name in quotes.
   private let quotedName: [UInt8]
   /// An ID without its escapes, if it had some.
-  private var unescaped: [UInt8] = []
   private let scratch = ScratchBytes()
 
   private final class ScratchBytes {
@@ -112,15 +113,15 @@ struct IDSplitter {
     return memcmp(base + range.lowerBound - 1, quotedName, quotedName.count) == 0
   }
 
-  private mutating func unescape(
+  private func unescape(
     _ line: UnsafeMutableRawBufferPointer, _ range: Range<Int>
   ) throws(Fault) -> UnsafeRawBufferPointer? {
     let raw = UnsafeRawBufferPointer(rebasing: line[range])
     guard raw.contains(0x5C) else { return raw }
-    unescaped.removeAll(keepingCapacity: true)
-    guard JSONScanner.unescape(raw, into: &unescaped) else {
+    let quoted = UnsafeRawBufferPointer(rebasing: line[(range.lowerBound - 1)...range.upperBound])
+    guard let text = try? JSONDecoder().decode(String.self, from: Data(quoted)) else {
       throw Fault(reason: "its ID has an escape that JSON doesn't know")
     }
-    return scratch.hold(unescaped)
+    return scratch.hold(Array(text.utf8))
   }
 }

@@ -10,6 +10,7 @@ import Blobs
 import CSQLite
 import Fleece
 import SQLiteLibrary
+import Storage
 
 #if canImport(Glibc)
   import Glibc
@@ -290,18 +291,17 @@ final class CBLite2Source {
     defer { close(output) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
+    var done = 0
     while true {
       let count = read(input, buffer.baseAddress, buffer.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw ioError("can't be read", source) }
       guard count > 0 else { return }
-      var written = 0
-      while written < count {
-        let result = write(output, buffer.baseAddress?.advanced(by: written), count - written)
-        if result < 0, errno == EINTR { continue }
-        guard result > 0 else { throw ioError("can't be written", target) }
-        written += result
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      guard FileWriting.writeAll(bytes, at: done, to: output) else {
+        throw ioError("can't be written", target)
       }
+      done += count
     }
   }
 

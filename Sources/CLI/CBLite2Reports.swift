@@ -42,41 +42,16 @@ extension CBLite2ImportReport {
 
   /// The whole report as JSON.
   var json: String {
-    var object = JSONObjectText()
-    object.add("version", version)
-    object.add("collection", collection)
+    var object: JSONObjectText = ["version": version, "collection": collection]
     for (name, _, count) in counts { object.add(name, count) }
     object.add("blobBytes", blobBytes)
-    object.add(
-      "notImported",
-      {
-        var left = JSONObjectText()
-        left.add("collections", otherCollections.map { $0.json })
-        left.add("indexes", json: "[" + indexes.map(JSONObjectText.quoted).joined(separator: ",") + "]")
-        left.add("checkpoints", checkpoints)
-        left.add("remoteNotes", remoteNotes)
-        return left
-      }())
-    object.add("details", details.map { $0.json })
-    return object.text
-  }
-}
-
-extension CBLite2ImportReport.Collection {
-  fileprivate var json: JSONObjectText {
-    var object = JSONObjectText()
-    object.add("name", name)
-    object.add("documents", documents)
-    return object
-  }
-}
-
-extension CBLite2ImportReport.Skipped {
-  fileprivate var json: JSONObjectText {
-    var object = JSONObjectText()
-    object.add("id", id)
-    object.add("reason", reason)
-    return object
+    let left: JSONObjectText = [
+      "collections": otherCollections.map { ["name": $0.name, "documents": $0.documents] as JSONObjectText },
+      "indexes": indexes, "checkpoints": checkpoints, "remoteNotes": remoteNotes,
+    ]
+    object.add("notImported", left)
+    object.add("details", details.map { ["id": $0.id, "reason": $0.reason] as JSONObjectText })
+    return object.jsonText
   }
 }
 
@@ -112,27 +87,14 @@ extension CBLite2ExportReport {
 
   /// The whole report as JSON.
   var json: String {
-    var object = JSONObjectText()
+    var object: JSONObjectText = [:]
     for (name, _, count) in counts { object.add(name, count) }
     object.add("blobBytes", blobBytes)
-    object.add("indexes", json: "[" + indexes.map(JSONObjectText.quoted).joined(separator: ",") + "]")
+    object.add("indexes", indexes)
     object.add(
       "rewritten",
-      rewritten.map { change in
-        var object = JSONObjectText()
-        object.add("id", change.id)
-        object.add("revision", change.revision)
-        object.add("written", change.written)
-        return object
-      })
-    object.add(
-      "details",
-      details.map { detail in
-        var object = JSONObjectText()
-        object.add("id", detail.id)
-        object.add("reason", detail.reason)
-        return object
-      })
-    return object.text
+      rewritten.map { ["id": $0.id, "revision": $0.revision, "written": $0.written] as JSONObjectText })
+    object.add("details", details.map { ["id": $0.id, "reason": $0.reason] as JSONObjectText })
+    return object.jsonText
   }
 }

@@ -54,6 +54,19 @@ struct Keys {
     return try askedNew(for: database)
   }
 
+  /// Returns the key of a result whose engine always encrypts.
+  func requiredNew(for database: String, engine: EngineName) throws -> UserKey {
+    guard let key = try requiredNew(for: database) else {
+      throw UsageError("\(engine) needs a key; use --new-key-file FILE or the variable \(Self.newVariable)")
+    }
+    return key
+  }
+
+  /// The error of a new key for an engine that can't use it.
+  static func cannotEncrypt(_ engine: EngineName) -> UsageError {
+    UsageError("a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
+  }
+
   /// A new key, typed twice on a terminal; nil without a terminal.
   func askedNew(for database: String) throws -> UserKey? {
     guard let first = try Passphrase.ask("New key of \(database)") else { return nil }

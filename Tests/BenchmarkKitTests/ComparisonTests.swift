@@ -171,13 +171,13 @@ struct ComparisonTests {
   }
 
   @Test func outliersAreFarFromTheQuartiles() {
-    #expect(Statistics.outliers([1, 1.1, 1, 0.9, 1, 5]) == [5])
-    #expect(Statistics.outliers([1, 1.1, 1, 0.9, 1.2]) == [])
-    #expect(Statistics.outliers([1, 9, 1, 1]) == [])
+    #expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1, 5]) == [5])
+    #expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1.2]) == [])
+    #expect(SampleStatistics.outliers([1, 9, 1, 1]) == [])
   }
 
   @Test func unpairedRatioHoldsTheRatioOfTheMedians() {
-    let (ratio, interval) = Statistics.unpairedRatio(Self.nine.map { $0 * 2 }, over: Self.nine)
+    let (ratio, interval) = Bootstrap.unpairedRatio(Self.nine.map { $0 * 2 }, over: Self.nine)
     #expect(abs(ratio - 2) < 1e-12 && interval.contains(2) && interval.lowerBound > 1.9)
   }
 }

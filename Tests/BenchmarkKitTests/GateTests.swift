@@ -31,7 +31,7 @@ struct GateTests {
         let ones = taken.seconds.map { _ in 1.0 }
         object["limit"] = [
           "name": "bare", "seconds": try distribution(ones), "cpu_seconds": try distribution(ones),
-          "normalized": Statistics.median(taken.seconds),
+          "normalized": SampleStatistics.median(taken.seconds),
         ]
       }
       if let count = taken.instructions { object["instructions"] = ["run": count] }

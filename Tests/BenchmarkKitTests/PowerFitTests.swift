@@ -40,7 +40,7 @@ struct PowerFitTests {
       widths.append(interval.upperBound - interval.lowerBound)
     }
     #expect(held >= 85, "\(held) of 100")
-    #expect(Statistics.median(widths) < 0.08, "\(Statistics.median(widths))")
+    #expect(SampleStatistics.median(widths) < 0.08, "\(SampleStatistics.median(widths))")
   }
 
   @Test func whatIsNoPowerShowsAsADeviation() throws {

@@ -156,12 +156,9 @@ import Testing
   }
 
   @Test func jsonObjectsKeepTheirOrderAndEscapeTheirStrings() throws {
-    var object = JSONObjectText()
-    object.add("b", "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
-    object.add("a", 1)
-    object.add("c", true)
-    #expect(object.text == "{\"b\":\"\\\"\\\\\\n\\t\\r\\u0001\\u007fö\u{1F600}\",\"a\":1,\"c\":true}")
-    let parsed = try JSONSerialization.jsonObject(with: Data(object.text.utf8)) as? [String: Any]
+    let object: JSONObjectText = ["b": "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}", "a": 1, "c": true]
+    #expect(object.jsonText == "{\"b\":\"\\\"\\\\\\n\\t\\r\\u0001\\u007fö\u{1F600}\",\"a\":1,\"c\":true}")
+    let parsed = try JSONSerialization.jsonObject(with: Data(object.jsonText.utf8)) as? [String: Any]
     #expect(parsed?["b"] as? String == "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
   }
 }

@@ -37,7 +37,7 @@ struct EngineSuiteTests {
       let probed = try ProbedEngine(
         type, durability: durability, workDirectory: NSTemporaryDirectory())
       if probed.isLMDB {
-        let flags = LimitOpening(probed, []).withLMDB { options, _ in options.pointee.flags }
+        let flags = LimitOpening(engine: probed, tables: []).withLMDB { options, _ in options.pointee.flags }
         // MDB_NOSYNC 0x10000, MDB_NOMETASYNC 0x40000, MDB_NOSUBDIR 0x4000, MDB_NOTLS 0x200000.
         let expected: UInt32 =
           switch durability {
@@ -47,7 +47,7 @@ struct EngineSuiteTests {
           }
         #expect(flags == expected)
       } else {
-        let pragmas = try LimitOpening(probed, []).withSQLite { options, _ in
+        let pragmas = try LimitOpening(engine: probed, tables: []).withSQLite { options, _ in
           options.pointee.pragmas.map { String(cString: $0) } ?? ""
         }
         let synchronous =

@@ -169,20 +169,20 @@ void limit_sqlite_reopen(
     const char *path, const limit_sqlite_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);
 
-// The peer: documents in SQLite as Couchbase Lite's C++ core lays them out, with its settings.
+// Not a limit: documents in SQLite in the layout of LiteCore, Couchbase Lite's C++ core, with its settings. Results call it `peer`.
 
-typedef struct limit_peer limit_peer;
+typedef struct litecore litecore;
 
-typedef struct limit_peer_options {
+typedef struct litecore_options {
   const CSQLiteFunctions *functions;
   // The value of `PRAGMA synchronous`.
   const char *synchronous;
   // What the cache of pages may hold.
   size_t cache_bytes;
-} limit_peer_options;
+} litecore_options;
 
 // A document to be saved: `text` is parsed and digested as that of a `limit_step`, the others are the row's columns.
-typedef struct limit_peer_document {
+typedef struct litecore_document {
   limit_bytes text;
   bool digests;
   int64_t flags;
@@ -190,23 +190,23 @@ typedef struct limit_peer_document {
   limit_bytes version;
   limit_bytes body;
   limit_bytes extra;
-} limit_peer_document;
+} litecore_document;
 
 // Makes the file and its tables when it `creates`; else they have to be there.
-limit_peer *limit_peer_open(
-    const char *path, const limit_peer_options *options, bool creates, limit_outcome *outcome);
-void limit_peer_close(limit_peer *database);
+litecore *litecore_open(
+    const char *path, const litecore_options *options, bool creates, limit_outcome *outcome);
+void litecore_close(litecore *database);
 // Saves all, `batch` a transaction (0: all in one): reads the row of the key, then makes or replaces it.
-void limit_peer_save(
-    limit_peer *database, const limit_peer_document *documents, size_t count, size_t batch,
+void litecore_save(
+    litecore *database, const litecore_document *documents, size_t count, size_t batch,
     limit_outcome *outcome);
 // Reads the rows of the keys, in a snapshot each.
-void limit_peer_get(limit_peer *database, const limit_bytes *keys, size_t count, limit_outcome *outcome);
+void litecore_get(litecore *database, const limit_bytes *keys, size_t count, limit_outcome *outcome);
 // Reads all rows that aren't deleted, in the table's order.
-void limit_peer_scan(limit_peer *database, limit_outcome *outcome);
+void litecore_scan(litecore *database, limit_outcome *outcome);
 // Opens, gets one row, closes, `times` over.
-void limit_peer_reopen(
-    const char *path, const limit_peer_options *options, limit_bytes key, size_t times,
+void litecore_reopen(
+    const char *path, const litecore_options *options, limit_bytes key, size_t times,
     limit_outcome *outcome);
 
 #ifdef __cplusplus

@@ -190,7 +190,7 @@ final class ClaimsData: Sendable {
   ) throws -> Trial {
     let source = try filled(engine, documents)
     return Trial(run: { [self] in
-      let seconds = try data.measure("claims \(engine.type.name) \(trial.round) \(hasWriter)") {
+      let seconds = try data.measured.value(of: "claims \(engine.type.name) \(trial.round) \(hasWriter)") {
         if hasWriter { try Fixtures.copy(source, to: trial.directory) }
         let database = try data.open(engine, in: hasWriter ? trial.directory : source)
         defer { try? database.close() }

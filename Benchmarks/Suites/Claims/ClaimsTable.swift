@@ -25,7 +25,7 @@ enum ClaimsTable {
     var reached = 0
     for kind in ClaimsWorkload.operations {
       guard let new = row(results, kind, new), let old = row(results, kind, old) else { continue }
-      let found = Statistics.ratio(old.metrics.seconds.samples, over: new.metrics.seconds.samples)
+      let found = Bootstrap.ratio(old.metrics.seconds.samples, over: new.metrics.seconds.samples)
       count += 1
       if found.ratio >= 2 { reached += 1 }
       let verdict =
@@ -33,7 +33,7 @@ enum ClaimsTable {
         ? found.ratio > 5 ? "yes, and more" : "yes" : found.interval.upperBound < 2 ? "no" : "can't be told"
       lines.append([
         "2x to 5x as fast: \(kind.rawValue)",
-        "\(Format.ratio(found.ratio))x (95%: \(Format.ratio(found.interval.lowerBound)) to \(Format.ratio(found.interval.upperBound)))",
+        Format.ratio(found),
         verdict,
       ])
     }
@@ -54,7 +54,7 @@ enum ClaimsTable {
         guard let alone = row(results, kind, engine, ["writer": .boolean(false)]),
           let beside = row(results, kind, engine, ["writer": .boolean(true)])
         else { return nil }
-        let found = Statistics.ratio(beside.metrics.seconds.samples, over: alone.metrics.seconds.samples)
+        let found = Bootstrap.ratio(beside.metrics.seconds.samples, over: alone.metrics.seconds.samples)
         return [
           "writers never block readers: \(engine), \(kind.rawValue)",
           "\(micros(alone)) µs alone, \(micros(beside)) µs beside a writer: \(Format.ratio(found.ratio))x",

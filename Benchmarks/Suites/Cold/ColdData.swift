@@ -30,9 +30,7 @@ final class ColdData: Sendable {
   static func city(_ number: Int) -> String { "City \(number)" }
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
-    try Database.open(
-      ColdData.databaseName, in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open(ColdData.databaseName, engine, in: directory)
   }
 
   /// A database with documents of about 1,000 bytes. They are saved in random order, so that related

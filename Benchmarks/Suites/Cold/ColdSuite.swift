@@ -14,7 +14,9 @@ extension Suite {
   ) { context in
     let data = ColdData(context)
     return ColdWorkload.allCases.flatMap { kind in
-      ColdWorkload.Cache.allCases.map { ColdRow(kind, $0, data, context).workload() }
+      ColdWorkload.Cache.allCases.map {
+        ColdBenchmark(kind: kind, cache: $0, data: data, context: context).workload()
+      }
     }
   }
 }
@@ -43,19 +45,12 @@ enum ColdWorkload: String, CaseIterable {
   }
 }
 
-/// A workload of the suite `cold`. It makes the runs on an engine.
-struct ColdRow: Sendable {
-  private let kind: ColdWorkload
-  private let cache: ColdWorkload.Cache
-  private let data: ColdData
-  private let context: SuiteContext
-
-  init(_ kind: ColdWorkload, _ cache: ColdWorkload.Cache, _ data: ColdData, _ context: SuiteContext) {
-    self.kind = kind
-    self.cache = cache
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `cold`. It makes the runs on an engine.
+struct ColdBenchmark: Sendable {
+  let kind: ColdWorkload
+  let cache: ColdWorkload.Cache
+  let data: ColdData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(
@@ -183,10 +178,8 @@ enum ColdNotes {
           && $0.parameters["cache"] == .string(ColdWorkload.Cache.warm.rawValue)
       }
       if let warm {
-        let found = Statistics.ratio(row.metrics.seconds.samples, over: warm.metrics.seconds.samples)
-        line +=
-          "; \(Format.ratio(found.ratio))x the warm time (95%: \(Format.ratio(found.interval.lowerBound)) to "
-          + "\(Format.ratio(found.interval.upperBound)))"
+        let ratio = Bootstrap.ratio(row.metrics.seconds.samples, over: warm.metrics.seconds.samples)
+        line += "; \(Format.ratio(ratio.ratio))x the warm time (95%: \(Format.interval(ratio.interval)))"
       }
       lines.append(line)
     }

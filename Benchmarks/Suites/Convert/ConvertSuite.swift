@@ -11,13 +11,7 @@ extension Suite {
       "Conversion between each pair of engines, compared with a copy of the same bytes with fsync; rekey, rotate, encrypt, "
       + "decrypt, copy; verify, compared with one full export.",
     workloadNames: ConvertWorkload.allCases.map(\.rawValue), usesDataset: true,
-    standardEngines: {
-      let names: [EngineName] = [.sqlite, .lmdb, .sqlcipher]
-      let others = Engines.names.filter { name in
-        !names.contains(name) && (try? Engines.type(name).encrypts) == true
-      }
-      return (names + others).compactMap { try? Engines.type($0) }
-    }
+    standardEngines: { BenchEngines.encrypting(after: [.sqlite, .lmdb, .sqlcipher]) }
   ) { context in
     let data = try ConvertData(context)
     return ConvertWorkload.allCases.flatMap { data.workloads($0) }
@@ -46,15 +40,10 @@ final class ConvertData: Sendable {
   static let name = "travel"
   private let context: SuiteContext
   private let documents: Int
-  private let jsonBytes: Int
 
   init(_ context: SuiteContext) throws {
     self.context = context
-    guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the suite convert needs a data set")
-    }
-    documents = dataset.count
-    jsonBytes = dataset.jsonBytes
+    documents = try context.dataset(for: "convert").count
   }
 
   private func key(_ engine: ProbedEngine) throws -> UserKey? {
@@ -196,7 +185,7 @@ final class ConvertData: Sendable {
     -> Trial
   {
     let left = try open(engine, trial.directory + "/left")
-    do {
+    return try left.closingOnFailure {
       let right = try open(other, trial.directory + "/right")
       return Trial(
         timing: { [documents] in
@@ -210,9 +199,6 @@ final class ConvertData: Sendable {
           try left.close()
           try right.close()
         })
-    } catch {
-      try? left.close()
-      throw error
     }
   }
 

@@ -46,19 +46,11 @@ final class DocumentsData: Sendable {
   let sizes: Sizes
   private let context: SuiteContext
   /// Measurements for later rows, by engine, round and workload.
-  private let measured = Lock<[String: [Double]]>([:])
+  let measured = Lock<[String: [Double]]>([:])
 
   init(_ context: SuiteContext) {
     self.context = context
     sizes = Sizes(documents: context.settings.documents)
-  }
-
-  /// Returns the measurements of that name. Measures them with `body` if no earlier row has.
-  func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
-    if let known = measured.withLock({ $0[name] }) { return known }
-    let numbers = try body()
-    measured.withLock { $0[name] = numbers }
-    return numbers
   }
 
   // MARK: Databases

@@ -11,7 +11,9 @@ extension Suite {
   ) { context in
     let data = DocumentsData(context)
     return DocumentsWorkload.allCases.flatMap { kind in
-      kind.variants(data.sizes).map { DocumentsRow(kind, $0, data, context).workload() }
+      kind.variants(data.sizes).map {
+        DocumentsBenchmark(kind: kind, variant: $0, data: data, context: context).workload()
+      }
     }
   }
 }

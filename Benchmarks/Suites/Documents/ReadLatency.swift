@@ -49,6 +49,6 @@ enum ReadLatency {
       shared.latencies.withLock { $0 += latencies }
     }
     let latencies = shared.latencies.withLock { $0 }
-    return [Statistics.quantile(0.5, of: latencies), Statistics.quantile(0.99, of: latencies)]
+    return [SampleStatistics.quantile(0.5, of: latencies), SampleStatistics.quantile(0.99, of: latencies)]
   }
 }

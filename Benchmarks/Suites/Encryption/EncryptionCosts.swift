@@ -28,7 +28,7 @@ enum EncryptionCosts {
         let costs = EncryptionWorkload.allCases.compactMap { kind -> String? in
           guard let encrypted = row(results, engine, kind, cache), let bare = row(results, plain, kind, cache)
           else { return nil }
-          let found = Statistics.ratio(encrypted.metrics.seconds.samples, over: bare.metrics.seconds.samples)
+          let found = Bootstrap.ratio(encrypted.metrics.seconds.samples, over: bare.metrics.seconds.samples)
           let more = (encrypted.secondsPerOperation - bare.secondsPerOperation) * 1e6
           return
             "\(kind.rawValue) \(Format.ratio(found.ratio))x (\(more < 0 ? "" : "+")\(Format.ratio(more)) µs)"

@@ -12,13 +12,7 @@ extension Suite {
       "The cost of encryption: SQLCipher compared with the same library without a key, and every other encrypting engine "
       + "with the plain engine of its kind, with caches that are larger and smaller than the data.",
     workloadNames: EncryptionWorkload.allCases.map(\.rawValue), usesDataset: false,
-    standardEngines: {
-      let names: [EngineName] = [.sqlcipherPlain, .sqlcipher, .lmdb]
-      let others = Engines.names.filter { name in
-        !names.contains(name) && (try? Engines.type(name).encrypts) == true
-      }
-      return (names + others).compactMap { try? Engines.type($0) }
-    },
+    standardEngines: { BenchEngines.encrypting(after: [.sqlcipherPlain, .sqlcipher, .lmdb]) },
     notes: EncryptionCosts.lines, pairs: EncryptionCosts.pairs
   ) { context in
     let data = EncryptionData(context)
@@ -111,7 +105,7 @@ final class EncryptionData: Sendable {
       case .read, .scan: directory = try filled(engine)
       }
       let database = try open(engine, directory, cache)
-      do {
+      return try database.closingOnFailure {
         var numbers = SeededRandom(seed: context.settings.seed &+ UInt64(trial.round))
         let order = (0..<random).map { _ in numbers.below(documents) }
         let work: () throws -> Void =
@@ -126,9 +120,6 @@ final class EncryptionData: Sendable {
         return Trial(
           timing: { try work() }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
           finish: { try database.close() })
-      } catch {
-        try? database.close()
-        throw error
       }
     }
   }

@@ -16,7 +16,9 @@ extension Suite {
         count: context.settings.keys, valueBytes: valueBytes, rangeLength: EngineWorkload.rangeLength,
         seed: context.settings.seed)
       return EngineWorkload.allCases.flatMap { workload in
-        workload.threads.map { EngineRow(workload, data, context, threads: $0).workload() }
+        workload.threads.map {
+          EngineBenchmark(kind: workload, data: data, context: context, threads: $0).workload()
+        }
       }
     }
   }

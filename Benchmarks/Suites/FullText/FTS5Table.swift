@@ -8,20 +8,7 @@ final class FTS5Table {
 
   /// Opens the file at `path`, and creates it if needed.
   init(_ path: String, like engine: ProbedEngine?, _ durability: Durability) throws {
-    connection = try Connection(
-      path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-    let pageSize = engine?.setting("page_size") ?? "4096"
-    let cache = engine?.setting("cache_size") ?? "-16384"
-    let map = engine?.setting("mmap_size") ?? "0"
-    let synchronous =
-      switch durability {
-      case .full: "FULL"
-      case .normal: "NORMAL"
-      case .none: "OFF"
-      }
-    try connection.execute(
-      "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); "
-        + "PRAGMA cache_size = \(cache); PRAGMA mmap_size = \(map);")
+    connection = try Connection(path, like: engine, durability)
   }
 
   func close() { connection.close() }

@@ -14,9 +14,7 @@ extension Suite {
     workloadNames: FullTextCase.allCases.map(\.rawValue) + FullTextWork.allCases.map(\.rawValue),
     usesDataset: true
   ) { context in
-    guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the suite fulltext needs a data set")
-    }
+    let dataset = try context.dataset(for: "fulltext")
     let texts = try TextDocuments(dataset)
     guard !texts.queries.isEmpty else {
       throw StorageError(.invalidArgument, "the suite fulltext needs a data set with descriptions or reviews")
@@ -63,10 +61,7 @@ final class FullTextData: Sendable {
   // MARK: Databases
 
   private func open(_ name: String, _ directory: String) throws -> Database {
-    let engine = try context.engine(name)
-    return try Database.open(
-      "texts", in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open("texts", try context.engine(name), in: directory)
   }
 
   private func save(_ documents: [TextDocuments.Document], in database: Database) throws {

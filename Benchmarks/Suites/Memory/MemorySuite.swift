@@ -13,7 +13,9 @@ extension Suite {
     notes: MemoryNotes.lines, tables: MemoryNotes.tables
   ) { context in
     let documents = try StreamedDocuments(context.settings)
-    return TravelWorkload.streamed.map { MemoryRow($0, documents, context).workload() }
+    return TravelWorkload.streamed.map {
+      MemoryBenchmark(kind: $0, documents: documents, context: context).workload()
+    }
   }
 }
 

@@ -14,14 +14,7 @@ final class JSONTable {
 
   /// Opens the file at `path`, and creates it if needed.
   init(_ path: String, like engine: ProbedEngine?) throws {
-    connection = try Connection(
-      path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-    let pageSize = engine?.setting("page_size") ?? "4096"
-    let cache = engine?.setting("cache_size") ?? "-16384"
-    let map = engine?.setting("mmap_size") ?? "0"
-    try connection.execute(
-      "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-        + "PRAGMA cache_size = \(cache); PRAGMA mmap_size = \(map);")
+    connection = try Connection(path, like: engine, .normal)
   }
 
   func close() { connection.close() }

@@ -14,9 +14,7 @@ extension Suite {
     workloadNames: (QueryCase.all + QueryCase.guide).map(\.name) + QueryWork.allCases.map(\.rawValue),
     usesDataset: true
   ) { context in
-    guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the suite query needs a data set")
-    }
+    let dataset = try context.dataset(for: "query")
     let data = QueryData(dataset, context)
     let queries = [.none, .all].flatMap { indexes in QueryCase.all.map { data.workload($0, indexes) } }
     let guide = QueryCase.guide.compactMap { query in
@@ -79,9 +77,7 @@ final class QueryData: Sendable {
   // MARK: Databases
 
   func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
-    try Database.open(
-      "travel", in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open("travel", engine, in: directory)
   }
 
   func database(_ name: String, _ indexes: QueryIndexes) throws -> Database {
@@ -104,7 +100,7 @@ final class QueryData: Sendable {
   /// Throws unless these are the rows that the first engine found, in any order.
   func check(rows results: [QueryResults], of name: String) throws {
     let hash = try results.flatMap { try $0.map { try $0.json() } }.sorted().hashValue
-    guard expectedRows.first(hash, of: name) == hash else {
+    guard expectedRows.value(of: name, { hash }) == hash else {
       throw JSONTable.Failure(description: "\(name) gave other rows than on the engine before")
     }
   }
@@ -112,7 +108,7 @@ final class QueryData: Sendable {
   /// Throws unless this is the number of rows of the run before, on any engine or in SQLite.
   private func check(_ name: String, _ rows: Int, times: Int) throws {
     let found = rows / times
-    let before = expected.first(found, of: name)
+    let before = expected.value(of: name) { found }
     // A part of the data set may have no rows for a query. SQLite then finds none either.
     guard found == before else {
       throw JSONTable.Failure(description: "\(name) gave \(found) rows, and \(before) before")
@@ -278,16 +274,5 @@ extension QueryResults {
       }
     }
     return sum
-  }
-}
-
-extension Lock<[String: Int]> {
-  /// Returns the first number that was passed with a name, which may be this one.
-  fileprivate func first(_ number: Int, of name: String) -> Int {
-    withLock { numbers in
-      let first = numbers[name] ?? number
-      numbers[name] = first
-      return first
-    }
   }
 }

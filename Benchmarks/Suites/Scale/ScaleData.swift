@@ -32,9 +32,7 @@ struct ScaleData: Sendable {
   static func scans(size: Int) -> Int { max(1, min(20, 100_000 / size)) }
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
-    try Database.open(
-      "scale", in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open("scale", engine, in: directory)
   }
 
   /// The directory of a database with `size` documents and an index on the city.

@@ -13,7 +13,9 @@ extension Suite {
     let largest = context.settings.scaleDocuments ?? context.settings.documents ?? 100_000
     let data = ScaleData(context, largest: largest)
     return ScaleWorkload.allCases.flatMap { kind in
-      ScaleWorkload.sizes(upTo: largest).map { ScaleRow(kind, size: $0, data, context).workload() }
+      ScaleWorkload.sizes(upTo: largest).map {
+        ScaleBenchmark(kind: kind, size: $0, data: data, context: context).workload()
+      }
     }
   }
 }

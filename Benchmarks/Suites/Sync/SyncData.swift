@@ -19,7 +19,7 @@ final class SyncData: Sendable {
   private let context: SuiteContext
   private let made = Lock<[String: [SyncRevisions.Incoming]]>([:])
   /// Measurements that one run makes for several rows of queries, by engine, round and workload.
-  private let measured = Lock<[String: [Double]]>([:])
+  let measured = Lock<[String: [Double]]>([:])
 
   init(_ context: SuiteContext) {
     self.context = context
@@ -30,20 +30,10 @@ final class SyncData: Sendable {
     reads = max(200, documents * 2)
   }
 
-  /// Returns the measurements of that name. Measures them with `body` if no earlier row has.
-  func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
-    if let known = measured.withLock({ $0[name] }) { return known }
-    let numbers = try body()
-    measured.withLock { $0[name] = numbers }
-    return numbers
-  }
-
   // MARK: Databases
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
-    try Database.open(
-      "sync", in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open("sync", engine, in: directory)
   }
 
   /// The indexes of a database that has four.
@@ -70,11 +60,7 @@ final class SyncData: Sendable {
 
   /// The revisions of a workload. They are made once.
   func incoming(_ kind: SyncWorkload, batch: Int) -> [SyncRevisions.Incoming] {
-    let name = "\(kind.rawValue) \(batch == 1)"
-    if let known = made.withLock({ $0[name] }) { return known }
-    let all = make(kind, batch == 1 ? singles : revisions)
-    made.withLock { $0[name] = all }
-    return all
+    made.value(of: "\(kind.rawValue) \(batch == 1)") { make(kind, batch == 1 ? singles : revisions) }
   }
 
   private func make(_ kind: SyncWorkload, _ count: Int) -> [SyncRevisions.Incoming] {

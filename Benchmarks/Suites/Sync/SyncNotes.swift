@@ -70,24 +70,20 @@ enum SyncNotes {
       guard found.count == 3 else { return nil }
       // All three come from the same runs.
       let ratios = found.dropFirst().map {
-        Statistics.ratio(found[0].metrics.seconds.samples, over: $0.metrics.seconds.samples)
+        Bootstrap.ratio(found[0].metrics.seconds.samples, over: $0.metrics.seconds.samples)
       }
       return
         "\(index == "value" ? "by an index" : "without one"), the first query after a large apply takes "
-        + "\(text(ratios[0].ratio, ratios[0].interval)) the time of the second, and "
-        + "\(text(ratios[1].ratio, ratios[1].interval)) that of the first after the database was opened again"
+        + "\(Format.ratio(ratios[0])) the time of the second, and "
+        + "\(Format.ratio(ratios[1])) that of the first after the database was opened again"
     }
   }
 
   private static func text(_ new: WorkloadResult, over old: WorkloadResult) -> String {
     let scale = Double(old.operations) / Double(new.operations)
-    let found = Statistics.unpairedRatio(new.metrics.seconds.samples, over: old.metrics.seconds.samples)
-    return text(
-      found.ratio * scale, (found.interval.lowerBound * scale)...(found.interval.upperBound * scale))
-  }
-
-  private static func text(_ ratio: Double, _ interval: ClosedRange<Double>) -> String {
-    "\(Format.ratio(ratio))x (95%: \(Format.ratio(interval.lowerBound)) to \(Format.ratio(interval.upperBound)))"
+    let found = Bootstrap.unpairedRatio(new.metrics.seconds.samples, over: old.metrics.seconds.samples)
+    return Format.ratio(
+      (found.ratio * scale, (found.interval.lowerBound * scale)...(found.interval.upperBound * scale)))
   }
 
   private static func microseconds(_ seconds: Double) -> String {

@@ -13,7 +13,7 @@ extension Suite {
   ) { context in
     let data = SyncData(context)
     return SyncWorkload.allCases.flatMap { kind in
-      kind.variants.map { SyncRow(kind, $0, data, context).workload() }
+      kind.variants.map { SyncBenchmark(kind: kind, variant: $0, data: data, context: context).workload() }
     }
   }
 }

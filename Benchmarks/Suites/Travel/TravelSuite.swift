@@ -9,14 +9,14 @@ extension Suite {
       "Inserts, reads, updates, scans, syncs and deletes documents of a travel data set, compared with a loop in bare C "
       + "that parses the same JSON and moves the same records.",
     workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true,
-    peers: [Peer(name: TravelPeer.name, description: TravelPeer.description)]
+    peers: [Peer(name: LiteCoreLayout.name, description: LiteCoreLayout.description)]
   ) { context in
-    guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the suite travel needs a data set")
-    }
+    let dataset = try context.dataset(for: "travel")
     let data = try TravelData(dataset, context)
-    let peer = TravelPeer(data, context)
-    return TravelWorkload.allCases.map { TravelRow($0, data, context, peer).workload() }
+    let peer = LiteCoreLayout(data, context)
+    return TravelWorkload.allCases.map {
+      TravelBenchmark(kind: $0, data: data, context: context, peer: peer).workload()
+    }
   }
 }
 

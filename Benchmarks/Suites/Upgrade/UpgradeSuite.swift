@@ -11,13 +11,13 @@ extension Suite {
       + "and compared with what was made of them.",
     workloadNames: UpgradeWorkload.allCases.map(\.rawValue), usesDataset: true
   ) { context in
-    guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the suite upgrade needs a data set")
-    }
+    let dataset = try context.dataset(for: "upgrade")
     let data = UpgradeData(dataset, context)
     let revisions = UpgradeWorkload.memoryRevisions(documents: context.settings.documents)
     return UpgradeWorkload.allCases.flatMap { kind in
-      kind.variants(revisions).map { UpgradeRow(kind, $0, data, context).workload() }
+      kind.variants(revisions).map {
+        UpgradeBenchmark(kind: kind, variant: $0, data: data, context: context).workload()
+      }
     }
   }
 }

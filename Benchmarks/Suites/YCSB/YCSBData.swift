@@ -66,9 +66,7 @@ final class YCSBData: Sendable {
   // MARK: Databases
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
-    try Database.open(
-      YCSBData.databaseName, in: directory,
-      options: try context.databaseOptions(engine))
+    try context.open(YCSBData.databaseName, engine, in: directory)
   }
 
   func load(_ database: Database) throws {

@@ -14,7 +14,7 @@ extension Suite {
     let settings = context.settings
     return YCSBWorkload.allCases.flatMap { kind in
       kind.variants(threads: settings.threads, rates: settings.rates).map {
-        YCSBRow(kind, $0, data, context).workload()
+        YCSBBenchmark(kind: kind, variant: $0, data: data, context: context).workload()
       }
     }
   }

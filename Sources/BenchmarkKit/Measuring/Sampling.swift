@@ -44,7 +44,7 @@ enum WarmUp {
     series.contains { samples in
       guard samples.count >= leastSamples, let first = samples.first else { return false }
       let others = Array(samples.dropFirst())
-      return first > Statistics.median(others) * 1.25 && first > (others.max() ?? 0) * 1.05
+      return first > SampleStatistics.median(others) * 1.25 && first > (others.max() ?? 0) * 1.05
     }
   }
 }

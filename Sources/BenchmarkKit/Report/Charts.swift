@@ -20,50 +20,23 @@ enum Charts {
     _ name: String, title: String, axis: String, _ rows: [[WorkloadResult]], engines: [String],
     _ palette: Palette, _ value: (WorkloadResult) -> Distribution?, scale: (WorkloadResult) -> Double
   ) -> Chart? {
-    var lines: [String] = []
-    // gnuplot fails on a series without any bar.
-    var hasValues = engines.map { _ in false }
-    for row in rows {
-      guard let any = row.first else { continue }
-      var cells = [Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")]
-      for (index, engine) in engines.enumerated() {
-        let result = row.first { $0.engine == engine }
-        guard let result, let found = value(result), found.median > 0 else {
-          cells += ["NaN", "NaN", "NaN"]
-          continue
-        }
-        hasValues[index] = true
-        let factor = scale(result)
-        cells += [found.median, found.ci95[0], found.ci95[1]].map { "\($0 * factor)" }
+    let table = rows.map { row in
+      engines.map { engine -> [Double]? in
+        guard let result = row.first(where: { $0.engine == engine }), let found = value(result),
+          found.median > 0
+        else { return nil }
+        return [found.median, found.ci95[0], found.ci95[1]].map { $0 * scale(result) }
       }
-      // gnuplot fails on a row without any value.
-      if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
-    let drawn = engines.indices.filter { hasValues[$0] }
-    // One bar compares nothing.
-    guard lines.count * drawn.count > 1 else { return nil }
-    let plots = drawn.map { index in
-      let column = 2 + index * 3
-      return "$data using \(column):\(column + 1):\(column + 2)\(index == drawn[0] ? ":xtic(1)" : "") "
-        + "title \(Gnuplot.quoted(engines[index])) lc rgb '\(palette.colour(engines[index]))'"
-    }
-    let script = """
-      $data << EOD
-      \(lines.joined(separator: "\n"))
-      EOD
-      set style data histograms
-      set style histogram errorbars gap 1 lw 1
-      set style fill solid 0.9
-      set boxwidth 0.9
-      set logscale y
-      set format y '%.0s%c'
-      set ylabel \(Gnuplot.quoted(axis)) noenhanced
-      set xtics rotate by 40 right noenhanced
-      set key noenhanced outside top center
-      plot \(plots.joined(separator: ", \\\n  "))
-      """
-    return Chart(
-      name: name, title: title, width: max(640, 130 + lines.count * 70), height: 460, script: script)
+    let drawn = engines.indices.filter { column in table.contains { $0[column] != nil } }
+    return histogram(
+      name, title: title, rows, table,
+      columns: drawn.map { ($0, engines[$0], palette.colour(engines[$0])) }, height: 460,
+      axis: """
+        set logscale y
+        set format y '%.0s%c'
+        set ylabel \(Gnuplot.quoted(axis)) noenhanced
+        """)
   }
 
   /// A bar chart of the ratios of two engines' times: workloads side by side, one colour per pair, with the
@@ -72,46 +45,58 @@ enum Charts {
     _ name: String, title: String, _ rows: [[WorkloadResult]], pairs: [Remarks.Pair],
     _ palette: Palette
   ) -> Chart? {
-    var lines: [String] = []
-    for row in rows {
-      guard let any = row.first else { continue }
-      var cells = [Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")]
-      for pair in pairs {
+    let table = rows.map { row in
+      pairs.map { pair -> [Double]? in
         guard let above = row.first(where: { $0.engine == pair.engine })?.metrics.seconds,
           let below = row.first(where: { $0.engine == pair.base })?.metrics.seconds, below.median > 0
-        else {
-          cells += ["NaN", "NaN", "NaN"]
-          continue
-        }
-        let found = Statistics.ratio(above.samples, over: below.samples)
-        cells += [found.ratio, found.interval.lowerBound, found.interval.upperBound].map { "\($0)" }
+        else { return nil }
+        let found = Bootstrap.ratio(above.samples, over: below.samples)
+        return [found.ratio, found.interval.lowerBound, found.interval.upperBound]
       }
-      if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
-    guard lines.count * pairs.count > 1 else { return nil }
-    let plots = pairs.enumerated().map { index, pair in
+    return histogram(
+      name, title: title, rows, table,
+      columns: pairs.enumerated().map { ($0, "\($1.engine) over \($1.base)", palette.colour($1.engine)) },
+      height: 420,
+      axis: """
+        set yrange [0:*]
+        set ylabel 'times' noenhanced
+        """, lines: ["1 with lines lw 1 dt 2 lc rgb '#444444' notitle"])
+  }
+
+  /// Draws a group of bars with intervals for each row that has values. `table` has a value, the lower and the upper
+  /// end of each bar, or nil for no bar. Returns nil if there is only one bar.
+  private static func histogram(
+    _ name: String, title: String, _ rows: [[WorkloadResult]], _ table: [[[Double]?]],
+    columns: [(index: Int, title: String, colour: String)], height: Int, axis: String, lines: [String] = []
+  ) -> Chart? {
+    let data = zip(rows, table).compactMap { row, cells -> String? in
+      guard let any = row.first, cells.contains(where: { $0 != nil }) else { return nil }
+      let numbers = cells.flatMap { cell in cell?.map { "\($0)" } ?? ["NaN", "NaN", "NaN"] }
+      return ([Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")] + numbers).joined(separator: " ")
+    }
+    guard data.count * columns.count > 1 else { return nil }
+    let plots = columns.map { index, title, colour in
       let column = 2 + index * 3
-      return "$data using \(column):\(column + 1):\(column + 2)\(index == 0 ? ":xtic(1)" : "") "
-        + "title \(Gnuplot.quoted("\(pair.engine) over \(pair.base)")) "
-        + "lc rgb '\(palette.colour(pair.engine))'"
+      return
+        "$data using \(column):\(column + 1):\(column + 2)\(index == columns[0].index ? ":xtic(1)" : "") "
+        + "title \(Gnuplot.quoted(title)) lc rgb '\(colour)'"
     }
     let script = """
       $data << EOD
-      \(lines.joined(separator: "\n"))
+      \(data.joined(separator: "\n"))
       EOD
       set style data histograms
       set style histogram errorbars gap 1 lw 1
       set style fill solid 0.9
       set boxwidth 0.9
-      set yrange [0:*]
-      set ylabel 'times' noenhanced
+      \(axis)
       set xtics rotate by 40 right noenhanced
       set key noenhanced outside top center
-      plot \(plots.joined(separator: ", \\\n  ")), \
-        1 with lines lw 1 dt 2 lc rgb '#444444' notitle
+      plot \((plots + lines).joined(separator: ", \\\n  "))
       """
     return Chart(
-      name: name, title: title, width: max(640, 130 + lines.count * 70), height: 420, script: script)
+      name: name, title: title, width: max(640, 130 + data.count * 70), height: height, script: script)
   }
 
   /// A line chart of the percentiles of single operations, one line per engine.
@@ -124,7 +109,7 @@ enum Charts {
       guard let result = row.first(where: { $0.engine == engine }) else { continue }
       let points = Metric.latencies.compactMap { metric, quantile -> String? in
         guard let found = result.metrics[metric] else { return nil }
-        let label = quantile == 1 ? "max" : "p" + Format.shortest(quantile * 100)
+        let label = LatencyTable.name(quantile)
         return "\(Gnuplot.quoted(label)) \(found.median * 1e9) \(found.ci95[0] * 1e9) \(found.ci95[1] * 1e9)"
       }
       guard points.count == Metric.latencies.count else { continue }

@@ -48,8 +48,8 @@ struct DotPlot {
   private func mark(_ point: Standing.Point, _ axis: RatioAxis, y: Int) -> String {
     let low = axis.percent(point.interval.lowerBound)
     let high = axis.percent(point.interval.upperBound)
-    let range = "\(Format.ratio(point.interval.lowerBound)) to \(Format.ratio(point.interval.upperBound))"
-    let text = "\(point.label), \(point.engine): \(Format.ratio(point.ratio))× (95%: \(range))"
+    let text =
+      "\(point.label), \(point.engine): \(Format.ratio(point.ratio))× (95%: \(Format.interval(point.interval)))"
     return "<g><title>\(HTML.escaped(text))</title>"
       + "<line x1=\"\(low)\" x2=\"\(high)\" y1=\"\(y)\" y2=\"\(y)\" stroke=\"\(palette.colour(point.engine))\"/>"
       + palette.mark(point.engine, x: axis.percent(point.ratio), y: y) + "</g>"

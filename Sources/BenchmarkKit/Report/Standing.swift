@@ -33,7 +33,7 @@ struct Standing {
         return nil
       }
       let points = row.filter { $0.engine != base && $0.metrics.seconds.median > 0 }.map { result in
-        let found = Statistics.ratio(result.metrics.seconds.samples, over: first.metrics.seconds.samples)
+        let found = Bootstrap.ratio(result.metrics.seconds.samples, over: first.metrics.seconds.samples)
         return Point(
           engine: result.engine, label: first.label, ratio: found.ratio, interval: found.interval)
       }
@@ -58,7 +58,7 @@ struct Standing {
   /// The geometric mean of an engine's times relative to the base. Nil if there are none.
   func mean(_ engine: String) -> Double? {
     let ratios = rows.flatMap(\.points).filter { $0.engine == engine }.map(\.ratio)
-    return ratios.isEmpty ? nil : Statistics.geometricMean(ratios)
+    return ratios.isEmpty ? nil : SampleStatistics.geometricMean(ratios)
   }
 
   /// How many workloads each engine won: `lmdb in 7, sqlite in 1, level in 2`. Empty for one engine.

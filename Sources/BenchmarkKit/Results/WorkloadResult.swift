@@ -162,10 +162,10 @@ public struct Distribution: Codable, Equatable, Sendable {
   public init(_ samples: [Double]) {
     let sorted = samples.sorted()
     self.samples = samples
-    median = Statistics.quantile(0.5, ofSorted: sorted)
-    p95 = Statistics.quantile(0.95, ofSorted: sorted)
-    p99 = Statistics.quantile(0.99, ofSorted: sorted)
-    let interval = Statistics.medianInterval(samples)
+    median = SampleStatistics.quantile(0.5, ofSorted: sorted)
+    p95 = SampleStatistics.quantile(0.95, ofSorted: sorted)
+    p99 = SampleStatistics.quantile(0.99, ofSorted: sorted)
+    let interval = Bootstrap.medianInterval(samples)
     ci95 = [interval.lowerBound, interval.upperBound]
   }
 }

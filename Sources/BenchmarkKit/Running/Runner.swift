@@ -183,10 +183,10 @@ public struct Runner {
       let center: Double
       let interval: ClosedRange<Double>
       if let below = limit.values(of: .seconds) {
-        (center, interval) = Statistics.ratio(seconds, over: below)
+        (center, interval) = Bootstrap.ratio(seconds, over: below)
       } else {
-        center = Statistics.median(seconds)
-        interval = Statistics.medianInterval(seconds)
+        center = SampleStatistics.median(seconds)
+        interval = Bootstrap.medianInterval(seconds)
       }
       return center > 0 ? (interval.upperBound - interval.lowerBound) / 2 / center : 0
     }.max() ?? 0

@@ -100,7 +100,7 @@ package struct Comparison: Sendable {
     }
     for measure in measures {
       let indices = rows.indices.filter { rows[$0].measure == measure }
-      for (index, probability) in zip(indices, RankTest.holm(indices.map { rows[$0].probability })) {
+      for (index, probability) in zip(indices, SignificanceTest.holm(indices.map { rows[$0].probability })) {
         rows[index].probability = probability
         rows[index].verdict = Comparison.verdict(rows[index])
       }
@@ -114,13 +114,14 @@ package struct Comparison: Sendable {
 
   private static func row(_ measure: Measure, _ old: WorkloadResult, _ new: WorkloadResult) -> Row? {
     guard let before = measure.samples(of: old), let after = measure.samples(of: new) else { return nil }
-    let base = Statistics.median(before)
-    let median = Statistics.median(after)
+    let base = SampleStatistics.median(before)
+    let median = SampleStatistics.median(after)
     guard base > 0, median > 0 else { return nil }
-    let (ratio, interval) = Statistics.unpairedRatio(after, over: before)
+    let (ratio, interval) = Bootstrap.unpairedRatio(after, over: before)
     return Row(
       suite: new.suite, label: new.label, engine: new.engine, measure: measure, base: base, new: median,
-      ratio: ratio, interval: interval, probability: RankTest.mannWhitney(before, after), verdict: .unclear)
+      ratio: ratio, interval: interval, probability: SignificanceTest.mannWhitney(before, after),
+      verdict: .unclear)
   }
 
   /// The least difference that counts. Memory and bytes are measured so exactly that even one page is

@@ -119,8 +119,8 @@ package struct Gate: Sendable {
     guard let after = measure.samples(of: new), let before = measure.samples(of: old) else { return rows }
     rows.append(
       row(
-        isBusy ? .processor : .wall, Statistics.unpairedRatio(after, over: before),
-        byBaseline: Statistics.unpairedRatio([Statistics.median(after)], over: before),
+        isBusy ? .processor : .wall, Bootstrap.unpairedRatio(after, over: before),
+        byBaseline: Bootstrap.unpairedRatio([SampleStatistics.median(after)], over: before),
         isBusy ? thresholds.processor : thresholds.waiting))
     return rows
   }

@@ -29,7 +29,7 @@ package struct PowerFit: Sendable {
     let samples = samples.sorted { $0.size < $1.size }
     let line = Line(at: samples.map { log($0.size) })
     guard let line else { return nil }
-    let medians = samples.map { Statistics.median($0.values) }
+    let medians = samples.map { SampleStatistics.median($0.values) }
     exponent = line.slope(medians.map { log($0) })
     factor = exp(line.height(medians.map { log($0) }, slope: exponent))
     points = zip(samples, medians).map { ($0.size, $1) }
@@ -37,11 +37,11 @@ package struct PowerFit: Sendable {
     interval =
       draws == samples.count
       ? nil
-      : Statistics.interval(draws: draws) { random in
+      : Bootstrap.interval(draws: draws) { random in
         line.slope(
           samples.map { sample in
             let values = sample.values
-            return log(Statistics.median(values.map { _ in values[random.below(values.count)] }))
+            return log(SampleStatistics.median(values.map { _ in values[random.below(values.count)] }))
           })
       }
   }

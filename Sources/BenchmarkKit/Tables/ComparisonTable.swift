@@ -21,7 +21,7 @@ package struct ComparisonTable {
         table.add(
           "\(row.suite) \(row.label)", row.engine, value(row.base, measure), value(row.new, measure),
           "\(Format.ratio(row.ratio))x",
-          "\(Format.ratio(row.interval.lowerBound)) to \(Format.ratio(row.interval.upperBound))",
+          Format.interval(row.interval),
           row.probability < 0.001 ? "<0.001" : Format.decimals(row.probability, 2), row.verdict.rawValue)
       }
       let better = all.count { $0.verdict == .better }

@@ -13,6 +13,16 @@ package enum Format {
     value < 9.995 ? decimals(value, 2) : threeDigits(value)
   }
 
+  /// Text of a ratio with its interval: `1.25x (95%: 1.20 to 1.31)`.
+  package static func ratio(_ found: (ratio: Double, interval: ClosedRange<Double>)) -> String {
+    "\(ratio(found.ratio))x (95%: \(interval(found.interval)))"
+  }
+
+  /// Text of an interval of ratios: `1.20 to 1.31`.
+  package static func interval(_ interval: ClosedRange<Double>) -> String {
+    "\(ratio(interval.lowerBound)) to \(ratio(interval.upperBound))"
+  }
+
   /// A metric's value with its unit: `1.04 µs`, `12.3 MiB`.
   static func value(_ value: Double, of metric: Metric) -> String {
     switch metric.unit {

@@ -12,7 +12,10 @@ package struct LatencyTable {
   package var isEmpty: Bool { results.isEmpty }
 
   /// The names of the percentiles, for the heads of columns.
-  static let names = Metric.latencies.map { _, quantile in
+  static let names = Metric.latencies.map { name($0.quantile) }
+
+  /// The name of a quantile: `p99`.
+  static func name(_ quantile: Double) -> String {
     quantile == 1 ? "max" : "p" + Format.shortest(quantile * 100)
   }
 

@@ -56,7 +56,7 @@ package struct ResultsSummary {
     guard let best = ratios.max(by: { $0.ratio < $1.ratio }),
       let worst = ratios.min(by: { $0.ratio < $1.ratio })
     else { return nil }
-    let mean = Statistics.geometricMean(ratios.map(\.ratio))
+    let mean = SampleStatistics.geometricMean(ratios.map(\.ratio))
     return
       "\(engine) was \(speed(mean)) than \(engines[0]) overall (geometric mean), from \(speed(worst.ratio)) "
       + "in \(worst.label) to \(speed(best.ratio)) in \(best.label)."
@@ -73,7 +73,7 @@ package struct ResultsSummary {
       let most = worst.limit?.normalized
     else { return nil }
     return
-      "\(engine) took \(Format.ratio(Statistics.median(ratios)))x its limits' time (median), at most "
+      "\(engine) took \(Format.ratio(SampleStatistics.median(ratios)))x its limits' time (median), at most "
       + "\(Format.ratio(most))x (\(worst.label))."
   }
 
@@ -87,9 +87,9 @@ package struct ResultsSummary {
         "The first rounds of \(Set(warm.map { "\($0.suite) \($0.label)" }).count) workloads were discarded as warm-up "
           + "and repeated.")
     }
-    let far = results.filter { !Statistics.outliers($0.metrics.seconds.samples).isEmpty }
+    let far = results.filter { !SampleStatistics.outliers($0.metrics.seconds.samples).isEmpty }
     if !far.isEmpty {
-      let count = far.reduce(0) { $0 + Statistics.outliers($1.metrics.seconds.samples).count }
+      let count = far.reduce(0) { $0 + SampleStatistics.outliers($1.metrics.seconds.samples).count }
       notes.append(
         "\(count) samples are outliers and are kept: \(far.prefix(6).map(\.identity).joined(separator: ", "))"
           + (far.count > 6 ? ", and \(far.count - 6) more rows." : "."))

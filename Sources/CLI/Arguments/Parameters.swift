@@ -37,6 +37,16 @@ extension Option where Value == String {
   }
 }
 
+extension Option where Value: RawRepresentable<String> {
+  /// An option whose value is a raw value. `refusal` says what other texts are: "isn't a or b".
+  init(_ name: String, _ placeholder: String, _ help: String, refusal: String) {
+    self.init(name, placeholder, help) { text in
+      guard let value = Value(rawValue: text) else { throw UsageError("'\(text)' \(refusal)") }
+      return value
+    }
+  }
+}
+
 extension Option where Value == Int {
   init(_ name: String, _ placeholder: String, in range: ClosedRange<Int>, _ help: String) {
     self.init(name, placeholder, help) { text in

@@ -5,19 +5,12 @@ import Suites
 /// Runs suites for a command, with a progress line. Ctrl-C stops it. It can also count instructions and
 /// allocations.
 struct BenchSession {
-  private let settings: BenchSettings
-  private let suites: [Suite]
-  private let version: String
-  private let baselinePath: String?
+  let settings: BenchSettings
+  let suites: [Suite]
+  let version: String
+  var baselinePath: String?
 
   /// `baselinePath`: the results with the instruction counts from which a planted slowdown is computed.
-  init(_ settings: BenchSettings, suites: [Suite], version: String, baselinePath: String? = nil) {
-    self.baselinePath = baselinePath
-    self.settings = settings
-    self.suites = suites
-    self.version = version
-  }
-
   /// The sizes for counting instructions. callgrind is about fifty times slower.
   static let countedDocuments = 300
   static let countedKeys = 500
@@ -61,14 +54,11 @@ struct BenchSession {
     defer { directory.remove() }
     let output = "\(directory.path)/results.json"
     var arguments = childArguments(samples: 2, directory: directory.path)
-    func add(_ name: String, _ value: some CustomStringConvertible) {
-      arguments += ["--\(name)", "\(value)"]
-    }
-    if let documents = settings.documents { add("docs", documents) }
-    if let documents = settings.scaleDocuments { add("scale-docs", documents) }
-    add("keys", settings.keys)
-    add("commits", settings.commits)
-    add("output", output)
+    if let documents = settings.documents { arguments.add(option: "docs", documents) }
+    if let documents = settings.scaleDocuments { arguments.add(option: "scale-docs", documents) }
+    arguments.add(option: "keys", settings.keys)
+    arguments.add(option: "commits", settings.commits)
+    arguments.add(option: "output", output)
     let counts = try AllocationCounter.count(
       Bundle.main.executablePath ?? CommandLine.arguments[0], arguments, output: output)
     for index in results.results.indices {
@@ -80,18 +70,17 @@ struct BenchSession {
   /// The arguments of a child that runs the same workloads, without their sizes.
   private func childArguments(samples: Int, directory: String) -> [String] {
     var arguments = ["bench"] + suites.map(\.name)
-    func add(_ name: String, _ value: some CustomStringConvertible) {
-      arguments += ["--\(name)", "\(value)"]
+    if let engines = settings.engines {
+      arguments.add(option: "engines", engines.map(\.name).joined(separator: ","))
     }
-    if let engines = settings.engines { add("engines", engines.map(\.name).joined(separator: ",")) }
-    add("durability", settings.durability.rawValue)
-    add("samples", samples)
-    add("seed", settings.seed)
-    add("threads", settings.threads.map(String.init).joined(separator: ","))
-    add("rates", settings.rates.map(String.init).joined(separator: ","))
-    add("work-directory", directory)
-    if let dataset = settings.dataset { add("dataset", dataset) }
-    if let only = settings.only { add("only", only.sorted().joined(separator: ",")) }
+    arguments.add(option: "durability", settings.durability.rawValue)
+    arguments.add(option: "samples", samples)
+    arguments.add(option: "seed", settings.seed)
+    arguments.add(option: "threads", settings.threads.map(String.init).joined(separator: ","))
+    arguments.add(option: "rates", settings.rates.map(String.init).joined(separator: ","))
+    arguments.add(option: "work-directory", directory)
+    if let dataset = settings.dataset { arguments.add(option: "dataset", dataset) }
+    if let only = settings.only { arguments.add(option: "only", only.sorted().joined(separator: ",")) }
     return arguments
   }
 
@@ -101,16 +90,13 @@ struct BenchSession {
     defer { directory.remove() }
     let logPath = "\(directory.path)/runs"
     var arguments = childArguments(samples: 1, directory: directory.path)
-    func add(_ name: String, _ value: some CustomStringConvertible) {
-      arguments += ["--\(name)", "\(value)"]
-    }
-    add("docs", Self.countedDocuments)
-    add("keys", Self.countedKeys)
-    add("commits", Self.countedCommits)
-    add("run-log", logPath)
+    arguments.add(option: "docs", Self.countedDocuments)
+    arguments.add(option: "keys", Self.countedKeys)
+    arguments.add(option: "commits", Self.countedCommits)
+    arguments.add(option: "run-log", logPath)
     if let delay = settings.plantedDelay, let baselinePath {
-      add("inject-delay", Int((delay.share * 100).rounded()))
-      add("inject-counts", baselinePath)
+      arguments.add(option: "inject-delay", Int((delay.share * 100).rounded()))
+      arguments.add(option: "inject-counts", baselinePath)
     }
     let counts = try InstructionCounter().count(
       Bundle.main.executablePath ?? CommandLine.arguments[0], arguments,
@@ -130,6 +116,13 @@ struct BenchSession {
       guard let count = runCounts[identity] else { continue }
       results.results[index].instructions = InstructionCounts(run: count, limit: limitCounts[identity])
     }
+  }
+}
+
+extension [String] {
+  /// Adds an option with its value, as on a command line.
+  fileprivate mutating func add(option name: String, _ value: some CustomStringConvertible) {
+    self += ["--\(name)", "\(value)"]
   }
 }
 

@@ -22,12 +22,8 @@ struct BenchCommand: Subcommand {
     "dataset", "NAME|PATH",
     "The documents (travel-sample if it is on this machine, otherwise synthetic-travel)")
   private static let documents = Option("docs", "N", in: 1...100_000_000, "The number of documents (all)")
-  private static let durability = Option("durability", "LEVEL", "full, normal or none (normal)") { text in
-    guard let level = Durability(rawValue: text) else {
-      throw UsageError("'\(text)' isn't full, normal or none")
-    }
-    return level
-  }
+  private static let durability = Option<Durability>(
+    "durability", "LEVEL", "full, normal or none (normal)", refusal: "isn't full, normal or none")
   private static let samples = Option(
     "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
   private static let precision = Option(
@@ -174,7 +170,7 @@ struct BenchCommand: Subcommand {
     Interrupt.listen()
     // Checked before the run, so that a wrong path doesn't waste a run.
     if let outputPath { try Self.checkWritable(outputPath) }
-    let results = try BenchSession(settings, suites: chosen, version: Self.version).run(
+    let results = try BenchSession(settings: settings, suites: chosen, version: Self.version).run(
       countingInstructions: countsInstructions, countingAllocations: countsAllocations, runLog: runLogPath)
     try report(results, output)
     if let outputPath {

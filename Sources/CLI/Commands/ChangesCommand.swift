@@ -51,11 +51,10 @@ struct ChangesCommand: Subcommand {
       let marks = (change.isDeleted ? " deleted" : "") + (change.isConflicted ? " conflicted" : "")
       return "\(change.sequence) \(change.documentID)\(marks)"
     }
-    var object = JSONObjectText()
-    object.add("sequence", change.sequence)
-    object.add("id", change.documentID)
-    object.add("deleted", change.isDeleted)
-    object.add("conflicted", change.isConflicted)
-    return object.text
+    let object: JSONObjectText = [
+      "sequence": change.sequence, "id": change.documentID, "deleted": change.isDeleted,
+      "conflicted": change.isConflicted,
+    ]
+    return object.jsonText
   }
 }

@@ -33,32 +33,23 @@ struct CheckCommand: Subcommand {
     var files: [FileEntropy] = []
     let faults = try Self.faults(database, isDeep: isDeep) { files.append($0) }
     for file in files {
-      if asJSON {
-        var object = JSONObjectText()
-        object.add("file", file.name)
-        object.add("bytes", file.bytes)
-        if let entropy = file.entropy { object.add("entropy", json: String(entropy)) }
-        if let lowest = file.lowest { object.add("lowest", json: String(lowest)) }
-        object.add("plain", file.isPlain)
-        try output.line(object.text)
-      } else {
-        try output.line("file \(file.description)")
-      }
+      try output.line(asJSON ? Self.json(file).jsonText : "file \(file.description)")
     }
     for fault in faults {
-      if asJSON {
-        var object = JSONObjectText()
-        object.add("subject", fault.subject)
-        object.add("problem", fault.problem)
-        try output.line(object.text)
-      } else {
-        try output.line(fault.description)
-      }
+      let object: JSONObjectText = ["subject": fault.subject, "problem": fault.problem]
+      try output.line(asJSON ? object.jsonText : fault.description)
     }
     try database.close()
     guard faults.isEmpty else {
       throw Refusal("\(faults.count == 1 ? "1 fault" : "\(faults.count) faults") in \(database.path)")
     }
+  }
+
+  private static func json(_ file: FileEntropy) -> JSONObjectText {
+    [
+      "file": file.name, "bytes": file.bytes, "entropy": file.entropy, "lowest": file.lowest,
+      "plain": file.isPlain,
+    ]
   }
 
   private static func faults(

@@ -40,20 +40,15 @@ struct ConvertCommand: Subcommand {
     let newKey = try keys.new()
     let encrypts = try Engines.type(engine, encrypted: newKey != nil).encrypts
     if newKey != nil, !encrypts {
-      throw UsageError(
-        "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
+      throw Keys.cannotEncrypt(engine)
     }
     var key: UserKey?
     if try Database.isEncrypted(path) {
       key = try keys.required(for: path)
     } else if encrypts, newKey == nil {
-      key = try keys.requiredNew(for: target ?? path)
-      guard key != nil else {
-        throw UsageError(
-          "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
-      }
+      key = try keys.requiredNew(for: target ?? path, engine: engine)
     }
-    let line = ConversionProgressLine("convert")
+    let line = PhaseProgressLine("convert")
     defer { line.end() }
     try Database.convert(path, to: engine, at: target, key: key, newKey: newKey, progress: line.update)
   }

@@ -30,7 +30,7 @@ struct CopyCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     let newKey = try keys.new()
-    let line = ConversionProgressLine("copy")
+    let line = PhaseProgressLine("copy")
     defer { line.end() }
     func copy(_ key: UserKey?) throws {
       try Database.copy(

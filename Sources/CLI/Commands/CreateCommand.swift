@@ -33,14 +33,9 @@ struct CreateCommand: Subcommand {
     var key = try keys.new()
     let engine = engine ?? (key == nil ? .sqlite : .sqlcipher)
     if try Engines.type(engine, encrypted: key != nil).encrypts {
-      key = try key ?? keys.requiredNew(for: path)
-      guard key != nil else {
-        throw UsageError(
-          "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
-      }
+      key = try key ?? keys.requiredNew(for: path, engine: engine)
     } else if key != nil {
-      throw UsageError(
-        "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
+      throw Keys.cannotEncrypt(engine)
     }
     let database = try Database.open(
       path,

@@ -13,7 +13,7 @@ struct DatasetsCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     if asJSON {
-      for dataset in Manifest.datasets { try output.line(Self.json(dataset).text) }
+      for dataset in Manifest.datasets { try output.line(Self.json(dataset).jsonText) }
       return
     }
     var table = TextTable([("NAME", .left), ("DOCUMENTS", .right), ("BYTES", .right), ("HERE", .left)])
@@ -22,7 +22,7 @@ struct DatasetsCommand: Subcommand {
         dataset.name, TextTable.grouped(dataset.documents), TextTable.grouped(dataset.jsonBytes),
         Self.place(dataset))
     }
-    for line in table.lines { try output.line(line) }
+    try output.lines(table.lines)
     for dataset in Manifest.datasets {
       try output.line("\n\(dataset.name): \(dataset.summary)")
       if !dataset.types.isEmpty {
@@ -43,19 +43,13 @@ struct DatasetsCommand: Subcommand {
   }
 
   private static func json(_ dataset: Dataset) -> JSONObjectText {
-    var object = JSONObjectText()
-    object.add("name", dataset.name)
-    object.add("summary", dataset.summary)
-    object.add("documents", dataset.documents)
-    object.add("jsonBytes", dataset.jsonBytes)
-    object.add("sha256", dataset.sha256)
-    var types = JSONObjectText()
+    var types: JSONObjectText = [:]
     for type in dataset.types { types.add(type.name, type.documents) }
-    object.add("types", types)
-    object.add("available", dataset.isAvailable())
-    if let path = dataset.path() { object.add("path", path) }
-    object.add("license", dataset.license)
-    object.add("source", dataset.source)
-    return object
+    return [
+      "name": dataset.name, "summary": dataset.summary, "documents": dataset.documents,
+      "jsonBytes": dataset.jsonBytes, "sha256": dataset.sha256, "types": types,
+      "available": dataset.isAvailable(), "path": dataset.path(), "license": dataset.license,
+      "source": dataset.source,
+    ]
   }
 }

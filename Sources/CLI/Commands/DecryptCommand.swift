@@ -24,7 +24,7 @@ struct DecryptCommand: Subcommand {
     guard try Database.isEncrypted(path) else {
       throw DatabaseError(.notEncrypted, "the database isn't encrypted", path: path)
     }
-    let line = ConversionProgressLine("decrypt")
+    let line = PhaseProgressLine("decrypt")
     defer { line.end() }
     try Database.decrypt(path, key: keys.required(for: path), engine: engine, progress: line.update)
   }

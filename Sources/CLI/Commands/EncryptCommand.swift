@@ -34,7 +34,7 @@ struct EncryptCommand: Subcommand {
     guard let key = try keys.requiredNew(for: path) else {
       throw UsageError("there is no key; use --new-key-file FILE or the variable \(Keys.newVariable)")
     }
-    let line = ConversionProgressLine("encrypt")
+    let line = PhaseProgressLine("encrypt")
     defer { line.end() }
     try Database.encrypt(path, key: key, engine: engine, progress: line.update)
   }

@@ -13,13 +13,8 @@ struct ExportCommand: Subcommand {
   private static let metadata = Flag(
     "metadata", "Adds _rev, _sequence and _deleted, and exports tombstones too")
   private static let format = Option<Format>(
-    "format", "FORMAT", "jsonl, or cblite2 for a Couchbase Lite 2.x database (from the name of FILE)"
-  ) { text in
-    guard let format = Format(rawValue: text) else {
-      throw UsageError("'\(text)' is neither jsonl nor cblite2")
-    }
-    return format
-  }
+    "format", "FORMAT", "jsonl, or cblite2 for a Couchbase Lite 2.x database (from the name of FILE)",
+    refusal: "is neither jsonl nor cblite2")
 
   private enum Format: String {
     case jsonl
@@ -109,11 +104,7 @@ struct ExportCommand: Subcommand {
       progress.update(count)
     }
     progress.end()
-    if asJSON {
-      try output.line(report.json)
-    } else {
-      for line in report.lines { try output.line(line) }
-    }
+    try output.lines(asJSON ? [report.json] : report.lines)
   }
 
   /// Writes the documents, and returns their number.
@@ -130,7 +121,7 @@ struct ExportCommand: Subcommand {
     func add(_ document: DocumentView) throws -> Bool {
       guard !Interrupt.isRequested else { throw Interrupted("the export is incomplete") }
       line.removeAll(keepingCapacity: true)
-      line += Array("{\"_id\":\(JSONObjectText.quoted(document.id))".utf8)
+      line += Array("{\"_id\":\(document.id.jsonText)".utf8)
       if withMetadata {
         line += Array(",\"_rev\":\"\(try document.revisionID())\",\"_sequence\":\(document.sequence)".utf8)
         if document.isDeleted { line += Array(",\"_deleted\":true".utf8) }

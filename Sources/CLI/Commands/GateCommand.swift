@@ -118,8 +118,9 @@ struct GateCommand: Subcommand {
     }
     let hasCounts = countsInstructions && baseline.results.contains { $0.instructions != nil }
     func run(_ settings: BenchSettings, counting: Bool) throws -> ResultsFile {
-      try BenchSession(settings, suites: suites, version: BenchCommand.version, baselinePath: path).run(
-        countingInstructions: counting)
+      try BenchSession(
+        settings: settings, suites: suites, version: BenchCommand.version, baselinePath: path
+      ).run(countingInstructions: counting)
     }
     var new = try run(settings, counting: hasCounts)
     func judged() -> Gate { Gate(new, baseline: baseline, thresholds: thresholds) }
@@ -275,7 +276,7 @@ struct GateCommand: Subcommand {
       let worst = rows.max { $0.ratio < $1.ratio }
       try output.line(
         "\(measure.rawValue): \(rows.count) judged, allowed \(text(allowed)), median "
-          + "\(text(Statistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
+          + "\(text(SampleStatistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
       )
     }
     var table = TextTable(["ratio", "would show", "by", "workload"])

@@ -48,7 +48,7 @@ struct GetCommand: Subcommand {
     if let attachment {
       try write(attachment, of: chosen, in: database, to: output)
     } else if asJSON {
-      try output.line(try json(chosen, revisions).text)
+      try output.line(try json(chosen, revisions).jsonText)
     } else if showsHistory {
       var table = TextTable([("REVISION", .left), ("PARENT", .left), ("STATE", .left), ("BODY", .left)])
       for revision in revisions {
@@ -58,7 +58,7 @@ struct GetCommand: Subcommand {
           revision.id.description, revision.parent?.description ?? "", state.joined(separator: " "),
           revision.body == nil ? "" : "yes")
       }
-      for line in table.lines { try output.line(line) }
+      try output.lines(table.lines)
     } else {
       guard !chosen.isDeleted || revisionID != nil else {
         throw Refusal("the document '\(id)' was deleted (revision \(chosen.id))")
@@ -92,29 +92,22 @@ struct GetCommand: Subcommand {
   }
 
   private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObjectText {
-    var object = JSONObjectText()
-    object.add("id", id)
-    object.add("rev", chosen.id.description)
-    object.add("sequence", chosen.sequence)
-    object.add("deleted", chosen.isDeleted)
-    if let body = chosen.body { object.add("body", json: try body.canonicalJSON()) }
-    guard showsHistory else { return object }
-    object.add(
-      "revisions",
-      try revisions.map { revision in
-        var object = JSONObjectText()
-        object.add("rev", revision.id.description)
-        if let parent = revision.parent {
-          object.add("parent", parent.description)
-        } else {
-          object.add("parent", json: "null")
-        }
-        object.add("deleted", revision.isDeleted)
-        object.add("leaf", revision.isLeaf)
-        if let body = revision.body { object.add("body", json: try body.canonicalJSON()) }
-        return object
-      })
-    return object
+    [
+      "id": id, "rev": chosen.id.description, "sequence": chosen.sequence, "deleted": chosen.isDeleted,
+      "body": try Self.body(chosen), "revisions": showsHistory ? try revisions.map(Self.json) : nil,
+    ]
+  }
+
+  private static func json(_ revision: Revision) throws -> JSONObjectText {
+    [
+      "rev": revision.id.description,
+      "parent": JSONLiteral(jsonText: revision.parent?.description.jsonText ?? "null"),
+      "deleted": revision.isDeleted, "leaf": revision.isLeaf, "body": try body(revision),
+    ]
+  }
+
+  private static func body(_ revision: Revision) throws -> JSONLiteral? {
+    try revision.body.map { JSONLiteral(jsonText: try $0.canonicalJSON()) }
   }
 }
 

@@ -138,11 +138,7 @@ struct ImportCommand: Subcommand {
       MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
-    if asJSON {
-      try output.line(report.json)
-    } else {
-      for line in report.lines { try output.line(line) }
-    }
+    try output.lines(asJSON ? [report.json] : report.lines)
     try database.close()
   }
 

@@ -125,11 +125,11 @@ struct IndexCommand: Subcommand {
     case .list:
       let indexes = try database.indexes
       if asJSON {
-        for index in indexes { try output.line(Self.json(index).text) }
+        for index in indexes { try output.line(Self.json(index).jsonText) }
       } else if !indexes.isEmpty {
         var table = TextTable([("index", .left), ("kind", .left), ("on", .left)])
         for index in indexes { table.add(index.name, index.kind, index.text) }
-        for line in table.lines { try output.line(line) }
+        try output.lines(table.lines)
       }
     case .create(let name, let definition): try database.createIndex(name, definition)
     case .createFullText(let name, let definition): try database.createFullTextIndex(name, definition)
@@ -142,34 +142,27 @@ struct IndexCommand: Subcommand {
   }
 
   static func json(_ index: DatabaseIndex) -> JSONObjectText {
-    var object = JSONObjectText()
-    object.add("name", index.name)
-    object.add("kind", index.kind)
+    var object: JSONObjectText = ["name": index.name, "kind": index.kind]
     if let definition = index.fullText { add(definition, to: &object) }
     guard let definition = index.definition else { return object }
-    let expressions = definition.expressions.map { JSONObjectText.quoted($0.description) }
-    object.add("expressions", json: "[" + expressions.joined(separator: ",") + "]")
-    if let condition = definition.condition { object.add("where", condition.description) }
-    if let unnest = definition.unnest {
-      object.add("unnest", "\(unnest.array.description) AS \(unnest.item)")
-    }
+    object.add("expressions", definition.expressions.map(\.description))
+    object.add("where", definition.condition?.description)
+    object.add("unnest", definition.unnest.map { "\($0.array.description) AS \($0.item)" })
     return object
   }
 
   private static func add(_ definition: FullTextIndexDefinition, to object: inout JSONObjectText) {
-    func list(_ texts: [String]) -> String { "[" + texts.joined(separator: ",") + "]" }
-    object.add(
-      "expressions", json: list(definition.expressions.map { JSONObjectText.quoted($0.description) }))
-    if let condition = definition.condition { object.add("where", condition.description) }
+    object.add("expressions", definition.expressions.map(\.description))
+    object.add("where", definition.condition?.description)
     let options = definition.options
-    if let language = options.language { object.add("language", language.rawValue) }
+    object.add("language", options.language?.rawValue)
     object.add("ignoreAccents", options.ignoresAccents)
     object.add("stemming", options.stems)
     switch options.stopWords {
     case .standard: object.add("stopWords", "standard")
-    case .none: object.add("stopWords", json: "[]")
-    case .custom(let words): object.add("stopWords", json: list(words.map(JSONObjectText.quoted)))
+    case .none: object.add("stopWords", [String]())
+    case .custom(let words): object.add("stopWords", words)
     }
-    if let weights = definition.weights { object.add("weights", json: list(weights.map { "\($0)" })) }
+    object.add("weights", definition.weights)
   }
 }

@@ -51,7 +51,7 @@ struct InfoCommand: Subcommand {
     // left out.
     try database.close()
     let files = try Self.files(in: facts.path)
-    guard !asJSON else { return try output.line(Self.json(facts, files).text) }
+    guard !asJSON else { return try output.line(Self.json(facts, files).jsonText) }
     var table = TextTable([("", .left), ("", .left)])
     table.add("path", facts.path)
     table.add("engine", facts.engine)
@@ -64,28 +64,17 @@ struct InfoCommand: Subcommand {
     table.add("private UUID", facts.privateUUID)
     for index in facts.indexes { table.add("index \(index.name)", index.text) }
     for file in files { table.add(file.name, TextTable.grouped(file.bytes) + " bytes") }
-    for line in table.lines { try output.line(line) }
+    try output.lines(table.lines)
   }
 
   private static func json(_ facts: Facts, _ files: [(name: String, bytes: Int)]) -> JSONObjectText {
-    var object = JSONObjectText()
-    object.add("engine", facts.engine)
-    object.add("library", facts.library)
-    object.add("encrypted", facts.isEncrypted)
-    object.add("documents", facts.documents)
-    object.add("lastSequence", facts.lastSequence)
-    object.add("publicUUID", facts.publicUUID)
-    object.add("privateUUID", facts.privateUUID)
-    object.add(
-      "files",
-      files.map { file in
-        var object = JSONObjectText()
-        object.add("name", file.name)
-        object.add("bytes", file.bytes)
-        return object
-      })
-    object.add("indexes", facts.indexes.map(IndexCommand.json))
-    return object
+    [
+      "engine": facts.engine, "library": facts.library, "encrypted": facts.isEncrypted,
+      "documents": facts.documents, "lastSequence": facts.lastSequence, "publicUUID": facts.publicUUID,
+      "privateUUID": facts.privateUUID,
+      "files": files.map { ["name": $0.name, "bytes": $0.bytes] as JSONObjectText },
+      "indexes": facts.indexes.map(IndexCommand.json),
+    ]
   }
 
   /// The regular files in a directory and its subdirectories, by name.

@@ -33,11 +33,8 @@ struct KeyShowCommand: Subcommand {
     let key = secret.withUnsafeBytes { Hex.text($0) }
     let pageBytes = try opened.engine.maintenance.statistics().pageBytes
     if asJSON {
-      var object = JSONObjectText()
-      object.add("key", key)
-      object.add("pageBytes", pageBytes)
-      object.add("file", opened.engineFile)
-      try output.line(object.text)
+      let object: JSONObjectText = ["key": key, "pageBytes": pageBytes, "file": opened.engineFile]
+      try output.line(object.jsonText)
     } else {
       try output.line("-- \(opened.engineFile)")
       guard opened.engineName == .sqlcipher else {

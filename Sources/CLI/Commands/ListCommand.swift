@@ -53,7 +53,7 @@ struct ListCommand: Subcommand {
         guard id.utf8.starts(with: prefix.utf8) else { return false }
         if let pattern, fnmatch(pattern, id, 0) != 0 { return true }
         count += 1
-        try output.line(asJSON ? Self.json(document, id).text : id)
+        try output.line(asJSON ? Self.json(document, id).jsonText : id)
         return true
       }
     }
@@ -62,11 +62,9 @@ struct ListCommand: Subcommand {
   }
 
   private static func json(_ document: DocumentView, _ id: String) throws -> JSONObjectText {
-    var object = JSONObjectText()
-    object.add("id", id)
-    object.add("rev", try document.revisionID().description)
-    object.add("sequence", document.sequence)
-    if document.isDeleted { object.add("deleted", true) }
-    return object
+    [
+      "id": id, "rev": try document.revisionID().description, "sequence": document.sequence,
+      "deleted": document.isDeleted ? true : nil,
+    ]
   }
 }

@@ -110,9 +110,6 @@ private struct AttachedFile: Sendable {
 /// Prints the result of a write.
 func printSaved(_ saved: SavedRevision, _ id: String, asJSON: Bool, to output: StandardOutput) throws {
   guard asJSON else { return try output.line(saved.revisionID.description) }
-  var object = JSONObjectText()
-  object.add("id", id)
-  object.add("rev", saved.revisionID.description)
-  object.add("sequence", saved.sequence)
-  try output.line(object.text)
+  let object: JSONObjectText = ["id": id, "rev": saved.revisionID.description, "sequence": saved.sequence]
+  try output.line(object.jsonText)
 }

@@ -29,13 +29,8 @@ struct QueryCommand: Subcommand {
   private static let parameter = Option<Parameter>(
     "param", "NAME=VALUE", "The value of $NAME: JSON, otherwise a string; may be repeated",
     parse: { try Parameter($0) })
-  private static let format = Option<Format>("format", "FORMAT", "table, json (one object per line) or csv") {
-    text in
-    guard let format = Format(rawValue: text) else {
-      throw UsageError("'\(text)' isn't table, json or csv")
-    }
-    return format
-  }
+  private static let format = Option<Format>(
+    "format", "FORMAT", "table, json (one object per line) or csv", refusal: "isn't table, json or csv")
   private static let explain = Flag(
     "explain", "Prints the plan of the query and doesn't run it")
 
@@ -94,7 +89,7 @@ struct QueryCommand: Subcommand {
         }
         return true
       }
-      if format == .table { for line in table.lines { try output.line(line) } }
+      if format == .table { try output.lines(table.lines) }
       if isInterrupted { throw Interrupted("\(count) rows were printed") }
     }
     try database.close()

@@ -34,7 +34,7 @@ struct RekeyCommand: Subcommand {
     }
     let key = try keys.required(for: path)
     if rotates {
-      let line = ConversionProgressLine("rekey")
+      let line = PhaseProgressLine("rekey")
       defer { line.end() }
       return try Database.rotateKey(path, key: key, newKey: try keys.new(), progress: line.update)
     }

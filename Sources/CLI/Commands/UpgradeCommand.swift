@@ -10,13 +10,8 @@ struct UpgradeCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "The engine of the new database (sqlite, or sqlcipher with a new key)")
   private static let carry = Option<UpgradeOptions.Carry>(
-    "carry", "full|winners", "Carries over everything (full, the default), or only winning revisions"
-  ) { text in
-    guard let carry = UpgradeOptions.Carry(rawValue: text) else {
-      throw UsageError("'\(text)' is neither full nor winners")
-    }
-    return carry
-  }
+    "carry", "full|winners", "Carries over everything (full, the default), or only winning revisions",
+    refusal: "is neither full nor winners")
   private static let strict = Flag("strict", "Fails and makes nothing if something can't be carried over")
   private static let inPlace = Flag(
     "in-place", "Makes NAME.touchstone beside OLD, and keeps OLD as a backup")
@@ -76,16 +71,9 @@ struct UpgradeCommand: Subcommand {
     options.sourceKey = try keys.given()
     if let engine {
       let encrypts = try Engines.type(engine).encrypts
-      if newKey != nil, !encrypts {
-        throw UsageError(
-          "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
-      }
+      if newKey != nil, !encrypts { throw Keys.cannotEncrypt(engine) }
       if encrypts, newKey == nil {
-        newKey = try keys.requiredNew(for: target ?? source)
-        guard newKey != nil else {
-          throw UsageError(
-            "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
-        }
+        newKey = try keys.requiredNew(for: target ?? source, engine: engine)
       }
     }
     if !asJSON { options.onIssue = { StandardError.write("\($0)\n") } }
@@ -109,7 +97,7 @@ struct UpgradeCommand: Subcommand {
   }
 
   private func upgrade(_ options: UpgradeOptions, _ newKey: UserKey?) throws -> UpgradeReport {
-    let line = UpgradeProgressLine()
+    let line = PhaseProgressLine("upgrade")
     defer { line.end() }
     guard let target else {
       return try Database.upgradeInPlace(
@@ -144,7 +132,7 @@ struct UpgradeCommand: Subcommand {
     let files = report.attachments
     table.add(
       ["attachments"] + [files.read, files.carried, files.missing + files.damaged, 0].map(TextTable.grouped))
-    for line in table.lines { try output.line(line) }
+    try output.lines(table.lines)
     if files.decoded > 0 { try output.line("attachments that were compressed: \(files.decoded), decoded") }
     if files.decrypted > 0 {
       try output.line("attachments that were encrypted: \(files.decrypted), decrypted")
@@ -159,25 +147,4 @@ struct UpgradeCommand: Subcommand {
       "made \(report.target); \(report.source) "
         + (removesOld ? "was removed" : target == nil ? "stays as a backup" : "is unchanged"))
   }
-}
-
-/// The progress line of an upgrade. Ctrl-C ends the upgrade; then nothing has been made.
-final class UpgradeProgressLine {
-  private var line = Progress("upgrade", unit: "documents")
-  private var phase: UpgradeProgress.Phase?
-
-  init() { Interrupt.listen() }
-
-  /// The progress handler of the operation.
-  func update(_ progress: UpgradeProgress) throws {
-    guard !Interrupt.isRequested else { throw Interrupted("nothing was made") }
-    if progress.phase != phase {
-      phase = progress.phase
-      line.end()
-      line = Progress("upgrade, \(progress.phase.rawValue)", unit: "documents")
-    }
-    line.update(progress.done)
-  }
-
-  func end() { line.end() }
 }

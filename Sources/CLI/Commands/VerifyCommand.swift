@@ -64,13 +64,12 @@ struct VerifyCommand: Subcommand {
     func write(_ difference: DocumentDifference) throws {
       defer { count += 1 }
       guard asJSON else { return try output.line(difference.description) }
-      var object = JSONObjectText()
-      object.add("id", difference.id)
-      object.add("kind", difference.kind.rawValue)
-      object.add("left", difference.left)
-      object.add("right", difference.right)
+      let object: JSONObjectText = [
+        "id": difference.id, "kind": difference.kind.rawValue, "left": difference.left,
+        "right": difference.right,
+      ]
       // The output is one object. The members that aren't known yet come at its end.
-      try output.write((count == 0 ? "{\"differences\": [\n" : ",\n") + object.text)
+      try output.write((count == 0 ? "{\"differences\": [\n" : ",\n") + object.jsonText)
     }
 
     func finish(compared: Int) throws {

@@ -1,26 +1,45 @@
 import Fleece
 
-/// The text of a JSON object. Its members keep the order in which they were added.
-struct JSONObjectText {
+/// A value that has JSON text.
+protocol JSONConvertible {
+  var jsonText: String { get }
+}
+
+extension String: JSONConvertible {}
+
+extension JSONConvertible where Self: CustomStringConvertible {
+  var jsonText: String { description }
+}
+
+extension Bool: JSONConvertible {}
+extension Int: JSONConvertible {}
+extension UInt64: JSONConvertible {}
+extension Double: JSONConvertible {}
+
+extension Array: JSONConvertible where Element: JSONConvertible {
+  var jsonText: String { "[" + map(\.jsonText).joined(separator: ",") + "]" }
+}
+
+/// A value that is already JSON text.
+struct JSONLiteral: JSONConvertible {
+  let jsonText: String
+}
+
+/// The text of a JSON object. Its members keep the order in which they were added. A member that is nil is left
+/// out.
+struct JSONObjectText: JSONConvertible, ExpressibleByDictionaryLiteral {
   private var members = ""
 
-  mutating func add(_ name: String, _ value: String) { add(name, json: Self.quoted(value)) }
-  mutating func add(_ name: String, _ value: some BinaryInteger) { add(name, json: String(value)) }
-  mutating func add(_ name: String, _ value: Bool) { add(name, json: value ? "true" : "false") }
-  mutating func add(_ name: String, _ value: JSONObjectText) { add(name, json: value.text) }
-  mutating func add(_ name: String, _ values: [JSONObjectText]) {
-    add(name, json: "[" + values.map(\.text).joined(separator: ",") + "]")
+  init(dictionaryLiteral members: (String, (any JSONConvertible)?)...) {
+    for (name, value) in members { add(name, value) }
   }
 
-  /// Adds a value that is already JSON text.
-  mutating func add(_ name: String, json: String) {
+  mutating func add(_ name: String, _ value: (any JSONConvertible)?) {
+    guard let value else { return }
     if !members.isEmpty { members += "," }
-    members += Self.quoted(name) + ":" + json
+    members += name.jsonText + ":" + value.jsonText
   }
 
   /// The object on one line, without spaces.
-  var text: String { "{" + members + "}" }
-
-  /// A JSON string, escaped as in documents.
-  static func quoted(_ text: String) -> String { text.jsonText }
+  var jsonText: String { "{" + members + "}" }
 }

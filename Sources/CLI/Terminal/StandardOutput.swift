@@ -21,6 +21,10 @@ final class StandardOutput {
     if buffer.count >= Self.bufferBytes { try flush() }
   }
 
+  func lines(_ texts: [String]) throws {
+    for text in texts { try line(text) }
+  }
+
   /// Adds `text`.
   func write(_ text: some StringProtocol) throws {
     buffer.append(contentsOf: text.utf8)

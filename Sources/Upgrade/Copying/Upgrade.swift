@@ -16,7 +16,7 @@ package final class Upgrade {
   let options: UpgradeOptions
   private let progress: UpgradeProgress.Handler?
   private let sourceGuard: SourceGuard
-  private(set) var report = UpgradeReport()
+  var report = UpgradeReport()
   /// The source numbers of documents whose ID another document also has.
   var duplicates: Set<Int> = []
 
@@ -84,8 +84,6 @@ package final class Upgrade {
     throw UpgradeError(
       .refused, "\(issue); the options are strict, so no database was made", path: source.location.path)
   }
-
-  func update(_ body: (inout UpgradeReport) -> Void) { body(&report) }
 
   func tell(_ phase: UpgradeProgress.Phase, _ done: Int, _ total: Int) throws {
     try progress?(UpgradeProgress(phase: phase, done: done, total: total))

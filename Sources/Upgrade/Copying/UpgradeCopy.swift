@@ -22,13 +22,10 @@ final class UpgradeCopy {
   private static let batchBytes = 16 << 20
 
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
-    guard let blobs = store.blobs else {
-      throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
-    }
     self.upgrade = upgrade
     self.store = store
     reader = try SourceReader(upgrade.source)
-    attachments = SourceAttachments(upgrade.source.location, key: upgrade.source.key, blobs: blobs)
+    attachments = try SourceAttachments(upgrade.source, store)
   }
 
   func run() throws {
@@ -51,19 +48,13 @@ final class UpgradeCopy {
       }
     }
     try carryExtras()
-    let counts = attachments.counts
-    upgrade.update { $0.attachments = counts }
+    upgrade.report.attachments = attachments.counts
     try upgrade.tell(.copying, done, total)
   }
 
   private func noteOrphan(_ orphan: SourceReader.Orphan) throws {
-    upgrade.update { report in
-      report.revisions.read += 1
-      report.revisions.skipped += 1
-      guard orphan.hasBody else { return }
-      report.bodies.read += 1
-      report.bodies.skipped += 1
-    }
+    upgrade.report.revisions.add(\.skipped)
+    if orphan.hasBody { upgrade.report.bodies.add(\.skipped) }
     try upgrade.note(
       UpgradeIssue(
         .orphanRevision, revisionID: String(orphan.revisionID.prefix(300)),
@@ -119,7 +110,7 @@ final class UpgradeCopy {
       upgrade.duplicates.insert(reader.number)
       return try skip(.duplicateDocument, "another document has this ID")
     }
-    try count(carriedBodies)
+    count(carriedBodies)
     for issue in plan.issues { try upgrade.note(issue) }
     try carryExpiration(target)
   }
@@ -209,33 +200,20 @@ final class UpgradeCopy {
 
   // MARK: Counts
 
-  private func count(_ carriedBodies: Int) throws {
+  private func count(_ carriedBodies: Int) {
     let rows = reader.revisions.rows
-    let isTombstone = plan.liveLeaves == 0
     let isFull = upgrade.options.carry == .full
-    let (plan, documentBytes) = (plan, documentBytes)
-    upgrade.update { report in
-      report.documents.read += 1
-      report.documents.carried += 1
-      if isTombstone {
-        report.tombstones.read += 1
-        report.tombstones.carried += 1
-      }
-      report.revisions.read += rows.count
-      report.revisions.carried += plan.revisions
-      report.revisions.unwanted += plan.unwanted
-      report.revisions.skipped += rows.count - plan.revisions - plan.unwanted
-      report.bodies.carried += carriedBodies
-      report.bodyBytes += documentBytes
-      if plan.sourceLiveLeaves > 1 {
-        report.conflicts.read += 1
-        if isFull { report.conflicts.carried += 1 } else { report.conflicts.unwanted += 1 }
-      }
-      // A leaf without a body gets an empty body.
-      let left = max(0, plan.sourceBodies - carriedBodies)
-      report.bodies.read += carriedBodies + left
-      if isFull { report.bodies.skipped += left } else { report.bodies.unwanted += left }
-    }
+    upgrade.report.documents.add(\.carried)
+    if plan.liveLeaves == 0 { upgrade.report.tombstones.add(\.carried) }
+    upgrade.report.revisions.add(\.carried, plan.revisions)
+    upgrade.report.revisions.add(\.unwanted, plan.unwanted)
+    upgrade.report.revisions.add(\.skipped, rows.count - plan.revisions - plan.unwanted)
+    upgrade.report.bodyBytes += documentBytes
+    if plan.sourceLiveLeaves > 1 { upgrade.report.conflicts.add(isFull ? \.carried : \.unwanted) }
+    upgrade.report.bodies.add(\.carried, carriedBodies)
+    // A leaf without a body gets an empty body.
+    let left = max(0, plan.sourceBodies - carriedBodies)
+    upgrade.report.bodies.add(isFull ? \.skipped : \.unwanted, left)
   }
 
   private func skipUnreadable() throws {
@@ -246,19 +224,10 @@ final class UpgradeCopy {
   private func skip(_ kind: UpgradeIssue.Kind, _ message: String) throws {
     let rows = reader.revisions.rows
     let isTombstone = !rows.isEmpty && !rows.contains { $0.isCurrent && !$0.isDeleted }
-    upgrade.update { report in
-      report.documents.read += 1
-      report.documents.skipped += 1
-      if isTombstone {
-        report.tombstones.read += 1
-        report.tombstones.skipped += 1
-      }
-      report.revisions.read += rows.count
-      report.revisions.skipped += rows.count
-      let bodies = rows.count { $0.hasBody }
-      report.bodies.read += bodies
-      report.bodies.skipped += bodies
-    }
+    upgrade.report.documents.add(\.skipped)
+    if isTombstone { upgrade.report.tombstones.add(\.skipped) }
+    upgrade.report.revisions.add(\.skipped, rows.count)
+    upgrade.report.bodies.add(\.skipped, rows.count { $0.hasBody })
     try upgrade.note(UpgradeIssue(kind, documentID: reader.documentName, message))
   }
 
@@ -266,66 +235,52 @@ final class UpgradeCopy {
 
   private func carryExpiration(_ target: DocumentImport) throws {
     if reader.hasInvalidExpiration {
-      upgrade.update {
-        $0.expirations.read += 1
-        $0.expirations.skipped += 1
-      }
+      upgrade.report.expirations.add(\.skipped)
       return try upgrade.note(
         UpgradeIssue(
           .expiration, documentID: reader.documentName, "its expiration time can't be read"))
     }
     guard let seconds = reader.expiration else { return }
     let isWanted = upgrade.options.carry == .full
-    upgrade.update {
-      $0.expirations.read += 1
-      if isWanted { $0.expirations.carried += 1 } else { $0.expirations.unwanted += 1 }
-    }
+    upgrade.report.expirations.add(isWanted ? \.carried : \.unwanted)
     guard isWanted else { return }
     _ = try target.setExpiration(reader.documentID, milliseconds: Int64(seconds) * 1_000)
   }
 
   private func carryExtras() throws {
-    let extras = SourceExtras(source: upgrade.source)
-    let views = try extras.viewCount()
-    let checkpoints = try extras.checkpointCount()
-    upgrade.update { report in
-      (report.views.read, report.views.unwanted) = (views, views)
-      (report.checkpoints.read, report.checkpoints.unwanted) = (checkpoints, checkpoints)
-    }
+    let source = upgrade.source
+    upgrade.report.views.add(\.unwanted, try source.viewCount())
+    upgrade.report.checkpoints.add(\.unwanted, try source.checkpointCount())
     guard upgrade.options.carry == .full else {
-      var count = 0
-      try extras.forEachLocalDocument { _, _, _ in count += 1 }
-      return upgrade.update { ($0.localDocuments.read, $0.localDocuments.unwanted) = (count, count) }
+      return try source.forEachLocalDocument { _, _, _ in upgrade.report.localDocuments.add(\.unwanted) }
     }
-    if let text = try extras.info("max_revs"), let depth = Int(text), depth > 0 {
+    if let text = try source.info("max_revs"), let depth = Int(text), depth > 0 {
       try store.setMaximumTreeDepth(depth)
     }
     try store.importing { target in
-      try extras.forEachLocalDocument { id, generation, json in try carryLocal(id, generation, json, target) }
-      target.raiseLastSequence(to: UInt64(max(0, try extras.lastSequence())))
+      try source.forEachLocalDocument { id, generation, json in try carryLocal(id, generation, json, target) }
+      target.raiseLastSequence(to: UInt64(max(0, try source.lastSequence())))
       try target.setIdentity(
-        publicUUID: try extras.info("publicUUID").flatMap(SourceExtras.uuid),
-        privateUUID: try extras.info("privateUUID").flatMap(SourceExtras.uuid))
+        publicUUID: try source.info("publicUUID").flatMap(SourceDatabase.uuid),
+        privateUUID: try source.info("privateUUID").flatMap(SourceDatabase.uuid))
     }
   }
 
   private func carryLocal(
     _ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer, _ target: DocumentImport
   ) throws {
-    upgrade.update { $0.localDocuments.read += 1 }
-    let name =
-      id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
+    let name = SourceDatabase.localName(id)
     let reason: String
     do {
       if try target.insertLocalDocument(name, generation: generation, json: json) {
-        return upgrade.update { $0.localDocuments.carried += 1 }
+        return upgrade.report.localDocuments.add(\.carried)
       }
       // The table forbids duplicate IDs, but a damaged table can have them.
       reason = "an earlier one has the same ID"
     } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
       reason = "it can't be stored: \(error.message)"
     }
-    upgrade.update { $0.localDocuments.skipped += 1 }
+    upgrade.report.localDocuments.add(\.skipped)
     try upgrade.note(UpgradeIssue(.localDocument, documentID: id, reason))
   }
 }

@@ -93,6 +93,12 @@ public struct UpgradeReport: Sendable, Hashable, Codable {
     public var skipped = 0
     /// The number left out because the options don't ask for them.
     public var unwanted = 0
+
+    /// Counts things that were read, and what became of them.
+    mutating func add(_ outcome: WritableKeyPath<Count, Int>, _ number: Int = 1) {
+      read += number
+      self[keyPath: outcome] += number
+    }
   }
 
   /// The counts of attachments. An attachment counts once, however many revisions have it.

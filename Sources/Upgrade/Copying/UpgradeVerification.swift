@@ -21,13 +21,10 @@ final class UpgradeVerification {
   private static let remembered = 200_000
 
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
-    guard let blobs = store.blobs else {
-      throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
-    }
     self.upgrade = upgrade
     self.store = store
     reader = try SourceReader(upgrade.source)
-    attachments = SourceAttachments(upgrade.source.location, key: upgrade.source.key, blobs: blobs)
+    attachments = try SourceAttachments(upgrade.source, store)
   }
 
   /// Compares everything. Returns the number of compared documents. Throws `differs` at the first difference.
@@ -208,12 +205,11 @@ final class UpgradeVerification {
   // MARK: Other contents
 
   private func compareExtras() throws {
-    let extras = SourceExtras(source: upgrade.source)
+    let source = upgrade.source
     // Of several local documents with the same ID, the first is carried over.
     var names: Set<ByteString> = []
-    try extras.forEachLocalDocument { id, generation, json in
-      let name =
-        id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
+    try source.forEachLocalDocument { id, generation, json in
+      let name = SourceDatabase.localName(id)
       guard let expected = try? JSONValue(json: json), expected.object != nil,
         let found = try? store.localDocument(name)
       else { return }
@@ -228,7 +224,7 @@ final class UpgradeVerification {
         "the result has \(stored) local documents instead of \(upgrade.report.localDocuments.carried)"
       )
     }
-    let last = try extras.lastSequence()
+    let last = try source.lastSequence()
     let found = try store.lastSequence
     guard found == UInt64(max(0, last)) else {
       throw differs("the last sequence is \(found), but that of the source is \(last)")

@@ -14,29 +14,29 @@ struct AttachmentEntry {
 
   static let property = "_attachments"
 
+  private init(
+    _ name: String, digest: String?, encoding: String?, length: UInt64?, revpos: UInt64?, isStub: Bool?
+  ) {
+    self.name = name
+    let isCompressed = encoding == "gzip"
+    stored = digest.flatMap { BlobDigest($0) }.map { .init(digest: $0, isCompressed: isCompressed) }
+    limit = isCompressed ? length ?? .max : .max
+    isAsStored = !isCompressed && length != nil && (revpos ?? 0) > 0 && isStub == true
+  }
+
   /// Reads a member of an encoded body.
   init(_ name: String, _ value: UnsafeValue, _ keys: SharedKeys) {
-    self.name = name
-    let digest = value.value(of: "digest", sharedKeys: keys)?.string.flatMap { BlobDigest($0) }
-    let isCompressed = value.value(of: "encoding", sharedKeys: keys)?.string == "gzip"
-    let length = value.value(of: "length", sharedKeys: keys)?.uint
-    stored = digest.map { SourceAttachments.Stored(digest: $0, isCompressed: isCompressed) }
-    limit = isCompressed ? length ?? .max : .max
-    isAsStored =
-      !isCompressed && length != nil && (value.value(of: "revpos", sharedKeys: keys)?.uint ?? 0) > 0
-      && value.value(of: "stub", sharedKeys: keys)?.bool == true
+    func property(_ name: String) -> UnsafeValue? { value.value(of: name, sharedKeys: keys) }
+    self.init(
+      name, digest: property("digest")?.string, encoding: property("encoding")?.string,
+      length: property("length")?.uint, revpos: property("revpos")?.uint, isStub: property("stub")?.bool)
   }
 
   /// Reads a member of a body as a value.
   init(_ name: String, _ entry: JSONObject) {
-    self.name = name
-    let digest = entry["digest"]?.string.flatMap { BlobDigest($0) }
-    let isCompressed = entry["encoding"]?.string == "gzip"
-    let length = entry["length"]?.uint
-    stored = digest.map { SourceAttachments.Stored(digest: $0, isCompressed: isCompressed) }
-    limit = isCompressed ? length ?? .max : .max
-    isAsStored =
-      !isCompressed && length != nil && (entry["revpos"]?.uint ?? 0) > 0 && entry["stub"]?.bool == true
+    self.init(
+      name, digest: entry["digest"]?.string, encoding: entry["encoding"]?.string,
+      length: entry["length"]?.uint, revpos: entry["revpos"]?.uint, isStub: entry["stub"]?.bool)
   }
 
   /// Returns a body whose decoded attachments name their new blobs. All attachments get the properties that

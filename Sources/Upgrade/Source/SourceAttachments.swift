@@ -1,5 +1,6 @@
 import Blobs
 import Bytes
+import Documents
 import Encryption
 import Storage
 
@@ -37,9 +38,12 @@ final class SourceAttachments {
   private static let remembered = 200_000
   private(set) var counts = UpgradeReport.Attachments()
 
-  init(_ location: SourceFiles, key: SecretBytes?, blobs: BlobStore) {
-    directories = location.attachmentDirectories.filter { SourceFiles.kind($0) == S_IFDIR }
-    self.key = key
+  init(_ source: SourceDatabase, _ store: DocumentStore) throws {
+    guard let blobs = store.blobs else {
+      throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
+    }
+    directories = source.location.attachmentDirectories.filter { SourceFiles.kind($0) == S_IFDIR }
+    key = source.key
     self.blobs = blobs
     encrypted = Set(directories.filter { SourceFiles.kind($0 + "/_encryption") != nil })
   }

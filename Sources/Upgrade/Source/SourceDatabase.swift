@@ -81,7 +81,7 @@ final class SourceDatabase {
     do {
       guard let fault = try Self.fault(connection, "PRAGMA quick_check(1)") else { return }
       // Damaged indexes of views and full text don't matter: they aren't carried over.
-      guard try connection.library.supportsTableChecks else { throw damaged(fault) }
+      guard connection.library.supportsTableChecks else { throw damaged(fault) }
       for table in ["docs", "revs", "localdocs", "attachments", "info"] where tables.contains(table) {
         if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
       }
@@ -105,6 +105,17 @@ final class SourceDatabase {
 
   func hasTable(_ name: String) -> Bool { tables.contains(name) }
 
+  /// Reads from the database. Converts errors of SQLite.
+  func reading<Result>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as SQLiteError { throw Self.error(error, location) }
+  }
+
+  static func locked(_ location: SourceFiles) -> UpgradeError {
+    UpgradeError(
+      .inUse, "the database is locked: another process writes to it; close it there first",
+      path: location.path)
+  }
+
   /// Converts an SQLite error to an error about the source.
   static func error(_ error: SQLiteError, _ location: SourceFiles) -> any Error {
     switch error.code {
@@ -120,10 +131,7 @@ final class SourceDatabase {
         "there isn't enough memory to read the file, probably because a length in it is damaged; "
           + "restore it from a backup", path: location.file)
     case SQLITE_BUSY, SQLITE_LOCKED:
-      UpgradeError(
-        .inUse, "the database is locked: another process writes to it; close it there first",
-        path: location.path
-      )
+      locked(location)
     default: error
     }
   }
@@ -132,9 +140,7 @@ final class SourceDatabase {
 extension Library {
   /// Whether `quick_check` accepts the name of a table. SQLite does since 3.33.
   var supportsTableChecks: Bool {
-    get throws {
-      let numbers = version.split(separator: ".").compactMap { Int($0) }
-      return numbers.count > 1 && (numbers[0] > 3 || numbers[0] == 3 && numbers[1] >= 33)
-    }
+    let numbers = version.split(separator: ".").compactMap { Int($0) }
+    return numbers.count > 1 && (numbers[0] > 3 || numbers[0] == 3 && numbers[1] >= 33)
   }
 }

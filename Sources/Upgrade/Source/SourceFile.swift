@@ -211,18 +211,17 @@ final class SourceFile {
     defer { close(file) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4_096)
     defer { buffer.deallocate() }
+    var done = 0
     while true {
       let count = read(source, buffer.baseAddress, buffer.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw StorageError.system(errno, "can't read", path) }
       guard count > 0 else { return }
-      var done = 0
-      while done < count {
-        let written = write(file, buffer.baseAddress! + done, count - done)
-        if written < 0, errno == EINTR { continue }
-        guard written > 0 else { throw StorageError.system(errno, "can't write", target) }
-        done += written
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      guard FileWriting.writeAll(bytes, at: done, to: file) else {
+        throw StorageError.system(errno, "can't write", target)
       }
+      done += count
     }
   }
 }

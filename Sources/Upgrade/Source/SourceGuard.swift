@@ -60,10 +60,7 @@ final class SourceGuard {
     guard fcntl(descriptor, Self.setOpenFileLock, &lock) == 0 else {
       // Some file systems have no locks.
       guard errno == EAGAIN || errno == EACCES else { return }
-      throw UpgradeError(
-        .inUse, "the database is locked: another process writes to it; close it there first",
-        path: location.path
-      )
+      throw SourceDatabase.locked(location)
     }
   }
 

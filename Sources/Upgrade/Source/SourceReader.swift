@@ -1,3 +1,4 @@
+import Blobs
 import CSQLite
 import Fleece
 import SQLiteLibrary
@@ -123,9 +124,7 @@ final class SourceReader {
 
   /// Returns the number of documents.
   func documentCount() throws -> Int {
-    do { return try source.connection.integer("SELECT count(*) FROM docs NOT INDEXED") ?? 0 } catch let error
-      as SQLiteError
-    { throw SourceDatabase.error(error, source.location) }
+    try source.reading { try source.connection.integer("SELECT count(*) FROM docs NOT INDEXED") ?? 0 }
   }
 
   // MARK: Bodies
@@ -136,23 +135,16 @@ final class SourceReader {
     do {
       try bodies.bind(1, sequence)
       defer { bodies.reset() }
-      guard try bodies.step() else { return try Self.emptyBody { try body($0) } }
+      guard try bodies.step() else { return try body(Self.emptyBody) }
       let bytes = bodies.type(0) == SQLITE_BLOB ? bodies.bytes(0) : bodies.utf8(0)
-      guard bytes.count > 0 else {
-        if attachments != nil {
-          return try Self.emptyBody { try withAttachments(sequence, $0, body) }
-        }
-        return try Self.emptyBody { try body($0) }
-      }
-      guard attachments != nil else { return try body(bytes) }
-      return try withAttachments(sequence, bytes, body)
+      return try withAttachments(sequence, bytes.isEmpty ? Self.emptyBody : bytes, body)
     } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
   }
 
-  private static func emptyBody<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result
-  {
+  /// The bytes of `{}`. They are constant.
+  static var emptyBody: UnsafeRawBufferPointer {
     let empty: StaticString = "{}"
-    return try body(UnsafeRawBufferPointer(start: empty.utf8Start, count: 2))
+    return UnsafeRawBufferPointer(start: empty.utf8Start, count: 2)
   }
 
   private func withAttachments<Result>(
@@ -184,7 +176,8 @@ final class SourceReader {
     let isCompressed = row.integer(5) == 1
     spliced += (row.string(0) ?? "").jsonText.utf8
     spliced += Array(":{\"stub\":true,\"digest\":".utf8)
-    let digest = AttachmentText.digest(row.type(1) == SQLITE_BLOB ? row.bytes(1) : row.utf8(1))
+    // For another number of bytes than 20, the text isn't a valid digest.
+    let digest = BlobDigest(row.type(1) == SQLITE_BLOB ? row.bytes(1) : row.utf8(1))?.text ?? "sha1-"
     spliced += digest.jsonText.utf8
     if let type = row.string(2) {
       spliced += Array(",\"content_type\":".utf8)

@@ -3,19 +3,12 @@ import Datasets
 import Storage
 import Touchstone
 
-/// A workload of the suite `scale` at one size. It makes the runs on an engine.
-struct ScaleRow: Sendable {
-  private let kind: ScaleWorkload
-  private let size: Int
-  private let data: ScaleData
-  private let context: SuiteContext
-
-  init(_ kind: ScaleWorkload, size: Int, _ data: ScaleData, _ context: SuiteContext) {
-    self.kind = kind
-    self.size = size
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `scale` at one size. It makes the runs on an engine.
+struct ScaleBenchmark: Sendable {
+  let kind: ScaleWorkload
+  let size: Int
+  let data: ScaleData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(
@@ -54,7 +47,7 @@ struct ScaleRow: Sendable {
         }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
-    do {
+    return try database.closingOnFailure {
       // Warms up the database, like one that is in use: the cost of mapping and caching at first use depends
       // on the size.
       if kind != .compact { try scan(database) }
@@ -66,9 +59,6 @@ struct ScaleRow: Sendable {
           defer { try? database.close() }
           try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, documents)
         })
-    } catch {
-      try? database.close()
-      throw error
     }
   }
 

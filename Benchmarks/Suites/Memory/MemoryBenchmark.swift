@@ -4,17 +4,11 @@ import Documents
 import Storage
 import Touchstone
 
-/// A workload of the suite `memory`. It makes the runs on an engine.
-struct MemoryRow: Sendable {
-  private let kind: TravelWorkload
-  private let documents: StreamedDocuments
-  private let context: SuiteContext
-
-  init(_ kind: TravelWorkload, _ documents: StreamedDocuments, _ context: SuiteContext) {
-    self.kind = kind
-    self.documents = documents
-    self.context = context
-  }
+/// A benchmark of the suite `memory`. It makes the runs on an engine.
+struct MemoryBenchmark: Sendable {
+  let kind: TravelWorkload
+  let documents: StreamedDocuments
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(

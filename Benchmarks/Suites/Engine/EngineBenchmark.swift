@@ -3,8 +3,8 @@ import Limits
 import Storage
 import Synchronization
 
-/// A workload of the engine suite with its parameters. It makes the runs on an engine and those of the limit.
-struct EngineRow: Sendable {
+/// A benchmark of the engine suite with its parameters. It makes the runs on an engine and those of the limit.
+struct EngineBenchmark: Sendable {
   private static let keyspaceName = "bench"
   private static let shape = KeyspaceShape.documents
 
@@ -12,13 +12,6 @@ struct EngineRow: Sendable {
   let data: KeyValueData
   let context: SuiteContext
   let threads: Int?
-
-  init(_ kind: EngineWorkload, _ data: KeyValueData, _ context: SuiteContext, threads: Int?) {
-    self.kind = kind
-    self.data = data
-    self.context = context
-    self.threads = threads
-  }
 
   func workload() -> Workload {
     var parameters: Parameters = ["value_bytes": .integer(data.valueBytes)]
@@ -44,12 +37,12 @@ struct EngineRow: Sendable {
 
 // MARK: - Databases
 
-extension EngineRow {
+extension EngineBenchmark {
   /// Makes an empty keyspace and returns its handle.
   private func create(_ engine: ProbedEngine, in directory: String) throws -> Keyspace {
     let opened = try engine.open(in: directory)
     let keyspace = try opened.write {
-      try $0.createKeyspace(EngineRow.keyspaceName, shape: EngineRow.shape)
+      try $0.createKeyspace(EngineBenchmark.keyspaceName, shape: EngineBenchmark.shape)
     }
     try opened.close()
     return keyspace
@@ -60,7 +53,7 @@ extension EngineRow {
     try context.fixtures.directory("engine \(engine.type.name) \(data.valueBytes)") { directory in
       let opened = try engine.open(in: directory)
       let keyspace = try opened.write {
-        try $0.createKeyspace(EngineRow.keyspaceName, shape: EngineRow.shape)
+        try $0.createKeyspace(EngineBenchmark.keyspaceName, shape: EngineBenchmark.shape)
       }
       for start in stride(from: 0, to: data.shuffled.count, by: 10_000) {
         try opened.write { (transaction: any WriteTransaction) throws -> Void in
@@ -89,7 +82,7 @@ extension EngineRow {
 
 // MARK: - Engines
 
-extension EngineRow {
+extension EngineBenchmark {
   private func engineTrial(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
     let directory = try database(engine, trial)
@@ -99,7 +92,7 @@ extension EngineRow {
     }
     let opened = try engine.open(in: directory)
     do {
-      let found = try opened.read { try $0.keyspace(named: EngineRow.keyspaceName) }
+      let found = try opened.read { try $0.keyspace(named: EngineBenchmark.keyspaceName) }
       guard let keyspace = found else {
         throw StorageError(.noSuchKeyspace, "the keyspace of the benchmark is missing", path: opened.location)
       }
@@ -261,7 +254,7 @@ extension EngineRow {
     for _ in 0..<EngineWorkload.opens {
       let opened = try engine.open(in: directory)
       try opened.read { transaction in
-        if let keyspace = try transaction.keyspace(named: EngineRow.keyspaceName) {
+        if let keyspace = try transaction.keyspace(named: EngineBenchmark.keyspaceName) {
           _ = try transaction.read(data.shuffled[0].keyBytes.bytes, in: keyspace) { seen.see($0) }
         }
       }
@@ -289,14 +282,14 @@ extension EngineRow {
 
 // MARK: - Limits
 
-extension EngineRow {
+extension EngineBenchmark {
   private func limitTrial(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
     let directory = try database(engine, trial)
     let path = engine.path(in: directory)
     // The first keyspace of a file has the number 1.
     let table = LimitDatabase.Table(
-      name: EngineRow.keyspaceName, keyspace: Keyspace(number: 1, shape: EngineRow.shape))
+      name: EngineBenchmark.keyspaceName, keyspace: Keyspace(number: 1, shape: EngineBenchmark.shape))
     if kind == .open {
       return Trial(run: {
         let outcome = try LimitDatabase.reopen(

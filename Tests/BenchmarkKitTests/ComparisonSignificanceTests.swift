@@ -3,7 +3,7 @@ import Testing
 @testable import BenchmarkKit
 
 /// The rank test against tables and against counting all arrangements.
-struct RankTestTests {
+struct ComparisonSignificanceTests {
   /// All arrangements of the ranks, one by one.
   private func counted(_ left: [Double], _ right: [Double]) -> Double {
     let all = left + right
@@ -30,7 +30,7 @@ struct RankTestTests {
     for _ in 0..<40 {
       let left = (0..<(1 + random.below(5))).map { _ in Double(random.below(1_000_000)) }
       let right = (0..<(1 + random.below(5))).map { _ in Double(random.below(1_000_000)) }
-      let found = RankTest.mannWhitney(left, right)
+      let found = SignificanceTest.mannWhitney(left, right)
       #expect(abs(found - counted(left, right)) < 1e-9, "\(left) \(right)")
     }
   }
@@ -42,7 +42,7 @@ struct RankTestTests {
       var left = (0..<n).map { Double(-$0 - 1) }
       let right = (0..<n).map { Double($0) }
       for step in 0..<u { left[step / n] = Double(step % n) + 0.5 + Double(n - step / n) / 100 }
-      return RankTest.mannWhitney(left, right)
+      return SignificanceTest.mannWhitney(left, right)
     }
     #expect(probability(17, 9) <= 0.05 && probability(18, 9) > 0.05)
     #expect(probability(2, 5) <= 0.05 && probability(3, 5) > 0.05)
@@ -50,20 +50,20 @@ struct RankTestTests {
 
   @Test func manySamplesAndTiesGoByTheNormalApproximation() {
     // scipy.stats.mannwhitneyu(left, right, method='asymptotic').pvalue
-    let ties = RankTest.mannWhitney([1, 2, 2, 3, 4, 5, 5], [3, 4, 5, 6, 7, 7, 8])
+    let ties = SignificanceTest.mannWhitney([1, 2, 2, 3, 4, 5, 5], [3, 4, 5, 6, 7, 7, 8])
     #expect(abs(ties - 0.028413318438283604) < 1e-7, "\(ties)")
-    #expect(RankTest.mannWhitney([1, 1, 1], [1, 1]) == 1)
-    #expect(RankTest.mannWhitney([], [1]) == 1)
+    #expect(SignificanceTest.mannWhitney([1, 1, 1], [1, 1]) == 1)
+    #expect(SignificanceTest.mannWhitney([], [1]) == 1)
     let left = (0..<40).map(Double.init)
-    #expect(RankTest.mannWhitney(left, left.map { $0 + 30.5 }) < 1e-6)
-    #expect(RankTest.mannWhitney(left, left.map { $0 + 0.5 }) > 0.5)
+    #expect(SignificanceTest.mannWhitney(left, left.map { $0 + 30.5 }) < 1e-6)
+    #expect(SignificanceTest.mannWhitney(left, left.map { $0 + 0.5 }) > 0.5)
   }
 
   @Test func correctionStepsDownAndNeverFalls() {
-    let adjusted = RankTest.holm([0.01, 0.04, 0.03, 0.005])
+    let adjusted = SignificanceTest.holm([0.01, 0.04, 0.03, 0.005])
     let expected = [0.03, 0.06, 0.06, 0.02]
     for (found, value) in zip(adjusted, expected) { #expect(abs(found - value) < 1e-12) }
-    #expect(RankTest.holm([0.9, 0.8]) == [1, 1])
-    #expect(RankTest.holm([]) == [])
+    #expect(SignificanceTest.holm([0.9, 0.8]) == [1, 1])
+    #expect(SignificanceTest.holm([]) == [])
   }
 }

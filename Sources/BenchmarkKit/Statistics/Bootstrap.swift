@@ -1,26 +1,5 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
-
-/// Order statistics of samples.
-package enum Statistics {
-  /// The quantile of samples, with linear interpolation between neighbours: position `quantile * (count - 1)`
-  /// in ascending order. `quantile` is 0 to 1. 0 if there are no samples.
-  package static func quantile(_ quantile: Double, of samples: [Double]) -> Double {
-    self.quantile(quantile, ofSorted: samples.sorted())
-  }
-
-  static func quantile(_ quantile: Double, ofSorted sorted: [Double]) -> Double {
-    guard let last = sorted.last else { return 0 }
-    let position = quantile * Double(sorted.count - 1)
-    let index = Int(position)
-    guard index + 1 < sorted.count else { return last }
-    return sorted[index] + (sorted[index + 1] - sorted[index]) * (position - Double(index))
-  }
-
-  /// The middle sample, or the mean of the two middle ones. 0 if there are none.
-  package static func median(_ samples: [Double]) -> Double { quantile(0.5, of: samples) }
-
+/// Confidence intervals by the bootstrap: from samples that are drawn again and again with replacement.
+package enum Bootstrap {
   /// The 95% confidence interval of the median by the bootstrap: the 2.5% and 97.5% quantiles of 2,000
   /// medians of samples drawn with replacement. The seed is fixed, so equal samples have equal intervals.
   package static func medianInterval(_ samples: [Double]) -> ClosedRange<Double> {
@@ -39,12 +18,6 @@ package enum Statistics {
     return (median(numerator) / median(denominator), interval)
   }
 
-  /// The geometric mean: the count-th root of the product. 1 if there are no ratios.
-  package static func geometricMean(_ ratios: [Double]) -> Double {
-    guard !ratios.isEmpty else { return 1 }
-    return exp(ratios.reduce(0) { $0 + log($1) } / Double(ratios.count))
-  }
-
   /// The ratio of two medians and its 95% confidence interval, from samples that aren't paired. The bootstrap
   /// draws from each set separately.
   package static func unpairedRatio(_ numerator: [Double], over denominator: [Double]) -> (
@@ -58,16 +31,7 @@ package enum Statistics {
     return (median(numerator) / median(denominator), interval)
   }
 
-  /// Samples that are outside the quartiles by more than three times the distance between them: Tukey's far
-  /// outliers ("Exploratory Data Analysis", 1977). They are reported, but count like all others. Empty if
-  /// there are fewer than five samples.
-  package static func outliers(_ samples: [Double]) -> [Double] {
-    guard samples.count >= 5 else { return [] }
-    let sorted = samples.sorted()
-    let low = quantile(0.25, ofSorted: sorted)
-    let high = quantile(0.75, ofSorted: sorted)
-    return samples.filter { $0 < low - 3 * (high - low) || $0 > high + 3 * (high - low) }
-  }
+  private static func median(_ samples: [Double]) -> Double { SampleStatistics.median(samples) }
 
   private static let resamples = 2_000
 
@@ -90,8 +54,8 @@ package enum Statistics {
     var values = (0..<resamples).map { _ in statistic(&random) }.filter { !$0.isNaN }
     guard !values.isEmpty else { return 0...0 }
     values.sort()
-    let low = quantile(0.025, ofSorted: values)
-    return low...max(low, quantile(0.975, ofSorted: values))
+    let low = SampleStatistics.quantile(0.025, ofSorted: values)
+    return low...max(low, SampleStatistics.quantile(0.975, ofSorted: values))
   }
 }
 

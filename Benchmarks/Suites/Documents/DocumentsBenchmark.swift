@@ -3,22 +3,12 @@ import Foundation
 import Storage
 import Touchstone
 
-/// A workload of the suite `documents` with its parameters. It makes the runs on an engine.
-struct DocumentsRow: Sendable {
-  private let kind: DocumentsWorkload
-  private let variant: DocumentsWorkload.Variant
-  private let data: DocumentsData
-  private let context: SuiteContext
-
-  init(
-    _ kind: DocumentsWorkload, _ variant: DocumentsWorkload.Variant, _ data: DocumentsData,
-    _ context: SuiteContext
-  ) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `documents` with its parameters. It makes the runs on an engine.
+struct DocumentsBenchmark: Sendable {
+  let kind: DocumentsWorkload
+  let variant: DocumentsWorkload.Variant
+  let data: DocumentsData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(
@@ -54,14 +44,11 @@ struct DocumentsRow: Sendable {
     if kind == .history || kind == .readP50 || kind == .readP99 { return try measuredTrial(engine, trial) }
     let directory = try directory(engine, trial)
     let database = try data.open(engine, in: directory)
-    do {
+    return try database.closingOnFailure {
       let work = try work(database)
       return Trial(
         timing: { try work() }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
         finish: { try database.close() })
-    } catch {
-      try? database.close()
-      throw error
     }
   }
 
@@ -129,7 +116,7 @@ struct DocumentsRow: Sendable {
     case .setExpiration: return { try setExpirations(database) }
     case .expire:
       return {
-        try RunMismatch.check(try database.purgeExpired(asOf: DocumentsRow.late), sizes.expiring)
+        try RunMismatch.check(try database.purgeExpired(asOf: DocumentsBenchmark.late), sizes.expiring)
         try RunMismatch.check(try database.documentCount, 0)
       }
     case .rewrite: return { try rewrite(database) }
@@ -191,13 +178,13 @@ struct DocumentsRow: Sendable {
     return Trial(run: {
       if kind == .history {
         let windows = sizes.windows(depth: variant.depth)
-        let seconds = try data.measure("\(name) history \(variant.depth)") {
+        let seconds = try data.measured.value(of: "\(name) history \(variant.depth)") {
           try history(engine, trial, windows)
         }
         guard let index = windows.firstIndex(of: variant.update) else { return .whole }
         return .seconds(seconds[index])
       }
-      let seconds = try data.measure("\(name) read \(variant.readers) \(variant.hasWriter)") {
+      let seconds = try data.measured.value(of: "\(name) read \(variant.readers) \(variant.hasWriter)") {
         try read(engine, trial)
       }
       return .seconds(seconds[kind == .readP50 ? 0 : 1])
@@ -232,7 +219,7 @@ struct DocumentsRow: Sendable {
         }
       }
     }
-    return seconds.map { Statistics.median($0) * Double($0.count) }
+    return seconds.map { SampleStatistics.median($0) * Double($0.count) }
   }
 
   private func read(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {

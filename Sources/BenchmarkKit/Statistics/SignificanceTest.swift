@@ -3,7 +3,7 @@
 #endif
 
 /// Tests whether two sets of samples differ, without assumptions about their distribution.
-package enum RankTest {
+package enum SignificanceTest {
   /// The two-sided Mann-Whitney U test: the probability of ranks at least as uneven as these, if both sets
   /// come from one distribution.
   ///

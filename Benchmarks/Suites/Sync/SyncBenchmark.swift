@@ -3,19 +3,12 @@ import Datasets
 import Storage
 import Touchstone
 
-/// A workload of the suite `sync` with its parameters. It makes the runs on an engine.
-struct SyncRow: Sendable {
-  private let kind: SyncWorkload
-  private let variant: SyncWorkload.Variant
-  private let data: SyncData
-  private let context: SuiteContext
-
-  init(_ kind: SyncWorkload, _ variant: SyncWorkload.Variant, _ data: SyncData, _ context: SuiteContext) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `sync` with its parameters. It makes the runs on an engine.
+struct SyncBenchmark: Sendable {
+  let kind: SyncWorkload
+  let variant: SyncWorkload.Variant
+  let data: SyncData
+  let context: SuiteContext
 
   func workload() -> Workload {
     let operations =
@@ -70,7 +63,7 @@ struct SyncRow: Sendable {
   /// A run of the queries after a large apply. One run gives the samples of all three rows.
   private func queryTrial(_ engine: ProbedEngine, _ trial: TrialContext, _ place: Int) -> Trial {
     Trial(run: {
-      let seconds = try data.measure("\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
+      let seconds = try data.measured.value(of: "\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
         try queries(engine, trial)
       }
       return .seconds(seconds[place])
@@ -105,7 +98,7 @@ struct SyncRow: Sendable {
       defer { try? database.close() }
       seconds[2].append(try ask(database, HotelDocument.city(before + data.large * 3 / 4), among: documents))
     }
-    return seconds.map(Statistics.median)
+    return seconds.map(SampleStatistics.median)
   }
 
   /// Returns the seconds of a query for a city, from its text to its rows.

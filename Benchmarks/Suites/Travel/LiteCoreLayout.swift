@@ -10,7 +10,7 @@ import Storage
 ///
 /// The rows, settings and statements are those of the core. In addition, each document is only parsed and
 /// digested. The bodies are ours, byte for byte.
-struct TravelPeer: Sendable {
+struct LiteCoreLayout: Sendable {
   static let name = "peer"
 
   private let data: TravelData
@@ -31,21 +31,13 @@ struct TravelPeer: Sendable {
     return .init(
       library: "SQLite \(library.version), bare C, tables as Couchbase Lite's",
       settings: [
-        "durability": settings.durability.rawValue, "synchronous": synchronous(settings.durability),
+        "durability": settings.durability.rawValue, "synchronous": settings.durability.synchronous,
         "cache_size": "-\(cacheBytes(settings) >> 10)",
         "page_size": "4096", "journal_mode": "wal",
       ])
   }
 
   fileprivate static func cacheBytes(_ settings: BenchSettings) -> Int { settings.cacheBytes ?? 10 << 20 }
-
-  fileprivate static func synchronous(_ durability: Durability) -> String {
-    switch durability {
-    case .none: "OFF"
-    case .normal: "NORMAL"
-    case .full: "FULL"
-    }
-  }
 
   // MARK: Runs
 
@@ -54,13 +46,13 @@ struct TravelPeer: Sendable {
     let path = directory + "/peer.sqlite"
     let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
     if kind == .reopen { return Trial(run: { .seconds(try reopen(path).seconds) }, fileBytes: fileBytes) }
-    let database = try PeerDatabase(path, context.settings, creates: kind.start == .empty)
+    let database = try LiteCoreDatabase(path, context.settings, creates: kind.start == .empty)
     return Trial(
       run: { .seconds(try run(kind, database)) }, fileBytes: fileBytes,
       finish: { withExtendedLifetime(database) {} })
   }
 
-  private func run(_ kind: TravelWorkload, _ database: PeerDatabase) throws -> Double {
+  private func run(_ kind: TravelWorkload, _ database: LiteCoreDatabase) throws -> Double {
     switch kind {
     case .insertBatch: return try database.save(documents.insert, batch: kind.batch)
     case .insertSingle: return try database.save(documents.insertSingle, batch: kind.batch)
@@ -84,7 +76,7 @@ struct TravelPeer: Sendable {
   }
 
   private func reopen(_ path: String) throws -> limit_outcome {
-    let outcome = try PeerDatabase.reopen(
+    let outcome = try LiteCoreDatabase.reopen(
       path, context.settings, documents.insert[0].key, times: TravelWorkload.opens)
     try RunMismatch.check(Int(outcome.count), TravelWorkload.opens)
     return outcome
@@ -94,7 +86,7 @@ struct TravelPeer: Sendable {
   private func directory(_ start: TravelWorkload.Start, _ trial: TrialContext) throws -> String {
     guard start != .empty else { return trial.directory }
     let fixture = try context.fixtures.directory("travel peer loaded") { directory in
-      let database = try PeerDatabase(directory + "/peer.sqlite", context.settings, creates: true)
+      let database = try LiteCoreDatabase(directory + "/peer.sqlite", context.settings, creates: true)
       _ = try database.save(documents.insert, batch: 0)
     }
     if start == .shared { return fixture }
@@ -106,7 +98,7 @@ struct TravelPeer: Sendable {
   private final class Documents: @unchecked Sendable {
     // Never changes after `init`. The pointers refer to the replays and the data set, which `data` keeps, and
     // to `fixed`.
-    let insert, insertSingle, update, pull, delete: [limit_peer_document]
+    let insert, insertSingle, update, pull, delete: [litecore_document]
     /// The keys to read, in order.
     let reads: [limit_bytes]
     private let data: TravelData
@@ -124,14 +116,14 @@ struct TravelPeer: Sendable {
       let longTree = limit_bytes(bytes: fixed.baseAddress, count: 66)
       let empty = limit_bytes(bytes: fixed.baseAddress, count: 2)
       func documents(_ replay: TravelReplay, extra: limit_bytes, isDeletion: Bool = false)
-        -> [limit_peer_document]
+        -> [litecore_document]
       {
         replay.steps.map { step in
           // The document's record, or the tombstone's record for a deletion.
           let record = replay.operations[step.first..<step.end].last {
             Int($0.table) <= 1 && ($0.kind == LIMIT_INSERT || $0.kind == LIMIT_UPDATE)
           }?.record
-          return limit_peer_document(
+          return litecore_document(
             text: step.text, digests: step.digests, flags: isDeletion ? 1 : 0,
             key: record?.key ?? limit_bytes(),
             version: version, body: isDeletion ? empty : record?.value ?? limit_bytes(), extra: extra)
@@ -151,45 +143,46 @@ struct TravelPeer: Sendable {
 }
 
 /// An open database file of the peer.
-private final class PeerDatabase {
+private final class LiteCoreDatabase {
   private let handle: OpaquePointer
 
   init(_ path: String, _ settings: BenchSettings, creates: Bool) throws {
     var outcome = limit_outcome()
-    let opened = try PeerDatabase.withOptions(settings) { limit_peer_open(path, $0, creates, &outcome) }
+    let opened = try LiteCoreDatabase.withOptions(settings) { litecore_open(path, $0, creates, &outcome) }
     guard let opened else { throw LimitDatabase.failure(outcome) }
     handle = opened
   }
 
-  deinit { limit_peer_close(handle) }
+  deinit { litecore_close(handle) }
 
   private static func withOptions<Result>(
-    _ settings: BenchSettings, _ body: (UnsafePointer<limit_peer_options>) throws -> Result
+    _ settings: BenchSettings, _ body: (UnsafePointer<litecore_options>) throws -> Result
   ) throws -> Result {
     let library = try Library.load(Library.sqlitePath)
-    return try TravelPeer.synchronous(settings.durability).withCString { synchronous in
-      var options = limit_peer_options(
-        functions: library.functions, synchronous: synchronous, cache_bytes: TravelPeer.cacheBytes(settings))
+    return try settings.durability.synchronous.withCString { synchronous in
+      var options = litecore_options(
+        functions: library.functions, synchronous: synchronous,
+        cache_bytes: LiteCoreLayout.cacheBytes(settings))
       return try body(&options)
     }
   }
 
   /// Saves all documents, and returns the seconds.
-  func save(_ documents: [limit_peer_document], batch: Int) throws -> Double {
-    try LimitDatabase.run { limit_peer_save(handle, documents, documents.count, batch, &$0) }.seconds
+  func save(_ documents: [litecore_document], batch: Int) throws -> Double {
+    try LimitDatabase.run { litecore_save(handle, documents, documents.count, batch, &$0) }.seconds
   }
 
   func get(_ keys: [limit_bytes]) throws -> limit_outcome {
-    try LimitDatabase.run { limit_peer_get(handle, keys, keys.count, &$0) }
+    try LimitDatabase.run { litecore_get(handle, keys, keys.count, &$0) }
   }
 
-  func scan() throws -> limit_outcome { try LimitDatabase.run { limit_peer_scan(handle, &$0) } }
+  func scan() throws -> limit_outcome { try LimitDatabase.run { litecore_scan(handle, &$0) } }
 
   static func reopen(_ path: String, _ settings: BenchSettings, _ key: limit_bytes, times: Int) throws
     -> limit_outcome
   {
     try LimitDatabase.run { outcome in
-      try withOptions(settings) { limit_peer_reopen(path, $0, key, times, &outcome) }
+      try withOptions(settings) { litecore_reopen(path, $0, key, times, &outcome) }
     }
   }
 }

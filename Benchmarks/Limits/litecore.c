@@ -6,7 +6,7 @@
 
 #include "sqlite.h"
 
-struct limit_peer {
+struct litecore {
   const CSQLiteFunctions *f;
   sqlite3 *handle;
   sqlite3_stmt *begin, *commit, *get, *insert, *update, *last_sequence;
@@ -31,10 +31,10 @@ static const char *const schema =
     "PRAGMA user_version=400;"
     "COMMIT";
 
-static limit_peer *open_database(
-    const char *path, const limit_peer_options *options, int flags, limit_outcome *outcome) {
+static litecore *open_database(
+    const char *path, const litecore_options *options, int flags, limit_outcome *outcome) {
   outcome->code = 0;
-  limit_peer *database = calloc(1, sizeof *database);
+  litecore *database = calloc(1, sizeof *database);
   if (!database) {
     outcome->code = SQLITE_NOMEM;
     return NULL;
@@ -56,13 +56,13 @@ static limit_peer *open_database(
     goto failed;
   return database;
 failed:
-  limit_peer_close(database);
+  litecore_close(database);
   return NULL;
 }
 
-limit_peer *limit_peer_open(
-    const char *path, const limit_peer_options *options, bool creates, limit_outcome *outcome) {
-  limit_peer *database = open_database(path, options, creates ? SQLITE_OPEN_CREATE : 0, outcome);
+litecore *litecore_open(
+    const char *path, const litecore_options *options, bool creates, limit_outcome *outcome) {
+  litecore *database = open_database(path, options, creates ? SQLITE_OPEN_CREATE : 0, outcome);
   if (!database) return NULL;
   sqlite3_stmt *last = NULL;
   if (limit_prepare(database->f, database->handle, "BEGIN IMMEDIATE", &database->begin, outcome) ||
@@ -87,11 +87,11 @@ limit_peer *limit_peer_open(
   return database;
 failed:
   csqlite_finalize(database->f, last);
-  limit_peer_close(database);
+  litecore_close(database);
   return NULL;
 }
 
-void limit_peer_close(limit_peer *database) {
+void litecore_close(litecore *database) {
   if (!database) return;
   sqlite3_stmt *statements[] = {database->begin,  database->commit, database->get,
                                 database->insert, database->update, database->last_sequence};
@@ -112,7 +112,7 @@ static inline void see_row(const CSQLiteFunctions *f, sqlite3_stmt *statement, l
 }
 
 // Looks at the row of a key. `found` says whether there is one.
-static inline int get_row(limit_peer *database, limit_bytes key, bool *found, limit_outcome *outcome) {
+static inline int get_row(litecore *database, limit_bytes key, bool *found, limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   csqlite_bind_text(f, database->get, 1, key.bytes, (int)key.count, SQLITE_STATIC);
   int code = csqlite_step(f, database->get);
@@ -126,8 +126,8 @@ static inline void bind_bytes(const CSQLiteFunctions *f, sqlite3_stmt *statement
   csqlite_bind_blob(f, statement, index, bytes.count ? bytes.bytes : "", (int)bytes.count, SQLITE_STATIC);
 }
 
-void limit_peer_save(
-    limit_peer *database, const limit_peer_document *documents, size_t count, size_t batch,
+void litecore_save(
+    litecore *database, const litecore_document *documents, size_t count, size_t batch,
     limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   limit_text_work *text_work = limit_text_work_create();
@@ -137,7 +137,7 @@ void limit_peer_save(
     size_t end = count - next < batch ? count : next + batch;
     TRY(limit_run(f, database->begin), "BEGIN");
     for (; next < end; next++) {
-      const limit_peer_document *document = &documents[next];
+      const litecore_document *document = &documents[next];
       limit_step step = {document->text, document->digests, 0, 0};
       if (document->text.count && !limit_text_work_run(text_work, &step, outcome))
         TRY(SQLITE_ERROR, "parsing a document");
@@ -165,7 +165,7 @@ failed:
   limit_text_work_destroy(text_work);
 }
 
-void limit_peer_get(limit_peer *database, const limit_bytes *keys, size_t count, limit_outcome *outcome) {
+void litecore_get(litecore *database, const limit_bytes *keys, size_t count, limit_outcome *outcome) {
   limit_begin(outcome);
   for (size_t i = 0; i < count; i++) {
     bool found;
@@ -176,7 +176,7 @@ failed:
   return;
 }
 
-void limit_peer_scan(limit_peer *database, limit_outcome *outcome) {
+void litecore_scan(litecore *database, limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   sqlite3_stmt *statement = NULL;
   if (limit_prepare(
@@ -192,16 +192,16 @@ void limit_peer_scan(limit_peer *database, limit_outcome *outcome) {
   csqlite_finalize(f, statement);
 }
 
-void limit_peer_reopen(
-    const char *path, const limit_peer_options *options, limit_bytes key, size_t times,
+void litecore_reopen(
+    const char *path, const litecore_options *options, limit_bytes key, size_t times,
     limit_outcome *outcome) {
   limit_outcome total;
   limit_begin(&total);
   for (size_t i = 0; i < times; i++) {
-    limit_peer *database = open_database(path, options, 0, outcome);
+    litecore *database = open_database(path, options, 0, outcome);
     if (!database) return;
-    limit_peer_get(database, &key, 1, outcome);
-    limit_peer_close(database);
+    litecore_get(database, &key, 1, outcome);
+    litecore_close(database);
     if (outcome->code) return;
     total.count += outcome->count;
     total.sum += outcome->sum;

@@ -3,17 +3,15 @@ import CSQLite
 import SQLiteLibrary
 
 /// The contents of a source besides documents: local documents, the `info` table and views.
-struct SourceExtras {
-  let source: SourceDatabase
-
+extension SourceDatabase {
   /// Calls `body` with the stored ID, the revision number and the JSON of each local document. The JSON is
   /// valid until `body` returns.
   func forEachLocalDocument(
     _ body: (_ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    guard source.hasTable("localdocs") else { return }
+    guard hasTable("localdocs") else { return }
     try reading {
-      let statement = try source.connection.prepare(
+      let statement = try connection.prepare(
         "SELECT docid, revid, json FROM localdocs NOT INDEXED ORDER BY rowid")
       defer { statement.finalize() }
       while try statement.step() {
@@ -21,23 +19,21 @@ struct SourceExtras {
         let generation = UInt64(revision.prefix { $0 != "-" }) ?? 1
         let bytes = statement.type(2) == SQLITE_BLOB ? statement.bytes(2) : statement.utf8(2)
         let id = statement.string(0) ?? ""
-        if bytes.count > 0 {
-          try body(id, generation, bytes)
-        } else {
-          let empty: StaticString = "{}"
-          try body(id, generation, UnsafeRawBufferPointer(start: empty.utf8Start, count: 2))
-        }
+        try body(id, generation, bytes.isEmpty ? SourceReader.emptyBody : bytes)
       }
     }
   }
 
-  static let localPrefix = "_local/"
+  /// Returns the ID of a local document without its prefix.
+  static func localName(_ id: String) -> String {
+    id.hasPrefix("_local/") ? String(id.dropFirst("_local/".count)) : id
+  }
 
   /// Returns the value of a key of `info`.
   func info(_ key: String) throws -> String? {
-    guard source.hasTable("info") else { return nil }
+    guard hasTable("info") else { return nil }
     return try reading {
-      let statement = try source.connection.prepare("SELECT value FROM info NOT INDEXED WHERE key = ?")
+      let statement = try connection.prepare("SELECT value FROM info NOT INDEXED WHERE key = ?")
       defer { statement.finalize() }
       try statement.bind(1, key)
       return try statement.step() ? statement.string(0) : nil
@@ -46,34 +42,28 @@ struct SourceExtras {
 
   /// Returns the number of replication checkpoints.
   func checkpointCount() throws -> Int {
-    guard source.hasTable("info") else { return 0 }
+    guard hasTable("info") else { return 0 }
     return try reading {
-      try source.connection.integer("SELECT count(*) FROM info NOT INDEXED WHERE key LIKE 'checkpoint/%'")
+      try connection.integer("SELECT count(*) FROM info NOT INDEXED WHERE key LIKE 'checkpoint/%'")
         ?? 0
     }
   }
 
   func viewCount() throws -> Int {
-    guard source.hasTable("views") else { return 0 }
-    return try reading { try source.connection.integer("SELECT count(*) FROM views NOT INDEXED") ?? 0 }
+    guard hasTable("views") else { return 0 }
+    return try reading { try connection.integer("SELECT count(*) FROM views NOT INDEXED") ?? 0 }
   }
 
   /// Returns the last sequence that the file knows, including sequences of removed revisions.
   func lastSequence() throws -> Int {
     try reading {
-      let highest = try source.connection.integer("SELECT max(sequence) FROM revs") ?? 0
-      guard source.hasTable("sqlite_sequence") else { return highest }
+      let highest = try connection.integer("SELECT max(sequence) FROM revs") ?? 0
+      guard hasTable("sqlite_sequence") else { return highest }
       return max(
         highest,
-        try source.connection.integer(
+        try connection.integer(
           "SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = 'revs'")
           ?? 0)
-    }
-  }
-
-  private func reading<Result>(_ body: () throws -> Result) throws -> Result {
-    do { return try body() } catch let error as SQLiteError {
-      throw SourceDatabase.error(error, source.location)
     }
   }
 

@@ -2,22 +2,13 @@ import BenchmarkKit
 import Storage
 import Touchstone
 
-/// A workload of the suite `upgrade` with its parameters. It makes the runs on an engine and those of the
+/// A benchmark of the suite `upgrade` with its parameters. It makes the runs on an engine and those of the
 /// limit.
-struct UpgradeRow: Sendable {
-  private let kind: UpgradeWorkload
-  private let variant: UpgradeWorkload.Variant
-  private let data: UpgradeData
-  private let context: SuiteContext
-
-  init(
-    _ kind: UpgradeWorkload, _ variant: UpgradeWorkload.Variant, _ data: UpgradeData, _ context: SuiteContext
-  ) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+struct UpgradeBenchmark: Sendable {
+  let kind: UpgradeWorkload
+  let variant: UpgradeWorkload.Variant
+  let data: UpgradeData
+  let context: SuiteContext
 
   private var documents: Int {
     variant.revisions > 0 ? variant.revisions / variant.history : data.documents(variant).count
@@ -76,10 +67,7 @@ struct UpgradeRow: Sendable {
   }
 
   private func insertTrial(_ trial: TrialContext) throws -> Trial {
-    let engine = try context.engine(trial.engine)
-    let database = try Database.open(
-      "inserted", in: trial.directory,
-      options: try context.databaseOptions(engine))
+    let database = try context.open("inserted", try context.engine(trial.engine), in: trial.directory)
     let numbers = data.documents(variant)
     let ids = numbers.map { data.dataset.idText($0) }
     let old = data.settings(variant)

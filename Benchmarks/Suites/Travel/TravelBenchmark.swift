@@ -3,19 +3,12 @@ import Documents
 import Limits
 import Touchstone
 
-/// A workload of the travel suite. It makes the runs on an engine and those of the limit.
-struct TravelRow: Sendable {
-  private let kind: TravelWorkload
-  private let data: TravelData
-  private let context: SuiteContext
-  private let peer: TravelPeer
-
-  init(_ kind: TravelWorkload, _ data: TravelData, _ context: SuiteContext, _ peer: TravelPeer) {
-    self.kind = kind
-    self.data = data
-    self.context = context
-    self.peer = peer
-  }
+/// A benchmark of the travel suite. It makes the runs on an engine and those of the limit.
+struct TravelBenchmark: Sendable {
+  let kind: TravelWorkload
+  let data: TravelData
+  let context: SuiteContext
+  let peer: LiteCoreLayout
 
   func workload() -> Workload {
     Workload(
@@ -26,9 +19,9 @@ struct TravelRow: Sendable {
         : .init(
           name: { engine in (try? context.engine(engine))?.limitName },
           prepare: limitTrial),
-      runs: { engine in engine != TravelPeer.name || TravelPeer.runs(kind) }
+      runs: { engine in engine != LiteCoreLayout.name || LiteCoreLayout.runs(kind) }
     ) { trial in
-      trial.engine == TravelPeer.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
+      trial.engine == LiteCoreLayout.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
     }
   }
 

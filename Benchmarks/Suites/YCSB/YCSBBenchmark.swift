@@ -2,19 +2,12 @@ import BenchmarkKit
 import Storage
 import Touchstone
 
-/// A workload of the suite `ycsb` with its parameters. It makes the runs on an engine.
-struct YCSBRow: Sendable {
-  private let kind: YCSBWorkload
-  private let variant: YCSBWorkload.Variant
-  private let data: YCSBData
-  private let context: SuiteContext
-
-  init(_ kind: YCSBWorkload, _ variant: YCSBWorkload.Variant, _ data: YCSBData, _ context: SuiteContext) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `ycsb` with its parameters. It makes the runs on an engine.
+struct YCSBBenchmark: Sendable {
+  let kind: YCSBWorkload
+  let variant: YCSBWorkload.Variant
+  let data: YCSBData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(
