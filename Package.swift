@@ -133,7 +133,7 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "AtLoad", "StorageConformance", "Storage", "Touchstone", "CBLite2", "Documents", "Upgrade",
+        "AtLoad", "StorageConformance", "Storage", "Fleece", "Touchstone", "CBLite2", "Documents", "Upgrade",
       ],
       path: "Tests/TestSupport"),
     .target(name: "AtLoad", path: "Tests/AtLoad"),

@@ -21,13 +21,9 @@ struct ComparisonTests {
         return Trial(run: { .seconds(duration) }, fileBytes: { 4_096 })
       }
     }
-    let results = try Runner(
-      .init(sampling: .fixed(count), workDirectory: NSTemporaryDirectory(), evictsCaches: false)
-    ).run(
-      workloads, engines: ["lmdb"])
     return ResultsFile(
       touchstone: "0.1.0", machine: machine, engines: ["lmdb": .init(library: library, settings: [:])],
-      dataset: nil, results: results)
+      dataset: nil, results: try ran(workloads, on: ["lmdb"], rounds: count))
   }
 
   private static let nine = [1.00, 1.02, 0.99, 1.01, 1.03, 0.98, 1.00, 1.02, 0.99]

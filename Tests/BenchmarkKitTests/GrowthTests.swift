@@ -11,13 +11,6 @@ struct GrowthTests {
     }
   }
 
-  private func results(_ workloads: [Workload], engines: [String] = ["fast", "slow"]) throws
-    -> [WorkloadResult]
-  {
-    try Runner(.init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
-      .run(workloads, engines: engines)
-  }
-
   @Test func eachSetOfOtherParametersHasCurvesOfItsOwn() throws {
     let workloads = [0, 4].flatMap { indexes in
       // The sizes in no order.
@@ -27,7 +20,7 @@ struct GrowthTests {
           seconds: 1e-6 * pow(Double(size), indexes == 0 ? 0 : 0.5))
       }
     }
-    let growths = Growth.all(in: try results(workloads))
+    let growths = Growth.all(in: try ran(workloads, on: ["fast", "slow"], rounds: 3))
     #expect(growths.map(\.label) == ["insert (indexes=0)", "insert (indexes=4)"])
     #expect(
       growths.allSatisfy { $0.parameter == "documents" && $0.curves.map(\.engine) == ["fast", "slow"] })
@@ -45,6 +38,6 @@ struct GrowthTests {
     let two = [10, 1_000].map { workload("a", ["documents": .integer($0)], seconds: 1e-6) }
     let near = [10, 20, 30].map { workload("b", ["documents": .integer($0)], seconds: 1e-6) }
     let words = ["x", "y", "z"].map { workload("c", ["kind": .string($0)], seconds: 1e-6) }
-    #expect(Growth.all(in: try results(two + near + words)).isEmpty)
+    #expect(Growth.all(in: try ran(two + near + words, on: ["fast", "slow"], rounds: 3)).isEmpty)
   }
 }

@@ -4,10 +4,6 @@ import Testing
 
 @testable import BenchmarkKit
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// Other programs, and what they say.
 struct ProgramTests {
   @Test func signalsDontEndAReadOfWhatAProgramSays() throws {

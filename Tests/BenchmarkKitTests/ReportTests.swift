@@ -24,8 +24,6 @@ struct ReportTests {
         })
       }
     }
-    let runner = Runner(
-      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
     return ResultsFile(
       touchstone: "0.1.0+abc", started: "2026-11-20T10:00:00Z",
       machine: Machine(cpu: "a <cpu>", cores: 2, memoryBytes: 1, os: "Debian", filesystem: "ext4"),
@@ -34,7 +32,7 @@ struct ReportTests {
         "sqlite": .init(library: "SQLite 3.40.1", settings: ["durability": "normal"]),
       ],
       dataset: .init(name: "travel", documents: 7, jsonBytes: 1, sha256: String(repeating: "a", count: 64)),
-      results: try runner.run(sizes + latencies, engines: ["lmdb", "sqlite"]))
+      results: try ran(sizes + latencies, on: ["lmdb", "sqlite"], rounds: 3))
   }
 
   @Test func pageHoldsItsPicturesAndLoadsNothing() throws {
@@ -120,10 +118,8 @@ struct ReportTests {
     let workload = Workload(suite: "travel", name: "read", summary: "", operations: 10) { _ in
       Trial(run: { .seconds(1e-6) }, fileBytes: { 4_096 })
     }
-    let runner = Runner(
-      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
     var file = try file()
-    file.results = try runner.run([workload], engines: ["lmdb"])
+    file.results = try ran([workload], on: ["lmdb"], rounds: 3)
     #expect(Report([file]).sections.flatMap(\.charts).isEmpty)
   }
 
@@ -134,10 +130,8 @@ struct ReportTests {
         Trial(run: { .seconds(1e-6) }, fileBytes: { context.engine == "peer" ? 0 : 4_096 })
       }
     }
-    let runner = Runner(
-      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
     var file = try file()
-    file.results = try runner.run(workloads, engines: ["peer", "lmdb"])
+    file.results = try ran(workloads, on: ["peer", "lmdb"], rounds: 3)
     let directory = try TrialDirectory(in: NSTemporaryDirectory())
     defer { directory.remove() }
     let names = try Report([file]) { _, _ in Remarks() }.write(to: directory.path)

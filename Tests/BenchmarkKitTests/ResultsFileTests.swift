@@ -16,9 +16,7 @@ struct ResultsFileTests {
         Trial(run: { .seconds(0.1 + Double(context.round) / 100) }, fileBytes: { 4_096 })
       }
     }
-    return try Runner(.init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
-      .run(
-        workloads, engines: ["lmdb", "sqlite"])
+    return try ran(workloads, on: ["lmdb", "sqlite"], rounds: 3)
   }
 
   private func file() throws -> ResultsFile {
@@ -80,8 +78,7 @@ struct ResultsFileTests {
     ("engines", "engines"), ("results", "results"),
   ])
   func missingMembersAreNamed(_ member: String, _ fault: String) throws {
-    var object = try #require(
-      JSONSerialization.jsonObject(with: file().encoded()) as? [String: Any])
+    var object = try #require(JSONSerialization.jsonObject(with: file().encoded()) as? [String: Any])
     object[member] = nil
     let faults = ResultsSchema.faults(in: try JSONSerialization.data(withJSONObject: object))
     #expect(faults.contains { $0.hasPrefix(fault) }, "\(faults)")

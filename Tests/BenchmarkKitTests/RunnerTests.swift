@@ -15,17 +15,6 @@ struct RunnerTests {
 
   private struct Broken: Error {}
 
-  private func runner(samples: Int, stopAfter: Int = .max) -> Runner {
-    var asked = 0
-    return Runner(
-      .init(
-        sampling: .fixed(samples), workDirectory: NSTemporaryDirectory(), evictsCaches: false,
-        shouldStop: {
-          asked += 1
-          return asked > stopAfter
-        }))
-  }
-
   private func workload(_ log: Log, limitOn limited: Set<String> = ["a", "b", "c"]) -> Workload {
     Workload(
       suite: "s", name: "w", summary: "", parameters: ["n": 1], operations: 10,
@@ -43,7 +32,7 @@ struct RunnerTests {
 
   @Test func enginesAndLimitsTakeTurnsAndTheOrderRotates() throws {
     let log = Log()
-    _ = try runner(samples: 3).run([workload(log)], engines: ["a", "b", "c"])
+    _ = try ran([workload(log)], on: ["a", "b", "c"], rounds: 3)
     let rounds = (0..<3).map { Array(log.all[($0 * 6)..<($0 * 6 + 6)]) }
     let first = rounds[0].filter { !$0.hasPrefix("limit") }
     #expect(Set(first) == ["a", "b", "c"])
@@ -79,9 +68,7 @@ struct RunnerTests {
         let duration = seconds(context.round)
         return Trial(run: { .seconds(duration) })
       }
-      let runner = Runner(
-        .init(sampling: sampling, workDirectory: NSTemporaryDirectory(), evictsCaches: false))
-      return try runner.run([workload], engines: ["a"])[0].metrics.seconds.samples.count
+      return try ran([workload], sampling)[0].metrics.seconds.samples.count
     }
     let sampling = Sampling(minimum: 5, maximum: 40, precision: 0.02)
     #expect(try rounds(sampling) { _ in 1 } == 5)
@@ -102,9 +89,7 @@ struct RunnerTests {
       let seconds = context.round == 0 ? 2 : 1 + Double(context.round) / 100
       return Trial(run: { .seconds(seconds) })
     }
-    let runner = Runner(
-      .init(sampling: .fixed(5), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
-    let result = try runner.run([workload], engines: ["a"])[0]
+    let result = try ran([workload], rounds: 5)[0]
     #expect(result.warmups == 1)
     #expect(result.metrics.seconds.samples == [1.01, 1.02, 1.03, 1.04, 1.05])
     #expect(result.limit?.seconds.samples.count == 5)
@@ -128,7 +113,7 @@ struct RunnerTests {
           return .latencies(histogram, seconds: 0.5)
         }, fileBytes: { 30_000 }, logicalBytes: .init(written: 10_000, stored: 20_000))
     }
-    let metrics = try runner(samples: 2).run([workload], engines: ["a"])[0].metrics
+    let metrics = try ran([workload], rounds: 2)[0].metrics
     #expect(metrics[.latencyP50]?.median == 500e-9)
     #expect(metrics[.latencyP99]?.median == 990e-9)
     #expect(metrics[.latencyMax]?.samples == [1e-6, 1e-6])
@@ -139,7 +124,7 @@ struct RunnerTests {
   }
 
   @Test func samplesGoToTheirEngineAndLimit() throws {
-    let results = try runner(samples: 2).run([workload(Log())], engines: ["a", "b"])
+    let results = try ran([workload(Log())], on: ["a", "b"], rounds: 2)
     #expect(results.map(\.engine) == ["a", "b"])
     #expect(results[0].metrics.seconds.samples == [3, 3])
     #expect(results[1].metrics.seconds.samples == [5, 5])
@@ -153,7 +138,7 @@ struct RunnerTests {
 
   @Test func engineWithoutALimitHasNone() throws {
     let log = Log()
-    let results = try runner(samples: 1).run([workload(log, limitOn: ["b"])], engines: ["a", "b"])
+    let results = try ran([workload(log, limitOn: ["b"])], on: ["a", "b"], rounds: 1)
     #expect(results[0].limit == nil)
     #expect(results[1].limit != nil)
     #expect(log.all == ["a", "b", "limit-b"])
@@ -167,7 +152,7 @@ struct RunnerTests {
         return .whole
       })
     }
-    let results = try runner(samples: 1).run([workload], engines: ["a"])
+    let results = try ran([workload], rounds: 1)
     #expect(results[0].metrics.seconds.median >= 0.005)
     #expect(results[0].metrics.cpuSeconds.median > 0)
   }
@@ -180,7 +165,7 @@ struct RunnerTests {
           return .whole
         }, fileBytes: { try TrialDirectory.fileBytes(in: context.directory) })
     }
-    let results = try runner(samples: 1).run([workload], engines: ["a"])
+    let results = try ran([workload], rounds: 1)
     #expect(results[0].metrics.bytesWritten.median >= 100_000)
     #expect(results[0].metrics.fileBytes.median == 100_000)
   }
@@ -188,13 +173,12 @@ struct RunnerTests {
   @Test func directoriesAreFreshAndRemoved() throws {
     let log = Log()
     let workload = Workload(suite: "s", name: "w", summary: "", operations: 1) { context in
-      let files = try FileManager.default.contentsOfDirectory(atPath: context.directory)
-      #expect(files.isEmpty)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: context.directory).isEmpty)
       try Data([1]).write(to: URL(fileURLWithPath: "\(context.directory)/f"))
       log.add(context.directory)
       return Trial(run: { .whole })
     }
-    _ = try runner(samples: 3).run([workload], engines: ["a"])
+    _ = try ran([workload], rounds: 3)
     #expect(Set(log.all).count == 3)
     for directory in log.all { #expect(!FileManager.default.fileExists(atPath: directory)) }
   }
@@ -205,7 +189,7 @@ struct RunnerTests {
       Trial(run: { throw Broken() }, finish: { log.add("finished") })
     }
     let failure = #expect(throws: Runner.Failure.self) {
-      try runner(samples: 1).run([workload], engines: ["a"])
+      try ran([workload], rounds: 1)
     }
     #expect(failure?.description.contains("s w (n=1) on a") == true)
     #expect(log.all == ["finished"])
@@ -213,8 +197,12 @@ struct RunnerTests {
 
   @Test func stopsBetweenRunsWhenAsked() {
     let log = Log()
+    var asked = 0
     #expect(throws: Runner.Interrupted.self) {
-      try runner(samples: 3, stopAfter: 2).run([workload(log)], engines: ["a"])
+      try ran([workload(log)], .fixed(3)) {
+        asked += 1
+        return asked > 2
+      }
     }
     #expect(log.all == ["a", "limit-a"])
   }

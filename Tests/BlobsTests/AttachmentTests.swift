@@ -1,60 +1,59 @@
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Blobs
 @testable import Touchstone
 
 /// Named attachments in the shape of Couchbase Lite 1.x (spec/format-1x.md, section 6).
 @Suite("Named attachments") struct AttachmentTests {
+  private let databases = TestDatabases()
+
   @Test("they are listed, read, set and removed, with the revision that changed each", arguments: allEngines)
   func lifeCycle(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var document = MutableDocument(id: "doc", ["n": 1])
-      document.setAttachment("a.txt", try database.makeBlob(Array("one".utf8), contentType: "text/plain"))
-      try database.save(&document)
-      var saved = try #require(try database.document("doc"))
-      #expect(saved.attachmentNames == ["a.txt"])
-      #expect(saved.attachment("a.txt")?.revpos == 1)
-      #expect(saved.attachment("none") == nil)
-      let stored = try saved["_attachments"]["a.txt"].jsonValue()
-      #expect(
-        stored
-          == [
-            "stub": true, "length": 3, "revpos": 1, "content_type": "text/plain",
-            "digest": .string(try database.makeBlob(Array("one".utf8)).digest.text),
-          ])
+    let database = try databases.open(engine)
+    var document = MutableDocument(id: "doc", ["n": 1])
+    document.setAttachment("a.txt", try database.makeBlob(Array("one".utf8), contentType: "text/plain"))
+    try database.save(&document)
+    var saved = try #require(try database.document("doc"))
+    #expect(saved.attachmentNames == ["a.txt"])
+    #expect(saved.attachment("a.txt")?.revpos == 1)
+    #expect(saved.attachment("none") == nil)
+    let stored = try saved["_attachments"]["a.txt"].jsonValue()
+    #expect(
+      stored
+        == [
+          "stub": true, "length": 3, "revpos": 1, "content_type": "text/plain",
+          "digest": .string(try database.makeBlob(Array("one".utf8)).digest.text),
+        ])
 
-      // Another property changes: the attachment stays what it was.
-      document = try MutableDocument(saved)
-      document["n"] = 2
-      document.setAttachment("b.bin", try database.makeBlob([1, 2]))
-      try database.save(&document)
-      saved = try #require(try database.document("doc"))
-      #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 2])
-      #expect(try saved.attachment("b.bin").map { try database.contents(of: $0.blob) } == [1, 2])
+    // Another property changes: the attachment stays what it was.
+    document = try MutableDocument(saved)
+    document["n"] = 2
+    document.setAttachment("b.bin", try database.makeBlob([1, 2]))
+    try database.save(&document)
+    saved = try #require(try database.document("doc"))
+    #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 2])
+    #expect(try saved.attachment("b.bin").map { try database.contents(of: $0.blob) } == [1, 2])
 
-      // Set again with the same bytes it is the same; with others it is new.
-      document = try MutableDocument(saved)
-      document.setAttachment("a.txt", try database.makeBlob(Array("one".utf8), contentType: "text/plain"))
-      document.setAttachment("b.bin", try database.makeBlob([3]))
-      try database.save(&document)
-      saved = try #require(try database.document("doc"))
-      #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 3])
+    // Set again with the same bytes it is the same; with others it is new.
+    document = try MutableDocument(saved)
+    document.setAttachment("a.txt", try database.makeBlob(Array("one".utf8), contentType: "text/plain"))
+    document.setAttachment("b.bin", try database.makeBlob([3]))
+    try database.save(&document)
+    saved = try #require(try database.document("doc"))
+    #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 3])
 
-      document = try MutableDocument(saved)
-      document.removeAttachment("a.txt")
-      document.removeAttachment("none")
-      #expect(document.attachmentNames == ["b.bin"])
-      try database.save(&document)
-      document.removeAttachment("b.bin")
-      try database.save(&document)
-      saved = try #require(try database.document("doc"))
-      #expect(saved.attachmentNames == [])
-      #expect(!saved["_attachments"].exists)
-      try database.compact()
-      #expect(try database.blobFileCount == 0)
-    }
+    document = try MutableDocument(saved)
+    document.removeAttachment("a.txt")
+    document.removeAttachment("none")
+    #expect(document.attachmentNames == ["b.bin"])
+    try database.save(&document)
+    document.removeAttachment("b.bin")
+    try database.save(&document)
+    saved = try #require(try database.document("doc"))
+    #expect(saved.attachmentNames == [])
+    #expect(!saved["_attachments"].exists)
+    try database.compact()
+    #expect(try database.blobFileCount == 0)
   }
 
   @Test(
@@ -105,162 +104,155 @@ import Testing
 
   @Test("names of attachments are told apart by their bytes")
   func normalizedNames() throws {
-    try withDatabase(.sqlite) { database in
-      var document = MutableDocument(id: "doc")
-      document.setAttachment("caf\u{e9}", try database.makeBlob([1]))
-      document.setAttachment("cafe\u{301}", try database.makeBlob([2]))
-      try database.save(&document)
-      let saved = try #require(try database.document("doc"))
-      #expect(saved.attachmentNames.map { $0.utf8.count } == [6, 5])
-      #expect(try saved.attachment("caf\u{e9}").map { try database.contents(of: $0.blob) } == [1])
-      #expect(try saved.attachment("cafe\u{301}").map { try database.contents(of: $0.blob) } == [2])
-    }
+    let database = try databases.open(.sqlite)
+    var document = MutableDocument(id: "doc")
+    document.setAttachment("caf\u{e9}", try database.makeBlob([1]))
+    document.setAttachment("cafe\u{301}", try database.makeBlob([2]))
+    try database.save(&document)
+    let saved = try #require(try database.document("doc"))
+    #expect(saved.attachmentNames.map { $0.utf8.count } == [6, 5])
+    #expect(try saved.attachment("caf\u{e9}").map { try database.contents(of: $0.blob) } == [1])
+    #expect(try saved.attachment("cafe\u{301}").map { try database.contents(of: $0.blob) } == [2])
   }
 
   @Test(
     "a document that is saved over a tombstone has new attachments; a tombstone has none",
     arguments: allEngines)
   func overTombstone(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var document = MutableDocument(id: "doc")
-      document.setAttachment("a", try database.makeBlob([1]))
-      try database.save(&document)
-      let kept = try #require(try database.document("doc")?.value())
-      try database.delete("doc", keeping: .value(kept))
-      let tombstone = try #require(try database.document("doc", includeDeleted: true))
-      #expect(tombstone.isDeleted)
-      #expect(tombstone.attachmentNames == [])
-      try database.save("doc", .value(kept))
-      #expect(try database.document("doc")?.attachment("a")?.revpos == 3)
-    }
+    let database = try databases.open(engine)
+    var document = MutableDocument(id: "doc")
+    document.setAttachment("a", try database.makeBlob([1]))
+    try database.save(&document)
+    let kept = try #require(try database.document("doc")?.value())
+    try database.delete("doc", keeping: .value(kept))
+    let tombstone = try #require(try database.document("doc", includeDeleted: true))
+    #expect(tombstone.isDeleted)
+    #expect(tombstone.attachmentNames == [])
+    try database.save("doc", .value(kept))
+    #expect(try database.document("doc")?.attachment("a")?.revpos == 3)
   }
 
   @Test(
     "reserved properties beside the attachments are refused, and what can't be attachments",
     arguments: allEngines)
   func refused(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let digest = try database.makeBlob([1]).digest.text
-      let good: JSONValue = ["a": ["digest": .string(digest), "stub": true, "length": 1]]
-      for name in ["_id", "_rev", "_zebra", "_attachment"] {
-        let code = try documentCode {
-          try database.save(
-            "doc", .value(.object(JSONObject([("_attachments", good), (name, JSONValue(1))]))))
-        }
-        #expect(code == .reservedProperty, "\(name)")
+    let database = try databases.open(engine)
+    let digest = try database.makeBlob([1]).digest.text
+    let good: JSONValue = ["a": ["digest": .string(digest), "stub": true, "length": 1]]
+    for name in ["_id", "_rev", "_zebra", "_attachment"] {
+      let code = try documentCode {
+        try database.save("doc", .value(.object(JSONObject([("_attachments", good), (name, JSONValue(1))]))))
       }
-      #expect(try documentCode { try database.save("doc", ["_attachments": [1]]) } == .invalidBody)
-      #expect(try documentCode { try database.save("doc", ["_attachments": ["a": 1]]) } == .invalidBody)
-      #expect(
-        try documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) } == .missingBlob
-      )
-      #expect(
-        try documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) }
-          == .invalidBody)
-      #expect(
-        try documentCode {
-          try database.save(
-            "doc", ["_attachments": ["a": ["stub": true, "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="]]])
-        } == .missingBlob)
-      #expect(try database.lastSequence == 0)
-      try database.save("doc", .value(["_attachments": good]))
-      try database.save("empty", ["_attachments": [:], "n": 1])
-      #expect(try database.document("empty")?.value() == ["n": 1])
+      #expect(code == .reservedProperty, "\(name)")
     }
+    #expect(try documentCode { try database.save("doc", ["_attachments": [1]]) } == .invalidBody)
+    #expect(try documentCode { try database.save("doc", ["_attachments": ["a": 1]]) } == .invalidBody)
+    #expect(
+      try documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) } == .missingBlob
+    )
+    #expect(
+      try documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) }
+        == .invalidBody)
+    #expect(
+      try documentCode {
+        try database.save(
+          "doc", ["_attachments": ["a": ["stub": true, "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="]]])
+      } == .missingBlob)
+    #expect(try database.lastSequence == 0)
+    try database.save("doc", .value(["_attachments": good]))
+    try database.save("empty", ["_attachments": [:], "n": 1])
+    #expect(try database.document("empty")?.value() == ["n": 1])
   }
 
   @Test("bytes may come in the document, in base64", arguments: allEngines)
   func inline(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save(
-        "doc", DocumentBody(json: #"{"_attachments":{"a":{"data":"YWJj","content_type":"text/x"}}}"#))
-      let attachment = try #require(try database.document("doc")?.attachment("a"))
-      #expect(attachment.blob.digest.text == "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0=")
-      #expect(attachment.blob.length == 3)
-      #expect(attachment.revpos == 1)
-      #expect(try database.contents(of: attachment.blob) == Array("abc".utf8))
-      #expect(try !database.blobStore.hasUnsaved)
-    }
+    let database = try databases.open(engine)
+    try database.save(
+      "doc", DocumentBody(json: #"{"_attachments":{"a":{"data":"YWJj","content_type":"text/x"}}}"#))
+    let attachment = try #require(try database.document("doc")?.attachment("a"))
+    #expect(attachment.blob.digest.text == "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0=")
+    #expect(attachment.blob.length == 3)
+    #expect(attachment.revpos == 1)
+    #expect(try database.contents(of: attachment.blob) == Array("abc".utf8))
+    #expect(try !database.blobStore.hasUnsaved)
   }
 
   @Test(
     "revisions from elsewhere bring attachments: stored before, inline, or stubs of what is here",
     arguments: allEngines)
   func pulled(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let blob = try database.makeBlob(Array("followed".utf8))
+    let database = try databases.open(engine)
+    let blob = try database.makeBlob(Array("followed".utf8))
+    try database.apply(
+      PulledRevision(
+        id: "doc", history: ["1-aa"],
+        body: .value([
+          "_attachments": [
+            "f": ["follows": true, "digest": .string(blob.digest.text), "length": 8, "revpos": 1],
+            "i": ["data": "YWJj", "content_type": "text/plain"],
+          ]
+        ])))
+    var document = try #require(try database.document("doc"))
+    #expect(document.attachments.mapValues(\.revpos) == ["f": 1, "i": 1])
+    #expect(try document["_attachments"]["f"].jsonValue()?["follows"].isNull == true)
+    #expect(document["_attachments"]["f"]["stub"].bool == true)
+    // A stub of an attachment that an earlier revision has.
+    try database.apply(
+      PulledRevision(
+        id: "doc", history: ["3-cc", "2-bb", "1-aa"],
+        body: .value(["_attachments": ["i": ["stub": true, "revpos": 1]], "n": 2])))
+    document = try #require(try database.document("doc"))
+    #expect(document.revisionID.description == "3-cc")
+    #expect(try document.attachment("i").map { try database.contents(of: $0.blob) } == Array("abc".utf8))
+    #expect(document.attachment("i")?.blob.contentType == "text/plain")
+    #expect(document.attachment("i")?.revpos == 1)
+    // And of one that no revision has (491 in 1.x).
+    let code = try documentCode {
       try database.apply(
         PulledRevision(
-          id: "doc", history: ["1-aa"],
-          body: .value([
-            "_attachments": [
-              "f": ["follows": true, "digest": .string(blob.digest.text), "length": 8, "revpos": 1],
-              "i": ["data": "YWJj", "content_type": "text/plain"],
-            ]
-          ])))
-      var document = try #require(try database.document("doc"))
-      #expect(document.attachments.mapValues(\.revpos) == ["f": 1, "i": 1])
-      #expect(try document["_attachments"]["f"].jsonValue()?["follows"].isNull == true)
-      #expect(document["_attachments"]["f"]["stub"].bool == true)
-      // A stub of an attachment that an earlier revision has.
-      try database.apply(
-        PulledRevision(
-          id: "doc", history: ["3-cc", "2-bb", "1-aa"],
-          body: .value(["_attachments": ["i": ["stub": true, "revpos": 1]], "n": 2])))
-      document = try #require(try database.document("doc"))
-      #expect(document.revisionID.description == "3-cc")
-      #expect(try document.attachment("i").map { try database.contents(of: $0.blob) } == Array("abc".utf8))
-      #expect(document.attachment("i")?.blob.contentType == "text/plain")
-      #expect(document.attachment("i")?.revpos == 1)
-      // And of one that no revision has (491 in 1.x).
-      let code = try documentCode {
-        try database.apply(
-          PulledRevision(
-            id: "doc", history: ["4-dd", "3-cc"],
-            body: .value(["_attachments": ["x": ["stub": true, "revpos": 2]]])))
-      }
-      #expect(code == .missingBlob)
-      // A user changes what was pulled: the attachments stay.
-      var mutable = try MutableDocument(document)
-      mutable["n"] = 3
-      try database.save(&mutable)
-      #expect(try database.document("doc")?.attachment("i")?.revpos == 1)
-      // Of a conflicting branch too.
-      try database.apply(
-        PulledRevision(
-          id: "doc", history: ["2-ff", "1-aa"],
-          body: .value(["_attachments": ["f": ["stub": true, "revpos": 1]]])))
-      let other = try database.save(
-        "doc", .value(["_attachments": ["f": ["stub": true]], "n": 4]), basedOn: RevisionID("2-ff"))
-      let revisions = try #require(try database.revisions(of: "doc"))
-      let body = try #require(revisions.first { $0.id == other.revisionID }?.body)
-      #expect(Attachment(body["_attachments"]["f"])?.revpos == 1)
-      try database.compact()
-      #expect(try database.blobFileCount == 2)
+          id: "doc", history: ["4-dd", "3-cc"],
+          body: .value(["_attachments": ["x": ["stub": true, "revpos": 2]]])))
     }
+    #expect(code == .missingBlob)
+    // A user changes what was pulled: the attachments stay.
+    var mutable = try MutableDocument(document)
+    mutable["n"] = 3
+    try database.save(&mutable)
+    #expect(try database.document("doc")?.attachment("i")?.revpos == 1)
+    // Of a conflicting branch too.
+    try database.apply(
+      PulledRevision(
+        id: "doc", history: ["2-ff", "1-aa"],
+        body: .value(["_attachments": ["f": ["stub": true, "revpos": 1]]])))
+    let other = try database.save(
+      "doc", .value(["_attachments": ["f": ["stub": true]], "n": 4]), basedOn: RevisionID("2-ff"))
+    let revisions = try #require(try database.revisions(of: "doc"))
+    let body = try #require(revisions.first { $0.id == other.revisionID }?.body)
+    #expect(Attachment(body["_attachments"]["f"])?.revpos == 1)
+    try database.compact()
+    #expect(try database.blobFileCount == 2)
   }
 
   @Test("an attachment of 1.x reads as a blob", arguments: allEngines)
   func legacyBlob(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let digest = "sha1-P1i5kI/sosq745/9BDR7kEghKps="
-      var revision = PulledRevision(
-        id: "doc", history: ["2-b9a637ed67d8bd3a34eb85d1ceb2a4b6"],
-        body: .value([
-          "_attachments": [
-            "attach1": [
-              "content_type": "text/plain; charset=utf-8", "digest": .string(digest), "length": 7,
-              "revpos": 2,
-              "stub": true,
-            ]
+    let database = try databases.open(engine)
+    let digest = "sha1-P1i5kI/sosq745/9BDR7kEghKps="
+    var revision = PulledRevision(
+      id: "doc", history: ["2-b9a637ed67d8bd3a34eb85d1ceb2a4b6"],
+      body: .value([
+        "_attachments": [
+          "attach1": [
+            "content_type": "text/plain; charset=utf-8", "digest": .string(digest), "length": 7,
+            "revpos": 2,
+            "stub": true,
           ]
-        ]))
-      revision.allowsMissingBlobs = true
-      try database.apply(revision)
-      let blob = try #require(try database.document("doc")?["_attachments"]["attach1"].blob)
-      #expect(blob.digest.text == digest)
-      #expect(blob.length == 7)
-      #expect(blob.contentType == "text/plain; charset=utf-8")
-    }
+        ]
+      ]))
+    revision.allowsMissingBlobs = true
+    try database.apply(revision)
+    let blob = try #require(try database.document("doc")?["_attachments"]["attach1"].blob)
+    #expect(blob.digest.text == digest)
+    #expect(blob.length == 7)
+    #expect(blob.contentType == "text/plain; charset=utf-8")
   }
 }

@@ -1,12 +1,12 @@
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Blobs
 @testable import Touchstone
 
 /// Processes that are killed, that share a database, and that run out of room.
 @Suite("Blobs and processes", .serialized) struct BlobProcessTests {
+  private let directory = TemporaryDirectory()
+
   /// The same as the child's.
   private func contents(_ number: Int) -> [UInt8] {
     let count = number % 3 == 0 ? 100_000 + number % 7 * 20_000 : 10 + number % 90
@@ -15,7 +15,6 @@ import Testing
 
   @Test("a blob stays until it is certain that nothing can name it again", arguments: allEngines)
   func unsyncedPurge(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let child = try startChild("blobs", "unsynced", "\(engine)", directory.path, "0")
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
   }
@@ -34,44 +33,36 @@ import Testing
       let engine = engines[round % engines.count]
       let directory = directories[round % engines.count]
       let comment = "round \(round) on \(engine), TOUCHSTONE_SEED=\(testSeed)"
-      var next = 0
-      do {
-        let database = try Database.open(
-          "test", in: directory.path, options: try options(engine, durability: .normal))
-        next = try database.document("counter")?["n"].int.map { Int($0) + 1 } ?? 0
-        try database.close()
+      func open() throws -> Database {
+        try Database.open("test", in: directory.path, options: options(engine, durability: .normal))
       }
+      var database = try open()
+      let next = try database.document("counter")?["n"].int.map { Int($0) + 1 } ?? 0
+      try database.close()
       let child = try startChild("blobs", command, "\(engine)", directory.path, "\(next)")
       try child.waitForOutput(lines: Int.random(in: lines, using: &random))
       usleep(UInt32.random(in: 0..<microseconds, using: &random))
       child.kill()
       try child.wait()
       #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
-      let lines = child.outputText.split(separator: "\n", omittingEmptySubsequences: true)
-      // Only a line with its end counts.
-      let whole = child.outputText.hasSuffix("\n") ? lines : lines.dropLast()
+      let whole = child.wholeLines
       let acknowledged = whole.compactMap { Int($0) }.last
       compactions += whole.count { $0 == "compact" }
 
-      let database = try Database.open(
-        "test", in: directory.path, options: try options(engine, durability: .normal))
+      database = try open()
       let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
       if let acknowledged { #expect(last >= acknowledged, "\(comment)") }
-      let faults = try database.check(deep: true).map(\.description)
-      #expect(faults == [], "\(comment)")
+      #expect(try database.check(deep: true).map(\.description) == [], "\(comment)")
       for number in max(0, last - 39)..<max(last + 1, 0) where number % 5 != 4 {
         let document = try database.document("doc\(number % 40)")
         let blob = try #require(document?["b"].blob, "\(comment)")
-        let bytes = try database.contents(of: blob)
-        #expect(bytes == contents(number), "\(comment)")
+        #expect(try database.contents(of: blob) == contents(number), "\(comment)")
       }
       if round >= rounds - engines.count {
         // What was left behind goes, and nothing else.
         try database.compact()
-        let left = try database.blobStore.names().filter { $0.hasPrefix("incoming-") }
-        #expect(left == [], "\(comment)")
-        let after = try database.check(deep: true).map(\.description)
-        #expect(after == [], "\(comment)")
+        #expect(try database.blobStore.names().filter { $0.hasPrefix("incoming-") } == [], "\(comment)")
+        #expect(try database.check(deep: true).map(\.description) == [], "\(comment)")
       }
       try database.close()
       saved += last + 1 - next
@@ -94,32 +85,26 @@ import Testing
     "processes that save, purge and compact the same contents lose nothing",
     arguments: [EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted])
   func churn(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     try Database.open("test", in: directory.path, options: try options(engine)).close()
     let children = try (0..<3).map { _ in
       try startChild("blobs", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     for child in children {
-      let ending = try child.wait()
-      #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+      #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
     }
     let database = try Database.open("test", in: directory.path, options: try options(engine))
-    let faults = try database.check(deep: true).map(\.description)
-    #expect(faults == [])
+    #expect(try database.check(deep: true).map(\.description) == [])
     try database.close()
   }
 
   @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: allEngines)
   func fullDisk(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let child = try startChild("blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
-    let ending = try child.wait()
-    #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
     #expect(child.outputText == "done\n")
     let database = try Database.open("test", in: directory.path, options: try options(engine))
     #expect(try database.documentCount == 2)
-    let faults = try database.check(deep: true).map(\.description)
-    #expect(faults == [])
+    #expect(try database.check(deep: true).map(\.description) == [])
     #expect(try database.blobStore.names().count == 2)
     try database.close()
   }
@@ -127,10 +112,8 @@ import Testing
   @Test("a large blob takes little memory, plain and encrypted", arguments: [EngineName.sqlite, .sqlcipher])
   func memory(_ engine: EngineName) throws {
     // What a process takes under a sanitizer is the sanitizer's.
-    let directory = TemporaryDirectory()
     let child = try startChild("blobs", "stream", "\(engine)", directory.path, isLong ? "1024" : "64")
-    let ending = try child.wait(seconds: 600)
-    #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(try child.wait(seconds: 600) == .exited(0), "\(child.outputText) \(child.errorText)")
     let peak = Int(child.outputText.split(separator: "\n").first ?? "") ?? .max
     print("\(engine): \(peak) KiB for \(isLong ? 1_024 : 64) MiB")
     if !isSanitized { #expect(peak < (isLong ? 100 : 50) << 10) }

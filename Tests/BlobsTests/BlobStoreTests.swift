@@ -1,11 +1,10 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Blobs
 
 @Suite("A store of blobs") struct BlobStoreTests {
+  private let directory = TemporaryDirectory()
+
   static let chunk = SealedFormat.chunkBytes
   static let lengths = [
     0, 1, 5, 15, 16, 17, 4_096, chunk - 1, chunk, chunk + 1, 2 * chunk - 1, 2 * chunk, 2 * chunk + 1, 300_007,
@@ -14,7 +13,6 @@ import Testing
   @Test("blobs of every length come back", arguments: [false, true])
   func roundTrip(_ encrypted: Bool) throws {
     var random = SeededGenerator(seed: testSeed)
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     for length in BlobStoreTests.lengths {
       let bytes = random.bytes(length)
@@ -58,7 +56,6 @@ import Testing
 
   @Test("one content is one file, whoever stores it and how often", arguments: [false, true])
   func dedupe(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     let other = try makeStore(directory, encrypted: encrypted)
     let bytes = Array("the same".utf8)
@@ -82,21 +79,15 @@ import Testing
 
   @Test("threads that store the same and different contents lose nothing", arguments: [false, true])
   func threads(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
-    let failures = Lock<[String]>([])
-    onThreads(8) { thread in
-      do {
-        for number in 0..<40 {
-          let bytes = Array("blob \(number % 2 == 0 ? number : number * 100 + thread)".utf8)
-          let digest = try store.save(bytes)
-          let read = try store.contents(of: digest)
-          if read != bytes { failures.withLock { $0.append("blob \(number) of \(thread)") } }
-        }
-      } catch { failures.withLock { $0.append("\(error)") } }
+    try onThreads(8) { thread in
+      for number in 0..<40 {
+        let bytes = Array("blob \(number % 2 == 0 ? number : number * 100 + thread)".utf8)
+        let digest = try store.save(bytes)
+        let read = try store.contents(of: digest)
+        if read != bytes { throw ConformanceFailure("blob \(number) of \(thread)") }
+      }
     }
-    let found = failures.withLock { $0 }
-    #expect(found == [])
     #expect(try store.files().count == 20 + 20 * 8)
     #expect(!store.hasUnsaved)
   }
@@ -104,7 +95,6 @@ import Testing
   @Test(
     "what was never saved is gone at the end, and what a process left behind too", arguments: [false, true])
   func unsaved(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     var digest: BlobDigest?
     do {
       let store = try makeStore(directory, encrypted: encrypted)
@@ -132,7 +122,6 @@ import Testing
 
   @Test("a sweep removes what nothing names and nothing else", arguments: [false, true])
   func sweep(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     #expect(try store.beginSweep() == nil)
     let kept = try store.save(Array("kept".utf8))
@@ -146,8 +135,7 @@ import Testing
     // After the beginning: a new one, and one that somebody wants again.
     let new = try store.save(Array("new".utf8))
     _ = try store.save(Array("wanted again".utf8))
-    let result = try sweep.finish()
-    #expect(result.blobs == 1)
+    #expect(try sweep.finish().blobs == 1)
     for digest in [kept, named, wanted, new] { #expect(try store.contains(digest)) }
     #expect(try !store.contains(dropped))
     #expect(try store.names().contains("foreign.txt"))
@@ -155,7 +143,6 @@ import Testing
 
   @Test("a failed transaction's blob can be saved after a compaction took it", arguments: [false, true])
   func savedAgain(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     let bytes = Array("twice".utf8)
     let digest = try store.store(bytes).digest
@@ -170,7 +157,6 @@ import Testing
   @Test("an open blob can be read to its end while it is removed", arguments: [false, true])
   func removedWhileRead(_ encrypted: Bool) throws {
     var random = SeededGenerator(seed: testSeed)
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     let bytes = random.bytes(500_000)
     let digest = try store.save(bytes)
@@ -184,20 +170,18 @@ import Testing
 
   @Test("a store that is read only writes nothing, also not its directory", arguments: [false, true])
   func readOnly(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let reading = try makeStore(directory, encrypted: encrypted, isReadOnly: true)
     #expect(try storageCode { _ = try reading.store([1]) } == .readOnly)
     #expect(try storageCode { _ = try reading.beginSweep() } == .readOnly)
     #expect(try reading.files().isEmpty)
     #expect(!FileManager.default.fileExists(atPath: reading.directory))
-    let digest = try makeStore(directory, encrypted: encrypted).save([1, 2, 3])
-    #expect(try reading.contents(of: digest) == [1, 2, 3])
+    #expect(
+      try reading.contents(of: makeStore(directory, encrypted: encrypted).save([1, 2, 3])) == [1, 2, 3])
   }
 
   @Test(
     "a damaged file of a wrong length is replaced when its content is stored again", arguments: [false, true])
   func healing(_ encrypted: Bool) throws {
-    let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     let bytes = Array("healed".utf8)
     let digest = try store.save(bytes)
@@ -211,7 +195,6 @@ import Testing
 
   @Test("names of encrypted files tell nothing: other keys give other names, and no digest is in them")
   func names() throws {
-    let directory = TemporaryDirectory()
     let one = try makeStore(directory, encrypted: true)
     let two = try BlobStore(directory: directory.path + "/other", dataKey: dataKey(8), durability: .none)
     let digest = try one.save(Array("known".utf8))

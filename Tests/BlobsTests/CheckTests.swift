@@ -1,8 +1,4 @@
-import Fleece
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Blobs
 @testable import Documents
@@ -27,18 +23,17 @@ import Testing
 
   /// A way to damage a database.
   struct Damage: Sendable, CustomTestStringConvertible {
-    let name: String
+    let testDescription: String
     /// What some fault's line has to contain.
     let expected: String
-    var needsDeep = false
+    let needsDeep: Bool
     let plant: @Sendable (Planter) throws -> Void
-    var testDescription: String { name }
 
     init(
       _ name: String, _ expected: String, needsDeep: Bool = false,
       _ plant: @escaping @Sendable (Planter) throws -> Void
     ) {
-      (self.name, self.expected, self.needsDeep, self.plant) = (name, expected, needsDeep, plant)
+      (testDescription, self.expected, self.needsDeep, self.plant) = (name, expected, needsDeep, plant)
     }
   }
 
@@ -72,17 +67,11 @@ import Testing
     }
     func sequence(of id: String) throws -> UInt64 {
       let stored = try get(id)
-      let record = try DocumentRecord(stored.span.bytes)
-      return record.sequence
+      return try DocumentRecord(stored.span.bytes).sequence
     }
     /// The first key of a keyspace.
     func first(_ name: String) throws -> [UInt8] {
-      var first: [UInt8] = []
-      try transaction.scan(try keyspace(name)) { key, _ in
-        first = [UInt8](copying: key)
-        return false
-      }
-      return first
+      try transaction.entries(of: keyspace(name)).first?.key ?? []
     }
     func change(_ id: String, _ body: (inout [UInt8]) -> Void) throws {
       var record = try get(id)
@@ -240,8 +229,7 @@ import Testing
     for engine in allEngines {
       try withDatabase(engine) { database in
         try fill(database)
-        let sound = try database.check(deep: true).map(\.description)
-        #expect(sound == [], "\(engine)")
+        #expect(try database.check(deep: true).map(\.description) == [], "\(engine)")
         let blobs = try database.blobStore
         try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
           try damage.plant(Planter(transaction: transaction, blobs: blobs))

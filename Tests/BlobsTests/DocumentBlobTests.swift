@@ -1,18 +1,18 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Blobs
 @testable import Touchstone
 
 @Suite("Documents with blobs") struct DocumentBlobTests {
+  private let databases = TestDatabases()
+
+  private let directory = TemporaryDirectory()
+
   @Test(
     "a blob is saved with the document that names it, and read whole and in pieces", arguments: allEngines)
   func saveAndRead(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     let bytes = random.bytes(200_000)
-    let directory = TemporaryDirectory()
     var database = try Database.open("test", in: directory.path, options: try options(engine))
     #expect(!FileManager.default.fileExists(atPath: database.path + "/Attachments"))
     let blob = try database.makeBlob(bytes, contentType: "image/jpeg")
@@ -35,8 +35,7 @@ import Testing
     let reader = try database.open(found)
     try reader.seek(to: 100_000)
     #expect(try reader.read(upTo: 10) == Array(bytes[100_000..<100_010]))
-    let tooLarge = try storageCode { _ = try database.contents(of: found, limit: 1_000) }
-    #expect(tooLarge == .valueTooLarge)
+    #expect(try storageCode { _ = try database.contents(of: found, limit: 1_000) } == .valueTooLarge)
     #expect(
       try MutableDocument(saved)["avatar"]
         == [
@@ -56,87 +55,60 @@ import Testing
 
   @Test("a document that names a blob that isn't here is refused and changes nothing", arguments: allEngines)
   func missing(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let absent: JSONValue = [
-        "@type": "blob", "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "length": 0,
-      ]
-      #expect(try documentCode { try database.save("doc", ["a": [1, absent]]) } == .missingBlob)
-      var pulled = PulledRevision(id: "doc", history: ["1-aa"], body: .value(["a": absent]))
-      #expect(try documentCode { try database.apply(pulled) } == .missingBlob)
-      #expect(try database.documentCount == 0)
-      #expect(try database.lastSequence == 0)
-      // What only looks like one is no blob.
-      try database.save("text", ["a": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="])
-      try database.save("odd", ["a": ["@type": "blob", "digest": "none"]])
-      pulled.allowsMissingBlobs = true
-      try database.apply(pulled)
-      let blob = try #require(try database.document("doc")?["a"].blob)
-      #expect(try !database.contains(blob))
-      let code = try storageCode { _ = try database.contents(of: blob) }
-      #expect(code == .notFound)
-    }
+    let database = try databases.open(engine)
+    let absent: JSONValue = [
+      "@type": "blob", "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "length": 0,
+    ]
+    #expect(try documentCode { try database.save("doc", ["a": [1, absent]]) } == .missingBlob)
+    var pulled = PulledRevision(id: "doc", history: ["1-aa"], body: .value(["a": absent]))
+    #expect(try documentCode { try database.apply(pulled) } == .missingBlob)
+    #expect(try database.documentCount == 0)
+    #expect(try database.lastSequence == 0)
+    // What only looks like one is no blob.
+    try database.save("text", ["a": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="])
+    try database.save("odd", ["a": ["@type": "blob", "digest": "none"]])
+    pulled.allowsMissingBlobs = true
+    try database.apply(pulled)
+    let blob = try #require(try database.document("doc")?["a"].blob)
+    #expect(try !database.contains(blob))
+    #expect(try storageCode { _ = try database.contents(of: blob) } == .notFound)
   }
 
   @Test("a batch that fails leaves no document, and its blobs can be saved again", arguments: allEngines)
   func failedBatch(_ engine: EngineName) throws {
-    struct Stop: Error {}
-    try withDatabase(engine) { database in
-      let blob = try database.makeBlob(Array("in a batch".utf8))
-      do {
-        try database.inBatch {
-          try database.save("doc", ["blob": blob.jsonValue])
-          throw Stop()
-        }
-      } catch is Stop {}
-      #expect(try database.documentCount == 0)
-      try database.compact()
-      #expect(try database.blobFileCount == 0)
-      try database.inBatch {
-        // One that is refused, and one that isn't.
-        #expect(
-          try documentCode { try database.save("_bad", ["blob": blob.jsonValue]) } == .invalidDocumentID)
-        try database.save("doc", ["blob": blob.jsonValue])
-      }
-      #expect(try database.contents(of: blob) == Array("in a batch".utf8))
-      #expect(try !database.blobStore.hasUnsaved)
+    let database = try databases.open(engine)
+    let blob = try database.makeBlob(Array("in a batch".utf8))
+    try database.inUndoneBatch { try database.save("doc", ["blob": blob.jsonValue]) }
+    #expect(try database.documentCount == 0)
+    try database.compact()
+    #expect(try database.blobFileCount == 0)
+    try database.inBatch {
+      // One that is refused, and one that isn't.
+      #expect(try documentCode { try database.save("_bad", ["blob": blob.jsonValue]) } == .invalidDocumentID)
+      try database.save("doc", ["blob": blob.jsonValue])
     }
+    #expect(try database.contents(of: blob) == Array("in a batch".utf8))
+    #expect(try !database.blobStore.hasUnsaved)
   }
 
   @Test(
     "without hard links databases are made, and blobs put in place", arguments: allEngines, [true, false])
   func withoutHardLinks(_ engine: EngineName, exclusiveRenames: Bool) throws {
-    var abilities = NewFileName.Abilities()
-    abilities.hardLinks = false
-    abilities.exclusiveRenames = exclusiveRenames
-    try NewFileName.$abilities.withValue(abilities) {
+    try withFileSystem(exclusiveRenames: exclusiveRenames) {
       // With its key file.
       try withDatabase(engine) { database in
         let blob = try database.makeBlob([1, 2, 3])
-        struct Stop: Error {}
-        #expect(throws: Stop.self) {
-          try database.inBatch {
-            try database.save("a", ["blob": blob.jsonValue])
-            throw Stop()
-          }
-        }
+        try database.inUndoneBatch { try database.save("a", ["blob": blob.jsonValue]) }
         // It has its name by now, and no other: a save finds it, and a compaction takes it.
         #expect(try database.contents(of: blob) == [1, 2, 3])
         try database.save("a", ["blob": blob.jsonValue])
         #expect(try database.contents(of: blob) == [1, 2, 3])
         try database.purge("a")
         let other = try database.makeBlob([4])
-        #expect(throws: Stop.self) {
-          try database.inBatch {
-            try database.save("b", ["blob": other.jsonValue])
-            throw Stop()
-          }
-        }
+        try database.inUndoneBatch { try database.save("b", ["blob": other.jsonValue]) }
         try database.compact()
         #expect(try database.blobFileCount == 0)
-        let refused = #expect(throws: DocumentError.self) {
-          try database.save("b", ["blob": other.jsonValue])
-        }
-        #expect(refused?.code == .missingBlob)
+        #expect(try documentCode { try database.save("b", ["blob": other.jsonValue]) } == .missingBlob)
         try database.save("b", ["blob": database.makeBlob([4]).jsonValue])
         #expect(try database.contents(of: other) == [4])
         #expect(try database.check(deep: true) == [])
@@ -146,97 +118,88 @@ import Testing
 
   @Test("compaction removes the blobs that no revision names, and no others", arguments: allEngines)
   func compaction(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var blobs: [String: Blob] = [:]
-      func blob(_ name: String) throws -> JSONValue {
-        let blob = try database.makeBlob(Array(name.utf8))
-        blobs[name] = blob
-        return blob.jsonValue
-      }
-      try database.save("doc", ["b": try blob("replaced")])
-      try database.save("doc", ["b": try blob("current")])
-      try database.apply(
-        PulledRevision(id: "doc", history: ["2-0a", "1-0b"], body: .value(["b": try blob("conflict")])))
-      try database.save("gone", ["b": try blob("purged")])
-      try database.purge("gone")
-      try database.save("tomb", ["b": try blob("deleted")])
-      try database.delete("tomb", keeping: .value(["why": try blob("tombstone")]))
-      try database.save("text", ["b": .string("as text: \(try blob("text")["digest"].string ?? "")")])
-      try database.save("shared", ["b": try blob("shared")])
-      try database.save("shared2", ["b": try blob("shared")])
-      try database.purge("shared")
-      let unsaved = try database.makeBlob(Array("unsaved".utf8))
-      #expect(try database.blobFileCount == 8)
-      try database.compact()
-      let left = try blobs.filter { try database.contains($0.value) }.keys.sorted()
-      #expect(left == ["conflict", "current", "shared", "text", "tombstone"])
-      #expect(try database.blobFileCount == 5)
-      try database.save("late", ["b": unsaved.jsonValue])
-      #expect(try database.contents(of: unsaved) == Array("unsaved".utf8))
-      try database.compact()
-      #expect(try database.blobFileCount == 6)
-      for id in ["doc", "tomb", "text", "shared2", "late"] { try database.purge(id) }
-      try database.compact()
-      #expect(try database.blobStore.files().count == 0)
+    let database = try databases.open(engine)
+    var blobs: [String: Blob] = [:]
+    func blob(_ name: String) throws -> JSONValue {
+      let blob = try database.makeBlob(Array(name.utf8))
+      blobs[name] = blob
+      return blob.jsonValue
     }
+    try database.save("doc", ["b": try blob("replaced")])
+    try database.save("doc", ["b": try blob("current")])
+    try database.apply(
+      PulledRevision(id: "doc", history: ["2-0a", "1-0b"], body: .value(["b": try blob("conflict")])))
+    try database.save("gone", ["b": try blob("purged")])
+    try database.purge("gone")
+    try database.save("tomb", ["b": try blob("deleted")])
+    try database.delete("tomb", keeping: .value(["why": try blob("tombstone")]))
+    try database.save("text", ["b": .string("as text: \(try blob("text")["digest"].string ?? "")")])
+    try database.save("shared", ["b": try blob("shared")])
+    try database.save("shared2", ["b": try blob("shared")])
+    try database.purge("shared")
+    let unsaved = try database.makeBlob(Array("unsaved".utf8))
+    #expect(try database.blobFileCount == 8)
+    try database.compact()
+    let left = try blobs.filter { try database.contains($0.value) }.keys.sorted()
+    #expect(left == ["conflict", "current", "shared", "text", "tombstone"])
+    #expect(try database.blobFileCount == 5)
+    try database.save("late", ["b": unsaved.jsonValue])
+    #expect(try database.contents(of: unsaved) == Array("unsaved".utf8))
+    try database.compact()
+    #expect(try database.blobFileCount == 6)
+    for id in ["doc", "tomb", "text", "shared2", "late"] { try database.purge(id) }
+    try database.compact()
+    #expect(try database.blobStore.files().count == 0)
   }
 
   @Test(
     "a content that was stored twice can be saved after the first document with it is gone",
     arguments: allEngines)
   func storedTwice(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let bytes = Array("the same content".utf8)
-      let first = try database.makeBlob(bytes)
-      let second = try database.makeBlob(bytes)
-      // The document names its blob twice, which is one save.
-      try database.save("first", ["a": first.jsonValue, "b": first.jsonValue])
-      try database.purge("first")
-      try database.compact()
-      try database.save("second", ["blob": second.jsonValue])
-      #expect(try database.contents(of: second) == bytes)
-      #expect(try !database.blobStore.hasUnsaved)
-    }
+    let database = try databases.open(engine)
+    let bytes = Array("the same content".utf8)
+    let first = try database.makeBlob(bytes)
+    let second = try database.makeBlob(bytes)
+    // The document names its blob twice, which is one save.
+    try database.save("first", ["a": first.jsonValue, "b": first.jsonValue])
+    try database.purge("first")
+    try database.compact()
+    try database.save("second", ["blob": second.jsonValue])
+    #expect(try database.contents(of: second) == bytes)
+    #expect(try !database.blobStore.hasUnsaved)
   }
 
   @Test(
     "saves beside compactions lose no blob",
     arguments: [EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted])
   func besideCompaction(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let failures = Lock<[String]>([])
-      let isDone = Lock(false)
-      onThreads(4) { thread in
-        do {
-          guard thread > 0 else {
-            var rounds = 0
-            while !isDone.withLock({ $0 }) || rounds == 0 {
-              try database.compact()
-              rounds += 1
-            }
-            return
-          }
-          defer { if thread == 1 { isDone.withLock { $0 = true } } }
-          for number in 0..<(isLong ? 400 : 60) {
-            // Contents come again and again, so that what is removed is wanted the next moment.
-            let bytes = Array("content \(number % 7)".utf8)
-            let blob = try database.makeBlob(bytes)
-            let id = "doc\(thread)"
-            try database.save(id, ["b": blob.jsonValue])
-            let read = try database.contents(of: blob)
-            if read != bytes { failures.withLock { $0.append("\(number) of \(thread)") } }
-            if number % 5 == 4 { try database.purge(id) }
-          }
-        } catch { failures.withLock { $0.append("\(thread): \(error)") } }
+    let database = try databases.open(engine)
+    let isDone = Lock(false)
+    try onThreads(4) { thread in
+      guard thread > 0 else {
+        var rounds = 0
+        while !isDone.withLock({ $0 }) || rounds == 0 {
+          try database.compact()
+          rounds += 1
+        }
+        return
       }
-      let found = failures.withLock { $0 }
-      #expect(found == [])
+      defer { if thread == 1 { isDone.withLock { $0 = true } } }
+      for number in 0..<(isLong ? 400 : 60) {
+        // Contents come again and again, so that what is removed is wanted the next moment.
+        let bytes = Array("content \(number % 7)".utf8)
+        let blob = try database.makeBlob(bytes)
+        let id = "doc\(thread)"
+        try database.save(id, ["b": blob.jsonValue])
+        let read = try database.contents(of: blob)
+        if read != bytes { throw ConformanceFailure("\(number) of \(thread)") }
+        if number % 5 == 4 { try database.purge(id) }
+      }
     }
   }
 
   @Test("a read-only database gives blobs and takes none", arguments: allEngines)
   func readOnly(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     var database = try Database.open("test", in: directory.path, options: try options(engine))
     let blob = try database.makeBlob([1, 2, 3])
     try database.save("doc", ["b": blob.jsonValue])
@@ -245,29 +208,26 @@ import Testing
     readOnly.isReadOnly = true
     database = try Database.open("test", in: directory.path, options: readOnly)
     #expect(try database.contents(of: blob) == [1, 2, 3])
-    let code = try storageCode { _ = try database.makeBlob([4]) }
-    #expect(code == .readOnly)
+    #expect(try storageCode { _ = try database.makeBlob([4]) } == .readOnly)
     try database.close()
   }
 
   @Test("blobs of an encrypted database are encrypted, with names that don't tell their digests")
   func encrypted() throws {
-    try withDatabase(.sqlcipher) { database in
-      let text = "nobody reads this without the key"
-      let blob = try database.makeBlob(Array(text.utf8))
-      try database.save("doc", ["b": blob.jsonValue])
-      let names = try database.blobStore.names()
-      let name = try #require(names.first { $0.hasSuffix(".sealed") })
-      let bytes = try Data(contentsOf: URL(fileURLWithPath: database.path + "/Attachments/" + name))
-      #expect(bytes.range(of: Data(text.utf8)) == nil)
-      #expect(bytes.range(of: Data(blob.digest.bytes)) == nil)
-      var changed = bytes
-      changed[changed.count - 20] ^= 1
-      unlink(database.path + "/Attachments/" + name)
-      try changed.write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
-      let code = try storageCode { _ = try database.contents(of: blob) }
-      #expect(code == .damaged)
-    }
+    let database = try databases.open(.sqlcipher)
+    let text = "nobody reads this without the key"
+    let blob = try database.makeBlob(Array(text.utf8))
+    try database.save("doc", ["b": blob.jsonValue])
+    let names = try database.blobStore.names()
+    let name = try #require(names.first { $0.hasSuffix(".sealed") })
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: database.path + "/Attachments/" + name))
+    #expect(bytes.range(of: Data(text.utf8)) == nil)
+    #expect(bytes.range(of: Data(blob.digest.bytes)) == nil)
+    var changed = bytes
+    changed[changed.count - 20] ^= 1
+    unlink(database.path + "/Attachments/" + name)
+    try changed.write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
+    #expect(try storageCode { _ = try database.contents(of: blob) } == .damaged)
   }
 
   @Test("the same revision IDs come of the same blobs on every engine")

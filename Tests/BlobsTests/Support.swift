@@ -1,6 +1,4 @@
 import Encryption
-import Foundation
-import Storage
 import TestSupport
 
 @testable import Blobs

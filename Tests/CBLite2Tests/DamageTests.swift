@@ -1,12 +1,11 @@
 import CSQLite
-import Foundation
 import SQLiteLibrary
 import TestSupport
-import Testing
-import Touchstone
 
 /// Files that were changed at random: an error that says so, or a report; never a crash, and never a database that isn't sound.
 @Suite("Damaged .cblite2 databases", .serialized) struct DamageTests {
+  private let directory = TemporaryDirectory()
+
   static let rounds = isLong ? 1_500 : 60
 
   /// A small database of either form.
@@ -16,8 +15,7 @@ import Touchstone
     let path = directory.file("source.cblite2")
     try database.exportCBLite2(to: path)
     try database.close()
-    let connection = try Connection(
-      path + "/db.sqlite3", library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
+    let connection = try connection(path)
     defer { connection.close() }
     try connection.execute("PRAGMA journal_mode = DELETE")
     guard is3x else { return path }
@@ -75,25 +73,21 @@ import Touchstone
 
   @Test("Both forms are read before anything is damaged", arguments: [false, true])
   func undamaged(_ is3x: Bool) throws {
-    let directory = TemporaryDirectory()
     let report = try #require(try attempt(try Self.source(directory, is3x: is3x), directory, "as it is"))
     #expect(report.skipped == 0)
     let database = try Database.open(directory.file("source"))
     let back = try newDatabase(directory.file("back"))
     try back.importCBLite2(directory.file("source.cblite2"))
-    let different = try differences(database, back, sequences: true)
-    #expect(different == [])
+    #expect(try differences(database, back, sequences: true) == [])
     try database.close()
     try back.close()
   }
 
   @Test("Bytes of the file", arguments: [false, true])
   func bytes(_ is3x: Bool) throws {
-    let directory = TemporaryDirectory()
     let path = try Self.source(directory, is3x: is3x)
     let original = [UInt8](try Data(contentsOf: URL(filePath: path + "/db.sqlite3")))
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     for round in 0..<Self.rounds {
       var bytes = original
       switch Int.random(in: 0..<6, using: &random) {
@@ -107,22 +101,19 @@ import Touchstone
         }
       }
       try Data(bytes).write(to: URL(filePath: path + "/db.sqlite3"))
-      _ = try attempt(path, directory, "seed \(seed), round \(round)")
+      _ = try attempt(path, directory, "seed \(testSeed), round \(round)")
     }
   }
 
   @Test("Columns of rows, tables and settings", arguments: [false, true])
   func columns(_ is3x: Bool) throws {
-    let directory = TemporaryDirectory()
     let path = try Self.source(directory, is3x: is3x)
     let original = try Data(contentsOf: URL(filePath: path + "/db.sqlite3"))
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     for round in 0..<Self.rounds {
       try original.write(to: URL(filePath: path + "/db.sqlite3"))
-      let what = "seed \(seed), round \(round)"
-      let connection = try Connection(
-        path + "/db.sqlite3", library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
+      let what = "seed \(testSeed), round \(round)"
+      let connection = try connection(path)
       switch Int.random(in: 0..<14, using: &random) {
       case 0:
         try connection.execute(

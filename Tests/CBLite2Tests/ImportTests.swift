@@ -1,14 +1,27 @@
-import Fleece
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Databases made with plain SQL, of bytes that the format's description gives.
 @Suite("Imports of made .cblite2 databases") struct ImportTests {
+  private let directory = TemporaryDirectory()
+
+  /// Imports a database of `version` that `make` has filled into a new one.
+  private func imported(
+    _ engine: EngineName = .lmdb, version: Int = 201, _ make: (MadeDatabase) throws -> Void
+  ) throws -> (Database, CBLite2ImportReport) {
+    let made = try MadeDatabase(directory.file("a.cblite2"), version: version)
+    try make(made)
+    let database = try newDatabase(directory.file("db"), engine)
+    return (database, try database.importCBLite2(made.close()))
+  }
+
+  /// No fault in a database, which is closed then.
+  private func closeSound(_ database: Database) throws {
+    try expectSound(database)
+    try database.close()
+  }
+
   @Test("A 2.x row: the tree with the body in it", arguments: allEngines)
   func row2x(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"), version: 302)
     try made.setSharedKeys(["n", "even"])
     try made.insert(
@@ -32,28 +45,25 @@ import Touchstone
     "3.x rows: the tree beside the body, a tombstone without one, and rows that 2.x wrote",
     arguments: allEngines)
   func rows3x(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory.file("a.cblite2"), version: 400)
-    try made.setSharedKeys(["n"])
-    try made.insert(
-      "live", sequence: 1, version: hex("014CBE54D79C405E368613186B0BC7AC9EE4A50FBB"),
-      body: hex("7001 0000 0007 8003"),
-      extra: hex("0000001E FFFF 02 15 014CBE54D79C405E368613186B0BC7AC9EE4A50FBB 00 00000000"))
-    try made.insert(
-      "dead", sequence: 3, flags: 1, version: hex("02448BEBAEAE6F31E130BFC0477A807910781A688C"),
-      body: hex("7000"),
-      extra: hex(
-        """
-        0000001E 0001 03 15 02448BEBAEAE6F31E130BFC0477A807910781A688C 00
-        0000001E FFFF 00 15 011FDF9D4BDAE09F6651938D9EC1D47177280F5A77 02 00000000
-        """))
-    try made.insert(
-      "old", sequence: 4, version: hex("01AA"),
-      body: hex("00000013 FFFF 82 02 01AA 00 7001 0000 0009 8003 00000000"))
-    try made.insert("bare", sequence: 5, version: hex("01BB"), body: hex("7001 0000 000A 8003"))
-    made.close()
-    let database = try newDatabase(directory.file("db"), engine)
-    let report = try database.importCBLite2(made.path)
+    let (database, report) = try imported(engine, version: 400) { made in
+      try made.setSharedKeys(["n"])
+      try made.insert(
+        "live", sequence: 1, version: hex("014CBE54D79C405E368613186B0BC7AC9EE4A50FBB"),
+        body: hex("7001 0000 0007 8003"),
+        extra: hex("0000001E FFFF 02 15 014CBE54D79C405E368613186B0BC7AC9EE4A50FBB 00 00000000"))
+      try made.insert(
+        "dead", sequence: 3, flags: 1, version: hex("02448BEBAEAE6F31E130BFC0477A807910781A688C"),
+        body: hex("7000"),
+        extra: hex(
+          """
+          0000001E 0001 03 15 02448BEBAEAE6F31E130BFC0477A807910781A688C 00
+          0000001E FFFF 00 15 011FDF9D4BDAE09F6651938D9EC1D47177280F5A77 02 00000000
+          """))
+      try made.insert(
+        "old", sequence: 4, version: hex("01AA"),
+        body: hex("00000013 FFFF 82 02 01AA 00 7001 0000 0009 8003 00000000"))
+      try made.insert("bare", sequence: 5, version: hex("01BB"), body: hex("7001 0000 000A 8003"))
+    }
     #expect(report.documents == 3 && report.tombstones == 1 && report.revisions == 5 && report.skipped == 0)
     #expect(try database.document("live")?.value() == ["n": 7])
     #expect(try database.document("old")?.value() == ["n": 9])
@@ -65,26 +75,22 @@ import Touchstone
       ])
     #expect(dead.map(\.isDeleted) == [true, false] && dead.map(\.sequence) == [3, 2])
     #expect(try database.lastSequence == 5)
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("Conflicts come with both bodies, and notes about remotes are counted", arguments: allEngines)
   func conflict(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory.file("a.cblite2"))
-    try made.setSharedKeys(["side"])
-    try made.insert(
-      "doc", sequence: 7, flags: 2, version: hex("02BB"),
-      body: hex(
-        """
-        00000013 0002 82 02 02BB 00 7001 0000 4162 8003
-        00000013 0002 A2 02 02AA 06 7001 0000 4161 8003
-        0000000B FFFF 00 02 0111 05 00000000 0001 0001
-        """))
-    made.close()
-    let database = try newDatabase(directory.file("db"), engine)
-    let report = try database.importCBLite2(made.path)
+    let (database, report) = try imported(engine) { made in
+      try made.setSharedKeys(["side"])
+      try made.insert(
+        "doc", sequence: 7, flags: 2, version: hex("02BB"),
+        body: hex(
+          """
+          00000013 0002 82 02 02BB 00 7001 0000 4162 8003
+          00000013 0002 A2 02 02AA 06 7001 0000 4161 8003
+          0000000B FFFF 00 02 0111 05 00000000 0001 0001
+          """))
+    }
     #expect(report.conflicts == 1 && report.otherWinners == 0 && report.remoteNotes == 1, "\(report)")
     let leaves = try database.leaves(of: "doc")
     #expect(leaves.map(\.id.description) == ["2-bb", "2-aa"])
@@ -95,33 +101,27 @@ import Touchstone
     // It goes on: the loser is resolved, and its body was where those of losers are.
     try database.save("doc", ["side": "c"])
     try database.purge("doc", branch: try #require(RevisionID("2-aa")))
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("A pulled conflict that 2.x keeps from winning is reported when it wins here")
   func otherWinner() throws {
-    let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory.file("a.cblite2"))
-    try made.insert(
-      "doc", sequence: 7, flags: 2, version: hex("02BB"),
-      body: hex(
-        """
-        0000000D 0002 82 02 02BB 00 7000 0000000D 0002 A2 02 02CC 06 7000
-        0000000B FFFF 00 02 0111 05 00000000
-        """))
-    made.close()
-    let database = try newDatabase(directory.file("db"))
-    let report = try database.importCBLite2(made.path)
+    let (database, report) = try imported { made in
+      try made.insert(
+        "doc", sequence: 7, flags: 2, version: hex("02BB"),
+        body: hex(
+          """
+          0000000D 0002 82 02 02BB 00 7000 0000000D 0002 A2 02 02CC 06 7000
+          0000000B FFFF 00 02 0111 05 00000000
+          """))
+    }
     #expect(report.conflicts == 1 && report.otherWinners == 1)
     #expect(try database.document("doc")?.revisionID.description == "2-cc")
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("Into a database with other property names and documents", arguments: allEngines)
   func merging(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n", "even"])
     for n in 1...3 {
@@ -133,8 +133,7 @@ import Touchstone
     made.close()
     let database = try newDatabase(directory.file("db"), engine)
     try database.save("mine", ["even": "x", "other": 1, "n": 2.5])
-    try database.apply(
-      PulledRevision(id: "doc-2", history: ["2-cc", "1-ab"], body: ["n": 2, "even": true]))
+    try database.apply(PulledRevision(id: "doc-2", history: ["2-cc", "1-ab"], body: ["n": 2, "even": true]))
     try database.apply(PulledRevision(id: "doc-3", history: ["1-cc"], body: ["n": -3]))
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 1 && report.unchanged == 1 && report.merged == 1, "\(report)")
@@ -145,13 +144,11 @@ import Touchstone
     #expect(try database.document("mine")?.value() == ["even": "x", "other": 1, "n": 2.5])
     let again = try database.importCBLite2(made.path)
     #expect(again.documents == 0 && again.merged == 0 && again.unchanged == 3)
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("Indexes are kept while documents come in", arguments: allEngines)
   func indexes(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n"])
     for n in 1...9 {
@@ -167,39 +164,32 @@ import Touchstone
     var found = 0
     for _ in try database.query("SELECT n FROM _ WHERE n > 4").run() { found += 1 }
     #expect(found == 5)
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("Expirations of every release; what has expired stays behind")
   func expirations() throws {
-    let directory = TemporaryDirectory()
     let future = 4_000_000_000_000
-    let made = try MadeDatabase(directory.file("a.cblite2"), version: 500)
-    let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
-    try made.insert(
-      "later", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: future)
-    try made.insert(
-      "past", sequence: 2, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: 1_000)
-    try made.insert("never", sequence: 3, version: hex("01AA"), body: hex("7000"), extra: extra)
-    try made.makeStore("kv_expiry")
-    // 4,000,000,000 seconds as a varint.
-    try made.insert("never", into: "kv_expiry", sequence: nil, version: nil, body: hex("80D0ACF30E"))
-    made.close()
-    let database = try newDatabase(directory.file("db"))
-    let report = try database.importCBLite2(made.path)
+    let (database, report) = try imported(version: 500) { made in
+      let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
+      try made.insert(
+        "later", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: future)
+      try made.insert(
+        "past", sequence: 2, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: 1_000)
+      try made.insert("never", sequence: 3, version: hex("01AA"), body: hex("7000"), extra: extra)
+      try made.makeStore("kv_expiry")
+      // 4,000,000,000 seconds as a varint.
+      try made.insert("never", into: "kv_expiry", sequence: nil, version: nil, body: hex("80D0ACF30E"))
+    }
     #expect(report.documents == 2 && report.expired == 1 && report.expirations == 2)
     #expect(try database.expirations().map(\.documentID).sorted() == ["later", "never"])
-    let dates = Set(try database.expirations().map { $0.date.timeIntervalSince1970 })
-    #expect(dates == [Double(future) / 1_000])
+    #expect(Set(try database.expirations().map { $0.date.timeIntervalSince1970 }) == [Double(future) / 1_000])
     #expect(try database.document("past") == nil)
-    try expectSound(database)
-    try database.close()
+    try closeSound(database)
   }
 
   @Test("Collections: the default one, or the one that is asked for; tombstones from the tables of their own")
   func collections() throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"), version: 500)
     let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
     let dead = hex("0000000B FFFF 03 02 01AA 00 00000000")
@@ -233,19 +223,16 @@ import Touchstone
 
   @Test("Local documents come along, checkpoints stay")
   func local() throws {
-    let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory.file("a.cblite2"))
-    try made.makeStore("kv__local")
-    try made.makeStore("kv_checkpoints")
-    try made.insert(
-      "settings", into: "kv__local", sequence: nil, version: Array("4-local".utf8),
-      body: Array(#"{"a":1}"#.utf8))
-    try made.insert("bad", into: "kv__local", sequence: nil, version: nil, body: Array("[1]".utf8))
-    try made.insert(
-      "cp", into: "kv_checkpoints", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
-    made.close()
-    let database = try newDatabase(directory.file("db"))
-    let report = try database.importCBLite2(made.path)
+    let (database, report) = try imported { made in
+      try made.makeStore("kv__local")
+      try made.makeStore("kv_checkpoints")
+      try made.insert(
+        "settings", into: "kv__local", sequence: nil, version: Array("4-local".utf8),
+        body: Array(#"{"a":1}"#.utf8))
+      try made.insert("bad", into: "kv__local", sequence: nil, version: nil, body: Array("[1]".utf8))
+      try made.insert(
+        "cp", into: "kv_checkpoints", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
+    }
     #expect(
       report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
     #expect(try database.localDocument("settings")?.revisionID == "4-local")
@@ -255,7 +242,6 @@ import Touchstone
 
   @Test("What a write-ahead log holds comes along, and neither file changes", arguments: allEngines)
   func writeAheadLog(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"), wal: true)
     try made.connection.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 0")
     try made.insert(
@@ -281,7 +267,6 @@ import Touchstone
 
   @Test("Blobs are copied when they are what their digests say; others are reported", arguments: allEngines)
   func blobs(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["a", "b", "c", "digest"])
     func blob(_ digest: String) -> JSONValue { ["@type": "blob", "digest": .string(digest)] }
@@ -313,7 +298,6 @@ import Touchstone
 
   @Test("What is no such database is told what it is")
   func refusals() throws {
-    let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
     func attempt(_ path: String) throws -> CBLite2Error.Code? {
       try cblite2Code { try database.importCBLite2(path) }
@@ -345,8 +329,7 @@ import Touchstone
       try $0.connection.execute("UPDATE kv_info SET body = x'0000000000000002' WHERE key = 'versioning'")
     }
     #expect(try attempt(vectors) == .newerVersion)
-    let keys = try make("keys") { try $0.setInfo("SharedKeys", [1, 2, 3]) }
-    #expect(try attempt(keys) == .damaged)
+    #expect(try attempt(make("keys") { try $0.setInfo("SharedKeys", [1, 2, 3]) }) == .damaged)
     // As SQLite's encryption extension leaves the header.
     var header = [UInt8](repeating: 0xA5, count: 4_096)
     header.replaceSubrange(16..<24, with: [0x10, 0, 2, 2, 32, 64, 32, 32])
@@ -363,7 +346,6 @@ import Touchstone
 
   @Test("A document that can't be is skipped, and the rest comes")
   func skips() throws {
-    let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory.file("a.cblite2"))
     let good = hex("0000000D FFFF 82 02 01AA 00 7000 00000000")
     let bad: [(String, [UInt8]?, [UInt8])] = [
@@ -403,8 +385,7 @@ import Touchstone
     for engine in allEngines {
       let database = try newDatabase(directory.file("db-\(engine)"), engine)
       let report = try database.importCBLite2(made.path)
-      let imported = try database.changes().map(\.documentID)
-      #expect(imported == ["good"], "\(report)")
+      #expect(try database.changes().map(\.documentID) == ["good"], "\(report)")
       #expect(report.skipped == bad.count + 3 && report.read == bad.count + 4)
       #expect(report.details.count == report.skipped)
       try expectSound(database)

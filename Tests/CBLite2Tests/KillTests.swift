@@ -1,10 +1,9 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Exports and imports that are killed at random moments.
 @Suite("Killed exports and imports", .serialized) struct KillTests {
+  private let directory = TemporaryDirectory()
+
   private static let rounds = isLong ? 200 : 10
   private static let more = 100
   private static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
@@ -52,7 +51,6 @@ import Touchstone
 
   @Test("An export is there whole or not at all, leaves the database as it is, and the next one finishes")
   func exports() throws {
-    let directory = TemporaryDirectory()
     var killing = Killing(random: SeededGenerator(seed: testSeed))
     var ends = (none: 0, whole: 0)
     for engine in Self.engines { try Self.source(directory.file("db-\(engine)"), engine).close() }
@@ -77,8 +75,7 @@ import Touchstone
       let back = try newDatabase(directory.file("back"))
       let report = try back.importCBLite2(target)
       #expect(report.missingBlobs == 0 && report.skipped == 0, "\(what): \(report)")
-      let different = try differences(database, back, sequences: true)
-      #expect(different == [], "\(what)")
+      #expect(try differences(database, back, sequences: true) == [], "\(what)")
       try expectSound(database, what)
       try expectSound(back, what)
       try database.close()
@@ -92,7 +89,6 @@ import Touchstone
 
   @Test("An import leaves its source as it is and a sound database, and the next one finishes it")
   func imports() throws {
-    let directory = TemporaryDirectory()
     var killing = Killing(random: SeededGenerator(seed: testSeed))
     let original = try Self.source(directory.file("original"), .lmdb)
     defer { try? original.close() }
@@ -107,12 +103,10 @@ import Touchstone
       let what = "round \(round) on \(engine) with seed \(testSeed)"
       let isDone = try killing.run("import", target, source, engine)
       #expect(try files(below: source) == before, "\(what)")
-      let database = try Database.open(
-        target, options: try options(engine))
+      let database = try Database.open(target, options: try options(engine))
       try expectSound(database, what)
       if isDone {
-        let different = try differences(original, database, sequences: true)
-        #expect(different == [], "\(what)")
+        #expect(try differences(original, database, sequences: true) == [], "\(what)")
       }
       let here = try Int(database.documentCount + database.tombstoneCount)
       let report = try database.importCBLite2(source)
@@ -126,8 +120,7 @@ import Touchstone
         ends.whole += 1
       }
       // Documents that come with the second import follow the first ones' sequences.
-      let different = try differences(original, database)
-      #expect(different == [], "\(what)")
+      #expect(try differences(original, database) == [], "\(what)")
       try expectSound(database, what)
       #expect(
         try directory.names() == ["original.touchstone", "source.cblite2", "target.touchstone"], "\(what)")

@@ -1,13 +1,12 @@
 import CSQLite
 import Datasets
-import Foundation
 import SQLiteLibrary
 import TestSupport
-import Testing
-import Touchstone
 
 /// The databases that Couchbase Lite itself wrote, of the data directory.
 @Suite("Real .cblite2 databases", .enabled(if: realData != nil)) struct RealDatabaseTests {
+  private let directory = TemporaryDirectory()
+
   struct Expected: CustomTestStringConvertible, Sendable {
     let name: String
     let path: String
@@ -60,7 +59,6 @@ import Touchstone
   @Test("are imported whole, on every engine, and stay as they are", arguments: expected, allEngines)
   func imports(_ expected: Expected, _ engine: EngineName) throws {
     let source = "\(realData ?? "")/\(expected.name)"
-    let directory = TemporaryDirectory()
     let before = try files(below: source)
     let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2("\(source)/\(expected.path)", collection: expected.collection)
@@ -79,8 +77,7 @@ import Touchstone
       try database.exportCBLite2(to: directory.file("out.cblite2"))
       let again = try newDatabase(directory.file("again"))
       try again.importCBLite2(directory.file("out.cblite2"))
-      let different = try differences(database, again, sequences: true)
-      #expect(different == [])
+      #expect(try differences(database, again, sequences: true) == [])
       try again.close()
     }
     try database.close()
@@ -88,7 +85,6 @@ import Touchstone
 
   @Test("that 2.x wrote are exported byte for byte: rows, trees, bodies, property names")
   func sameBytes() throws {
-    let directory = TemporaryDirectory()
     for expected in Self.expected where ["201", "302"].contains(versions[expected.name]) {
       // Rows of a log are read by SQL from a copy that may be changed.
       let source = directory.file("\(expected.name).cblite2")
@@ -115,7 +111,6 @@ import Touchstone
 
   @Test("of 2.0 have the tables that are exported, word for word")
   func schema() throws {
-    let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
     try database.exportCBLite2(to: directory.file("out.cblite2"))
     let all = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
@@ -129,7 +124,6 @@ import Touchstone
 
   @Test("have the documents that their makers say")
   func contents() throws {
-    let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
     try database.importCBLite2("\(realData ?? "")/upgrade_2.7/upgrade_2.7.cblite2")
     for n in 1...100 {
@@ -143,7 +137,6 @@ import Touchstone
 
   @Test("travel-sample is what the JSON lines of the data directory say")
   func travelSample() throws {
-    let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
     try database.importCBLite2("\(realData ?? "")/travel-sample/travel-sample.cblite2.zip")
     let lines = try LoadedDataset.load("travel-sample")
@@ -167,7 +160,6 @@ import Touchstone
       "upgrade_2.7_encrypted/upgrade_2.7", "upgrade_2.8_encrypted/upgrade_2.8_encrypted",
     ])
   func encrypted(_ name: String) throws {
-    let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
     let path = "\(realData ?? "")/\(name).cblite2"
     let before = try files(below: path)
@@ -199,8 +191,7 @@ private func unpack(_ source: String, to target: String) throws {
 
 /// Brings what is in the write-ahead log into the file.
 private func checkpoint(_ path: String) throws {
-  let connection = try Connection(
-    path + "/db.sqlite3", library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
+  let connection = try connection(path)
   _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
   connection.close()
 }

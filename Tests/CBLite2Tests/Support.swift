@@ -1,25 +1,11 @@
 import CSQLite
-import Fleece
-import Foundation
 import SQLiteLibrary
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 func newDatabase(_ path: String, _ engine: EngineName = .lmdb) throws -> Database {
   var options = try TestSupport.options(engine)
   options.creation = .createNew
   return try Database.open(path, options: options)
-}
-
-/// Bytes of a text of hexadecimal digits; blanks are for people.
-func hex(_ text: String) -> [UInt8] {
-  let digits = text.filter { !$0.isWhitespace }
-  return stride(from: 0, to: digits.count, by: 2).map { offset in
-    let start = digits.index(digits.startIndex, offsetBy: offset)
-    return UInt8(digits[start...digits.index(after: start)], radix: 16) ?? 0
-  }
 }
 
 /// A `.cblite2` database written with plain SQL.
@@ -33,9 +19,7 @@ final class MadeDatabase {
     self.path = path
     has3xColumns = version >= 400
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    connection = try Connection(
-      path + "/db.sqlite3", library: try Library.load(Library.sqlitePath),
-      flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    connection = try CBLite2Tests.connection(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
     try connection.execute(
       """
       PRAGMA user_version = \(version);
@@ -91,19 +75,9 @@ final class MadeDatabase {
   }
 }
 
-/// Every file below a directory with its bytes.
-func files(below path: String) throws -> [String: Data] {
-  var files: [String: Data] = [:]
-  for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
-    var isDirectory: ObjCBool = false
-    let file = path + "/" + name
-    guard FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), !isDirectory.boolValue
-    else {
-      continue
-    }
-    files[name] = try Data(contentsOf: URL(filePath: file))
-  }
-  return files
+/// Opens the file of a `.cblite2` database.
+func connection(_ path: String, _ flags: Int32 = SQLITE_OPEN_READWRITE) throws -> Connection {
+  try Connection(path + "/db.sqlite3", library: try Library.load(Library.sqlitePath), flags: flags)
 }
 
 /// The rows that a statement gives, as texts.
@@ -120,13 +94,6 @@ func rows(_ path: String, _ sql: String) throws -> [String] {
       (0..<statement.columnCount).map { statement.string(Int32($0)) ?? "NULL" }.joined(separator: "|"))
   }
   return rows
-}
-
-/// What two databases differ in.
-func differences(_ a: Database, _ b: Database, sequences: Bool = false) throws -> [String] {
-  var found: [String] = []
-  try a.compare(with: b, sequences: sequences) { found.append($0.description) }
-  return found
 }
 
 /// No fault in a database, looked at deeply.

@@ -1,6 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
 
 struct BenchCommandTests {
   @Test(.disabled(if: isSanitized, "a sanitizer allocates in its own way, uncounted"))

@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// Blobs and attachments, and what a check says of them, over every engine.
 @Suite struct BlobCommandTests {
@@ -12,8 +11,7 @@ import Testing
       try tool.succeed("put", "db", "doc", Self.document)
       #expect(try tool.succeed("get", "db", "doc", "--attachment", "a.txt").output == "abc")
       #expect(try tool("get", "db", "doc", "--attachment", "b.txt").status == 1)
-      try tool.succeed(
-        "put", "db", "blob", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
+      try tool.succeed("put", "db", "blob", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
       #expect(try tool.succeed("get", "db", "blob", "--attachment", "b").output == "abc")
       let exported = try tool.succeed("export", "db", "--metadata").output
       #expect(
@@ -50,8 +48,7 @@ import Testing
         #expect(same)
       }
       // To standard output the blobs have to be asked for.
-      let left = try tool.succeed("export", "db")
-      #expect(left.errors.contains("--blobs DIR"))
+      #expect(try tool.succeed("export", "db").errors.contains("--blobs DIR"))
       let lines = try tool.succeed("export", "db", "--blobs", "mine")
       #expect(lines.errors == "")
       try tool.succeed("create", "third")
@@ -100,8 +97,7 @@ import Testing
       }
       let result = try tool("check", "db")
       #expect(result.status == 1)
-      #expect(
-        result.output == "document 'doc': the blob \(Self.digest) at /_attachments/a.txt is missing\n")
+      #expect(result.output == "document 'doc': the blob \(Self.digest) at /_attachments/a.txt is missing\n")
       let json = try tool("check", "db", "--json")
       #expect(json.status == 1)
       #expect(try json.json()["subject"] as? String == "document 'doc'")

@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// `.cblite2` databases in and out, over every engine.
 @Suite struct CBLite2CommandTests {

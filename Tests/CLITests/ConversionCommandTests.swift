@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 @Suite("convert, encrypt, decrypt, rekey, copy") struct ConversionCommandTests {
   @Test("a database goes round all of them and stays what it was")

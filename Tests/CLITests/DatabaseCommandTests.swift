@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// The commands on a whole database, over every engine.
 @Suite struct DatabaseCommandTests {

@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// The commands on single documents, over every engine.
 @Suite struct DocumentCommandTests {

@@ -1,7 +1,5 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
 
 /// Documents in and out, over every engine.
 @Suite struct ImportExportTests {
@@ -145,9 +143,7 @@ import Testing
 
   /// Memory doesn't grow with the file; the long form is the million documents that the project promises.
   /// A sanitizer's own memory would be measured with it.
-  @Test(
-    .disabled(if: isSanitized),
-    arguments: TestEngine.allCases)
+  @Test(.disabled(if: isSanitized), arguments: TestEngine.allCases)
   func importingTakesLittleMemory(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       let count = isLong ? 1_000_000 : 20_000

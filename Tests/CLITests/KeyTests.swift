@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// Where keys come from, and what is said about wrong ones.
 @Suite struct KeyTests {

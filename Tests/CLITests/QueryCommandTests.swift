@@ -1,4 +1,4 @@
-import Testing
+import TestSupport
 
 /// `touchstone query`, over every engine.
 @Suite struct QueryCommandTests {
@@ -23,8 +23,7 @@ import Testing
         "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "csv"
       ).output
       #expect(csv == "name,n,tags\r\n\"Apple, \"\"Droid\"\"\",2,\r\nZoo,,\"[\"\"x\"\"]\"\r\n")
-      let plan = try tool.succeed("query", "db", "SELECT n FROM _", "--explain").output
-      #expect(!plan.isEmpty)
+      #expect(try !tool.succeed("query", "db", "SELECT n FROM _", "--explain").output.isEmpty)
     }
   }
 

@@ -1,6 +1,4 @@
-import Foundation
-import Testing
-import Touchstone
+import TestSupport
 
 /// The README's Swift compiles and does what it says.
 @Suite struct ReadmeTests {

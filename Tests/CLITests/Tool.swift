@@ -1,10 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The built `touchstone`, run as a child process in a directory of its own.
 struct Tool {

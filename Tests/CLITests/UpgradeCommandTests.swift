@@ -1,6 +1,5 @@
 import Datasets
-import Foundation
-import Testing
+import TestSupport
 
 /// `touchstone upgrade`: what it prints, and what it ends with.
 @Suite struct UpgradeCommandTests {
@@ -83,8 +82,7 @@ import Testing
       #expect(notes.status == 2 && notes.errors.contains("neither a plain nor an encrypted SQLite file"))
       let missing = try tool("upgrade", "old", "other")
       #expect(missing.status == 3 && missing.errors.contains("old.cblite2?"))
-      #expect(
-        try names(tool) == ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
+      #expect(try names(tool) == ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
     }
   }
 }

@@ -1,5 +1,4 @@
-import Foundation
-import Testing
+import TestSupport
 
 /// `verify` over engines: its lines, its JSON, its statuses.
 @Suite struct VerifyCommandTests {

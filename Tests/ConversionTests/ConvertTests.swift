@@ -1,10 +1,9 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("Conversions between engines") struct ConvertTests {
+  private let directory = TemporaryDirectory()
+  private var path: String { directory.file("a.touchstone") }
+
   struct Pair: CustomStringConvertible, Sendable {
     let from: EngineName
     let to: EngineName
@@ -14,8 +13,6 @@ import Touchstone
 
   @Test("everything comes along, entry by entry, in place and beside", arguments: Pair.all)
   func everything(_ pair: Pair) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(pair.from, at: path)
     let oldOptions = DatabaseOptions(creation: .openExisting, key: try key(of: pair.from))
     let before = try Contents(of: path, key: oldOptions.key)
@@ -52,8 +49,6 @@ import Touchstone
 
   @Test("an engine that is required converts what is there before it opens")
   func requiredEngine() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlite, at: path)
     let before = try Contents(of: path, key: nil)
     var options = DatabaseOptions(engine: .lmdb, requireEngine: true)
@@ -91,8 +86,6 @@ import Touchstone
 
   @Test("refusals change nothing: keys, engines, databases in use", arguments: allEngines)
   func refusals(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path, documents: 20)
     let isEncrypted = try encrypts(engine)
     let (right, wrong) = (try oldKey(), try newKey())
@@ -152,8 +145,6 @@ import Touchstone
   @Test("what the progress throws ends it, and nothing has changed", arguments: allEngines)
   func cancellation(_ engine: EngineName) throws {
     struct Enough: Error {}
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path)
     let before = try Contents(of: path, key: key(of: engine))
     let names = try directory.names("a.touchstone")
@@ -165,8 +156,7 @@ import Touchstone
             path, to: encrypts(engine) ? .sqlite : .sqlcipher, at: target, key: anyKey
           ) { if $0.phase == phase { throw Enough() } }
         }
-        #expect(
-          try Set(directory.names("a.touchstone")).subtracting(names).allSatisfy(isSideFile))
+        #expect(try Set(directory.names("a.touchstone")).subtracting(names).allSatisfy(isSideFile))
         #expect(try directory.names() == ["a.touchstone"])
       }
     }
@@ -175,8 +165,6 @@ import Touchstone
 
   @Test("a full disk is said, and leaves the old database as it was", arguments: Pair.all)
   func fullDisk(_ pair: Pair) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(pair.from, at: path)
     let before = try Contents(of: path, key: key(of: pair.from))
     let names = try directory.names("a.touchstone")
@@ -184,15 +172,12 @@ import Touchstone
     #expect(try child.wait() == .exited(1), "\(child.outputText)")
     #expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
     let left = try Set(directory.names("a.touchstone")).subtracting(names)
-    #expect(
-      left.allSatisfy(isSideFile), "\(left)")
+    #expect(left.allSatisfy(isSideFile), "\(left)")
     #expect(try Contents(of: path, key: key(of: pair.from)) == before)
   }
 
   @Test("a map that is too small grows while it is filled")
   func smallMap() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlite, at: path, documents: 400)
     let before = try Contents(of: path, key: nil)
     let child = try startChild("conversion", "map", "1048576", "convert", path, "lmdb")

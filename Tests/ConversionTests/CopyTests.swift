@@ -1,27 +1,19 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("Prebuilt databases") struct CopyTests {
+  private let directory = TemporaryDirectory()
+  private var path: String { directory.file("a.touchstone") }
+
   private static func zip(_ files: [(name: String, contents: [UInt8])], to path: String) throws {
     try storedZip(files).write(to: URL(fileURLWithPath: path))
   }
 
   private static func files(of path: String, prefix: String) throws -> [(name: String, contents: [UInt8])] {
-    try FileManager.default.subpathsOfDirectory(atPath: path).sorted().compactMap { name in
-      var isDirectory: ObjCBool = false
-      guard FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory),
-        !isDirectory.boolValue
-      else { return nil }
-      return (prefix + name, [UInt8](FileManager.default.contents(atPath: path + "/" + name) ?? Data()))
-    }
+    try TestSupport.files(below: path).sorted { $0.key < $1.key }.map { (prefix + $0.key, $0.value) }
   }
 
   @Test("a copy is another peer that remembers whose checkpoints it has", arguments: allEngines)
   func identity(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path)
     let key = try key(of: engine)
     let before = try Contents(of: path, key: key)
@@ -63,8 +55,6 @@ import Touchstone
 
   @Test("a copy with a key of its own has a data key of its own")
   func keys() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlcipher, at: path)
     let (old, new) = (try oldKey(), try newKey())
     try Database.copy(path, to: directory.path + "/b", key: old, newKey: new)
@@ -83,8 +73,6 @@ import Touchstone
 
   @Test("a zip file can't write anywhere else, nor be half a database")
   func badArchives() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlite, at: path)
     let files = try Self.files(of: path, prefix: "a/")
     let target = directory.path + "/inner/b"

@@ -1,8 +1,5 @@
-import Foundation
 import SQLiteLibrary
 import TestSupport
-import Testing
-import Touchstone
 
 /// SQLITE_NOTADB.
 private let notADatabase: Int32 = 26
@@ -17,7 +14,7 @@ private let notADatabase: Int32 = 26
     let directory = TemporaryDirectory()
     let table = "CREATE TABLE t (a TEXT); INSERT INTO t VALUES ('from elsewhere');"
     let raw = (0..<32).map { UInt8($0) }
-    let hex = raw.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let hex = raw.map { String(format: "%02x", $0) }.joined()
     try run("PRAGMA key = 'correct horse'; \(table)", directory.path + "/3.db")
     try run("PRAGMA key = \"x'\(hex)'\"; \(table)", directory.path + "/raw.db")
     try run("PRAGMA key = 'correct horse'; PRAGMA kdf_iter = 4000; \(table)", directory.path + "/2.db")

@@ -1,14 +1,12 @@
 import Encryption
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("Keys of databases") struct KeyTests {
+  private let directory = TemporaryDirectory()
+  private var path: String { directory.file("a.touchstone") }
+
   @Test("rekey changes the key and nothing else", arguments: [EngineName.sqlcipher, .lmdbEncrypted])
   func rekey(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path)
     let file = "\(path)/data-1.\(try Engines.type(engine).fileExtension)"
     let before = try Contents(of: path, key: oldKey())
@@ -33,8 +31,6 @@ import Touchstone
     "rotate writes everything anew, blobs too, under another data key",
     arguments: [EngineName.sqlcipher, .lmdbEncrypted])
   func rotate(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path)
     let before = try Contents(of: path, key: oldKey())
     var dataKeys: [SecretBytes?] = []
@@ -59,8 +55,6 @@ import Touchstone
     "encrypt leaves no plain file and decrypt no encrypted one", arguments: [EngineName.sqlite, .lmdb],
     [EngineName.sqlcipher, .lmdbEncrypted])
   func encryption(_ engine: EngineName, _ encrypting: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(engine, at: path)
     let before = try Contents(of: path, key: nil)
     let key = try oldKey()
@@ -84,8 +78,6 @@ import Touchstone
 
   @Test("what an operation left that didn't end goes when the database is next opened")
   func leftovers() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlcipher, at: path)
     let names = try directory.names("a.touchstone")
     for name in ["key-2.json", "data-7.mdb", "data-7.mdb-lock", "database.json.new-12345678"] {
@@ -103,8 +95,6 @@ import Touchstone
 
   @Test("a damaged blob stops what would write it anew, and nothing has changed")
   func damagedBlob() throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlite, at: path)
     let blobs = try directory.names("a.touchstone/Attachments").filter { $0.hasSuffix(".blob") }
     let blob = path + "/Attachments/" + (try #require(blobs.first))
@@ -114,10 +104,7 @@ import Touchstone
     try bytes.write(to: URL(fileURLWithPath: blob))
     let names = try directory.names("a.touchstone")
     let key = try oldKey()
-    do {
-      try Database.encrypt(path, key: key)
-      Issue.record("it was encrypted")
-    } catch let error as StorageError { #expect(error.code == .damaged) }
+    #expect(try storageCode { try Database.encrypt(path, key: key) } == .damaged)
     #expect(try directory.names("a.touchstone") == names)
   }
 }

@@ -1,7 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Operations that are killed at random moments: afterwards the database is the old one or the new one, whole.
 @Suite("Killed operations", .serialized) struct KillTests {
@@ -42,8 +39,7 @@ import Touchstone
     var ends = (old: 0, new: 0)
     // As long as it takes, at first; then a part of that.
     var longest = 0.0
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     for round in 0..<(isLong ? 200 : 8) + 1 {
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: target)
@@ -61,7 +57,7 @@ import Touchstone
         #expect(!child.outputText.contains("failed"), "\(child.outputText)")
       }
       let isDone = child.outputText.contains("done")
-      let comment: Comment = "round \(round) of \(operation) with seed \(seed)"
+      let comment: Comment = "round \(round) of \(operation) with seed \(testSeed)"
       if operation == .copy {
         let isThere = Database.exists(target)
         #expect(isThere || !isDone, comment)

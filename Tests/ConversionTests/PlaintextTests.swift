@@ -1,10 +1,7 @@
 import Datasets
 import Encryption
-import Foundation
-import Storage
 import StorageConformance
 import TestSupport
-import Testing
 
 @testable import Touchstone
 
@@ -16,15 +13,14 @@ import Testing
   private static let secret = "the treasure lies under the third palm"
 
   private func fill(_ database: Database) throws {
-    try database.inBatch {
-      for number in 0..<300 {
-        try database.save(
-          "person-\(number)-of-300",
-          [
-            "name": .string("Somebody number \(number * 7919)"), "telephoneNumber": .int(Int64(number)),
-            "notes": [.string("note \(number) of a person")],
-          ])
-      }
+    try database.saveBatch(0..<300) { number in
+      (
+        "person-\(number)-of-300",
+        [
+          "name": .string("Somebody number \(number * 7919)"), "telephoneNumber": .int(Int64(number)),
+          "notes": [.string("note \(number) of a person")],
+        ]
+      )
     }
     try database.save("person-3-of-300", ["name": "Replaced by another name"])
     try database.delete("person-4-of-300")
@@ -190,8 +186,7 @@ import Testing
     }
   }
 
-  @Test(
-    "what is appended to the engine's own file is found", arguments: engines)
+  @Test("what is appended to the engine's own file is found", arguments: engines)
   func appended(_ engine: EngineName) throws {
     try withEncrypted(engine) { database, _ in
       let file = try #require(FileHandle(forUpdatingAtPath: database.engineFile))
@@ -286,11 +281,7 @@ import Testing
         },
         onFile: { _ in
           codes.withLock { codes in
-            guard codes.isEmpty else { return }
-            do {
-              try database.close()
-              codes.append(nil)
-            } catch { codes.append((error as? DatabaseError)?.code) }
+            if codes.isEmpty { codes.append(try? databaseCode { try database.close() }) }
           }
         })
       #expect(codes.withLock { $0 } == [.inUse])
@@ -319,8 +310,7 @@ import Testing
       let file = URL(fileURLWithPath: path + "/database.json")
       let text = try String(contentsOf: file, encoding: .utf8)
       try Data((text.dropLast() + ",\"note\":\"\(Self.secret)\"}").utf8).write(to: file)
-      let found = try faults(database)
-      #expect(found == ["file database.json: it has the unknown member \"note\""])
+      #expect(try faults(database) == ["file database.json: it has the unknown member \"note\""])
     }
   }
 

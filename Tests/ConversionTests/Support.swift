@@ -1,8 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 func oldKey() throws -> UserKey { try .raw([UInt8](repeating: 7, count: 32)) }
 func newKey() throws -> UserKey { try .raw([UInt8](repeating: 8, count: 32)) }
@@ -47,27 +43,17 @@ func makeFixture(_ engine: EngineName, at path: String, documents: Int = 120) th
 
 /// All that a database's engine holds, but its own UUIDs: entry by entry, as text that can be compared.
 struct Contents: Equatable {
-  var keyspaces: [String: [[UInt8]: [UInt8]]] = [:]
-  var shapes: [String: UInt8] = [:]
+  let keyspaces: [String: [SortedMap.Entry]]
+  let shapes: [String: UInt8]
 
   init(_ engine: any StorageEngine) throws {
-    var keyspaces: [String: [[UInt8]: [UInt8]]] = [:]
-    var shapes: [String: UInt8] = [:]
-    try engine.read { transaction in
-      for (name, keyspace) in try transaction.keyspaces() {
-        shapes[name] = keyspace.shape.rawValue
-        var entries: [[UInt8]: [UInt8]] = [:]
-        try transaction.scan(keyspace) { key, value in
-          if name != "meta" || !String(copying: key).hasSuffix("UUID") {
-            entries[[UInt8](copying: key)] = [UInt8](copying: value)
-          }
-          return true
-        }
-        keyspaces[name] = entries
-      }
+    let uuid = Array("UUID".utf8)
+    (keyspaces, shapes) = try engine.read { transaction in
+      let keyspaces = try transaction.keyspaces()
+      var entries = try keyspaces.mapValues { try transaction.entries(of: $0) }
+      entries["meta"]?.removeAll { $0.key.suffix(4) == uuid[...] }
+      return (entries, keyspaces.mapValues(\.shape.rawValue))
     }
-    self.keyspaces = keyspaces
-    self.shapes = shapes
   }
 
   /// What a closed database holds, after a check of everything and a look at its blobs.

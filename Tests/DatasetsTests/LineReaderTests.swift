@@ -13,8 +13,7 @@ struct LineReaderTests {
   }
 
   private func expectLines(_ path: String, _ expected: [String]) throws {
-    let found = try lines(path)
-    #expect(found == expected)
+    #expect(try lines(path) == expected)
   }
 
   private func fault(_ path: String, maximum: Int = LineReader.defaultMaximumLineBytes) -> DatasetError? {
@@ -32,9 +31,8 @@ struct LineReaderTests {
 
   @Test(arguments: [[], [0x0A], [0x1F], [0x1F, 0x0A]] as [[UInt8]])
   func tinyFiles(_ bytes: [UInt8]) throws {
-    try withFile(bytes) { path in
-      let found = try lines(path)
-      #expect(found.count == (bytes.contains(0x1F) ? 1 : 0))
+    try withFile(bytes) { path throws in
+      #expect(try lines(path).count == (bytes.contains(0x1F) ? 1 : 0))
     }
   }
 

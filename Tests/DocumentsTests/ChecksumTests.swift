@@ -1,7 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Touchstone
@@ -39,15 +36,9 @@ import Testing
     return ~register
   }
 
-  private func stored(_ database: Database, _ name: String) throws -> [(key: [UInt8], value: [UInt8])] {
+  private func stored(_ database: Database, _ name: String) throws -> [SortedMap.Entry] {
     try database.engine.read { transaction in
-      var entries: [(key: [UInt8], value: [UInt8])] = []
-      let keyspace = try #require(try transaction.keyspace(named: name), "\(name)")
-      try transaction.scan(keyspace) { key, value in
-        entries.append(([UInt8](copying: key), [UInt8](copying: value)))
-        return true
-      }
-      return entries
+      try transaction.entries(of: #require(try transaction.keyspace(named: name), "\(name)"))
     }
   }
 
@@ -81,10 +72,10 @@ import Testing
       for name in EntryChecksums.keyspaceNames {
         let entries = try stored(database, name)
         #expect(!entries.isEmpty, "\(name)")
-        for (key, value) in entries {
-          let expected = naive(Array(name.utf8) + [0] + key + value.dropLast(4))
-          #expect(
-            value.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) } == expected, "\(name)")
+        for entry in entries {
+          let expected = naive(Array(name.utf8) + [0] + entry.key + entry.value.dropLast(4))
+          let stored = entry.value.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+          #expect(stored == expected, "\(name)")
         }
       }
       #expect(try database.check(deep: true) == [])
@@ -96,7 +87,8 @@ import Testing
     try withSeed { random in
       try withFilled(engine) { database in
         for name in EntryChecksums.keyspaceNames {
-          for (key, value) in try stored(database, name) {
+          for entry in try stored(database, name) {
+            let (key, value) = (entry.key, entry.value)
             // A database without its format has no entries to check.
             if name == "meta", key == Array("format".utf8) { continue }
             var changed = value
@@ -112,7 +104,8 @@ import Testing
           }
         }
         // Under another key, and in another keyspace, an entry is wrong as well.
-        let (key, value) = try #require(try stored(database, "docs").first)
+        let entry = try #require(try stored(database, "docs").first)
+        let (key, value) = (entry.key, entry.value)
         try put(database, "docs", key + [0x31], value)
         #expect(try database.check(deep: true).contains { $0.problem.contains("checksum") })
         try database.engine.write {
@@ -176,12 +169,11 @@ import Testing
     try withSeed { random in
       let directory = TemporaryDirectory()
       let database = try Database.open("test", in: directory.path, options: try options(engine))
-      try database.inBatch {
-        for number in 0..<200 {
-          try database.save(
-            "doc\(number)",
-            ["n": .int(Int64(number)), "text": .string(String(repeating: "text ", count: number))])
-        }
+      try database.saveBatch(0..<200) { number in
+        (
+          "doc\(number)",
+          ["n": .int(Int64(number)), "text": .string(String(repeating: "text ", count: number))]
+        )
       }
       let file = database.engineFile
       try database.close()

@@ -1,7 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("Codable documents") struct CodableTests {
   private struct Hotel: Codable, Hashable {

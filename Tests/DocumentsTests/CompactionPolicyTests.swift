@@ -1,23 +1,12 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Touchstone
 
 @Suite("Automatic compaction") struct CompactionPolicyTests {
-  private func eventually(
-    _ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation
-  ) rethrows {
-    let deadline = Date(timeIntervalSinceNow: 30)
-    while try !condition() {
-      guard Date() < deadline else {
-        Issue.record("it didn't happen", sourceLocation: sourceLocation)
-        return
-      }
-      usleep(5_000)
-    }
-  }
+  private let databases = TestDatabases()
+
+  private static let ofFreePages = CompactionPolicy(
+    replacedBodies: nil, freePages: 0.3, minimumFreeBytes: 1 << 20, quietSeconds: 0.05)
 
   @Test(
     "bodies of replaced revisions go when they outnumber the documents, the latest stay",
@@ -40,56 +29,46 @@ import Testing
 
   @Test("the file is made smaller when asked for, and nothing is written", arguments: allEngines)
   func freePages(_ engine: EngineName) throws {
-    let policy = CompactionPolicy(
-      replacedBodies: nil, freePages: 0.3, minimumFreeBytes: 1 << 20, quietSeconds: 0.05)
-    try withDatabase(engine, { $0.compaction = policy }) { database in
-      let text = String(repeating: "text ", count: 200)
-      try database.inBatch { for n in 0..<5_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
-      let before = try database.engine.maintenance.statistics()
-      try database.inBatch { for n in 0..<4_500 { try database.purge("doc\(n)") } }
-      try database.inBatch { for n in 0..<4_500 { try database.save("new\(n)", ["n": 1]) } }
-      try eventually {
-        let now = try database.engine.maintenance.statistics()
-        return now.totalPages * 2 < before.totalPages
-      }
-      #expect(try database.documentCount == 5_000)
-      #expect(try database.checkIntegrity() == [])
-      #expect(try storageFaults(database) == [])
-    }
+    let database = try databases.open(engine) { $0.compaction = Self.ofFreePages }
+    let text = String(repeating: "text ", count: 200)
+    try database.inBatch { for n in 0..<5_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
+    let before = try database.engine.maintenance.statistics()
+    try database.inBatch { for n in 0..<4_500 { try database.purge("doc\(n)") } }
+    try database.inBatch { for n in 0..<4_500 { try database.save("new\(n)", ["n": 1]) } }
+    try eventually { try database.engine.maintenance.statistics().totalPages * 2 < before.totalPages }
+    #expect(try database.documentCount == 5_000)
+    #expect(try database.checkIntegrity() == [])
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("purges and expirations count: the file is made smaller after them", arguments: allEngines)
   func purges(_ engine: EngineName) throws {
-    let policy = CompactionPolicy(
-      replacedBodies: nil, freePages: 0.3, minimumFreeBytes: 1 << 20, quietSeconds: 0.05)
-    try withDatabase(engine, { $0.compaction = policy }) { database in
-      let text = String(repeating: "text ", count: 400)
-      try database.inBatch { for n in 0..<3_900 { try database.save("doc\(n)", ["text": .string(text)]) } }
-      let before = try database.engine.maintenance.statistics()
-      try database.inBatch { for n in 0..<2_000 { try database.purge("doc\(n)") } }
-      try database.inBatch { for n in 2_000..<3_800 { try database.setExpiration(of: "doc\(n)", after: -1) } }
-      try eventually { try database.documentCount == 100 }
-      try eventually { try database.engine.maintenance.statistics().totalPages * 4 < before.totalPages }
-      #expect(try database.lastSequence == 3_900)
-      #expect(try storageFaults(database) == [])
-    }
+    let database = try databases.open(engine) { $0.compaction = Self.ofFreePages }
+    let text = String(repeating: "text ", count: 400)
+    try database.inBatch { for n in 0..<3_900 { try database.save("doc\(n)", ["text": .string(text)]) } }
+    let before = try database.engine.maintenance.statistics()
+    try database.inBatch { for n in 0..<2_000 { try database.purge("doc\(n)") } }
+    try database.inBatch { for n in 2_000..<3_800 { try database.setExpiration(of: "doc\(n)", after: -1) } }
+    try eventually { try database.documentCount == 100 }
+    try eventually { try database.engine.maintenance.statistics().totalPages * 4 < before.totalPages }
+    #expect(try database.lastSequence == 3_900)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("blobs that nothing names any more are collected", arguments: allEngines)
   func blobs(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.durability = .normal }) { database in
-      let kept = try database.makeBlob([1])
-      let purged = try database.makeBlob([2])
-      try database.save("kept", ["blob": kept.jsonValue])
-      try database.save("purged", ["blob": purged.jsonValue])
-      try database.inBatch { for n in 0..<1_500 { try database.save("doc\(n)", ["n": 1]) } }
-      #expect(try database.store.blobs?.files().count == 2)
-      try database.purge("purged")
-      try database.inBatch { for n in 0..<1_400 { try database.purge("doc\(n)") } }
-      try eventually { try database.store.blobs?.files().count == 1 }
-      #expect(try database.contents(of: kept) == [1])
-      #expect(try !database.contains(purged))
-    }
+    let database = try databases.open(engine) { $0.durability = .normal }
+    let kept = try database.makeBlob([1])
+    let purged = try database.makeBlob([2])
+    try database.save("kept", ["blob": kept.jsonValue])
+    try database.save("purged", ["blob": purged.jsonValue])
+    try database.inBatch { for n in 0..<1_500 { try database.save("doc\(n)", ["n": 1]) } }
+    #expect(try database.store.blobs?.files().count == 2)
+    try database.purge("purged")
+    try database.inBatch { for n in 0..<1_400 { try database.purge("doc\(n)") } }
+    try eventually { try database.store.blobs?.files().count == 1 }
+    #expect(try database.contents(of: kept) == [1])
+    #expect(try !database.contains(purged))
   }
 
   /// What `DatabaseOptions` begins with, but for the wait.
@@ -109,27 +88,25 @@ import Testing
 
   @Test("by default the file becomes small when most of it was purged", arguments: allEngines)
   func byDefault(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.compaction = Self.standard() }) { database in
-      try fillAndPurge(database)
-      try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
-      #expect(try database.documentCount == 12)
-      #expect(try storageFaults(database) == [])
-    }
+    let database = try databases.open(engine) { $0.compaction = Self.standard() }
+    try fillAndPurge(database)
+    try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+    #expect(try database.documentCount == 12)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("what an earlier open left is done after the next", arguments: allEngines)
   func afterOpening(_ engine: EngineName) throws {
-    try withTemporaryDirectory { directory in
-      var options = try options(engine)
-      options.compaction = .off
-      var database = try Database.open("test", in: directory, options: options)
-      try fillAndPurge(database)
-      try database.close()
-      options.compaction = Self.standard()
-      database = try Database.open("test", in: directory, options: options)
-      try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
-      try database.close()
-    }
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    options.compaction = .off
+    var database = try Database.open("test", in: directory.path, options: options)
+    try fillAndPurge(database)
+    try database.close()
+    options.compaction = Self.standard()
+    database = try Database.open("test", in: directory.path, options: options)
+    try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+    try database.close()
   }
 
   @Test("a small file stays as it is, and one with much to copy", arguments: allEngines)
@@ -162,7 +139,6 @@ import Testing
     let policy = CompactionPolicy(
       replacedBodies: 0.05, keepsLatestSequences: 5, freePages: 0.01, minimumFreeBytes: 1, quietSeconds: 0)
     try withDatabase(engine, { $0.compaction = policy }) { database in
-      let failures = Lock<[String]>([])
       let rows = Lock<[String]>([])
       let query = try database.query("SELECT COUNT(*) AS count, SUM(n) AS sum FROM _")
       let live = try database.observe(query) { outcome in
@@ -170,38 +146,35 @@ import Testing
         rows.withLock { $0 = lines }
       }
       let writers = 2
-      onThreads(writers + 2) { thread in
-        do {
-          switch thread - writers {
-          case 0:
-            for _ in 0..<100 {
-              database.open.upkeep?.manyChangesWereMade()
-              usleep(3_000)
-            }
-          case 1:
-            for _ in 0..<8 {
-              try database.read { snapshot in
-                func state() throws -> [String] {
-                  try snapshot.documents().map { try "\($0.id) \($0.revisionID) \($0.json())" }
-                }
-                let before = try state()
-                usleep(30_000)
-                if try state() != before { failures.withLock { $0.append("a snapshot has changed") } }
+      try onThreads(writers + 2) { thread in
+        switch thread - writers {
+        case 0:
+          for _ in 0..<100 {
+            database.open.upkeep?.manyChangesWereMade()
+            usleep(3_000)
+          }
+        case 1:
+          for _ in 0..<8 {
+            try database.read { snapshot in
+              func state() throws -> [String] {
+                try snapshot.documents().map { try "\($0.id) \($0.revisionID) \($0.json())" }
               }
-            }
-          default:
-            for number in 0..<100 {
-              let id = "t\(thread)-\(number % 10)"
-              let blob = try database.makeBlob("\(thread) \(number)".utf8)
-              try database.inBatch {
-                try database.save(id, ["n": .int(Int64(number)), "k\(number)": 1, "blob": blob.jsonValue])
-                if number % 7 == 6 { try database.purge(id) }
-              }
+              let before = try state()
+              usleep(30_000)
+              if try state() != before { throw ConformanceFailure("a snapshot has changed") }
             }
           }
-        } catch { failures.withLock { $0.append("\(thread): \(error)") } }
+        default:
+          for number in 0..<100 {
+            let id = "t\(thread)-\(number % 10)"
+            let blob = try database.makeBlob("\(thread) \(number)".utf8)
+            try database.inBatch {
+              try database.save(id, ["n": .int(Int64(number)), "k\(number)": 1, "blob": blob.jsonValue])
+              if number % 7 == 6 { try database.purge(id) }
+            }
+          }
+        }
       }
-      #expect(failures.withLock { $0 } == [])
       database.open.upkeep?.waitForLooks()
       for thread in 0..<writers {
         for number in 90..<100 {
@@ -222,11 +195,10 @@ import Testing
 
   @Test("with the policy off nothing happens by itself")
   func off() throws {
-    try withDatabase(.lmdb, { $0.compaction = .off }) { database in
-      for _ in 0..<20 {
-        try database.inBatch { for n in 0..<1_000 { try database.save("doc\(n)", ["n": .int(Int64(n))]) } }
-      }
-      #expect(try database.store.bodyCounts().replaced == 19_000)
+    let database = try databases.open(.lmdb) { $0.compaction = .off }
+    for _ in 0..<20 {
+      try database.inBatch { for n in 0..<1_000 { try database.save("doc\(n)", ["n": .int(Int64(n))]) } }
     }
+    #expect(try database.store.bodyCounts().replaced == 19_000)
   }
 }

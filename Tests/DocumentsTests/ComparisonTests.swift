@@ -1,8 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Documents
 
@@ -21,8 +17,7 @@ import Touchstone
       try fill(right, isReversed: true)
       #expect(try differences(left, right) == [])
       #expect(try !differences(left, right, sequences: true).isEmpty)
-      let compared = try left.compare(with: right) { _ in }
-      #expect(compared == 44)
+      #expect(try left.compare(with: right) { _ in } == 44)
     }
   }
 
@@ -40,9 +35,9 @@ import Touchstone
       #expect(try differences(left, right) == [])
       try fill(left)
       #expect(try differences(left, left, sequences: true) == [])
-      #expect(try differences(left, right).count == 44 + 3)
-      let documents = try differences(left, right).filter { $0.kind == .document }
-      #expect(documents.count == 44)
+      let found = try differences(left, right)
+      #expect(found.count == 44 + 3)
+      #expect(found.count { $0.kind == .document } == 44)
     }
   }
 
@@ -197,14 +192,6 @@ import Touchstone
     try withDatabase(engines.0) { left in try withDatabase(engines.1) { right in try body(left, right) } }
   }
 
-  private func differences(_ left: Database, _ right: Database, sequences: Bool = false) throws
-    -> [DocumentDifference]
-  {
-    var found: [DocumentDifference] = []
-    try left.compare(with: right, sequences: sequences) { found.append($0) }
-    return found
-  }
-
   /// 44 documents of all kinds, a local document and an expiration; `isReversed` in the opposite order, whose names
   /// of properties get other numbers.
   private func fill(_ database: Database, isReversed: Bool = false) throws {
@@ -252,8 +239,7 @@ private func replant(_ database: Database, _ id: String, _ change: ([UInt8]) -> 
   try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
     let docs = try #require(try transaction.keyspace(named: "docs"))
     let record = try #require(try transaction.bytes(Array(id.utf8), in: docs))
-    let changed = change(record)
-    try transaction.put(Array(id.utf8), changed, in: docs)
+    try transaction.put(Array(id.utf8), change(record), in: docs)
   }
 }
 
@@ -261,19 +247,17 @@ private func replant(_ database: Database, _ id: String, _ change: ([UInt8]) -> 
 private func plantBody(_ database: Database, _ keyspace: String, _ change: ([UInt8]) -> [UInt8]) throws {
   try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
     let bodies = try #require(try transaction.keyspace(named: keyspace))
-    var found: [([UInt8], [UInt8])] = []
-    try transaction.scan(bodies) { key, value in
-      found.append(([UInt8](copying: key), [UInt8](copying: value)))
-      return true
+    for entry in try transaction.entries(of: bodies) {
+      try transaction.put(entry.key, change(entry.value), in: bodies)
     }
-    for (key, value) in found { try transaction.put(key, change(value), in: bodies) }
   }
 }
 
 private func replaced(_ bytes: [UInt8], _ text: String, _ other: String) -> [UInt8] {
   var bytes = bytes
-  let range = bytes.firstRange(of: Array(text.utf8))
-  if let range { bytes.replaceSubrange(range, with: Array(other.utf8)) }
+  if let range = bytes.firstRange(of: Array(text.utf8)) {
+    bytes.replaceSubrange(range, with: Array(other.utf8))
+  }
   return bytes
 }
 

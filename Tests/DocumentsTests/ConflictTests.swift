@@ -1,11 +1,12 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Documents
 
 @Suite("Conflicts and history") struct ConflictTests {
+  private let databases = TestDatabases()
+
+  private let directory = TemporaryDirectory()
+
   private func pulled(_ history: [String], _ body: JSONValue, deleted: Bool = false) -> PulledRevision {
     PulledRevision(id: "a", history: history, isDeleted: deleted, body: .value(body))
   }
@@ -23,106 +24,99 @@ import Touchstone
 
   @Test("are listed with their bodies, and end by picking one", arguments: allEngines)
   func picking(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      #expect(try database.conflicts(of: "a").isEmpty)
-      try makeConflict(database)
-      let conflicts = try database.conflicts(of: "a")
-      #expect(texts(conflicts) == ["3-bb", "2-cc"])
-      #expect(conflicts.map { $0.body?["x"] } == ["bb", "cc"])
-      try database.resolveConflict(of: "a", keeping: id("2-cc"))
-      let document = try #require(try database.document("a"))
-      #expect(document.revisionID.description == "2-cc" && !document.isConflicted)
-      #expect(document["x"].string == "cc")
-      #expect(try database.conflicts(of: "a").isEmpty)
-      let leaves = try database.leaves(of: "a", includeDeleted: true)
-      #expect(leaves.map(\.isDeleted) == [false, true])
-      #expect(leaves[1].parent?.description == "3-bb")
-      // It came to its end here, so what comes from there goes to the end as well.
-      try database.delete("a")
-      #expect(try database.document("a", includeDeleted: true)?.revisionID.generation == 3)
-      #expect(try database.leaves(of: "a", includeDeleted: true)[0].parent?.description == "2-cc")
-      #expect(try storageFaults(database) == [])
-      let refused = [
-        try documentCode { try database.resolveConflict(of: "a", keeping: id("9-ff")) },
-        try documentCode { try database.resolveConflict(of: "b", keeping: id("2-cc")) },
-        try documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) },
-      ]
-      #expect(refused == [.notFound, .notFound, .conflict])
-    }
+    let database = try databases.open(engine)
+    #expect(try database.conflicts(of: "a").isEmpty)
+    try makeConflict(database)
+    let conflicts = try database.conflicts(of: "a")
+    #expect(texts(conflicts) == ["3-bb", "2-cc"])
+    #expect(conflicts.map { $0.body?["x"] } == ["bb", "cc"])
+    try database.resolveConflict(of: "a", keeping: id("2-cc"))
+    let document = try #require(try database.document("a"))
+    #expect(document.revisionID.description == "2-cc" && !document.isConflicted)
+    #expect(document["x"].string == "cc")
+    #expect(try database.conflicts(of: "a").isEmpty)
+    let leaves = try database.leaves(of: "a", includeDeleted: true)
+    #expect(leaves.map(\.isDeleted) == [false, true])
+    #expect(leaves[1].parent?.description == "3-bb")
+    // It came to its end here, so what comes from there goes to the end as well.
+    try database.delete("a")
+    #expect(try database.document("a", includeDeleted: true)?.revisionID.generation == 3)
+    #expect(try database.leaves(of: "a", includeDeleted: true)[0].parent?.description == "2-cc")
+    #expect(try storageFaults(database) == [])
+    #expect(try documentCode { try database.resolveConflict(of: "a", keeping: id("9-ff")) } == .notFound)
+    #expect(try documentCode { try database.resolveConflict(of: "b", keeping: id("2-cc")) } == .notFound)
+    #expect(try documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) } == .conflict)
   }
 
   @Test("end by a merge; a body that is refused changes nothing", arguments: allEngines)
   func merging(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try makeConflict(database)
-      let before = try database.lastSequence
-      let refused = [
-        try documentCode { try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1]) }
-      ]
-      #expect(refused == [.reservedProperty])
-      #expect(try database.lastSequence == before)
-      #expect(try database.conflicts(of: "a").count == 2)
-      try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["x": "both"])
-      let revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions[0].parent?.description == "3-bb")
-      #expect(revisions[0].body == ["x": "both"])
-      #expect(try database.document("a")?.isConflicted == false)
-      // The merge and the end of the other branch.
-      #expect(try database.lastSequence == before + 2)
-      #expect(try storageFaults(database) == [])
+    let database = try databases.open(engine)
+    try makeConflict(database)
+    let before = try database.lastSequence
+    let refused = try documentCode {
+      try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1])
     }
+    #expect(refused == .reservedProperty)
+    #expect(try database.lastSequence == before)
+    #expect(try database.conflicts(of: "a").count == 2)
+    try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["x": "both"])
+    let revisions = try #require(try database.revisions(of: "a"))
+    #expect(revisions[0].parent?.description == "3-bb")
+    #expect(revisions[0].body == ["x": "both"])
+    #expect(try database.document("a")?.isConflicted == false)
+    // The merge and the end of the other branch.
+    #expect(try database.lastSequence == before + 2)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("a save may make one on purpose", arguments: allEngines)
   func allowing(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let first = try database.save("a", ["n": 1]).revisionID
-      try database.save("a", ["n": 2], basedOn: first)
-      let refused = [
-        try documentCode { try database.save("a", ["n": 3], basedOn: first, onConflict: .fail) },
-        try documentCode {
-          try database.save("a", ["n": 3], basedOn: id("5-ff"), onConflict: .allowConflict)
-        },
-        try documentCode { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
-      ]
-      #expect(refused == [.conflict, .notFound, .notFound])
-      let branch = try database.save("a", ["n": 3], basedOn: first, onConflict: .allowConflict).revisionID
-      #expect(branch.generation == 2)
-      #expect(try Set(database.conflicts(of: "a").map { $0.body?["n"] }) == [2, 3])
-      #expect(
-        try database.commonAncestor(of: branch, and: #require(database.conflicts(of: "a").first?.id), in: "a")
-          != nil)
-      try database.delete("a", basedOn: first, onConflict: .allowConflict)
-      #expect(try database.leaves(of: "a", includeDeleted: true).count == 3)
-      #expect(try storageFaults(database) == [])
-    }
+    let database = try databases.open(engine)
+    let first = try database.save("a", ["n": 1]).revisionID
+    try database.save("a", ["n": 2], basedOn: first)
+    let refused = [
+      try documentCode { try database.save("a", ["n": 3], basedOn: first, onConflict: .fail) },
+      try documentCode {
+        try database.save("a", ["n": 3], basedOn: id("5-ff"), onConflict: .allowConflict)
+      },
+      try documentCode { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
+    ]
+    #expect(refused == [.conflict, .notFound, .notFound])
+    let branch = try database.save("a", ["n": 3], basedOn: first, onConflict: .allowConflict).revisionID
+    #expect(branch.generation == 2)
+    #expect(try Set(database.conflicts(of: "a").map { $0.body?["n"] }) == [2, 3])
+    #expect(
+      try database.commonAncestor(of: branch, and: #require(database.conflicts(of: "a").first?.id), in: "a")
+        != nil)
+    try database.delete("a", basedOn: first, onConflict: .allowConflict)
+    #expect(try database.leaves(of: "a", includeDeleted: true).count == 3)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("common ancestors, bodies while they last, and what isn't known", arguments: allEngines)
   func ancestors(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try makeConflict(database)
-      var ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
-      #expect(ancestor?.id.description == "1-aa")
-      #expect(ancestor?.body == ["n": 1, "x": "base"])
-      #expect(try database.commonAncestor(of: id("3-bb"), and: id("2-bb"), in: "a")?.hasBody == false)
-      #expect(try database.commonAncestor(of: id("2-cc"), and: id("2-cc"), in: "a")?.body?["x"] == "cc")
-      let all = try #require(try database.revisions(of: "a", withBodies: false))
-      #expect(texts(all) == ["3-bb", "2-cc", "2-bb", "1-aa"])
-      #expect(all.map(\.hasBody) == [true, true, false, true])
-      #expect(all.map(\.body) == [nil, nil, nil, nil])
-      try database.compact()
-      ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
-      #expect(ancestor?.id.description == "1-aa" && ancestor?.hasBody == false && ancestor?.body == nil)
-      try database.apply(pulled(["7-dd"], [:]))
-      #expect(try database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
-      #expect(try database.revision(id("2-cc"), of: "a")?.body?["n"] == 2)
-      #expect(try database.revision(id("2-ce"), of: "a") == nil)
-      let refused = [
-        try documentCode { _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a") }
-      ]
-      #expect(refused == [.notFound])
+    let database = try databases.open(engine)
+    try makeConflict(database)
+    var ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
+    #expect(ancestor?.id.description == "1-aa")
+    #expect(ancestor?.body == ["n": 1, "x": "base"])
+    #expect(try database.commonAncestor(of: id("3-bb"), and: id("2-bb"), in: "a")?.hasBody == false)
+    #expect(try database.commonAncestor(of: id("2-cc"), and: id("2-cc"), in: "a")?.body?["x"] == "cc")
+    let all = try #require(try database.revisions(of: "a", withBodies: false))
+    #expect(texts(all) == ["3-bb", "2-cc", "2-bb", "1-aa"])
+    #expect(all.map(\.hasBody) == [true, true, false, true])
+    #expect(all.map(\.body) == [nil, nil, nil, nil])
+    try database.compact()
+    ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
+    #expect(ancestor?.id.description == "1-aa" && ancestor?.hasBody == false && ancestor?.body == nil)
+    try database.apply(pulled(["7-dd"], [:]))
+    #expect(try database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
+    #expect(try database.revision(id("2-cc"), of: "a")?.body?["n"] == 2)
+    #expect(try database.revision(id("2-ce"), of: "a") == nil)
+    let refused = try documentCode {
+      _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a")
     }
+    #expect(refused == .notFound)
   }
 
   @Test("the default resolver decides as 2.x, and the incoming branch goes on", arguments: allEngines)
@@ -238,88 +232,72 @@ import Touchstone
       #expect(try database.update("b", creating: true) { $0["n"] = 1 }.generation == 1)
     }
     // Many writers count together.
-    let directory = TemporaryDirectory()
-    let database = try Database.open("many", in: directory.path, options: options(engine))
-    try database.save("a", ["n": 0])
-    let group = DispatchGroup()
-    for _ in 0..<4 {
-      Thread {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 0])
+      try onThreads(4) { _ in
         for _ in 0..<25 {
-          do {
-            try database.update("a", attempts: 10_000) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
-          } catch { Issue.record(error) }
+          try database.update("a", attempts: 10_000) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
         }
-        group.leave()
-      }.start(entering: group)
+      }
+      #expect(try database.document("a")?["n"].int == 100)
     }
-    group.wait()
-    #expect(try database.document("a")?["n"].int == 100)
-    try database.close()
   }
 
   @Test("what was read is deleted by what it was; tombstones keep what they are told", arguments: allEngines)
   func deleting(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var new = MutableDocument(id: "a", ["n": 1])
-      let neverSaved = try documentCode { try database.delete(&new) }
-      #expect(neverSaved == .notFound)
-      try database.save(&new)
-      let read = try #require(try database.document("a"))
-      try database.save("a", ["n": 2])
-      let stale = try documentCode { try database.delete(read, onConflict: .fail) }
-      #expect(stale == .conflict)
-      #expect(try database.delete(read, keeping: ["why": "old"])?.generation == 3)
-      #expect(try database.delete(read) == nil)
-      let tombstone = try #require(try database.document("a", includeDeleted: true))
-      #expect(tombstone.isDeleted && tombstone["why"].string == "old")
-      #expect(try database.document("a") == nil)
-      // A save brings it back, on top of its tombstone.
-      #expect(try database.save("a", ["n": 4], onConflict: .fail).generation == 4)
-      #expect(try database.revisions(of: "a")?[0].parent == tombstone.revisionID)
-      try database.purge("a")
-      #expect(try database.delete(read) == nil)
-      #expect(try database.revisions(of: "a") == nil)
-    }
+    let database = try databases.open(engine)
+    var new = MutableDocument(id: "a", ["n": 1])
+    #expect(try documentCode { try database.delete(&new) } == .notFound)
+    try database.save(&new)
+    let read = try #require(try database.document("a"))
+    try database.save("a", ["n": 2])
+    #expect(try documentCode { try database.delete(read, onConflict: .fail) } == .conflict)
+    #expect(try database.delete(read, keeping: ["why": "old"])?.generation == 3)
+    #expect(try database.delete(read) == nil)
+    let tombstone = try #require(try database.document("a", includeDeleted: true))
+    #expect(tombstone.isDeleted && tombstone["why"].string == "old")
+    #expect(try database.document("a") == nil)
+    // A save brings it back, on top of its tombstone.
+    #expect(try database.save("a", ["n": 4], onConflict: .fail).generation == 4)
+    #expect(try database.revisions(of: "a")?[0].parent == tombstone.revisionID)
+    try database.purge("a")
+    #expect(try database.delete(read) == nil)
+    #expect(try database.revisions(of: "a") == nil)
   }
 
   @Test("a branch is purged without a trace, and the next leaf takes its place", arguments: allEngines)
   func purgingBranches(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try makeConflict(database)
-      let sequence = try database.lastSequence
-      let refused = [
-        try documentCode { try database.purge("a", branch: id("1-aa")) },
-        try documentCode { try database.purge("a", branch: id("2-ff")) },
-        try documentCode { try database.purge("b", branch: id("1-aa")) },
-      ]
-      #expect(refused == [.notFound, .notFound, .notFound])
-      #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])
-      #expect(try database.lastSequence == sequence)
-      let document = try #require(try database.document("a"))
-      #expect(
-        document.revisionID.description == "2-cc" && document["x"].string == "cc" && !document.isConflicted)
-      #expect(document.sequence == sequence)
-      #expect(try database.changes().map(\.isConflicted) == [false])
-      #expect(try storageFaults(database) == [])
-      // What was purged may come again.
-      #expect(try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))
-      #expect(try database.document("a")?["x"].string == "again")
-      #expect(try database.purge("a", branch: id("2-cc")).map(\.description) == ["2-cc"])
-      #expect(try database.purge("a", branch: id("3-bb")).count == 3)
-      #expect(try database.document("a", includeDeleted: true) == nil)
-      #expect(try database.changes().isEmpty && database.documentCount == 0)
-      // A tombstone takes the place of a live branch.
-      try database.apply(pulled(["5-aa"], [:], deleted: true))
-      try database.apply(pulled(["2-bb"], ["n": 1]))
-      #expect(try database.purge("a", branch: id("2-bb")).count == 1)
-      #expect(try database.documentCount == 0 && database.tombstoneCount == 1)
-      #expect(try storageFaults(database) == [])
+    let database = try databases.open(engine)
+    try makeConflict(database)
+    let sequence = try database.lastSequence
+    for (document, branch) in [("a", "1-aa"), ("a", "2-ff"), ("b", "1-aa")] {
+      #expect(try documentCode { try database.purge(document, branch: id(branch)) } == .notFound)
     }
+    #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])
+    #expect(try database.lastSequence == sequence)
+    let document = try #require(try database.document("a"))
+    #expect(
+      document.revisionID.description == "2-cc" && document["x"].string == "cc" && !document.isConflicted)
+    #expect(document.sequence == sequence)
+    #expect(try database.changes().map(\.isConflicted) == [false])
+    #expect(try storageFaults(database) == [])
+    // What was purged may come again.
+    #expect(try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))
+    #expect(try database.document("a")?["x"].string == "again")
+    #expect(try database.purge("a", branch: id("2-cc")).map(\.description) == ["2-cc"])
+    #expect(try database.purge("a", branch: id("3-bb")).count == 3)
+    #expect(try database.document("a", includeDeleted: true) == nil)
+    #expect(try database.changes().isEmpty && database.documentCount == 0)
+    // A tombstone takes the place of a live branch.
+    try database.apply(pulled(["5-aa"], [:], deleted: true))
+    try database.apply(pulled(["2-bb"], ["n": 1]))
+    #expect(try database.purge("a", branch: id("2-bb")).count == 1)
+    #expect(try database.documentCount == 0 && database.tombstoneCount == 1)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("the depth can be changed, and stays so", arguments: allEngines)
   func depth(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     var database = try Database.open("depth", in: directory.path, options: options(engine))
     #expect(try database.maximumTreeDepth == 20)
     for n in 1...30 { try database.save("a", ["n": .int(Int64(n))]) }
@@ -328,13 +306,9 @@ import Touchstone
     #expect(try database.revisions(of: "a")?.count == 20)
     try database.save("a", ["n": 31])
     #expect(try database.revisions(of: "a")?.map(\.id.generation) == [31, 30, 29, 28, 27])
-    let inBatch = try database.inBatch {
-      do {
-        try database.setMaximumTreeDepth(7)
-        return false
-      } catch is StorageError { return true }
+    try database.inBatch {
+      #expect(throws: StorageError.self) { try database.setMaximumTreeDepth(7) }
     }
-    #expect(inBatch)
     try database.close()
     database = try Database.open("depth", in: directory.path, options: options(engine))
     #expect(try database.maximumTreeDepth == 5)
@@ -355,12 +329,5 @@ import Touchstone
     database = try Database.open("depth", in: directory.path, options: other)
     #expect(try database.maximumTreeDepth == 20)
     try database.close()
-  }
-}
-
-extension Thread {
-  fileprivate func start(entering group: DispatchGroup) {
-    group.enter()
-    start()
   }
 }

@@ -1,8 +1,5 @@
 import Documents
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 /// Bytes that nobody wrote, in every keyspace: what can't be read is a typed error, never a crash.
 @Suite("Damaged storage") struct DamageTests {
@@ -98,10 +95,7 @@ import Touchstone
         var victims: [(String, [UInt8], [UInt8])] = []
         try database.engine.readEntries { transaction in
           for (name, keyspace) in try transaction.keyspaces() {
-            try transaction.scan(keyspace) { key, value in
-              victims.append((name, [UInt8](copying: key), [UInt8](copying: value)))
-              return true
-            }
+            victims += try transaction.entries(of: keyspace).map { (name, $0.key, $0.value) }
           }
         }
         // The same order on every run of a seed.

@@ -1,7 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Random operations on every engine at once, each step compared with `ReferenceModel`.
 @Suite("Random operations agree with the rules") struct DifferentialTests {
@@ -40,8 +37,7 @@ import Touchstone
           }
           let undoes = Bool.random(using: &random)
           // The operations were made up on the state before the batch, and run one after the other.
-          var expected: [String] = []
-          for operation in operations { expected.append(run(operation, on: &model)) }
+          let expected = operations.map { run($0, on: &model) }
           for database in databases {
             do {
               try database.inBatch {
@@ -144,8 +140,7 @@ import Touchstone
       switch operation {
       case .save(let id, let n, let extra, let base, let fails, _):
         let (value, canonical) = body(n, extra)
-        return try model.save(
-          id, value, canonical: canonical, base: base, fails: fails, deleting: false)
+        return try model.save(id, value, canonical: canonical, base: base, fails: fails, deleting: false)
       case .delete(let id, let n, let base, let fails):
         let value: JSONValue = n.map { ["why": .int(Int64($0))] } ?? [:]
         return try model.save(

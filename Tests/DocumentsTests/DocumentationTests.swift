@@ -1,8 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("docs/ says what is") struct DocumentationTests {
   private static let tests = URL(filePath: #filePath).deletingLastPathComponent()

@@ -1,98 +1,81 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Touchstone
 
 @Suite("Expiration") struct ExpirationTests {
-  /// Waits until `condition` holds, which something in the background brings about; fails after half a minute.
-  private func eventually(
-    _ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation
-  ) rethrows {
-    let deadline = Date(timeIntervalSinceNow: 30)
-    while try !condition() {
-      guard Date() < deadline else {
-        Issue.record("it didn't happen", sourceLocation: sourceLocation)
-        return
-      }
-      usleep(2_000)
-    }
-  }
+  private let databases = TestDatabases()
 
   @Test("set, read, listed by time, changed and cleared", arguments: allEngines)
   func dates(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for id in ["a", "b", "c", "d"] { try database.save(id, ["n": 1]) }
-      #expect(try database.expiration(of: "a") == nil)
-      let year = 365.25 * 86_400
-      // Beyond what a timer of 32 bits, or one of milliseconds in 32 bits (50 days), can be set to.
-      let late = Date(timeIntervalSince1970: 4_000_000_000.125)
-      try database.setExpiration(of: "a", at: late)
-      try database.setExpiration(of: "b", after: 100 * 86_400)
-      try database.setExpiration(of: "c", after: 1_000 * year)
-      try database.setExpiration(of: "d", at: .distantFuture)
-      #expect(try database.expiration(of: "a") == late)
-      #expect(try database.expirations().map(\.documentID) == ["b", "a", "c", "d"])
-      #expect(try database.expirations(limit: 1).map(\.documentID) == ["b"])
-      let date = try database.expiration(of: "b")?.timeIntervalSinceNow ?? 0
-      #expect(date > 100 * 86_400 - 60 && date < 100 * 86_400 + 1)
-      try database.setExpiration(of: "a", after: 3_600)
-      #expect(try database.expirations().map(\.documentID) == ["a", "b", "c", "d"])
-      try database.setExpiration(of: "b", at: nil)
-      try database.setExpiration(of: "b", at: nil)
-      #expect(try database.expirations().map(\.documentID) == ["a", "c", "d"])
-      #expect(try database.expirationCount == 3)
-      #expect(try documentCode { try database.setExpiration(of: "none", after: 1) } == .notFound)
-      #expect(try database.expiration(of: "none") == nil)
-      // A save and a delete keep it, a purge ends it; it is no change.
-      #expect(try database.lastSequence == 4)
-      let kept = try database.expiration(of: "a")
-      try database.save("a", ["n": 2])
-      #expect(try database.expiration(of: "a") == kept)
-      try database.delete("a")
-      #expect(try database.expiration(of: "a") == kept)
-      let inSnapshot = try database.read { try $0.expiration(of: "a") }
-      #expect(inSnapshot == kept.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
-      try database.purge("a")
-      #expect(try database.expirations().map(\.documentID) == ["c", "d"])
-      try database.save("a", ["n": 1])
-      #expect(try database.expiration(of: "a") == nil)
-      #expect(try storageFaults(database) == [])
-      #expect(try database.purgeExpired() == 0)
-    }
+    let database = try databases.open(engine)
+    for id in ["a", "b", "c", "d"] { try database.save(id, ["n": 1]) }
+    #expect(try database.expiration(of: "a") == nil)
+    let year = 365.25 * 86_400
+    // Beyond what a timer of 32 bits, or one of milliseconds in 32 bits (50 days), can be set to.
+    let late = Date(timeIntervalSince1970: 4_000_000_000.125)
+    try database.setExpiration(of: "a", at: late)
+    try database.setExpiration(of: "b", after: 100 * 86_400)
+    try database.setExpiration(of: "c", after: 1_000 * year)
+    try database.setExpiration(of: "d", at: .distantFuture)
+    #expect(try database.expiration(of: "a") == late)
+    #expect(try database.expirations().map(\.documentID) == ["b", "a", "c", "d"])
+    #expect(try database.expirations(limit: 1).map(\.documentID) == ["b"])
+    let date = try database.expiration(of: "b")?.timeIntervalSinceNow ?? 0
+    #expect(date > 100 * 86_400 - 60 && date < 100 * 86_400 + 1)
+    try database.setExpiration(of: "a", after: 3_600)
+    #expect(try database.expirations().map(\.documentID) == ["a", "b", "c", "d"])
+    try database.setExpiration(of: "b", at: nil)
+    try database.setExpiration(of: "b", at: nil)
+    #expect(try database.expirations().map(\.documentID) == ["a", "c", "d"])
+    #expect(try database.expirationCount == 3)
+    #expect(try documentCode { try database.setExpiration(of: "none", after: 1) } == .notFound)
+    #expect(try database.expiration(of: "none") == nil)
+    // A save and a delete keep it, a purge ends it; it is no change.
+    #expect(try database.lastSequence == 4)
+    let kept = try database.expiration(of: "a")
+    try database.save("a", ["n": 2])
+    #expect(try database.expiration(of: "a") == kept)
+    try database.delete("a")
+    #expect(try database.expiration(of: "a") == kept)
+    let inSnapshot = try database.read { try $0.expiration(of: "a") }
+    #expect(inSnapshot == kept.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
+    try database.purge("a")
+    #expect(try database.expirations().map(\.documentID) == ["c", "d"])
+    try database.save("a", ["n": 1])
+    #expect(try database.expiration(of: "a") == nil)
+    #expect(try storageFaults(database) == [])
+    #expect(try database.purgeExpired() == 0)
   }
 
   @Test("the timer purges what is over, past dates at once, and tells observers", arguments: allEngines)
   func timer(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let expired = Lock<Set<String>>([])
-      let token = try database.observe { change in
-        expired.withLock { expired in
-          for change in change.changes where change.kind == .expired { expired.insert(change.documentID) }
-        }
+    let database = try databases.open(engine)
+    let expired = Lock<Set<String>>([])
+    let token = try database.observe { change in
+      expired.withLock { expired in
+        for change in change.changes where change.kind == .expired { expired.insert(change.documentID) }
       }
-      try database.inBatch {
-        for n in 0..<20 { try database.save("doc\(n)", ["n": .int(Int64(n))]) }
-        for n in 0..<10 { try database.setExpiration(of: "doc\(n)", after: Double(n) * 0.02) }
-        try database.delete("doc3")
-        try database.setExpiration(of: "doc10", after: 3_600)
-      }
-      try eventually { try database.documentCount == 10 }
-      try database.setExpiration(of: "doc11", at: Date(timeIntervalSince1970: -1e9))
-      try eventually { try database.documentCount == 9 }
-      // One that is later than what the timer waits for, and one that is earlier.
-      try database.setExpiration(of: "doc12", after: 7_200)
-      try database.setExpiration(of: "doc13", after: 0.05)
-      try eventually { try database.documentCount == 8 }
-      #expect(try database.tombstoneCount == 0)
-      eventually { expired.withLock { $0.count } == 12 }
-      let rest = try database.changes().map { Int($0.documentID.dropFirst(3)) ?? 0 }
-      #expect(rest.min() == 10)
-      #expect(try storageFaults(database) == [])
-      token.cancel()
     }
+    try database.inBatch {
+      for n in 0..<20 { try database.save("doc\(n)", ["n": .int(Int64(n))]) }
+      for n in 0..<10 { try database.setExpiration(of: "doc\(n)", after: Double(n) * 0.02) }
+      try database.delete("doc3")
+      try database.setExpiration(of: "doc10", after: 3_600)
+    }
+    try eventually { try database.documentCount == 10 }
+    try database.setExpiration(of: "doc11", at: Date(timeIntervalSince1970: -1e9))
+    try eventually { try database.documentCount == 9 }
+    // One that is later than what the timer waits for, and one that is earlier.
+    try database.setExpiration(of: "doc12", after: 7_200)
+    try database.setExpiration(of: "doc13", after: 0.05)
+    try eventually { try database.documentCount == 8 }
+    #expect(try database.tombstoneCount == 0)
+    eventually { expired.withLock { $0.count } == 12 }
+    let rest = try database.changes().map { Int($0.documentID.dropFirst(3)) ?? 0 }
+    #expect(rest.min() == 10)
+    #expect(try storageFaults(database) == [])
+    token.cancel()
   }
 
   @Test(
@@ -126,25 +109,24 @@ import Testing
 
   @Test("an entry that was changed to name another document purges nothing", arguments: allEngines)
   func otherDocument(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for id in ["doc1", "doc2", "doc3"] { try database.save(id, ["n": 1]) }
-      let time = Int64(4_000_000_000_000)
-      try database.store.setExpiration(of: "doc1", milliseconds: time)
-      try database.store.setExpiration(of: "doc3", milliseconds: time + 5)
-      // Of one the ID, of the other the time: both would be purged before they may be.
-      for (number, milliseconds) in [("1", time), ("3", time + 5)] {
-        try database.engine.writeEntries { transaction in
-          let expiry = try #require(try transaction.keyspace(named: "expiry"))
-          let key = ExpirationTime.bytes(milliseconds) + Array("doc\(number)".utf8)
-          #expect(try transaction.delete(key.span.bytes, in: expiry))
-          let changed =
-            number == "1" ? key.dropLast() + Array("2".utf8) : ExpirationTime.bytes(time) + key.dropFirst(8)
-          try transaction.put(Array(changed).span.bytes, [UInt8]().span.bytes, in: expiry)
-        }
-        #expect(try documentCode { try database.store.purgeExpired(at: time) } == .damaged)
-        #expect(try database.documentCount == 3)
-        #expect(try database.check() != [])
+    let database = try databases.open(engine)
+    for id in ["doc1", "doc2", "doc3"] { try database.save(id, ["n": 1]) }
+    let time = Int64(4_000_000_000_000)
+    try database.store.setExpiration(of: "doc1", milliseconds: time)
+    try database.store.setExpiration(of: "doc3", milliseconds: time + 5)
+    // Of one the ID, of the other the time: both would be purged before they may be.
+    for (number, milliseconds) in [("1", time), ("3", time + 5)] {
+      try database.engine.writeEntries { transaction in
+        let expiry = try #require(try transaction.keyspace(named: "expiry"))
+        let key = ExpirationTime.bytes(milliseconds) + Array("doc\(number)".utf8)
+        #expect(try transaction.delete(key.span.bytes, in: expiry))
+        let changed =
+          number == "1" ? key.dropLast() + Array("2".utf8) : ExpirationTime.bytes(time) + key.dropFirst(8)
+        try transaction.put(Array(changed).span.bytes, [UInt8]().span.bytes, in: expiry)
       }
+      #expect(try documentCode { try database.store.purgeExpired(at: time) } == .damaged)
+      #expect(try database.documentCount == 3)
+      #expect(try database.check() != [])
     }
   }
 

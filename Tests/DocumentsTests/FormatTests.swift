@@ -1,14 +1,13 @@
-import Foundation
-import Storage
 import Synchronization
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Touchstone
 
 /// Documents in the formats of earlier releases.
 @Suite("Formats of documents") struct FormatTests {
+  private let databases = TestDatabases()
+
   /// A database that an earlier release wrote, copied to where it may be changed.
   private func withEarlier(
     _ engine: EngineName, format: Int = 2, _ body: (_ directory: String, DatabaseOptions) throws -> Void
@@ -117,9 +116,7 @@ import Testing
     try takeChecksumsAway(database.engine)
     try database.close()
     database = try Database.open("a", in: directory.path, options: options)
-    var differences: [String] = []
-    try database.compare(with: reference, sequences: true) { differences.append("\($0)") }
-    #expect(differences == [])
+    #expect(try differences(database, reference, sequences: true) == [])
     #expect(try database.check(deep: true) == [])
     try database.close()
     try reference.close()
@@ -132,56 +129,46 @@ import Testing
       ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged),
       ([4, 1, 2, 3, 4], .damaged),
     ] as [([UInt8], DocumentError.Code)] {
-      let directory = TemporaryDirectory()
-      let database = try Database.open("a", in: directory.path, options: try options(engine))
+      let database = try databases.open(engine)
       try database.engine.write {
         try $0.put(Array("format".utf8), stored, in: try #require(try $0.keyspace(named: "meta")))
       }
       #expect(try documentCode { _ = try DocumentStore(engine: database.engine) } == expected, "\(stored)")
-      try database.close()
     }
   }
 
   @Test("an engine whose keys are too short for documents is refused") func narrowEngine() throws {
-    try withDatabase(.lmdb) { database in
-      var limits = EngineLimits.portable
-      limits.keyBytes -= 1
-      let narrow = ReadOnlyEngine(database.engine, limits: limits)
-      let error = #expect(throws: StorageError.self) { _ = try DocumentStore(engine: narrow) }
-      #expect(error?.code == .unsupported)
-    }
+    let database = try databases.open(.lmdb)
+    var limits = EngineLimits.portable
+    limits.keyBytes -= 1
+    let narrow = ReadOnlyEngine(database.engine, limits: limits)
+    #expect(try storageCode { _ = try DocumentStore(engine: narrow) } == .unsupported)
   }
 
   @Test("documents are checked on an engine that does nothing with its files") func withoutMaintenance()
     throws
   {
-    try withDatabase(.lmdb) { database in
-      try database.save("a", ["n": 1])
-      let plain = ReadOnlyEngine(database.engine)
-      #expect(try DocumentStore(engine: plain).check(deep: true) == [])
-      let error = #expect(throws: StorageError.self) { _ = try plain.maintenance }
-      #expect(error?.code == .unsupported)
-    }
+    let database = try databases.open(.lmdb)
+    try database.save("a", ["n": 1])
+    let plain = ReadOnlyEngine(database.engine)
+    #expect(try DocumentStore(engine: plain).check(deep: true) == [])
+    #expect(try storageCode { _ = try plain.maintenance } == .unsupported)
   }
 
   @Test("documents are opened on one snapshot") func oneSnapshot() throws {
-    try withDatabase(.lmdb) { database in
-      let engine = ReadOnlyEngine(database.engine)
-      _ = try DocumentStore(engine: engine)
-      #expect(engine.snapshots.load(ordering: .relaxed) == 1)
-    }
+    let database = try databases.open(.lmdb)
+    let engine = ReadOnlyEngine(database.engine)
+    _ = try DocumentStore(engine: engine)
+    #expect(engine.snapshots.load(ordering: .relaxed) == 1)
   }
 
   /// Makes the documents what an earlier release would have written.
   private func takeChecksumsAway(_ engine: any StorageEngine) throws {
     try engine.write { transaction in
       for (name, keyspace) in try transaction.keyspaces() where EntryChecksums.keyspaceNames.contains(name) {
-        var entries: [(key: [UInt8], value: [UInt8])] = []
-        try transaction.scan(keyspace) { key, value in
-          entries.append(([UInt8](copying: key), [UInt8](copying: value).dropLast(4)))
-          return true
+        for entry in try transaction.entries(of: keyspace) {
+          try transaction.put(entry.key, entry.value.dropLast(4), in: keyspace)
         }
-        for entry in entries { try transaction.put(entry.key, entry.value, in: keyspace) }
       }
       try transaction.put(
         Array("format".utf8), [2], in: try #require(try transaction.keyspace(named: "meta")))

@@ -1,13 +1,11 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Documents
 
 /// Histories deeper than a record: the newest revisions in the record, the older ones in blocks.
 @Suite("Deep histories") struct HistoryTests {
+  private let databases = TestDatabases()
+
   private func pulled(_ history: [String], _ n: Int64 = 0, deleted: Bool = false) -> PulledRevision {
     PulledRevision(id: "a", history: history, isDeleted: deleted, body: ["n": .int(n)])
   }
@@ -15,10 +13,8 @@ import Touchstone
   /// Saves revisions `numbers` of "a", 100 in a transaction.
   private func update(_ database: Database, _ numbers: ClosedRange<Int>) throws {
     for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
-      try database.inBatch {
-        for number in start...min(start + 99, numbers.upperBound) {
-          try database.save("a", ["n": .int(Int64(number))])
-        }
+      try database.saveBatch(start...min(start + 99, numbers.upperBound)) { number in
+        ("a", ["n": .int(Int64(number))])
       }
     }
   }
@@ -27,10 +23,7 @@ import Touchstone
   private func layout(_ database: Database) throws -> (version: UInt8, revisions: Int, blocks: Int) {
     try database.engine.readEntries { transaction in
       var found = (UInt8(0), 0, 0)
-      for name in ["docs", "deleted"] {
-        guard let keyspace = try transaction.keyspace(named: name),
-          let bytes = try transaction.bytes(Array("a".utf8), in: keyspace)
-        else { continue }
+      if let bytes = try transaction.record(of: "a") {
         let tree = RevisionTree()
         try tree.decode(DocumentRecord(bytes.span.bytes).tree)
         found = (bytes[0], tree.nodes.count, 0)
@@ -52,127 +45,121 @@ import Touchstone
 
   @Test("a thousand revisions are all there, and the record stays small", arguments: allEngines)
   func thousand(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.maximumTreeDepth = 1_000 }) { database in
-      try update(database, 1...64)
-      var found = try layout(database)
-      #expect(found == (1, 64, 0))
-      let keyspaces = try database.engine.read { try $0.keyspaces() }
-      #expect(keyspaces["history"] == nil)
-      try update(database, 65...65)
-      found = try layout(database)
-      #expect(found == (2, 33, 1))
-      try update(database, 66...2_222)
-      found = try layout(database)
-      #expect(found.version == 2 && (33...64).contains(found.revisions))
-      #expect((30...32).contains(found.blocks))
-      let revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.map { Int($0.id.generation) } == Array((1_223...2_222).reversed()))
-      let numbers: [JSONValue?] = (1_223...2_222).reversed().map { .int($0) }
-      #expect(revisions.map { $0.body?["n"] } == numbers)
-      for (child, parent) in zip(revisions, revisions.dropFirst()) { #expect(child.parent == parent.id) }
-      #expect(revisions.last?.parent == nil)
-      #expect(try faults(database) == [])
-      // One of them, and what two have in common.
-      let old = revisions[700]
-      #expect(try database.revision(old.id, of: "a")?.parent == revisions[701].id)
-      #expect(
-        try database.commonAncestor(of: revisions[3].id, and: old.id, in: "a")?.id == old.id)
-      #expect(try database.leaves(of: "a").map(\.id) == [revisions[0].id])
-      // What is known is known, and what was pruned isn't.
-      let before = try database.lastSequence
-      #expect(try !database.apply(pulled([old.id.description])))
-      #expect(try !database.apply(pulled([revisions[999].id.description])))
-      let refused = try documentCode { try database.save("a", ["n": 0], basedOn: old.id, onConflict: .fail) }
-      #expect(refused == .conflict)
-      #expect(try database.lastSequence == before)
-      #expect(try database.purge("a", branch: revisions[0].id) == revisions.map(\.id))
-      found = try layout(database)
-      #expect(found == (0, 0, 0))
-      #expect(try faults(database) == [])
-    }
+    let database = try databases.open(engine) { $0.maximumTreeDepth = 1_000 }
+    try update(database, 1...64)
+    var found = try layout(database)
+    #expect(found == (1, 64, 0))
+    #expect(try database.engine.read { try $0.keyspaces() }["history"] == nil)
+    try update(database, 65...65)
+    found = try layout(database)
+    #expect(found == (2, 33, 1))
+    try update(database, 66...2_222)
+    found = try layout(database)
+    #expect(found.version == 2 && (33...64).contains(found.revisions))
+    #expect((30...32).contains(found.blocks))
+    let revisions = try #require(try database.revisions(of: "a"))
+    #expect(revisions.map { Int($0.id.generation) } == Array((1_223...2_222).reversed()))
+    let numbers: [JSONValue?] = (1_223...2_222).reversed().map { .int($0) }
+    #expect(revisions.map { $0.body?["n"] } == numbers)
+    for (child, parent) in zip(revisions, revisions.dropFirst()) { #expect(child.parent == parent.id) }
+    #expect(revisions.last?.parent == nil)
+    #expect(try faults(database) == [])
+    // One of them, and what two have in common.
+    let old = revisions[700]
+    #expect(try database.revision(old.id, of: "a")?.parent == revisions[701].id)
+    #expect(try database.commonAncestor(of: revisions[3].id, and: old.id, in: "a")?.id == old.id)
+    #expect(try database.leaves(of: "a").map(\.id) == [revisions[0].id])
+    // What is known is known, and what was pruned isn't.
+    let before = try database.lastSequence
+    #expect(try !database.apply(pulled([old.id.description])))
+    #expect(try !database.apply(pulled([revisions[999].id.description])))
+    let refused = try documentCode { try database.save("a", ["n": 0], basedOn: old.id, onConflict: .fail) }
+    #expect(refused == .conflict)
+    #expect(try database.lastSequence == before)
+    #expect(try database.purge("a", branch: revisions[0].id) == revisions.map(\.id))
+    found = try layout(database)
+    #expect(found == (0, 0, 0))
+    #expect(try faults(database) == [])
   }
 
   @Test("a branch from an old revision, its end, and what follows", arguments: allEngines)
   func branches(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.maximumTreeDepth = 300 }) { database in
-      try update(database, 1...500)
-      let revisions = try #require(try database.revisions(of: "a", withBodies: false))
-      let base = revisions[250]
-      let branch =
-        (1...3).reversed().map { "\(base.id.generation + UInt64($0))-ab0\($0)" } + [base.id.description]
-      #expect(try database.apply(pulled(branch, -1)))
-      var found = try layout(database)
-      #expect(found == (1, 303, 0))
-      #expect(try database.document("a")?.isConflicted == true)
-      #expect(
-        try database.commonAncestor(of: revisions[0].id, and: #require(RevisionID(branch[0])), in: "a")?.id
-          == base.id)
-      #expect(try faults(database) == [])
-      #expect(try database.purge("a", branch: #require(RevisionID(branch[0]))).count == 3)
-      try update(database, 501...501)
-      found = try layout(database)
-      #expect(found.version == 2 && found.revisions <= 64 && found.blocks > 0)
-      #expect(try generations(database) == Array((202...501).reversed()))
-      // The same by a save, and by sync with a resolver that has to know the common ancestor.
-      let saved = try database.save("a", ["n": -2], basedOn: revisions[200].id, onConflict: .allowConflict)
-      #expect(saved.generation == revisions[200].id.generation + 1)
-      try database.purge("a", branch: saved.revisionID)
-      try update(database, 502...502)
-      try database.apply(
-        pulled(branch, -3),
-        resolvingWith: ClosureConflictResolver { conflict in
-          #expect(conflict.commonAncestor?.id == base.id)
-          #expect(conflict.commonAncestor?.body == ["n": .int(Int64(base.id.generation))])
-          return .local
-        })
-      #expect(try database.document("a")?["n"].int == 502)
-      #expect(try faults(database) == [])
-      // A root of its own that isn't known.
-      #expect(try database.apply(pulled(["900-cc", "899-cc"], 9)))
-      #expect(try faults(database) == [])
-    }
+    let database = try databases.open(engine) { $0.maximumTreeDepth = 300 }
+    try update(database, 1...500)
+    let revisions = try #require(try database.revisions(of: "a", withBodies: false))
+    let base = revisions[250]
+    let branch =
+      (1...3).reversed().map { "\(base.id.generation + UInt64($0))-ab0\($0)" } + [base.id.description]
+    #expect(try database.apply(pulled(branch, -1)))
+    var found = try layout(database)
+    #expect(found == (1, 303, 0))
+    #expect(try database.document("a")?.isConflicted == true)
+    #expect(
+      try database.commonAncestor(of: revisions[0].id, and: #require(RevisionID(branch[0])), in: "a")?.id
+        == base.id)
+    #expect(try faults(database) == [])
+    #expect(try database.purge("a", branch: #require(RevisionID(branch[0]))).count == 3)
+    try update(database, 501...501)
+    found = try layout(database)
+    #expect(found.version == 2 && found.revisions <= 64 && found.blocks > 0)
+    #expect(try generations(database) == Array((202...501).reversed()))
+    // The same by a save, and by sync with a resolver that has to know the common ancestor.
+    let saved = try database.save("a", ["n": -2], basedOn: revisions[200].id, onConflict: .allowConflict)
+    #expect(saved.generation == revisions[200].id.generation + 1)
+    try database.purge("a", branch: saved.revisionID)
+    try update(database, 502...502)
+    try database.apply(
+      pulled(branch, -3),
+      resolvingWith: ClosureConflictResolver { conflict in
+        #expect(conflict.commonAncestor?.id == base.id)
+        #expect(conflict.commonAncestor?.body == ["n": .int(Int64(base.id.generation))])
+        return .local
+      })
+    #expect(try database.document("a")?["n"].int == 502)
+    #expect(try faults(database) == [])
+    // A root of its own that isn't known.
+    #expect(try database.apply(pulled(["900-cc", "899-cc"], 9)))
+    #expect(try faults(database) == [])
   }
 
   @Test("the depth goes down and up again", arguments: allEngines)
   func depths(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.setMaximumTreeDepth(500)
-      try update(database, 1...600)
-      try database.setMaximumTreeDepth(200)
-      #expect(try generations(database).count == 500)
-      try update(database, 601...601)
-      #expect(try generations(database) == Array((402...601).reversed()))
-      #expect(try faults(database) == [])
-      // What was pruned doesn't come back, though it may still be stored.
-      try database.setMaximumTreeDepth(500)
-      try update(database, 602...610)
-      #expect(try generations(database) == Array((402...610).reversed()))
-      try update(database, 611...700)
-      #expect(try generations(database) == Array((402...700).reversed()))
-      #expect(try faults(database) == [])
-      try database.setMaximumTreeDepth(20)
-      try update(database, 701...701)
-      #expect(try generations(database) == Array((682...701).reversed()))
-      let found = try layout(database)
-      #expect(found == (1, 20, 0))
-      #expect(try faults(database) == [])
-      // A long history at once; a tombstone, and a document over it.
-      try database.setMaximumTreeDepth(500)
-      let current = try #require(try database.document("a")).revisionID.description
-      #expect(try database.apply(pulled((702...950).reversed().map { "\($0)-0a" } + [current], 950)))
-      #expect(try generations(database) == Array((682...950).reversed()))
-      try database.delete("a")
-      #expect(try layout(database).version == 2)
-      try update(database, 952...952)
-      #expect(try generations(database).count == 271)
-      try database.compact()
-      #expect(try generations(database).count == 271)
-      #expect(try faults(database) == [])
-      try database.setExpiration(of: "a", at: Date(timeIntervalSince1970: 1))
-      _ = try database.purgeExpired(asOf: Date())
-      #expect(try layout(database) == (0, 0, 0))
-      #expect(try faults(database) == [])
-    }
+    let database = try databases.open(engine)
+    try database.setMaximumTreeDepth(500)
+    try update(database, 1...600)
+    try database.setMaximumTreeDepth(200)
+    #expect(try generations(database).count == 500)
+    try update(database, 601...601)
+    #expect(try generations(database) == Array((402...601).reversed()))
+    #expect(try faults(database) == [])
+    // What was pruned doesn't come back, though it may still be stored.
+    try database.setMaximumTreeDepth(500)
+    try update(database, 602...610)
+    #expect(try generations(database) == Array((402...610).reversed()))
+    try update(database, 611...700)
+    #expect(try generations(database) == Array((402...700).reversed()))
+    #expect(try faults(database) == [])
+    try database.setMaximumTreeDepth(20)
+    try update(database, 701...701)
+    #expect(try generations(database) == Array((682...701).reversed()))
+    #expect(try layout(database) == (1, 20, 0))
+    #expect(try faults(database) == [])
+    // A long history at once; a tombstone, and a document over it.
+    try database.setMaximumTreeDepth(500)
+    let current = try #require(try database.document("a")).revisionID.description
+    #expect(try database.apply(pulled((702...950).reversed().map { "\($0)-0a" } + [current], 950)))
+    #expect(try generations(database) == Array((682...950).reversed()))
+    try database.delete("a")
+    #expect(try layout(database).version == 2)
+    try update(database, 952...952)
+    #expect(try generations(database).count == 271)
+    try database.compact()
+    #expect(try generations(database).count == 271)
+    #expect(try faults(database) == [])
+    try database.setExpiration(of: "a", at: Date(timeIntervalSince1970: 1))
+    _ = try database.purgeExpired(asOf: Date())
+    #expect(try layout(database) == (0, 0, 0))
+    #expect(try faults(database) == [])
   }
 
   @Test("files with all in the record are taken over, and equal those with blocks", arguments: allEngines)
@@ -340,8 +327,6 @@ import Touchstone
   }
 
   private func expectEqual(_ a: Database, _ b: Database) throws {
-    var differences: [String] = []
-    _ = try a.compare(with: b, sequences: true) { differences.append("\($0)") }
-    #expect(differences == [])
+    #expect(try differences(a, b, sequences: true) == [])
   }
 }

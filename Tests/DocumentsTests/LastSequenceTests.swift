@@ -1,12 +1,12 @@
-import Storage
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Touchstone
 
 /// The last sequence is that of the newest change, and is written down only where no change tells it.
 @Suite("The last sequence") struct LastSequenceTests {
+  private let databases = TestDatabases()
+
   private func record(_ database: Database) throws -> [UInt8]? {
     try database.engine.read {
       try $0.bytes(DocumentStore.State.key, in: #require(try $0.keyspace(named: "meta")))
@@ -15,15 +15,14 @@ import Testing
 
   @Test("a save writes no record of it", arguments: allEngines)
   func recordStays(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      let first = try record(database)
-      for number in 2..<20 { try database.save("a", ["n": .int(Int64(number))]) }
-      try database.save("b", ["n": 1])
-      try database.delete("b")
-      #expect(try record(database) == first)
-      #expect(try database.lastSequence == 21)
-    }
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    let first = try record(database)
+    for number in 2..<20 { try database.save("a", ["n": .int(Int64(number))]) }
+    try database.save("b", ["n": 1])
+    try database.delete("b")
+    #expect(try record(database) == first)
+    #expect(try database.lastSequence == 21)
   }
 
   @Test("it stays when the newest documents are purged, and over a reopening", arguments: allEngines)
@@ -69,63 +68,55 @@ import Testing
 
   @Test("a batch that fails leaves it", arguments: allEngines)
   func failed(_ engine: EngineName) throws {
-    struct Stop: Error {}
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      #expect(throws: Stop.self) {
-        try database.inBatch {
-          try database.save("b", ["n": 1])
-          try database.purge("b")
-          throw Stop()
-        }
-      }
-      #expect(try database.lastSequence == 1)
-      #expect(try database.save("c", ["n": 1]).sequence == 2)
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    try database.inUndoneBatch {
+      try database.save("b", ["n": 1])
+      try database.purge("b")
     }
+    #expect(try database.lastSequence == 1)
+    #expect(try database.save("c", ["n": 1]).sequence == 2)
   }
 
   @Test("two stores on one engine go on from each other's", arguments: allEngines)
   func shared(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let other = try DocumentStore(engine: database.engine)
-      for number in 0..<5 {
-        try database.save("a\(number)", ["n": 1])
-        try other.save("b\(number)", ["n": 1])
-        try other.purge("b\(number)")
-      }
-      #expect(try database.lastSequence == 10 && other.lastSequence == 10)
-      #expect(try database.save("last", ["n": 1]).sequence == 11)
+    let database = try databases.open(engine)
+    let other = try DocumentStore(engine: database.engine)
+    for number in 0..<5 {
+      try database.save("a\(number)", ["n": 1])
+      try other.save("b\(number)", ["n": 1])
+      try other.purge("b\(number)")
     }
+    #expect(try database.lastSequence == 10 && other.lastSequence == 10)
+    #expect(try database.save("last", ["n": 1]).sequence == 11)
   }
 
   @Test("a newest change under another key is damage where checksums are verified", arguments: allEngines)
   func movedChange(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.verifiesChecksums = true }) { database in
-      for number in 1...10 { try database.save("doc\(number)", ["n": 1]) }
-      let changes = try database.store.context.keyspaces.changes
-      try database.engine.write { transaction in
-        let key: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 10]
-        let value = try #require(try transaction.bytes(key, in: changes))
-        _ = try key.withUnsafeBytes { try transaction.delete($0, in: changes) }
-        try transaction.put([0, 0, 1, 0, 0, 0, 0, 10], value, in: changes)
-      }
-      #expect(try documentCode { _ = try database.lastSequence } == .damaged)
-      #expect(try documentCode { _ = try database.read { try $0.lastSequence } } == .damaged)
-      #expect(try documentCode { try database.save("new", ["n": 1]) } == .damaged)
+    let database = try databases.open(engine) { $0.verifiesChecksums = true }
+    for number in 1...10 { try database.save("doc\(number)", ["n": 1]) }
+    let changes = try database.store.context.keyspaces.changes
+    try database.engine.write { transaction in
+      let key: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 10]
+      let value = try #require(try transaction.bytes(key, in: changes))
+      _ = try key.withUnsafeBytes { try transaction.delete($0, in: changes) }
+      try transaction.put([0, 0, 1, 0, 0, 0, 0, 10], value, in: changes)
     }
+    #expect(try documentCode { _ = try database.lastSequence } == .damaged)
+    #expect(try documentCode { _ = try database.read { try $0.lastSequence } } == .damaged)
+    #expect(try documentCode { try database.save("new", ["n": 1]) } == .damaged)
   }
 
   @Test("a record that can't be right is damage", arguments: [EngineName.sqlite, .lmdb])
   func damaged(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      let context = try database.store.context
-      try database.engine.write {
-        let record = try #require(try $0.bytes(DocumentStore.State.key, in: context.keyspaces.meta))
-        try $0.put(DocumentStore.State.key, record.map { ~$0 }, in: context.keyspaces.meta)
-      }
-      #expect(try documentCode { _ = try database.lastSequence } == .damaged)
-      #expect(try documentCode { try database.save("b", ["n": 1]) } == .damaged)
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    let context = try database.store.context
+    try database.engine.write {
+      let record = try #require(try $0.bytes(DocumentStore.State.key, in: context.keyspaces.meta))
+      try $0.put(DocumentStore.State.key, record.map { ~$0 }, in: context.keyspaces.meta)
     }
+    #expect(try documentCode { _ = try database.lastSequence } == .damaged)
+    #expect(try documentCode { try database.save("b", ["n": 1]) } == .damaged)
   }
 }

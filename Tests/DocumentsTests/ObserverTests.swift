@@ -1,8 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Documents
 @testable import StorageConformance
@@ -59,52 +55,45 @@ private final class Told: Sendable {
 }
 
 private func storedDocuments(_ database: Database) throws -> [String: String] {
-  try database.read { snapshot in
-    var found: [String: String] = [:]
-    try snapshot.forEachDocument { view in
-      found[view.id] = "\(try view.revisionID()) false"
-      return true
-    }
-    try snapshot.forEachTombstone { view in
-      found[view.id] = "\(try view.revisionID()) true"
-      return true
-    }
-    return found
-  }
+  let documents = try database.documents(AllDocuments(.includingDeleted))
+  return Dictionary(uniqueKeysWithValues: documents.map { ($0.id, "\($0.revisionID) \($0.isDeleted)") })
 }
 
 @Suite("Observers") struct ObserverTests {
+  private let databases = TestDatabases()
+
+  private let directory = TemporaryDirectory()
+
   @Test("a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: allEngines)
   func flags(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let told = Told()
-      let token = try database.observe { told.add($0) }
-      let first = try database.save("a", ["n": 1])
-      told.expect { $0.documents["a"] != nil }
-      let change = told.changes[0]
-      #expect(change.kind == .saved && change.documentID == "a" && change.revisionID == first.revisionID)
-      #expect(
-        change.sequence == first.sequence && !change.isDeleted && !change.isConflicted && !change.isFromSync)
-      try database.apply(PulledRevision(id: "a", history: ["1-ff00"], body: ["n": 2]))
-      told.expect { $0.documents["a"]?.isConflicted == true }
-      #expect(told.changes.last?.isFromSync == true)
-      // The current revision, not the one that came.
-      #expect(try told.changes.last?.revisionID == database.document("a")?.revisionID)
-      try database.save("b", ["n": 1])
-      let tombstone = try database.delete("b")
-      told.expect { $0.documents["b"]?.isDeleted == true }
-      #expect(told.changes.last?.revisionID == tombstone.revisionID)
-      #expect(told.changes.last?.isFromSync == false)
-      try database.purge("b")
-      told.expect { $0.documents["b"] == nil }
-      #expect(told.changes.last?.kind == .purged && told.changes.last?.sequence == 0)
-      #expect(try database.changes().map(\.isFromSync) == [true])
-      token.cancel()
-      let count = told.changes.count
-      try database.save("c", ["n": 1])
-      try database.close()
-      #expect(told.changes.count == count)
-    }
+    let database = try databases.open(engine)
+    let told = Told()
+    let token = try database.observe { told.add($0) }
+    let first = try database.save("a", ["n": 1])
+    told.expect { $0.documents["a"] != nil }
+    let change = told.changes[0]
+    #expect(change.kind == .saved && change.documentID == "a" && change.revisionID == first.revisionID)
+    #expect(
+      change.sequence == first.sequence && !change.isDeleted && !change.isConflicted && !change.isFromSync)
+    try database.apply(PulledRevision(id: "a", history: ["1-ff00"], body: ["n": 2]))
+    told.expect { $0.documents["a"]?.isConflicted == true }
+    #expect(told.changes.last?.isFromSync == true)
+    // The current revision, not the one that came.
+    #expect(try told.changes.last?.revisionID == database.document("a")?.revisionID)
+    try database.save("b", ["n": 1])
+    let tombstone = try database.delete("b")
+    told.expect { $0.documents["b"]?.isDeleted == true }
+    #expect(told.changes.last?.revisionID == tombstone.revisionID)
+    #expect(told.changes.last?.isFromSync == false)
+    try database.purge("b")
+    told.expect { $0.documents["b"] == nil }
+    #expect(told.changes.last?.kind == .purged && told.changes.last?.sequence == 0)
+    #expect(try database.changes().map(\.isFromSync) == [true])
+    token.cancel()
+    let count = told.changes.count
+    try database.save("c", ["n": 1])
+    try database.close()
+    #expect(told.changes.count == count)
   }
 
   @Test("a batch is told once, after its commit; one that fails never", arguments: allEngines)
@@ -113,19 +102,15 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     try withDatabase(engine) { database in
       let told = Told()
       let token = try database.observe { told.add($0) }
-      do {
-        try database.inBatch {
-          try database.save("never", ["n": 1])
-          throw Stop()
-        }
-      } catch is Stop {}
+      try database.inUndoneBatch {
+        try database.save("never", ["n": 1])
+      }
       try database.inBatch {
         for n in 0..<10 { try database.save("doc\(n % 5)", ["n": .int(Int64(n))]) }
         if !told.changes.isEmpty { Issue.record("told before the commit: \(told.changes)") }
       }
       told.expect { !$0.batches.isEmpty }
-      let calls = told.callCount
-      #expect(calls == 1)
+      #expect(told.callCount == 1)
       #expect(told.changes.map(\.documentID) == (0..<5).map { "doc\($0)" })
       #expect(told.changes.map(\.sequence) == [6, 7, 8, 9, 10])
       token.cancel()
@@ -134,41 +119,38 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
 
   @Test("an observer that begins inside a batch is told of the batch", arguments: allEngines)
   func beginsInBatch(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("before", ["n": 1])
-      let told = Told()
-      var token: ObservationToken?
-      try database.inBatch {
-        try database.save("a", ["n": 1])
-        token = try database.observe { told.add($0) }
-        try database.save("b", ["n": 1])
-        try database.purge("before")
-      }
-      told.expect { $0.documents.keys.sorted() == ["a", "b"] }
-      let isTold1 = told.changes.contains { $0.documentID == "before" && $0.kind == .purged }
-      #expect(isTold1)
-      token?.cancel()
+    let database = try databases.open(engine)
+    try database.save("before", ["n": 1])
+    let told = Told()
+    var token: ObservationToken?
+    try database.inBatch {
+      try database.save("a", ["n": 1])
+      token = try database.observe { told.add($0) }
+      try database.save("b", ["n": 1])
+      try database.purge("before")
     }
+    told.expect { $0.documents.keys.sorted() == ["a", "b"] }
+    #expect(told.changes.contains { $0.documentID == "before" && $0.kind == .purged })
+    token?.cancel()
   }
 
   @Test("writers that share commits are told in the order of their sequences", arguments: allEngines)
   func order(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.durability = .normal }) { database in
-      let told = Told()
-      let tokens = try (0..<3).map { _ in try database.observe { told.add($0) } }
-      tokens[1].cancel()
-      tokens[2].cancel()
-      onThreads(6) { thread in
-        for n in 0..<50 {
-          _ = try? database.save("\(thread)-\(n)", ["n": 1])
-          if n % 7 == 6 { try? database.purge("\(thread)-\(n - 1)") }
-        }
+    let database = try databases.open(engine) { $0.durability = .normal }
+    let told = Told()
+    let tokens = try (0..<3).map { _ in try database.observe { told.add($0) } }
+    tokens[1].cancel()
+    tokens[2].cancel()
+    try onThreads(6) { thread in
+      for n in 0..<50 {
+        _ = try? database.save("\(thread)-\(n)", ["n": 1])
+        if n % 7 == 6 { try? database.purge("\(thread)-\(n - 1)") }
       }
-      #expect(try told.agrees(with: database))
-      let sequences = told.changes.map(\.sequence).filter { $0 > 0 }
-      #expect(sequences == sequences.sorted() && Set(sequences).count == sequences.count)
-      tokens[0].cancel()
     }
+    #expect(try told.agrees(with: database))
+    let sequences = told.changes.map(\.sequence).filter { $0 > 0 }
+    #expect(sequences == sequences.sorted() && Set(sequences).count == sequences.count)
+    tokens[0].cancel()
   }
 
   @Test("random changes beside a slow observer: what it was told is what is stored", arguments: allEngines)
@@ -199,11 +181,9 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
         #expect(try told.agrees(with: database))
         try database.save("last", ["n": 1])
         #expect(try told.agrees(with: database))
-        let missed = told.missed
-        #expect(missed == [])
+        #expect(told.missed == [])
         // It fell behind: there were fewer calls than batches.
-        let calls = told.callCount
-        #expect(calls < 40)
+        #expect(told.callCount < 40)
         token.cancel()
       }
     }
@@ -212,69 +192,66 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
   @Test(
     "one transaction with more changes than are noted is told whole", arguments: [EngineName.lmdb, .sqlite])
   func hugeBatch(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("purged", ["n": 1])
-      let told = Told()
-      let token = try database.observe { told.add($0) }
-      try database.inBatch {
-        for n in 0..<40_000 { try database.save("document-\(n)", ["n": 1]) }
-        try database.purge("purged")
-      }
-      #expect(try told.agrees(with: database))
-      let isTold2 = told.changes.contains { $0.documentID == "purged" && $0.kind == .purged }
-      #expect(isTold2)
-      token.cancel()
+    let database = try databases.open(engine)
+    try database.save("purged", ["n": 1])
+    let told = Told()
+    let token = try database.observe { told.add($0) }
+    try database.inBatch {
+      for n in 0..<40_000 { try database.save("document-\(n)", ["n": 1]) }
+      try database.purge("purged")
     }
+    #expect(try told.agrees(with: database))
+    #expect(told.changes.contains { $0.documentID == "purged" && $0.kind == .purged })
+    token.cancel()
   }
 
   @Test("the purge of a branch is told, also to who is behind", arguments: allEngines)
   func purgedBranches(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let told = Told()
-      let toldOfA = Told()
-      let gate = CountingSemaphore()
-      let token = try database.observe { change in
-        told.add(change)
-        if change.documentIDs.contains("b") { gate.wait() }
-      }
-      let tokenOfA = try database.observe("a") {
-        toldOfA.add(DatabaseChange(changes: [$0], missedSince: nil))
-      }
-      func branch() throws {
-        let local = try database.save("a", ["n": 1], onConflict: .lastWriteWins).revisionID
-        try database.apply(PulledRevision(id: "a", history: ["\(local.generation)-zz"], body: ["n": 2]))
-        told.expect { $0.documents["a"]?.isConflicted == true }
-        toldOfA.expect { $0.documents["a"]?.isConflicted == true }
-      }
-      func purge() throws -> DocumentChange {
-        let current = try #require(try database.document("a"))
-        #expect(current.isConflicted)
-        try database.purge("a", branch: current.revisionID)
-        return DocumentChange(
-          kind: .saved, documentID: "a", revisionID: try #require(try database.document("a")).revisionID,
-          sequence: current.sequence, isDeleted: false, isConflicted: false, isFromSync: true)
-      }
-      try branch()
-      let first = try purge()
-      told.expect { $0.documents["a"] == first }
-      toldOfA.expect { $0.documents["a"] == first }
-      try branch()
-      // Now it is told while more is written than waits as notes.
-      try database.save("b", ["n": 1])
-      told.expect { $0.documents["b"] != nil }
-      let second = try purge()
-      let name = String(repeating: "c", count: 200)
-      for round in 0..<5 {
-        try database.inBatch {
-          for n in 0..<1_000 { try database.save("\(name)\(n)", ["n": .int(Int64(round))]) }
-        }
-      }
-      gate.signal()
-      told.expect { $0.documents["a"] == second }
-      toldOfA.expect { $0.documents["a"] == second }
-      token.cancel()
-      tokenOfA.cancel()
+    let database = try databases.open(engine)
+    let told = Told()
+    let toldOfA = Told()
+    let gate = CountingSemaphore()
+    let token = try database.observe { change in
+      told.add(change)
+      if change.documentIDs.contains("b") { gate.wait() }
     }
+    let tokenOfA = try database.observe("a") {
+      toldOfA.add(DatabaseChange(changes: [$0], missedSince: nil))
+    }
+    func branch() throws {
+      let local = try database.save("a", ["n": 1], onConflict: .lastWriteWins).revisionID
+      try database.apply(PulledRevision(id: "a", history: ["\(local.generation)-zz"], body: ["n": 2]))
+      told.expect { $0.documents["a"]?.isConflicted == true }
+      toldOfA.expect { $0.documents["a"]?.isConflicted == true }
+    }
+    func purge() throws -> DocumentChange {
+      let current = try #require(try database.document("a"))
+      #expect(current.isConflicted)
+      try database.purge("a", branch: current.revisionID)
+      return DocumentChange(
+        kind: .saved, documentID: "a", revisionID: try #require(try database.document("a")).revisionID,
+        sequence: current.sequence, isDeleted: false, isConflicted: false, isFromSync: true)
+    }
+    try branch()
+    let first = try purge()
+    told.expect { $0.documents["a"] == first }
+    toldOfA.expect { $0.documents["a"] == first }
+    try branch()
+    // Now it is told while more is written than waits as notes.
+    try database.save("b", ["n": 1])
+    told.expect { $0.documents["b"] != nil }
+    let second = try purge()
+    let name = String(repeating: "c", count: 200)
+    for round in 0..<5 {
+      try database.inBatch {
+        for n in 0..<1_000 { try database.save("\(name)\(n)", ["n": .int(Int64(round))]) }
+      }
+    }
+    gate.signal()
+    told.expect { $0.documents["a"] == second }
+    toldOfA.expect { $0.documents["a"] == second }
+    token.cancel()
+    tokenOfA.cancel()
   }
 
   @Test("documents are told apart by the bytes of their IDs", arguments: allEngines)
@@ -296,11 +273,8 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
       // What comes last, after whatever else would have come.
       try database.save(composed, ["a": 4])
       all.expect { $0.batches.flatMap(\.changes).contains { $0.sequence == 4 } }
-      let wait = { perDocument.withLock { $0.contains { $0.sequence == 4 } } }
-      let deadline = Date(timeIntervalSinceNow: 30)
-      while !wait(), Date() < deadline { usleep(1_000) }
-      let told = perDocument.withLock { $0 }
-      #expect(wait() && told.allSatisfy { $0.documentID.utf8.elementsEqual(composed.utf8) })
+      eventually { perDocument.withLock { $0.contains { $0.sequence == 4 } } }
+      #expect(perDocument.withLock { $0 }.allSatisfy { $0.documentID.utf8.elementsEqual(composed.utf8) })
       let sequences = all.changes.map(\.sequence)
       #expect(sequences.contains(1) || sequences.contains(4))
       #expect(sequences.contains(2) || sequences.contains(3))
@@ -311,8 +285,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
 
   @Test("changes come as an asynchronous sequence, which ends with the database", arguments: allEngines)
   func asyncSequence(_ engine: EngineName) async throws {
-    let directory = TemporaryDirectory()
-    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let database = try databases.open(engine)
     let changes = try database.changes
     let writer = Task.detached {
       for n in 0..<200 { try await database.write { _ = try $0.save("doc\(n)", ["n": .int(Int64(n))]) } }
@@ -322,17 +295,15 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     for await change in changes { seen += change.documentIDs }
     try await writer.value
     #expect(seen == (0..<200).map { "doc\($0)" })
-    var code: DatabaseError.Code?
-    do { try await database.write { _ = try $0.documentCount } } catch let error as DatabaseError {
-      code = error.code
+    let error = await #expect(throws: DatabaseError.self) {
+      try await database.write { _ = try $0.documentCount }
     }
-    #expect(code == .closed)
+    #expect(error?.code == .closed)
   }
 
   @Test("a loop over changes ends when its task is cancelled", arguments: [EngineName.lmdb])
   func cancellation(_ engine: EngineName) async throws {
-    let directory = TemporaryDirectory()
-    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let database = try databases.open(engine)
     let changes = try database.changes
     for _ in 0..<50 {
       let task = Task.detached {
@@ -353,8 +324,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
 
   @Test("observers of one document are told of that one, and of its purge", arguments: allEngines)
   func oneDocument(_ engine: EngineName) async throws {
-    let directory = TemporaryDirectory()
-    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let database = try databases.open(engine)
     var iterator = try database.changes(of: "mine").makeAsyncIterator()
     let told = Told()
     let token = try database.observe("mine") { told.add(DatabaseChange(changes: [$0], missedSince: nil)) }
@@ -382,15 +352,13 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
   @Test("an asynchronous write is one transaction, and fails as a whole", arguments: allEngines)
   func asyncWrite(_ engine: EngineName) async throws {
     struct Stop: Error {}
-    let directory = TemporaryDirectory()
-    let database = try Database.open("test", in: directory.path, options: try options(engine))
-    do {
+    let database = try databases.open(engine)
+    await #expect(throws: Stop.self) {
       try await database.write { database in
         try database.save("a", ["n": 1])
         throw Stop()
       }
-      Issue.record("it didn't fail")
-    } catch is Stop {}
+    }
     #expect(try database.document("a") == nil)
     // More than the pool has threads, beside synchronous writers.
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -407,39 +375,33 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
       try await group.waitForAll()
     }
     #expect(try database.document("count")?["n"].int == 64)
-    let task = Task.detached { () -> Bool in
+    let task = Task.detached {
       withUnsafeCurrentTask { $0?.cancel() }
-      do {
-        try await database.write { _ = try $0.save("never", ["n": 1]) }
-        return false
-      } catch is CancellationError { return true }
+      try await database.write { _ = try $0.save("never", ["n": 1]) }
     }
-    #expect(try await task.value)
+    await #expect(throws: CancellationError.self) { try await task.value }
     #expect(try database.document("never") == nil)
-    try database.close()
   }
 
   @Test("observers may write, read and end themselves inside a callback", arguments: allEngines)
   func insideCallbacks(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let done = CountingSemaphore()
-      let token = Lock<ObservationToken?>(nil)
-      let made = try database.observe { change in
-        guard change.documentIDs.contains("a") else { return }
-        _ = try? database.save("answer", ["n": 1])
-        token.withLock { $0?.cancel() }
-        done.signal()
-      }
-      token.withLock { $0 = made }
-      try database.save("a", ["n": 1])
-      #expect(done.wait(seconds: 30))
-      #expect(try database.document("answer") != nil)
+    let database = try databases.open(engine)
+    let done = CountingSemaphore()
+    let token = Lock<ObservationToken?>(nil)
+    let made = try database.observe { change in
+      guard change.documentIDs.contains("a") else { return }
+      _ = try? database.save("answer", ["n": 1])
+      token.withLock { $0?.cancel() }
+      done.signal()
     }
+    token.withLock { $0 = made }
+    try database.save("a", ["n": 1])
+    #expect(done.wait(seconds: 30))
+    #expect(try database.document("answer") != nil)
   }
 
   @Test("changes of another process are told when they are noticed", arguments: allEngines)
   func otherProcess(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     var options = try options(engine)
     options.durability = .normal
     let database = try Database.open("test", in: directory.path, options: options)
@@ -450,14 +412,12 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     told.expect { $0.documents["before"] != nil }
     try database.noticeChanges()
     #expect(try told.agrees(with: database))
-    let isTold3 = told.changes.contains { $0.documentID == "theirs-19" }
-    #expect(isTold3)
+    #expect(told.changes.contains { $0.documentID == "theirs-19" })
     // A write of this process notices as well.
     try ProcessTests.write(engine, directory, "more", 20)
     try database.save("after", ["n": 1])
     #expect(try told.agrees(with: database))
-    let isTold4 = told.changes.contains { $0.documentID == "more-19" }
-    #expect(isTold4)
+    #expect(told.changes.contains { $0.documentID == "more-19" })
     token.cancel()
     try database.close()
   }

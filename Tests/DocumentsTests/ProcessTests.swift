@@ -1,11 +1,11 @@
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Touchstone
 
 /// Two processes on one database, and processes that are killed.
 @Suite("Several processes", .serialized) struct ProcessTests {
+  private let directory = TemporaryDirectory()
+
   /// Has another process write so many documents, and waits for it.
   static func write(_ engine: EngineName, _ directory: TemporaryDirectory, _ name: String, _ count: Int)
     throws
@@ -15,14 +15,11 @@ import Testing
   }
 
   private func open(_ engine: EngineName, _ directory: TemporaryDirectory) throws -> Database {
-    var options = try options(engine)
-    options.durability = .normal
-    return try Database.open("test", in: directory.path, options: options)
+    try Database.open("test", in: directory.path, options: options(engine, durability: .normal))
   }
 
   @Test("two processes add properties and documents, and none is lost", arguments: allEngines)
   func twoWriters(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let database = try open(engine, directory)
     let count = isLong ? 900 : 120
     let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "\(count)")
@@ -52,7 +49,6 @@ import Testing
 
   @Test("names that another process has added are resolved, also in a batch", arguments: allEngines)
   func namesOfAnother(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let database = try open(engine, directory)
     try database.save("ours", ["n": 1])
     func check(_ number: Int) throws {
@@ -74,7 +70,6 @@ import Testing
 
   @Test("after a compaction whose sync failed, nothing of what is saved is lost", arguments: allEngines)
   func unsyncedCompaction(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     try ProcessTests.write(engine, directory, "first", 20)
     let child = try startChild("documents", "unsynced", "\(engine)", directory.path)
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
@@ -93,7 +88,6 @@ import Testing
   @Test(
     "a compaction that changes files is refused while another process has them open", arguments: allEngines)
   func compactionBesideAnother(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let database = try open(engine, directory)
     for number in 0..<50 { try database.save("doc\(number)", ["n": 1, "k\(number)": 1]) }
     let holder = try startChild("documents", "hold", "\(engine)", directory.path)
@@ -125,7 +119,6 @@ import Testing
     "processes that open, write, compact and close at the same time lose nothing",
     arguments: [EngineName.lmdb, .sqlite])
   func compactingProcesses(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     try open(engine, directory).close()
     let children = try (0..<3).map { _ in
       try startChild("documents", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
@@ -156,11 +149,8 @@ import Testing
         usleep(UInt32.random(in: 0..<5_000, using: &random))
         child.kill()
         try child.wait()
-        let lines = child.outputText.split(separator: "\n", omittingEmptySubsequences: true)
         #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
-        // Only a line with its end counts.
-        let whole = child.outputText.hasSuffix("\n") ? lines : lines.dropLast()
-        let acknowledged = whole.compactMap { Int($0) }.last
+        let acknowledged = child.wholeLines.compactMap { Int($0) }.last
         let database = try open(engine, directory)
         let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
         if let acknowledged { #expect(last >= acknowledged, "round \(round)") }
@@ -181,8 +171,7 @@ import Testing
         #expect(try database.document("batch\(last + 1)-0", includeDeleted: true) == nil)
         let generations = try database.revisions(of: "history")?.map { Int($0.id.generation) } ?? []
         #expect(generations == Array((max(0, last - 19)..<(last + 1)).map { $0 + 1 }.reversed()))
-        let changes = try database.changes()
-        #expect(try changes.last?.sequence ?? 0 <= database.lastSequence)
+        #expect(try database.changes().last?.sequence ?? 0 <= database.lastSequence)
         #expect(try storageFaults(database) == [], "round \(round)")
         if round % 5 == 4 { #expect(try database.checkIntegrity() == []) }
         if round % 7 == 6 { try database.compact() }

@@ -1,11 +1,10 @@
-import Storage
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Documents
 
 @Suite("Revisions from elsewhere") struct PulledRevisionTests {
+  private let databases = TestDatabases()
+
   private func pulled(_ id: String, _ history: [String], _ n: Int64, deleted: Bool = false)
     -> PulledRevision
   {
@@ -14,108 +13,100 @@ import Touchstone
 
   @Test("a history is remembered without bodies, and takes one sequence", arguments: allEngines)
   func history(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      #expect(try database.apply(pulled("a", ["4-4444", "3-3333", "2-2222", "1-1111"], 4)))
-      #expect(try database.lastSequence == 1)
-      let revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.map(\.id.description) == ["4-4444", "3-3333", "2-2222", "1-1111"])
-      #expect(revisions.map { $0.body != nil } == [true, false, false, false])
-      #expect(try database.document("a")?["n"].int == 4)
-      // Known already: nothing happens.
-      #expect(try !database.apply(pulled("a", ["4-4444", "3-3333"], 9)))
-      #expect(try !database.apply(pulled("a", ["3-3333", "2-2222", "1-1111"], 9)))
-      #expect(try database.lastSequence == 1)
-      #expect(try database.document("a")?["n"].int == 4)
-    }
+    let database = try databases.open(engine)
+    #expect(try database.apply(pulled("a", ["4-4444", "3-3333", "2-2222", "1-1111"], 4)))
+    #expect(try database.lastSequence == 1)
+    let revisions = try #require(try database.revisions(of: "a"))
+    #expect(revisions.map(\.id.description) == ["4-4444", "3-3333", "2-2222", "1-1111"])
+    #expect(revisions.map { $0.body != nil } == [true, false, false, false])
+    #expect(try database.document("a")?["n"].int == 4)
+    // Known already: nothing happens.
+    #expect(try !database.apply(pulled("a", ["4-4444", "3-3333"], 9)))
+    #expect(try !database.apply(pulled("a", ["3-3333", "2-2222", "1-1111"], 9)))
+    #expect(try database.lastSequence == 1)
+    #expect(try database.document("a")?["n"].int == 4)
   }
 
   @Test("a branch makes a conflict that the documented revision wins", arguments: allEngines)
   func conflicts(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.apply(pulled("a", ["4-4444", "3-3333", "2-2222", "1-1111"], 4))
-      try database.apply(pulled("a", ["5-5555", "4-4545", "3-3030", "2-2222", "1-1111"], 5))
-      var document = try #require(try database.document("a"))
-      #expect(document.revisionID.description == "5-5555")
-      #expect(document.isConflicted)
-      #expect(try database.changes().map(\.isConflicted) == [true])
-      var revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.filter(\.isLeaf).map(\.id.description) == ["5-5555", "4-4444"])
-      #expect(revisions.filter(\.isLeaf).map { $0.body?["n"] } == [5, 4])
-      // A shorter branch, arriving later, doesn't win; its body is kept.
-      try database.apply(pulled("a", ["3-9999", "2-2222"], 3))
-      document = try #require(try database.document("a"))
-      #expect(document["n"].int == 5)
-      revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.filter(\.isLeaf).map { $0.body?["n"] } == [5, 4, 3])
-      // Deleting the winner makes the next one current, body and all; and so on.
-      try database.delete("a")
-      #expect(try database.document("a")?.revisionID.description == "4-4444")
-      #expect(try database.document("a")?["n"].int == 4)
-      try database.delete("a")
-      #expect(try database.document("a")?["n"].int == 3)
-      #expect(try database.document("a")?.isConflicted == false)
-      try database.delete("a")
-      #expect(try database.document("a") == nil)
-      #expect(try database.tombstoneCount == 1)
-    }
+    let database = try databases.open(engine)
+    try database.apply(pulled("a", ["4-4444", "3-3333", "2-2222", "1-1111"], 4))
+    try database.apply(pulled("a", ["5-5555", "4-4545", "3-3030", "2-2222", "1-1111"], 5))
+    var document = try #require(try database.document("a"))
+    #expect(document.revisionID.description == "5-5555")
+    #expect(document.isConflicted)
+    #expect(try database.changes().map(\.isConflicted) == [true])
+    var revisions = try #require(try database.revisions(of: "a"))
+    #expect(revisions.filter(\.isLeaf).map(\.id.description) == ["5-5555", "4-4444"])
+    #expect(revisions.filter(\.isLeaf).map { $0.body?["n"] } == [5, 4])
+    // A shorter branch, arriving later, doesn't win; its body is kept.
+    try database.apply(pulled("a", ["3-9999", "2-2222"], 3))
+    document = try #require(try database.document("a"))
+    #expect(document["n"].int == 5)
+    revisions = try #require(try database.revisions(of: "a"))
+    #expect(revisions.filter(\.isLeaf).map { $0.body?["n"] } == [5, 4, 3])
+    // Deleting the winner makes the next one current, body and all; and so on.
+    try database.delete("a")
+    #expect(try database.document("a")?.revisionID.description == "4-4444")
+    #expect(try database.document("a")?["n"].int == 4)
+    try database.delete("a")
+    #expect(try database.document("a")?["n"].int == 3)
+    #expect(try database.document("a")?.isConflicted == false)
+    try database.delete("a")
+    #expect(try database.document("a") == nil)
+    #expect(try database.tombstoneCount == 1)
   }
 
   @Test("a losing branch goes on by its own revisions", arguments: allEngines)
   func losingBranch(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.apply(pulled("a", ["2-bbbb", "1-1111"], 1))
-      try database.apply(pulled("a", ["2-aaaa", "1-1111"], 2))
-      #expect(try database.document("a")?["n"].int == 1)
-      try database.apply(pulled("a", ["3-aaaa", "2-aaaa", "1-1111"], 3))
-      #expect(try database.document("a")?["n"].int == 3)
-      try database.apply(pulled("a", ["3-bbbb", "2-bbbb"], 4, deleted: true))
-      #expect(try database.document("a")?["n"].int == 3)
-      #expect(try database.document("a")?.isConflicted == false)
-      // A revision with a root of its own.
-      try database.apply(pulled("a", ["9-cccc", "8-cccc"], 5))
-      #expect(try database.document("a")?["n"].int == 5)
-      #expect(try database.document("a")?.isConflicted == true)
-      let known = try #require(try database.revisions(of: "a"))
-      var bodies: [String: JSONValue] = [:]
-      for revision in known { bodies[revision.id.description] = revision.body?["n"] }
-      #expect(bodies == ["9-cccc": 5, "3-aaaa": 3, "3-bbbb": 4, "2-bbbb": 1, "2-aaaa": 2])
-      try database.compact()
-      let leaves = try #require(try database.revisions(of: "a")).filter { $0.body != nil }
-      #expect(!leaves.contains { !$0.isLeaf })
-      #expect(leaves.count == 3)
-    }
+    let database = try databases.open(engine)
+    try database.apply(pulled("a", ["2-bbbb", "1-1111"], 1))
+    try database.apply(pulled("a", ["2-aaaa", "1-1111"], 2))
+    #expect(try database.document("a")?["n"].int == 1)
+    try database.apply(pulled("a", ["3-aaaa", "2-aaaa", "1-1111"], 3))
+    #expect(try database.document("a")?["n"].int == 3)
+    try database.apply(pulled("a", ["3-bbbb", "2-bbbb"], 4, deleted: true))
+    #expect(try database.document("a")?["n"].int == 3)
+    #expect(try database.document("a")?.isConflicted == false)
+    // A revision with a root of its own.
+    try database.apply(pulled("a", ["9-cccc", "8-cccc"], 5))
+    #expect(try database.document("a")?["n"].int == 5)
+    #expect(try database.document("a")?.isConflicted == true)
+    let known = try #require(try database.revisions(of: "a"))
+    var bodies: [String: JSONValue] = [:]
+    for revision in known { bodies[revision.id.description] = revision.body?["n"] }
+    #expect(bodies == ["9-cccc": 5, "3-aaaa": 3, "3-bbbb": 4, "2-bbbb": 1, "2-aaaa": 2])
+    try database.compact()
+    let leaves = try #require(try database.revisions(of: "a")).filter { $0.body != nil }
+    #expect(!leaves.contains { !$0.isLeaf })
+    #expect(leaves.count == 3)
   }
 
   @Test("a history longer than the depth is cut, IDs of 1.x stay as they are", arguments: allEngines)
   func longAndOdd(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.apply(pulled("a", (1...50).reversed().map { "\($0)-0a" }, 1))
-      #expect(try database.revisions(of: "a")?.count == 20)
-      let odd = ["3-foo", "2-953875a1-9bc5-4010-8014-936dfc114f80", "1-ABC"]
-      try database.apply(pulled("b", odd, 1))
-      #expect(try database.revisions(of: "b")?.map(\.id.description) == odd)
-      // A local save goes on top of it.
-      #expect(try database.save("b", ["n": 2]).generation == 4)
-      let longest = String(repeating: "i", count: 480)
-      #expect(try database.apply(pulled(longest, ["1-a"], 1)))
-    }
+    let database = try databases.open(engine)
+    try database.apply(pulled("a", (1...50).reversed().map { "\($0)-0a" }, 1))
+    #expect(try database.revisions(of: "a")?.count == 20)
+    let odd = ["3-foo", "2-953875a1-9bc5-4010-8014-936dfc114f80", "1-ABC"]
+    try database.apply(pulled("b", odd, 1))
+    #expect(try database.revisions(of: "b")?.map(\.id.description) == odd)
+    // A local save goes on top of it.
+    #expect(try database.save("b", ["n": 2]).generation == 4)
+    #expect(try database.apply(pulled(String(repeating: "i", count: 480), ["1-a"], 1)))
   }
 
   @Test("what can't be a history is refused", arguments: allEngines)
   func refusals(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let refused: [(id: String, history: [String], code: DocumentError.Code)] = [
-        ("a", [], .invalidHistory), ("a", ["2-a", "3-b"], .invalidHistory),
-        ("a", ["2-a", "2-b"], .invalidHistory), ("a", ["x"], .invalidRevisionID),
-        ("a", ["0-a"], .invalidRevisionID), ("", ["1-a"], .invalidDocumentID),
-      ]
-      for (id, history, expected) in refused {
-        let found = try documentCode { try database.apply(pulled(id, history, 1)) }
-        #expect(found == expected)
-      }
-      let last = try database.lastSequence
-      #expect(last == 0)
+    let database = try databases.open(engine)
+    let refused: [(id: String, history: [String], code: DocumentError.Code)] = [
+      ("a", [], .invalidHistory), ("a", ["2-a", "3-b"], .invalidHistory),
+      ("a", ["2-a", "2-b"], .invalidHistory), ("a", ["x"], .invalidRevisionID),
+      ("a", ["0-a"], .invalidRevisionID), ("", ["1-a"], .invalidDocumentID),
+    ]
+    for (id, history, expected) in refused {
+      #expect(try documentCode { try database.apply(pulled(id, history, 1)) } == expected)
     }
+    #expect(try database.lastSequence == 0)
   }
 
   @Test(
@@ -164,14 +155,8 @@ import Touchstone
   /// The tree of "a" as it is stored.
   private func storedTree(_ database: Database) throws -> [UInt8] {
     try database.engine.readEntries { transaction in
-      for name in ["docs", "deleted"] {
-        if let keyspace = try transaction.keyspace(named: name),
-          let record = try transaction.bytes(Array("a".utf8), in: keyspace)
-        {
-          return [UInt8](copying: try DocumentRecord(record.span.bytes).tree)
-        }
-      }
-      return []
+      let record = try #require(try transaction.record(of: "a"))
+      return [UInt8](copying: try DocumentRecord(record.span.bytes).tree)
     }
   }
 }

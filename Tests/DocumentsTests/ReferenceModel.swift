@@ -2,9 +2,8 @@ import Touchstone
 
 /// The rules of docs/documents.md in plain dictionaries, written without a look at how the store does it.
 struct ReferenceModel {
-  struct Refused: Error, Equatable {
-    var code: DocumentError.Code
-    init(_ code: DocumentError.Code) { self.code = code }
+  struct Refused: Error {
+    let code: DocumentError.Code
   }
 
   struct Node: Equatable {
@@ -51,15 +50,15 @@ struct ReferenceModel {
     var entry = documents[id] ?? Entry()
     var parent: String?
     if entry.nodes.isEmpty {
-      if deleting { throw Refused(.notFound) }
+      if deleting { throw Refused(code: .notFound) }
       // It was purged since.
-      if fails, base != nil { throw Refused(.conflict) }
+      if fails, base != nil { throw Refused(code: .conflict) }
     } else if let base, entry.nodes[base] != nil, entry.isLeaf(base) {
       parent = base
     } else {
-      if fails, base != nil { throw Refused(.conflict) }
-      if deleting, entry.isDeleted { throw Refused(.notFound) }
-      if fails, !entry.isDeleted { throw Refused(.conflict) }
+      if fails, base != nil { throw Refused(code: .conflict) }
+      if deleting, entry.isDeleted { throw Refused(code: .notFound) }
+      if fails, !entry.isDeleted { throw Refused(code: .conflict) }
       parent = entry.current
     }
     let generation = parent.map { entry.nodes[$0]!.generation + 1 } ?? 1
@@ -83,12 +82,14 @@ struct ReferenceModel {
   }
 
   mutating func apply(_ id: String, _ history: [String], deleted: Bool, _ body: JSONValue) throws -> Bool {
-    if history.isEmpty { throw Refused(.invalidHistory) }
+    if history.isEmpty { throw Refused(code: .invalidHistory) }
     var entry = documents[id] ?? Entry()
     var unknown: [String] = []
     var ancestor: String?
     for (index, revision) in history.enumerated() {
-      if index > 0, generation(revision) >= generation(history[index - 1]) { throw Refused(.invalidHistory) }
+      if index > 0, generation(revision) >= generation(history[index - 1]) {
+        throw Refused(code: .invalidHistory)
+      }
       if entry.nodes[revision] != nil {
         ancestor = revision
         break
@@ -109,7 +110,7 @@ struct ReferenceModel {
   }
 
   mutating func purge(_ id: String) throws {
-    if documents.removeValue(forKey: id) == nil { throw Refused(.notFound) }
+    if documents.removeValue(forKey: id) == nil { throw Refused(code: .notFound) }
   }
 
   mutating func compact() {
@@ -180,8 +181,5 @@ func sha1(_ message: [UInt8]) -> String {
     }
     h = [h[0] &+ a, h[1] &+ b, h[2] &+ c, h[3] &+ d, h[4] &+ e]
   }
-  return h.map { word in
-    let text = String(word, radix: 16)
-    return String(repeating: "0", count: 8 - text.count) + text
-  }.joined()
+  return h.map { String(format: "%08x", $0) }.joined()
 }

@@ -1,5 +1,5 @@
 import Bytes
-import Testing
+import TestSupport
 
 @testable import Documents
 
@@ -53,8 +53,7 @@ import Testing
       for right in ids where left.generation == right.generation {
         left.withStored { left in
           right.withStored { right in
-            let order = left.suffix.compare(right.suffix)
-            #expect((order < 0) == (left.suffix.text < right.suffix.text))
+            #expect((left.suffix.compare(right.suffix) < 0) == (left.suffix.text < right.suffix.text))
           }
         }
       }

@@ -1,5 +1,5 @@
 import Bytes
-import Testing
+import TestSupport
 
 @testable import Documents
 
@@ -69,8 +69,7 @@ import Testing
           var present: Set<String> = []
           while let next = left.firstIndex(where: { $0.parent == nil || present.contains($0.parent ?? "") }) {
             let revision = left.remove(at: next)
-            let index = try add(
-              revision.id, to: tree, parent: revision.parent, deleted: revision.deleted)
+            let index = try add(revision.id, to: tree, parent: revision.parent, deleted: revision.deleted)
             let place = tree.sort(watching: index)
             #expect(texts(tree)[place] == revision.id)
             present.insert(revision.id)
@@ -85,8 +84,7 @@ import Testing
           let parents = Set(revisions.compactMap(\.parent))
           let leaves = revisions.filter { !parents.contains($0.id) }
           let candidates = leaves.contains { !$0.deleted } ? leaves.filter { !$0.deleted } : leaves
-          let winner = candidates.compactMap { RevisionID($0.id) }.max()
-          #expect(tree.revisionID(of: 0) == winner)
+          #expect(tree.revisionID(of: 0) == candidates.compactMap { RevisionID($0.id) }.max())
         }
       }
     }
@@ -98,8 +96,7 @@ import Testing
     _ = tree.sort(watching: try add("1-0a", to: tree))
     var removed: [UInt64] = []
     for generation in 2...25 {
-      let index = tree.sort(
-        watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
+      let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
       #expect(tree.prune(depth: 20, watching: index) { removed.append($0) } == 0)
     }
     #expect(texts(tree) == (6...25).reversed().map { "\($0)-0a" })
@@ -113,12 +110,10 @@ import Testing
     _ = tree.sort(watching: try add("2-aa", to: tree, parent: "1-00"))
     _ = tree.sort(watching: try add("2-bb", to: tree, parent: "1-00"))
     for generation in 3...9 {
-      let index = tree.sort(
-        watching: try add("\(generation)-bb", to: tree, parent: "\(generation - 1)-bb"))
+      let index = tree.sort(watching: try add("\(generation)-bb", to: tree, parent: "\(generation - 1)-bb"))
       _ = tree.prune(depth: 5, watching: index) { _ in }
     }
-    #expect(
-      Set(texts(tree)) == ["9-bb", "8-bb", "7-bb", "6-bb", "5-bb", "2-aa", "1-00"])
+    #expect(Set(texts(tree)) == ["9-bb", "8-bb", "7-bb", "6-bb", "5-bb", "2-aa", "1-00"])
     #expect(texts(tree)[0] == "9-bb")
     #expect(tree.isConflicted)
     let root = try #require(tree.nodes.indices.first { texts(tree)[$0] == "5-bb" })

@@ -1,6 +1,4 @@
-import Fleece
-import Storage
-import Touchstone
+import TestSupport
 
 @testable import Documents
 
@@ -85,11 +83,8 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       if try transaction.count(of: keyspace(name)) != count { faults.append("the count of \(name) is wrong") }
     }
     if let history = try transaction.keyspace(named: "history") {
-      var found: Set<String> = []
-      try transaction.scan(history) { key, _ in
-        found.insert(String(copying: key.extracting(droppingLast: 9)))
-        return true
-      }
+      let found = Set(
+        try transaction.entries(of: history).map { String(decoding: $0.key.dropLast(9), as: UTF8.self) })
       if found != histories { faults.append("histories of \(found.symmetricDifference(histories))") }
     } else if !histories.isEmpty {
       faults.append("no keyspace of histories")
@@ -111,16 +106,8 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       if name == "conflicts", !missing.isEmpty { faults.append("missing in \(name): \(missing)") }
       if try transaction.count(of: keyspace(name)) != found.count { faults.append("the count of \(name)") }
     }
-    var expirations: [[UInt8]] = []
-    try transaction.scan(keyspace("expirations")) { id, time in
-      expirations.append([UInt8](copying: time) + [UInt8](copying: id))
-      return true
-    }
-    var expiry: [[UInt8]] = []
-    try transaction.scan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
-      expiry.append([UInt8](copying: key))
-      return true
-    }
+    let expirations = try transaction.entries(of: keyspace("expirations")).map { $0.value + $0.key }
+    let expiry = try transaction.entries(of: keyspace("expiry")).map(\.key)
     if expirations.sorted(by: { $0.lexicographicallyPrecedes($1) }) != expiry {
       faults.append("expiry and expirations disagree: \(expiry.count) and \(expirations.count)")
     }

@@ -1,9 +1,8 @@
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 @Suite("Typed accessors") struct TypedAccessTests {
+  private let databases = TestDatabases()
+
   private static let body: JSONValue = [
     "string": "text", "int": 7, "double": 2.75, "negative": -2.75, "true": true, "false": false, "null": nil,
     "zero": 0, "date": "2018-05-12T09:30:00.250Z", "array": [1, "two", [3], ["four": 4]],
@@ -16,8 +15,7 @@ import Touchstone
     #expect(properties.string(forKey: "int") == nil)
     #expect(properties.string(forKey: "missing") == nil)
     let kinds = ["int", "double", "negative", "true", "false", "null", "zero", "string", "missing", "array"]
-    let ints = kinds.map { properties.int(forKey: $0) }
-    #expect(ints == [7, 2, -2, 1, 0, 0, 0, 0, 0, 0])
+    #expect(kinds.map { properties.int(forKey: $0) } == [7, 2, -2, 1, 0, 0, 0, 0, 0, 0])
     #expect(properties.int(forKey: "huge") == .max)
     #expect(properties.int(forKey: "big") == .max)
     let doubles = ["int", "double", "true", "false", "string", "missing"].map {
@@ -53,107 +51,102 @@ import Touchstone
 
   @Test("convert, and have the documented defaults", arguments: allEngines)
   func defaults(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var mutable = MutableDocument(id: "a", Self.body)
-      check(mutable)
-      try check(#require(mutable.array(forKey: "array")))
-      try database.save(&mutable)
-      let document = try #require(try database.document("a"))
-      check(document)
-      try check(#require(document.array(forKey: "array")))
-      let dictionary = try #require(document.dictionary(forKey: "dictionary"))
-      #expect(dictionary.double(forKey: "lat") == 51.5)
-      #expect(dictionary["name"].string == "Rīga")
-      #expect(dictionary.map(\.key).sorted() == ["lat", "name"])
-      #expect(try dictionary.value() == ["lat": 51.5, "name": "Rīga"])
-      let array = try #require(document.array(forKey: "array"))
-      #expect(array.map(\.intValue) == [1, 0, 0, 0])
-      #expect(try array.values() == [1, "two", [3], ["four": 4]])
-      #expect(array[3].dictionary(forKey: "four") == nil)
-      #expect(array[3]["four"].int == 4)
-    }
+    let database = try databases.open(engine)
+    var mutable = MutableDocument(id: "a", Self.body)
+    check(mutable)
+    try check(#require(mutable.array(forKey: "array")))
+    try database.save(&mutable)
+    let document = try #require(try database.document("a"))
+    check(document)
+    try check(#require(document.array(forKey: "array")))
+    let dictionary = try #require(document.dictionary(forKey: "dictionary"))
+    #expect(dictionary.double(forKey: "lat") == 51.5)
+    #expect(dictionary["name"].string == "Rīga")
+    #expect(dictionary.map(\.key).sorted() == ["lat", "name"])
+    #expect(try dictionary.value() == ["lat": 51.5, "name": "Rīga"])
+    let array = try #require(document.array(forKey: "array"))
+    #expect(array.map(\.intValue) == [1, 0, 0, 0])
+    #expect(try array.values() == [1, "two", [3], ["four": 4]])
+    #expect(array[3].dictionary(forKey: "four") == nil)
+    #expect(array[3]["four"].int == 4)
   }
 
   @Test("nested arrays and dictionaries are changed in place", arguments: allEngines)
   func nested(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var hotel = MutableDocument(id: "hotel", ["type": "hotel"])
-      hotel["geo"]["lat"] = 51.5
-      hotel["geo"].set(-0.1, forKey: "lon")
-      hotel["likes"].append("Alice")
-      hotel["likes"].append("Carol")
-      hotel["likes"].insert("Bob", at: 1)
-      hotel["likes"].insert("nobody", at: 9)
-      hotel["reviews"].append(["stars": 4] as JSONValue)
-      hotel["reviews"][0]["stars"] = 5
-      hotel.set(Date(timeIntervalSince1970: 0), forKey: "built")
-      hotel.set([1, 2, 3], forKey: "rooms")
-      hotel.set(String?.none, forKey: "owner")
-      #expect(hotel["rooms"].remove(at: 1) == 2)
-      #expect(hotel["rooms"].remove(at: 5) == nil)
-      #expect(hotel.remove("type") == "hotel")
-      #expect(hotel.remove("type") == nil)
-      let expected: JSONValue = [
-        "geo": ["lat": 51.5, "lon": -0.1], "likes": ["Alice", "Bob", "Carol"], "reviews": [["stars": 5]],
-        "built": "1970-01-01T00:00:00.000Z", "rooms": [1, 3], "owner": nil,
-      ]
-      #expect(hotel.body == expected)
-      try database.save(&hotel)
-      let document = try #require(try database.document("hotel"))
-      #expect(try document.value() == expected)
-      // A copy of what was read changes by itself.
-      var copy = try document.toMutable()
-      copy["geo"]["lat"] = 0
-      #expect(document["geo"]["lat"].double == 51.5)
-      #expect(hotel["geo"]["lat"] == 51.5)
-      #expect(copy != hotel)
-    }
+    let database = try databases.open(engine)
+    var hotel = MutableDocument(id: "hotel", ["type": "hotel"])
+    hotel["geo"]["lat"] = 51.5
+    hotel["geo"].set(-0.1, forKey: "lon")
+    hotel["likes"].append("Alice")
+    hotel["likes"].append("Carol")
+    hotel["likes"].insert("Bob", at: 1)
+    hotel["likes"].insert("nobody", at: 9)
+    hotel["reviews"].append(["stars": 4] as JSONValue)
+    hotel["reviews"][0]["stars"] = 5
+    hotel.set(Date(timeIntervalSince1970: 0), forKey: "built")
+    hotel.set([1, 2, 3], forKey: "rooms")
+    hotel.set(String?.none, forKey: "owner")
+    #expect(hotel["rooms"].remove(at: 1) == 2)
+    #expect(hotel["rooms"].remove(at: 5) == nil)
+    #expect(hotel.remove("type") == "hotel")
+    #expect(hotel.remove("type") == nil)
+    let expected: JSONValue = [
+      "geo": ["lat": 51.5, "lon": -0.1], "likes": ["Alice", "Bob", "Carol"], "reviews": [["stars": 5]],
+      "built": "1970-01-01T00:00:00.000Z", "rooms": [1, 3], "owner": nil,
+    ]
+    #expect(hotel.body == expected)
+    try database.save(&hotel)
+    let document = try #require(try database.document("hotel"))
+    #expect(try document.value() == expected)
+    // A copy of what was read changes by itself.
+    var copy = try document.toMutable()
+    copy["geo"]["lat"] = 0
+    #expect(document["geo"]["lat"].double == 51.5)
+    #expect(hotel["geo"]["lat"] == 51.5)
+    #expect(copy != hotel)
   }
 
   @Test("documents are equal when their IDs and contents are", arguments: allEngines)
   func equality(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1, "m": ["x"]])
-      let first = try #require(try database.document("a"))
-      try database.save("a", ["n": 2])
-      let second = try #require(try database.document("a"))
-      try database.save("a", ["m": ["x"], "n": 1])
-      let third = try #require(try database.document("a"))
-      try database.save("b", ["n": 1, "m": ["x"]])
-      let other = try #require(try database.document("b"))
-      #expect(first == third && first.revisionID != third.revisionID)
-      #expect(first != second && first != other)
-      #expect(Set([first, second, third]).count == 2)
-      let (mutable, changed) = (try first.toMutable(), try second.toMutable())
-      #expect(try mutable == third.toMutable())
-      #expect(mutable != changed)
-    }
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1, "m": ["x"]])
+    let first = try #require(try database.document("a"))
+    try database.save("a", ["n": 2])
+    let second = try #require(try database.document("a"))
+    try database.save("a", ["m": ["x"], "n": 1])
+    let third = try #require(try database.document("a"))
+    try database.save("b", ["n": 1, "m": ["x"]])
+    let other = try #require(try database.document("b"))
+    #expect(first == third && first.revisionID != third.revisionID)
+    #expect(first != second && first != other)
+    #expect(Set([first, second, third]).count == 2)
+    let (mutable, changed) = (try first.toMutable(), try second.toMutable())
+    #expect(try mutable == third.toMutable())
+    #expect(mutable != changed)
   }
 
   @Test("generated IDs are UUIDs; reserved names and IDs are refused by name", arguments: allEngines)
   func identifiers(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var document = MutableDocument()
-      #expect(UUID(uuidString: document.id) != nil)
-      #expect(MutableDocument().id != document.id)
-      for name in ["_id", "_rev", "_deleted", "_anything"] {
-        document.body = [:]
-        document[name] = 1
-        do {
-          try database.save(&document)
-          Issue.record("\(name) was saved")
-        } catch let error as DocumentError {
-          #expect(error.code == .reservedProperty)
-          #expect(error.message.contains("\"\(name)\""))
-          #expect(error.documentID == document.id)
-        }
+    let database = try databases.open(engine)
+    var document = MutableDocument()
+    #expect(UUID(uuidString: document.id) != nil)
+    #expect(MutableDocument().id != document.id)
+    for name in ["_id", "_rev", "_deleted", "_anything"] {
+      document.body = [:]
+      document[name] = 1
+      do {
+        try database.save(&document)
+        Issue.record("\(name) was saved")
+      } catch let error as DocumentError {
+        #expect(error.code == .reservedProperty)
+        #expect(error.message.contains("\"\(name)\""))
+        #expect(error.documentID == document.id)
       }
-      // Further in they are the user's own.
-      document.body = ["nested": ["_id": 1]]
-      try database.save(&document)
-      let found = try documentCode { try database.save("_local", [:]) }
-      #expect(found == .invalidDocumentID)
     }
+    // Further in they are the user's own.
+    document.body = ["nested": ["_id": 1]]
+    try database.save(&document)
+    #expect(try documentCode { try database.save("_local", [:]) } == .invalidDocumentID)
   }
 
   @Test("dates are read as ISO-8601 has them, and written with milliseconds in UTC")

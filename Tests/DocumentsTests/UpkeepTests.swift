@@ -1,124 +1,105 @@
-import Foundation
-import Storage
 import Synchronization
 import TestSupport
-import Testing
-import Touchstone
 
 private struct Stop: Error {}
 
 /// Compaction, opening and closing beside readers and writers.
 @Suite("Upkeep beside readers and writers") struct UpkeepTests {
+  private let databases = TestDatabases()
+
+  private let directory = TemporaryDirectory()
+
   @Test("compactions beside readers and writers lose nothing", arguments: allEngines)
   func compaction(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let failures = Lock<[String]>([])
-      let isDone = Atomic<Int>(0)
-      for number in 0..<50 { try database.save("doc\(number)", ["n": 0]) }
-      onThreads(6) { thread in
-        do {
-          switch thread {
-          case 0, 1:
-            // Two at once: one waits for the other.
-            for _ in 0..<6 { try database.compact() }
-            isDone.add(1, ordering: .sequentiallyConsistent)
-          case 2, 3:
-            var number = 0
-            while isDone.load(ordering: .sequentiallyConsistent) < 2 || number < 30 {
-              do {
-                try database.inBatch {
-                  try database.save(
-                    "t\(thread)-\(number)", ["n": .int(Int64(number)), "k\(thread)x\(number % 300)": 1])
-                  try database.save("counter\(thread)", ["n": .int(Int64(number + 1))])
-                  if number % 5 == 4 { throw Stop() }
-                }
-              } catch is Stop {}
-              number += 1
+    let database = try databases.open(engine)
+    let isDone = Atomic<Int>(0)
+    for number in 0..<50 { try database.save("doc\(number)", ["n": 0]) }
+    try onThreads(6) { thread in
+      switch thread {
+      case 0, 1:
+        // Two at once: one waits for the other.
+        for _ in 0..<6 { try database.compact() }
+        isDone.add(1, ordering: .sequentiallyConsistent)
+      case 2, 3:
+        var number = 0
+        while isDone.load(ordering: .sequentiallyConsistent) < 2 || number < 30 {
+          do {
+            try database.inBatch {
+              try database.save(
+                "t\(thread)-\(number)", ["n": .int(Int64(number)), "k\(thread)x\(number % 300)": 1])
+              try database.save("counter\(thread)", ["n": .int(Int64(number + 1))])
+              if number % 5 == 4 { throw Stop() }
             }
-          default:
-            while isDone.load(ordering: .sequentiallyConsistent) < 2 {
-              // One snapshot over one or more compactions.
-              try database.read { snapshot in
-                func count() throws -> Int {
-                  var count = 0
-                  try snapshot.forEachDocument { view in
-                    _ = try view.document().json()
-                    count += 1
-                    return true
-                  }
-                  return count
-                }
-                let before = try (count(), snapshot.lastSequence)
-                usleep(2_000)
-                let after = try (count(), snapshot.lastSequence)
-                if before != after { failures.withLock { $0.append("\(before), then \(after)") } }
-              }
-            }
+          } catch is Stop {}
+          number += 1
+        }
+      default:
+        while isDone.load(ordering: .sequentiallyConsistent) < 2 {
+          // One snapshot over one or more compactions.
+          try database.read { snapshot in
+            func count() throws -> Int { try snapshot.documents().map { try $0.json() }.count }
+            let before = try (count(), snapshot.lastSequence)
+            usleep(2_000)
+            let after = try (count(), snapshot.lastSequence)
+            if before != after { throw ConformanceFailure("\(before), then \(after)") }
           }
-        } catch { failures.withLock { $0.append("\(thread): \(error)") } }
-      }
-      #expect(failures.withLock { $0 } == [])
-      for thread in [2, 3] {
-        let count = Int(try database.document("counter\(thread)")?["n"].int ?? 0)
-        #expect(count > 0)
-        for number in 0..<count {
-          let document = try database.document("t\(thread)-\(number)")
-          #expect((document == nil) == (number % 5 == 4), "\(thread) \(number)")
-          if let document { #expect(document["k\(thread)x\(number % 300)"].int == 1) }
         }
       }
-      #expect(try storageFaults(database) == [])
-      #expect(try database.checkIntegrity() == [])
-      // One engine's file is left.
-      let files = try FileManager.default.contentsOfDirectory(atPath: database.path)
-      let own = (database.engineFile as NSString).lastPathComponent
-      #expect(files.filter { $0.hasPrefix("data-") && !$0.hasPrefix(own) } == [])
     }
+    for thread in [2, 3] {
+      let count = Int(try database.document("counter\(thread)")?["n"].int ?? 0)
+      #expect(count > 0)
+      for number in 0..<count {
+        let document = try database.document("t\(thread)-\(number)")
+        #expect((document == nil) == (number % 5 == 4), "\(thread) \(number)")
+        if let document { #expect(document["k\(thread)x\(number % 300)"].int == 1) }
+      }
+    }
+    #expect(try storageFaults(database) == [])
+    #expect(try database.checkIntegrity() == [])
+    // One engine's file is left.
+    let files = try FileManager.default.contentsOfDirectory(atPath: database.path)
+    let own = (database.engineFile as NSString).lastPathComponent
+    #expect(files.filter { $0.hasPrefix("data-") && !$0.hasPrefix(own) } == [])
   }
 
   @Test("a snapshot from before a compaction sees what it saw", arguments: allEngines)
   func snapshotOverCompaction(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for number in 0..<200 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
-      try database.read { snapshot in
-        #expect(try snapshot.documentCount == 200)
-        try onAnotherThread {
-          for number in 0..<150 { try database.purge("doc\(number)") }
-          try database.compact()
-          try database.save("new", ["n": 1, "newkey": 2])
-          try database.compact()
-        }
-        #expect(try snapshot.documentCount == 200)
-        #expect(try snapshot.document("doc7")?["n"].int == 7)
-        #expect(try snapshot.document("new") == nil)
+    let database = try databases.open(engine)
+    for number in 0..<200 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
+    try database.read { snapshot in
+      #expect(try snapshot.documentCount == 200)
+      try onAnotherThread {
+        for number in 0..<150 { try database.purge("doc\(number)") }
+        try database.compact()
+        try database.save("new", ["n": 1, "newkey": 2])
+        try database.compact()
       }
-      #expect(try database.documentCount == 51)
-      #expect(try database.document("new")?["newkey"].int == 2)
+      #expect(try snapshot.documentCount == 200)
+      #expect(try snapshot.document("doc7")?["n"].int == 7)
+      #expect(try snapshot.document("new") == nil)
     }
+    #expect(try database.documentCount == 51)
+    #expect(try database.document("new")?["newkey"].int == 2)
   }
 
   @Test("opening and closing one path from many threads", arguments: allEngines)
   func opensAndCloses(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let options = try options(engine)
-    let failures = Lock<[String]>([])
     let saved = Atomic<Int>(0)
-    onThreads(6) { thread in
-      do {
-        for number in 0..<12 {
-          let database = try Database.open("test", in: directory.path, options: options)
-          try database.save("t\(thread)-\(number)", ["n": 1])
-          saved.add(1, ordering: .relaxed)
-          if number % 4 == 3 { try database.compact() }
-          if try database.document("t\(thread)-\(number)") == nil {
-            failures.withLock { $0.append("\(thread)-\(number) is gone") }
-          }
-          // Others may be reading through the same engine: only the last close can meet them.
-          try database.close()
+    try onThreads(6) { thread in
+      for number in 0..<12 {
+        let database = try Database.open("test", in: directory.path, options: options)
+        try database.save("t\(thread)-\(number)", ["n": 1])
+        saved.add(1, ordering: .relaxed)
+        if number % 4 == 3 { try database.compact() }
+        if try database.document("t\(thread)-\(number)") == nil {
+          throw ConformanceFailure("\(thread)-\(number) is gone")
         }
-      } catch { failures.withLock { $0.append("\(error)") } }
+        // Others may be reading through the same engine: only the last close can meet them.
+        try database.close()
+      }
     }
-    #expect(failures.withLock { $0 } == [])
     let database = try Database.open("test", in: directory.path, options: options)
     #expect(try database.documentCount == saved.load(ordering: .relaxed))
     #expect(try storageFaults(database) == [])
@@ -127,152 +108,140 @@ private struct Stop: Error {}
 
   @Test("making and removing one database from many threads", arguments: allEngines)
   func creationsAndDeletions(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let options = try options(engine)
-    let failures = Lock<[String]>([])
-    onThreads(4) { thread in
+    try onThreads(4) { thread in
       for _ in 0..<10 {
-        do {
-          let database = try Database.open("test", in: directory.path, options: options)
-          try database.save("a", ["thread": .int(Int64(thread))])
-          do { try database.delete() } catch let error as DatabaseError
-            where error.code == .inUse || error.code == .notFound
-          {}
-        } catch { failures.withLock { $0.append("\(error)") } }
+        let database = try Database.open("test", in: directory.path, options: options)
+        try database.save("a", ["thread": .int(Int64(thread))])
+        do { try database.delete() } catch let error as DatabaseError
+          where error.code == .inUse || error.code == .notFound
+        {}
       }
     }
-    #expect(failures.withLock { $0 } == [])
   }
 
   @Test("upkeep inside a batch is refused", arguments: allEngines)
   func insideBatch(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        try database.save("a", ["n": 1])
-        #expect(try storageCode { try database.compact() } == .nestedWrite)
-        #expect(try databaseCode { try database.close() } == .inUse)
-        try database.save("b", ["n": 1])
-      }
-      #expect(try database.documentCount == 2)
+    let database = try databases.open(engine)
+    try database.inBatch {
+      try database.save("a", ["n": 1])
+      #expect(try storageCode { try database.compact() } == .nestedWrite)
+      #expect(try databaseCode { try database.close() } == .inUse)
+      try database.save("b", ["n": 1])
     }
+    #expect(try database.documentCount == 2)
   }
 }
 
 /// Reading and failing inside batches.
 @Suite("Inside a batch") struct InsideBatchTests {
+  private let databases = TestDatabases()
+
   @Test("a snapshot of a batch sees what is written while it is used", arguments: allEngines)
   func snapshots(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("before", ["n": 1])
-      try database.inBatch {
-        try database.read { snapshot in
-          #expect(try snapshot.documentCount == 1)
-          try database.save("a", ["brandnew": 5])
-          #expect(try snapshot.document("a")?["brandnew"].int == 5)
-          #expect(try snapshot.lastSequence == 2)
-          let key = try snapshot.key("brandnew")
-          var found: [Int64?] = []
-          try snapshot.forEachDocument(order: .ascending) { view in
-            found.append(view[key]?.int)
-            return true
-          }
-          #expect(found == [5, nil])
-          #expect(try database.changes().map(\.documentID) == ["before", "a"])
-          #expect(try database.revisions(of: "a")?.first?.body == ["brandnew": 5])
+    let database = try databases.open(engine)
+    try database.save("before", ["n": 1])
+    try database.inBatch {
+      try database.read { snapshot in
+        #expect(try snapshot.documentCount == 1)
+        try database.save("a", ["brandnew": 5])
+        #expect(try snapshot.document("a")?["brandnew"].int == 5)
+        #expect(try snapshot.lastSequence == 2)
+        let key = try snapshot.key("brandnew")
+        var found: [Int64?] = []
+        try snapshot.forEachDocument(order: .ascending) { view in
+          found.append(view[key]?.int)
+          return true
         }
-        // Another thread doesn't see it.
-        let others = try onAnotherThread { try database.document("a") == nil && database.documentCount == 1 }
-        #expect(others)
+        #expect(found == [5, nil])
+        #expect(try database.changes().map(\.documentID) == ["before", "a"])
+        #expect(try database.revisions(of: "a")?.first?.body == ["brandnew": 5])
       }
-      #expect(try database.document("a")?["brandnew"].int == 5)
+      // Another thread doesn't see it.
+      let others = try onAnotherThread { try database.document("a") == nil && database.documentCount == 1 }
+      #expect(others)
     }
+    #expect(try database.document("a")?["brandnew"].int == 5)
   }
 
   @Test("a write inside a scan of the batch is refused, and the batch goes on", arguments: allEngines)
   func writesInScans(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for number in 0..<10 { try database.save("doc\(number)", ["n": 1]) }
-      try database.inBatch {
-        try database.read { snapshot in
-          try snapshot.forEachDocument { view throws in
-            #expect(try documentCode { try database.save(view.id, ["n": 2]) } == .writeInScan)
-            return true
-          }
-        }
-        try database.forEachChange { change throws in
-          #expect(try documentCode { try database.delete(change.documentID) } == .writeInScan)
+    let database = try databases.open(engine)
+    for number in 0..<10 { try database.save("doc\(number)", ["n": 1]) }
+    try database.inBatch {
+      try database.read { snapshot in
+        try snapshot.forEachDocument { view throws in
+          #expect(try documentCode { try database.save(view.id, ["n": 2]) } == .writeInScan)
           return true
         }
-        try database.save("after", ["n": 3])
       }
-      // Outside a batch the scan has its own snapshot.
-      try database.forEachChange { change in
-        try database.save(change.documentID, ["n": 4])
+      try database.forEachChange { change throws in
+        #expect(try documentCode { try database.delete(change.documentID) } == .writeInScan)
         return true
       }
-      #expect(try database.documentCount == 11)
-      #expect(try database.document("doc3")?["n"].int == 4)
+      try database.save("after", ["n": 3])
     }
+    // Outside a batch the scan has its own snapshot.
+    try database.forEachChange { change in
+      try database.save(change.documentID, ["n": 4])
+      return true
+    }
+    #expect(try database.documentCount == 11)
+    #expect(try database.document("doc3")?["n"].int == 4)
   }
 
   @Test("what is refused in a batch adds no shared keys", arguments: allEngines)
   func refusedKeys(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      try database.inBatch {
-        #expect(
-          try documentCode { try database.save("a", ["refusedkey": 1], onConflict: .fail) } == .conflict)
-        #expect(try documentCode { try database.save("c", ["otherkey": 1, "_id": 1]) } == .reservedProperty)
-        try database.save("b", ["kept": 1])
-      }
-      #expect(try database.document("b")?["kept"].int == 1)
-      #expect(try !database.key("refusedkey").isShared)
-      #expect(try !database.key("otherkey").isShared)
-      #expect(try database.key("kept").isShared)
-      #expect(try storageFaults(database) == [])
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    try database.inBatch {
+      #expect(try documentCode { try database.save("a", ["refusedkey": 1], onConflict: .fail) } == .conflict)
+      #expect(try documentCode { try database.save("c", ["otherkey": 1, "_id": 1]) } == .reservedProperty)
+      try database.save("b", ["kept": 1])
     }
+    #expect(try database.document("b")?["kept"].int == 1)
+    #expect(try !database.key("refusedkey").isShared)
+    #expect(try !database.key("otherkey").isShared)
+    #expect(try database.key("kept").isShared)
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("writers that share a commit keep their keys apart from those that fail", arguments: allEngines)
   func groups(_ engine: EngineName) throws {
-    try withDatabase(engine, { $0.durability = .full }) { database in
-      let failures = Lock<[String]>([])
-      onThreads(8) { thread in
-        for number in 0..<25 {
-          do {
-            try database.inBatch {
-              // Each adds names of its own, also the ones that are undone.
-              try database.save(
-                "t\(thread)-\(number)", ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
-              if (thread + number) % 3 == 0 { throw Stop() }
-            }
-          } catch is Stop {} catch { failures.withLock { $0.append("\(error)") } }
-        }
-      }
-      #expect(failures.withLock { $0 } == [])
-      for thread in 0..<8 {
-        for number in 0..<25 {
-          let document = try database.document("t\(thread)-\(number)")
-          if (thread + number) % 3 == 0 {
-            #expect(document == nil)
-            #expect(try !database.key("k\(thread)n\(number)").isShared)
-          } else {
-            #expect(try document?.value() == ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
+    let database = try databases.open(engine) { $0.durability = .full }
+    try onThreads(8) { thread in
+      for number in 0..<25 {
+        do {
+          try database.inBatch {
+            // Each adds names of its own, also the ones that are undone.
+            try database.save(
+              "t\(thread)-\(number)", ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
+            if (thread + number) % 3 == 0 { throw Stop() }
           }
+        } catch is Stop {}
+      }
+    }
+    for thread in 0..<8 {
+      for number in 0..<25 {
+        let document = try database.document("t\(thread)-\(number)")
+        if (thread + number) % 3 == 0 {
+          #expect(document == nil)
+          #expect(try !database.key("k\(thread)n\(number)").isShared)
+        } else {
+          #expect(try document?.value() == ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
         }
       }
-      #expect(try storageFaults(database) == [])
     }
+    #expect(try storageFaults(database) == [])
   }
 
   @Test("a snapshot that was kept is refused", arguments: allEngines)
   func keptSnapshot(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      let kept = try database.read { $0 }
-      #expect(try documentCode { _ = try kept.document("a") } == .snapshotEnded)
-      #expect(try documentCode { try kept.forEachDocument { _ in true } } == .snapshotEnded)
-    }
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    let kept = try database.read { $0 }
+    #expect(try documentCode { _ = try kept.document("a") } == .snapshotEnded)
+    #expect(try documentCode { try kept.forEachDocument { _ in true } } == .snapshotEnded)
   }
 
   @Test(

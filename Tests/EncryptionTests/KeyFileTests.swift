@@ -1,22 +1,18 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Encryption
 
 @Suite struct KeyFileTests {
+  private let directory = TemporaryDirectory()
+  private var path: String { directory.file("key.json") }
+
   @Test(arguments: [false, true]) func theDataKeyComesBackWithTheKeyItWasMadeWith(raw: Bool) throws {
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key.json"
-      let key = raw ? try UserKey.random() : try UserKey.passphrase("correct horse")
-      let dataKey = try KeyFile.create(at: path, key: key)
-      #expect(dataKey.count == 32)
-      #expect(try KeyFile.open(at: path, key: key) == dataKey)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["key.json"])
-      let permissions = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
-      #expect(permissions as? Int == 0o600)
-    }
+    let key = raw ? try UserKey.random() : try UserKey.passphrase("correct horse")
+    let dataKey = try KeyFile.create(at: path, key: key)
+    #expect(dataKey.count == 32)
+    #expect(try KeyFile.open(at: path, key: key) == dataKey)
+    #expect(try directory.names() == ["key.json"])
+    #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
   }
 
   @Test func anotherKeyIsSaidToBeWrong() throws {
@@ -24,14 +20,12 @@ import Testing
     let passphrase = try UserKey.passphrase(String(repeating: "a", count: 32))
     let others = [try UserKey.random(), try UserKey.passphrase("Correct horse"), raw, passphrase]
     for key in [try UserKey.passphrase("correct horse"), raw, passphrase] {
-      try withTemporaryDirectory { directory in
-        let path = directory + "/key.json"
-        _ = try KeyFile.create(at: path, key: key)
-        for other in others where other.kind != key.kind || other.secret != key.secret {
-          let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: other) }
-          #expect(error?.code == .wrongKey)
-          #expect(error?.path == path)
-        }
+      let path = directory.file(UUID().uuidString)
+      _ = try KeyFile.create(at: path, key: key)
+      for other in others where other.kind != key.kind || other.secret != key.secret {
+        let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: other) }
+        #expect(error?.code == .wrongKey)
+        #expect(error?.path == path)
       }
     }
   }
@@ -55,13 +49,10 @@ import Testing
       }
       #expect(error?.code == .damaged, "\(count) bytes")
     }
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key.json"
-      for longer in [contents + [10], contents + contents, [UInt8](repeating: 0x20, count: 1 << 20)] {
-        try AtomicFile.write(longer, to: path)
-        let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: .random()) }
-        #expect(error?.code == .damaged)
-      }
+    for longer in [contents + [10], contents + contents, [UInt8](repeating: 0x20, count: 1 << 20)] {
+      try AtomicFile.write(longer, to: path)
+      let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: .random()) }
+      #expect(error?.code == .damaged)
     }
   }
 
@@ -97,8 +88,7 @@ import Testing
     of original: String, by replacement: String, code: EncryptionError.Code
   ) throws {
     let key = try UserKey.passphrase("correct horse")
-    let genuine = try WrappedKey(
-      .random(count: 32), key: key, derivation: .scrypt(n: 1_024, r: 8, p: 1))
+    let genuine = try WrappedKey(.random(count: 32), key: key, derivation: .scrypt(n: 1_024, r: 8, p: 1))
     #expect(try WrappedKey(fileContents: genuine.fileContents()).unwrap(with: key).count == 32)
 
     let text = String(decoding: try genuine.fileContents(), as: UTF8.self)
@@ -134,48 +124,35 @@ import Testing
   }
 
   @Test func changingTheKeyKeepsTheDataKey() throws {
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key.json"
-      let (old, new) = (try UserKey.random(), try UserKey.passphrase("new"))
-      let dataKey = try KeyFile.create(at: path, key: old)
-      try KeyFile.change(at: path, from: old, to: new)
-      #expect(try KeyFile.open(at: path, key: new) == dataKey)
-      #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: old) }
-      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["key.json"])
-    }
+    let (old, new) = (try UserKey.random(), try UserKey.passphrase("new"))
+    let dataKey = try KeyFile.create(at: path, key: old)
+    try KeyFile.change(at: path, from: old, to: new)
+    #expect(try KeyFile.open(at: path, key: new) == dataKey)
+    #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: old) }
+    #expect(try directory.names() == ["key.json"])
   }
 
   @Test func aFailedChangeLeavesTheFileAsItWas() throws {
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key.json"
-      let key = try UserKey.random()
-      _ = try KeyFile.create(at: path, key: key)
-      let before = try AtomicFile.read(path, limit: 10_000)
-      let error = #expect(throws: EncryptionError.self) {
-        try KeyFile.change(at: path, from: .random(), to: .random())
-      }
-      #expect(error?.code == .wrongKey)
-      #expect(try AtomicFile.read(path, limit: 10_000) == before)
+    let key = try UserKey.random()
+    _ = try KeyFile.create(at: path, key: key)
+    let before = try AtomicFile.read(path, limit: 10_000)
+    let error = #expect(throws: EncryptionError.self) {
+      try KeyFile.change(at: path, from: .random(), to: .random())
     }
+    #expect(error?.code == .wrongKey)
+    #expect(try AtomicFile.read(path, limit: 10_000) == before)
   }
 
   @Test func creatingWhereThereIsAFileIsRefused() throws {
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key.json"
-      let key = try UserKey.random()
-      let dataKey = try KeyFile.create(at: path, key: key)
-      let error = #expect(throws: StorageError.self) { try KeyFile.create(at: path, key: key) }
-      #expect(error?.code == .alreadyExists)
-      #expect(try KeyFile.open(at: path, key: key) == dataKey)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["key.json"])
-    }
+    let key = try UserKey.random()
+    let dataKey = try KeyFile.create(at: path, key: key)
+    #expect(try storageCode { try KeyFile.create(at: path, key: key) } == .alreadyExists)
+    #expect(try KeyFile.open(at: path, key: key) == dataKey)
+    #expect(try directory.names() == ["key.json"])
   }
 
   @Test func anAbsentFileIsSaidToBeAbsent() throws {
-    let error = #expect(throws: StorageError.self) {
-      try KeyFile.open(at: "/nonexistent/key.json", key: .random())
-    }
-    #expect(error?.code == .notFound)
+    #expect(try storageCode { try KeyFile.open(at: "/nonexistent/key.json", key: .random()) } == .notFound)
   }
 
   @Test func theFileSaysNothingOfItsKeys() throws {

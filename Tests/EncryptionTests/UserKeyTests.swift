@@ -1,6 +1,4 @@
-import Storage
 import TestSupport
-import Testing
 
 @testable import Encryption
 
@@ -38,17 +36,15 @@ import Testing
   }
 
   @Test func aKeyFileIsReadFromItsPath() throws {
-    try withTemporaryDirectory { directory in
-      let path = directory + "/key"
-      try AtomicFile.write(Array("open sesame\n".utf8), to: path)
-      #expect(try bytes(of: UserKey(contentsOfFile: path).secret) == Array("open sesame".utf8))
+    let directory = TemporaryDirectory()
+    let path = directory.file("key")
+    try AtomicFile.write(Array("open sesame\n".utf8), to: path)
+    #expect(try bytes(of: UserKey(contentsOfFile: path).secret) == Array("open sesame".utf8))
 
-      try AtomicFile.write(Array("a\nb\n".utf8), to: path)
-      let invalid = #expect(throws: EncryptionError.self) { try UserKey(contentsOfFile: path) }
-      #expect(invalid?.path == path)
-      let absent = #expect(throws: StorageError.self) { try UserKey(contentsOfFile: path + "2") }
-      #expect(absent?.code == .notFound)
-    }
+    try AtomicFile.write(Array("a\nb\n".utf8), to: path)
+    let invalid = #expect(throws: EncryptionError.self) { try UserKey(contentsOfFile: path) }
+    #expect(invalid?.path == path)
+    #expect(try storageCode { try UserKey(contentsOfFile: path + "2") } == .notFound)
   }
 
   @Test func rawKeysHaveThirtyTwoBytes() {

@@ -1,8 +1,6 @@
 // Real documents, compared with Foundation's JSON and with bytes of the original encoder.
 
-import Fleece
-import Foundation
-import Testing
+import TestSupport
 
 @Suite(.enabled(if: dataFolder != nil, "TOUCHSTONE_DATA is not set: no real documents to read"))
 struct DataSetTests {

@@ -1,7 +1,6 @@
 // The format's published examples: read in both variants, and written where the encoder's choices are the same.
 
-import Fleece
-import Testing
+import TestSupport
 
 @Suite struct FormatExamplesTests {
   /// JSON, and its bytes as this encoder writes them.

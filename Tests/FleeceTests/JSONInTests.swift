@@ -1,8 +1,6 @@
 // JSON text in: what is refused and where, and what the edges become.
 
-import Fleece
-import Foundation
-import Testing
+import TestSupport
 
 @Suite struct JSONInTests {
   static let refused: [(String, Int)] = [

@@ -1,9 +1,7 @@
 // JSON text out: the canonical form's escapes, numbers and order.
 
 import Fleece
-import Foundation
 import TestSupport
-import Testing
 
 @Suite struct JSONOutTests {
   @Test func escapesAreTheCanonicalOnes() throws {

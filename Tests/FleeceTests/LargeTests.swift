@@ -1,7 +1,6 @@
 // Sizes: long strings, many items, wide objects, and an encoder that serves small documents after large ones.
 
-import Fleece
-import Testing
+import TestSupport
 
 @Suite struct LargeTests {
   @Test func twentyMegabyteStrings() throws {

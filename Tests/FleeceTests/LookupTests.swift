@@ -1,7 +1,6 @@
 // Properties and paths looked up in place, checked against a dictionary.
 
-import Fleece
-import Testing
+import TestSupport
 
 @Suite struct LookupTests {
   @Test(arguments: [0, 1, 2, 3, 7, 20, 100, 2046, 2047, 2048, 5000], [false, true])

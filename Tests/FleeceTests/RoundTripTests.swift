@@ -2,7 +2,6 @@
 
 import Fleece
 import TestSupport
-import Testing
 
 @Suite struct RoundTripTests {
   @Test(arguments: [11, 12, 13, 14] as [UInt64]) func randomValuesComeBackEqual(seed: UInt64) throws {
@@ -17,10 +16,7 @@ import Testing
       #expect(encoded.sharedKeyCount <= table.count)
       try check(encoded.fleece, keys: encoded.sharedKeyCount)
       let back = try decode(encoded.fleece, table)
-      guard back == value else {
-        Issue.record("seed \(seed), round \(round): \(value) came back as \(back)")
-        return
-      }
+      try #require(back == value, "seed \(seed), round \(round): \(value) came back as \(back)")
       #expect(try text(of: encoded.fleece, table) == encoded.json, "seed \(seed), round \(round)")
     }
   }
@@ -39,10 +35,7 @@ import Testing
         let shuffled = try shuffledText(value, &random)
         let again = SharedKeysBuilder(.empty)
         try Array(shuffled.utf8).withUnsafeBytes { try encoder.encode(json: $0, keys: again) }
-        guard result(of: encoder).json == expected.json, result(of: encoder).fleece == expected.fleece else {
-          Issue.record("seed \(seed), round \(round): \(shuffled)")
-          return
-        }
+        try #require(result(of: encoder) == expected, "seed \(seed), round \(round): \(shuffled)")
         #expect(again.count == keys.count)
         #expect(try JSONValue(json: shuffled) == value, "seed \(seed), round \(round)")
       }

@@ -1,7 +1,6 @@
 // Shared keys: numbering, growth, rolling back, limits.
 
-import Fleece
-import Testing
+import TestSupport
 
 @Suite struct SharedKeysTests {
   @Test func namesAreNumberedInOrderOfFirstUse() throws {

@@ -1,23 +1,13 @@
-// What the Fleece tests share: hex, a seeded generator, random values, and the encoder in one call.
+// What the Fleece tests share: a seeded generator, random values, and the encoder in one call.
 
 import Fleece
-import Foundation
 import TestSupport
-import Testing
-
-/// Bytes from hexadecimal digits; spaces are ignored.
-func hex(_ text: String) -> [UInt8] {
-  let digits = text.compactMap { $0.hexDigitValue.map { UInt8($0) } }
-  return stride(from: 0, to: digits.count - 1, by: 2).map { (index: Int) -> UInt8 in
-    digits[index] << 4 | digits[index + 1]
-  }
-}
 
 func hexText(_ bytes: [UInt8]) -> String {
   bytes.map { String(format: "%02X", $0) }.joined()
 }
 
-struct Encoded {
+struct Encoded: Equatable {
   var fleece: [UInt8]
   var json: String
   var sharedKeyCount: Int

@@ -2,7 +2,6 @@
 
 import Fleece
 import TestSupport
-import Testing
 
 @Suite struct TranscodingTests {
   /// A table with other names first, so that nothing has its old number.
@@ -30,10 +29,7 @@ import Testing
       try check(result, keys: others.count)
       #expect(target.sharedKeyCount <= others.count)
       let back = try decode(result, others.snapshot())
-      guard back == value else {
-        Issue.record("seed \(seed), round \(round): \(value) came back as \(back)")
-        return
-      }
+      try #require(back == value, "seed \(seed), round \(round): \(value) came back as \(back)")
     }
   }
 

@@ -1,11 +1,8 @@
 // A full-text index that is a list of documents' terms: each query looks at each of them, literally as docs/fulltext.md
 // has it. It shares the analysis and the syntax tree with what it is compared with, nothing else.
 
+import Foundation
 import FullText
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// A full-text index in memory.
 package struct ReferenceIndex {
@@ -96,8 +93,7 @@ package struct ReferenceIndex {
           ? start - (previous.start + previous.length) : previous.start - (start + phrase.terms.count)
         guard between >= 0, between <= distance else { return false }
       }
-      return isNear(
-        phrases.dropFirst(), rest, document, column, previous: (start, phrase.terms.count))
+      return isNear(phrases.dropFirst(), rest, document, column, previous: (start, phrase.terms.count))
     }
   }
 

@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 /// A term with where it was found.
 struct FoundTerm: Equatable, CustomStringConvertible {

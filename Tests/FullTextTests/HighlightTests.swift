@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 extension Highlighter {
   private func with<Result>(

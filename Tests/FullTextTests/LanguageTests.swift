@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 @Suite struct FullTextLanguageTests {
   @Test func codesAndNamesAreLanguages() {

@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 @Suite struct MatchErrorTests {
   private func error(_ text: String) throws -> MatchError? {

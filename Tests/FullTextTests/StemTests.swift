@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 /// Words of each language's Snowball vocabulary and their stems, as R's SnowballC 0.7.0 has them.
 private let samples: [(FullTextLanguage, String)] = [
@@ -88,8 +88,7 @@ private let samples: [(FullTextLanguage, String)] = [
 
   @Test func theExamplesOfTheSpecHold() throws {
     let analyzer = try analyzer(.english)
-    let searching = analyzer.terms("searching searches search searched")
-    #expect(Set(searching) == ["search"])
+    #expect(Set(analyzer.terms("searching searches search searched")) == ["search"])
     #expect(
       analyzer.terms("databases database running runs ran") == ["databas", "databas", "run", "run", "ran"])
     #expect(analyzer.terms("generalization generalize news") == ["general", "general", "news"])

@@ -1,5 +1,5 @@
 import FullText
-import Testing
+import TestSupport
 
 @Suite struct WordTests {
   @Test(
@@ -80,8 +80,7 @@ import Testing
   @Test func stopWordsAreTheLanguagesOwnOrOnesOwn() throws {
     let text = "The cat and a dog, et le chat"
     #expect(try analyzer(.english, stems: false).terms(text) == ["cat", "dog", "et", "le", "chat"])
-    #expect(
-      try analyzer(.french, stems: false).terms(text) == ["the", "cat", "and", "dog", "chat"])
+    #expect(try analyzer(.french, stems: false).terms(text) == ["the", "cat", "and", "dog", "chat"])
     #expect(try analyzer(.german, stems: false).terms("der die das") == ["der", "die", "das"])
     #expect(try analyzer(.english, stopWords: .none, stems: false).terms("the cat") == ["the", "cat"])
     #expect(
@@ -122,8 +121,7 @@ import Testing
         last = token
       }
     }
-    let each = analyzer.terms(sentence).count
-    #expect(count == each * (text.count / sentence.utf8.count))
+    #expect(count == analyzer.terms(sentence).count * (text.count / sentence.utf8.count))
     #expect(last.position == count - 1)
     let chinese = Array(String(repeating: "我们在北京学习中文", count: 40_000).utf8)
     #expect(try FullTextTests.analyzer().found(chinese).count > 150_000)

@@ -1,9 +1,6 @@
-import Foundation
 import FullText
 import Query
-import Storage
 import TestSupport
-import Touchstone
 
 /// A database on each of some engines, made by the same steps, and the same in memory.
 final class CaseDatabase {
@@ -62,7 +59,6 @@ final class CaseDatabase {
 
   /// Makes more steps, of documents, in a batch of each database; calls `body` inside of all these, and undoes them.
   func inUndoneBatch(_ new: [DatabaseStep], _ body: () throws -> Void) throws {
-    struct Undo: Error {}
     let before = (steps, data)
     func nested(_ rest: ArraySlice<(engine: EngineName, database: Database)>) throws {
       guard let (_, database) = rest.first else {
@@ -70,13 +66,10 @@ final class CaseDatabase {
         data = try NaiveData(documents(), fullText: definitions)
         return try body()
       }
-      do {
-        try database.inBatch {
-          for step in new { try CaseDatabase.apply(step, to: database) }
-          try nested(rest.dropFirst())
-          throw Undo()
-        }
-      } catch is Undo {}
+      try database.inUndoneBatch {
+        for step in new { try CaseDatabase.apply(step, to: database) }
+        try nested(rest.dropFirst())
+      }
     }
     defer { (steps, data) = before }
     try nested(databases[...])

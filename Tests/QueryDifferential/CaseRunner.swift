@@ -1,8 +1,5 @@
-import Fleece
 import Query
-import Storage
 import TestSupport
-import Touchstone
 
 /// What differs.
 package struct DifferentialFailure: Sendable {

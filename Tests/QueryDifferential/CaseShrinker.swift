@@ -1,8 +1,5 @@
-import Fleece
 import Query
-import Storage
 import TestSupport
-import Touchstone
 
 /// Makes a failing case smaller while it fails: fewer clauses, simpler expressions, fewer steps, smaller bodies.
 package struct CaseShrinker {
@@ -40,52 +37,38 @@ package struct CaseShrinker {
 
   private mutating func shrinkQuery() -> Bool {
     guard best.liveSteps.isEmpty else { return false }
-    if !best.batchSteps.isEmpty { return shrinkQueryInBatch() }
+    // Each query has a database of its own then: a batch is for one.
+    if !best.batchSteps.isEmpty { return takeSimplerQueries { $0.take($1) } }
     guard let database = try? CaseDatabase(engines, best.steps) else { return false }
-    var isAnySmaller = false
-    var goesOn = true
-    while goesOn, !isLate {
-      goesOn = false
-      for candidate in best.query.simpler where candidate.weight < best.query.weight {
-        // What can't be written as text isn't a query.
-        guard !isLate, let query = try? SelectStatement(parsing: candidate.description), query == candidate,
-          let failure = best.failure(of: query, in: database)
-        else { continue }
-        best.query = query
-        self.failure = failure
-        isAnySmaller = true
-        goesOn = true
-        break
-      }
-    }
-    return isAnySmaller
+    return takeSimplerQueries { $0.take($1, $1.failure(of: $1.query, in: database)) }
   }
 
-  /// Each query has a database of its own: a batch is for one.
-  private mutating func shrinkQueryInBatch() -> Bool {
-    var isAnySmaller = false
-    var goesOn = true
-    while goesOn, !isLate {
-      goesOn = false
-      for simpler in best.query.simpler where simpler.weight < best.query.weight && !isLate {
-        guard let query = try? SelectStatement(parsing: simpler.description), query == simpler else {
-          continue
-        }
-        var candidate = best
+  /// Offers simpler queries to `takes` until it takes none. Returns whether it took any.
+  private mutating func takeSimplerQueries(_ takes: (inout CaseShrinker, DifferentialCase) -> Bool) -> Bool {
+    func takeOne(_ shrinker: inout CaseShrinker) -> Bool {
+      shrinker.best.query.simpler.contains { simpler in
+        // What can't be written as text isn't a query.
+        guard simpler.weight < shrinker.best.query.weight, !shrinker.isLate,
+          let query = try? SelectStatement(parsing: simpler.description), query == simpler
+        else { return false }
+        var candidate = shrinker.best
         candidate.query = query
-        guard take(candidate) else { continue }
-        isAnySmaller = true
-        goesOn = true
-        break
+        return takes(&shrinker, candidate)
       }
     }
+    var isAnySmaller = false
+    while takeOne(&self) { isAnySmaller = true }
     return isAnySmaller
   }
 
   // MARK: The steps
 
   private mutating func take(_ candidate: DifferentialCase) -> Bool {
-    guard !isLate, let failure = candidate.failure(on: engines) else { return false }
+    !isLate && take(candidate, candidate.failure(on: engines))
+  }
+
+  private mutating func take(_ candidate: DifferentialCase, _ failure: DifferentialFailure?) -> Bool {
+    guard let failure else { return false }
     best = candidate
     self.failure = failure
     return true
@@ -105,15 +88,12 @@ package struct CaseShrinker {
       if size == 1 { break }
       size /= 2
     }
-    for index in best.liveSteps.indices.reversed() where best.liveSteps.count > 1 {
-      var candidate = best
-      candidate.liveSteps.remove(at: index)
-      if take(candidate) { isAnySmaller = true }
-    }
-    for index in best.batchSteps.indices.reversed() where best.batchSteps.count > 1 {
-      var candidate = best
-      candidate.batchSteps.remove(at: index)
-      if take(candidate) { isAnySmaller = true }
+    for steps in [\DifferentialCase.liveSteps, \.batchSteps] {
+      for index in best[keyPath: steps].indices.reversed() where best[keyPath: steps].count > 1 {
+        var candidate = best
+        candidate[keyPath: steps].remove(at: index)
+        if take(candidate) { isAnySmaller = true }
+      }
     }
     for index in best.steps.indices {
       guard case .save(let id, let body) = best.steps[index], let members = body.object else { continue }

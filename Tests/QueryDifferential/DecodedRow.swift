@@ -13,10 +13,16 @@ struct DecodedRow: Decodable {
   }
 
   init(from decoder: any Decoder) throws {
+    columns = try Self.members(of: decoder)
+  }
+
+  private static func members(of decoder: any Decoder) throws -> JSONObject {
     let container = try decoder.container(keyedBy: Name.self)
+    var members = JSONObject()
     for key in container.allKeys {
-      columns[key.stringValue] = try container.decode(AnyValue.self, forKey: key).value
+      members[key.stringValue] = try container.decode(AnyValue.self, forKey: key).value
     }
+    return members
   }
 
   /// Any value, asked for type by type.
@@ -24,44 +30,25 @@ struct DecodedRow: Decodable {
     var value: JSONValue
 
     init(from decoder: any Decoder) throws {
-      if let container = try? decoder.singleValueContainer() {
-        if container.decodeNil() {
-          value = .null
-          return
-        }
-        if let bool = try? container.decode(Bool.self) {
-          value = .bool(bool)
-          return
-        }
-        if let integer = try? container.decode(Int64.self) {
-          value = .int(integer)
-          return
-        }
-        if let integer = try? container.decode(UInt64.self) {
-          value = .uint(integer)
-          return
-        }
-        if let double = try? container.decode(Double.self) {
-          value = .double(double)
-          return
-        }
-        if let text = try? container.decode(String.self) {
-          value = .string(text)
-          return
-        }
-      }
-      if var items = try? decoder.unkeyedContainer() {
+      if let scalar = Self.scalar(decoder) {
+        value = scalar
+      } else if var items = try? decoder.unkeyedContainer() {
         var values: [JSONValue] = []
         while !items.isAtEnd { values.append(try items.decode(AnyValue.self).value) }
         value = .array(values)
-        return
+      } else {
+        value = .object(try members(of: decoder))
       }
-      let members = try decoder.container(keyedBy: Name.self)
-      var object = JSONObject()
-      for key in members.allKeys {
-        object[key.stringValue] = try members.decode(AnyValue.self, forKey: key).value
-      }
-      value = .object(object)
+    }
+
+    private static func scalar(_ decoder: any Decoder) -> JSONValue? {
+      guard let container = try? decoder.singleValueContainer() else { return nil }
+      if container.decodeNil() { return .null }
+      if let bool = try? container.decode(Bool.self) { return .bool(bool) }
+      if let integer = try? container.decode(Int64.self) { return .int(integer) }
+      if let integer = try? container.decode(UInt64.self) { return .uint(integer) }
+      if let double = try? container.decode(Double.self) { return .double(double) }
+      return (try? container.decode(String.self)).map { .string($0) }
     }
   }
 }

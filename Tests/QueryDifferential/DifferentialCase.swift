@@ -1,7 +1,5 @@
-import Fleece
 import Query
-import Storage
-import Touchstone
+import TestSupport
 
 /// What a query is asked of, and the query: a database is made by the steps, then the query is run in all ways.
 ///

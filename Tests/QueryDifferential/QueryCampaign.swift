@@ -1,7 +1,5 @@
-import Fleece
 import Query
 import TestSupport
-import Touchstone
 
 /// Random queries over random databases, round after round. Each round's seed makes it again.
 package struct QueryCampaign {

@@ -1,7 +1,5 @@
 import QueryDifferential
 import TestSupport
-import Testing
-import Touchstone
 
 /// Cases that the generator has found, as it printed them, and others that it should get right.
 @Suite struct QueryCaseTests {

@@ -1,7 +1,5 @@
 import QueryDifferential
 import TestSupport
-import Testing
-import Touchstone
 
 /// Random queries over random documents: the same rows on every engine, by every way of taking them, with indexes and
 /// without, as the naive evaluator gives.

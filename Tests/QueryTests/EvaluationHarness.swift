@@ -1,5 +1,4 @@
-import Fleece
-import Storage
+import TestSupport
 
 @testable import Query
 
@@ -64,8 +63,7 @@ struct TestScope: EvaluationScope {
 /// The scope of constants: nothing has a name.
 struct EmptyScope: EvaluationScope {
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
-    throw QueryError(
-      .unknownName, "\"\(reference.pathText)\" is not a constant", at: reference.position)
+    throw QueryError(.unknownName, "\"\(reference.pathText)\" is not a constant", at: reference.position)
   }
 
   func source(_ name: SourceName?) throws(QueryError) -> Int {

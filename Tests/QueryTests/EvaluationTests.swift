@@ -1,6 +1,4 @@
-import Fleece
-import Storage
-import Testing
+import TestSupport
 
 @testable import Query
 

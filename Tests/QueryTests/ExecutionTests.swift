@@ -1,8 +1,5 @@
-import Foundation
 import Query
 import TestSupport
-import Testing
-import Touchstone
 
 /// A few documents of an airline's world.
 let smallWorld: [(String, String)] = [
@@ -19,6 +16,8 @@ let smallWorld: [(String, String)] = [
 ]
 
 @Suite struct ExecutionTests {
+  private let databases = TestDatabases()
+
   /// Queries whose rows are decided, in their order or else sorted.
   static let cases: [(String, [String])] = [
     (
@@ -106,98 +105,86 @@ let smallWorld: [(String, String)] = [
   ]
 
   @Test(arguments: allEngines) func queriesGiveTheRowsTheyShould(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill(smallWorld)
-      for (text, expected) in ExecutionTests.cases {
-        for usesIndexes in [true, false] {
-          let rows = try database.rows(text, usesIndexes: usesIndexes)
-          #expect(rows == expected, "\(text), indexes \(usesIndexes)")
-        }
+    let database = try databases.open(engine)
+    try database.fill(smallWorld)
+    for (text, expected) in ExecutionTests.cases {
+      for usesIndexes in [true, false] {
+        let rows = try database.rows(text, usesIndexes: usesIndexes)
+        #expect(rows == expected, "\(text), indexes \(usesIndexes)")
       }
     }
   }
 
   @Test(arguments: allEngines) func aBatchSeesItsOwnWrites(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill(smallWorld)
-      let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE fresh = true")
-      try database.inBatch {
-        try database.save("new", ["fresh": true])
-        let inside = try query.run()
-        #expect(inside[0]["n"].int == 1)
-      }
-      let after = try query.run()
-      #expect(after[0]["n"].int == 1)
+    let database = try databases.open(engine)
+    try database.fill(smallWorld)
+    let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE fresh = true")
+    try database.inBatch {
+      try database.save("new", ["fresh": true])
+      #expect(try query.run()[0]["n"].int == 1)
     }
+    #expect(try query.run()[0]["n"].int == 1)
   }
 
   @Test func tombstonesAreRowsOfWhoAsksForThem() throws {
-    try withDatabase(.lmdb) { database in
-      try database.fill(smallWorld)
-      try database.delete("hotel_2")
-      let live = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2'")
-      let dead = try database.rows("SELECT META().id FROM _ WHERE META().deleted")
-      let named = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2' AND META().deleted")
-      #expect(live.isEmpty)
-      #expect(dead == [#"{"id":"hotel_2"}"#])
-      #expect(named == dead)
-    }
+    let database = try databases.open(.lmdb)
+    try database.fill(smallWorld)
+    try database.delete("hotel_2")
+    let live = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2'")
+    let dead = try database.rows("SELECT META().id FROM _ WHERE META().deleted")
+    let named = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2' AND META().deleted")
+    #expect(live.isEmpty)
+    #expect(dead == [#"{"id":"hotel_2"}"#])
+    #expect(named == dead)
   }
 
   @Test func parametersAreAskedForByName() throws {
-    try withDatabase(.lmdb) { database in
-      try database.fill(smallWorld)
-      let query = try database.query("SELECT name FROM _ WHERE type = $type AND stars > $stars LIMIT $n")
-      let rows = try query.run(["type": "hotel", "stars": 4, "n": 3]).map { $0["name"].string }
-      #expect(rows == ["Ritz"])
-      let other = try query.run(["type": "hotel", "stars": 1, "n": 1]).count
-      #expect(other == 1)
-      let error = #expect(throws: QueryError.self) { try query.run(["type": "hotel", "n": 3]) }
-      #expect(error?.code == .unsetParameter)
-      #expect(error?.message.contains("stars") == true)
-    }
+    let database = try databases.open(.lmdb)
+    try database.fill(smallWorld)
+    let query = try database.query("SELECT name FROM _ WHERE type = $type AND stars > $stars LIMIT $n")
+    #expect(try query.run(["type": "hotel", "stars": 4, "n": 3]).map { $0["name"].string } == ["Ritz"])
+    #expect(try query.run(["type": "hotel", "stars": 1, "n": 1]).count == 1)
+    let error = #expect(throws: QueryError.self) { try query.run(["type": "hotel", "n": 3]) }
+    #expect(error?.code == .unsetParameter)
+    #expect(error?.message.contains("stars") == true)
   }
 
   @Test func rowsStreamAndCanBeKept() throws {
-    try withDatabase(.sqlite) { database in
-      try database.inBatch {
-        for number in 0..<2_000 {
-          try database.save("d\(number)", ["n": JSONValue(number), "s": "text \(number)"])
-        }
-      }
-      var kept: [QueryRow] = []
-      var seen = 0
-      try database.query("SELECT n, s FROM _").forEach { row in
-        seen += 1
-        if let n = row["n"].int, n % 500 == 0 { kept.append(row) }
-        return true
-      }
-      #expect(seen == 2_000)
-      #expect(Set(kept.compactMap { $0["s"].string }) == ["text 0", "text 500", "text 1000", "text 1500"])
-      var few = 0
-      try database.query("SELECT n FROM _").forEach { _ in
-        few += 1
-        return few < 3
-      }
-      #expect(few == 3)
+    let database = try databases.open(.sqlite)
+    try database.saveBatch(0..<2_000) { number in
+      ("d\(number)", ["n": JSONValue(number), "s": "text \(number)"])
     }
+    var kept: [QueryRow] = []
+    var seen = 0
+    try database.query("SELECT n, s FROM _").forEach { row in
+      seen += 1
+      if let n = row["n"].int, n % 500 == 0 { kept.append(row) }
+      return true
+    }
+    #expect(seen == 2_000)
+    #expect(Set(kept.compactMap { $0["s"].string }) == ["text 0", "text 500", "text 1000", "text 1500"])
+    var few = 0
+    try database.query("SELECT n FROM _").forEach { _ in
+      few += 1
+      return few < 3
+    }
+    #expect(few == 3)
   }
 
   @Test func aQueryCanBeCancelled() throws {
-    try withDatabase(.lmdb) { database in
-      try database.fill(smallWorld)
-      let cancellation = QueryCancellation()
-      var rows = 0
-      let error = #expect(throws: QueryError.self) {
-        try database.query("SELECT * FROM _").forEach(cancellation: cancellation) { _ in
-          rows += 1
-          cancellation.cancel()
-          return true
-        }
+    let database = try databases.open(.lmdb)
+    try database.fill(smallWorld)
+    let cancellation = QueryCancellation()
+    var rows = 0
+    let code = try queryCode {
+      try database.query("SELECT * FROM _").forEach(cancellation: cancellation) { _ in
+        rows += 1
+        cancellation.cancel()
+        return true
       }
-      #expect(error?.code == .cancelled)
-      #expect(rows == 1)
     }
+    #expect(code == .cancelled)
+    #expect(rows == 1)
   }
 
   struct Hotel: Codable, Equatable {
@@ -207,33 +194,29 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func rowsDecodeToTypes() throws {
-    try withDatabase(.lmdb) { database in
-      try database.fill(smallWorld)
-      let rows = try database.query("SELECT name, stars, likes FROM _ WHERE stars = 5").run()
-      let hotels = try rows.map { try $0.decode(Hotel.self) }
-      #expect(hotels == [Hotel(name: "Ritz", stars: 5, likes: ["Ann", "Bob"])])
-    }
+    let database = try databases.open(.lmdb)
+    try database.fill(smallWorld)
+    let rows = try database.query("SELECT name, stars, likes FROM _ WHERE stars = 5").run()
+    let hotels = try rows.map { try $0.decode(Hotel.self) }
+    #expect(hotels == [Hotel(name: "Ritz", stars: 5, likes: ["Ann", "Bob"])])
   }
 
   @Test func mistakesAreToldWithTheirPlace() throws {
-    try withDatabase(.lmdb) { database throws in
-      func code(_ text: String) throws -> QueryError.Code? {
-        try thrown(QueryError.self) { _ = try database.query(text) }?.code
-      }
-      #expect(try code("SELECT name FROM elsewhere") == .unknownName)
-      // Rather than that no document has a property "a".
-      let inner = "SELECT 1 FROM _ AS b WHERE b.type = a.type"
-      #expect(try code("SELECT name FROM _ AS a WHERE EXISTS (\(inner))") == .unsupported)
-      #expect(try code("SELECT ANY a IN x SATISFIES EXISTS (\(inner)) END FROM _") == .unsupported)
-      #expect(try code("SELECT name FROM _ AS a JOIN _ AS b ON a.x = b.x") == .unknownName)
-      #expect(try code("SELECT a.name FROM _ AS a JOIN _ AS a ON a.x = a.y") == .duplicateName)
-      #expect(try code("SELECT name FROM _ WHERE COUNT(*) > 1") == .invalidUse)
-      #expect(try code("SELECT COUNT(*) AS n FROM _ WHERE n > 1") == .invalidUse)
-      #expect(try code("SELECT SUM(COUNT(*)) FROM _") == .invalidUse)
-      #expect(try code("SELECT name AS a, type AS a FROM _") == .duplicateName)
-      #expect(try code("SELECT name FROM _ LIMIT stars") == .invalidUse)
-      #expect(try code("SELECT name FROM _ WHERE MATCH(text, 'a')") == .index)
-      #expect(try code("SELECT name FROM test") == nil)
-    }
+    let database = try databases.open(.lmdb)
+    func code(_ text: String) throws -> QueryError.Code? { try queryCode { _ = try database.query(text) } }
+    #expect(try code("SELECT name FROM elsewhere") == .unknownName)
+    // Rather than that no document has a property "a".
+    let inner = "SELECT 1 FROM _ AS b WHERE b.type = a.type"
+    #expect(try code("SELECT name FROM _ AS a WHERE EXISTS (\(inner))") == .unsupported)
+    #expect(try code("SELECT ANY a IN x SATISFIES EXISTS (\(inner)) END FROM _") == .unsupported)
+    #expect(try code("SELECT name FROM _ AS a JOIN _ AS b ON a.x = b.x") == .unknownName)
+    #expect(try code("SELECT a.name FROM _ AS a JOIN _ AS a ON a.x = a.y") == .duplicateName)
+    #expect(try code("SELECT name FROM _ WHERE COUNT(*) > 1") == .invalidUse)
+    #expect(try code("SELECT COUNT(*) AS n FROM _ WHERE n > 1") == .invalidUse)
+    #expect(try code("SELECT SUM(COUNT(*)) FROM _") == .invalidUse)
+    #expect(try code("SELECT name AS a, type AS a FROM _") == .duplicateName)
+    #expect(try code("SELECT name FROM _ LIMIT stars") == .invalidUse)
+    #expect(try code("SELECT name FROM _ WHERE MATCH(text, 'a')") == .index)
+    #expect(try code("SELECT name FROM test") == nil)
   }
 }

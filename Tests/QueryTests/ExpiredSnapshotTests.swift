@@ -1,7 +1,5 @@
 import Query
-import Storage
 import TestSupport
-import Testing
 
 @testable import Touchstone
 

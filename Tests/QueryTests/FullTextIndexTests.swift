@@ -1,9 +1,7 @@
 import Datasets
 import Documents
-import Foundation
 import FullTextReference
 import TestSupport
-import Testing
 
 @testable import FullText
 @testable import Query
@@ -103,8 +101,7 @@ import Testing
     let isWhole = isLong || engine == .lmdb || engine == .sqlite
     for (round, options) in options.enumerated() where isWhole || round == 1 {
       let weights: [Double]? = round == 2 ? [2.5, 0.5] : nil
-      var reference = try ReferenceIndex(
-        columns: Self.columns, options: options, weights: weights ?? [])
+      var reference = try ReferenceIndex(columns: Self.columns, options: options, weights: weights ?? [])
       try withDatabase(engine) { database in
         func write(_ id: String, _ database: Database) throws {
           let texts = [random.text(4), random.text(30)]
@@ -174,8 +171,7 @@ import Testing
         #expect(try found("\"w0 alpha\"").isEmpty == false)
         if columns.count > 1 { #expect(try found("gamma NEAR/30000 delta").isEmpty) }
         for gap in gaps {
-          let near = Set(
-            gaps.filter { $0 <= gap }.flatMap { ["ahead\($0)", "behind\($0)", "apart\($0)"] })
+          let near = Set(gaps.filter { $0 <= gap }.flatMap { ["ahead\($0)", "behind\($0)", "apart\($0)"] })
           #expect(try found("alpha NEAR/\(gap - 1) beta") == near, "alpha before, \(gap)")
           #expect(try found("beta NEAR/\(gap - 1) alpha") == near, "beta before, \(gap)")
         }

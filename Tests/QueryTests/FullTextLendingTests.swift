@@ -1,6 +1,4 @@
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import FullText
 @testable import Query
@@ -12,10 +10,8 @@ import Touchstone
   func nestedSearches(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let count = 3_000
-      try database.inBatch {
-        for number in 0..<count {
-          try database.save("document-\(number)", ["text": .string(number % 3 == 0 ? "apple pear" : "apple")])
-        }
+      try database.saveBatch(0..<count) { number in
+        ("document-\(number)", ["text": .string(number % 3 == 0 ? "apple pear" : "apple")])
       }
       try database.createFullTextIndex("words", on: ["text"])
       try database.read { snapshot in

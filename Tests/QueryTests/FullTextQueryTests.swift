@@ -1,8 +1,6 @@
 import Datasets
-import Foundation
 import FullText
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Query
@@ -11,27 +9,28 @@ import Testing
 
 /// MATCH, RANK, SNIPPET and OFFSETS in queries.
 @Suite struct FullTextQueryTests {
+  private let databases = TestDatabases()
+
   /// A database with the rows of spec 3's examples, and some more.
   private func withSearch(
     _ engine: EngineName, options: TextAnalysisOptions = .init(), _ body: (Database) throws -> Void
   ) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        try database.save(
-          "1", ["title": "linux kernel", "body": "the quick database engine", "kind": "a", "ref": "2"])
-        try database.save(
-          "2",
-          [
-            "title": "databases", "body": "linux applications and replication of a database", "kind": "b",
-            "ref": "3",
-          ])
-        try database.save(
-          "3", ["title": "couchbase", "body": "couchbase database sqlite library", "kind": "a", "ref": "1"])
-        try database.save("4", ["kind": "c"])
-      }
-      try database.createFullTextIndex("fts", on: ["title", "body"], options: options)
-      try body(database)
+    let database = try databases.open(engine)
+    try database.inBatch {
+      try database.save(
+        "1", ["title": "linux kernel", "body": "the quick database engine", "kind": "a", "ref": "2"])
+      try database.save(
+        "2",
+        [
+          "title": "databases", "body": "linux applications and replication of a database", "kind": "b",
+          "ref": "3",
+        ])
+      try database.save(
+        "3", ["title": "couchbase", "body": "couchbase database sqlite library", "kind": "a", "ref": "1"])
+      try database.save("4", ["kind": "c"])
     }
+    try database.createFullTextIndex("fts", on: ["title", "body"], options: options)
+    try body(database)
   }
 
   private func ids(_ database: Database, _ query: String, _ parameters: [String: JSONValue] = [:]) throws
@@ -76,21 +75,18 @@ import Testing
       #expect(try found("MATCH(fts, 'couchbase') OR MATCH(fts, 'kernel')") == "13")
       #expect(try found("MATCH(fts, NULL)") == "")
       let values = try database.query("SELECT MATCH(fts, 'linux') FROM _ ORDER BY META().id").run()
-      let truths = values.map { $0[0].bool }
-      #expect(truths == [true, true, false, false])
+      #expect(values.map { $0[0].bool } == [true, true, false, false])
       try database.createIndex("byKind", on: ["kind"])
       #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
       #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
       let groups = try database.query(
         "SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind"
       ).run()
-      let groupTexts = groups.map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" }
-      #expect(groupTexts == ["a2", "b1"])
+      #expect(groups.map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
       let exists = try database.query(
         "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id"
       )
-      let existing = try exists.run().count
-      #expect(existing == 4)
+      #expect(try exists.run().count == 4)
     }
   }
 
@@ -105,8 +101,7 @@ import Testing
       ).run()
       let pairs = rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
       #expect(pairs == ["12", "31"])
-      let areRanked = rows.allSatisfy { ($0[2].double ?? 0) > 0 }
-      #expect(areRanked)
+      #expect(rows.allSatisfy { ($0[2].double ?? 0) > 0 })
       let outer = try database.query(
         """
         SELECT META(a).id AS one, META(b).id AS two FROM _ AS a LEFT JOIN _ AS b
@@ -155,8 +150,7 @@ import Testing
     try withSearch(.lmdb) { database in
       let query =
         "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
-      let all = try ids(database, query)
-      #expect(all == ["1", "2"])
+      #expect(try ids(database, query) == ["1", "2"])
       #expect(try ids(database, query + " LIMIT 1") == ["1"])
       #expect(try ids(database, query + " LIMIT 1 OFFSET 1") == ["2"])
       let plan = try database.query("EXPLAIN " + query + " LIMIT 1").run().map { $0[0].string ?? "" }
@@ -175,8 +169,7 @@ import Testing
       let unmatched = try database.query(
         "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id"
       ).run()
-      let last = unmatched.map { $0[0].double ?? -1 }.last
-      #expect(last == 0)
+      #expect(unmatched.last?[0].double == 0)
     }
   }
 
@@ -222,8 +215,7 @@ import Testing
     }
   }
 
-  @Test(
-    "definitions: the same is no work, another replaces, names are shared", arguments: allEngines)
+  @Test("definitions: the same is no work, another replaces, names are shared", arguments: allEngines)
   func definitions(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
       #expect(
@@ -248,73 +240,63 @@ import Testing
 
   @Test("what values give words, and how they follow a batch", arguments: [EngineName.lmdb, .sqlite])
   func values(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.createFullTextIndex("fts", on: ["v"])
-      try database.inBatch {
-        try database.save("array", ["v": ["one", ["two", 3], ["k": "four"]]])
-        try database.save("number", ["v": 42])
-        try database.save("double", ["v": 1.5])
-        try database.save("bool", ["v": true])
-        try database.save("null", ["v": nil])
-        // The batch sees what it has written.
-        let inside = try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"two 3\"')")
-        #expect(inside == ["array"])
-        try database.save("array", ["v": ["one", "five"]])
-        #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'two')") == [])
-        #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"one five\"')") == ["array"])
-      }
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"1 5\"')") == ["double"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 't')") == ["bool"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'k OR null')") == [])
-      struct Undo: Error {}
-      do {
-        try database.inBatch {
-          try database.save("number", ["v": 43])
-          throw Undo()
-        }
-      } catch is Undo {}
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
-      #expect(try database.check() == [])
+    let database = try databases.open(engine)
+    try database.createFullTextIndex("fts", on: ["v"])
+    try database.inBatch {
+      try database.save("array", ["v": ["one", ["two", 3], ["k": "four"]]])
+      try database.save("number", ["v": 42])
+      try database.save("double", ["v": 1.5])
+      try database.save("bool", ["v": true])
+      try database.save("null", ["v": nil])
+      // The batch sees what it has written.
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"two 3\"')") == ["array"])
+      try database.save("array", ["v": ["one", "five"]])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'two')") == [])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"one five\"')") == ["array"])
     }
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"1 5\"')") == ["double"])
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 't')") == ["bool"])
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'k OR null')") == [])
+    try database.inUndoneBatch {
+      try database.save("number", ["v": 43])
+    }
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
+    #expect(try database.check() == [])
   }
 
   @Test("a document of 10 MB", arguments: [EngineName.lmdb, .sqlite])
   func large(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.createFullTextIndex("fts", on: ["v"])
-      var text = String(repeating: "many words that come again ", count: 380_000)
-      text += "needle at the end " + String(repeating: "z", count: 100_000)
-      try database.save("large", ["v": .string(text)])
-      try database.save("small", ["v": "a needle"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"needle at the\"')") == ["large"])
-      #expect(
-        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
-      #expect(
-        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == [
-          "small", "large",
+    let database = try databases.open(engine)
+    try database.createFullTextIndex("fts", on: ["v"])
+    var text = String(repeating: "many words that come again ", count: 380_000)
+    text += "needle at the end " + String(repeating: "z", count: 100_000)
+    try database.save("large", ["v": .string(text)])
+    try database.save("small", ["v": "a needle"])
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"needle at the\"')") == ["large"])
+    #expect(
+      try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
+    #expect(
+      try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == [
+        "small", "large",
+      ])
+    #expect(
+      try ids(
+        database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == [
+          "large"
         ])
-      #expect(
-        try ids(
-          database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == [
-            "large"
-          ])
-      try database.save("large", ["v": "gone"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'many OR z*')") == [])
-      #expect(try database.check() == [])
-    }
+    try database.save("large", ["v": "gone"])
+    #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'many OR z*')") == [])
+    #expect(try database.check() == [])
   }
 
   @Test("flipped bytes are errors or other results, never a crash", arguments: [EngineName.lmdb, .sqlite])
   func damage(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<300 {
-          let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
-          try database.save(
-            "d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
-        }
+      try database.saveBatch(0..<300) { number in
+        let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
+        return ("d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
       }
       try database.createFullTextIndex("fts", on: ["v", "t"])
       let record = try #require(try database.read { try $0.indexes.first })
@@ -325,17 +307,11 @@ import Testing
       var errors = 0
       for _ in 0..<150 {
         let suffix = Bool.random(using: &random) ? "" : ".blocks"
-        var saved: (key: [UInt8], value: [UInt8]) = ([], [])
-        try database.engine.write { transaction in
+        let saved = try database.engine.write { transaction in
           let keyspace = try #require(try transaction.keyspace(named: record.keyspaceName + suffix))
-          var entries: [(key: [UInt8], value: [UInt8])] = []
-          try transaction.scan(keyspace) { key, value in
-            entries.append(([UInt8](copying: key), [UInt8](copying: value)))
-            return true
-          }
-          saved = try #require(entries.randomElement(using: &random))
+          let saved = try #require(try transaction.entries(of: keyspace).randomElement(using: &random))
           var value = saved.value
-          if value.isEmpty { return }
+          if value.isEmpty { return saved }
           switch Int.random(in: 0..<3, using: &random) {
           case 0: value.removeLast(Int.random(in: 1...value.count, using: &random))
           default:
@@ -343,6 +319,7 @@ import Testing
             value[place] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &random)
           }
           try transaction.put(saved.key, value, in: keyspace)
+          return saved
         }
         for query in queries { do { _ = try query.run() } catch { errors += 1 } }
         do { _ = try database.check() } catch { errors += 1 }
@@ -366,8 +343,7 @@ import Testing
   @Test("an index goes along into another engine", arguments: [EngineName.lmdb, .sqlite])
   func conversion(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
-      let temporary = TemporaryDirectory()
-      let directory = temporary.path
+      let directory = TemporaryDirectory()
       let query =
         "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'database OR linux') ORDER BY RANK(fts) DESC"
       func rows(_ database: Database) throws -> [String] {
@@ -376,9 +352,9 @@ import Testing
       let before = try rows(database)
       #expect(before.count == 3)
       let other: EngineName = engine == .lmdb ? .sqlite : .lmdb
-      try Database.copy(database.path, to: "copy", in: directory, engine: other)
+      try Database.copy(database.path, to: "copy", in: directory.path, engine: other)
       let copy = try Database.open(
-        "copy", in: directory, options: DatabaseOptions(engine: other, durability: .none))
+        "copy", in: directory.path, options: DatabaseOptions(engine: other, durability: .none))
       #expect(try rows(copy) == before)
       try copy.save("9", ["title": "linux"])
       #expect(try rows(copy).count == 4)
@@ -404,8 +380,7 @@ import Testing
       signal.wait()
       try database.save("7", ["title": "more of linux"])
       signal.wait()
-      let told = rows.withLock { $0 }
-      #expect(told == [2, 3])
+      #expect(rows.withLock { $0 } == [2, 3])
       live.cancel()
     }
   }

@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
@@ -23,8 +21,7 @@ import Testing
       #expect(
         try database.rows(
           "SELECT k FROM _ GROUP BY k ORDER BY k LIMIT CASE WHEN EXISTS (SELECT 1 FROM _ WHERE k = 3) THEN 1 ELSE 2 END"
-        )
-          == [#"{"k":0}"#])
+        ) == [#"{"k":0}"#])
     }
   }
 
@@ -35,14 +32,7 @@ import Testing
         ("1", #"{"a":"line"}"#), ("2", #"{"a":"a_b"}"#), ("3", #"{"a":"B"}"#), ("4", #"{"a":"b"}"#),
         ("5", #"{"a":"Z"}"#),
       ])
-      func ids(_ text: String) throws -> String {
-        let with = try database.query(text).run().map { $0[0].string ?? "-" }.joined(separator: " ")
-        let without = try database.query(text, options: .init(usesIndexes: false)).run().map {
-          $0[0].string ?? "-"
-        }
-        #expect(with == without.joined(separator: " "), "\(text)")
-        return with
-      }
+      func ids(_ text: String) throws -> String { try database.firstColumn(text).joined(separator: " ") }
       for isIndexed in [false, true] {
         if isIndexed { try database.createIndex("a", on: ["a"]) }
         // By bytes 'B' alone is below 'Ba'; with NOCASE 'a_b', 'B' and 'b' are.
@@ -57,13 +47,12 @@ import Testing
         #expect(
           try ids("SELECT META().id FROM _ ORDER BY CONTAINS(a, 'B') COLLATE (UNICODE NOCASE), META().id")
             == "1 5 2 3 4")
-        let groups = try database.query(
-          "SELECT COUNT(*) AS n, MIN(META().id) AS m FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY m"
-        ).run().map { try $0.json() }
+        let groups = try database.rows(
+          "SELECT COUNT(*) AS n, MIN(META().id) AS m FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY m")
         #expect(groups == [#"{"n":3,"m":"1"}"#, #"{"n":2,"m":"3"}"#])
-        let keys = try database.query(
+        let keys = try database.rows(
           "SELECT (a = 'b') COLLATE NOCASE AS k, COUNT(*) AS n FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY n"
-        ).run().map { try $0.json() }
+        )
         #expect(keys == [#"{"k":true,"n":2}"#, #"{"k":false,"n":3}"#])
         let folded = try database.query(
           "SELECT COUNT(*) AS n FROM _ GROUP BY a COLLATE NOCASE HAVING (a = 'b') COLLATE NOCASE ORDER BY n"

@@ -1,6 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Query
@@ -9,6 +7,8 @@ import Testing
 
 /// Indexes against what the documents say, after all that can change documents.
 @Suite("Indexes follow the documents") struct IndexMaintenanceTests {
+  private let databases = TestDatabases()
+
   struct Case {
     let name: String
     let definition: ValueIndexDefinition
@@ -121,46 +121,29 @@ import Testing
   /// The text of a value in which equal numbers are equal.
   static func comparable(_ value: JSONValue?) -> String {
     switch value {
-    case nil: "missing"
     case .int(let int)?: "\(int)"
     case .uint(let uint)?: "\(uint)"
     case .double(let double)?:
       Int64(exactly: double).map { "\($0)" } ?? UInt64(exactly: double).map { "\($0)" } ?? "\(double)"
-    case .array(let items)?: "[" + items.map(comparable).joined(separator: ",") + "]"
-    case .object(let object)?:
-      "{"
-        + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
-        .map { "\($0):\(comparable(object[$0]))" }.joined(separator: ",") + "}"
-    case let value?: "\(value)"
+    default: IndexTesting.canonical(value, comparable)
     }
   }
 
   static func stored(_ database: Database, _ name: String) throws -> [String] {
-    try database.read { snapshot in
-      let record = try #require(try snapshot.indexes.first { $0.name == name })
-      let reader = try ValueIndexReader(record, ValueIndexDefinition(record), in: snapshot.storage)
-      let sharedKeys = try snapshot.sharedKeys
-      let arena = EvaluationArena()
-      let count = reader.handle.columns
-      let columns = UnsafeMutablePointer<QueryValue>.allocate(capacity: count)
-      defer { columns.deallocate() }
-      var rows: [String] = []
-      var last: [UInt8] = []
-      try reader.scan { entry in
-        arena.reset()
-        try entry.read(into: columns, count: count, arena)
-        let whole = [UInt8](entry.key)
-        #expect(last.lexicographicallyPrecedes(whole), "out of order")
-        last = whole
-        let values = try (0..<count).map { comparable(try columns[$0].jsonValue(sharedKeys)) }
-        rows.append(
-          "\(values.joined(separator: " | ")) → \(String(decoding: entry.documentID, as: UTF8.self)) × \(entry.details.count)"
-        )
-        return true
-      }
-      #expect(try snapshot.storage.count(of: reader.handle.keyspace) == rows.count)
-      return rows.sorted()
+    var last: [UInt8] = []
+    let rows = try IndexTesting.rows(database, name) { entry, values, sharedKeys in
+      let whole = [UInt8](entry.key)
+      #expect(last.lexicographicallyPrecedes(whole), "out of order")
+      last = whole
+      return try values.map { comparable(try $0.jsonValue(sharedKeys)) }
     }
+    let count = try database.read { snapshot in
+      let record = try #require(try snapshot.indexes.first { $0.name == name })
+      return try snapshot.storage.count(
+        of: #require(try snapshot.storage.keyspace(named: record.keyspaceName)))
+    }
+    #expect(count == rows.count)
+    return rows.sorted()
   }
 
   private func compare(_ database: Database, _ context: String) throws {
@@ -169,8 +152,7 @@ import Testing
       let expected = try Self.expected(database, index)
       if stored != expected {
         let wrong = Set(stored).symmetricDifference(expected).sorted().prefix(4).joined(separator: "; ")
-        Issue.record(
-          "\(index.name) is wrong \(context), TOUCHSTONE_SEED=\(testSeed): \(wrong.prefix(600))")
+        Issue.record("\(index.name) is wrong \(context), TOUCHSTONE_SEED=\(testSeed): \(wrong.prefix(600))")
       }
     }
   }
@@ -209,13 +191,9 @@ import Testing
             }
           }
         }
-        struct Undo: Error {}
-        do {
-          try database.inBatch {
-            try database.save("doc\(round)", .value(Self.randomBody(&random)))
-            throw Undo()
-          }
-        } catch is Undo {}
+        try database.inUndoneBatch {
+          try database.save("doc\(round)", .value(Self.randomBody(&random)))
+        }
         if round == 8 { try database.compact() }
         if round >= 4 { try compare(database, "in round \(round)") }
       }
@@ -232,8 +210,7 @@ import Testing
       try database.createIndex(index.name, index.definition)
       let whole = try Self.stored(database, index.name)
       try database.deleteIndex(index.name)
-      let record = IndexRecord(
-        name: "x", kind: "value", number: 999, definition: index.definition.encoded)
+      let record = IndexRecord(name: "x", kind: "value", number: 999, definition: index.definition.encoded)
       try database.engine.writeEntries { transaction in
         let docs = try #require(try transaction.keyspace(named: "docs"))
         try ValueIndexKind(memoryLimit: 2_000).create(
@@ -246,124 +223,110 @@ import Testing
     }
   }
 
-  @Test(
-    "what isn't touched isn't rewritten; making what there is does nothing", arguments: allEngines)
+  @Test("what isn't touched isn't rewritten; making what there is does nothing", arguments: allEngines)
   func noWork(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["type": "hotel", "name": "Ritz"])
-      #expect(try database.createIndex("byType", on: ["type"]))
-      let sequence = try database.lastSequence
-      let generation = try database.read { try $0.indexGeneration }
-      let isNew = try database.createIndex("byType", on: ["type"])
-      #expect(!isNew)
-      let generationAfter = try database.read { try $0.indexGeneration }
-      #expect(generationAfter == generation)
-      #expect(try database.createIndex("byType", on: ["type", "name"]))
-      let texts = try database.indexes.map(\.text)
-      #expect(texts == ["type, name"])
-      #expect(try IndexTesting.rows(database, "byType").count == 1)
-      #expect(try database.lastSequence == sequence)
-      let (first, second) = (try database.deleteIndex("byType"), try database.deleteIndex("byType"))
-      #expect(first && !second)
-      let left = try database.indexes
-      #expect(left.isEmpty)
-      let keyspaces = try database.engine.read { try $0.keyspaces().keys.sorted() }
-      #expect(!keyspaces.contains { $0.hasPrefix("index") })
-    }
+    let database = try databases.open(engine)
+    try database.save("a", ["type": "hotel", "name": "Ritz"])
+    #expect(try database.createIndex("byType", on: ["type"]))
+    let sequence = try database.lastSequence
+    let generation = try database.read { try $0.indexGeneration }
+    #expect(try !database.createIndex("byType", on: ["type"]))
+    #expect(try database.read { try $0.indexGeneration } == generation)
+    #expect(try database.createIndex("byType", on: ["type", "name"]))
+    #expect(try database.indexes.map(\.text) == ["type, name"])
+    #expect(try IndexTesting.rows(database, "byType").count == 1)
+    #expect(try database.lastSequence == sequence)
+    #expect(try database.deleteIndex("byType"))
+    #expect(try !database.deleteIndex("byType"))
+    #expect(try database.indexes.isEmpty)
+    let keyspaces = try database.engine.read { try $0.keyspaces().keys.sorted() }
+    #expect(!keyspaces.contains { $0.hasPrefix("index") })
   }
 
   @Test("text longer than keys is found, apart and in order", arguments: allEngines)
   func longText(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let stem = String(repeating: "s", count: 1_000)
-      for (number, end) in ["m", "c", "z", "a", "k"].enumerated() {
-        try database.save("d\(number)", ["t": .string(stem + end)])
-      }
-      try database.save("short", ["t": .string(String(repeating: "s", count: 478))])
-      try database.save("other", ["t": "t"])
-      try database.createIndex("t", on: ["t"])
-      func ids(
-        _ descending: Bool = false, from lower: KeyRange.Edge = .unbounded,
-        to upper: KeyRange.Edge = .unbounded
-      ) throws -> [String] {
-        try IndexTesting.rows(database, "t", descending: descending, from: lower, to: upper).map {
-          String($0.components(separatedBy: " → ")[1].prefix { $0 != " " })
-        }
-      }
-      #expect(try ids() == ["short", "d3", "d1", "d4", "d0", "d2", "other"])
-      #expect(
-        try ids(true)
-          == ["other", "d2", "d0", "d4", "d1", "d3", "short"])
-      let key = IndexTesting.encoded(stem + "k")
-      #expect(try ids(from: .including(key), to: .including(key)) == ["d4"])
-      #expect(try ids(from: .excluding(key)) == ["d0", "d2", "other"])
-      #expect(try ids(to: .excluding(key)) == ["short", "d3", "d1"])
-      let none = IndexTesting.encoded(stem + "b")
-      #expect(try IndexTesting.rows(database, "t", from: .including(none), to: .including(none)) == [])
+    let database = try databases.open(engine)
+    let stem = String(repeating: "s", count: 1_000)
+    for (number, end) in ["m", "c", "z", "a", "k"].enumerated() {
+      try database.save("d\(number)", ["t": .string(stem + end)])
     }
+    try database.save("short", ["t": .string(String(repeating: "s", count: 478))])
+    try database.save("other", ["t": "t"])
+    try database.createIndex("t", on: ["t"])
+    func ids(
+      _ descending: Bool = false, from lower: KeyRange.Edge = .unbounded,
+      to upper: KeyRange.Edge = .unbounded
+    ) throws -> [String] {
+      try IndexTesting.rows(database, "t", descending: descending, from: lower, to: upper).map {
+        String($0.components(separatedBy: " → ")[1].prefix { $0 != " " })
+      }
+    }
+    #expect(try ids() == ["short", "d3", "d1", "d4", "d0", "d2", "other"])
+    #expect(try ids(true) == ["other", "d2", "d0", "d4", "d1", "d3", "short"])
+    let key = IndexTesting.encoded(stem + "k")
+    #expect(try ids(from: .including(key), to: .including(key)) == ["d4"])
+    #expect(try ids(from: .excluding(key)) == ["d0", "d2", "other"])
+    #expect(try ids(to: .excluding(key)) == ["short", "d3", "d1"])
+    let none = IndexTesting.encoded(stem + "b")
+    #expect(try IndexTesting.rows(database, "t", from: .including(none), to: .including(none)) == [])
   }
 
   @Test("values come back as they were", arguments: [EngineName.lmdb, .sqlite])
   func comeBack(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", DocumentBody(json: #"{"v": 4.0, "w": 4}"#))
-      try database.save("b", DocumentBody(json: #"{"v": 4, "w": 4.5}"#))
-      try database.save("c", DocumentBody(json: #"{"v": [1, {"x": "y"}], "w": null}"#))
-      try database.save("d", ["v": .double(-0.0)])
-      try database.createIndex("v", on: ["v", "w", "META().id"])
-      #expect(
-        try IndexTesting.rows(database, "v") == [
-          #"opaque | missing | string("d") → d × 1"#, #"double 4.0 | int(4) | string("a") → a × 1"#,
-          #"int(4) | double 4.5 | string("b") → b × 1"#,
-          #"[int(1),{x:string("y")}] | null | string("c") → c × 1"#,
-        ])
-    }
+    let database = try databases.open(engine)
+    try database.save("a", DocumentBody(json: #"{"v": 4.0, "w": 4}"#))
+    try database.save("b", DocumentBody(json: #"{"v": 4, "w": 4.5}"#))
+    try database.save("c", DocumentBody(json: #"{"v": [1, {"x": "y"}], "w": null}"#))
+    try database.save("d", ["v": .double(-0.0)])
+    try database.createIndex("v", on: ["v", "w", "META().id"])
+    #expect(
+      try IndexTesting.rows(database, "v") == [
+        #"opaque | missing | string("d") → d × 1"#, #"double 4.0 | int(4) | string("a") → a × 1"#,
+        #"int(4) | double 4.5 | string("b") → b × 1"#,
+        #"[int(1),{x:string("y")}] | null | string("c") → c × 1"#,
+      ])
   }
 
   @Test("check finds what an index misses and what it has too much", arguments: allEngines)
   func check(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for number in 0..<20 { try database.save("d\(number)", ["n": .int(Int64(number % 3))]) }
-      try database.createIndex("n", on: ["n"])
-      #expect(try database.check() == [])
-      try database.engine.write { transaction in
-        let name = try #require(try database.store.indexes.first?.keyspaceName)
-        let keyspace = try #require(try transaction.keyspace(named: name))
-        var key = OrderedKeyEncoder()
-        key.append(Int64(1))
-        key.append(documentID: "d1")
-        _ = try key.bytes.withUnsafeBytes { try transaction.delete($0, in: keyspace) }
-        try transaction.put([0x31, 0x7E] + Array("d2".utf8), [], in: keyspace)
-        try transaction.put([0x31, 0x7E] + Array("gone".utf8), [], in: keyspace)
-      }
-      let faults = try database.check().map(\.description)
-      #expect(faults.contains("index 'n': misses an entry of document 'd1'"), "\(faults)")
-      #expect(faults.contains("index 'n': has a superfluous entry of document 'gone'"), "\(faults)")
+    let database = try databases.open(engine)
+    for number in 0..<20 { try database.save("d\(number)", ["n": .int(Int64(number % 3))]) }
+    try database.createIndex("n", on: ["n"])
+    #expect(try database.check() == [])
+    try database.engine.write { transaction in
+      let name = try #require(try database.store.indexes.first?.keyspaceName)
+      let keyspace = try #require(try transaction.keyspace(named: name))
+      var key = OrderedKeyEncoder()
+      key.append(Int64(1))
+      key.append(documentID: "d1")
+      _ = try key.bytes.withUnsafeBytes { try transaction.delete($0, in: keyspace) }
+      try transaction.put([0x31, 0x7E] + Array("d2".utf8), [], in: keyspace)
+      try transaction.put([0x31, 0x7E] + Array("gone".utf8), [], in: keyspace)
     }
+    let faults = try database.check().map(\.description)
+    #expect(faults.contains("index 'n': misses an entry of document 'd1'"), "\(faults)")
+    #expect(faults.contains("index 'n': has a superfluous entry of document 'gone'"), "\(faults)")
   }
 
   @Test("what can't be indexed is refused", arguments: [EngineName.lmdb])
   func refused(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      for text in ["META().sequence", "$x", "COUNT(a)", "*", "NOW_MILLIS()", "nofunction(a)", "a +"] {
-        #expect(throws: QueryError.self, "\(text)") { try database.createIndex("x", on: [text]) }
-      }
-      #expect(throws: QueryError.self) { try database.createIndex("x", on: []) }
-      #expect(throws: DocumentError.self) { try database.createIndex("", on: ["a"]) }
-      let left = try database.indexes
-      #expect(left.isEmpty)
+    let database = try databases.open(engine)
+    for text in ["META().sequence", "$x", "COUNT(a)", "*", "NOW_MILLIS()", "nofunction(a)", "a +"] {
+      #expect(throws: QueryError.self, "\(text)") { try database.createIndex("x", on: [text]) }
     }
+    #expect(throws: QueryError.self) { try database.createIndex("x", on: []) }
+    #expect(throws: DocumentError.self) { try database.createIndex("", on: ["a"]) }
+    #expect(try database.indexes.isEmpty)
   }
 
   @Test(
     "a database with an index of an unknown kind can only be read", arguments: [EngineName.lmdb, .sqlite])
   func unknownKind(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["n": 1])
-      try database.createIndex("n", on: ["n"])
-      #expect(throws: DocumentError.self) {
-        _ = try DocumentStore(engine: database.engine, options: DocumentStore.Options())
-      }
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    try database.createIndex("n", on: ["n"])
+    #expect(throws: DocumentError.self) {
+      _ = try DocumentStore(engine: database.engine, options: DocumentStore.Options())
     }
   }
 }

@@ -1,8 +1,5 @@
 import Documents
-import Fleece
-import Foundation
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Query
 @testable import Storage
@@ -13,6 +10,21 @@ enum IndexTesting {
   static func rows(
     _ database: Database, _ name: String, descending: Bool = false,
     from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded
+  ) throws -> [String] {
+    try rows(database, name, descending: descending, from: lower, to: upper) { entry, values, sharedKeys in
+      try values.indices.map { index in
+        guard entry.givesBack(1 << UInt32(index)) else { return "opaque" }
+        if case .double(let double) = values[index] { return "double \(double)" }
+        return values[index].isMissing ? "missing" : canonical(try values[index].jsonValue(sharedKeys))
+      }
+    }
+  }
+
+  /// The same with the values as `texts` says.
+  static func rows(
+    _ database: Database, _ name: String, descending: Bool = false,
+    from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded,
+    _ texts: (ValueIndexEntry, UnsafeBufferPointer<QueryValue>, SharedKeys) throws -> [String]
   ) throws -> [String] {
     try database.read { snapshot in
       let record = try #require(try snapshot.indexes.first { $0.name == name })
@@ -26,35 +38,27 @@ enum IndexTesting {
       try reader.scan(from: lower, to: upper, descending: descending) { entry in
         arena.reset()
         try entry.read(into: columns, count: count, arena)
-        var texts: [String] = []
-        for index in 0..<count {
-          texts.append(entry.givesBack(1 << UInt32(index)) ? try text(columns[index], sharedKeys) : "opaque")
-        }
-        rows.append(
-          "\(texts.joined(separator: " | ")) → \(String(decoding: entry.documentID, as: UTF8.self)) × \(entry.details.count)"
-        )
+        let values = try texts(entry, UnsafeBufferPointer(start: columns, count: count), sharedKeys)
+        let id = String(decoding: entry.documentID, as: UTF8.self)
+        rows.append("\(values.joined(separator: " | ")) → \(id) × \(entry.details.count)")
         return true
       }
       return rows
     }
   }
 
-  static func text(_ value: QueryValue, _ sharedKeys: SharedKeys) throws -> String {
-    switch value {
-    case .missing: "missing"
-    case .double(let double): "double \(double)"
-    default: canonical(try value.jsonValue(sharedKeys))
-    }
-  }
-
-  static func canonical(_ value: JSONValue?) -> String {
-    switch value {
+  /// The text of a value, with names in the order of their bytes. `member` gives the texts of values inside.
+  static func canonical(
+    _ value: JSONValue?, _ member: ((JSONValue?) -> String)? = nil
+  ) -> String {
+    let member = member ?? { canonical($0) }
+    return switch value {
     case nil: "missing"
-    case .array(let items)?: "[" + items.map { canonical($0) }.joined(separator: ",") + "]"
+    case .array(let items)?: "[" + items.map { member($0) }.joined(separator: ",") + "]"
     case .object(let object)?:
       "{"
         + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
-        .map { "\($0):\(canonical(object[$0]))" }.joined(separator: ",") + "}"
+        .map { "\($0):\(member(object[$0]))" }.joined(separator: ",") + "}"
     case let value?: "\(value)"
     }
   }

@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 
@@ -110,8 +108,7 @@ import Testing
     let text = String(repeating: "aab", count: 300_000)
     let part = String(repeating: "aab", count: 20_000)
     // As many different characters as a table for them would be too large for.
-    let wide = String(
-      String.UnicodeScalarView((0x4E00..<0x9000).compactMap { Unicode.Scalar($0) }))
+    let wide = String(String.UnicodeScalarView((0x4E00..<0x9000).compactMap { Unicode.Scalar($0) }))
     let begin = ContinuousClock.now
     for (call, parameters, expected) in [
       ("$t LIKE $p", ["t": text, "p": "%" + part + "c%"], "false"),

@@ -1,100 +1,83 @@
-import Foundation
 import Query
-import Storage
 import TestSupport
-import Testing
 
 @testable import Touchstone
 
 /// Queries that tell their rows again when commits change them.
 @Suite struct LiveQueryTests {
-  /// What was told, in order.
-  private final class Told: Sendable {
-    let rows = Lock<[[String]]>([])
-    let signal = CountingSemaphore()
+  private let databases = TestDatabases()
 
-    func append(_ outcome: LiveQuery.Outcome) {
-      let lines = (try? outcome.get().map { try $0.json() }) ?? ["failed"]
-      rows.withLock { $0.append(lines) }
-      signal.signal()
-    }
-  }
+  private let directory = TemporaryDirectory()
 
   @Test(arguments: allEngines)
   func theFirstResultComesAndThenEachChangedOne(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill([("a", #"{"n":1}"#)])
-      let query = try database.query("SELECT n FROM _ WHERE n < 10 ORDER BY n")
-      let told = Told()
-      let live = try database.observe(query) { told.append($0) }
-      told.signal.wait()
-      #expect(told.rows.withLock { $0 } == [[#"{"n":1}"#]])
-      // Another document that isn't of the result: nothing is told for it, and the next result comes.
-      try database.fill([("b", #"{"n":99}"#)])
-      try database.fill([("c", #"{"n":2}"#)])
-      told.signal.wait()
-      #expect(told.rows.withLock { $0 } == [[#"{"n":1}"#], [#"{"n":1}"#, #"{"n":2}"#]])
-      live.cancel()
-    }
+    let database = try databases.open(engine)
+    try database.fill([("a", #"{"n":1}"#)])
+    let query = try database.query("SELECT n FROM _ WHERE n < 10 ORDER BY n")
+    let told = ToldResults()
+    let live = try database.observe(query) { told.append($0) }
+    #expect(told.next() == [#"{"n":1}"#])
+    // Another document that isn't of the result: nothing is told for it, and the next result comes.
+    try database.fill([("b", #"{"n":99}"#)])
+    try database.fill([("c", #"{"n":2}"#)])
+    #expect(told.next() == [#"{"n":1}"#, #"{"n":2}"#])
+    #expect(told.results.withLock { $0.count } == 2)
+    live.cancel()
   }
 
   @Test(arguments: allEngines)
   func theLastResultAlwaysComes(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      let query = try database.query("SELECT COUNT(*) AS n FROM _")
-      let told = Told()
-      let live = try database.observe(query) { told.append($0) }
-      for number in 1...100 { try database.fill([("d\(number)", "{}")]) }
-      while told.rows.withLock({ $0.last }) != [#"{"n":100}"#] { told.signal.wait() }
-      let counts = told.rows.withLock { $0 }
-      #expect(counts.count <= 101)
-      #expect(Set(counts).count == counts.count)
-      live.cancel()
-    }
+    let database = try databases.open(engine)
+    let query = try database.query("SELECT COUNT(*) AS n FROM _")
+    let told = ToldResults()
+    let live = try database.observe(query) { told.append($0) }
+    for number in 1...100 { try database.fill([("d\(number)", "{}")]) }
+    while told.last != [#"{"n":100}"#] { told.wait() }
+    let counts = told.results.withLock { $0 }
+    #expect(counts.count <= 101)
+    #expect(Set(counts).count == counts.count)
+    live.cancel()
   }
 
   @Test(arguments: allEngines)
   func aCommitThatCannotMatterRunsNothing(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill([("a", #"{"type":"hotel","n":1}"#), ("z", #"{"type":"route"}"#)])
-      let told = Told()
-      let live = try database.observe(
-        try database.query("SELECT n FROM _ WHERE type = 'hotel' AND n < 10 ORDER BY n")
-      ) { told.append($0) }
-      told.signal.wait()
-      // With the first commit it is found out what can matter.
-      try database.fill([("b", #"{"type":"hotel","n":7}"#)])
-      told.signal.wait()
-      let runs = live.runCount
-      for number in 0..<20 { try database.fill([("r\(number)", #"{"type":"route","n":1}"#)]) }
-      try database.fill([("h", #"{"type":"hotel","n":50}"#)])
-      try database.delete("z")
-      try database.purge("r1")
-      // All of them were looked at when this one's result is told.
-      try database.delete("b")
-      told.signal.wait()
-      #expect(live.runCount == runs + 1)
-      // One comes, one changes, one leaves, one is deleted, one is purged.
-      func expect(_ expected: [String], after change: () throws -> Void) throws {
-        try change()
-        told.signal.wait()
-        #expect(told.rows.withLock { $0.last } == expected)
-      }
-      try expect([#"{"n":1}"#, #"{"n":2}"#]) { try database.fill([("r3", #"{"type":"hotel","n":2}"#)]) }
-      try expect([#"{"n":1}"#, #"{"n":3}"#]) { try database.fill([("r3", #"{"type":"hotel","n":3}"#)]) }
-      try expect([#"{"n":3}"#]) { try database.fill([("a", #"{"type":"route","n":1}"#)]) }
-      try expect([]) { try database.delete("r3") }
-      try expect([#"{"n":4}"#]) { try database.fill([("p", #"{"type":"hotel","n":4}"#)]) }
-      try expect([]) { try database.purge("p") }
-      live.cancel()
+    let database = try databases.open(engine)
+    try database.fill([("a", #"{"type":"hotel","n":1}"#), ("z", #"{"type":"route"}"#)])
+    let told = ToldResults()
+    let live = try database.observe(
+      try database.query("SELECT n FROM _ WHERE type = 'hotel' AND n < 10 ORDER BY n")
+    ) { told.append($0) }
+    told.wait()
+    // With the first commit it is found out what can matter.
+    try database.fill([("b", #"{"type":"hotel","n":7}"#)])
+    told.wait()
+    let runs = live.runCount
+    for number in 0..<20 { try database.fill([("r\(number)", #"{"type":"route","n":1}"#)]) }
+    try database.fill([("h", #"{"type":"hotel","n":50}"#)])
+    try database.delete("z")
+    try database.purge("r1")
+    // All of them were looked at when this one's result is told.
+    try database.delete("b")
+    told.wait()
+    #expect(live.runCount == runs + 1)
+    // One comes, one changes, one leaves, one is deleted, one is purged.
+    func expect(_ expected: [String], after change: () throws -> Void) throws {
+      try change()
+      #expect(told.next() == expected)
     }
+    try expect([#"{"n":1}"#, #"{"n":2}"#]) { try database.fill([("r3", #"{"type":"hotel","n":2}"#)]) }
+    try expect([#"{"n":1}"#, #"{"n":3}"#]) { try database.fill([("r3", #"{"type":"hotel","n":3}"#)]) }
+    try expect([#"{"n":3}"#]) { try database.fill([("a", #"{"type":"route","n":1}"#)]) }
+    try expect([]) { try database.delete("r3") }
+    try expect([#"{"n":4}"#]) { try database.fill([("p", #"{"type":"hotel","n":4}"#)]) }
+    try expect([]) { try database.purge("p") }
+    live.cancel()
   }
 
   /// Random commits of every kind: the last result that is told is what the query gives then.
   @Test(arguments: allEngines)
   func noResultIsLost(_ engine: EngineName) throws {
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     try withDatabase(engine) { database in
       func body(_ random: inout SeededGenerator) -> String {
         let type = ["hotel", "route", "airline"].randomElement(using: &random) ?? ""
@@ -116,7 +99,7 @@ import Testing
         "SELECT COUNT(*) AS c FROM _",
       ]
       let queries = try texts.map { try database.query($0) }
-      let told = texts.map { _ in Told() }
+      let told = texts.map { _ in ToldResults() }
       let live = try queries.indices.map { number in
         try database.observe(queries[number], parameters: ["n": 7]) { told[number].append($0) }
       }
@@ -147,12 +130,10 @@ import Testing
         let end = Date() + 20
         for number in texts.indices {
           // It comes, at whatever time; if it was lost, nothing does any more.
-          while told[number].rows.withLock({ $0.last }) != expected[number], Date() < end {
-            _ = told[number].signal.wait(seconds: 0.05)
-          }
+          while told[number].last != expected[number], Date() < end { told[number].wait(seconds: 0.05) }
           #expect(
-            told[number].rows.withLock { $0.last } == expected[number],
-            "\(texts[number]) in round \(round), TOUCHSTONE_SEED=\(seed)")
+            told[number].last == expected[number],
+            "\(texts[number]) in round \(round), TOUCHSTONE_SEED=\(testSeed)")
         }
       }
       for live in live { live.cancel() }
@@ -161,19 +142,17 @@ import Testing
 
   @Test(arguments: allEngines)
   func closingTheDatabaseWaitsForARunThatIsGoingOn(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path
     let options = try options(engine)
-    var database = try Database.open("test", in: path, options: options)
+    var database = try Database.open("test", in: directory.path, options: options)
     try database.fill((0..<2_000).map { ("d\($0)", #"{"n":\#($0 * 7_919 % 2_000)}"#) })
     for round in 0..<20 {
-      let told = Told()
+      let told = ToldResults()
       let live = try database.observe(try database.query("SELECT n FROM _ ORDER BY n")) { told.append($0) }
       // The first run may not have begun yet, or be anywhere.
-      if round % 4 == 3 { told.signal.wait() }
+      if round % 4 == 3 { told.wait() }
       try database.close()
       live.cancel()
-      database = try Database.open("test", in: path, options: options)
+      database = try Database.open("test", in: directory.path, options: options)
     }
     try database.close()
   }
@@ -181,13 +160,10 @@ import Testing
   @Test(arguments: allEngines)
   func withAHandlerItEndsWithTheDatabase(_ engine: EngineName) throws {
     for _ in 0..<10 {
-      let directory = TemporaryDirectory()
-      let path = directory.path
-      let options = try options(engine)
-      let database = try Database.open("test", in: path, options: options)
-      let told = Told()
+      let database = try databases.open(engine)
+      let told = ToldResults()
       let live = try database.observe(try database.query("SELECT n FROM _")) { told.append($0) }
-      told.signal.wait()
+      told.wait()
       // A run may be waiting or going on while it closes.
       try database.fill([("a", #"{"n":1}"#)])
       // A run that reads right now keeps it open.
@@ -198,7 +174,7 @@ import Testing
         } catch let error as StorageError where error.code == .inUse {}
       }
       live.waitForRuns()
-      let rows = told.rows.withLock { $0 }
+      let rows = told.results.withLock { $0 }
       #expect(rows.first == [] && rows.count <= 2)
       #expect(!rows.contains(["failed"]))
     }
@@ -206,10 +182,7 @@ import Testing
 
   @Test(arguments: allEngines)
   func asAStreamItEndsWithTheDatabase(_ engine: EngineName) async throws {
-    let directory = TemporaryDirectory()
-    let path = directory.path
-    let options = try options(engine)
-    let database = try Database.open("test", in: path, options: options)
+    let database = try databases.open(engine)
     let query = try database.query("SELECT n FROM _")
     let results = try database.results(of: query)
     var counts: [Int] = []

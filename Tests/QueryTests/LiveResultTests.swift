@@ -1,7 +1,4 @@
-import Fleece
-import Storage
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Query
@@ -9,73 +6,51 @@ import Testing
 
 /// What live queries tell of changes that a sequence, or Swift's comparison of strings, doesn't show.
 @Suite struct LiveResultTests {
-  /// What was told, in order.
-  private final class Told: Sendable {
-    let results = Lock<[[String]]>([])
-    private let signal = CountingSemaphore()
-
-    func append(_ outcome: LiveQuery.Outcome) {
-      let lines = (try? outcome.get().map { try $0.json() }) ?? ["failed"]
-      results.withLock { $0.append(lines) }
-      signal.signal()
-    }
-
-    /// The next result, of which there has to be one.
-    func next(sourceLocation: Testing.SourceLocation = #_sourceLocation) -> [String] {
-      if !signal.wait(seconds: 30) { Issue.record("nothing was told", sourceLocation: sourceLocation) }
-      return results.withLock { $0.last ?? [] }
-    }
-  }
+  private let databases = TestDatabases()
 
   @Test("setting and removing expirations is told to queries that read them", arguments: allEngines)
   func expirations(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill([("a", #"{"t":1}"#), ("b", #"{"t":1}"#)])
-      let told = Told()
-      let live = try database.observe(
-        try database.query(
-          "SELECT META().id FROM _ WHERE t = 1 AND META().expiration IS NOT MISSING ORDER BY META().id")
-      ) { told.append($0) }
-      #expect(told.next() == [])
-      try database.setExpiration(of: "a", after: 100_000)
-      #expect(told.next() == [#"{"id":"a"}"#])
-      try database.inBatch {
-        try database.setExpiration(of: "b", after: 100_000)
-        try database.setExpiration(of: "a", at: nil)
-      }
-      #expect(told.next() == [#"{"id":"b"}"#])
-      try database.inBatch { try database.setExpiration(of: "b", after: 200_000) }
-      struct Undo: Error {}
-      do {
-        try database.inBatch {
-          try database.setExpiration(of: "a", after: 100_000)
-          throw Undo()
-        }
-      } catch is Undo {}
-      try database.purge("b")
-      #expect(told.next() == [])
-      live.waitForRuns()
-      #expect(told.results.withLock { $0 } == [[], [#"{"id":"a"}"#], [#"{"id":"b"}"#], []])
-      live.cancel()
+    let database = try databases.open(engine)
+    try database.fill([("a", #"{"t":1}"#), ("b", #"{"t":1}"#)])
+    let told = ToldResults()
+    let live = try database.observe(
+      try database.query(
+        "SELECT META().id FROM _ WHERE t = 1 AND META().expiration IS NOT MISSING ORDER BY META().id")
+    ) { told.append($0) }
+    #expect(told.next() == [])
+    try database.setExpiration(of: "a", after: 100_000)
+    #expect(told.next() == [#"{"id":"a"}"#])
+    try database.inBatch {
+      try database.setExpiration(of: "b", after: 100_000)
+      try database.setExpiration(of: "a", at: nil)
     }
+    #expect(told.next() == [#"{"id":"b"}"#])
+    try database.inBatch { try database.setExpiration(of: "b", after: 200_000) }
+    try database.inUndoneBatch {
+      try database.setExpiration(of: "a", after: 100_000)
+    }
+    try database.purge("b")
+    #expect(told.next() == [])
+    live.waitForRuns()
+    #expect(told.results.withLock { $0 } == [[], [#"{"id":"a"}"#], [#"{"id":"b"}"#], []])
+    live.cancel()
   }
 
   @Test("observers of documents aren't told of expirations", arguments: allEngines)
   func observers(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("a", ["t": 1])
-      let told = Lock<[[String]]>([])
-      let signal = CountingSemaphore()
-      let token = try database.observe { change in
-        told.withLock { $0.append(change.documentIDs) }
-        signal.signal()
-      }
-      try database.setExpiration(of: "a", after: 100_000)
-      try database.save("b", ["t": 2])
-      signal.wait()
-      #expect(told.withLock { $0 } == [["b"]])
-      token.cancel()
+    let database = try databases.open(engine)
+    try database.save("a", ["t": 1])
+    let told = Lock<[[String]]>([])
+    let signal = CountingSemaphore()
+    let token = try database.observe { change in
+      told.withLock { $0.append(change.documentIDs) }
+      signal.signal()
     }
+    try database.setExpiration(of: "a", after: 100_000)
+    try database.save("b", ["t": 2])
+    signal.wait()
+    #expect(told.withLock { $0 } == [["b"]])
+    token.cancel()
   }
 
   @Test("documents whose IDs differ in normalization are different ones", arguments: allEngines)
@@ -83,7 +58,7 @@ import Testing
     let (nfc, nfd) = ("\u{E9}", "e\u{301}")
     try withDatabase(engine) { database in
       try database.save(nfc, ["t": 5])
-      let told = Told()
+      let told = ToldResults()
       let live = try database.observe(try database.query("SELECT COUNT(*) AS n FROM _ WHERE t = 5")) {
         told.append($0)
       }
@@ -104,40 +79,38 @@ import Testing
   /// The branch that was current goes: the other one gives the body, under the sequence that the document has.
   @Test("a purged branch that leaves another body is told", arguments: allEngines)
   func branches(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.apply(PulledRevision(id: "d", history: ["2-bb", "1-aa"], body: ["t": 1, "n": 1]))
-      try database.apply(PulledRevision(id: "d", history: ["2-cc", "1-aa"], body: ["t": 1, "n": 2]))
-      let told = Told()
-      let live = try database.observe(try database.query("SELECT n FROM _ WHERE t = 1")) { told.append($0) }
-      #expect(told.next() == [#"{"n":2}"#])
-      // What could matter is known from the first commit on.
-      try database.save("e", ["t": 1, "n": 0])
-      #expect(told.next().count == 2)
-      try database.purge("d", branch: #require(RevisionID("2-cc")))
-      #expect(told.next().contains(#"{"n":1}"#))
-      live.cancel()
-    }
+    let database = try databases.open(engine)
+    try database.apply(PulledRevision(id: "d", history: ["2-bb", "1-aa"], body: ["t": 1, "n": 1]))
+    try database.apply(PulledRevision(id: "d", history: ["2-cc", "1-aa"], body: ["t": 1, "n": 2]))
+    let told = ToldResults()
+    let live = try database.observe(try database.query("SELECT n FROM _ WHERE t = 1")) { told.append($0) }
+    #expect(told.next() == [#"{"n":2}"#])
+    // What could matter is known from the first commit on.
+    try database.save("e", ["t": 1, "n": 0])
+    #expect(told.next().count == 2)
+    try database.purge("d", branch: #require(RevisionID("2-cc")))
+    #expect(told.next().contains(#"{"n":1}"#))
+    live.cancel()
   }
 
   @Test("a value that stays equal is told with the next change only", arguments: allEngines)
   func equalValues(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.fill([("a", #"{"t":1,"v":1}"#)])
-      let told = Told()
-      let live = try database.observe(try database.query("SELECT v FROM _ WHERE t = 1")) { told.append($0) }
-      #expect(told.next() == [#"{"v":1}"#])
-      try database.fill([("a", #"{"t":1,"v":1.0}"#)])
-      live.waitForRuns()
-      try database.fill([("a", #"{"t":1,"v":0.0}"#)])
-      #expect(told.next() == [#"{"v":0.0}"#])
-      try database.fill([("a", #"{"t":1,"v":-0.0}"#)])
-      live.waitForRuns()
-      try database.fill([("a", #"{"t":1,"v":null}"#)])
-      #expect(told.next() == [#"{"v":null}"#])
-      try database.fill([("a", #"{"t":1}"#)])
-      #expect(told.next() == ["{}"])
-      #expect(told.results.withLock { $0.count } == 4)
-      live.cancel()
-    }
+    let database = try databases.open(engine)
+    try database.fill([("a", #"{"t":1,"v":1}"#)])
+    let told = ToldResults()
+    let live = try database.observe(try database.query("SELECT v FROM _ WHERE t = 1")) { told.append($0) }
+    #expect(told.next() == [#"{"v":1}"#])
+    try database.fill([("a", #"{"t":1,"v":1.0}"#)])
+    live.waitForRuns()
+    try database.fill([("a", #"{"t":1,"v":0.0}"#)])
+    #expect(told.next() == [#"{"v":0.0}"#])
+    try database.fill([("a", #"{"t":1,"v":-0.0}"#)])
+    live.waitForRuns()
+    try database.fill([("a", #"{"t":1,"v":null}"#)])
+    #expect(told.next() == [#"{"v":null}"#])
+    try database.fill([("a", #"{"t":1}"#)])
+    #expect(told.next() == ["{}"])
+    #expect(told.results.withLock { $0.count } == 4)
+    live.cancel()
   }
 }

@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone

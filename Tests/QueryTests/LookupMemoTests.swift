@@ -1,5 +1,4 @@
-import Storage
-import Testing
+import TestSupport
 
 @testable import Query
 
@@ -30,24 +29,21 @@ struct LookupMemoTests {
     #expect(record(memo, "") == nil)
   }
 
-  @Test(
-    "A memo of thousands of documents stays small and never answers for another ID")
+  @Test("A memo of thousands of documents stays small and never answers for another ID")
   func isBounded() {
     let memo = LookupMemo(memoryLimit: 64 << 20)
-    do {
-      for number in 0..<5000 {
-        // Longer and shorter ones in turn.
-        keep(memo, "document \(number)", String(repeating: "x", count: number % 1000) + "\(number)")
-        if let known = record(memo, "document \(number)") { #expect(known.hasSuffix("\(number)")) }
-      }
-      var found = 0
-      for number in 0..<5000 {
-        guard let known = record(memo, "document \(number)") else { continue }
-        #expect(known == String(repeating: "x", count: number % 1000) + "\(number)")
-        found += 1
-      }
-      #expect(found > 100 && found <= 256)
+    for number in 0..<5000 {
+      // Longer and shorter ones in turn.
+      keep(memo, "document \(number)", String(repeating: "x", count: number % 1000) + "\(number)")
+      if let known = record(memo, "document \(number)") { #expect(known.hasSuffix("\(number)")) }
     }
+    var found = 0
+    for number in 0..<5000 {
+      guard let known = record(memo, "document \(number)") else { continue }
+      #expect(known == String(repeating: "x", count: number % 1000) + "\(number)")
+      found += 1
+    }
+    #expect(found > 100 && found <= 256)
     #expect(memo.used > 0 && memo.used <= 256 * 4096)
   }
 

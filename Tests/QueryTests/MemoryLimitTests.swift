@@ -1,28 +1,26 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
 
 /// A query keeps no more rows in memory than it may, and says which clause would.
 @Suite struct MemoryLimitTests {
+  private let databases = TestDatabases()
+
   private func withTexts(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<3_000 {
-          // Each text is above those before, and has a kilobyte.
-          let text = String(1_000_000 + number) + String(repeating: "x", count: 1_000)
-          try database.save(
-            "d\(1_000_000 + number)",
-            [
-              "s": .string(text), "n": .int(Int64(number)), "m": .int(Int64(3_000 - number)),
-              "k": .int(Int64(number % 3)), "w": "word",
-            ])
-        }
-      }
-      try body(database)
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<3_000) { number in
+      // Each text is above those before, and has a kilobyte.
+      let text = String(1_000_000 + number) + String(repeating: "x", count: 1_000)
+      return (
+        "d\(1_000_000 + number)",
+        [
+          "s": .string(text), "n": .int(Int64(number)), "m": .int(Int64(3_000 - number)),
+          "k": .int(Int64(number % 3)), "w": "word",
+        ]
+      )
     }
+    try body(database)
   }
 
   private static let limit = 1 << 20
@@ -86,10 +84,8 @@ import Testing
         "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s AND \(late("b."))",
       ] {
         let limited = try database.query(text, options: .init(memoryLimit: Self.limit))
-        let first = #expect(throws: QueryError.self, "\(text)") { try limited.run() }
-        #expect(first?.code == .memoryLimit, "\(text)")
-        let error = #expect(throws: QueryError.self, "\(text)") { try database.query(text).run() }
-        #expect(error?.code == .evaluation, "\(text)")
+        #expect(try queryCode { _ = try limited.run() } == .memoryLimit, "\(text)")
+        #expect(try queryCode { _ = try database.query(text).run() } == .evaluation, "\(text)")
       }
     }
   }
@@ -121,101 +117,89 @@ import Testing
 
   @Test("what is computed for one row has the same limit", arguments: allEngines)
   func rows(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.save("d", ["l": .array((0..<2_000).map { .int(Int64($0)) })])
-      let texts = (0..<100).map { "REPEAT(TOSTRING(l[\($0)]), 400000)" }.joined(separator: ", ")
-      let query = try database.query(
-        "SELECT ARRAY_LENGTH([\(texts)]) AS n FROM _", options: .init(memoryLimit: 8 << 20))
-      let error = #expect(throws: QueryError.self) { try query.run() }
-      #expect(error?.code == .memoryLimit && error?.message.contains("for one row") == true)
-      // Of the items of ANY one after the other has the memory.
-      let any = try database.query(
-        "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPEAT(TOSTRING(a), 100000)) = 1 END",
-        options: .init(memoryLimit: 8 << 20))
-      #expect(try any.run().isEmpty)
-    }
+    let database = try databases.open(engine)
+    try database.save("d", ["l": .array((0..<2_000).map { .int(Int64($0)) })])
+    let texts = (0..<100).map { "REPEAT(TOSTRING(l[\($0)]), 400000)" }.joined(separator: ", ")
+    let query = try database.query(
+      "SELECT ARRAY_LENGTH([\(texts)]) AS n FROM _", options: .init(memoryLimit: 8 << 20))
+    let error = #expect(throws: QueryError.self) { try query.run() }
+    #expect(error?.code == .memoryLimit && error?.message.contains("for one row") == true)
+    // Of the items of ANY one after the other has the memory.
+    let any = try database.query(
+      "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPEAT(TOSTRING(a), 100000)) = 1 END",
+      options: .init(memoryLimit: 8 << 20))
+    #expect(try any.run().isEmpty)
   }
 
   @Test("a search keeps no more words and documents than it may", arguments: allEngines)
   func searches(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<2_000 {
-          try database.save(
-            "d\(number)", ["w": .string("word w\(number + 10_000)"), "n": .int(Int64(number))])
-        }
-      }
-      try database.createFullTextIndex("fts", on: ["w"])
-      for (text, limit, rows) in [
-        ("SELECT n FROM _ WHERE MATCH(fts, 'w*')", 1 << 20, 2_000),
-        ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5000", 1 << 17, 2_000),
-      ] {
-        let query = try database.query(text, options: .init(memoryLimit: limit))
-        let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
-        #expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
-        #expect(try database.query(text).run().count == rows, "\(text)")
-      }
-      // A plan asks for no more, and can be cancelled. Past the limit it goes by the number of all documents.
-      let half = "SELECT n FROM _ WHERE MATCH(fts, 'w10*')"
-      #expect(try database.query(half).explain().description.contains("estimated rows 1000"))
-      let planned = try database.query(half, options: .init(memoryLimit: 1 << 17))
-      #expect(try planned.explain().description.contains("estimated rows 2000"))
-      // The plan is made anew.
-      try database.createIndex("w", on: ["w"])
-      let cancellation = QueryCancellation()
-      cancellation.cancel()
-      let cancelled = #expect(throws: QueryError.self) { try planned.explain(cancellation: cancellation) }
-      #expect(cancelled?.code == .cancelled)
-      // A few words and documents are kept in less.
-      for (text, rows) in [
-        ("SELECT n FROM _ WHERE MATCH(fts, 'w1000*')", 10),
-        ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5", 5),
-      ] {
-        #expect(try database.query(text, options: .init(memoryLimit: 1 << 17)).run().count == rows, "\(text)")
-      }
-      // What one search has kept is given back before the next.
-      try database.createIndex("n", on: ["n"])
-      let union = try database.query(
-        "SELECT 1 FROM _ AS a JOIN _ AS b ON MATCH(b.fts, 'w1000*') OR b.n = a.n + 1500 WHERE a.n < 90",
-        options: .init(memoryLimit: 1 << 17))
-      #expect(try union.explain().description.contains("Union by ID of [Full-text index fts"))
-      #expect(try union.run().count == 990)
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<2_000) { number in
+      ("d\(number)", ["w": .string("word w\(number + 10_000)"), "n": .int(Int64(number))])
     }
+    try database.createFullTextIndex("fts", on: ["w"])
+    for (text, limit, rows) in [
+      ("SELECT n FROM _ WHERE MATCH(fts, 'w*')", 1 << 20, 2_000),
+      ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5000", 1 << 17, 2_000),
+    ] {
+      let query = try database.query(text, options: .init(memoryLimit: limit))
+      let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
+      #expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
+      #expect(try database.query(text).run().count == rows, "\(text)")
+    }
+    // A plan asks for no more, and can be cancelled. Past the limit it goes by the number of all documents.
+    let half = "SELECT n FROM _ WHERE MATCH(fts, 'w10*')"
+    #expect(try database.query(half).explain().description.contains("estimated rows 1000"))
+    let planned = try database.query(half, options: .init(memoryLimit: 1 << 17))
+    #expect(try planned.explain().description.contains("estimated rows 2000"))
+    // The plan is made anew.
+    try database.createIndex("w", on: ["w"])
+    let cancellation = QueryCancellation()
+    cancellation.cancel()
+    #expect(try queryCode { _ = try planned.explain(cancellation: cancellation) } == .cancelled)
+    // A few words and documents are kept in less.
+    for (text, rows) in [
+      ("SELECT n FROM _ WHERE MATCH(fts, 'w1000*')", 10),
+      ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5", 5),
+    ] {
+      #expect(try database.query(text, options: .init(memoryLimit: 1 << 17)).run().count == rows, "\(text)")
+    }
+    // What one search has kept is given back before the next.
+    try database.createIndex("n", on: ["n"])
+    let union = try database.query(
+      "SELECT 1 FROM _ AS a JOIN _ AS b ON MATCH(b.fts, 'w1000*') OR b.n = a.n + 1500 WHERE a.n < 90",
+      options: .init(memoryLimit: 1 << 17))
+    #expect(try union.explain().description.contains("Union by ID of [Full-text index fts"))
+    #expect(try union.run().count == 990)
   }
 
   @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: allEngines)
   func alike(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<400 {
-          let text = String(repeating: "x", count: 4_000) + "\(number + 1_000)"
-          try database.save("d\(number)", ["s": .string(text), "n": .int(Int64(number))])
-        }
-      }
-      try database.createIndex("s", on: ["s"])
-      let text = "SELECT n FROM _ WHERE s >= 'x' ORDER BY s"
-      let query = try database.query(text, options: .init(memoryLimit: 1 << 20))
-      let error = #expect(throws: QueryError.self) { try query.run() }
-      #expect(error?.code == .memoryLimit && error?.message.contains("begin alike") == true)
-      let all = try database.query(text, options: .init(memoryLimit: 3 << 20)).run()
-      #expect(all.map(\.[0].int) == (0..<400).map { Int64($0) })
-      let descending = try database.query(text + " DESC LIMIT 3").run()
-      #expect(descending.map { $0[0].int } == [399, 398, 397])
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<400) { number in
+      let text = String(repeating: "x", count: 4_000) + "\(number + 1_000)"
+      return ("d\(number)", ["s": .string(text), "n": .int(Int64(number))])
     }
+    try database.createIndex("s", on: ["s"])
+    let text = "SELECT n FROM _ WHERE s >= 'x' ORDER BY s"
+    let query = try database.query(text, options: .init(memoryLimit: 1 << 20))
+    let error = #expect(throws: QueryError.self) { try query.run() }
+    #expect(error?.code == .memoryLimit && error?.message.contains("begin alike") == true)
+    let all = try database.query(text, options: .init(memoryLimit: 3 << 20)).run()
+    #expect(all.map(\.[0].int) == (0..<400).map { Int64($0) })
+    let descending = try database.query(text + " DESC LIMIT 3").run()
+    #expect(descending.map { $0[0].int } == [399, 398, 397])
   }
 
   @Test("rows of which each takes more than the last take no more together", arguments: allEngines)
   func growing(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<20 {
-          try database.save("d\(number + 10)", ["n": .int(Int64(1_100_000 + number * 10_000))])
-        }
-      }
-      let query = try database.query(
-        "SELECT n FROM _ WHERE LENGTH(REPEAT('a', n)) > 0 ORDER BY META().id",
-        options: .init(memoryLimit: 8 << 20))
-      #expect(try query.run().count == 20)
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<20) { number in
+      ("d\(number + 10)", ["n": .int(Int64(1_100_000 + number * 10_000))])
     }
+    let query = try database.query(
+      "SELECT n FROM _ WHERE LENGTH(REPEAT('a', n)) > 0 ORDER BY META().id",
+      options: .init(memoryLimit: 8 << 20))
+    #expect(try query.run().count == 20)
   }
 }

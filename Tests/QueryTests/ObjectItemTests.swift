@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Documents
 @testable import Query
@@ -30,13 +28,7 @@ import Testing
 
   private func answers(_ database: Database) throws -> [[String]] {
     try Self.queries.map { condition in
-      let text = "SELECT META().id FROM _ WHERE \(condition) ORDER BY META().id"
-      let with = try database.query(text).run().map { $0[0].string ?? "-" }
-      let without = try database.query(text, options: .init(usesIndexes: false)).run().map {
-        $0[0].string ?? "-"
-      }
-      #expect(with == without, "\(condition)")
-      return with
+      try database.firstColumn("SELECT META().id FROM _ WHERE \(condition) ORDER BY META().id")
     } + [
       database.rows("SELECT META(d).id, v FROM _ AS d UNNEST d.o AS v WHERE v = 1 ORDER BY META(d).id"),
       database.rows("SELECT META(d).id, v FROM _ AS d LEFT UNNEST d.o AS v WHERE v = 2 ORDER BY META(d).id"),
@@ -83,18 +75,15 @@ import Testing
         let entries = try #require(try transaction.keyspace(named: record.keyspaceName))
         let statistics = try #require(try transaction.keyspace(named: record.keyspaceName + ".statistics"))
         let objects = Set(["object", "twice", "nested", "null"].map { Array($0.utf8) })
-        var found: [[UInt8]] = []
-        try transaction.scan(entries) { key, value in
-          try key.withUnsafeBytes { key in
-            try value.withUnsafeBytes { value in
-              let entry = try ValueIndexEntry(key: key, value: value, columns: 1)
-              if objects.contains(Array(entry.documentID)) { found.append(Array(key)) }
+        let found = try transaction.entries(of: entries).filter { entry in
+          try entry.key.withUnsafeBytes { key in
+            try entry.value.withUnsafeBytes { value in
+              objects.contains(Array(try ValueIndexEntry(key: key, value: value, columns: 1).documentID))
             }
           }
-          return true
         }
         #expect(found.count == 6)
-        for key in found { _ = try key.withUnsafeBytes { try transaction.delete($0, in: entries) } }
+        for entry in found { _ = try transaction.delete(entry.key.span.bytes, in: entries) }
         _ = try Array("o".utf8).withUnsafeBytes { try transaction.delete($0, in: statistics) }
       }
       try database.close()

@@ -1,11 +1,10 @@
-import Foundation
 import Query
 import TestSupport
-import Testing
-import Touchstone
 
 /// What plans say, and that each gives the rows of the plain scan.
 @Suite struct PlanTests {
+  private let databases = TestDatabases()
+
   /// Documents with all kinds of values, some of them missing.
   static func documents(_ count: Int, _ generator: inout SeededGenerator) -> [(String, String)] {
     let names = [
@@ -102,26 +101,25 @@ import Touchstone
   ]
 
   @Test(arguments: allEngines) func everyPlanGivesTheRowsOfThePlainScan(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      var generator = SeededGenerator(seed: 11)
-      try database.fill(PlanTests.documents(400, &generator))
-      try database.createIndex("typeN", on: ["type", "n"])
-      try database.createIndex("byName", on: ["name"])
-      try database.createIndex("byX", on: ["x"])
-      try database.createIndex("byTag", unnest: "tags AS t", on: ["t.k"])
-      try database.createIndex("byLower", on: ["LOWER(name)"])
-      try database.createIndex("airports", on: ["x"], where: "type = 'airport'")
-      for (text, isOrdered, expected) in PlanTests.cases {
-        var plain = try database.rows(text, usesIndexes: false)
-        var indexed = try database.rows(text)
-        if !isOrdered {
-          plain.sort()
-          indexed.sort()
-        }
-        let plan = try database.query(text).explain().description
-        #expect(indexed == plain, "\(text)\n\(plan)")
-        #expect(plan.contains(expected), "\(text)\n\(plan)")
+    let database = try databases.open(engine)
+    var generator = SeededGenerator(seed: 11)
+    try database.fill(PlanTests.documents(400, &generator))
+    try database.createIndex("typeN", on: ["type", "n"])
+    try database.createIndex("byName", on: ["name"])
+    try database.createIndex("byX", on: ["x"])
+    try database.createIndex("byTag", unnest: "tags AS t", on: ["t.k"])
+    try database.createIndex("byLower", on: ["LOWER(name)"])
+    try database.createIndex("airports", on: ["x"], where: "type = 'airport'")
+    for (text, isOrdered, expected) in PlanTests.cases {
+      var plain = try database.rows(text, usesIndexes: false)
+      var indexed = try database.rows(text)
+      if !isOrdered {
+        plain.sort()
+        indexed.sort()
       }
+      let plan = try database.query(text).explain().description
+      #expect(indexed == plain, "\(text)\n\(plan)")
+      #expect(plan.contains(expected), "\(text)\n\(plan)")
     }
   }
 
@@ -142,22 +140,12 @@ import Touchstone
     #expect(plans[0] == plans[1])
   }
 
-  /// Bytes that the calling thread has read from files so far; nil where the kernel doesn't count them.
-  private static func bytesRead() throws -> Int? {
-    guard let text = try? String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8) else { return nil }
-    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar:") })
-    let count = Int(line.dropFirst("rchar:".count).trimmingCharacters(in: .whitespaces))
-    return try #require(count) as Int
-  }
-
   /// What isn't looked at isn't read: on engines that read files, told by the bytes that they read.
   @Test(arguments: allEngines)
   func largeDocumentsAreNotReadWithoutNeed(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let path = directory.path
-    var options = try options(engine)
-    options.durability = .none
-    var database = try Database.open("test", in: path, options: options)
+    let options = try options(engine)
+    var database = try Database.open("test", in: directory.path, options: options)
     let text = String(repeating: "0123456789abcdef", count: 200_000)
     try database.fill((0..<4).map { ("large\($0)", #"{"type":"large","n":7,"text":"\#(text)"}"#) })
     try database.fill((0..<200).map { ("small\($0)", #"{"type":"small","n":\#($0 % 20)}"#) })
@@ -170,11 +158,11 @@ import Touchstone
       ("SELECT COUNT(*) AS c FROM _", 1, "which is known"),
     ] {
       try database.close()
-      database = try Database.open("test", in: path, options: options)
-      let before = try Self.bytesRead()
+      database = try Database.open("test", in: directory.path, options: options)
+      let before = bytesReadByThread()
       let prepared = try database.query(query)
       #expect(try prepared.run().count == expected, "\(query)")
-      let after = try Self.bytesRead()
+      let after = bytesReadByThread()
       #expect(try prepared.explain().description.contains(plan), "\(query)")
       if let before, let after {
         #expect(after - before < 1_000_000, "\(query) read \(after - before) bytes")
@@ -184,66 +172,59 @@ import Touchstone
   }
 
   @Test func aPreparedQueryIsPlannedAnewWhenIndexesChange() throws {
-    try withDatabase(.lmdb) { database in
-      var generator = SeededGenerator(seed: 5)
-      try database.fill(PlanTests.documents(300, &generator))
-      let query = try database.query("SELECT META().id FROM _ WHERE name = $name")
-      let before = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
-      let scan = try query.explain().description
-      try database.createIndex("byName", on: ["name"])
-      let index = try query.explain().description
-      let after = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
-      try database.deleteIndex("byName")
-      let again = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
-      #expect(scan.contains("Scan of all documents"))
-      #expect(index.contains("Index byName"))
-      #expect(before == after)
-      #expect(before == again)
-      #expect(!before.isEmpty)
-    }
+    let database = try databases.open(.lmdb)
+    var generator = SeededGenerator(seed: 5)
+    try database.fill(PlanTests.documents(300, &generator))
+    let query = try database.query("SELECT META().id FROM _ WHERE name = $name")
+    let before = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
+    let scan = try query.explain().description
+    try database.createIndex("byName", on: ["name"])
+    let index = try query.explain().description
+    let after = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
+    try database.deleteIndex("byName")
+    let again = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
+    #expect(scan.contains("Scan of all documents"))
+    #expect(index.contains("Index byName"))
+    #expect(before == after)
+    #expect(before == again)
+    #expect(!before.isEmpty)
   }
 
   @Test func analyzeTellsRowsAndTime() throws {
-    try withDatabase(.lmdb) { database in
-      try database.fill(smallWorld)
-      let lines = try database.rows("EXPLAIN ANALYZE SELECT name FROM _ WHERE type = 'hotel' ORDER BY name")
-      let text = lines.joined(separator: "\n")
-      #expect(text.contains("looked at 10, rows 3"), "\(text)")
-      #expect(text.contains("Sort by"), "\(text)")
-      let plan = try database.rows("EXPLAIN SELECT COUNT(*) FROM _").joined(separator: "\n")
-      #expect(plan.contains("which is known"), "\(plan)")
-    }
+    let database = try databases.open(.lmdb)
+    try database.fill(smallWorld)
+    let lines = try database.rows("EXPLAIN ANALYZE SELECT name FROM _ WHERE type = 'hotel' ORDER BY name")
+    let text = lines.joined(separator: "\n")
+    #expect(text.contains("looked at 10, rows 3"), "\(text)")
+    #expect(text.contains("Sort by"), "\(text)")
+    let plan = try database.rows("EXPLAIN SELECT COUNT(*) FROM _").joined(separator: "\n")
+    #expect(plan.contains("which is known"), "\(plan)")
   }
 
   @Test(arguments: allEngines) func eachResultIsOfOneSnapshot(_ engine: EngineName) throws {
-    try withDatabase(engine) { database in
-      // All documents of a generation are saved in one batch: a result that mixes two saw no snapshot.
-      let save: @Sendable (Int) throws -> Void = { generation in
-        try database.inBatch {
-          for number in 0..<50 {
-            try database.save("d\(number)", ["generation": JSONValue(generation), "n": JSONValue(number)])
-          }
-        }
+    let database = try databases.open(engine)
+    // All documents of a generation are saved in one batch: a result that mixes two saw no snapshot.
+    let save: @Sendable (Int) throws -> Void = { generation in
+      try database.saveBatch(0..<50) { number in
+        ("d\(number)", ["generation": JSONValue(generation), "n": JSONValue(number)])
       }
-      try save(0)
-      try database.createIndex("byGeneration", on: ["generation"])
-      let queries = [
-        "SELECT generation, COUNT(*) AS c FROM _ GROUP BY generation",
-        "SELECT generation, COUNT(*) AS c FROM _ WHERE n >= 0 GROUP BY generation",
-        "SELECT a.generation, COUNT(*) AS c FROM _ AS a JOIN _ AS b ON META(b).id = META(a).id "
-          + "WHERE a.generation = b.generation GROUP BY a.generation",
-      ]
-      let writer = Thread {
-        for generation in 1...40 { try? save(generation) }
-      }
-      writer.start()
-      let prepared = try queries.map { try database.query($0) }
-      for round in 0..<60 {
-        let rows = try prepared[round % prepared.count].run()
-        #expect(rows.count == 1)
-        #expect(rows.first?["c"].int == 50)
-      }
-      while !writer.isFinished { usleep(1_000) }
     }
+    try save(0)
+    try database.createIndex("byGeneration", on: ["generation"])
+    let queries = [
+      "SELECT generation, COUNT(*) AS c FROM _ GROUP BY generation",
+      "SELECT generation, COUNT(*) AS c FROM _ WHERE n >= 0 GROUP BY generation",
+      "SELECT a.generation, COUNT(*) AS c FROM _ AS a JOIN _ AS b ON META(b).id = META(a).id "
+        + "WHERE a.generation = b.generation GROUP BY a.generation",
+    ]
+    let writer = Thread { for generation in 1...40 { try? save(generation) } }
+    writer.start()
+    let prepared = try queries.map { try database.query($0) }
+    for round in 0..<60 {
+      let rows = try prepared[round % prepared.count].run()
+      #expect(rows.count == 1)
+      #expect(rows.first?["c"].int == 50)
+    }
+    while !writer.isFinished { usleep(1_000) }
   }
 }

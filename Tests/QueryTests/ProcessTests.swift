@@ -1,11 +1,10 @@
-import Foundation
 import Query
 import TestSupport
-import Testing
-import Touchstone
 
 /// Two processes with one database's indexes, and processes that are killed while they make one.
 @Suite("Indexes and several processes", .serialized) struct IndexProcessTests {
+  private let directory = TemporaryDirectory()
+
   private func fill(_ database: Database, _ count: Int) throws {
     try database.fill(
       (0..<count).map { number in
@@ -17,10 +16,8 @@ import Touchstone
   @Test("a killed creation leaves an index whole, or none", arguments: allEngines)
   func kills(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
-    let directory = TemporaryDirectory()
     let path = directory.path
-    var options = try options(engine)
-    options.durability = .normal
+    let options = try options(engine, durability: .normal)
     let count = isLong ? 20_000 : 4_000
     var database = try Database.open("test", in: path, options: options)
     try fill(database, count)
@@ -40,8 +37,7 @@ import Touchstone
       #expect(names == [] || names == ["byN"], "\(context)")
       if names.isEmpty { none += 1 } else { whole += 1 }
       // What was said to be committed is: one step may have followed.
-      let text = child.outputText
-      let said = text.hasSuffix("\n") ? text.split(separator: "\n") : text.split(separator: "\n").dropLast()
+      let said = child.wholeLines
       let steps = said.filter { $0 == "made" || $0 == "removed" }
       if let last = steps.last, names.isEmpty == (last == "made") {
         // Its successor was committed, and not said any more.
@@ -59,14 +55,11 @@ import Touchstone
     #expect(whole + none > 0)
   }
 
-  @Test(
-    "a killed writer leaves a full-text index that says what the documents say", arguments: allEngines)
+  @Test("a killed writer leaves a full-text index that says what the documents say", arguments: allEngines)
   func killedTexts(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
-    let directory = TemporaryDirectory()
     let path = directory.path
-    var options = try options(engine)
-    options.durability = .normal
+    let options = try options(engine, durability: .normal)
     var database = try Database.open("test", in: path, options: options)
     try database.createFullTextIndex("words", on: ["text"], options: .init(language: .english))
     try database.close()
@@ -80,14 +73,12 @@ import Touchstone
       child.kill()
       try child.wait()
       #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
-      let text = child.outputText
-      let said = text.hasSuffix("\n") ? text.split(separator: "\n") : text.split(separator: "\n").dropLast()
+      let said = child.wholeLines
       database = try Database.open("test", in: path, options: options)
       let context = "round \(round), TOUCHSTONE_SEED=\(testSeed)"
       let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
       if let acknowledged = said.compactMap({ Int($0) }).last { #expect(last >= acknowledged, "\(context)") }
-      let faults = try database.check(deep: true)
-      #expect(faults == [], "\(context)")
+      #expect(try database.check(deep: true) == [], "\(context)")
       // What the index finds, against the documents themselves.
       let query = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text) ORDER BY META().id")
       for word in ["mark\(last)", "mark\(last - 1)", "mark\(last + 1)", "w1", "\"w0 w1\"", "w7 NEAR/3 w2"] {
@@ -110,7 +101,6 @@ import Touchstone
 
   @Test("queries are right while another process makes and removes indexes", arguments: allEngines)
   func changes(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     let path = directory.path
     let options = try options(engine)
     let database = try Database.open("test", in: path, options: options)
@@ -134,8 +124,7 @@ import Touchstone
         #expect(try query.run().map { try $0.json() } == expected[number], "\(texts[number])")
         plans.insert(try query.explain().description)
         // One that nobody has prepared yet.
-        let rows = try database.rows(texts[number])
-        #expect(rows == expected[number], "\(texts[number])")
+        #expect(try database.rows(texts[number]) == expected[number], "\(texts[number])")
       }
       // In a batch the writer's own view is planned for.
       try database.inBatch {
@@ -154,19 +143,15 @@ import Touchstone
 
   @Test("what was planned in a batch that is undone is forgotten", arguments: allEngines)
   func undone(_ engine: EngineName) throws {
-    struct Undo: Error {}
     try withDatabase(engine) { database in
       try fill(database, 400)
       let query = try database.query("SELECT META().id FROM _ WHERE n = 7 ORDER BY META().id")
       let expected = try query.run().map { try $0.json() }
-      do {
-        try database.inBatch {
-          try database.createIndex("x", on: ["n"])
-          #expect(try query.run().map { try $0.json() } == expected)
-          #expect(try query.explain().description.contains("Index x"))
-          throw Undo()
-        }
-      } catch is Undo {}
+      try database.inUndoneBatch {
+        try database.createIndex("x", on: ["n"])
+        #expect(try query.run().map { try $0.json() } == expected)
+        #expect(try query.explain().description.contains("Index x"))
+      }
       #expect(try query.explain().description.contains("Scan"))
       // The next index takes the numbers of the one that never was.
       try database.createIndex("y", on: ["text", "n"])

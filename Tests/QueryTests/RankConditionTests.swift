@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
@@ -10,12 +8,9 @@ import Testing
   @Test("RANK in WHERE and ON is the rank, whoever else asks for it", arguments: allEngines)
   func conditions(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<20 {
-          let text = String(repeating: "castle ", count: number % 4) + "on a hill \(number)"
-          try database.save(
-            "d\(number)", ["t": .string(text), "n": .int(Int64(number)), "k": .int(Int64(number % 2))])
-        }
+      try database.saveBatch(0..<20) { number in
+        let text = String(repeating: "castle ", count: number % 4) + "on a hill \(number)"
+        return ("d\(number)", ["t": .string(text), "n": .int(Int64(number)), "k": .int(Int64(number % 2))])
       }
       try database.createFullTextIndex("ft", on: ["t"])
       let ranked = try database.query("SELECT META().id, RANK(ft) AS r FROM _ WHERE MATCH(ft, 'castle')")

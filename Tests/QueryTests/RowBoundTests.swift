@@ -1,27 +1,23 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
 
 /// Conditions one part of which an index or the IDs can serve, and another part of which only the row can.
 @Suite struct RowBoundTests {
-  @Test(
-    "what an index can't serve of a condition is asked of the row", arguments: allEngines)
+  @Test("what an index can't serve of a condition is asked of the row", arguments: allEngines)
   func conditions(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      try database.inBatch {
-        for number in 0..<120 {
-          try database.save(
-            "d\(number % 10)-\(number)",
-            [
-              "a": .int(Int64(number % 13)), "b": .int(Int64(number % 7)), "t": .string("d\(number % 5)"),
-              "s": .string("d\((number + 3) % 10)"),
-              "l": [.int(Int64(number % 3)), .int(Int64(number % 11))],
-              "n": .int(Int64(number)),
-            ])
-        }
+      try database.saveBatch(0..<120) { number in
+        (
+          "d\(number % 10)-\(number)",
+          [
+            "a": .int(Int64(number % 13)), "b": .int(Int64(number % 7)), "t": .string("d\(number % 5)"),
+            "s": .string("d\((number + 3) % 10)"),
+            "l": [.int(Int64(number % 3)), .int(Int64(number % 11))],
+            "n": .int(Int64(number)),
+          ]
+        )
       }
       func rows(_ condition: String, usesIndexes: Bool) throws -> [String] {
         try database.rows(

@@ -1,7 +1,4 @@
-import Fleece
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
@@ -41,8 +38,7 @@ import Testing
       for name in body.keys where name != "data" {
         let member = try JSONValue.object(JSONObject([(name, body[name] ?? .null)])).canonicalJSON()
         let quoted = name.replacingOccurrences(of: "`", with: "``")
-        let single = try database.query("SELECT `\(quoted)` AS `\(quoted)` FROM _").run()[0]
-        #expect(try single.json() == member)
+        #expect(try database.query("SELECT `\(quoted)` AS `\(quoted)` FROM _").run()[0].json() == member)
         let object = try database.query("SELECT {$n: `\(quoted)`} AS o FROM _".replacing("$n", with: "'n'"))
           .run()[0]
         #expect(try object["o"]["n"].jsonValue() == JSONValue(json: member)[name])

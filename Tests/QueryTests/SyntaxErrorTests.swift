@@ -1,19 +1,12 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import Query
 
 /// Mistakes: where they are, and what is told.
 @Suite struct SyntaxErrorTests {
   private func error(_ text: String) -> QueryError? {
-    do {
-      _ = try QueryStatement(parsing: text)
-      return nil
-    } catch {
-      return error
-    }
+    do { _ = try QueryStatement(parsing: text) } catch { return error }
+    return nil
   }
 
   @Test(arguments: [

@@ -1,6 +1,4 @@
-import Foundation
 import TestSupport
-import Testing
 
 @testable import Query
 
@@ -14,21 +12,14 @@ import Testing
       let text = select.description
       do {
         let again = try SelectStatement(parsing: text)
-        if again != select {
-          Issue.record("seed \(seed): \(text)\nbecame\n\(again)")
-          return
-        }
-      } catch {
-        Issue.record("seed \(seed): \(text)\n\(error)")
-        return
-      }
+        try #require(again == select, "became\n\(again)")
+      } catch { throw ConformanceFailure("seed \(seed): \(text)\n\(error)") }
     }
   }
 
   @Test func explainIsPrinted() throws {
     for text in ["EXPLAIN SELECT 1", "EXPLAIN ANALYZE SELECT 1", "SELECT 1"] {
-      let statement = try QueryStatement(parsing: text.lowercased())
-      #expect(statement.description == text)
+      #expect(try QueryStatement(parsing: text.lowercased()).description == text)
     }
   }
 
@@ -53,7 +44,6 @@ import Testing
     ("meta(r).revisionID", "META(r).revisionID"),
   ])
   func expressionsArePrintedPlainly(text: String, printed: String) throws {
-    let expression = try QueryExpression(parsing: text)
-    #expect(expression.description == printed)
+    #expect(try QueryExpression(parsing: text).description == printed)
   }
 }

@@ -1,4 +1,4 @@
-import Testing
+import TestSupport
 
 @testable import Query
 
@@ -106,8 +106,7 @@ private let c = path(.name("c"))
     #expect(try parse("META(a)") == .meta(source: SourceName("a"), nil))
     #expect(
       try parse("{'x': 17}.x") == .member(.object([ObjectMember("x", .literal(.int(17)))]), [.name("x")]))
-    #expect(
-      try parse("SPLIT(a)[0]") == .member(.call(FunctionCall("SPLIT", [a])), [.index(0)]))
+    #expect(try parse("SPLIT(a)[0]") == .member(.call(FunctionCall("SPLIT", [a])), [.index(0)]))
     #expect(try parse("-a.b") == .unary(.minus, path(.name("a"), .name("b"))))
   }
 

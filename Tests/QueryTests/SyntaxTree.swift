@@ -1,10 +1,7 @@
-import Storage
 import TestSupport
 // Random syntax trees: everything that the grammar can say.
 
 @testable import Query
-
-/// A small generator with a seed, so that a failure can be repeated.
 
 /// Makes trees that the parser could have made.
 struct RandomTree {

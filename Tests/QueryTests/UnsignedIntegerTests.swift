@@ -1,6 +1,4 @@
-import Fleece
 import TestSupport
-import Testing
 
 @testable import Query
 @testable import Touchstone
@@ -93,8 +91,7 @@ import Testing
       let sum = try database.query(
         "SELECT SUM(n) AS s, MAX(n) AS m FROM _ WHERE n IN (18446744073709551615, 0, -1)")
       #expect(try sum.run()[0]["s"].uint == .max - 1 && sum.run()[0]["m"].uint == .max)
-      let limited = try database.query("SELECT n FROM _ LIMIT 18446744073709551615").run()
-      #expect(limited.count == numbers.count)
+      #expect(try database.query("SELECT n FROM _ LIMIT 18446744073709551615").run().count == numbers.count)
       // Doubles beyond 64 bits are numbers, too.
       for (page, count) in [
         ("LIMIT 1e30", numbers.count), ("LIMIT -1e30", 0), ("LIMIT 2 OFFSET 1e30", 0),

@@ -1,4 +1,4 @@
-import Testing
+import TestSupport
 
 @testable import Query
 
@@ -74,8 +74,7 @@ import Testing
       ("94", "GREATEST(1,'a')", "\"a\""), ("94", "LEAST(2, missing)", "missing"),
     ] as [(String, String, String)])
   func example(_ number: String, _ text: String, _ expected: String) throws {
-    let harness = try EvaluationHarness(Self.document)
-    #expect(try harness.evaluate(text) == expected, "example \(number): \(text)")
+    #expect(try EvaluationHarness(Self.document).evaluate(text) == expected, "example \(number): \(text)")
   }
 
   /// Aggregates of examples 48 and 90: SUM and AVG skip what is no number, COUNT also skips null.

@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension Child {
   /// `conformance DIRECTORY SEED` runs every behaviour that needs no other process. It is for tools such as
   /// valgrind that observe this process. Failures are only reported, because the tests check the behaviours

@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// A process that tests start. Its output is read as it arrives.
 package final class ChildProcess: Sendable {
   /// How the process ended.
@@ -177,6 +173,13 @@ package final class ChildProcess: Sendable {
   }
 
   package var outputText: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
+
+  /// The lines of its output that have an end: a killed child may leave a part of one.
+  package var wholeLines: [Substring] {
+    let lines = outputText.split(separator: "\n")
+    return outputText.hasSuffix("\n") ? lines : lines.dropLast()
+  }
+
   package var errorText: String { String(decoding: errors.withLock { $0 }.suffix(2_000), as: UTF8.self) }
 }
 

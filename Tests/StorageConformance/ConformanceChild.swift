@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// The program that the suite starts for work in a separate process: writing beside the parent, being killed,
 /// running out of space, and reading damaged files.
 ///

@@ -37,13 +37,11 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("an engine says what it is") { suite in
-      try suite.withEngine { engine in
-        try expectEqual(engine.name, suite.subject.engine.name, "name")
-        try expectEqual(engine.location, suite.path("main"), "path")
-        try expect(!engine.isReadOnly, "isReadOnly")
-        try expect(engine.library.contains { $0.isNumber }, "“\(engine.library)” names no version")
-      }
+    Behaviour("an engine says what it is") { suite, engine in
+      try expectEqual(engine.name, suite.subject.engine.name, "name")
+      try expectEqual(engine.location, suite.path("main"), "path")
+      try expect(!engine.isReadOnly, "isReadOnly")
+      try expect(engine.library.contains { $0.isNumber }, "“\(engine.library)” names no version")
     },
 
     Behaviour("opening finds, makes, or refuses, as it is told") { suite in
@@ -133,12 +131,11 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("files stay in their directory and go by the name of the first", needs: [.files]) { suite in
-      try suite.withEngine { engine in
-        _ = try suite.fill(engine)
-        for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
-          try expect(name.hasPrefix("main.\(suite.subject.engine.fileExtension)"), "a file “\(name)”")
-        }
+    Behaviour("files stay in their directory and go by the name of the first", needs: [.files]) {
+      suite, engine in
+      _ = try suite.fill(engine)
+      for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
+        try expect(name.hasPrefix("main.\(suite.subject.engine.fileExtension)"), "a file “\(name)”")
       }
     },
 

@@ -2,36 +2,34 @@ import Storage
 
 extension ConformanceSuite {
   static let followingBehaviours: [Behaviour] = [
-    Behaviour("entries are followed to what they refer to, as a scan and a get find it") { suite in
-      try suite.withEngine { engine in
-        var generator = SeededGenerator(seed: suite.seed)
-        let (index, docs) = try engine.write { transaction in
-          (
-            try transaction.createKeyspace("index", shape: .entries),
-            try transaction.createKeyspace("docs", shape: .documents)
-          )
-        }
-        var snapshots: [any ReadTransaction] = []
-        defer { for snapshot in snapshots { snapshot.end() } }
-        for round in 0..<(suite.isLong ? 200 : 12) {
-          try engine.write { transaction in
-            // Removed rows free their numbers, which other rows then reuse.
-            for _ in 0..<20 { try transaction.delete(Self.document(&generator), in: docs) }
-            for _ in 0..<40 {
-              let value = generator.bytes(generator.below(8) == 0 ? 9_000 : generator.below(300))
-              try transaction.put(Self.document(&generator), value, in: docs)
-              let entry = generator.bytes(1 + generator.below(6)) + [0] + Self.document(&generator)
-              try transaction.put(entry, generator.below(5) == 0 ? [7] : [], in: index)
-            }
-            try suite.expectFollowed(transaction, index, docs, &generator)
+    Behaviour("entries are followed to what they refer to, as a scan and a get find it") { suite, engine in
+      var generator = SeededGenerator(seed: suite.seed)
+      let (index, docs) = try engine.write { transaction in
+        (
+          try transaction.createKeyspace("index", shape: .entries),
+          try transaction.createKeyspace("docs", shape: .documents)
+        )
+      }
+      var snapshots: [any ReadTransaction] = []
+      defer { for snapshot in snapshots { snapshot.end() } }
+      for round in 0..<(suite.isLong ? 200 : 12) {
+        try engine.write { transaction in
+          // Removed rows free their numbers, which other rows then reuse.
+          for _ in 0..<20 { try transaction.delete(Self.document(&generator), in: docs) }
+          for _ in 0..<40 {
+            let value = generator.bytes(generator.below(8) == 0 ? 9_000 : generator.below(300))
+            try transaction.put(Self.document(&generator), value, in: docs)
+            let entry = generator.bytes(1 + generator.below(6)) + [0] + Self.document(&generator)
+            try transaction.put(entry, generator.below(5) == 0 ? [7] : [], in: index)
           }
-          snapshots.append(try engine.beginRead())
-          // Earlier snapshots see other rows with the same numbers.
-          for snapshot in snapshots.suffix(3) {
-            try suite.expectFollowed(snapshot, index, docs, &generator)
-          }
-          if round % 4 == 3 { snapshots.removeFirst().end() }
+          try suite.expectFollowed(transaction, index, docs, &generator)
         }
+        snapshots.append(try engine.beginRead())
+        // Earlier snapshots see other rows with the same numbers.
+        for snapshot in snapshots.suffix(3) {
+          try suite.expectFollowed(snapshot, index, docs, &generator)
+        }
+        if round % 4 == 3 { snapshots.removeFirst().end() }
       }
     },
 

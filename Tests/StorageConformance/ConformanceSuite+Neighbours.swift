@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension ConformanceSuite {
   /// The traces that other processes leave, and those that this process leaves for them.
   static let neighbourBehaviours: [Behaviour] = [
@@ -49,12 +45,7 @@ extension ConformanceSuite {
         let lines = try suite.race("create", path, 3)
         try expectEqual(lines, [["done"], ["done"], ["done"]], "what they say")
         try suite.withEngine("made\(round)", suite.options(creation: .openExisting)) { engine in
-          let found = try engine.read { transaction in
-            try transaction.entries(of: transaction.known("k")).map {
-              String(decoding: $0.key, as: UTF8.self)
-            }
-          }
-          try expectEqual(found, ["0", "1", "2"], "whose entries are there")
+          try expectEqual(keysOfK(engine), ["0", "1", "2"], "whose entries are there")
           try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
         }
       }
@@ -68,12 +59,7 @@ extension ConformanceSuite {
           lines.sorted { $0[0] < $1[0] }, [["alreadyExists"], ["alreadyExists"], ["done"]], "what they say")
         let winner = lines.firstIndex(of: ["done"]) ?? -1
         try suite.withEngine("new\(round)", suite.options(creation: .openExisting)) { engine in
-          let found = try engine.read { transaction in
-            try transaction.entries(of: transaction.known("k")).map {
-              String(decoding: $0.key, as: UTF8.self)
-            }
-          }
-          try expectEqual(found, ["\(winner)"], "whose entries are there")
+          try expectEqual(keysOfK(engine), ["\(winner)"], "whose entries are there")
         }
       }
     },
@@ -115,6 +101,11 @@ extension ConformanceSuite {
       }
     },
   ]
+
+  /// The keys in the keyspace `k`, as texts.
+  private static func keysOfK(_ engine: any StorageEngine) throws -> [String] {
+    try engine.read { try $0.entries(of: $0.known("k")).map { String(decoding: $0.key, as: UTF8.self) } }
+  }
 
   /// Less than the number of commits that starts a checkpoint.
   private static let killedCommits = 40

@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension ConformanceSuite {
   static let processBehaviours: [Behaviour] = [
     Behaviour("two processes write and read one path, and no increment is lost", needs: [.child]) { suite in
@@ -30,23 +26,22 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("another process sees keyspaces made, dropped and made again", needs: [.child]) { suite in
-      try suite.withEngine { engine in
-        let path = suite.path("main")
-        for round in 0..<4 {
-          try engine.write { transaction in
-            if let keyspace = try transaction.keyspace(named: "k") { try transaction.dropKeyspace(keyspace) }
-            let keyspace = try transaction.createKeyspace("k", shape: KeyspaceShape.allCases[round % 3])
-            try transaction.put(sequenceKey(UInt64(round)), [1], in: keyspace)
-          }
-          let line = try suite.runChild("probe", ["checked", path])
-          try expectEqual(line.first?.contains("k:\(KeyspaceShape.allCases[round % 3]):1:"), true, "\(line)")
-          try engine.write { transaction in
-            // The child has written to the file too.
-            let probe = try transaction.known("probe")
-            try expectEqual(transaction.count(of: probe), 51, "entries that the child made")
-            try transaction.dropKeyspace(probe)
-          }
+    Behaviour("another process sees keyspaces made, dropped and made again", needs: [.child]) {
+      suite, engine in
+      let path = suite.path("main")
+      for round in 0..<4 {
+        try engine.write { transaction in
+          if let keyspace = try transaction.keyspace(named: "k") { try transaction.dropKeyspace(keyspace) }
+          let keyspace = try transaction.createKeyspace("k", shape: KeyspaceShape.allCases[round % 3])
+          try transaction.put(sequenceKey(UInt64(round)), [1], in: keyspace)
+        }
+        let line = try suite.runChild("probe", ["checked", path])
+        try expectEqual(line.first?.contains("k:\(KeyspaceShape.allCases[round % 3]):1:"), true, "\(line)")
+        try engine.write { transaction in
+          // The child has written to the file too.
+          let probe = try transaction.known("probe")
+          try expectEqual(transaction.count(of: probe), 51, "entries that the child made")
+          try transaction.dropKeyspace(probe)
         }
       }
     },

@@ -5,122 +5,127 @@ struct DeliberateError: Error, Equatable {
   var number = 0
 }
 
+/// Runs a transaction whose body throws the error that it is given. It has to come back.
+package func expectUndone(_ transaction: (_ undo: any Error) throws -> Void) throws {
+  let undo = DeliberateError(number: 77)
+  do { try transaction(undo) } catch let error as DeliberateError where error == undo { return }
+  throw ConformanceFailure("a transaction whose body threw was committed")
+}
+
+extension StorageEngine {
+  /// Runs `body` in a write transaction that is undone.
+  package func undoneWrite(_ body: (any WriteTransaction) throws -> Void) throws {
+    try expectUndone { undo in
+      try write { transaction in
+        try body(transaction)
+        throw undo
+      }
+    }
+  }
+}
+
 extension ConformanceSuite {
   static let transactionBehaviours: [Behaviour] = [
-    Behaviour("a write transaction sees its own writes") { suite in
-      try suite.withEngine { engine in
-        try engine.write { transaction in
-          let keyspace = try transaction.createKeyspace("k", shape: .documents)
-          try transaction.put("a", "1", in: keyspace)
-          try expectEqual(transaction.text("a", in: keyspace), "1", "get after put")
-          try transaction.put("a", "22", in: keyspace)
-          try expectEqual(transaction.text("a", in: keyspace), "22", "get after a second put")
-          try expectEqual(transaction.count(of: keyspace), 1, "count after two puts of one key")
-          try expect(transaction.delete(Array("a".utf8), in: keyspace), "delete found nothing")
-          try expectEqual(transaction.text("a", in: keyspace), nil, "get after delete")
-          try expectEqual(transaction.entries(of: keyspace), [], "scan after delete")
-        }
+    Behaviour("a write transaction sees its own writes") { _, engine in
+      try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("k", shape: .documents)
+        try transaction.put("a", "1", in: keyspace)
+        try expectEqual(transaction.text("a", in: keyspace), "1", "get after put")
+        try transaction.put("a", "22", in: keyspace)
+        try expectEqual(transaction.text("a", in: keyspace), "22", "get after a second put")
+        try expectEqual(transaction.count(of: keyspace), 1, "count after two puts of one key")
+        try expect(transaction.delete(Array("a".utf8), in: keyspace), "delete found nothing")
+        try expectEqual(transaction.text("a", in: keyspace), nil, "get after delete")
+        try expectEqual(transaction.entries(of: keyspace), [], "scan after delete")
       }
     },
 
-    Behaviour("a body's error is rethrown and nothing remains, in any keyspace") { suite in
-      try suite.withEngine { engine in
-        let before = try suite.fill(engine)
-        do {
-          try engine.write { transaction in
-            let documents = try transaction.known("documents")
-            let entries = try transaction.known("entries")
-            let sequences = try transaction.known("sequences")
-            try transaction.put("new", "value", in: documents)
-            try transaction.put(Array("key3".utf8), [UInt8](repeating: 7, count: 50_000), in: documents)
-            _ = try transaction.deleteRange(.all, in: entries)
-            try transaction.append(sequenceKey(1 << 40), [1], in: sequences)
-            try transaction.dropKeyspace(sequences)
-            _ = try transaction.createKeyspace("made", shape: .entries)
-            throw DeliberateError(number: 5)
-          }
-          throw ConformanceFailure("write returned although its body threw")
-        } catch let error as DeliberateError {
-          try expectEqual(error, DeliberateError(number: 5), "the error of the body")
-        }
-        try expectEqual(Content(engine), before, "content after a rolled back transaction")
-        try engine.write { try $0.put("after", "x", in: $0.known("documents")) }
-        try expect(Content(engine) != before, "a write after a rolled back transaction is lost")
-      }
-    },
-
-    Behaviour("refused calls leave the transaction usable") { suite in
-      try suite.withEngine { engine in
+    Behaviour("a body's error is rethrown and nothing remains, in any keyspace") { suite, engine in
+      let before = try suite.fill(engine)
+      do {
         try engine.write { transaction in
-          let documents = try transaction.createKeyspace("documents", shape: .documents)
-          let sequences = try transaction.createKeyspace("sequences", shape: .sequences)
-          try transaction.put("m", "1", in: documents)
-          try expectError(.invalidKey, from: "put of an empty key") {
-            try transaction.put([], [1], in: documents)
-          }
-          try expectError(.outOfOrder, from: "append below the last key") {
-            try transaction.append([0x61], [1], in: documents)
-          }
-          try expectError(.invalidKey, from: "put of a short key of sequences") {
-            try transaction.put([1], [1], in: sequences)
-          }
-          try expectError(.shapeMismatch, from: "createKeyspace with another shape") {
-            _ = try transaction.createKeyspace("documents", shape: .entries)
-          }
-          try expectError(.noSuchKeyspace, from: "put into an unknown keyspace") {
-            try transaction.put([1], [1], in: Keyspace(number: 1_000_000, shape: .entries))
-          }
-          try transaction.put("n", "2", in: documents)
-        }
-        try engine.read { transaction in
           let documents = try transaction.known("documents")
-          try expectEqual(transaction.entries(of: documents).count, 2, "entries after refused calls")
+          let entries = try transaction.known("entries")
+          let sequences = try transaction.known("sequences")
+          try transaction.put("new", "value", in: documents)
+          try transaction.put(Array("key3".utf8), [UInt8](repeating: 7, count: 50_000), in: documents)
+          _ = try transaction.deleteRange(.all, in: entries)
+          try transaction.append(sequenceKey(1 << 40), [1], in: sequences)
+          try transaction.dropKeyspace(sequences)
+          _ = try transaction.createKeyspace("made", shape: .entries)
+          throw DeliberateError(number: 5)
         }
+        throw ConformanceFailure("write returned although its body threw")
+      } catch let error as DeliberateError {
+        try expectEqual(error, DeliberateError(number: 5), "the error of the body")
+      }
+      try expectEqual(Content(engine), before, "content after a rolled back transaction")
+      try engine.write { try $0.put("after", "x", in: $0.known("documents")) }
+      try expect(Content(engine) != before, "a write after a rolled back transaction is lost")
+    },
+
+    Behaviour("refused calls leave the transaction usable") { _, engine in
+      try engine.write { transaction in
+        let documents = try transaction.createKeyspace("documents", shape: .documents)
+        let sequences = try transaction.createKeyspace("sequences", shape: .sequences)
+        try transaction.put("m", "1", in: documents)
+        try expectError(.invalidKey, from: "put of an empty key") {
+          try transaction.put([], [1], in: documents)
+        }
+        try expectError(.outOfOrder, from: "append below the last key") {
+          try transaction.append([0x61], [1], in: documents)
+        }
+        try expectError(.invalidKey, from: "put of a short key of sequences") {
+          try transaction.put([1], [1], in: sequences)
+        }
+        try expectError(.shapeMismatch, from: "createKeyspace with another shape") {
+          _ = try transaction.createKeyspace("documents", shape: .entries)
+        }
+        try expectError(.noSuchKeyspace, from: "put into an unknown keyspace") {
+          try transaction.put([1], [1], in: Keyspace(number: 1_000_000, shape: .entries))
+        }
+        try transaction.put("n", "2", in: documents)
+      }
+      try engine.read { transaction in
+        let documents = try transaction.known("documents")
+        try expectEqual(transaction.entries(of: documents).count, 2, "entries after refused calls")
       }
     },
 
-    Behaviour("a write inside a write is refused, and the outer one goes on") { suite in
-      try suite.withEngine { engine in
-        try engine.write { transaction in
-          let keyspace = try transaction.createKeyspace("k", shape: .documents)
-          try transaction.put("a", "1", in: keyspace)
-          try expectError(.nestedWrite, from: "a nested write") {
-            try engine.write { _ in throw DeliberateError() }
-          }
-          try transaction.put("b", "2", in: keyspace)
+    Behaviour("a write inside a write is refused, and the outer one goes on") { _, engine in
+      try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("k", shape: .documents)
+        try transaction.put("a", "1", in: keyspace)
+        try expectError(.nestedWrite, from: "a nested write") {
+          try engine.write { _ in throw DeliberateError() }
         }
+        try transaction.put("b", "2", in: keyspace)
+      }
+      try expectEqual(
+        engine.read { try $0.entries(of: $0.known("k")).count }, 2, "entries after a refused nested write")
+      try engine.write { try $0.put("c", "3", in: $0.known("k")) }
+    },
+
+    Behaviour("a snapshot begun inside a write sees the last commit") { _, engine in
+      try engine.write { try $0.put("a", "old", in: $0.createKeyspace("k", shape: .documents)) }
+      try engine.write { transaction in
+        try transaction.put("a", "new", in: transaction.known("k"))
         try expectEqual(
-          engine.read { try $0.entries(of: $0.known("k")).count }, 2, "entries after a refused nested write")
-        try engine.write { try $0.put("c", "3", in: $0.known("k")) }
+          engine.read { try $0.text("a", in: $0.known("k")) }, "old", "read beside an open write")
       }
+      try expectEqual(engine.read { try $0.text("a", in: $0.known("k")) }, "new", "read after it")
     },
 
-    Behaviour("a snapshot begun inside a write sees the last commit") { suite in
-      try suite.withEngine { engine in
-        try engine.write { try $0.put("a", "old", in: $0.createKeyspace("k", shape: .documents)) }
-        try engine.write { transaction in
-          try transaction.put("a", "new", in: transaction.known("k"))
-          try expectEqual(
-            engine.read { try $0.text("a", in: $0.known("k")) }, "old", "read beside an open write")
-        }
-        try expectEqual(engine.read { try $0.text("a", in: $0.known("k")) }, "new", "read after it")
-      }
+    Behaviour("write gives back what its body gives back") { _, engine in
+      let keyspace: Keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
+      try expectEqual(keyspace.shape, .entries, "the shape of a made keyspace")
+      let nothing: Int? = try engine.write { _ in nil }
+      try expectEqual(nothing, nil, "a body that gives nil")
     },
 
-    Behaviour("write gives back what its body gives back") { suite in
-      try suite.withEngine { engine in
-        let keyspace: Keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
-        try expectEqual(keyspace.shape, .entries, "the shape of a made keyspace")
-        let nothing: Int? = try engine.write { _ in nil }
-        try expectEqual(nothing, nil, "a body that gives nil")
-      }
-    },
-
-    Behaviour("an empty transaction commits") { suite in
-      try suite.withEngine { engine in
-        for _ in 0..<10 { try engine.write { (_: any WriteTransaction) in } }
-        try expectEqual(engine.read { try $0.keyspaces().count }, 0, "keyspaces of an untouched file")
-      }
+    Behaviour("an empty transaction commits") { _, engine in
+      for _ in 0..<10 { try engine.write { (_: any WriteTransaction) in } }
+      try expectEqual(engine.read { try $0.keyspaces().count }, 0, "keyspaces of an untouched file")
     },
   ]
 

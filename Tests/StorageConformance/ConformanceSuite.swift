@@ -62,6 +62,14 @@ public struct ConformanceSuite: Sendable {
       self.needs = needs
       self.check = check
     }
+
+    /// A behaviour that is checked on an engine with a new file.
+    init(
+      _ name: String, needs: Set<Need> = [],
+      _ check: @escaping @Sendable (ConformanceSuite, any StorageEngine) throws -> Void
+    ) {
+      self.init(name, needs: needs) { suite in try suite.withEngine { try check(suite, $0) } }
+    }
   }
 
   /// The engine to check.
@@ -258,12 +266,12 @@ extension ReadTransaction {
   }
 
   /// Copies of all entries in a range.
-  func entries(
+  package func entries(
     of keyspace: Keyspace, _ range: KeyRange = .all, order: ScanOrder = .ascending
   ) throws -> [SortedMap.Entry] {
     var result: [SortedMap.Entry] = []
     try scan(keyspace, range, order: order) { key, value in
-      result.append(.init(key: [UInt8](copying: key), value: [UInt8](copying: value)))
+      result.append(.init(key, value))
       return true
     }
     return result

@@ -59,9 +59,8 @@ class MemorySnapshot: ReadTransaction {
   func record(at key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> MemoryRecord? {
     try checkKey(key, in: keyspace)
     let records = try records(of: keyspace)
-    let index = place(of: key, in: records)
-    guard index < records.count, records[index].key.compared(to: key) == 0 else { return nil }
-    return records[index]
+    let (index, isThere) = find(key, in: records)
+    return isThere ? records[index] : nil
   }
 
   func scan(
@@ -117,12 +116,17 @@ func place(of key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> Int {
   return low
 }
 
+/// The same index, and whether that record has the key.
+func find(_ key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> (index: Int, isThere: Bool) {
+  let index = place(of: key, in: records)
+  return (index, index < records.count && records[index].key.compared(to: key) == 0)
+}
+
 /// The indexes of the records in a range.
 func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> {
   func index(_ bound: [UInt8], isAfterEqual: Bool) -> Int {
     bound.withUnsafeBytes { bound in
-      let index = place(of: bound, in: records)
-      let isThere = index < records.count && records[index].key.compared(to: bound) == 0
+      let (index, isThere) = find(bound, in: records)
       return isThere && isAfterEqual ? index + 1 : index
     }
   }
@@ -194,20 +198,20 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   }
 
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
-    _ = try set(key, value, in: keyspace) { _, _ in true }
+    _ = try set(key, value, in: keyspace, evenIfThere: true)
   }
 
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
-    try set(key, value, in: keyspace) { _, isThere in !isThere }
+    try set(key, value, in: keyspace, evenIfThere: false)
   }
 
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try beginWrite()
     return try key.withUnsafeBytes { key in
-      guard try record(at: key, in: keyspace) != nil else { return false }
-      let index = place(of: key, in: try records(of: keyspace))
-      state.tables[keyspace.number]?.records.remove(at: index)
-      return true
+      try checkKey(key, in: keyspace)
+      let (index, isThere) = find(key, in: try records(of: keyspace))
+      if isThere { state.tables[keyspace.number]?.records.remove(at: index) }
+      return isThere
     }
   }
 
@@ -220,10 +224,9 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
 
   func restore(_ state: MemoryState) { self.state = state }
 
-  /// Sets the value if `allows` returns true for the index and for whether the key exists.
+  /// Sets the value. False if the key is there and that is not allowed.
   private func set(
-    _ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace,
-    if allows: (_ index: Int, _ isThere: Bool) throws -> Bool
+    _ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace, evenIfThere: Bool
   ) throws -> Bool {
     try beginWrite()
     return try key.withUnsafeBytes { key in
@@ -232,12 +235,8 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
         guard value.count <= StorageLimits.maximumValueBytes else {
           throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is over the limit")
         }
-        let (index, isThere) = try {
-          let records = try records(of: keyspace)
-          let index = place(of: key, in: records)
-          return (index, index < records.count && records[index].key.compared(to: key) == 0)
-        }()
-        guard try allows(index, isThere) else { return false }
+        let (index, isThere) = find(key, in: try records(of: keyspace))
+        guard evenIfThere || !isThere else { return false }
         let record = MemoryRecord(key: key, value: value)
         if isThere {
           state.tables[keyspace.number]?.records[index] = record

@@ -1,10 +1,6 @@
 import Foundation
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// Numbered commits with a known result: the content of a file after commit N of a thread is known.
 ///
 /// Commit N of thread T puts an entry into three keyspaces, one of each shape. It deletes from two of them
@@ -142,6 +138,21 @@ struct Acknowledgement {
   }
 }
 
+/// Lets no file of this process grow above so many bytes until the returned closure is called. A write beyond
+/// them fails.
+package func limitFileSize(_ bytes: Int) -> () -> Void {
+  signal(SIGXFSZ, SIG_IGN)
+  let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+  var before = rlimit()
+  getrlimit(resource, &before)
+  var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: before.rlim_max)
+  setrlimit(resource, &limit)
+  return { [before] in
+    var before = before
+    setrlimit(resource, &before)
+  }
+}
+
 extension Child {
   /// `commit PATH SEED LAST…` writes numbered commits until it is killed, with one thread per number LAST.
   /// The last commit in the file is LAST or one more.
@@ -172,17 +183,11 @@ extension Child {
   /// every thread has failed with `diskFull`. It checks that exactly the acknowledged commits are there, and
   /// continues after the limit is raised.
   func fill() throws {
-    signal(SIGXFSZ, SIG_IGN)
     let commits = NumberedCommits(seed: UInt64(arguments[1]) ?? 0, keptLog: .max)
     let threads = try number(2)
     let opened = try engine.open(arguments[0], options())
     try NumberedCommits.make(opened)
-    var limit = rlimit()
-    getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-    let before = limit.rlim_cur
-    limit.rlim_cur = rlim_t(try number(3))
-    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-
+    let unlimit = limitFileSize(try number(3))
     let last = Lock([Int](repeating: 0, count: threads))
     let failures = Lock<[String]>([])
     let ended = CountingSemaphore()
@@ -216,8 +221,7 @@ extension Child {
     }
     try expectExactly("after another failure")
 
-    limit.rlim_cur = before
-    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+    unlimit()
     try expectExactly("with room again")
     for thread in 0..<threads {
       for number in acknowledged[thread] + 1...acknowledged[thread] + 50 {
@@ -235,30 +239,17 @@ extension Child {
   /// `load-full PATH` loads more than files may hold, and continues the load after the limit is raised.
   /// Nothing of the load may remain.
   func loadOnFullDisk() throws {
-    signal(SIGXFSZ, SIG_IGN)
     let opened = try engine.open(arguments[0], options())
     for shape in KeyspaceShape.allCases {
       let keyspace = try opened.write { try $0.createKeyspace("k\(shape.rawValue)", shape: shape) }
-      var limit = rlimit()
-      getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-      let before = limit
-      limit.rlim_cur = 3 << 20
-      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-      defer {
-        var before = before
-        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before)
-      }
+      let unlimit = limitFileSize(3 << 20)
+      defer { unlimit() }
       let value = [UInt8](repeating: 7, count: 1_000)
       try expectError(.diskFull, from: "a load on a full disk") {
         try opened.write { transaction in
           try transaction.load(keyspace) { append in
             for number in 0..<40_000 {
-              do {
-                try append(sequenceKey(UInt64(number)).span.bytes, value.span.bytes)
-              } catch {
-                var before = before
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before)
-              }
+              do { try append(sequenceKey(UInt64(number)).span.bytes, value.span.bytes) } catch { unlimit() }
             }
           }
         }

@@ -1,11 +1,13 @@
 import Storage
 
 /// A simple sorted map with which engines are compared: a sorted array.
-struct SortedMap: Equatable {
-  struct Entry: Equatable, CustomStringConvertible {
-    var key: [UInt8]
-    var value: [UInt8]
-    var description: String { "\(hexadecimal(key))=\(value.count) bytes \(hexadecimal(value.prefix(8)))" }
+package struct SortedMap: Equatable {
+  package struct Entry: Equatable, CustomStringConvertible {
+    package var key: [UInt8]
+    package var value: [UInt8]
+    package var description: String {
+      "\(hexadecimal(key))=\(value.count) bytes \(hexadecimal(value.prefix(8)))"
+    }
   }
 
   private(set) var entries: [Entry] = []
@@ -65,6 +67,6 @@ struct SortedMap: Equatable {
 /// The order of keys: by unsigned bytes. A prefix is before longer keys.
 func isBefore(_ left: [UInt8], _ right: [UInt8]) -> Bool { left.lexicographicallyPrecedes(right) }
 
-func hexadecimal<Bytes: Sequence<UInt8>>(_ bytes: Bytes) -> String {
+package func hexadecimal<Bytes: Sequence<UInt8>>(_ bytes: Bytes) -> String {
   bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
 }

@@ -1,16 +1,12 @@
-import Foundation
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 @testable import StorageEncrypted
 
 /// What opening an encrypted file does, and doesn't.
 struct EncryptedOpeningTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   @Test("of two processes that make one encrypted file the loser leaves it alone") func races() throws {
     for round in 0..<25 {

@@ -1,17 +1,13 @@
 import CLMDB
-import Foundation
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 @testable import StorageEncrypted
 
 /// How encrypted files keep their keyspaces: in the root, or in a tree when there are many.
 struct KeyspaceListTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   private var path: String { directory.file("main.emdb") }
 
@@ -43,9 +39,7 @@ struct KeyspaceListTests {
     "a file with any number of keyspaces is opened again",
     arguments: [1, 22, 23, 24, 25, 31, 32, 33, 100, 1_000])
   func counts(count: Int) throws {
-    let engine = try openEncrypted(path)
-    try make(count, in: engine)
-    try engine.close()
+    try openEncrypted(path).closing { try make(count, in: $0) }
     try expect(0..<count)
   }
 
@@ -77,16 +71,14 @@ struct KeyspaceListTests {
   @Test("a commit doesn't write what it doesn't change, however many keyspaces there are") func commits()
     throws
   {
-    var engine = try openEncrypted(path)
-    try make(1_000, in: engine)
-    try engine.close()
+    try openEncrypted(path).closing { try make(1_000, in: $0) }
     let before = try Records.all(path)
-    engine = try openEncrypted(path)
-    try engine.write { transaction in
-      let keyspace = try #require(try transaction.keyspace(named: "keyspace-with-a-name-500"))
-      try transaction.put(bytes("a"), bytes("500"), in: keyspace)
+    try openEncrypted(path).closing { engine in
+      try engine.write { transaction in
+        let keyspace = try #require(try transaction.keyspace(named: "keyspace-with-a-name-500"))
+        try transaction.put(bytes("a"), bytes("500"), in: keyspace)
+      }
     }
-    try engine.close()
     let after = try Records.all(path)
     let changed = after.filter { before[$0.key] != $0.value }
     // The root, a node of the keyspace, and the path to it.
@@ -162,9 +154,7 @@ struct KeyspaceListTests {
     try make(3, in: engine)
     try engine.close()
     let older = try Records.all(path)[RecordFormat.rootNumber] ?? []
-    engine = try openEncrypted(path)
-    try make(6, from: 3, in: engine)
-    try engine.close()
+    try openEncrypted(path).closing { try make(6, from: 3, in: $0) }
     let newest = try Records.all(path)[RecordFormat.rootNumber] ?? []
     for root in [empty, older] {
       try Records.put([RecordFormat.rootNumber: root], path)

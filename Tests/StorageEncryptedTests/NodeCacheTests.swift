@@ -1,7 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageEncrypted
 
@@ -43,8 +40,7 @@ struct NodeCacheTests {
   }
 
   @Test("random inserts and removals never find a node that was removed, or another one") func random() {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     let cache = NodeCache(byteCount: 20_000, nodeBytes: Self.nodeBytes)
     var inserted: [UInt64: Node] = [:]
     for round in 0..<20_000 {
@@ -58,11 +54,11 @@ struct NodeCacheTests {
         let added = node(number, version: UInt64(round))
         cache.insert(added)
         inserted[number] = added
-        #expect(cache.find(added.reference) === added, "seed \(seed)")
+        #expect(cache.find(added.reference) === added, "seed \(testSeed)")
       default:
         let known = inserted[number]
         let found = cache.find((known ?? node(number)).reference)
-        #expect(found == nil || found === known, "seed \(seed)")
+        #expect(found == nil || found === known, "seed \(testSeed)")
       }
     }
     #expect(inserted.values.filter { cache.find($0.reference) != nil }.count <= cache.capacity)

@@ -1,8 +1,5 @@
-import Foundation
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 
@@ -12,13 +9,10 @@ import Testing
 
   @Test("a backup is made where there are no hard links, once", arguments: [true, false])
   func withoutHardLinks(_ exclusiveRenames: Bool) throws {
-    var abilities = NewFileName.Abilities()
-    abilities.hardLinks = false
-    abilities.exclusiveRenames = exclusiveRenames
     let engine = try open(directory.file())
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
     let copy = directory.file("copy.mdb")
-    try NewFileName.$abilities.withValue(abilities) {
+    try withFileSystem(exclusiveRenames: exclusiveRenames) {
       try engine.backup(to: copy)
       try engine.write { try $0.put(bytes("later"), [1], in: keyspace) }
       #expect(try storageCode { try engine.backup(to: copy) } == .alreadyExists)

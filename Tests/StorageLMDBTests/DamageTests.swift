@@ -1,19 +1,13 @@
 import CLMDB
-import Foundation
-import Glibc
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 
 /// Files that are cut short, foreign or damaged.
 @Suite(.serialized)
 struct LMDBDamageTests {
-  let directory: TemporaryDirectory
-
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   /// A file with trees of several levels, overflow pages, husks and free pages, and its bytes.
   private func make() throws -> [UInt8] {
@@ -33,8 +27,7 @@ struct LMDBDamageTests {
         for _ in 0..<30 { _ = try transaction.delete(bytes("key\(generator.below(600))"), in: documents) }
       }
     }
-    #expect(try engine.checkIntegrity() == [])
-    try engine.close()
+    try engine.closeSound()
     return [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory.file())))
   }
 
@@ -71,15 +64,7 @@ struct LMDBDamageTests {
     func isFound(_ damage: (inout [UInt8]) -> Void) throws -> Bool {
       var damaged = whole
       damage(&damaged)
-      do {
-        let engine = try open(write(damaged), .openExisting)
-        let isFound = try !engine.checkIntegrity().isEmpty
-        try engine.close()
-        return isFound
-      } catch let error as StorageError {
-        #expect(error.code == .damaged)
-        return true
-      }
+      return try !faults(of: write(damaged)).isEmpty
     }
     var inUse = 0
     for page in 2..<(whole.count / 4096) {
@@ -166,8 +151,7 @@ struct LMDBDamageTests {
       let path = try write(damaged)
       // Without LMDB: the check alone.
       let file = try PageFile(path: path)
-      let metas = (0..<40).compactMap { try? file.meta(of: UInt64($0)) }
-      var check = PageCheck(file: file, meta: try #require(metas.last))
+      var check = PageCheck(file: file, meta: try file.newestMeta())
       check.run(.everything)
       opened += 1
       if !check.faults.isEmpty { found += 1 }
@@ -191,13 +175,7 @@ struct LMDBDamageTests {
     try #require(number(page * 4096 + 12, 2) >= 20, "the free list has two records")
     let nodes = [16, 18].map { page * 4096 + number(page * 4096 + $0, 2) }
     change(&file, nodes[0], nodes[1])
-    do {
-      let engine = try open(write(file), .openExisting)
-      #expect(try engine.checkIntegrity() != [])
-      try engine.close()
-    } catch let error as StorageError {
-      #expect(error.code == .damaged)
-    }
+    #expect(try faults(of: write(file)) != [])
   }
 
   @Test func freePagesOfATransactionThatWasNeverAreFound() throws {
@@ -221,18 +199,10 @@ struct LMDBDamageTests {
     let path = directory.file("\(UUID().uuidString).mdb")
     let engine = try open(path)
     try make(engine)
-    #expect(try engine.checkIntegrity() == [])
-    try engine.close()
+    try engine.closeSound()
     var file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
     try change(&file)
-    do {
-      let engine = try open(write(file), .openExisting)
-      defer { try? engine.close() }
-      return try engine.checkIntegrity()
-    } catch let error as StorageError {
-      #expect(error.code == .damaged)
-      return ["at open: \(error.message)"]
-    }
+    return try faults(of: write(file))
   }
 
   /// LMDB moves nodes by their lengths: two wrong ones destroy each other's neighbours, also when their sum is right.
@@ -391,7 +361,7 @@ struct LMDBDamageTests {
   @Test func aDamagedRootIsRefusedAtOpenAndADamagedLeafFoundByTheCheck() throws {
     let whole = try make()
     let file = try PageFile(path: directory.file())
-    let meta = try #require((0..<40).compactMap { try? file.meta(of: UInt64($0)) }.last)
+    let meta = try file.newestMeta()
     var check = PageCheck(file: file, meta: meta)
     check.run(.everything)
     #expect(check.faults == [])

@@ -1,7 +1,5 @@
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 @testable import StorageEncrypted
@@ -28,8 +26,7 @@ enum LendingEngine: String, CaseIterable {
 
 /// Bytes stay where they are until the closure returns that they are lent to.
 struct LendingTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   private static let count = 300
 
@@ -192,8 +189,7 @@ struct LendingTests {
         try expectRefused()
         #expect(try storageCode { _ = try cursor.next() } == .bytesAreLent)
         #expect(try storageCode { _ = try cursor.seek(first.span.bytes) } == .bytesAreLent)
-        let other = try transaction.cursor(in: documents, .all)
-        #expect(try other.last())
+        #expect(try transaction.cursor(in: documents, .all).last())
       }
       #expect(try cursor.next())
       // A write leaves it nowhere.
@@ -236,8 +232,7 @@ struct LendingTests {
     try snapshot.scan(documents) { key, value in
       snapshot.end()
       try engine.write { try $0.put(Self.key(seen), bytes("other"), in: documents) }
-      let newer = try engine.read { try $0.bytes(Self.key(seen), in: documents) }
-      #expect(newer == bytes("other"))
+      #expect(try engine.read { try $0.bytes(Self.key(seen), in: documents) } == bytes("other"))
       #expect([UInt8](copying: key) == Self.key(seen))
       #expect([UInt8](copying: value) == Self.value(seen, of: "A"))
       try expectClosed(snapshot, cursor)

@@ -1,19 +1,14 @@
 import CLMDB
-import Foundation
-import Glibc
 import LMDBTestSupport
-import Storage
 import StorageEncrypted
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 
 /// What opening a file does, and doesn't.
 @Suite(.serialized)
 struct OpeningTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   /// A sound file that ends before its last pages: they were taken and freed by one transaction, and never written.
   private func makeShort(_ path: String, entries: Int) throws -> Int {
@@ -21,8 +16,7 @@ struct OpeningTests {
     let keyspace = try engine.write { try $0.createKeyspace("docs", shape: .documents) }
     try engine.write { transaction in
       for number in 0..<entries {
-        try transaction.put(
-          bytes("d\(100_000 + number)"), [UInt8](repeating: 1, count: 900), in: keyspace)
+        try transaction.put(bytes("d\(100_000 + number)"), [UInt8](repeating: 1, count: 900), in: keyspace)
       }
     }
     for round in 0..<100 {
@@ -37,15 +31,8 @@ struct OpeningTests {
       if statistics.fileBytes / statistics.pageBytes < statistics.totalPages {
         // Reads to the end of what the file has.
         for order in [ScanOrder.ascending, .descending] {
-          var count = 0
-          try engine.read { transaction in
-            try transaction.scan(keyspace, order: order) { _, value in
-              #expect(value.byteCount == 900)
-              count += 1
-              return true
-            }
-          }
-          #expect(count == entries + round + 1)
+          let found = try engine.read { try $0.entries(of: keyspace, order: order) }
+          #expect(found.count == entries + round + 1 && found.allSatisfy { $0.value.count == 900 })
         }
         #expect(try engine.checkIntegrity() == [])
         try engine.close()
@@ -67,7 +54,7 @@ struct OpeningTests {
         try engine.close()
       }
       let file = try PageFile(path: path)
-      let meta = try #require((0..<200).compactMap { try? file.meta(of: UInt64($0)) }.last)
+      let meta = try file.newestMeta()
       let before = file.reads
       var check = PageCheck(file: file, meta: meta)
       check.run(.roots)
@@ -135,9 +122,7 @@ struct OpeningTests {
           for page in pages { damaged[page * 4_096 + offset] ^= change }
           try Data(damaged).write(to: URL(fileURLWithPath: path))
           do {
-            let engine = try open(path, .openExisting)
-            _ = try engine.checkIntegrity()
-            try engine.close()
+            try open(path, .openExisting).closing { _ = try $0.checkIntegrity() }
           } catch is StorageError { refused += 1 }
         }
       }
@@ -155,20 +140,17 @@ struct OpeningTests {
     let path = engine.location
     try engine.write { _ = try $0.createKeyspace("k", shape: .documents) }
     try engine.close()
-    func listing() throws -> [String] {
-      try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-    }
     let type = kind == .plain ? LMDBEngines.lmdb : LMDBEngines.encrypted
     let options = EngineOptions(
       creation: .openExisting, isReadOnly: true, key: kind == .plain ? nil : LendingEngine.key)
     for hasLockFile in [true, false] {
       if !hasLockFile { unlink(path + "-lock") }
-      let before = try listing()
+      let before = try directory.names()
       #expect(before.count == (hasLockFile ? 2 : 1))
       engine = try type.open(path, options)
       #expect(try engine.read { try $0.keyspaces().count } == 1)
       try engine.close()
-      #expect(try listing() == before)
+      #expect(try directory.names() == before)
     }
     // Also one that fails.
     #expect(
@@ -177,7 +159,7 @@ struct OpeningTests {
           path,
           EngineOptions(creation: .openExisting, isReadOnly: true, key: [UInt8](repeating: 9, count: 32)))
       } != nil)
-    #expect(try listing().count == 1)
+    #expect(try directory.names().count == 1)
   }
 
   @Test("a lock file that another process uses stays") func usedLockFile() throws {
@@ -193,19 +175,15 @@ struct OpeningTests {
   }
 
   @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
-    let failures = Lock<[String]>([])
-    DispatchQueue.concurrentPerform(iterations: 4) { [directory] thread in
+    try onThreads(4) { [directory] thread in
       let path = directory.file("\(thread).mdb")
-      do {
-        for _ in 0..<(isLong ? 20_000 : 2_000) {
-          let engine = try open(path, .createNew)
-          unlink(path)
-          try engine.close()
-          unlink(path + "-lock")
-        }
-      } catch { failures.withLock { $0.append("\(error)") } }
+      for _ in 0..<(isLong ? 20_000 : 2_000) {
+        let engine = try open(path, .createNew)
+        unlink(path)
+        try engine.close()
+        unlink(path + "-lock")
+      }
     }
-    #expect(failures.withLock { $0 } == [])
   }
 
   @Test(

@@ -1,8 +1,5 @@
-import Foundation
 import LMDBTestSupport
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageLMDB
 

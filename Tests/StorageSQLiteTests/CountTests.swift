@@ -1,19 +1,14 @@
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageSQLite
 
 /// The counts that the table of keyspaces implies are those that SQLite counts.
 @Suite struct CountTests {
-  private let directory: TemporaryDirectory
-
-  init() { directory = TemporaryDirectory() }
+  private let directory = TemporaryDirectory()
 
   @Test(arguments: Kind.all, [KeyspaceShape.documents, .sequences, .entries])
   func countsAreExactWhateverIsDone(_ kind: Kind, _ shape: KeyspaceShape) throws {
-    let seed = UInt64.random(in: 0...(.max))
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     let path = directory.file("a")
     var engine = try kind.open(path)
     let keyspace: Keyspace = try engine.write { try $0.createKeyspace("k", shape: shape) }
@@ -59,21 +54,21 @@ import Testing
                   ),
                 in: keyspace)
             }
-            #expect(try transaction.count(of: keyspace) == expected, "seed \(seed), step \(step)")
+            #expect(try transaction.count(of: keyspace) == expected, "seed \(testSeed), step \(step)")
           }
           if !isKept { throw Undone() }
         }
       } catch is Undone {
-        #expect(try count(engine, keyspace) == before, "seed \(seed), step \(step)")
+        #expect(try count(engine, keyspace) == before, "seed \(testSeed), step \(step)")
       }
-      #expect(try count(engine, keyspace) == counted(engine, keyspace), "seed \(seed), step \(step)")
+      #expect(try count(engine, keyspace) == counted(engine, keyspace), "seed \(testSeed), step \(step)")
       if step % 50 == 20 { try engine.compact() }
       if step % 50 == 40 {
         try engine.backup(to: directory.file("b\(step)"))
         try engine.close()
         engine = try kind.open(directory.file("b\(step)"), .openExisting)
       }
-      #expect(try engine.checkIntegrity() == [], "seed \(seed), step \(step)")
+      #expect(try engine.checkIntegrity() == [], "seed \(testSeed), step \(step)")
     }
     try engine.close()
   }

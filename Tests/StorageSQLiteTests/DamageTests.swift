@@ -1,14 +1,10 @@
-import Foundation
 import SQLiteLibrary
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageSQLite
 
 struct DamageTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   /// Opens, checks and reads everything; every failure has to be a storage error.
   private func useAll(_ kind: Kind, _ path: String, _ seed: UInt64) {
@@ -40,8 +36,7 @@ struct DamageTests {
     try engine.fill("other", count: 20, bytes: 20_000)
     try engine.close()
     let bytes = try contents(original)
-    let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     for round in 0..<120 {
       var damaged = bytes
       if round % 3 == 0 {
@@ -55,7 +50,7 @@ struct DamageTests {
       }
       let path = directory.file("damaged-\(round)")
       try replaceContents(path, damaged)
-      useAll(kind, path, seed)
+      useAll(kind, path, testSeed)
     }
   }
 
@@ -89,9 +84,7 @@ struct DamageTests {
 
   @Test(arguments: Kind.all) func anotherProgramsFileAndAnUnknownVersionAreRefused(_ kind: Kind) throws {
     let path = directory.file("a")
-    let engine = try kind.open(path)
-    try engine.writer().connection.connection.execute("PRAGMA user_version = 99")
-    try engine.close()
+    try kind.open(path).closing { try $0.writer().connection.connection.execute("PRAGMA user_version = 99") }
     #expect(try storageCode { _ = try kind.open(path) } == .unsupportedVersion)
 
     let other = directory.file("other")

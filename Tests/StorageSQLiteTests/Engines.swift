@@ -1,7 +1,4 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageSQLite
 

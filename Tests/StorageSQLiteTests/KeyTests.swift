@@ -1,12 +1,8 @@
-import Foundation
-import Storage
 import StorageSQLite
 import TestSupport
-import Testing
 
 struct KeyTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   private func open(_ type: EngineType, _ path: String, _ key: [UInt8]?) throws -> StorageError.Code? {
     try storageCode { try type.open(path, EngineOptions(key: key)).close() }
@@ -14,9 +10,7 @@ struct KeyTests {
 
   @Test func wrongKeyNoKeyKeyForAPlainFileAndDamageAreFourErrors() throws {
     let path = directory.file("a")
-    let engine = try Kind.encrypted.open(path)
-    try engine.fill(count: 100, bytes: 500)
-    try engine.close()
+    try Kind.encrypted.open(path).closing { try $0.fill(count: 100, bytes: 500) }
     var other = Kind.key
     other[31] ^= 1
     #expect(try open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
@@ -27,9 +21,7 @@ struct KeyTests {
     #expect(try open(SQLiteEngines.sqlcipher, path, [1, 2, 3]) == .invalidArgument)
 
     let plain = directory.file("plain")
-    let plainEngine = try Kind(type: SQLiteEngines.sqlcipherPlain).open(plain)
-    try plainEngine.fill(count: 1, bytes: 1)
-    try plainEngine.close()
+    try Kind(type: SQLiteEngines.sqlcipherPlain).open(plain).closing { try $0.fill(count: 1, bytes: 1) }
     #expect(try open(SQLiteEngines.sqlcipher, plain, Kind.key) == .notEncrypted)
 
     var bytes = try contents(path)

@@ -1,11 +1,10 @@
-import Foundation
 import SQLiteLibrary
-import Storage
 import StorageSQLite
 import TestSupport
-import Testing
 
 struct LibraryTests {
+  private let directory = TemporaryDirectory()
+
   @Test func twoLibrariesAnswerTheirOwnVersionsInOneProcess() throws {
     let sqlite = try Library.load(Library.sqlitePath)
     let cipher = try Library.load(Library.sqlcipherPath)
@@ -18,7 +17,6 @@ struct LibraryTests {
     let error = #expect(throws: LibraryError.self) { try Library.load("libnothing-at-all.so.0") }
     #expect(error?.path == "libnothing-at-all.so.0")
     #expect(error?.reason.contains("libnothing-at-all.so.0") == true)
-    let directory = TemporaryDirectory()
     #expect(
       try storageCode {
         _ = try SQLiteEngines.sqlite.open(
@@ -32,7 +30,6 @@ struct LibraryTests {
   }
 
   @Test func aLibraryWithoutEncryptionIsRefusedForAnEncryptedFile() throws {
-    let directory = TemporaryDirectory()
     #expect(
       try storageCode {
         _ = try SQLiteEngines.sqlcipher.open(
@@ -42,21 +39,16 @@ struct LibraryTests {
 
   /// A file that is removed while it is open gives its inode back when it is closed: to a file of the other library, here.
   @Test func aFileGetsTheInodeOfOneThatTheOtherLibraryIsJustClosing() throws {
-    let directory = TemporaryDirectory()
-    let failures = Lock<[String]>([])
-    DispatchQueue.concurrentPerform(iterations: 4) { thread in
+    try onThreads(4) { thread in
       let kind = Kind.all[thread % Kind.all.count]
       let path = directory.file("\(thread)")
-      do {
-        for _ in 0..<(isLong ? 5_000 : 400) {
-          let engine = try kind.open(path, .createNew, durability: .none)
-          unlink(path)
-          try engine.close()
-          for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
-        }
-      } catch { failures.withLock { $0.append("\(kind.type.name): \(error)") } }
+      for _ in 0..<(isLong ? 5_000 : 400) {
+        let engine = try kind.open(path, .createNew, durability: .none)
+        unlink(path)
+        try engine.close()
+        for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+      }
     }
-    #expect(failures.withLock { $0 } == [])
   }
 
   @Test func neitherLibraryIsLinked() throws {
@@ -73,8 +65,7 @@ struct LibraryTests {
 
   @Test func statementsBindAndReadEveryType() throws {
     for path in [Library.sqlitePath, Library.sqlcipherPath] {
-      let connection = try Connection(
-        ":memory:", library: Library.load(path), flags: 0x2 | 0x4)
+      let connection = try Connection(":memory:", library: Library.load(path), flags: 0x2 | 0x4)
       defer { connection.close() }
       let statement = try connection.prepare("SELECT ?1, ?2, ?3, ?4, ?5, ?6")
       defer { statement.finalize() }

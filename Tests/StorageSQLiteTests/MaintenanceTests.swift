@@ -1,23 +1,16 @@
-import Foundation
-import Storage
 import TestSupport
-import Testing
 
 @testable import StorageSQLite
 
 struct MaintenanceTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   /// Whichever way the name was given.
   @Test(arguments: Kind.all, [true, false]) func theNameOfANewFileIsSynced(_ kind: Kind, hardLinks: Bool)
     throws
   {
-    var abilities = NewFileName.Abilities()
-    abilities.hardLinks = hardLinks
-    abilities.exclusiveRenames = false
     let watch = try #require(DirectoryWatch(directory.path))
-    try NewFileName.$abilities.withValue(abilities) {
+    try withFileSystem(hardLinks: hardLinks, exclusiveRenames: false) {
       for durability in Durability.allCases {
         let engine = try kind.open(directory.file(durability.rawValue), durability: durability)
         #expect(watch.opens() == (durability == .none ? 0 : 1), "\(durability)")

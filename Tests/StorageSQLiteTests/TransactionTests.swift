@@ -1,19 +1,11 @@
-import Foundation
 import SQLiteLibrary
-import Storage
 import Synchronization
 import TestSupport
-import Testing
 
 @testable import StorageSQLite
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 struct TransactionTests {
-  let directory: TemporaryDirectory
-  init() { directory = TemporaryDirectory() }
+  let directory = TemporaryDirectory()
 
   @Test(arguments: Kind.all) func aSnapshotIsOfItsFirstMoment(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
@@ -88,18 +80,14 @@ struct TransactionTests {
     struct Stop: Error {}
     // Writers that wait share a commit; every third fails.
     let failures = Atomic(0)
-    onThreads(60) { number in
+    try onThreads(60) { number in
       do {
         try engine.write { (transaction: any WriteTransaction) in
           for index in 0..<5 { try transaction.put(key(1_000 + number * 5 + index), [1], in: keyspace) }
           try transaction.put(key(number), [2], in: keyspace)
           if number % 3 == 0 { throw Stop() }
         }
-      } catch is Stop {
-        failures.wrappingAdd(1, ordering: .relaxed)
-      } catch {
-        Issue.record(error)
-      }
+      } catch is Stop { failures.wrappingAdd(1, ordering: .relaxed) }
     }
     let failed = failures.load(ordering: .relaxed)
     #expect(failed == 20)
@@ -110,8 +98,7 @@ struct TransactionTests {
 
   @Test(arguments: Kind.all) func puttingLearnsWhetherKeysAreThereAndIsRightEitherWay(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
-    let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     for shape in KeyspaceShape.allCases {
       let keyspace: Keyspace = try engine.write { try $0.createKeyspace("\(shape)", shape: shape) }
       var model: [[UInt8]: [UInt8]] = [:]
@@ -125,10 +112,10 @@ struct TransactionTests {
             model[key] = value
           } else {
             let was = try key.withUnsafeBytes { try transaction.delete($0, in: keyspace) }
-            #expect(was == (model.removeValue(forKey: key) != nil), "seed \(seed)")
+            #expect(was == (model.removeValue(forKey: key) != nil), "seed \(testSeed)")
           }
         }
-        #expect(try transaction.count(of: keyspace) == model.count, "seed \(seed)")
+        #expect(try transaction.count(of: keyspace) == model.count, "seed \(testSeed)")
       }
       let found: [[UInt8]: [UInt8]] = try engine.read { transaction in
         var found: [[UInt8]: [UInt8]] = [:]
@@ -139,7 +126,7 @@ struct TransactionTests {
         for key in model.keys where try transaction.bytes(key, in: keyspace) != found[key] { return [:] }
         return found
       }
-      #expect(found == model, "seed \(seed)")
+      #expect(found == model, "seed \(testSeed)")
     }
     #expect(try engine.checkIntegrity() == [])
     try engine.close()

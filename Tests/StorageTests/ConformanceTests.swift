@@ -1,10 +1,8 @@
-import Foundation
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
 import StorageEncrypted
 import TestSupport
-import Testing
 
 /// The engines that have to pass. An engine is added by a line here and one in `Tests/TestChild/StorageChild.swift`.
 let subjects: [ConformanceSuite.Subject] =

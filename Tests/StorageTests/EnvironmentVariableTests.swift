@@ -1,5 +1,4 @@
-import Storage
-import Testing
+import TestSupport
 
 @Suite("Variables of the environment") struct EnvironmentVariableTests {
   @Test("one that is set but empty is unset")

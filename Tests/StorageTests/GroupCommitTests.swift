@@ -1,7 +1,5 @@
-import Foundation
 import Synchronization
 import TestSupport
-import Testing
 
 @testable import Storage
 @testable import StorageConformance
@@ -19,26 +17,23 @@ import Testing
 
   /// Random bodies on many threads, with faults at every call once in `faultsIn`.
   private func campaign(threads: Int, writes: Int, seed: UInt64, faultsIn: Int) throws {
-    let queue = GroupCommit(maximumMembers: 5)
-    let store = MemoryStore()
-    let watch = Watch(seed: seed, faultsIn: faultsIn)
-    let keyspace = try makeKeyspace(queue, store)
+    let line = try Line(GroupCommit(maximumMembers: 5), seed: seed, faultsIn: faultsIn)
     let outcomes = Lock<[String: Bool]>([:])
-    onThreads(threads) { thread in
+    try onThreads(threads) { thread in
       var generator = SeededGenerator(seed: seed ^ UInt64(thread))
       for number in 0..<writes {
         let token = "\(thread)/\(number)"
         do {
           if generator.once(in: 20) {
-            try queue.exclusively { try watch.exclusive() }
+            try line.queue.exclusively { try line.watch.exclusive() }
             continue
           }
           let failsAfter = faultsIn > 0 && generator.once(in: faultsIn)
-          try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { transaction in
-            try watch.inBody {
-              try transaction.put(token, "x", in: keyspace)
+          try line.write { transaction in
+            try line.watch.inBody {
+              try transaction.put(token, "x", in: line.keyspace)
               if generator.once(in: 30) { Thread.sleep(forTimeInterval: 0.0001) }
-              try expectNested { try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { _ in } }
+              try expectNested { try line.write { _ in } }
               if failsAfter { throw DeliberateError(number: 1) }
             }
           }
@@ -48,204 +43,154 @@ import Testing
         }
       }
     }
-    let kept = Set(try entries(store, keyspace))
     let wanted = Set(outcomes.withLock { $0 }.filter(\.value).keys)
-    #expect(kept == wanted, "seed \(seed)")
-    #expect(watch.complaints == [], "seed \(seed)")
-    #expect(watch.largestGroup <= 5)
-    #expect(watch.largestGroup > 1, "nobody shared a commit")
-    #expect(queue.waitingCount == 0)
+    #expect(try Set(line.entries()) == wanted, "seed \(seed)")
+    #expect(line.watch.complaints == [], "seed \(seed)")
+    #expect(line.watch.largestGroup <= 5)
+    #expect(line.watch.largestGroup > 1, "nobody shared a commit")
+    #expect(line.queue.waitingCount == 0)
     if faultsIn == 0 { #expect(outcomes.withLock { $0 }.values.allSatisfy { $0 }) }
   }
 
   @Test func writersThatWaitShareOneCommitInTheOrderTheyCame() throws {
-    let queue = GroupCommit()
-    let store = MemoryStore()
-    let watch = Watch(seed: testSeed, faultsIn: 0)
-    let keyspace = try makeKeyspace(queue, store)
+    let line = try Line()
     let order = Lock<[Int]>([])
-    let finished = ThreadGroup()
-    try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { _ in
-      for number in 0..<10 {
-        finished.start {
-          try? queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { transaction in
-            try transaction.put("\(number)", "x", in: keyspace)
-            order.withLock { $0.append(number) }
-          }
+    try line.write { _ in
+      line.queueUp(10) { number in
+        try? line.write { transaction in
+          try transaction.put("\(number)", "x", in: line.keyspace)
+          order.withLock { $0.append(number) }
         }
-        waitUntil { queue.waitingCount == number + 1 }
       }
     }
-    #expect(finished.wait(seconds: 30))
+    try line.threads.wait(seconds: 30)
     #expect(order.withLock { $0 } == Array(0..<10))
-    #expect(watch.commits == 1, "one commit for the leader and ten who waited")
-    #expect(watch.largestGroup == 11)
-    #expect(try entries(store, keyspace).count == 10)
+    #expect(line.watch.commits == 1, "one commit for the leader and ten who waited")
+    #expect(line.watch.largestGroup == 11)
+    #expect(try line.entries().count == 10)
   }
 
   @Test func aFailedCommitFailsEveryoneWhoTookPart() throws {
-    let queue = GroupCommit()
-    let store = MemoryStore()
-    let watch = Watch(seed: testSeed, faultsIn: 0)
-    let keyspace = try makeKeyspace(queue, store)
-    watch.failNextCommit()
+    let line = try Line()
+    line.watch.failNextCommit()
     let failures = Lock(0)
-    let finished = ThreadGroup()
     #expect(throws: InjectedFault.self) {
-      try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { transaction in
-        try transaction.put("leader", "x", in: keyspace)
-        for number in 0..<4 {
-          finished.start {
-            do {
-              try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) {
-                try $0.put("\(number)", "x", in: keyspace)
-              }
-            } catch { failures.withLock { $0 += 1 } }
-          }
-          waitUntil { queue.waitingCount == number + 1 }
+      try line.write { transaction in
+        try transaction.put("leader", "x", in: line.keyspace)
+        line.queueUp(4) { number in
+          do {
+            try line.write { try $0.put("\(number)", "x", in: line.keyspace) }
+          } catch { failures.withLock { $0 += 1 } }
         }
       }
     }
-    #expect(finished.wait(seconds: 30))
+    try line.threads.wait(seconds: 30)
     #expect(failures.withLock { $0 } == 4)
-    #expect(try entries(store, keyspace) == [])
+    #expect(try line.entries() == [])
   }
 
   @Test func aMemberThatBreaksTheTransactionFailsItAndThoseBehindGoOn() throws {
-    let queue = GroupCommit()
-    let store = MemoryStore()
-    let watch = Watch(seed: testSeed, faultsIn: 0)
-    let keyspace = try makeKeyspace(queue, store)
+    let line = try Line()
     let outcomes = Lock<[Int: String]>([:])
-    let finished = ThreadGroup()
-    let error = #expect(throws: StorageError.self) {
-      try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { _ in
-        for number in 0..<5 {
-          finished.start {
-            do {
-              try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { transaction in
-                try transaction.put("\(number)", "x", in: keyspace)
-                if number == 2 {
-                  watch.breakTransaction()
-                  throw StorageError(.diskFull, "the disk is full")
-                }
+    let code = try storageCode {
+      try line.write { _ in
+        line.queueUp(5) { number in
+          do {
+            try line.write { transaction in
+              try transaction.put("\(number)", "x", in: line.keyspace)
+              if number == 2 {
+                line.watch.breakTransaction()
+                throw StorageError(.diskFull, "the disk is full")
               }
-              outcomes.withLock { $0[number] = "committed" }
-            } catch { outcomes.withLock { $0[number] = (error as? StorageError)?.code.rawValue } }
-          }
-          waitUntil { queue.waitingCount == number + 1 }
+            }
+            outcomes.withLock { $0[number] = "committed" }
+          } catch { outcomes.withLock { $0[number] = (error as? StorageError)?.code.rawValue } }
         }
       }
     }
-    #expect(error?.code == .diskFull)
-    #expect(finished.wait(seconds: 30))
+    #expect(code == .diskFull)
+    try line.threads.wait(seconds: 30)
     #expect(
       outcomes.withLock { $0 }
         == [0: "diskFull", 1: "diskFull", 2: "diskFull", 3: "committed", 4: "committed"])
-    #expect(Set(try entries(store, keyspace)) == ["3", "4"])
-    #expect(watch.complaints == [])
+    #expect(Set(try line.entries()) == ["3", "4"])
+    #expect(line.watch.complaints == [])
   }
 
   @Test func anExclusiveCallerKeepsItsPlaceInTheLine() throws {
-    let queue = GroupCommit()
-    let store = MemoryStore()
-    let watch = Watch(seed: testSeed, faultsIn: 0)
-    _ = try makeKeyspace(queue, store)
+    let line = try Line()
     let order = Lock<[Int]>([])
-    let finished = ThreadGroup()
-    try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { _ in
-      for number in 0..<6 {
-        finished.start {
-          if number == 2 || number == 3 {
-            try? queue.exclusively {
-              try watch.exclusive()
-              order.withLock { $0.append(number) }
-              try expectNested { try queue.exclusively {} }
-            }
-          } else {
-            try? queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch)) { _ in
-              order.withLock { $0.append(number) }
-            }
+    try line.write { _ in
+      line.queueUp(6) { number in
+        if number == 2 || number == 3 {
+          try? line.queue.exclusively {
+            try line.watch.exclusive()
+            order.withLock { $0.append(number) }
+            try expectNested { try line.queue.exclusively {} }
           }
+        } else {
+          try? line.write { _ in order.withLock { $0.append(number) } }
         }
-        waitUntil { queue.waitingCount == number + 1 }
       }
     }
-    #expect(finished.wait(seconds: 30))
+    try line.threads.wait(seconds: 30)
     #expect(order.withLock { $0 } == [0, 1, 2, 3, 4, 5])
-    #expect(watch.commits == 2, "one before the exclusive callers and one after them")
-    #expect(watch.complaints == [])
+    #expect(line.watch.commits == 2, "one before the exclusive callers and one after them")
+    #expect(line.watch.complaints == [])
   }
 
   @Test func aBodyOfAnotherThreadIsNotNested() throws {
-    let queue = GroupCommit()
-    let store = MemoryStore()
-    let keyspace = try makeKeyspace(queue, store)
-    let finished = ThreadGroup()
-    try queue.run(MemoryWriteGroup(store: store)) { transaction in
-      finished.start {
-        try? queue.run(MemoryWriteGroup(store: store)) { try $0.put("other", "x", in: keyspace) }
-      }
-      waitUntil { queue.waitingCount == 1 }
-      try expectNested { try queue.run(MemoryWriteGroup(store: store)) { _ in } }
-      try expectNested { try queue.exclusively {} }
-      try transaction.put("mine", "x", in: keyspace)
+    let line = try Line()
+    try line.write { transaction in
+      line.queueUp(1) { _ in try? line.write { try $0.put("other", "x", in: line.keyspace) } }
+      try expectNested { try line.write { _ in } }
+      try expectNested { try line.queue.exclusively {} }
+      try transaction.put("mine", "x", in: line.keyspace)
     }
-    #expect(finished.wait(seconds: 30))
-    #expect(Set(try entries(store, keyspace)) == ["mine", "other"])
+    try line.threads.wait(seconds: 30)
+    #expect(Set(try line.entries()) == ["mine", "other"])
     // After its body a thread may write again.
-    try queue.run(MemoryWriteGroup(store: store)) { _ in }
+    try line.write { _ in }
+  }
+}
+
+/// A queue of writers over a store with one keyspace, and the threads that stand in it.
+private struct Line: Sendable {
+  let queue: GroupCommit
+  let store = MemoryStore()
+  let watch: Watch
+  let keyspace: Keyspace
+  let threads = TestThreads()
+
+  init(_ queue: GroupCommit = GroupCommit(), seed: UInt64 = testSeed, faultsIn: Int = 0) throws {
+    self.queue = queue
+    watch = Watch(seed: seed, faultsIn: faultsIn)
+    var made = Keyspace(number: 0, shape: .entries)
+    try queue.run(MemoryWriteGroup(store: store)) { made = try $0.createKeyspace("k", shape: .entries) }
+    keyspace = made
   }
 
-  private func makeKeyspace(_ queue: GroupCommit, _ store: MemoryStore) throws -> Keyspace {
-    var keyspace = Keyspace(number: 0, shape: .entries)
-    try queue.run(MemoryWriteGroup(store: store)) {
-      keyspace = try $0.createKeyspace("k", shape: .entries)
+  func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    try queue.run(WatchedGroup(MemoryWriteGroup(store: store), watch), body)
+  }
+
+  /// Calls `body` with each number below `count` on a thread, each when those before it wait in the queue.
+  func queueUp(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    for number in 0..<count {
+      threads.start { body(number) }
+      eventually { queue.waitingCount == number + 1 }
     }
-    return keyspace
   }
 
-  private func entries(_ store: MemoryStore, _ keyspace: Keyspace) throws -> [String] {
+  func entries() throws -> [String] {
     try MemorySnapshot(state: store.state.withLock { $0 }, ended: nil).entries(of: keyspace)
       .map { String(decoding: $0.key, as: UTF8.self) }
   }
 }
 
 private func expectNested(_ body: () throws -> Void) throws {
-  do {
-    try body()
-  } catch let error as StorageError where error.code == .nestedWrite { return }
-  throw ConformanceFailure("a nested call was let in")
-}
-
-/// Threads that are waited for.
-final class ThreadGroup: Sendable {
-  private let count = Lock(0)
-  private let ended = CountingSemaphore()
-
-  func start(_ body: @escaping @Sendable () -> Void) {
-    count.withLock { $0 += 1 }
-    Thread.detachNewThread { [ended] in
-      body()
-      ended.signal()
-    }
-  }
-
-  /// False when a thread is still running after so many seconds.
-  func wait(seconds: Double) -> Bool {
-    (0..<count.withLock { $0 }).allSatisfy { _ in ended.wait(seconds: seconds) }
-  }
-}
-
-/// Waits for what another thread is about to do.
-private func waitUntil(_ condition: () -> Bool) {
-  let end = Date() + 30
-  while !condition() {
-    guard Date() < end else {
-      Issue.record("what was waited for didn't come")
-      return
-    }
-    Thread.sleep(forTimeInterval: 0.000_2)
+  guard try storageCode(of: body) == .nestedWrite else {
+    throw ConformanceFailure("a nested call was let in")
   }
 }
 

@@ -1,6 +1,5 @@
 import StorageConformance
 import TestSupport
-import Testing
 
 @testable import Storage
 

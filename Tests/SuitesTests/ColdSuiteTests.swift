@@ -1,23 +1,12 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 struct ColdSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsColdAndWarmAndSaysHowCold(_ engine: EngineName) throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400,
-      evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.cold])
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let file = try ran(.cold, on: [engine], documents: 400)
     #expect(file.results.count == ColdWorkload.allCases.count * 2)
     for result in file.results {
       let share = try #require(result.metrics[.cachedShare]?.median)
@@ -87,12 +76,8 @@ struct ColdSuiteTests {
   }
 
   @Test func whatCouldNotBeDroppedIsNotCalledCold() throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(.lmdb)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 100,
-      only: ["read"], evictsCaches: false)
-    var file = try BenchRun(settings, version: "0.1.0+test").run([.cold])
-    let text = String(decoding: try file.encoded(), as: UTF8.self)
-    #expect(text.contains("kept_share"))
+    var file = try ran(.cold, on: [.lmdb], documents: 100) { $0.only = ["read"] }
+    #expect(String(decoding: try file.encoded(), as: UTF8.self).contains("kept_share"))
     // As if nothing had been measured.
     file.results = file.results.filter { $0.parameters["cache"] == "warm" }
     for index in file.results.indices { file.results[index].parameters = ["cache": "cold"] }

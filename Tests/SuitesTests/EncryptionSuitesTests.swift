@@ -1,19 +1,12 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
 /// The suites about encryption and conversion, and the one about what the old guide says, at sizes that say nothing.
 struct EncryptionSuitesTests {
-  private func run(_ suite: Suite, documents: Int, samples: Int = 2) throws -> ResultsFile {
-    let settings = BenchSettings(
-      samples: samples, workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel",
-      documents: documents, evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([suite])
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+  private func run(_ suite: Suite, documents: Int) throws -> ResultsFile {
+    let file = try ran(suite, samples: 2, dataset: "synthetic-travel", documents: documents)
     #expect(Set(file.results.map(\.workload)) == Set(suite.workloadNames))
     for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
     return file

@@ -1,10 +1,7 @@
 import BenchmarkKit
 import Datasets
-import Foundation
-import Storage
 import StorageLMDB
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
@@ -12,11 +9,7 @@ import Touchstone
 struct EngineSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsBesideItsLimit(_ engine: EngineName) throws {
-    let type = try Engines.type(engine)
-    let settings = BenchSettings(
-      engines: [type], samples: 1, workDirectory: NSTemporaryDirectory(), keys: 300, commits: 20,
-      evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.engine])
+    let file = try ran(.engine, on: [engine]) { ($0.keys, $0.commits) = (300, 20) }
     // Two sizes of values, and three numbers of threads for one workload.
     #expect(file.results.count == (EngineWorkload.allCases.count + 2) * 2)
     // There is no bare loop over encrypted trees.
@@ -28,14 +21,12 @@ struct EngineSuiteTests {
       #expect(result.metrics.fileBytes.median > 0, "\(result.label)")
     }
     #expect(file.engines[engine.rawValue]?.settings["durability"] == "normal")
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
   }
 
   @Test(arguments: Durability.allCases)
   func limitsSetTheDurabilityOfTheEngine(_ durability: Durability) throws {
     for type in BenchEngines.standard {
-      let probed = try ProbedEngine(
-        type, durability: durability, workDirectory: NSTemporaryDirectory())
+      let probed = try ProbedEngine(type, durability: durability, workDirectory: NSTemporaryDirectory())
       if probed.isLMDB {
         let flags = LimitOpening(engine: probed, tables: []).withLMDB { options, _ in options.pointee.flags }
         // MDB_NOSYNC 0x10000, MDB_NOMETASYNC 0x40000, MDB_NOSUBDIR 0x4000, MDB_NOTLS 0x200000.
@@ -68,26 +59,21 @@ struct EngineSuiteTests {
     let context = SuiteContext(
       settings: settings, engines: [:], fixtures: Fixtures(in: NSTemporaryDirectory()), dataset: nil)
     for suite in Suite.all where !suite.usesDataset {
-      let names = try suite.workloads(context).map(\.name)
-      #expect(Set(names) == Set(suite.workloadNames))
+      #expect(try Set(suite.workloads(context).map(\.name)) == Set(suite.workloadNames))
     }
   }
 
   @Test func onlyNamedWorkloadsRun() throws {
-    let settings = BenchSettings(
-      engines: [LMDBEngines.lmdb], samples: 2, workDirectory: NSTemporaryDirectory(), keys: 200,
-      only: ["readseq"], evictsCaches: false)
-    let file = try BenchRun(settings, version: "v").run([.engine])
+    let file = try ran(.engine, on: [.lmdb], samples: 2) { ($0.keys, $0.only) = (200, ["readseq"]) }
     #expect(Set(file.results.map(\.workload)) == ["readseq"])
   }
 
   @Test func nothingIsLeftBehind() throws {
     let directory = try TrialDirectory(in: NSTemporaryDirectory())
     defer { directory.remove() }
-    let settings = BenchSettings(
-      engines: BenchEngines.standard, samples: 1, workDirectory: directory.path, keys: 200,
-      only: ["readrandom", "overwrite"], evictsCaches: false)
-    _ = try BenchRun(settings, version: "v").run([.engine])
+    _ = try ran(.engine, on: BenchEngines.standard.map { EngineName(rawValue: $0.name) }) {
+      ($0.workDirectory, $0.keys, $0.only) = (directory.path, 200, ["readrandom", "overwrite"])
+    }
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 }

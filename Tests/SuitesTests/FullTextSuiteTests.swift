@@ -1,17 +1,11 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
 struct FullTextSuiteTests {
   @Test func everyWorkloadRunsBesideFTS5() throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(.lmdb)], samples: 2, workDirectory: NSTemporaryDirectory(),
-      dataset: "synthetic-travel", documents: 1_000, evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.fullText])
+    let file = try ran(.fullText, on: [.lmdb], samples: 2, dataset: "synthetic-travel", documents: 1_000)
     #expect(Set(file.results.map(\.workload)) == Set(Suite.fullText.workloadNames))
     for result in file.results where result.workload != "size" {
       #expect(result.limit != nil, "\(result.label)")

@@ -1,13 +1,11 @@
 import BenchmarkKit
-import Foundation
-import Testing
+import TestSupport
 
 @testable import Suites
 
 @Suite struct HarnessSuiteTests {
   @Test func eachWayOfTimingStandsBesideTheLoopAlone() throws {
-    let settings = BenchSettings(samples: 2, workDirectory: NSTemporaryDirectory(), evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.harness])
+    let file = try ran(.harness, samples: 2)
     #expect(file.results.map(\.workload).sorted() == Suite.harness.workloadNames.sorted())
     #expect(file.results.allSatisfy { $0.limit.map { $0.normalized > 0 } == true })
     let timed = file.results.filter { $0.metrics[.latencyP50] != nil }

@@ -1,23 +1,16 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
 struct MemorySuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadTellsItsPeak(_ engine: EngineName) throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(),
-      dataset: "synthetic-travel", documents: 450, evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.memory])
+    let file = try ran(.memory, on: [engine], dataset: "synthetic-travel", documents: 450)
     #expect(file.results.map(\.workload) == TravelWorkload.streamed.map(\.rawValue))
     // The whole process's, with all that other tests hold.
     let peaks = file.results.map { $0.metrics[.anonymousMemoryBytes]?.median ?? 0 }
     #expect(peaks.allSatisfy { $0 > 1_048_576 }, "\(peaks)")
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     #expect(Suite.memory.notes(file.results).count == 1)
     #expect(Suite.memory.tables(file.results)[0].rows.count == TravelWorkload.streamed.count)
   }

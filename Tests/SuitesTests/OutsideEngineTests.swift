@@ -1,10 +1,6 @@
 import BenchmarkKit
-import Foundation
-import Storage
 import StorageConformance
 import TestSupport
-import Testing
-import Touchstone
 
 @testable import Suites
 
@@ -34,12 +30,9 @@ import Touchstone
   }
 
   @Test func appearsInTheBenchBesideTheOthers() throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(.lmdb), try Engines.type("memory")], samples: 1,
-      workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel", documents: 60, keys: 100,
-      commits: 4, evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.engine, .travel])
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let file = try ran(.engine, .travel, on: [.lmdb, "memory"], dataset: "synthetic-travel", documents: 60) {
+      ($0.keys, $0.commits) = (100, 4)
+    }
     let memory = file.results.filter { $0.engine == "memory" }
     #expect(Set(memory.map(\.workload)) == Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
     #expect(memory.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })

@@ -1,24 +1,17 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
 struct ScaleSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsAtEverySizeAndGrowthIsToldOf(_ engine: EngineName) throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400,
-      evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.scale])
+    let file = try ran(.scale, on: [engine], documents: 400)
     let sizes = [30, 100, 400]
     let expected = ScaleWorkload.allCases.flatMap { kind in sizes.map { "\(kind.rawValue) (documents=\($0))" }
     }
     #expect(file.results.map(\.label) == expected)
     #expect(file.results.allSatisfy { $0.metrics.seconds.median > 0 && $0.metrics.fileBytes.median > 0 })
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     let notes = Suite.scale.notes(file.results)
     #expect(
       notes.count { $0.contains("grows with documents as the power") } == ScaleWorkload.allCases.count,

@@ -1,23 +1,16 @@
 import BenchmarkKit
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
 struct SyncSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsAndRatiosAreToldOf(_ engine: EngineName) throws {
-    let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 60,
-      evictsCaches: false)
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.sync])
+    let file = try ran(.sync, on: [engine], documents: 60)
     #expect(Set(file.results.map(\.workload)) == Set(SyncWorkload.allCases.map(\.rawValue)))
     for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
     let reads = file.results.filter { $0.workload == SyncWorkload.readBesideApply.rawValue }
     #expect(reads.count == 4 && reads.allSatisfy { ($0.metrics[.latencyP99]?.median ?? 0) > 0 })
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     let notes = Suite.sync.notes(file.results)
     // Rates, indexes, the writer and the reader beside each other, two queries.
     #expect(notes.count == 6, "\(notes)")

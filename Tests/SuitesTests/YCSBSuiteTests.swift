@@ -1,9 +1,6 @@
 import BenchmarkKit
 import Datasets
-import Foundation
-import Storage
-import Testing
-import Touchstone
+import TestSupport
 
 @testable import Suites
 
@@ -57,8 +54,7 @@ struct YCSBSuiteTests {
 
   @Test func theSumOfTenBillionPowersIsThePublishedOne() {
     // The constant of YCSB's ScrambledZipfianGenerator, which its authors summed up term by term.
-    let published = 26.469_028_201_783_02
-    #expect(abs(Zipfian.zeta(ScrambledZipfian.ranks, 0.99) - published) < 1e-7)
+    #expect(abs(Zipfian.zeta(ScrambledZipfian.ranks, 0.99) - 26.469_028_201_783_02) < 1e-7)
     let direct = (1...100_000).reduce(0.0) { $0 + pow(Double($1), -0.99) }
     #expect(abs(Zipfian.zeta(100_000, 0.99) - direct) < 1e-9)
   }
@@ -89,8 +85,7 @@ struct YCSBSuiteTests {
       #expect(share > least * 0.97 && share < least + 0.01, "rank \(rank): \(share), at least \(least)")
     }
     // They lie anywhere: neither half has nearly all.
-    let half = Double(counts[..<500].reduce(0, +)) / Double(draws)
-    #expect((0.3...0.7).contains(half))
+    #expect((0.3...0.7).contains(Double(counts[..<500].reduce(0, +)) / Double(draws)))
     #expect(counts.count { $0 == 0 } == 0)
   }
 
@@ -111,8 +106,7 @@ struct YCSBSuiteTests {
 
   @Test func uniformNumbersAndLengthsAndTheMixesAreWhatTheySay() {
     let draws = 200_000
-    let requests = YCSBRequest.draw(
-      .readOnly, .uniform, count: draws, documents: 100, threads: 1, seed: 5)
+    let requests = YCSBRequest.draw(.readOnly, .uniform, count: draws, documents: 100, threads: 1, seed: 5)
     var counts = [Int](repeating: 0, count: 100)
     var lengths = [Int](repeating: 0, count: 100)
     for request in requests {
@@ -143,12 +137,7 @@ struct YCSBSuiteTests {
 
   @Test(arguments: Engines.names)
   func everyMixRunsWithItsLatencies(_ engine: EngineName) throws {
-    var settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 500,
-      evictsCaches: false)
-    settings.rates = [4_000]
-    let file = try BenchRun(settings, version: "0.1.0+test").run([.ycsb])
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let file = try ran(.ycsb, on: [engine], documents: 500) { $0.rates = [4_000] }
     #expect(Set(file.results.map(\.workload)) == Set(YCSBWorkload.allCases.map(\.rawValue)))
     // One and two threads of six mixes, two rates, one uniform choice, the load.
     #expect(file.results.count == 16)

@@ -12,12 +12,10 @@
 //                                          memory it took at most
 
 import CountedSync
+import StorageConformance
+import TestSupport
 
 @testable import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 enum BlobsChild: ChildGroup {
   static let name = "blobs"
@@ -60,12 +58,7 @@ enum BlobsChild: ChildGroup {
   }
 
   static func fill(_ database: Database, limit: Int) throws {
-    signal(SIGXFSZ, SIG_IGN)
-    var old = rlimit()
-    getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old)
-    var new = old
-    new.rlim_cur = rlim_t(limit)
-    guard setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &new) == 0 else { exit(10) }
+    let unlimit = limitFileSize(limit)
     for _ in 0..<3 {
       do {
         let writer = try database.makeBlobWriter()
@@ -76,21 +69,16 @@ enum BlobsChild: ChildGroup {
     }
     let blob = try database.makeBlob([UInt8](repeating: 8, count: limit / 2))
     try database.save("small", ["b": blob.jsonValue])
-    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old)
+    unlimit()
     let large = try database.makeBlob([UInt8](repeating: 9, count: limit * 2))
     try database.save("large", ["b": large.jsonValue])
   }
 
   /// The most memory that this process had, in KiB.
   static func peakMemory() -> Int {
-    guard let file = fopen("/proc/self/status", "r") else { return -1 }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 256)
-    while fgets(&line, 256, file) != nil {
-      let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if text.hasPrefix("VmHWM:") { return Int(text.filter(\.isNumber)) ?? -1 }
-    }
-    return -1
+    let status = (try? AtomicFile.read("/proc/self/status", limit: 1 << 20)) ?? []
+    let lines = String(decoding: status, as: UTF8.self).split(separator: "\n")
+    return lines.first { $0.hasPrefix("VmHWM:") }.flatMap { Int($0.filter(\.isNumber)) } ?? -1
   }
 
   static func stream(_ database: Database, mebibytes: Int) throws {
@@ -126,10 +114,9 @@ enum BlobsChild: ChildGroup {
     try database.save("doc", ["b": blob.jsonValue])
     try database.purge("doc")
     fail_syncs(EIO)
-    var failure: StorageError?
-    do { try database.open.collectBlobs() } catch let error as StorageError { failure = error }
+    let failure = try storageCode { try database.open.collectBlobs() }
     fail_syncs(0)
-    guard failure?.code == .ioError else {
+    guard failure == .ioError else {
       throw DocumentError(.damaged, "the collection ended with \(String(describing: failure))")
     }
     // A power loss now may bring the document back.

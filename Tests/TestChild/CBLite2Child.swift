@@ -4,7 +4,6 @@
 //   cblite2 import DATABASE SOURCE ENGINE      the same; the database is made when it isn't there
 
 import TestSupport
-import Touchstone
 
 enum CBLite2Child: ChildGroup {
   static let name = "cblite2"

@@ -10,11 +10,8 @@
 //
 // The old key is 32 bytes of 7, the new one 32 of 8.
 
-import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
+import StorageConformance
+import TestSupport
 
 enum ConversionChild: ChildGroup {
   static let name = "conversion"
@@ -22,11 +19,10 @@ enum ConversionChild: ChildGroup {
 
   /// A failure is said with its code.
   static func run(_ arguments: [String]) throws {
-    do { try convert(arguments) } catch let error as StorageError {
-      say("failed \(error.code.rawValue): \(error)")
-      exit(1)
-    } catch let error as DatabaseError {
-      say("failed \(error.code.rawValue): \(error)")
+    do { try convert(arguments) } catch {
+      guard let code = (error as? StorageError)?.code.rawValue ?? (error as? DatabaseError)?.code.rawValue
+      else { throw error }
+      say("failed \(code): \(error)")
       exit(1)
     }
   }
@@ -40,11 +36,9 @@ enum ConversionChild: ChildGroup {
       return word
     }
     if words.first == "limit" {
-      signal(SIGXFSZ, SIG_IGN)
       _ = try next()
-      guard let bytes = rlim_t(try next()) else { throw WrongUsage() }
-      var limit = rlimit(rlim_cur: bytes, rlim_max: bytes)
-      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      guard let bytes = Int(try next()) else { throw WrongUsage() }
+      _ = limitFileSize(bytes)
     }
     if words.first == "map" {
       _ = try next()

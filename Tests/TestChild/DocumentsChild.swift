@@ -14,11 +14,7 @@
 //                                                 compared with its checksum, and "whole" at last
 
 import CountedSync
-import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
+import TestSupport
 
 enum DocumentsChild: ChildGroup {
   static let name = "documents"
@@ -80,8 +76,7 @@ enum DocumentsChild: ChildGroup {
           try database.save("history", ["n": .int(Int64(batch))])
           if batch % 17 == 16 {
             // A branch that is gone again: the whole tree is in the record for a moment.
-            try database.apply(
-              PulledRevision(id: "history", history: ["1-side\(batch)"], body: ["n": 0]))
+            try database.apply(PulledRevision(id: "history", history: ["1-side\(batch)"], body: ["n": 0]))
             if let branch = RevisionID("1-side\(batch)") { try database.purge("history", branch: branch) }
           }
           if batch % 3 == 2 { try database.delete("batch\(batch - 1)-0") }

@@ -13,7 +13,7 @@ func fileTools(_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool] 
         [
           "sqlcipher", path,
           """
-          PRAGMA key = "x'\((key ?? []).map(hexadecimal).joined())'"; PRAGMA cipher_page_size = 4096;
+          PRAGMA key = "x'\(hexadecimal(key ?? []))'"; PRAGMA cipher_page_size = 4096;
           PRAGMA integrity_check;
           """,
         ], output: "ok")
@@ -22,5 +22,3 @@ func fileTools(_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool] 
     [FileTool(["mdb_stat", "-n", "-a", "-e", "-f", path]), FileTool(["mdb_dump", "-n", "-a", path])]
   }
 }
-
-private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }

@@ -2,10 +2,7 @@
 // The exit status is 0 if all went as it should.
 
 import CountedSync
-import Dispatch
-import Glibc
 import HeldHandles
-import Storage
 import StorageLMDB
 import StorageEncrypted
 import TestSupport
@@ -16,6 +13,11 @@ enum LMDBChild: ChildGroup {
 
   static func open(_ path: String) throws -> any StorageEngine {
     try LMDBEngines.lmdb.open(path, EngineOptions(durability: .none))
+  }
+
+  /// Puts an entry into the keyspace `k`, which it makes if need be.
+  static func put(_ key: String, _ value: [UInt8], _ engine: any StorageEngine) throws {
+    try engine.write { try $0.put(Array(key.utf8), value, in: $0.createKeyspace("k", shape: .documents)) }
   }
 
   /// `fork PATH`: a child of this process can use nothing of its parent's engine, and can open the path anew.
@@ -52,12 +54,7 @@ enum LMDBChild: ChildGroup {
 
   /// `large PATH BYTES`: puts a value of so many bytes into the keyspace `k`.
   static func large(_ path: String, _ bytes: Int) throws -> Int32 {
-    let engine = try open(path)
-    try engine.write { transaction in
-      let keyspace = try transaction.createKeyspace("k", shape: .documents)
-      try transaction.put(Array("large".utf8), [UInt8](repeating: 3, count: bytes), in: keyspace)
-    }
-    try engine.close()
+    try open(path).closing { try put("large", [UInt8](repeating: 3, count: bytes), $0) }
     return 0
   }
 
@@ -65,12 +62,7 @@ enum LMDBChild: ChildGroup {
   /// gives.
   static func small(_ path: String, _ bytes: Int) throws -> Int32 {
     let engine = try open(path)
-    let failure = try storageCode {
-      try engine.write { transaction in
-        let keyspace = try transaction.createKeyspace("k", shape: .documents)
-        try transaction.put(Array("large".utf8), [UInt8](repeating: 3, count: bytes), in: keyspace)
-      }
-    }
+    let failure = try storageCode { try put("large", [UInt8](repeating: 3, count: bytes), engine) }
     try engine.close()
     return failure == .mapFull ? 0 : 1
   }
@@ -101,9 +93,8 @@ enum LMDBChild: ChildGroup {
   /// `readers PATH COUNT`: begins so many snapshots, says so, and ends without ending them when its input ends.
   static func readers(_ path: String, _ count: Int) throws -> Int32 {
     let engine = try open(path)
-    var snapshots: [any ReadTransaction] = []
-    for _ in 0..<count { snapshots.append(try engine.beginRead()) }
-    waitAfterReady()
+    let snapshots = try (0..<count).map { _ in try engine.beginRead() }
+    withExtendedLifetime(snapshots) { waitAfterReady() }
     _exit(0)
   }
 
@@ -112,12 +103,7 @@ enum LMDBChild: ChildGroup {
   static func encrypted(_ path: String, _ byte: Int) throws -> Int32 {
     let failure = try storageCode {
       let options = EngineOptions(durability: .none, key: [UInt8](repeating: UInt8(byte), count: 32))
-      let engine = try LMDBEngines.encrypted.open(path, options)
-      try engine.write { transaction in
-        let keyspace = try transaction.createKeyspace("k", shape: .documents)
-        try transaction.put([UInt8(byte)], [1], in: keyspace)
-      }
-      try engine.close()
+      try LMDBEngines.encrypted.open(path, options).closing { try put("\(byte)", [1], $0) }
     }
     return failure == nil ? 0 : failure == .wrongKey ? 7 : 8
   }
@@ -157,28 +143,21 @@ enum LMDBChild: ChildGroup {
   /// 0 when that is told as a failure of the engine, and the file can be used once they succeed.
   static func failingSync(_ path: String, _ moment: Int) throws -> Int32 {
     let options = EngineOptions(durability: moment == 2 ? .normal : .full)
-    func put(_ engine: any StorageEngine, _ text: String) throws {
-      try engine.write { transaction in
-        let keyspace = try transaction.createKeyspace("k", shape: .documents)
-        try transaction.put(Array(text.utf8), [1], in: keyspace)
-      }
-    }
     func failure(_ body: () throws -> Void) throws -> StorageError? {
       fail_syncs(EIO)
       defer { fail_syncs(0) }
-      do { try body() } catch let error as StorageError { return error }
-      return nil
+      return try thrown(StorageError.self, by: body)
     }
     if moment == 0 {
       guard let error = try failure({ _ = try LMDBEngines.lmdb.open(path, options) }) else { return 10 }
       guard error.engineCode == Int(EIO), access(path, F_OK) != 0 else { return 11 }
     }
     let engine = try LMDBEngines.lmdb.open(path, options)
-    try put(engine, "before")
+    try put("before", [1], engine)
     if moment == 1 {
-      guard let error = try failure({ try put(engine, "lost") }) else { return 12 }
+      guard let error = try failure({ try put("lost", [1], engine) }) else { return 12 }
       guard error.engineCode == Int(EIO) else { return 13 }
-      try put(engine, "after")
+      try put("after", [1], engine)
     }
     if moment == 2 {
       guard let error = try failure({ try engine.close() }) else { return 14 }

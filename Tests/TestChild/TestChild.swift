@@ -6,13 +6,7 @@
 // CountedSync and HeldHandles take the place of some C functions in the whole program. They only pass calls on until
 // a command asks for more.
 
-import Storage
 import TestSupport
-import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// A group of commands, for the tests of one part.
 protocol ChildGroup {

@@ -3,7 +3,6 @@
 //   upgrade SOURCE TARGET ENGINE      prints "begun", upgrades and verifies, prints "done"
 
 import TestSupport
-import Touchstone
 
 enum UpgradeChild: ChildGroup {
   static let name = "upgrade"

@@ -1,6 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Foundation
 
 /// Counts the opens of a directory itself. A sync of the directory opens it; access to a file by its name
 /// doesn't.

@@ -1,11 +1,8 @@
 // A run of the tests with strict engines: TOUCHSTONE_STRICT=1.
 
+import Foundation
 import StorageConformance
 import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// Whether every database of this run is on a strict engine (`StrictEngine`).
 ///

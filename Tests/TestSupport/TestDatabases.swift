@@ -1,6 +1,7 @@
 import Foundation
 import Storage
 import StorageConformance
+import Testing
 import Touchstone
 
 /// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB;
@@ -16,6 +17,35 @@ package func key(of engine: EngineName) throws -> UserKey? {
 /// The options of test databases on an engine.
 package func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
   DatabaseOptions(engine: engine, durability: durability, key: try key(of: engine))
+}
+
+/// The databases of one test. A suite has one of these as a property; it closes them when the test has ended.
+package final class TestDatabases: Sendable {
+  private let opened = Lock<[(database: Database, directory: TemporaryDirectory)]>([])
+
+  package init() {}
+
+  deinit {
+    for (database, directory) in opened.withLock({ $0 }).reversed() {
+      do { try database.close() } catch {
+        let here = SourceLocation(fileID: #fileID, filePath: #filePath, line: #line, column: #column)
+        Issue.record(error, "a database of a test can't be closed", sourceLocation: here)
+      }
+      withExtendedLifetime(directory) {}
+    }
+  }
+
+  /// Opens an empty database named `test` in a temporary directory. `change` can change its options.
+  package func open(
+    _ engine: EngineName, _ change: (inout DatabaseOptions) -> Void = { _ in }
+  ) throws -> Database {
+    var options = try options(engine)
+    change(&options)
+    let directory = TemporaryDirectory()
+    let database = try Database.open("test", in: directory.path, options: options)
+    opened.withLock { $0.append((database, directory)) }
+    return database
+  }
 }
 
 /// Runs `body` with an empty database named `test` in a temporary directory, and closes it at the end.
@@ -40,10 +70,32 @@ package func withStrictDatabase(
   let name = EngineName(rawValue: "strict-\(engine)-\(UUID())")
   Engines.register(
     StrictEngine.type(over: try Engines.type(engine), name: name.rawValue, strictness: strictness))
-  try withTemporaryDirectory { directory in
-    let database = try Database.open(
-      "test", in: directory, options: DatabaseOptions(engine: name, durability: .none))
-    try body(database)
-    try database.close()
+  try withDatabase(name, { _ in }, body)
+}
+
+/// What `left.compare(with: right)` finds.
+package func differences(
+  _ left: Database, _ right: Database, sequences: Bool = false
+) throws -> [DocumentDifference] {
+  var found: [DocumentDifference] = []
+  try left.compare(with: right, sequences: sequences) { found.append($0) }
+  return found
+}
+
+/// Every file below a directory with its bytes.
+package func files(below directory: String) throws -> [String: [UInt8]] {
+  var files: [String: [UInt8]] = [:]
+  for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
+    // Nil for directories.
+    files[name] = FileManager.default.contents(atPath: directory + "/" + name).map { [UInt8]($0) }
+  }
+  return files
+}
+
+extension StorageEngine {
+  /// Runs `body` with the engine, and closes it.
+  package func closing(_ body: (Self) throws -> Void) throws {
+    try body(self)
+    try close()
   }
 }

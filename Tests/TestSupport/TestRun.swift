@@ -4,12 +4,10 @@ import Foundation
 import Storage
 
 @_exported import class StorageConformance.ChildProcess
+@_exported import struct StorageConformance.ConformanceFailure
 @_exported import struct StorageConformance.SeededGenerator
+@_exported import struct StorageConformance.SortedMap
 @_exported import struct StorageConformance.Strictness
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The text of an environment variable; nil if it is unset or empty.
 package func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }

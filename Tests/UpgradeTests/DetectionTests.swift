@@ -1,17 +1,16 @@
 import CSQLite
 import Datasets
-import Foundation
 import SQLiteLibrary
 import TestSupport
-import Testing
-import Touchstone
 
 /// What is no 1.x database that can be read: each says so, and nothing is made.
 @Suite("What isn't a 1.x database") struct DetectionTests {
+  private let directory = TemporaryDirectory()
+
   private func error(_ source: String, _ directory: TemporaryDirectory) throws -> UpgradeError {
     let before = try directory.names()
     let error = try #require(throws: UpgradeError.self, "\(source)") {
-      try Database.upgrade(source, to: directory.path + "/new")
+      try Database.upgrade(source, to: directory.new)
     }
     #expect(try directory.names() == before)
     return error
@@ -30,7 +29,6 @@ import Touchstone
 
   @Test("is told by what it holds")
   func kinds() throws {
-    let directory = TemporaryDirectory()
     let path = directory.path
     #expect(try error(path + "/nothing.cblite", directory).code == .notFound)
     try write([], path + "/empty.cblite")
@@ -75,10 +73,9 @@ import Touchstone
 
   @Test("is told when it was cut off, at any length")
   func truncated() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.documents = 200
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let whole = Array(try Data(contentsOf: URL(fileURLWithPath: source + "/db.sqlite3")))
     for part in [99, 100, 1_000, 4_096, 5_000, whole.count / 2, whole.count - 4_096, whole.count - 1] {
       try write(Array(whole.prefix(part)), source + "/db.sqlite3")
@@ -89,11 +86,10 @@ import Touchstone
 
   @Test("is told when somebody is writing to it")
   func locked() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.version = .v10
     settings.documents = 20
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     do {
       let writer = try Connection(
         source, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
@@ -103,17 +99,16 @@ import Touchstone
       #expect(error.code == .inUse && error.message.contains("close it"))
       try writer.execute("ROLLBACK")
     }
-    try Database.upgrade(source, to: directory.path + "/new")
+    try Database.upgrade(source, to: directory.new)
   }
 
   @Test("is told when it changes while it is read")
   func changed() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.documents = 3_000
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let code = try upgradeCode {
-      try Database.upgrade(source, to: directory.path + "/new") { progress in
+      try Database.upgrade(source, to: directory.new) { progress in
         guard progress.phase == .copying, progress.done == 512 else { return }
         try change(source + "/db.sqlite3", "INSERT INTO info VALUES ('changed', '1')")
       }
@@ -124,14 +119,12 @@ import Touchstone
 
   @Test("isn't mistaken: what has nothing is a 1.x database too")
   func empty() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.documents = 0
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
-    let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    let source = try directory.makeOld(settings)
+    let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
     #expect(report.documents.read == 0)
-    let database = try Database.open(directory.path + "/new")
+    let database = try Database.open(directory.new)
     // UUIDs come along, in the spelling of iOS too.
     #expect(database.privateUUID == "1446079e-e8dd-6013-79da-60601e2173cb")
     try database.close()

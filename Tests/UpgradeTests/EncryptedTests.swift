@@ -1,56 +1,52 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Encrypted databases of 1.x, made by the specification with another code than what reads them.
 @Suite("Encrypted databases") struct EncryptedTests {
+  private let directory = TemporaryDirectory()
+
   @Test(
     "open with their password, and their attachments are decrypted",
     arguments: LegacyDatabase.Platform.allCases)
   func password(_ platform: LegacyDatabase.Platform) throws {
-    let directory = TemporaryDirectory()
     var settings = MadeDatabasesTests.settings(platform, .v13)
     settings.documents = 60
     settings.hasLog = platform == .android
     settings.key = LegacyDatabase.key(password: "letmein", platform: platform)
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let before = try Files(source)
     let report = try Database.upgrade(
-      source, to: directory.path + "/new", engine: .lmdb,
+      source, to: directory.new, engine: .lmdb,
       options: UpgradeOptions(verifies: true, sourceKey: try .passphrase("letmein")))
     #expect(try Files(source) == before)
     #expect(report.isEncrypted && report.attachments.decrypted > 0)
-    try compareMade(directory.path + "/new", settings, report)
+    try compareMade(directory.new, settings, report)
   }
 
   @Test("open with their raw key")
   func rawKey() throws {
-    let directory = TemporaryDirectory()
     var settings = MadeDatabasesTests.settings(.ios, .v12)
     settings.documents = 40
     settings.key = (0..<32).map { UInt8($0 * 7) }
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     // The mark of encrypted attachments may be lost.
     try FileManager.default.removeItem(atPath: source + "/attachments/_encryption")
     let report = try Database.upgrade(
-      source, to: directory.path + "/new", engine: .sqlcipher, key: try key(of: .sqlcipher),
+      source, to: directory.new, engine: .sqlcipher, key: try key(of: .sqlcipher),
       options: UpgradeOptions(verifies: true, sourceKey: try .raw(try #require(settings.key))))
-    try compareMade(directory.path + "/new", settings, report, key: try key(of: .sqlcipher))
+    try compareMade(directory.new, settings, report, key: try key(of: .sqlcipher))
   }
 
   @Test("open with a password that Android cuts off")
   func cutPassword() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.platform = .android
     settings.documents = 5
     settings.key = LegacyDatabase.key(password: "pässwörd", platform: .android)
     #expect(settings.key != LegacyDatabase.key(password: "pässwörd", platform: .ios))
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(sourceKey: try .passphrase("pässwörd")))
+      source, to: directory.new, options: UpgradeOptions(sourceKey: try .passphrase("pässwörd")))
     #expect(report.documents.carried == 5)
   }
 
@@ -66,7 +62,6 @@ import Touchstone
 
   @Test("are told apart by their key: none, a wrong one, one too many")
   func keys() throws {
-    let directory = TemporaryDirectory()
     var settings = LegacyDatabase()
     settings.documents = 5
     let plain = try LegacyDatabaseMaker(settings).make("plain", in: directory.path)
@@ -74,7 +69,7 @@ import Touchstone
     let secret = try LegacyDatabaseMaker(settings).make("secret", in: directory.path)
     func code(_ source: String, _ key: UserKey?) throws -> UpgradeError.Code? {
       try upgradeCode {
-        try Database.upgrade(source, to: directory.path + "/new", options: UpgradeOptions(sourceKey: key))
+        try Database.upgrade(source, to: directory.new, options: UpgradeOptions(sourceKey: key))
       }
     }
     #expect(try code(secret, nil) == .keyRequired)
@@ -88,7 +83,6 @@ import Touchstone
     "that the sqlcipher tool makes come over",
     .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlcipher")))
   func tool() throws {
-    let directory = TemporaryDirectory()
     let path = directory.path + "/tool.cblite2"
     try FileManager.default.createDirectory(
       atPath: path + "/attachments", withIntermediateDirectories: true)
@@ -106,10 +100,10 @@ import Touchstone
       """
     _ = try runTool("sqlcipher", path + "/db.sqlite3", script)
     let report = try Database.upgrade(
-      path, to: directory.path + "/new",
+      path, to: directory.new,
       options: UpgradeOptions(verifies: true, sourceKey: try .passphrase("letmein")))
     #expect(report.documents.carried == 1 && report.revisions.carried == 2)
-    let database = try Database.open(directory.path + "/new", options: DatabaseOptions(isReadOnly: true))
+    let database = try directory.openNew()
     defer { try? database.close() }
     #expect(try database.revisions(of: "a")?.map(\.id.description) == ["2-bb", "1-aa"])
     #expect(try database.revisions(of: "a")?.compactMap(\.body) == [["v": 2], ["v": 1]])

@@ -1,8 +1,5 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Upgrades that are killed at random moments.
 @Suite("Killed upgrades", .serialized) struct KillTests {
@@ -16,8 +13,7 @@ import Touchstone
     try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: true)
     let source = try LegacyDatabaseMaker(settings).make("old", in: old)
     let before = try Files(old)
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     let target = directory.path + "/new.touchstone"
     // Up to when a child is killed: as long as whole ones took, then less after each that came to its end, so that
     // a slow beginning doesn't let the others get away.
@@ -29,7 +25,7 @@ import Touchstone
       if round > rounds, ends.none > 0, ends.whole > 0 { break }
       try? FileManager.default.removeItem(atPath: target)
       let engine = [EngineName.sqlite, .lmdb, .sqlcipher][round % 3]
-      let comment: Comment = "round \(round) with seed \(seed)"
+      let comment: Comment = "round \(round) with seed \(testSeed)"
       let child = try startChild("upgrade", source, target, engine.rawValue)
       try child.waitForOutput()
       let begun = Date()
@@ -56,8 +52,7 @@ import Touchstone
       if round % 4 == 3 || isLong {
         let database = try Database.open(
           target, options: DatabaseOptions(isReadOnly: true, key: try key(of: engine)))
-        let faults = try database.check(deep: true)
-        #expect(faults.isEmpty, comment)
+        #expect(try database.check(deep: true).isEmpty, comment)
         let live = (0..<settings.documents).count {
           let document = settings.document($0)
           return !document.revisions[winningRevision(document)].isDeleted

@@ -1,11 +1,10 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Databases that are made for the purpose: what the maker knows of each document is what the result has to have.
 @Suite("Databases that are made") struct MadeDatabasesTests {
+  private let directory = TemporaryDirectory()
+
   static let variants: [(LegacyDatabase.Platform, LegacyDatabase.Version)] =
     LegacyDatabase.Platform.allCases.flatMap { platform in
       LegacyDatabase.Version.allCases.map { (platform, $0) }
@@ -41,11 +40,11 @@ import Touchstone
       let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path + "/old")
       let before = try Files(directory.path + "/old")
       let report = try Database.upgrade(
-        source, to: directory.path + "/new", engine: engine, options: UpgradeOptions(verifies: true))
+        source, to: directory.new, engine: engine, options: UpgradeOptions(verifies: true))
       #expect(try Files(directory.path + "/old") == before)
       #expect(report.verifiedDocuments == settings.documents)
       #expect(report.losses == 0, "\(report.issues)")
-      try compareMade(directory.path + "/new", settings, report)
+      try compareMade(directory.new, settings, report)
     }
   }
 
@@ -53,7 +52,6 @@ import Touchstone
     "come over whole from a log, and to engines that encrypt",
     arguments: [EngineName.sqlcipher, .sqlcipherPlain])
   func withLog(_ engine: EngineName) throws {
-    let directory = TemporaryDirectory()
     try FileManager.default.createDirectory(
       atPath: directory.path + "/old", withIntermediateDirectories: true)
     var settings = Self.settings(.ios, .v13)
@@ -62,24 +60,23 @@ import Touchstone
     #expect(FileManager.default.fileExists(atPath: source + "/db.sqlite3-wal"))
     let before = try Files(directory.path + "/old")
     let report = try Database.upgrade(
-      source, to: directory.path + "/new", engine: engine, key: try key(of: engine),
+      source, to: directory.new, engine: engine, key: try key(of: engine),
       options: UpgradeOptions(verifies: true))
     #expect(try Files(directory.path + "/old") == before)
-    try compareMade(directory.path + "/new", settings, report, key: try key(of: engine))
+    try compareMade(directory.new, settings, report, key: try key(of: engine))
   }
 
   @Test("give the winners alone when that is asked for")
   func winners() throws {
-    let directory = TemporaryDirectory()
     var settings = Self.settings(.net, .v13)
     settings.history = 30
     settings.compacted = 0
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(carry: .winners, verifies: true))
+      source, to: directory.new, options: UpgradeOptions(carry: .winners, verifies: true))
     #expect(report.localDocuments.unwanted == 7 && report.localDocuments.carried == 0)
     #expect(report.expirations.carried == 0 && report.conflicts.carried == 0)
-    let database = try Database.open(directory.path + "/new", options: DatabaseOptions(isReadOnly: true))
+    let database = try directory.openNew()
     defer { try? database.close() }
     for number in 0..<settings.documents {
       let document = settings.document(number)
@@ -100,7 +97,6 @@ import Touchstone
 
   @Test("keep local documents apart whose IDs are alike but for normalization")
   func normalization() throws {
-    let directory = TemporaryDirectory()
     let source = try LegacyDatabaseMaker(Self.settings(.ios, .v13)).make("old", in: directory.path)
     let ids = ["caf\u{e9}", "cafe\u{301}"]
     try change(
@@ -109,10 +105,9 @@ import Touchstone
       UPDATE localdocs SET docid = '_local/\(ids[0])', json = CAST('{"n":0}' AS BLOB) WHERE docid = '_local/local-0';
       UPDATE localdocs SET docid = '_local/\(ids[1])', json = CAST('{"n":1}' AS BLOB) WHERE docid = '_local/local-1';
       """)
-    let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
     #expect(report.localDocuments.carried == 7)
-    let database = try Database.open(directory.path + "/new", options: DatabaseOptions(isReadOnly: true))
+    let database = try directory.openNew()
     for (number, id) in ids.enumerated() {
       #expect(try database.localDocument(id)?.body == .object(["n": .int(Int64(number))]))
     }
@@ -122,13 +117,12 @@ import Touchstone
   @Test(
     "that are damaged in single places are carried over but for those, and refused when nothing may be lost")
   func losses() throws {
-    let directory = TemporaryDirectory()
     var settings = Self.settings(.ios, .v13)
     settings.conflicts = 0
     settings.tombstones = 0
     settings.compressed = 0
     settings.oddRevisionIDs = 0
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let long = String(repeating: "x", count: 481)
     try change(
       source + "/db.sqlite3",
@@ -151,8 +145,7 @@ import Touchstone
     let files = try FileManager.default.contentsOfDirectory(atPath: attachments).sorted()
     try FileManager.default.removeItem(atPath: attachments + "/" + files[0])
     try Data("other".utf8).write(to: URL(fileURLWithPath: attachments + "/" + files[1]))
-    let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
     let counts = report.issueCounts
     #expect(counts["reservedDocumentID"] == 1)
     #expect(counts["invalidDocumentID"] == 1)
@@ -171,7 +164,7 @@ import Touchstone
     #expect(report.documents.carried + report.documents.skipped == report.documents.read)
     #expect(report.documents.skipped == 5)
     #expect(report.revisions.read == report.revisions.carried + report.revisions.skipped)
-    let database = try Database.open(directory.path + "/new", options: DatabaseOptions(isReadOnly: true))
+    let database = try directory.openNew()
     #expect(try database.documentCount == report.documents.carried)
     #expect(try database.document(String(long.dropLast())) != nil)
     #expect(try database.revisions(of: "doc-7")?.first?.body == [:])
@@ -249,8 +242,7 @@ func compareMade(
     let said = settings.localDocument(number)
     let found = try #require(try database.localDocument(said.id))
     #expect(found.generation == UInt64(said.generation))
-    let wanted = try JSONValue(json: said.json)
-    #expect(found.body == wanted)
+    #expect(try found.body == JSONValue(json: said.json))
   }
   let faults = try database.check(deep: true)
   #expect(faults.isEmpty, "\(faults.prefix(3))")

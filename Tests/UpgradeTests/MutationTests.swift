@@ -1,11 +1,10 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Damaged databases: an error or a report, never a crash, a hang or a loss that nobody is told of.
 @Suite("Mutated databases") struct MutationTests {
+  private let directory = TemporaryDirectory()
+
   private static func settings(_ version: LegacyDatabase.Version) -> LegacyDatabase {
     var settings = MadeDatabasesTests.settings(.android, version)
     settings.documents = 12
@@ -75,8 +74,7 @@ import Touchstone
       ("documents", report.documents), ("revisions", report.revisions), ("bodies", report.bodies),
       ("local documents", report.localDocuments), ("tombstones", report.tombstones),
     ] {
-      #expect(
-        count.read == count.carried + count.skipped + count.unwanted, "\(comment): \(name) \(count)")
+      #expect(count.read == count.carried + count.skipped + count.unwanted, "\(comment): \(name) \(count)")
       if count.skipped > 0 { #expect(report.losses > 0, "\(comment): \(name) \(count)") }
     }
     let database = try Database.open(target, options: DatabaseOptions(isReadOnly: true))
@@ -89,7 +87,6 @@ import Touchstone
 
   @Test("by SQL give a report or an error")
   func statements() throws {
-    let directory = TemporaryDirectory()
     var carried = 0
     for version in [LegacyDatabase.Version.v10, .v13] {
       let original = try LegacyDatabaseMaker(Self.settings(version)).make("old\(version)", in: directory.path)
@@ -109,9 +106,7 @@ import Touchstone
 
   @Test("by flipped bytes give a report or an error")
   func bytes() throws {
-    let directory = TemporaryDirectory()
-    let seed = testSeed
-    var random = SeededGenerator(seed: seed)
+    var random = SeededGenerator(seed: testSeed)
     var ends = (carried: 0, refused: 0)
     let rounds = isLong ? 4_000 : 40
     for version in [LegacyDatabase.Version.v10, .v13] {
@@ -138,7 +133,7 @@ import Touchstone
           }
         }
         try Data(bytes).write(to: URL(fileURLWithPath: file))
-        if try look(original, directory.path, "\(version), round \(round) of seed \(seed)") {
+        if try look(original, directory.path, "\(version), round \(round) of seed \(testSeed)") {
           ends.carried += 1
         } else {
           ends.refused += 1
@@ -151,11 +146,10 @@ import Touchstone
 
   @Test("in their attachments give a report")
   func attachments() throws {
-    let directory = TemporaryDirectory()
     var settings = Self.settings(.v13)
     settings.attachments = 100
     settings.compressed = 60
-    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let source = try directory.makeOld(settings)
     let names = try FileManager.default.contentsOfDirectory(atPath: source + "/attachments").sorted()
     var random = SeededGenerator(seed: 5)
     for name in names.prefix(8) {
@@ -168,8 +162,7 @@ import Touchstone
       }
       try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
-    let report = try Database.upgrade(
-      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
     #expect(report.attachments.damaged == 8, "\(report.attachments)")
     #expect(report.attachments.read == names.count)
     #expect(report.attachments.carried == names.count - 8)

@@ -1,11 +1,10 @@
 import Datasets
-import Foundation
 import TestSupport
-import Testing
-import Touchstone
 
 /// Upgrades where the old database lies: at opening, and in place.
 @Suite("Upgrades in place") struct OpeningTests {
+  private let directory = TemporaryDirectory()
+
   private func make(_ version: LegacyDatabase.Version, _ directory: TemporaryDirectory) throws -> String {
     var settings = LegacyDatabase()
     settings.version = version
@@ -17,7 +16,6 @@ import Touchstone
 
   @Test("happen at the opening, once, and the old one stays", arguments: LegacyDatabase.Version.allCases)
   func opening(_ version: LegacyDatabase.Version) throws {
-    let directory = TemporaryDirectory()
     let source = try make(version, directory)
     let before = try Files(directory.path)
     var options = DatabaseOptions(engine: .lmdb, upgrade: UpgradeOptions(verifies: true))
@@ -41,7 +39,6 @@ import Touchstone
 
   @Test("keep the old one until told otherwise", arguments: LegacyDatabase.Version.allCases)
   func inPlace(_ version: LegacyDatabase.Version) throws {
-    let directory = TemporaryDirectory()
     let source = try make(version, directory)
     let before = try directory.names()
     let report = try Database.upgradeInPlace(source)
@@ -55,7 +52,6 @@ import Touchstone
 
   @Test("leave the last sequence, UUIDs and the depth of trees as they were")
   func identity() throws {
-    let directory = TemporaryDirectory()
     let source = try make(.v13, directory)
     try change(
       source + "/db.sqlite3",
@@ -66,8 +62,7 @@ import Touchstone
     #expect(database.publicUUID == "2e9c5c0e-8f0e-4d62-9d5c-27f5d1f0a3b2")
     #expect(try database.lastSequence == 4_711)
     #expect(try database.maximumTreeDepth == 7)
-    let sequence = try database.document("doc-3")?.sequence
-    #expect(sequence == 4)
+    #expect(try database.document("doc-3")?.sequence == 4)
     try database.close()
   }
 }

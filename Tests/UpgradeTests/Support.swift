@@ -1,9 +1,7 @@
 import CSQLite
-import Foundation
+import Datasets
 import SQLiteLibrary
 import TestSupport
-import Testing
-import Touchstone
 
 /// The 1.x databases of others, where they are.
 let realDatabases: String? = environmentVariable("TOUCHSTONE_DATA")
@@ -13,17 +11,14 @@ let realDatabases: String? = environmentVariable("TOUCHSTONE_DATA")
 
 /// Every file below a directory with its bytes and when it was written: for what must not change.
 struct Files: Equatable {
-  var contents: [String: [UInt8]] = [:]
+  let contents: [String: [UInt8]]
   var dates: [String: Date] = [:]
 
   init(_ directory: String) throws {
     let manager = FileManager.default
+    contents = try files(below: directory)
     for name in try manager.subpathsOfDirectory(atPath: directory) {
-      let path = directory + "/" + name
-      dates[name] = try manager.attributesOfItem(atPath: path)[.modificationDate] as? Date
-      var isDirectory: ObjCBool = false
-      _ = manager.fileExists(atPath: path, isDirectory: &isDirectory)
-      if !isDirectory.boolValue { contents[name] = Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+      dates[name] = try manager.attributesOfItem(atPath: directory + "/" + name)[.modificationDate] as? Date
     }
   }
 }
@@ -39,5 +34,20 @@ func change(_ path: String, _ sql: String) throws {
   try connection.execute(sql)
   if try connection.string("PRAGMA journal_mode") == "wal" {
     try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+  }
+}
+
+extension TemporaryDirectory {
+  /// Where databases are upgraded to.
+  var new: String { file("new") }
+
+  /// Makes an old database named `old`.
+  func makeOld(_ settings: LegacyDatabase) throws -> String {
+    try LegacyDatabaseMaker(settings).make("old", in: path)
+  }
+
+  /// The database at `new`, for reading.
+  func openNew(key: UserKey? = nil) throws -> Database {
+    try Database.open(new, options: DatabaseOptions(isReadOnly: true, key: key))
   }
 }

@@ -1,9 +1,8 @@
 import Documents
-import Fleece
 import FullText
 import FullTextReference
 import Query
-import Storage
+import TestSupport
 
 /// A document as queries see it.
 struct NaiveDocument {

@@ -1,6 +1,5 @@
-import Fleece
 import Query
-import Storage
+import TestSupport
 
 // A plain interpreter of expressions over values in memory: no compilation, no bytes in place, nothing shared with the
 // library but the syntax tree and the analysis of text. It is slow, and meant to be right at a glance. Nil is missing.

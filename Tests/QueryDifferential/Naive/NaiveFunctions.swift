@@ -1,6 +1,5 @@
-import Fleece
 import Query
-import Storage
+import TestSupport
 
 // Functions of the naive evaluator. Those it doesn't know are compared between engines and plans only.
 

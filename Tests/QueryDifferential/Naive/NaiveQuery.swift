@@ -1,6 +1,5 @@
-import Fleece
 import Query
-import Storage
+import TestSupport
 
 // Answers a query over documents in memory, clause by clause as SQL explains itself: all rows, then those that WHERE
 // keeps, then groups, HAVING, DISTINCT, ORDER BY. LIMIT and OFFSET are left to who compares.

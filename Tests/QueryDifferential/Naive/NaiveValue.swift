@@ -1,5 +1,4 @@
-import Fleece
-import Storage
+import TestSupport
 
 // Values as the naive evaluator compares them. Nil is missing.
 

@@ -172,9 +172,7 @@ extension Child {
 
 /// Removes a file and the engine's files beside it.
 private func removeFile(_ path: String) {
-  let (directory, name) = (
-    (path as NSString).deletingLastPathComponent, (path as NSString).lastPathComponent
-  )
+  let (directory, name) = ((path as NSString).deletingLastPathComponent, (path as NSString).lastPathComponent)
   for other in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
   where other.hasPrefix(name) { try? FileManager.default.removeItem(atPath: directory + "/" + other) }
 }

@@ -1,8 +1,5 @@
+import Foundation
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 extension Child {
   /// `keep PATH WAY` does what the compiler forbids for spans: it keeps a pointer to lent bytes after the

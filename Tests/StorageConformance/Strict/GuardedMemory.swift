@@ -1,8 +1,5 @@
+import Foundation
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// Copies of bytes that cause a fault if they are accessed outside their lifetime or past their end.
 ///
@@ -82,6 +79,13 @@ enum GuardedMemory {
       if let from = source.baseAddress { start.copyMemory(from: from, byteCount: source.count) }
     }
     return try body(UnsafeRawBufferPointer(start: start, count: bytes.byteCount).bytes)
+  }
+
+  /// Lends copies of a key and a value to `body`.
+  static func withCopies<Result>(
+    of key: RawSpan, _ value: RawSpan, _ body: (RawSpan, RawSpan) throws -> Result
+  ) throws -> Result {
+    try withCopy(of: key) { key in try withCopy(of: value) { try body(key, $0) } }
   }
 
   private static func take(_ count: Int) throws -> Slot {

@@ -52,9 +52,7 @@ class StrictSnapshot: ReadTransaction {
   ) throws -> Result {
     lent += 1
     defer { lent -= 1 }
-    return try GuardedMemory.withCopy(of: key) { key in
-      try GuardedMemory.withCopy(of: value) { try body(key, $0) }
-    }
+    return try GuardedMemory.withCopies(of: key, value, body)
   }
 
   // MARK: ReadTransaction
@@ -102,19 +100,16 @@ class StrictSnapshot: ReadTransaction {
     try wrapped.scan(keyspace, range, order: order == .stored ? .descending : order, fetch: .entries) {
       key, value in
       // The bytes lent to `reference` become invalid before `body` receives the same entry.
-      let place = try lend(key, value, reference)
-      var goesOn = true
-      switch place {
+      let referred: RawSpan
+      switch try lend(key, value, reference) {
       case .end: return false
       case .none: return true
-      case .inKey(let place):
-        _ = try read(key.extracting(place), in: target) { found in
-          goesOn = try lend(key, value) { try body($0, $1, found) }
-        }
-      case .inValue(let place):
-        _ = try read(value.extracting(place), in: target) { found in
-          goesOn = try lend(key, value) { try body($0, $1, found) }
-        }
+      case .inKey(let place): referred = key.extracting(place)
+      case .inValue(let place): referred = value.extracting(place)
+      }
+      var goesOn = true
+      _ = try read(referred, in: target) { found in
+        goesOn = try lend(key, value) { try body($0, $1, found) }
       }
       return goesOn
     }

@@ -32,23 +32,17 @@ final class StrictWriter: StrictSnapshot, WriteTransaction {
 
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let writer = try beginWrite()
-    try GuardedMemory.withCopy(of: key) { key in
-      try GuardedMemory.withCopy(of: value) { try writer.put(key, $0, in: keyspace) }
-    }
+    try GuardedMemory.withCopies(of: key, value) { try writer.put($0, $1, in: keyspace) }
   }
 
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let writer = try beginWrite()
-    return try GuardedMemory.withCopy(of: key) { key in
-      try GuardedMemory.withCopy(of: value) { try writer.insert(key, $0, in: keyspace) }
-    }
+    return try GuardedMemory.withCopies(of: key, value) { try writer.insert($0, $1, in: keyspace) }
   }
 
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let writer = try beginWrite()
-    try GuardedMemory.withCopy(of: key) { key in
-      try GuardedMemory.withCopy(of: value) { try writer.append(key, $0, in: keyspace) }
-    }
+    try GuardedMemory.withCopies(of: key, value) { try writer.append($0, $1, in: keyspace) }
   }
 
   func load(
@@ -65,9 +59,7 @@ final class StrictWriter: StrictSnapshot, WriteTransaction {
             throw StorageError(.bytesAreLent, "a write while bytes are lent to a closure", path: path)
           }
           writes += 1
-          try GuardedMemory.withCopy(of: key) { key in
-            try GuardedMemory.withCopy(of: value) { try append(key, $0) }
-          }
+          try GuardedMemory.withCopies(of: key, value, append)
         }
       }
     }

@@ -1,0 +1,3 @@
+import Encryption
+
+func bytes(of secret: SecretBytes) -> [UInt8] { secret.withUnsafeBytes { [UInt8]($0) } }
