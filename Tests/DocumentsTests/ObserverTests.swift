@@ -323,7 +323,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     try await writer.value
     #expect(seen == (0..<200).map { "doc\($0)" })
     var code: DatabaseError.Code?
-    do { try await database.write { _ = try $0.documentCount } } catch let error as DatabaseError {
+    do { try await database.write { _ = try $0.document("doc1") } } catch let error as DatabaseError {
       code = error.code
     }
     #expect(code == .closed)
@@ -366,9 +366,9 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(latest?.revisionID?.generation == 5)
     told.expect { $0.documents["mine"]?.revisionID?.generation == 5 }
     // More than is noted of one transaction: it reads the document.
-    try await database.write { database in
-      for n in 0..<30_000 { try database.save("document-number-\(n)", ["n": 1]) }
-      try database.save("mine", ["n": 6])
+    try await database.write { transaction in
+      for n in 0..<30_000 { try transaction.save("document-number-\(n)", ["n": 1]) }
+      try transaction.save("mine", ["n": 6])
     }
     #expect(await iterator.next()?.revisionID?.generation == 6)
     try database.purge("mine")
@@ -385,8 +385,8 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     let directory = TemporaryDirectory()
     let database = try Database.open("test", in: directory.path, options: try options(engine))
     do {
-      try await database.write { database in
-        try database.save("a", ["n": 1])
+      try await database.write { transaction in
+        try transaction.save("a", ["n": 1])
         throw Stop()
       }
       Issue.record("it didn't fail")
@@ -396,9 +396,9 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for n in 0..<64 {
         group.addTask {
-          let sequence = try await database.write { database in
-            let count = try database.document("count")?["n"].int ?? 0
-            return try database.save("count", ["n": .int(count + 1)]).sequence
+          let sequence = try await database.write { transaction in
+            let count = try transaction.document("count")?["n"].int ?? 0
+            return try transaction.save("count", ["n": .int(count + 1)]).sequence
           }
           #expect(sequence > 0)
           if n % 2 == 0 { try database.save("sync\(n)", ["n": 1]) }

@@ -1,6 +1,7 @@
 import Blobs
 import Documents
 import Encryption
+import FoundationEssentials
 import Query
 import Storage
 
@@ -32,6 +33,8 @@ final class OpenDatabase: Sendable {
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
   /// The single thread of asynchronous writes.
   let asyncWriter = Workers()
+  /// The threads of asynchronous reads and queries.
+  let asyncReaders = Workers(maximum: max(2, ProcessInfo.processInfo.activeProcessorCount))
 
   static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
