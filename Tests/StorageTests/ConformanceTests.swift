@@ -1,6 +1,7 @@
 import Foundation
 import StorageConformance
 import StorageLMDB
+import StorageMemory
 import StorageSQLite
 import StorageSealed
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import Storage
 import StorageLMDB
+import StorageMemory
 import StorageSQLite
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import Documents
 import Fleece
 import FoundationEssentials
+import FullText
 import Query
 import Storage
 
@@ -156,6 +157,38 @@ public struct Transaction: ~Copyable {
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try joined.purge(id, branch: leaf)
   }
+
+  // MARK: Indexes
+
+  /// Makes a value index (`Database.createIndex(_:on:where:)`).
+  @discardableResult
+  public func createIndex(_ name: String, on expressions: [String], where condition: String? = nil) throws
+    -> Bool
+  {
+    try joined.createIndex(name, on: expressions, where: condition)
+  }
+
+  /// Makes an index of the items of arrays (`Database.createIndex(_:unnest:on:where:)`).
+  @discardableResult
+  public func createIndex(
+    _ name: String, unnest array: String, on expressions: [String] = [], where condition: String? = nil
+  ) throws -> Bool {
+    try joined.createIndex(name, unnest: array, on: expressions, where: condition)
+  }
+
+  /// Makes a full-text index (`Database.createFullTextIndex(_:on:where:options:weights:)`).
+  @discardableResult
+  public func createFullTextIndex(
+    _ name: String, on expressions: [String], where condition: String? = nil,
+    options: TextAnalysisOptions = TextAnalysisOptions(), weights: [Double]? = nil
+  ) throws -> Bool {
+    try joined.createFullTextIndex(
+      name, on: expressions, where: condition, options: options, weights: weights)
+  }
+
+  /// Removes an index. Returns false if there is none of that name.
+  @discardableResult
+  public func deleteIndex(_ name: String) throws -> Bool { try joined.deleteIndex(name) }
 
   // MARK: Revisions of other databases
 
