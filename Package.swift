@@ -66,6 +66,7 @@ let package = Package(
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
+    .target(name: "StorageMemory", dependencies: ["Bytes", "Storage"]),
     .target(
       name: "Fleece", dependencies: ["Bytes", "CSimdjson"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
@@ -100,7 +101,7 @@ let package = Package(
       dependencies: [
         "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
         "Storage",
-        "StorageSQLite", "StorageLMDB", "StorageEncrypted", "CFileSystem", "CZip",
+        "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory", "CFileSystem", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -157,7 +158,8 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted", "test-child",
+        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory",
+        "test-child",
       ]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // LMDBTestSupport is what the tests of both engines over LMDB share.

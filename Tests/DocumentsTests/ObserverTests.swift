@@ -296,7 +296,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     try await writer.value
     #expect(seen == (0..<200).map { "doc\($0)" })
     let error = await #expect(throws: DatabaseError.self) {
-      try await database.write { _ = try $0.documentCount }
+      try await database.write { _ = try $0.document("doc1") }
     }
     #expect(error?.code == .closed)
   }
@@ -336,9 +336,9 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(latest?.revisionID?.generation == 5)
     told.expect { $0.documents["mine"]?.revisionID?.generation == 5 }
     // More than is noted of one transaction: it reads the document.
-    try await database.write { database in
-      for n in 0..<30_000 { try database.save("document-number-\(n)", ["n": 1]) }
-      try database.save("mine", ["n": 6])
+    try await database.write { transaction in
+      for n in 0..<30_000 { try transaction.save("document-number-\(n)", ["n": 1]) }
+      try transaction.save("mine", ["n": 6])
     }
     #expect(await iterator.next()?.revisionID?.generation == 6)
     try database.purge("mine")
@@ -354,8 +354,8 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     struct Stop: Error {}
     let database = try databases.open(engine)
     await #expect(throws: Stop.self) {
-      try await database.write { database in
-        try database.save("a", ["n": 1])
+      try await database.write { transaction in
+        try transaction.save("a", ["n": 1])
         throw Stop()
       }
     }
@@ -364,9 +364,9 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for n in 0..<64 {
         group.addTask {
-          let sequence = try await database.write { database in
-            let count = try database.document("count")?["n"].int ?? 0
-            return try database.save("count", ["n": .int(count + 1)]).sequence
+          let sequence = try await database.write { transaction in
+            let count = try transaction.document("count")?["n"].int ?? 0
+            return try transaction.save("count", ["n": .int(count + 1)]).sequence
           }
           #expect(sequence > 0)
           if n % 2 == 0 { try database.save("sync\(n)", ["n": 1]) }

@@ -1,5 +1,6 @@
 import StorageConformance
 import StorageLMDB
+import StorageMemory
 import StorageSQLite
 import StorageEncrypted
 import TestSupport

@@ -3,6 +3,7 @@ import TestSupport
 
 @testable import Storage
 @testable import StorageConformance
+@testable import StorageMemory
 
 /// The queue of writers over an engine in memory that counts calls, fails on demand, and notices every call
 /// that comes at the wrong time or on the wrong thread.

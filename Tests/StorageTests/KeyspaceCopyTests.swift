@@ -1,4 +1,5 @@
 import StorageConformance
+import StorageMemory
 import TestSupport
 
 @testable import Storage

@@ -1,4 +1,5 @@
 import StorageLMDB
+import StorageMemory
 import StorageSQLite
 import TestSupport
 

@@ -1,17 +1,22 @@
 import BenchmarkKit
+import Foundation
+import Storage
 import StorageConformance
+import StorageLMDB
 import TestSupport
+import Testing
+import Touchstone
 
 @testable import Suites
 
 /// An engine that the package doesn't know, brought in as docs/engines.md says: it serves documents and queries, and stands
 /// in the bench beside the others.
 @Suite struct OutsideEngineTests {
-  init() { Engines.register(MemoryEngine.type) }
+  init() { Engines.register(StrictEngine.type(over: LMDBEngines.lmdb, name: "outside")) }
 
   @Test func servesDocumentsIndexesAndQueries() throws {
     let directory = TemporaryDirectory()
-    let options = DatabaseOptions(engine: "memory")
+    let options = DatabaseOptions(engine: "outside")
     let database = try Database.open("travel", in: directory.path, options: options)
     try database.createIndex("byType", on: ["type", "name"])
     for number in 0..<200 {
@@ -30,13 +35,16 @@ import TestSupport
   }
 
   @Test func appearsInTheBenchBesideTheOthers() throws {
-    let file = try ran(.engine, .travel, on: [.lmdb, "memory"], dataset: "synthetic-travel", documents: 60) {
-      ($0.keys, $0.commits) = (100, 4)
-    }
-    let memory = file.results.filter { $0.engine == "memory" }
-    #expect(Set(memory.map(\.workload)) == Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
-    #expect(memory.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
-    #expect(file.engines["memory"]?.library == "memory 1")
-    #expect(ResultsTable(file.results, engines: ["lmdb", "memory"]).text().contains("memory"))
+    let settings = BenchSettings(
+      engines: [try Engines.type(.lmdb), try Engines.type("outside")], samples: 1,
+      workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel", documents: 60, keys: 100,
+      commits: 4, evictsCaches: false)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.engine, .travel])
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let outside = file.results.filter { $0.engine == "outside" }
+    #expect(Set(outside.map(\.workload)) == Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
+    #expect(outside.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
+    #expect(file.engines["outside"]?.library == file.engines["lmdb"]?.library)
+    #expect(ResultsTable(file.results, engines: ["lmdb", "outside"]).text().contains("outside"))
   }
 }

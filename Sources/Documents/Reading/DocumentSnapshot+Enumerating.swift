@@ -20,6 +20,7 @@ extension DocumentSnapshot {
     var skip = max(0, documents.skip)
     /// Returns false when the enumeration should end.
     func take(_ key: RawSpan, _ value: RawSpan) throws -> Bool {
+      try cancellation?.check()
       let view = try DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys)
       if documents.mode == .onlyConflicts, !view.isConflicted { return true }
       guard skip == 0 else {

@@ -4,7 +4,8 @@ import Storage
 /// One snapshot of a database's documents. Using it after the closure that received it throws
 /// `snapshotEnded`.
 ///
-/// Use it on one thread at a time. In a batch it is the batch's own transaction: it sees the writes of the
+/// Use it on one thread at a time. If the task of an asynchronous read is cancelled, its methods throw
+/// `CancellationError`. In a batch it is the batch's own transaction: it sees the writes of the
 /// batch, also those made while it is used. During one of its scans, a write throws `writeInScan`.
 public final class DocumentSnapshot {
   let store: DocumentStore
@@ -17,6 +18,8 @@ public final class DocumentSnapshot {
   /// The record `meta/state`, once it was read. Not kept in a batch, which may change it.
   private var knownState: DocumentStore.State?
   private var knownLastSequence: UInt64?
+  /// Set if the task that waits for the reader can be cancelled.
+  var cancellation: JobCancellation?
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
@@ -34,6 +37,7 @@ public final class DocumentSnapshot {
     guard let transaction else {
       throw DocumentError(.snapshotEnded, "the snapshot was used after its closure returned")
     }
+    try cancellation?.check()
     // The batch may have added shared keys since the snapshot began.
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
   }
@@ -115,7 +119,10 @@ public final class DocumentSnapshot {
   /// appears once, with its latest change.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
     let (transaction, context) = try open()
-    try store.forEachChange(since: sequence, transaction, context, isOfBatch: isOfBatch, body)
+    try store.forEachChange(since: sequence, transaction, context, isOfBatch: isOfBatch) { change in
+      try cancellation?.check()
+      return try body(change)
+    }
   }
 
   /// Resolves a property's name once. The key is valid for every document of this snapshot.
@@ -164,8 +171,10 @@ public final class DocumentSnapshot {
     let sharedKeys = try sharedKeys
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
+    let cancellation = cancellation
     try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
-      try body(DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys))
+      try cancellation?.check()
+      return try body(DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys))
     }
   }
 }

@@ -82,14 +82,18 @@ extension DocumentStore {
     return keys
   }
 
-  /// Runs `body` on one snapshot, or in the batch that this thread has open.
-  package func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
+  /// Runs `body` on one snapshot, or in the batch that this thread has open. With a `cancellation`, each use
+  /// of the snapshot checks it.
+  package func read<Result>(
+    attempts: Int = 1, cancellation: JobCancellation? = nil, _ body: (DocumentSnapshot) throws -> Result
+  ) throws -> Result {
     // Taken before the snapshot begins. A commit counted later may already be in the snapshot, and is then
     // examined twice.
     let unsequenced = unsequencedCommits.load(ordering: .acquiring)
     return try reading(attempts: attempts) { transaction, context in
       let snapshot = DocumentSnapshot(self, transaction, context, isOfBatch: isInBatch)
       snapshot.unsequencedCommits = unsequenced
+      snapshot.cancellation = cancellation
       defer { snapshot.end() }
       return try body(snapshot)
     }

@@ -1,5 +1,5 @@
 /// A position in a query's text, for people.
-public struct QueryLocation: Sendable, Equatable {
+public struct QueryLocation: Sendable, Hashable {
   /// The offset in UTF-8 bytes from the start of the text.
   public let offset: Int
   /// The line, counted from 1.

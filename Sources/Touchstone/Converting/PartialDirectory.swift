@@ -6,7 +6,7 @@ import Storage
 
 /// A temporary directory in which something new is made, beside its final place. This process holds a flock
 /// on it. A directory that isn't locked was left by a crash; the next one that is made removes it.
-final class PartialDirectory {
+final class PartialDirectory: Sendable {
   static let prefix = ".touchstone-partial-"
 
   let path: String
@@ -32,8 +32,11 @@ final class PartialDirectory {
     throw StorageError(.inUse, "can't create a directory for new files: all names are taken", path: directory)
   }
 
+  /// Removes the directory with its contents. The object must not be used afterwards.
+  func remove() { try? FileTree.remove(path) }
+
   deinit {
-    try? FileTree.remove(path)
+    remove()
     flock(descriptor, LOCK_UN)
     close(descriptor)
   }

@@ -30,19 +30,6 @@ extension Database {
     return known.isShared ? known : try snapshot { try $0.key(name) }
   }
 
-  /// Runs `body` on one snapshot. Writes by others don't change what it reads.
-  ///
-  /// Some engines limit the age of snapshots and throw `StorageError.snapshotExpired` after it. `attempts` is
-  /// the maximum number of times that `body` is run then. Snapshots of SQLite and LMDB never expire.
-  public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
-    try store.read(attempts: attempts, body)
-  }
-
-  /// The same for a `body` that may always run again.
-  func snapshot<Result>(_ body: (DocumentSnapshot) throws -> Result) throws -> Result {
-    try store.read(attempts: DocumentStore.defaultAttempts, body)
-  }
-
   /// Returns the changes after `sequence`, oldest first, at most `limit`. Each document appears once, with
   /// its latest change.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
@@ -64,24 +51,6 @@ extension Database {
   }
 
   // MARK: Writing
-
-  /// Runs `body` in one transaction, all or nothing. Reads inside `body` on the same thread see its writes.
-  /// Nested calls join the transaction. If a nested call throws, the whole batch fails, even if the error is
-  /// caught.
-  ///
-  /// **`body` may run more than once.** If the engine reports a conflict with another transaction
-  /// (`StorageError.conflict`), the transaction is rolled back and `body` runs again, at most `attempts`
-  /// times in all. Then `conflict` is thrown. SQLite and LMDB never report such conflicts.
-  ///
-  /// `body` should therefore start from stored data, and have no outside effects that a second run would
-  /// repeat. If it can't run twice, pass `attempts: 1`. After a failed run or batch, a `MutableDocument`
-  /// saved in it is again based on the revision it had before. Its properties stay as they are.
-  @discardableResult
-  public func inBatch<Result>(
-    attempts: Int = 10, _ body: () throws -> Result
-  ) throws -> Result {
-    try writable.inBatch(attempts: attempts, body)
-  }
 
   /// Saves the document as a new revision, and records that revision in `document`.
   ///

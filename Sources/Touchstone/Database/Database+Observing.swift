@@ -122,30 +122,4 @@ extension Database {
   private func observation(_ id: String?) throws -> Observation {
     Observation(try store.observe(id, owner: ObjectIdentifier(self)), self)
   }
-
-  // MARK: Asynchronous writing
-
-  /// Runs `body` in one transaction, all or nothing, on the database's thread for asynchronous writes. It
-  /// doesn't block the cooperative pool. Returns after the commit.
-  ///
-  /// Inside `body`, the synchronous calls of the database join the transaction. Asynchronous writes run one
-  /// after another, in the order of the calls. If its task is cancelled before it starts, it throws
-  /// `CancellationError`.
-  @discardableResult
-  public func write<Result: Sendable>(
-    _ body: @escaping @Sendable (Database) throws -> Result
-  ) async throws -> Result {
-    _ = try writable
-    let turn = Lock(false)
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        open.asyncWriter.enqueue {
-          guard !turn.withLock({ $0 }) else { return continuation.resume(throwing: CancellationError()) }
-          continuation.resume(with: Swift.Result { try self.inBatch { try body(self) } })
-        }
-      }
-    } onCancel: {
-      turn.withLock { $0 = true }
-    }
-  }
 }

@@ -24,7 +24,7 @@ public final class Database: Sendable {
   /// Whether it was opened for reading only. Another `Database` of the same path may still write.
   public let isReadOnly: Bool
 
-  private init(_ open: OpenDatabase, isReadOnly: Bool) {
+  init(_ open: OpenDatabase, isReadOnly: Bool) {
     self.open = open
     self.isReadOnly = isReadOnly
   }

@@ -39,6 +39,8 @@ public struct DatabaseOptions: Sendable {
   public var verifiesChecksums: Bool
   /// The number of revisions stored together in a deep history (`DocumentStore.Options`). For tests.
   package var revisionsPerBlock: Int?
+  /// The engine of a new database, instead of the one that `engine` names.
+  var engineType: EngineType?
   /// When the database compacts itself.
   public var compaction: CompactionPolicy
   /// The maximum size of the engine's page cache, in bytes (`EngineOptions.cacheBytes`).

@@ -27,6 +27,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// The SQLCipher library without a key, to measure the cost of the cipher apart from that of the older
   /// SQLite version.
   public static let sqlcipherPlain: EngineName = "sqlcipher-plain"
+  /// The engine of `Database.inMemory(options:)`. No other database can have it.
+  public static let memory: EngineName = "memory"
 }
 
 /// The registry of storage engines.

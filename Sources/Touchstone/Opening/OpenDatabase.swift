@@ -1,6 +1,7 @@
 import Blobs
 import Documents
 import Encryption
+import FoundationEssentials
 import Query
 import Storage
 
@@ -30,15 +31,21 @@ final class OpenDatabase: Sendable {
   let heldFiles: HeldFiles
   /// The background work of the database. Set once, when it is opened for writing.
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
+  /// Called when the files are closed. A database in memory removes its data.
+  private let onClose: Lock<(@Sendable () -> Void)?>
   /// The single thread of asynchronous writes.
   let asyncWriter = Workers()
+  /// The threads of asynchronous reads and queries.
+  let asyncReaders = Workers(maximum: max(2, ProcessInfo.processInfo.activeProcessorCount))
 
   static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
   private static let reserved = Lock<Set<ByteString>>([])
 
-  /// Returns the open database at a path, or opens it.
-  static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
+  /// Returns the open database at a path, or opens it. `onClose` is called once its files are closed.
+  static func open(
+    _ directory: DatabaseDirectory, _ options: DatabaseOptions, onClose: (@Sendable () -> Void)? = nil
+  ) throws -> OpenDatabase {
     if options.requireEngine, let engine = options.engine {
       try ClosedDatabase.convert(directory, to: engine, options)
     }
@@ -51,7 +58,7 @@ final class OpenDatabase: Sendable {
         open.opens += 1
         return open
       }
-      let open = try OpenDatabase(directory, options)
+      let open = try OpenDatabase(directory, options, onClose)
       if !options.isReadOnly {
         // If this fails, for example on a full disk, the indexes stay as they are until the next opening.
         _ = try? open.store.renewIndexes()
@@ -121,6 +128,10 @@ final class OpenDatabase: Sendable {
     try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
     store.blobs?.discardUnsaved()
+    onClose.withLock { onClose in
+      onClose?()
+      onClose = nil
+    }
     opens = 0
   }
 
@@ -184,8 +195,11 @@ final class OpenDatabase: Sendable {
 
   // MARK: Opening
 
-  private init(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws {
+  private init(
+    _ directory: DatabaseDirectory, _ options: DatabaseOptions, _ onClose: (@Sendable () -> Void)?
+  ) throws {
     self.directory = directory
+    self.onClose = Lock(onClose)
     heldFiles = HeldFiles(of: directory.path)
     currentOptions = Lock(options)
     var attempts = 0
@@ -285,6 +299,7 @@ final class OpenDatabase: Sendable {
   private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
     -> EngineType
   {
+    if let type = options.engineType { return type }
     let isEncrypted = options.key != nil
     let type = try Engines.type(
       options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)

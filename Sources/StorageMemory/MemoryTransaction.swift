@@ -33,34 +33,28 @@ class MemorySnapshot: ReadTransaction {
   func lend<Result>(_ record: MemoryRecord, _ body: (RawSpan, RawSpan) throws -> Result) throws -> Result {
     lent += 1
     defer { lent -= 1 }
-    return try withExtendedLifetime(record) { try body(record.key.bytes, record.value.bytes) }
+    return try record.withBytes(body)
   }
 
   func keyspace(named name: String) throws -> Keyspace? {
     try checkOpen()
-    guard let number = state.numbers[name], let table = state.tables[number] else { return nil }
-    return Keyspace(number: number, shape: table.shape)
+    guard let number = state.numbers[name], let keyspace = state.keyspaces[number] else { return nil }
+    return Keyspace(number: number, shape: keyspace.shape)
   }
 
   func keyspaces() throws -> [String: Keyspace] {
     try checkOpen()
-    var result: [String: Keyspace] = [:]
-    for (number, table) in state.tables { result[table.name] = Keyspace(number: number, shape: table.shape) }
-    return result
+    return Dictionary(
+      uniqueKeysWithValues: state.keyspaces.map { number, keyspace in
+        (keyspace.name, Keyspace(number: number, shape: keyspace.shape))
+      })
   }
 
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
-    guard let record = try key.withUnsafeBytes({ try record(at: $0, in: keyspace) }) else { return false }
+    try checkKey(key, in: keyspace)
+    guard let record = try records(of: keyspace).record(at: key) else { return false }
     try lend(record) { try body($1) }
     return true
-  }
-
-  /// The record with a key, or nil.
-  func record(at key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> MemoryRecord? {
-    try checkKey(key, in: keyspace)
-    let records = try records(of: keyspace)
-    let (index, isThere) = find(key, in: records)
-    return isThere ? records[index] : nil
   }
 
   func scan(
@@ -68,9 +62,17 @@ class MemorySnapshot: ReadTransaction {
     _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
     let records = try records(of: keyspace)
-    let places = placesOfRange(range, in: records)
-    for step in 0..<places.count {
-      let record = records[order == .descending ? places.upperBound - 1 - step : places.lowerBound + step]
+    var (lower, upper) = records.positions(in: range)
+    while lower < upper {
+      let record: MemoryRecord
+      if order == .descending {
+        guard let last = records.before(upper) else { return }
+        upper = last
+        record = records[upper]
+      } else {
+        record = records[lower]
+        lower = records.after(lower)
+      }
       let goesOn = try lend(record) { key, value in
         try body(key, fetch == .keys ? value.extracting(0..<0) : value)
       }
@@ -79,70 +81,29 @@ class MemorySnapshot: ReadTransaction {
   }
 
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
-    let records = try records(of: keyspace)
-    return MemoryCursor(
-      transaction: self, keyspace: keyspace, range: range, places: placesOfRange(range, in: records))
+    MemoryCursor(self, keyspace, range, try records(of: keyspace))
   }
 
   func entryCount(of keyspace: Keyspace) throws -> EntryCount { .exact(try records(of: keyspace).count) }
 
-  func records(of keyspace: Keyspace) throws -> [MemoryRecord] {
+  func records(of keyspace: Keyspace) throws -> SortedRecords {
     try checkOpen()
-    guard let table = state.tables[keyspace.number] else {
+    guard let keyspace = state.keyspaces[keyspace.number] else {
       throw StorageError(.noSuchKeyspace, "there is no keyspace with number \(keyspace.number)")
     }
-    return table.records
+    return keyspace.records
   }
 
-  func checkKey(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+  func checkKey(_ key: RawSpan, in keyspace: Keyspace) throws {
     let isSound =
       keyspace.shape == .sequences
-      ? key.count == 8 && key[0] < 0x80 : 1...StorageLimits.maximumKeyBytes ~= key.count
+      ? key.byteCount == 8 && key.withUnsafeBytes { $0[0] < 0x80 }
+      : 1...StorageLimits.maximumKeyBytes ~= key.byteCount
     guard isSound else {
       throw StorageError(
-        .invalidKey, "a key of \(key.count) bytes is not one that a keyspace of \(keyspace.shape) takes")
+        .invalidKey, "a keyspace of \(keyspace.shape) can't have a key of \(key.byteCount) bytes")
     }
   }
-}
-
-/// The index of the first record whose key isn't before `key`.
-func place(of key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> Int {
-  var low = 0
-  var high = records.count
-  while low < high {
-    let middle = (low + high) / 2
-    if records[middle].key.compared(to: key) < 0 { low = middle + 1 } else { high = middle }
-  }
-  return low
-}
-
-/// The same index, and whether that record has the key.
-func find(_ key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> (index: Int, isThere: Bool) {
-  let index = place(of: key, in: records)
-  return (index, index < records.count && records[index].key.compared(to: key) == 0)
-}
-
-/// The indexes of the records in a range.
-func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> {
-  func index(_ bound: [UInt8], isAfterEqual: Bool) -> Int {
-    bound.withUnsafeBytes { bound in
-      let (index, isThere) = find(bound, in: records)
-      return isThere && isAfterEqual ? index + 1 : index
-    }
-  }
-  let lower =
-    switch range.lower {
-    case .unbounded: 0
-    case .inclusive(let bound): index(bound, isAfterEqual: false)
-    case .exclusive(let bound): index(bound, isAfterEqual: true)
-    }
-  let upper =
-    switch range.upper {
-    case .unbounded: records.count
-    case .inclusive(let bound): index(bound, isAfterEqual: true)
-    case .exclusive(let bound): index(bound, isAfterEqual: false)
-    }
-  return lower..<max(lower, upper)
 }
 
 /// The write transaction of a `MemoryEngine`.
@@ -174,78 +135,60 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
       }
     }
     guard allowed, 1...StorageLimits.maximumKeyspaceNameBytes ~= name.utf8.count else {
-      throw StorageError(.invalidArgument, "“\(name)” can't be the name of a keyspace")
+      throw StorageError(.invalidArgument, "\"\(name)\" can't be the name of a keyspace")
     }
     if let keyspace = try keyspace(named: name) {
       guard keyspace.shape == shape else {
-        throw StorageError(.shapeMismatch, "keyspace “\(name)” has the shape \(keyspace.shape), not \(shape)")
+        throw StorageError(.shapeMismatch, "the keyspace \"\(name)\" has the shape \(keyspace.shape), not \(shape)")
       }
       return keyspace
     }
-    guard state.tables.count < StorageLimits.maximumKeyspaces else {
-      throw StorageError(.tooManyKeyspaces, "there are \(state.tables.count) keyspaces, which is the limit")
+    guard state.keyspaces.count < StorageLimits.maximumKeyspaces else {
+      throw StorageError(.tooManyKeyspaces, "there are \(state.keyspaces.count) keyspaces, which is the limit")
     }
     state.lastNumber += 1
     state.numbers[name] = state.lastNumber
-    state.tables[state.lastNumber] = MemoryTable(name: name, shape: shape)
+    state.keyspaces[state.lastNumber] = MemoryKeyspace(name: name, shape: shape)
     return Keyspace(number: state.lastNumber, shape: shape)
   }
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
     try beginWrite()
     _ = try records(of: keyspace)
-    if let table = state.tables.removeValue(forKey: keyspace.number) { state.numbers[table.name] = nil }
+    if let dropped = state.keyspaces.removeValue(forKey: keyspace.number) { state.numbers[dropped.name] = nil }
   }
 
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
-    _ = try set(key, value, in: keyspace, evenIfThere: true)
+    _ = try set(key, value, in: keyspace, replaces: true)
   }
 
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
-    try set(key, value, in: keyspace, evenIfThere: false)
+    try set(key, value, in: keyspace, replaces: false)
   }
 
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try beginWrite()
-    return try key.withUnsafeBytes { key in
-      try checkKey(key, in: keyspace)
-      let (index, isThere) = find(key, in: try records(of: keyspace))
-      if isThere { state.tables[keyspace.number]?.records.remove(at: index) }
-      return isThere
-    }
+    try checkKey(key, in: keyspace)
+    _ = try records(of: keyspace)
+    return state.keyspaces[keyspace.number]?.records.remove(key) ?? false
   }
 
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
     try beginWrite()
-    let places = placesOfRange(range, in: try records(of: keyspace))
-    state.tables[keyspace.number]?.records.removeSubrange(places)
-    return places.count
+    _ = try records(of: keyspace)
+    return state.keyspaces[keyspace.number]?.records.remove(in: range) ?? 0
   }
 
   func restore(_ state: MemoryState) { self.state = state }
 
-  /// Sets the value. False if the key is there and that is not allowed.
-  private func set(
-    _ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace, evenIfThere: Bool
-  ) throws -> Bool {
+  private func set(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace, replaces: Bool) throws -> Bool {
     try beginWrite()
-    return try key.withUnsafeBytes { key in
-      try value.withUnsafeBytes { value in
-        try checkKey(key, in: keyspace)
-        guard value.count <= StorageLimits.maximumValueBytes else {
-          throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is over the limit")
-        }
-        let (index, isThere) = find(key, in: try records(of: keyspace))
-        guard evenIfThere || !isThere else { return false }
-        let record = MemoryRecord(key: key, value: value)
-        if isThere {
-          state.tables[keyspace.number]?.records[index] = record
-        } else {
-          state.tables[keyspace.number]?.records.insert(record, at: index)
-        }
-        return true
-      }
+    try checkKey(key, in: keyspace)
+    guard value.byteCount <= StorageLimits.maximumValueBytes else {
+      throw StorageError(.valueTooLarge, "a value of \(value.byteCount) bytes is over the limit")
     }
+    _ = try records(of: keyspace)
+    return state.keyspaces[keyspace.number]?.records.set(key, value, replaces: replaces) ?? false
   }
 }
 

@@ -1,0 +1,86 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+private struct Stop: Error {}
+
+@Suite("Migrations") struct MigratorTests {
+  @Test("each migration runs once, in order, with its record in its own transaction", arguments: allEngines)
+  func once(_ engine: EngineName) throws {
+    try withDatabase(engine) { notes in
+      try notes.save("a", ["tag": "x"])
+      let runs = Lock<[String]>([])
+      var migrator = DatabaseMigrator()
+      migrator.register("one") { transaction in
+        runs.withLock { $0.append("one") }
+        try transaction.update("a") { note in
+          note["tags"] = [note["tag"]]
+          note.remove("tag")
+        }
+        try transaction.createIndex("byTag", unnest: "tags")
+      }
+      migrator.register("two") { transaction in
+        runs.withLock { $0.append("two") }
+        try transaction.save("b", ["tags": ["y"]])
+      }
+      #expect(try !migrator.isComplete(in: notes))
+      #expect(try migrator.migrate(notes, upTo: "one") == ["one"])
+      #expect(try migrator.migrate(notes) == ["two"])
+      #expect(try migrator.migrate(notes) == [])
+      #expect(runs.withLock { $0 } == ["one", "two"])
+      #expect(try migrator.applied(in: notes) == ["one", "two"])
+      #expect(try migrator.isComplete(in: notes) && !migrator.isSuperseded(in: notes))
+      #expect(try notes.indexes.map(\.name) == ["byTag"])
+      #expect(try notes.document("a")?["tags"][0].string == "x")
+
+      var older = DatabaseMigrator()
+      older.register("one") { _ in throw Stop() }
+      #expect(try older.migrate(notes) == [])
+      #expect(try older.isSuperseded(in: notes))
+    }
+  }
+
+  @Test("a migration that fails leaves no trace, and runs again", arguments: allEngines)
+  func failure(_ engine: EngineName) throws {
+    try withDatabase(engine) { notes throws in
+      let fails = Lock(true)
+      var migrator = DatabaseMigrator()
+      migrator.register("first") { transaction in try transaction.save("first", ["n": 1]) }
+      migrator.register("second") { transaction in
+        try transaction.save("second", ["n": 1])
+        if fails.withLock({ $0 }) { throw Stop() }
+      }
+      migrator.register("third") { transaction in try transaction.save("third", ["n": 1]) }
+      #expect(throws: Stop.self) { try migrator.migrate(notes) }
+      #expect(try migrator.applied(in: notes) == ["first"])
+      #expect(try notes.documents().map(\.id) == ["first"])
+      fails.withLock { $0 = false }
+      #expect(try migrator.migrate(notes) == ["second", "third"])
+      #expect(try notes.documents().map(\.id) == ["first", "second", "third"])
+      #expect(throws: StorageError.self) { try migrator.migrate(notes, upTo: "fourth") }
+      #expect(throws: StorageError.self) { try notes.inBatch { _ = try migrator.migrate(notes) } }
+    }
+  }
+
+  @Test("many threads that migrate at once run each migration once", arguments: allEngines)
+  func atOnce(_ engine: EngineName) throws {
+    try withDatabase(engine) { notes throws in
+      let runs = Lock(0)
+      var migrator = DatabaseMigrator()
+      for number in 0..<5 {
+        migrator.register("m\(number)") { transaction in
+          runs.withLock { $0 += 1 }
+          try transaction.update("count", creating: true) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
+        }
+      }
+      onThreads(4) { [migrator] _ in
+        do { try migrator.migrate(notes) } catch { Issue.record("\(error)") }
+      }
+      #expect(runs.withLock { $0 } == 5)
+      #expect(try notes.document("count")?["n"].int == 5)
+      #expect(try migrator.applied(in: notes) == migrator.names)
+    }
+  }
+}
