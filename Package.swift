@@ -211,7 +211,8 @@ let package = Package(
         "test-child",
       ]),
     .testTarget(
-      name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets"],
+      name: "TouchstoneTests",
+      dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets", "test-child"],
       exclude: ["PublicTypes.txt"]),
     .testTarget(
       name: "QueryTests",

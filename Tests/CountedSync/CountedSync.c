@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static atomic_int directories, files, failure, once, remaining = -1;
 
@@ -19,8 +22,18 @@ void fail_one_sync(int after, int error) {
 
 int take_back_failing_sync(void) { return atomic_exchange(&remaining, -1) >= 0; }
 
+static atomic_int changes, last = -1;
+
+int changed_files(void) { return changes; }
+void die_at_change(int change) { last = change; }
+
+static void change(void) {
+  if (changes++ == last) kill(getpid(), SIGKILL);
+}
+
 static int counted(int descriptor, const char *name) {
   struct stat status;
+  change();
   if (fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
     directories++;
   } else {
@@ -41,3 +54,18 @@ static int counted(int descriptor, const char *name) {
 // LMDB finds them here: a program's own symbols come before those of the C library.
 int fsync(int descriptor) { return counted(descriptor, "fsync"); }
 int fdatasync(int descriptor) { return counted(descriptor, "fdatasync"); }
+
+// The other calls change names.
+#define CHANGE(name, parameters, ...)                                   \
+  int name parameters {                                                 \
+    change();                                                           \
+    int(*call) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
+    return call(__VA_ARGS__);                                           \
+  }
+
+CHANGE(mkdir, (const char *path, mode_t mode), path, mode)
+CHANGE(rename, (const char *old, const char *new), old, new)
+CHANGE(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), from, old, to, new, flags)
+CHANGE(rmdir, (const char *path), path)
+CHANGE(syncfs, (int descriptor), descriptor)
+CHANGE(unlink, (const char *path), path)

@@ -7,14 +7,18 @@ import Storage
   import Glibc
 #endif
 
-/// Makes a database from another one, at a path where there is none. It appears complete or not at all.
+/// Makes a database from another one. It appears at its path complete or not at all.
 struct DatabaseInstaller {
   let target: DatabaseDirectory
 
+  /// For a new database. Throws `alreadyExists` if there is something at `target`.
   init(at target: DatabaseDirectory) throws {
     try UnfinishedDatabase.checkNothing(at: target)
     self.target = target
   }
+
+  /// For a database that replaces the one at `target`.
+  init(replacing target: DatabaseDirectory) { self.target = target }
 
   /// Installs from a database's directory, or from a zip file that holds one.
   func install(
@@ -32,9 +36,10 @@ struct DatabaseInstaller {
     try ZipArchive(source).unpackDatabase(to: unpacked) { done, total in
       try progress?(ConversionProgress(phase: .unpacking, done: done, total: total))
     }
-    try install(
-      from: try DatabaseDirectory(unpacked), in: partial, engine: engine, key: key, newKey: newKey,
-      isAnotherPeer: true, progress: progress)
+    try make(
+      in: partial, from: try DatabaseDirectory(unpacked), engine: engine, key: key, newKey: newKey,
+      isAnotherPeer: true, progress: progress
+    ).publish(as: target)
   }
 
   /// Installs from a database's directory. If `isAnotherPeer`, the copy gets new UUIDs.
@@ -46,16 +51,18 @@ struct DatabaseInstaller {
       throw DatabaseError(
         source.exists ? .notADatabase : .notFound, "there is no database", path: source.path)
     }
-    try install(
-      from: source, in: try PartialDirectory(beside: target.path), engine: engine, key: key, newKey: newKey,
-      isAnotherPeer: isAnotherPeer, progress: progress)
+    try make(
+      in: try PartialDirectory(beside: target.path), from: source, engine: engine, key: key, newKey: newKey,
+      isAnotherPeer: isAnotherPeer, progress: progress
+    ).publish(as: target)
   }
 
-  private func install(
-    from source: DatabaseDirectory, in partial: PartialDirectory, engine: EngineType?, key: UserKey?,
+  /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
+  func make(
+    in partial: PartialDirectory, from source: DatabaseDirectory, engine: EngineType?, key: UserKey?,
     newKey: UserKey?, isAnotherPeer: Bool, progress: ConversionProgress.Handler?
-  ) throws {
-    let description = try source.readDescription()
+  ) throws -> UnfinishedDatabase {
+    var description = try source.readDescription()
     let isEncrypted = description.key != nil
     let type = try engine ?? Engines.type(EngineName(rawValue: description.engine))
     var recipe = try DatabaseRecipe(
@@ -66,6 +73,8 @@ struct DatabaseInstaller {
       source,
       DatabaseOptions(creation: .openExisting, isReadOnly: true, key: isEncrypted ? key : nil))
     defer { try? opened.close() }
+    // Another process may have replaced the files before they were locked.
+    description = opened.description.withLock { $0 }
     let oldKey = try opened.dataKey(isEncrypted ? key : nil)
     let blobs = try BlobStore(directory: source.blobsPath(description), dataKey: oldKey, isReadOnly: true)
 
@@ -79,6 +88,6 @@ struct DatabaseInstaller {
       dataKey: try recipe.dataKey(from: oldKey), directory: new.directory, description: new.description,
       copiesBlobs: true, progress: progress
     ).run()
-    try new.publish(as: target)
+    return new
   }
 }

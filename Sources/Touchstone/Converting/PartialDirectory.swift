@@ -6,8 +6,12 @@ import Storage
 
 /// A temporary directory in which something new is made, beside its final place. This process holds a flock
 /// on it. A directory that isn't locked was left by a crash; the next one that is made removes it.
+///
+/// Its file `replaces` names the database beside it whose files are being replaced. What a crash left in that
+/// database's directory is removed too.
 final class PartialDirectory: Sendable {
   static let prefix = ".touchstone-partial-"
+  private static let replaced = "replaces"
 
   let path: String
   private let descriptor: Int32
@@ -57,6 +61,12 @@ final class PartialDirectory: Sendable {
     try AtomicFile.syncDirectory(of: target)
   }
 
+  /// Notes that the files of the database at `target` will be replaced by files of this directory.
+  func replaces(_ target: String) throws {
+    let name = target.utf8.split(separator: UInt8(ascii: "/")).last ?? "".utf8[...]
+    try AtomicFile.write(name, to: path + "/" + Self.replaced)
+  }
+
   private static func locked(_ path: String) -> Int32? {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
@@ -66,10 +76,17 @@ final class PartialDirectory: Sendable {
     return nil
   }
 
-  private static func removeAbandoned(in directory: String) {
+  /// Removes the partial directories in `directory` that a crash left. What can't be removed stays.
+  static func removeAbandoned(in directory: String) {
     for name in (try? DatabaseDirectory.contents(of: directory)) ?? [] where name.hasPrefix(prefix) {
       let path = directory + "/" + name
       guard let descriptor = locked(path) else { continue }
+      if let bytes = try? AtomicFile.read(path + "/" + replaced, limit: 255),
+        !bytes.contains(UInt8(ascii: "/")),
+        let target = try? DatabaseDirectory(String(decoding: bytes, as: UTF8.self), in: directory)
+      {
+        try? OpenDatabase.removeLeftovers(of: target)
+      }
       try? FileTree.remove(path)
       flock(descriptor, LOCK_UN)
       close(descriptor)

@@ -1,3 +1,5 @@
+import Documents
+import Encryption
 import Storage
 
 #if canImport(Glibc)
@@ -12,11 +14,13 @@ struct UnfinishedDatabase {
   /// The future content of `database.json`.
   let description: DatabaseDirectory.Description
   private let partial: PartialDirectory
+  private let type: EngineType
 
   /// Makes the directory. It is empty.
   init(in partial: PartialDirectory, _ type: EngineType) throws {
     self.partial = partial
-    directory = try DatabaseDirectory(partial.path + "/new" + DatabaseDirectory.suffix)
+    self.type = type
+    directory = try DatabaseDirectory(Self.path(in: partial))
     guard mkdir(directory.path, 0o755) == 0 else {
       throw StorageError.system(errno, "can't make the directory", directory.path)
     }
@@ -31,6 +35,45 @@ struct UnfinishedDatabase {
       throw DatabaseError(
         .alreadyExists, "the new database can't be made: a file or directory with this name exists",
         path: target.path)
+    }
+  }
+
+  private static func path(in partial: PartialDirectory) -> String {
+    partial.path + "/new" + DatabaseDirectory.suffix
+  }
+
+  /// Removes the directory, so that another database can be made in the same partial directory.
+  static func remove(in partial: PartialDirectory) throws { try FileTree.remove(path(in: partial)) }
+
+  /// The path of the engine's file.
+  var file: String { directory.file(description.file) }
+
+  /// Writes a new key file, if the recipe has a new key for a database that wasn't encrypted. Returns the
+  /// data key; nil if the database isn't encrypted.
+  func makeKey(_ recipe: DatabaseRecipe) throws -> SecretBytes? {
+    let dataKey = try recipe.dataKey(from: nil)
+    if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description) {
+      try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
+    }
+    return dataKey
+  }
+
+  /// Opens the documents for `body`, and closes them. Nothing is synced: the files aren't published yet, so
+  /// one sync at the end is enough.
+  func withDocuments<Result>(
+    _ creation: FileCreation, _ dataKey: SecretBytes?, _ body: (DocumentStore) throws -> Result
+  ) throws -> Result {
+    let unsynced = DatabaseOptions(durability: .none)
+    let engine = try OpenDatabase.openEngine(type, file, creation, dataKey, unsynced)
+    do {
+      let blobs = try OpenDatabase.blobStore(directory.blobsPath(description), dataKey, unsynced)
+      defer { blobs.discardUnsaved() }
+      let result = try body(DocumentStore(engine: engine, blobs: blobs))
+      try engine.close()
+      return result
+    } catch {
+      try? engine.close()
+      throw error
     }
   }
 

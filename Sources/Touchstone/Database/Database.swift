@@ -24,9 +24,14 @@ public final class Database: Sendable {
   /// Whether it was opened for reading only. Another `Database` of the same path may still write.
   public let isReadOnly: Bool
 
-  init(_ open: OpenDatabase, isReadOnly: Bool) {
+  /// The database's name: the one that it was opened with in a `DatabaseFolder`, or the name of its directory
+  /// without the suffix.
+  public let name: String
+
+  init(_ open: OpenDatabase, isReadOnly: Bool, name: String? = nil) {
     self.open = open
     self.isReadOnly = isReadOnly
+    self.name = name ?? open.directory.name
   }
 
   deinit { try? close() }
@@ -39,6 +44,13 @@ public final class Database: Sendable {
   public static func open(
     _ path: String, in directory: String? = nil, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
+    try open(path, in: directory, options, name: nil)
+  }
+
+  /// Opens the database at `path`, which has the name `name` in a folder.
+  static func open(
+    _ path: String, in directory: String? = nil, _ options: DatabaseOptions, name: String?
+  ) throws -> Database {
     let path = try options.upgrade.map { try upgraded(path, in: directory, options, $0) } ?? path
     var database = try DatabaseDirectory(path, in: directory)
     if options.makesParents, !options.isReadOnly, options.creation != .openExisting {
@@ -46,7 +58,8 @@ public final class Database: Sendable {
       // Now the path can be resolved.
       database = try DatabaseDirectory(path, in: directory)
     }
-    return Database(try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly)
+    return Database(
+      try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly, name: name)
   }
 
   /// Whether there is a complete database at `path`.
@@ -133,8 +146,6 @@ public final class Database: Sendable {
 
   /// The absolute path of its directory.
   public var path: String { open.directory.path }
-  /// The directory's name without the suffix.
-  public var name: String { open.directory.name }
   /// The engine that stores the data.
   public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
   /// Whether its files are encrypted.

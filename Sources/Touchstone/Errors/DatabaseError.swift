@@ -6,8 +6,13 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     case notFound
     /// There is already something where a new database was to be made.
     case alreadyExists
-    /// The name is empty, `.` or `..`, or too long for a file name.
+    /// The name is empty, `.` or `..`, too long for a file name, or breaks another rule of names
+    /// (`DatabaseFolder`).
     case invalidName
+    /// The database to install is the one that it would replace, or lies inside that one's directory.
+    case invalidSource
+    /// Data of the Couchbase Lite database to install can't be carried over.
+    case incompleteSource
     /// The parent directory of a new database doesn't exist.
     case noParentDirectory
     /// There is something at the path, but it isn't a database.

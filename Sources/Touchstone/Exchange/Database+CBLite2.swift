@@ -85,4 +85,15 @@ extension ZipArchive.Contents {
       }
     }
   }
+
+  /// A Couchbase Lite database of 1.2 or later: a `.cblite2` directory.
+  static var couchbaseLite: ZipArchive.Contents {
+    ZipArchive.Contents(root: "db.sqlite3") { parts in
+      switch parts.count {
+      case 1: ["db.sqlite3", "db.sqlite3-wal", "db.sqlite3-journal"].contains(parts[0])
+      case 2: ["attachments", "Attachments"].contains(parts[0])
+      default: false
+      }
+    }
+  }
 }

@@ -7,58 +7,57 @@ import Upgrade
 struct UpgradeInstaller {
   let target: DatabaseDirectory
 
+  /// For a new database. Throws `alreadyExists` if there is something at `target`.
   init(at target: DatabaseDirectory) throws {
     try UnfinishedDatabase.checkNothing(at: target)
     self.target = target
   }
 
+  /// For a database that replaces the one at `target`.
+  init(replacing target: DatabaseDirectory) { self.target = target }
+
   func install(
     from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
     _ progress: UpgradeProgress.Handler?
   ) throws -> UpgradeReport {
+    let partial = try PartialDirectory(beside: target.path)
+    let made = try make(
+      in: partial, from: location, type, key: key, options, isAnotherPeer: false, progress)
+    try made.new.publish(as: target)
+    var report = made.report
+    report.target = target.path
+    return report
+  }
+
+  /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
+  func make(
+    in partial: PartialDirectory, from location: SourceFiles, _ type: EngineType, key: UserKey?,
+    _ options: UpgradeOptions, isAnotherPeer: Bool, _ progress: UpgradeProgress.Handler?
+  ) throws -> (new: UnfinishedDatabase, report: UpgradeReport) {
     let recipe = try DatabaseRecipe(
       type, isEncrypted: false, key: nil, newKey: key, renewsDataKey: true, path: target.path)
-    let partial = try PartialDirectory(beside: target.path)
     let new = try UnfinishedDatabase(in: partial, type)
-    let file = new.directory.file(new.description.file)
     let upgrade = try Upgrade(location, options, scratch: partial.path) { state in
       // Neither writing nor comparing returns to a page soon.
-      MappedFile.release(file, above: 48 << 20)
+      MappedFile.release(new.file, above: 48 << 20)
       try progress?(state)
     }
-    let dataKey = try recipe.dataKey(from: nil)
-    if case .wrapped(let key, _) = recipe.key, let dataKey, let path = new.directory.keyPath(new.description)
-    {
-      try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
+    let dataKey = try new.makeKey(recipe)
+    var report = try new.withDocuments(.createNew, dataKey) { store in
+      let report = try upgrade.run(into: store)
+      if isAnotherPeer { try DocumentStore.assignNewUUIDs(in: store.engine) }
+      return report
     }
-    // The files aren't published yet, so one sync at the end is enough.
-    let unsynced = DatabaseOptions(durability: .none)
-    func write(_ creation: FileCreation, _ body: (DocumentStore) throws -> UpgradeReport) throws
-      -> UpgradeReport
-    {
-      let engine = try OpenDatabase.openEngine(type, file, creation, dataKey, unsynced)
-      do {
-        let blobs = try OpenDatabase.blobStore(new.directory.blobsPath(new.description), dataKey, unsynced)
-        defer { blobs.discardUnsaved() }
-        let report = try body(DocumentStore(engine: engine, blobs: blobs))
-        try engine.close()
-        return report
-      } catch {
-        try? engine.close()
-        throw error
-      }
-    }
-    var report = try write(.createNew) { try upgrade.run(into: $0) }
-    let sync = try BackgroundSync(file)
+    let sync = try BackgroundSync(new.file)
     do {
-      if options.verifies { report = try write(.openExisting) { try upgrade.verify($0) } }
+      if options.verifies {
+        report = try new.withDocuments(.openExisting, dataKey) { try upgrade.verify($0) }
+      }
     } catch {
       try? sync.finish()
       throw error
     }
     try sync.finish()
-    try new.publish(as: target)
-    report.target = target.path
-    return report
+    return (new, report)
   }
 }

@@ -56,6 +56,15 @@ final class ZipArchive {
 
   deinit { zip_discard(archive) }
 
+  /// Whether a file in the archive, at any depth, has the name by which a database is found.
+  func contains(_ contents: Contents) -> Bool {
+    (0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0)))).contains { index in
+      guard let name = zip_get_name(archive, index, 0) else { return false }
+      return String(cString: name).utf8.split(separator: UInt8(ascii: "/")).last
+        .map { $0.elementsEqual(contents.root.utf8) } ?? false
+    }
+  }
+
   /// Unpacks the only database in the archive into a new directory. It may be at any depth in the archive.
   func unpackDatabase(
     to directory: String, _ contents: Contents = .database,

@@ -10,7 +10,7 @@ import Storage
 final class ClosedDatabase {
   let directory: DatabaseDirectory
   private(set) var description: DatabaseDirectory.Description
-  private let lock: DirectoryLock
+  private let locked: LockedDirectory
 
   /// Takes the database's lock exclusively, and removes what an interrupted operation left. It waits up to
   /// `waitingSeconds` for others, and stops waiting when `isDone` returns true.
@@ -20,28 +20,9 @@ final class ClosedDatabase {
     _ directory: DatabaseDirectory, waitingSeconds: Double = 0, unless isDone: () -> Bool = { false }
   ) throws {
     self.directory = directory
-    guard directory.isComplete else {
-      throw DatabaseError(
-        directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
-    }
-    try OpenDatabase.reserve(directory)
-    do {
-      lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
-      try lock.takeAlone(seconds: waitingSeconds, unless: isDone, orShare: false)
-      guard lock.isCurrent, directory.isComplete else {
-        throw DatabaseError(.notFound, "there is no database", path: directory.path)
-      }
-      description = try directory.readDescription()
-      try directory.removeLeftovers(description)
-    } catch {
-      OpenDatabase.unreserve(directory)
-      throw error
-    }
-  }
-
-  deinit {
-    lock.release()
-    OpenDatabase.unreserve(directory)
+    locked = try LockedDirectory(directory, waitingSeconds: waitingSeconds, unless: isDone)
+    description = try directory.readDescription()
+    try directory.removeLeftovers(description)
   }
 
   /// Replaces the database's description in one step, after the files that it names were synced. Then it

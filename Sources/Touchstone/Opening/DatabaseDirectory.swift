@@ -110,14 +110,14 @@ struct DatabaseDirectory {
   }
 
   /// Makes the parent directory of a new database, and the directories above it.
-  static func makeParents(of path: String) throws {
+  static func makeParents(of path: String, permissions: UInt32 = 0o755) throws {
     let parent = parent(of: path)
-    if mkdir(parent, 0o755) == 0 {
+    if mkdir(parent, mode_t(permissions)) == 0 {
       return try AtomicFile.syncDirectory(of: parent)
     }
     if errno == ENOENT, parent != path {
-      try makeParents(of: parent)
-      guard mkdir(parent, 0o755) == 0 || errno == EEXIST else {
+      try makeParents(of: parent, permissions: permissions)
+      guard mkdir(parent, mode_t(permissions)) == 0 || errno == EEXIST else {
         throw StorageError.system(errno, "can't make the directory", parent)
       }
       return try AtomicFile.syncDirectory(of: parent)
@@ -128,7 +128,8 @@ struct DatabaseDirectory {
   }
 
   func file(_ name: String) -> String { path + "/" + name }
-  var descriptionPath: String { file("database.json") }
+  static let descriptionName = "database.json"
+  var descriptionPath: String { file(Self.descriptionName) }
   /// The file with the wrapped data key; nil when the database isn't encrypted.
   func keyPath(_ description: Description) -> String? { description.key.map(file) }
   func blobsPath(_ description: Description) -> String { file(description.blobs ?? Self.blobs) }

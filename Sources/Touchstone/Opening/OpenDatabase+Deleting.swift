@@ -56,6 +56,39 @@ extension OpenDatabase {
     }
   }
 
+  /// Removes what an interrupted creation or removal of a database left at a path where there is none. It
+  /// leaves everything else. Throws `inUse` if another process is making a database there.
+  static func removeUnfinished(_ directory: DatabaseDirectory) throws {
+    try paths.withLock(directory.path) { there in
+      func isUnfinished() -> Bool { directory.exists && !directory.isComplete }
+      guard there == nil, isUnfinished(),
+        (try? directory.checkIsDirectory()) != nil, (try? directory.checkIsUnfinished()) != nil
+      else { return }
+      try checkNotReserved(directory)
+      let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
+      do { try lock.takeAlone(seconds: 10, unless: { !isUnfinished() }, orShare: false) } catch let error
+        as DatabaseError where error.code == .inUse && !isUnfinished()
+      {
+        return
+      }
+      guard lock.isCurrent, isUnfinished() else { return }
+      try removeAll(of: directory)
+    }
+  }
+
+  /// Removes the files that an interrupted operation left in a database's directory, unless the database is
+  /// open.
+  static func removeLeftovers(of directory: DatabaseDirectory) throws {
+    try paths.withLock(directory.path) { there in
+      guard there == nil, directory.isComplete else { return }
+      try checkNotReserved(directory)
+      let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
+      try lock.takeAlone(orShare: false)
+      guard lock.isCurrent, directory.isComplete else { return }
+      try directory.removeLeftovers(directory.readDescription())
+    }
+  }
+
   /// Removes the contents of a database's directory, and the directory. The caller holds the lock
   /// exclusively.
   private static func removeFiles(of directory: DatabaseDirectory) throws {
@@ -64,6 +97,10 @@ extension OpenDatabase {
       throw StorageError.system(errno, "can't remove", directory.descriptionPath)
     }
     try AtomicFile.syncDirectory(of: directory.descriptionPath)
+    try removeAll(of: directory)
+  }
+
+  private static func removeAll(of directory: DatabaseDirectory) throws {
     try FileTree.removeContents(of: directory.path, but: "lock")
     // The lock is removed last: a process that waits for it, or comes now, finds an empty directory and may
     // make a database in it.

@@ -17,4 +17,10 @@ void fail_one_sync(int after, int error);
 /// Takes back what `fail_one_sync` asked for. Returns whether that sync hasn't come.
 int take_back_failing_sync(void);
 
+/// How many calls were made that sync a file or change a name: of files and of directories.
+int changed_files(void);
+
+/// Kills the process just before one of these calls, the first of which is 0.
+void die_at_change(int change);
+
 #endif

@@ -7,7 +7,8 @@
 
 import Foundation
 
-func storedZip(_ files: [(name: String, contents: [UInt8])]) -> Data {
+/// Returns a zip file of these files.
+package func storedZip(_ files: [(name: String, contents: [UInt8])]) -> Data {
   var data = Data()
   var directory = Data()
   func append(_ value: Int, bytes: Int, to data: inout Data) {

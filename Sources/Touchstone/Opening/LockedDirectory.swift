@@ -1,0 +1,37 @@
+import Storage
+
+/// The directory of a complete database that is locked against every open. The lock ends with this object.
+final class LockedDirectory {
+  let directory: DatabaseDirectory
+  private let lock: DirectoryLock
+
+  /// Takes the database's lock exclusively. It waits up to `waitingSeconds` for others, and stops waiting
+  /// when `isDone` returns true.
+  ///
+  /// Throws `inUse` if the database is open, and `notFound` or `notADatabase` if there is none.
+  init(
+    _ directory: DatabaseDirectory, waitingSeconds: Double = 0, unless isDone: () -> Bool = { false }
+  ) throws {
+    self.directory = directory
+    guard directory.isComplete else {
+      throw DatabaseError(
+        directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
+    }
+    try OpenDatabase.reserve(directory)
+    do {
+      lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
+      try lock.takeAlone(seconds: waitingSeconds, unless: isDone, orShare: false)
+      guard lock.isCurrent, directory.isComplete else {
+        throw DatabaseError(.notFound, "there is no database", path: directory.path)
+      }
+    } catch {
+      OpenDatabase.unreserve(directory)
+      throw error
+    }
+  }
+
+  deinit {
+    lock.release()
+    OpenDatabase.unreserve(directory)
+  }
+}

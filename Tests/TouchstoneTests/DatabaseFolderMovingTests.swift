@@ -1,0 +1,100 @@
+import Foundation
+import TestSupport
+import Testing
+import Touchstone
+
+@Suite("Moving and deleting databases in a folder") struct DatabaseFolderMovingTests {
+  @Test("a moved database has all it had, under its new name", arguments: allEngines)
+  func moving(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path, options: try options(engine))
+    try fill(try folder.open("a"), "first")
+    try folder.move("a", to: "b/c")
+    #expect(try folder.names() == ["b/c"])
+    #expect(try marker(of: try folder.openExisting("b/c")) == "first")
+    try fill(try folder.open("a"), "second")
+    #expect(try databaseCode { try folder.move("a", to: "b/c") } == .alreadyExists)
+    #expect(try databaseCode { try folder.move("a", to: "a") } == .alreadyExists)
+    #expect(try databaseCode { try folder.move("x", to: "y") } == .notFound)
+    #expect(try marker(of: try folder.openExisting("a")) == "second")
+    #expect(try marker(of: try folder.openExisting("b/c")) == "first")
+    try expectNoLeftovers(directory.path, ["a.touchstone", "b%2Fc.touchstone"])
+  }
+
+  @Test("an open database is neither moved nor deleted", arguments: [EngineName.sqlite, .lmdb])
+  func open(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path, options: try options(engine))
+    let database = try folder.open("a")
+    func expectInUse() throws {
+      #expect(try databaseCode { try folder.move("a", to: "b") } == .inUse)
+      #expect(try databaseCode { try folder.delete("a") } == .inUse)
+      #expect(try directory.names() == ["a.touchstone"])
+    }
+    try expectInUse()
+    try database.close()
+    let child = try startChild("folder", "hold", directory.path, "a", engine.rawValue)
+    try child.waitForOutput()
+    try expectInUse()
+    child.kill()
+    try child.wait()
+    try folder.move("a", to: "b")
+    try folder.delete("b")
+    #expect(try directory.names() == [])
+  }
+
+  @Test("files of others, and what an interrupted creation left, are told apart") func others() throws {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path)
+    let manager = FileManager.default
+    try fill(try folder.open("a"), "first")
+    for name in ["foreign", "unfinished", "empty"] {
+      try manager.createDirectory(
+        atPath: directory.file(name + ".touchstone"), withIntermediateDirectories: false)
+    }
+    _ = manager.createFile(atPath: directory.file("foreign.touchstone/thesis.txt"), contents: Data([1]))
+    for name in ["lock", "data-1.sqlite", "key.json"] {
+      _ = manager.createFile(atPath: directory.file("unfinished.touchstone/" + name), contents: Data([1]))
+    }
+    _ = manager.createFile(atPath: directory.file("file.touchstone"), contents: Data([1]))
+    #expect(try folder.names() == ["a"])
+    for name in ["foreign", "file"] {
+      #expect(try databaseCode { try folder.move("a", to: name) } == .alreadyExists)
+      #expect(try databaseCode { try folder.delete(name) } == .notADatabase)
+      #expect(try databaseCode { try folder.install(name, from: directory.file("a")) } == .alreadyExists)
+      #expect(try databaseCode { try folder.replace(name, withDatabase: "a") } == .alreadyExists)
+    }
+    try folder.move("a", to: "unfinished")
+    try folder.move("unfinished", to: "empty")
+    #expect(try marker(of: try folder.openExisting("empty")) == "first")
+    #expect(
+      try directory.names() == ["empty.touchstone", "file.touchstone", "foreign.touchstone"])
+    #expect(manager.fileExists(atPath: directory.file("foreign.touchstone/thesis.txt")))
+  }
+
+  @Test("a symbolic link to a database is moved, and deleted with the database") func links() throws {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.file("f"))
+    let elsewhere = try DatabaseFolder(directory.file("elsewhere"))
+    try fill(try elsewhere.open("real"), "first")
+    try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(
+      atPath: try folder.path(of: "a"), withDestinationPath: try elsewhere.path(of: "real"))
+    #expect(try folder.names() == ["a"])
+    let database = try folder.open("a")
+    #expect(try elsewhere.open("real").engine === database.engine)
+    #expect(try databaseCode { try folder.move("a", to: "b") } == .inUse)
+    try folder.close()
+    try elsewhere.close()
+    try folder.move("a", to: "b")
+    #expect(try elsewhere.names() == ["real"])
+    #expect(try marker(of: try folder.openExisting("b")) == "first")
+    try makeDatabase(.lmdb, at: directory.file("new"), "second")
+    try folder.replace("b", with: directory.file("new"))
+    #expect(try marker(of: try elsewhere.openExisting("real")) == "second")
+    try expectNoLeftovers(elsewhere.path, ["real.touchstone"])
+    try folder.delete("b")
+    #expect(try directory.names("f") == [])
+    #expect(try directory.names("elsewhere") == [])
+  }
+}
