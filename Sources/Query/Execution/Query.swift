@@ -38,27 +38,6 @@ public final class Query: Sendable {
     case plan(analyze: Bool)
   }
 
-  /// Options for planning and running a query.
-  public struct Options: Sendable {
-    /// Whether value indexes and lookups by ID may be used. Turn it off for tests and measurements.
-    public var usesIndexes: Bool
-    /// The maximum memory, in bytes, that one run may use for rows it has to keep: those that ORDER BY sorts,
-    /// DISTINCT compares, GROUP BY groups and a hash join looks up. Above the limit the run throws
-    /// `memoryLimit`, which names the clause. Rows that `run` returns don't count. The values computed for
-    /// one row may use the same amount again. Each join that looks up documents by ID may use 1 MiB more, or
-    /// half of the limit if that is less.
-    public var memoryLimit: Int
-
-    /// The default of `memoryLimit`: 256 MiB.
-    public static let defaultMemoryLimit = 256 << 20
-
-    /// Creates options. See the properties.
-    public init(usesIndexes: Bool = true, memoryLimit: Int = Options.defaultMemoryLimit) {
-      self.usesIndexes = usesIndexes
-      self.memoryLimit = memoryLimit
-    }
-  }
-
   /// A compiled plan, and the knowledge it was made with.
   private struct Prepared {
     var knowledge: IndexKnowledge
@@ -117,7 +96,8 @@ public final class Query: Sendable {
     self.purpose = purpose
     self.source = source
     self.options = options
-    resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
+    resolved = try NameResolver.resolve(
+      statement, databaseName: source.name, starColumnName: options.starColumnName, text: text)
     columns = ResultColumns(resolved.columns.map(\.name.string))
     // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
     // then.
@@ -136,7 +116,7 @@ public final class Query: Sendable {
   /// begins again on a new snapshot.
   ///
   /// - Throws: a `QueryError`: `unsetParameter`, which names a parameter without a value, `cancelled`,
-  ///   `timedOut`, `memoryLimit` or `evaluation`.
+  ///   `timedOut`, `memoryLimit`, `rowLimit` or `evaluation`.
   public func run(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
   )
@@ -148,7 +128,17 @@ public final class Query: Sendable {
       for line in explanation.lines { storage.append(text: line) }
       return QueryResults(storage)
     }
-    return try read { try run(parameters, on: $0, cancellation: cancellation) }
+    return try limited(cancellation) { cancellation in
+      try read { try run(parameters, on: $0, cancellation: cancellation) }
+    }
+  }
+
+  /// Calls `body` with a cancellation that also ends after the time limit of the query's options.
+  private func limited<Result>(
+    _ cancellation: QueryCancellation, _ body: (QueryCancellation) throws -> Result
+  ) rethrows -> Result {
+    guard let timeLimit = options.timeLimit else { return try body(cancellation) }
+    return try cancellation.withTimeLimit(timeLimit, body)
   }
 
   /// Runs a query that isn't EXPLAIN on a snapshot of its database.
@@ -157,6 +147,7 @@ public final class Query: Sendable {
   ) throws -> QueryResults {
     let storage = ResultStorage(columns)
     try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    if let limit = options.rowLimit, storage.count > limit { throw Options.rowLimitError(limit) }
     return QueryResults(storage)
   }
 
@@ -183,7 +174,9 @@ public final class Query: Sendable {
         concerns = true
       }
       guard concerns else { return nil }
-      do { return try run(parameters, on: snapshot, cancellation: cancellation) } catch {
+      do {
+        return try limited(cancellation) { try run(parameters, on: snapshot, cancellation: $0) }
+      } catch {
         // The changes were recorded, but produced no rows.
         relevance.forget()
         throw error
@@ -196,9 +189,10 @@ public final class Query: Sendable {
   /// Memory doesn't grow with the number of rows, except for sorting and grouping. The snapshot stays open
   /// during the call. Inside a batch, `body` must not write.
   ///
-  /// - Throws: the errors of `run`, and those of `body`. `StorageError.snapshotExpired` when the snapshot
-  ///   expires after `body` has received a row, because the rows of a new snapshot would not fit the earlier
-  ///   ones. (SQLite and LMDB never report this.)
+  /// - Throws: the errors of `run`, and those of `body`. `rowLimit` comes after `body` has received as many
+  ///   rows as allowed. `StorageError.snapshotExpired` when the snapshot expires after `body` has received a
+  ///   row, because the rows of a new snapshot would not fit the earlier ones. (SQLite and LMDB never report
+  ///   this.)
   public func forEach(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
     _ body: (QueryRow) throws -> Bool
@@ -210,17 +204,20 @@ public final class Query: Sendable {
       return
     }
     var storage = ResultStorage(columns)
-    var hasHandedOut = false
+    var count = 0
     try withoutActuallyEscaping(body) { body in
-      try read(while: { !hasHandedOut }) { snapshot in
-        try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
-          .receiver { values in
-            // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
-            if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
-              storage = ResultStorage(columns, capacity: 1024)
+      try limited(cancellation) { cancellation in
+        try read(while: { count == 0 }) { snapshot in
+          try execute(parameters, cancellation, on: snapshot) { [columns, options] sharedKeys in
+            .receiver { values in
+              if let limit = options.rowLimit, count >= limit { throw Options.rowLimitError(limit) }
+              // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
+              if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+                storage = ResultStorage(columns, capacity: 1024)
+              }
+              count += 1
+              return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
             }
-            hasHandedOut = true
-            return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
           }
         }
       }
@@ -249,7 +246,7 @@ public final class Query: Sendable {
     let sharedKeys = try snapshot.sharedKeys
     try QueryExecution.run(
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
-      MemoryBudget(limit: options.memoryLimit), output: output(sharedKeys))
+      MemoryBudget(limit: options.memoryLimit), rowLimit: options.rowLimit, output: output(sharedKeys))
     giveBack(context, compiled)
   }
 
@@ -299,30 +296,37 @@ public final class Query: Sendable {
   }
 
   /// Explains how the query finds its rows. With `analyze` the query is also run, and each step reports its
-  /// rows and its time.
+  /// rows and its time. The row limit of the options doesn't apply.
   public func explain(
     analyze: Bool = false, _ parameters: [String: JSONValue] = [:],
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
-    try read { snapshot in
-      let compiled = try prepare(snapshot, cancellation)
-      guard analyze else { return QueryExplanation(compiled, nil) }
-      let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeys
-      var rows = 0
-      let begin = ContinuousClock.now
-      let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, cancellation,
-        MemoryBudget(limit: options.memoryLimit), isTimed: true,
-        output: .receiver { _ in
-          rows += 1
-          return true
-        })
-      let time = begin.duration(to: .now).wholeNanoseconds
-      giveBack(context, compiled)
-      return QueryExplanation(
-        compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
+    try limited(cancellation) { cancellation in
+      try read { try explain(analyze: analyze, parameters, on: $0, cancellation) }
     }
+  }
+
+  private func explain(
+    analyze: Bool, _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot,
+    _ cancellation: QueryCancellation
+  ) throws -> QueryExplanation {
+    let compiled = try prepare(snapshot, cancellation)
+    guard analyze else { return QueryExplanation(compiled, nil) }
+    let context = try takeContext(compiled)
+    let sharedKeys = try snapshot.sharedKeys
+    var rows = 0
+    let begin = ContinuousClock.now
+    let counts = try QueryExecution.run(
+      compiled, context, snapshot, sharedKeys, parameters, cancellation,
+      MemoryBudget(limit: options.memoryLimit), isTimed: true,
+      output: .receiver { _ in
+        rows += 1
+        return true
+      })
+    let time = begin.duration(to: .now).wholeNanoseconds
+    giveBack(context, compiled)
+    return QueryExplanation(
+      compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
   }
 }
 

@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Query
 import Storage
 import Synchronization
 
@@ -24,9 +25,13 @@ public final class Database: Sendable {
   /// Whether it was opened for reading only. Another `Database` of the same path may still write.
   public let isReadOnly: Bool
 
-  private init(_ open: OpenDatabase, isReadOnly: Bool) {
+  /// The options of queries that are prepared without options.
+  let queryOptions: Query.Options
+
+  private init(_ open: OpenDatabase, _ options: DatabaseOptions) {
     self.open = open
-    self.isReadOnly = isReadOnly
+    isReadOnly = options.isReadOnly
+    queryOptions = options.queryOptions
   }
 
   deinit { try? close() }
@@ -46,7 +51,7 @@ public final class Database: Sendable {
       // Now the path can be resolved.
       database = try DatabaseDirectory(path, in: directory)
     }
-    return Database(try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly)
+    return Database(try OpenDatabase.open(database, options), options)
   }
 
   /// Whether there is a complete database at `path`.

@@ -56,7 +56,7 @@ public struct Transaction: ~Copyable {
   }
 
   /// Prepares a query (`Database.query(_:options:)`).
-  public func query(_ text: String, options: Query.Options = Query.Options()) throws -> Query {
+  public func query(_ text: String, options: Query.Options? = nil) throws -> Query {
     try joined.query(text, options: options)
   }
 
