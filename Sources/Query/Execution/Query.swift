@@ -98,7 +98,7 @@ public final class Query: Sendable {
     self.options = options
     resolved = try NameResolver.resolve(
       statement, databaseName: source.name, starColumnName: options.starColumnName, text: text)
-    columns = ResultColumns(resolved.columns.map(\.name.string))
+    columns = ResultColumns(resolved.columns)
     // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
     // then.
     _ = try read { try prepare($0, QueryCancellation()) }

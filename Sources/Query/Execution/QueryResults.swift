@@ -79,6 +79,10 @@ extension QueryResults: Equatable {
 // Unchecked: only `init` writes the memory of the texts.
 final class ResultColumns: @unchecked Sendable {
   let names: [String]
+  /// The numbers of the columns that are whole documents, `*`.
+  let stars: [Int]
+  /// The numbers of all columns, without a `*` that has no alias and is the only one.
+  let named: [Int]
   private let texts: [TextSlice]
   private let numbers: [ByteString: Int]
   /// Owns the texts.
@@ -86,8 +90,21 @@ final class ResultColumns: @unchecked Sendable {
   /// The number of columns up to which comparing all names is faster than hashing one.
   private static let few = 16
 
-  init(_ names: [String]) {
+  /// The columns of a query.
+  convenience init(_ columns: [ResolvedColumn]) {
+    let stars = columns.indices.filter { columns[$0].isStar }
+    self.init(
+      columns.map(\.name.string), stars: stars,
+      named: columns.indices.filter { stars != [$0] || columns[$0].isNamed })
+  }
+
+  /// Columns that are no `*`.
+  convenience init(_ names: [String]) { self.init(names, stars: [], named: Array(names.indices)) }
+
+  private init(_ names: [String], stars: [Int], named: [Int]) {
     self.names = names
+    self.stars = stars
+    self.named = named
     texts = names.map(arena.copy)
     let keys = names.count <= Self.few ? [] : names.map { ByteString($0) }
     numbers = Dictionary(zip(keys, keys.indices), uniquingKeysWith: { first, _ in first })

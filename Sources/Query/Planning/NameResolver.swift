@@ -182,7 +182,8 @@ struct NameResolver {
     for (result, name) in zip(statement.results, names) {
       guard case .star(nil) = result.expression, scope.sources.count > 1 else {
         let expression = try resolve(result.expression, scope)
-        query.columns.append(ResolvedColumn(name: name, expression: expression))
+        query.columns.append(
+          ResolvedColumn(name: name, expression: expression, isNamed: result.alias != nil))
         resultExpressions.append(expression)
         continue
       }

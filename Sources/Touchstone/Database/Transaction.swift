@@ -66,6 +66,15 @@ public struct Transaction: ~Copyable {
     return try query.run(parameters)
   }
 
+  /// Runs a query of this database and decodes each row (`QueryRow.decode(_:)`). The rows show the writes of the
+  /// transaction.
+  public func run<Row: Decodable>(
+    _ query: Query, as type: Row.Type, _ parameters: [String: JSONValue] = [:]
+  ) throws -> [Row] {
+    _ = try joined
+    return try query.run(as: type, parameters)
+  }
+
   /// Returns the local document with that ID, or nil.
   public func localDocument(_ id: String) throws -> LocalDocument? { try joined.localDocument(id) }
 
