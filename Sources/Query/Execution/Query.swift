@@ -8,16 +8,19 @@ package struct QuerySource: Sendable {
   package let name: String
   /// The planner's knowledge of the indexes. All queries of a database share it.
   package let knowledge: PlanningKnowledge
+  /// The threads of asynchronous runs.
+  package let readers: Workers
   /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
   package let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
   /// Creates a source. See the properties.
   package init(
-    name: String, knowledge: PlanningKnowledge,
+    name: String, knowledge: PlanningKnowledge, readers: Workers,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
     self.knowledge = knowledge
+    self.readers = readers
     self.read = read
   }
 }
@@ -31,6 +34,9 @@ package struct QuerySource: Sendable {
 ///
 /// Each run reads one snapshot. Inside a batch of the same thread, it sees the writes of the batch. The query
 /// is planned again after indexes were created or removed.
+///
+/// The synchronous calls run on the calling thread. The asynchronous ones run on threads of the database and
+/// are cancelled with their task.
 public final class Query: Sendable {
   /// What a run returns: rows, or for EXPLAIN the plan.
   enum Purpose: Sendable {
@@ -54,7 +60,7 @@ public final class Query: Sendable {
   public let statement: SelectStatement
   /// The text of the query. Nil when it was built.
   public let text: String?
-  private let source: QuerySource
+  let source: QuerySource
   private let purpose: Purpose
   private let options: Options
   private let resolved: ResolvedQuery

@@ -22,6 +22,8 @@ extension Database {
 
   /// The database as a source of queries. A query keeps it open.
   var querySource: QuerySource {
-    QuerySource(name: name, knowledge: open.planning) { [self] body in try read(body) }
+    QuerySource(name: name, knowledge: open.planning, readers: open.asyncReaders) { [self] body in
+      try read(body)
+    }
   }
 }
