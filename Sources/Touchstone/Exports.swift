@@ -68,6 +68,7 @@
 @_exported import struct Query.QueryResultValue
 @_exported import struct Query.QueryResults
 @_exported import struct Query.QueryRow
+@_exported import struct Query.RowChanges
 
 // The query builder
 @_exported import enum Query.ArrayExpression

@@ -113,6 +113,20 @@ public final class Query: Sendable {
   /// The names of the columns, in order.
   public var columnNames: [String] { if case .plan = purpose { ["plan"] } else { columns.names } }
 
+  /// The index of the column that identifies rows.
+  ///
+  /// - Throws: `unknownName` when there is no column of this name.
+  package func columnIndex(ofKey name: String) throws -> Int {
+    let names = columnNames
+    guard let index = names.firstIndex(where: { ByteString($0) == ByteString(name) }) else {
+      throw QueryError(
+        .unknownName,
+        "the query has no column \"\(name)\" whose values identify rows; its columns are "
+          + names.joined(separator: ", "))
+    }
+    return index
+  }
+
   /// The names of the parameters that the query uses, in order of first use.
   public var parameterNames: [String] { statement.parameterNames }
 

@@ -64,14 +64,25 @@ extension QueryResults: Equatable {
     guard left.storage.columns.areSame(as: right.storage.columns), left.count == right.count else {
       return false
     }
+    return left.indices.allSatisfy { left.row($0, equals: $0, of: right) }
+  }
+
+  /// Whether a row equals a row of results with the same columns.
+  func row(_ index: Int, equals other: Int, of results: QueryResults) -> Bool {
     let order = ValueOrder(.empty)
-    for index in left.indices {
-      for column in left.columnNames.indices {
-        let (first, second) = (left.storage.row(index)[column], right.storage.row(index)[column])
-        guard first.isMissing == second.isMissing, order.areEqual(first, second) else { return false }
-      }
-    }
+    let (left, right) = (storage.row(index), results.storage.row(other))
+    for column in 0..<storage.columnCount where !order.areSame(left[column], right[column]) { return false }
     return true
+  }
+
+  /// A value. It is valid as long as the results are held.
+  func value(_ row: Int, _ column: Int) -> QueryValue { storage.row(row)[column] }
+}
+
+extension ValueOrder {
+  /// Whether two values are equal and both or neither of them are missing.
+  func areSame(_ left: QueryValue, _ right: QueryValue) -> Bool {
+    left.isMissing == right.isMissing && areEqual(left, right)
   }
 }
 
