@@ -63,9 +63,12 @@
 @_exported import struct Query.QueryError
 @_exported import struct Query.QueryExplanation
 @_exported import struct Query.QueryLocation
+@_exported import struct Query.QueryResultArray
+@_exported import struct Query.QueryResultObject
 @_exported import struct Query.QueryResultValue
 @_exported import struct Query.QueryResults
 @_exported import struct Query.QueryRow
+@_exported import struct Query.RowChanges
 
 // The query builder
 @_exported import enum Query.ArrayExpression

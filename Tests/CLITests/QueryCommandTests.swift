@@ -27,6 +27,26 @@ import TestSupport
     }
   }
 
+  @Test(arguments: TestEngine.allCases) func limitsOfRowsAndTimeEndAQueryWithStatus2(engine: TestEngine)
+    throws
+  {
+    try engine.withDatabase { tool in
+      try fill(tool)
+      let text = "SELECT n FROM db WHERE n > 0 ORDER BY n"
+      let all = try tool.succeed("query", "db", text, "--row-limit", "2", "--time-limit", "60").lines
+      #expect(all == [#"{"n":2}"#, #"{"n":3}"#])
+      let rows = try tool("query", "db", text, "--row-limit=1")
+      #expect(rows.status == 2 && rows.output == #"{"n":2}"# + "\n")
+      #expect(rows.errors.contains("row limit of 1;"))
+      let table = try tool("query", "db", text, "--row-limit=1", "--format", "table")
+      #expect(table.status == 2 && table.output == "")
+      let time = try tool("query", "db", text, "--time-limit", "0")
+      #expect(time.status == 2 && time.errors.contains("time limit of 0"))
+      #expect(try tool("query", "db", text, "--row-limit", "-1").status == 2)
+      #expect(try tool("query", "db", text, "--time-limit", "soon").status == 2)
+    }
+  }
+
   @Test func mistakesAreStatus2AndTellTheirPlace() throws {
     try TestEngine.sqlite.withDatabase { tool in
       let result = try tool("query", "db", "SELECT n FRM _")

@@ -50,7 +50,7 @@ import Touchstone
     await #expect(throws: StorageError.self) { try await reader.write { try $0.save("y", ["n": 1]) } }
     try writer.save("x", ["n": 2])
     #expect(try reader.document("x")?["n"].int == 2)
-    #expect(try reader.query("SELECT n FROM _").run().count == 1)
+    #expect(try await reader.query("SELECT n FROM _").run().count == 1)
     try writer.close()
     // It is the last one by now.
     #expect(try reader.document("x")?["n"].int == 2)

@@ -31,13 +31,23 @@ struct QueryCommand: Subcommand {
     parse: { try Parameter($0) })
   private static let format = Option<Format>(
     "format", "FORMAT", "table, json (one object per line) or csv", refusal: "isn't table, json or csv")
+  private static let rowLimit = Option<Int>(
+    "row-limit", "N", in: 0...Int.max, "Fails after N rows if the query has more")
+  private static let timeLimit = Option<Duration>(
+    "time-limit", "SECONDS", "Fails if the query takes longer; for example 0.5"
+  ) { text in
+    guard let seconds = Double(text), seconds >= 0, seconds < 1e9 else {
+      throw UsageError("'\(text)' isn't a number of seconds from 0 to 1000000000")
+    }
+    return .seconds(seconds)
+  }
   private static let explain = Flag(
     "explain", "Prints the plan of the query and doesn't run it")
 
   static let usage = Usage(
     "query", "Runs a N1QL query",
     positionals: [DatabaseArguments.database, text],
-    options: [parameter, format, explain] + DatabaseArguments.readingOptions,
+    options: [parameter, format, rowLimit, timeLimit, explain] + DatabaseArguments.readingOptions,
     examples: [
       "touchstone query travel 'SELECT name FROM _ WHERE type = $t LIMIT 10' --param t=hotel",
       "touchstone query travel 'EXPLAIN ANALYZE SELECT COUNT(*) FROM _' --format table",
@@ -53,6 +63,7 @@ struct QueryCommand: Subcommand {
   private let parameters: [String: JSONValue]
   private let format: Format
   private let explains: Bool
+  private let limits: Query.Options
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
@@ -62,12 +73,14 @@ struct QueryCommand: Subcommand {
       uniquingKeysWith: { _, last in last })
     format = try arguments.value(Self.format) ?? (StandardOutput.isTerminal ? .table : .json)
     explains = arguments[Self.explain]
+    limits = Query.Options(
+      rowLimit: try arguments.value(Self.rowLimit), timeLimit: try arguments.value(Self.timeLimit))
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     let database = try database.open()
-    let query = try database.query(text)
+    let query = try database.query(text, options: limits)
     if explains {
       try output.line(query.explain(parameters).description)
     } else {

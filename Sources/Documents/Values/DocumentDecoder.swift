@@ -14,6 +14,11 @@ public struct DocumentDecoder: Sendable {
   public func decode<Type: Decodable>(_ type: Type.Type, from value: JSONValue) throws -> Type {
     try ValueDecoder(value, []).decodeAny(type)
   }
+
+  /// A decoder of one value, for decoders of larger things. `path` is the place of the value in them.
+  package static func decoder(of value: JSONValue, at path: [any CodingKey] = []) -> any Decoder {
+    ValueDecoder(value, path)
+  }
 }
 
 private struct IndexKey: CodingKey {

@@ -8,16 +8,19 @@ package struct QuerySource: Sendable {
   package let name: String
   /// The planner's knowledge of the indexes. All queries of a database share it.
   package let knowledge: PlanningKnowledge
+  /// The threads of asynchronous runs.
+  package let readers: Workers
   /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
   package let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
   /// Creates a source. See the properties.
   package init(
-    name: String, knowledge: PlanningKnowledge,
+    name: String, knowledge: PlanningKnowledge, readers: Workers,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
     self.knowledge = knowledge
+    self.readers = readers
     self.read = read
   }
 }
@@ -31,32 +34,14 @@ package struct QuerySource: Sendable {
 ///
 /// Each run reads one snapshot. Inside a batch of the same thread, it sees the writes of the batch. The query
 /// is planned again after indexes were created or removed.
+///
+/// The synchronous calls run on the calling thread. The asynchronous ones run on threads of the database and
+/// are cancelled with their task.
 public final class Query: Sendable {
   /// What a run returns: rows, or for EXPLAIN the plan.
   enum Purpose: Sendable {
     case rows
     case plan(analyze: Bool)
-  }
-
-  /// Options for planning and running a query.
-  public struct Options: Sendable {
-    /// Whether value indexes and lookups by ID may be used. Turn it off for tests and measurements.
-    public var usesIndexes: Bool
-    /// The maximum memory, in bytes, that one run may use for rows it has to keep: those that ORDER BY sorts,
-    /// DISTINCT compares, GROUP BY groups and a hash join looks up. Above the limit the run throws
-    /// `memoryLimit`, which names the clause. Rows that `run` returns don't count. The values computed for
-    /// one row may use the same amount again. Each join that looks up documents by ID may use 1 MiB more, or
-    /// half of the limit if that is less.
-    public var memoryLimit: Int
-
-    /// The default of `memoryLimit`: 256 MiB.
-    public static let defaultMemoryLimit = 256 << 20
-
-    /// Creates options. See the properties.
-    public init(usesIndexes: Bool = true, memoryLimit: Int = Options.defaultMemoryLimit) {
-      self.usesIndexes = usesIndexes
-      self.memoryLimit = memoryLimit
-    }
   }
 
   /// A compiled plan, and the knowledge it was made with.
@@ -75,7 +60,7 @@ public final class Query: Sendable {
   public let statement: SelectStatement
   /// The text of the query. Nil when it was built.
   public let text: String?
-  private let source: QuerySource
+  let source: QuerySource
   private let purpose: Purpose
   private let options: Options
   private let resolved: ResolvedQuery
@@ -117,8 +102,9 @@ public final class Query: Sendable {
     self.purpose = purpose
     self.source = source
     self.options = options
-    resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
-    columns = ResultColumns(resolved.columns.map(\.name.string))
+    resolved = try NameResolver.resolve(
+      statement, databaseName: source.name, starColumnName: options.starColumnName, text: text)
+    columns = ResultColumns(resolved.columns)
     // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
     // then.
     _ = try read { try prepare($0, QueryCancellation()) }
@@ -126,6 +112,20 @@ public final class Query: Sendable {
 
   /// The names of the columns, in order.
   public var columnNames: [String] { if case .plan = purpose { ["plan"] } else { columns.names } }
+
+  /// The index of the column that identifies rows.
+  ///
+  /// - Throws: `unknownName` when there is no column of this name.
+  package func columnIndex(ofKey name: String) throws -> Int {
+    let names = columnNames
+    guard let index = names.firstIndex(where: { ByteString($0) == ByteString(name) }) else {
+      throw QueryError(
+        .unknownName,
+        "the query has no column \"\(name)\" whose values identify rows; its columns are "
+          + names.joined(separator: ", "))
+    }
+    return index
+  }
 
   /// The names of the parameters that the query uses, in order of first use.
   public var parameterNames: [String] { statement.parameterNames }
@@ -136,7 +136,7 @@ public final class Query: Sendable {
   /// begins again on a new snapshot.
   ///
   /// - Throws: a `QueryError`: `unsetParameter`, which names a parameter without a value, `cancelled`,
-  ///   `timedOut`, `memoryLimit` or `evaluation`.
+  ///   `timedOut`, `memoryLimit`, `rowLimit` or `evaluation`.
   public func run(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
   )
@@ -148,7 +148,17 @@ public final class Query: Sendable {
       for line in explanation.lines { storage.append(text: line) }
       return QueryResults(storage)
     }
-    return try read { try run(parameters, on: $0, cancellation: cancellation) }
+    return try limited(cancellation) { cancellation in
+      try read { try run(parameters, on: $0, cancellation: cancellation) }
+    }
+  }
+
+  /// Calls `body` with a cancellation that also ends after the time limit of the query's options.
+  private func limited<Result>(
+    _ cancellation: QueryCancellation, _ body: (QueryCancellation) throws -> Result
+  ) rethrows -> Result {
+    guard let timeLimit = options.timeLimit else { return try body(cancellation) }
+    return try cancellation.withTimeLimit(timeLimit, body)
   }
 
   /// Runs a query that isn't EXPLAIN on a snapshot of its database.
@@ -156,7 +166,8 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot, cancellation: QueryCancellation
   ) throws -> QueryResults {
     let storage = ResultStorage(columns)
-    try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    _ = try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    if let limit = options.rowLimit, storage.count > limit { throw Options.rowLimitError(limit) }
     return QueryResults(storage)
   }
 
@@ -183,7 +194,9 @@ public final class Query: Sendable {
         concerns = true
       }
       guard concerns else { return nil }
-      do { return try run(parameters, on: snapshot, cancellation: cancellation) } catch {
+      do {
+        return try limited(cancellation) { try run(parameters, on: snapshot, cancellation: $0) }
+      } catch {
         // The changes were recorded, but produced no rows.
         relevance.forget()
         throw error
@@ -196,9 +209,10 @@ public final class Query: Sendable {
   /// Memory doesn't grow with the number of rows, except for sorting and grouping. The snapshot stays open
   /// during the call. Inside a batch, `body` must not write.
   ///
-  /// - Throws: the errors of `run`, and those of `body`. `StorageError.snapshotExpired` when the snapshot
-  ///   expires after `body` has received a row, because the rows of a new snapshot would not fit the earlier
-  ///   ones. (SQLite and LMDB never report this.)
+  /// - Throws: the errors of `run`, and those of `body`. `rowLimit` comes after `body` has received as many
+  ///   rows as allowed. `StorageError.snapshotExpired` when the snapshot expires after `body` has received a
+  ///   row, because the rows of a new snapshot would not fit the earlier ones. (SQLite and LMDB never report
+  ///   this.)
   public func forEach(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
     _ body: (QueryRow) throws -> Bool
@@ -210,17 +224,20 @@ public final class Query: Sendable {
       return
     }
     var storage = ResultStorage(columns)
-    var hasHandedOut = false
+    var count = 0
     try withoutActuallyEscaping(body) { body in
-      try read(while: { !hasHandedOut }) { snapshot in
-        _ = try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
-          .receiver { values in
-            // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
-            if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
-              storage = ResultStorage(columns, capacity: 1024)
+      try limited(cancellation) { cancellation in
+        try read(while: { count == 0 }) { snapshot in
+          _ = try execute(parameters, cancellation, on: snapshot) { [columns, options] sharedKeys in
+            .receiver { values in
+              if let limit = options.rowLimit, count >= limit { throw Options.rowLimitError(limit) }
+              // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
+              if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+                storage = ResultStorage(columns, capacity: 1024)
+              }
+              count += 1
+              return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
             }
-            hasHandedOut = true
-            return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
           }
         }
       }
@@ -250,7 +267,8 @@ public final class Query: Sendable {
     let sharedKeys = try snapshot.sharedKeys
     let counts = try QueryExecution.run(
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
-      MemoryBudget(limit: options.memoryLimit), isTimed: isTimed, output: output(sharedKeys))
+      MemoryBudget(limit: options.memoryLimit), rowLimit: isTimed ? nil : options.rowLimit, isTimed: isTimed,
+      output: output(sharedKeys))
     giveBack(context, compiled)
     return (compiled, counts)
   }
@@ -301,26 +319,33 @@ public final class Query: Sendable {
   }
 
   /// Explains how the query finds its rows. With `analyze` the query is also run, and each step reports its
-  /// rows and its time.
+  /// rows and its time. The row limit of the options doesn't apply.
   public func explain(
     analyze: Bool = false, _ parameters: [String: JSONValue] = [:],
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
-    try read { snapshot in
-      guard analyze else { return QueryExplanation(try prepare(snapshot, cancellation), nil) }
-      var rows = 0
-      var begin = ContinuousClock.now
-      let run = try execute(parameters, cancellation, on: snapshot, isTimed: true) { _ in
-        begin = .now
-        return .receiver { _ in
-          rows += 1
-          return true
-        }
-      }
-      let time = begin.duration(to: .now).wholeNanoseconds
-      return QueryExplanation(
-        run.compiled, QueryExplanation.Measured(steps: run.counts, rows: rows, nanoseconds: time))
+    try limited(cancellation) { cancellation in
+      try read { try explain(analyze: analyze, parameters, on: $0, cancellation) }
     }
+  }
+
+  private func explain(
+    analyze: Bool, _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot,
+    _ cancellation: QueryCancellation
+  ) throws -> QueryExplanation {
+    guard analyze else { return QueryExplanation(try prepare(snapshot, cancellation), nil) }
+    var rows = 0
+    var begin = ContinuousClock.now
+    let run = try execute(parameters, cancellation, on: snapshot, isTimed: true) { _ in
+      begin = .now
+      return .receiver { _ in
+        rows += 1
+        return true
+      }
+    }
+    let time = begin.duration(to: .now).wholeNanoseconds
+    return QueryExplanation(
+      run.compiled, QueryExplanation.Measured(steps: run.counts, rows: rows, nanoseconds: time))
   }
 }
 

@@ -2,13 +2,14 @@ import Documents
 import Fleece
 
 extension QueryExecution {
-  /// Runs a query on a snapshot. No other run may use `context`, which belongs to the query's program.
-  /// Returns the counts of each step.
+  /// Runs a query on a snapshot. No other run may use `context`, which belongs to the query's program. With
+  /// `rowLimit`, at most one row more than that is put out. Returns the counts of each step.
   @discardableResult
   static func run(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue],
-    _ cancellation: QueryCancellation, _ budget: MemoryBudget, isTimed: Bool = false, output: RowOutput
+    _ cancellation: QueryCancellation, _ budget: MemoryBudget, rowLimit: Int? = nil, isTimed: Bool = false,
+    output: RowOutput
   ) throws -> [StepCounts] {
     context.begin(sharedKeys)
     context.begin(cancellation, budget)
@@ -32,7 +33,8 @@ extension QueryExecution {
       context.slots[slot] = .bool(
         try exists(subquery, snapshot, sharedKeys, parameters, cancellation, budget))
     }
-    let window = try RowWindow(compiled, context)
+    var window = try RowWindow(compiled, context)
+    if let rowLimit, rowLimit < window.limit ?? .max { window.limit = rowLimit + 1 }
     let projection: RowSink =
       compiled.orderBy.isEmpty
       ? ProjectingSink(compiled, context, window, output)

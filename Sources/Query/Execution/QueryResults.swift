@@ -64,14 +64,25 @@ extension QueryResults: Equatable {
     guard left.storage.columns.areSame(as: right.storage.columns), left.count == right.count else {
       return false
     }
+    return left.indices.allSatisfy { left.row($0, equals: $0, of: right) }
+  }
+
+  /// Whether a row equals a row of results with the same columns.
+  func row(_ index: Int, equals other: Int, of results: QueryResults) -> Bool {
     let order = ValueOrder(.empty)
-    for index in left.indices {
-      for column in left.columnNames.indices {
-        let (first, second) = (left.storage.row(index)[column], right.storage.row(index)[column])
-        guard first.isMissing == second.isMissing, order.areEqual(first, second) else { return false }
-      }
-    }
+    let (left, right) = (storage.row(index), results.storage.row(other))
+    for column in 0..<storage.columnCount where !order.areSame(left[column], right[column]) { return false }
     return true
+  }
+
+  /// A value. It is valid as long as the results are held.
+  func value(_ row: Int, _ column: Int) -> QueryValue { storage.row(row)[column] }
+}
+
+extension ValueOrder {
+  /// Whether two values are equal and both or neither of them are missing.
+  func areSame(_ left: QueryValue, _ right: QueryValue) -> Bool {
+    left.isMissing == right.isMissing && areEqual(left, right)
   }
 }
 
@@ -79,6 +90,10 @@ extension QueryResults: Equatable {
 // Unchecked: only `init` writes the memory of the texts.
 final class ResultColumns: @unchecked Sendable {
   let names: [String]
+  /// The numbers of the columns that are whole documents, `*`.
+  let stars: [Int]
+  /// The numbers of all columns, without a `*` that has no alias and is the only one.
+  let named: [Int]
   private let texts: [TextSlice]
   private let numbers: [ByteString: Int]
   /// Owns the texts.
@@ -86,8 +101,21 @@ final class ResultColumns: @unchecked Sendable {
   /// The number of columns up to which comparing all names is faster than hashing one.
   private static let few = 16
 
-  init(_ names: [String]) {
+  /// The columns of a query.
+  convenience init(_ columns: [ResolvedColumn]) {
+    let stars = columns.indices.filter { columns[$0].isStar }
+    self.init(
+      columns.map(\.name.string), stars: stars,
+      named: columns.indices.filter { stars != [$0] || columns[$0].isNamed })
+  }
+
+  /// Columns that are no `*`.
+  convenience init(_ names: [String]) { self.init(names, stars: [], named: Array(names.indices)) }
+
+  private init(_ names: [String], stars: [Int], named: [Int]) {
     self.names = names
+    self.stars = stars
+    self.named = named
     texts = names.map(arena.copy)
     let keys = names.count <= Self.few ? [] : names.map { ByteString($0) }
     numbers = Dictionary(zip(keys, keys.indices), uniquingKeysWith: { first, _ in first })

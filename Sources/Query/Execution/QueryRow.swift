@@ -75,14 +75,6 @@ public struct QueryRow: @unchecked Sendable {
     try write(into: &writer)
     return writer.string
   }
-
-  /// Decodes the row to a `Decodable` type, whose members have the names of the columns. Dates, binary data,
-  /// URLs and numbers are decoded as in `Document.decode` (`DocumentDecoder`).
-  ///
-  /// - Throws: `DecodingError` when a value doesn't fit.
-  public func decode<Row: Decodable>(_ type: Row.Type = Row.self) throws -> Row {
-    try DocumentDecoder().decode(type, from: .object(jsonObject()))
-  }
 }
 
 /// A value in a row of a query's results. It keeps its memory alive.

@@ -7,6 +7,7 @@ import Storage
 struct NameResolver {
   /// The database's name, which FROM may use.
   let databaseName: String
+  let starColumnName: Query.Options.StarColumnName
   /// The query's text, for the positions of errors. Nil for a query that was built.
   let text: String?
 
@@ -33,11 +34,20 @@ struct NameResolver {
   /// The expression of each item of SELECT. Nil for a star that became several columns.
   var resultExpressions: [QueryExpression?] = []
 
+  init(
+    databaseName: String, starColumnName: Query.Options.StarColumnName = .source, text: String?
+  ) {
+    self.databaseName = databaseName
+    self.starColumnName = starColumnName
+    self.text = text
+  }
+
   /// Resolves a whole query. Throws a `QueryError` with the position of the wrong name.
-  static func resolve(_ statement: SelectStatement, databaseName: String, text: String?) throws
-    -> ResolvedQuery
-  {
-    var resolver = NameResolver(databaseName: databaseName, text: text)
+  static func resolve(
+    _ statement: SelectStatement, databaseName: String,
+    starColumnName: Query.Options.StarColumnName = .source, text: String?
+  ) throws -> ResolvedQuery {
+    var resolver = NameResolver(databaseName: databaseName, starColumnName: starColumnName, text: text)
     try resolver.resolve(statement)
     return resolver.query
   }
@@ -163,12 +173,14 @@ struct NameResolver {
   // MARK: Columns
 
   private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
-    let names = try statement.uniqueColumnNames(in: text)
+    let star = starColumnName == .databaseName ? ByteString(databaseName) : nil
+    let names = try statement.uniqueColumnNames(in: text, ofStar: star)
     var taken = Set(names)
     for (result, name) in zip(statement.results, names) {
       guard case .star(nil) = result.expression, scope.sources.count > 1 else {
         let expression = try resolve(result.expression, scope)
-        query.columns.append(ResolvedColumn(name: name, expression: expression))
+        query.columns.append(
+          ResolvedColumn(name: name, expression: expression, isNamed: result.alias != nil))
         resultExpressions.append(expression)
         continue
       }

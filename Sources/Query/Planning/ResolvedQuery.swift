@@ -38,6 +38,10 @@ struct ResolvedQuery: Sendable {
 struct ResolvedColumn: Sendable {
   var name: ByteString
   var expression: QueryExpression
+  /// Whether the query gives the name as an alias.
+  var isNamed = false
+  /// Whether the column is a whole document.
+  var isStar: Bool { if case .star = expression { true } else { false } }
 }
 
 /// A source of rows.

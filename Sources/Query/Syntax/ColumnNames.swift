@@ -10,10 +10,11 @@ extension SelectStatement {
   /// - Parameter text: the query's text, for the position of an error.
   /// - Throws: `QueryError` (`duplicateName`) when two columns have the same alias.
   public func columnNames(in text: String? = nil) throws(QueryError) -> [String] {
-    try uniqueColumnNames(in: text).map(\.string)
+    try uniqueColumnNames(in: text, ofStar: nil).map(\.string)
   }
 
-  func uniqueColumnNames(in text: String?) throws(QueryError) -> [ByteString] {
+  /// - Parameter star: the name of a `*` whose source has no alias. Nil means the source's own name.
+  func uniqueColumnNames(in text: String?, ofStar star: ByteString?) throws(QueryError) -> [ByteString] {
     var aliases: Set<ByteString> = []
     for result in results {
       guard let alias = result.alias, !aliases.insert(alias).inserted else { continue }
@@ -24,7 +25,7 @@ extension SelectStatement {
     return results.map { result in
       if let alias = result.alias { return alias }
       let name: ByteString
-      if let own = implicitName(of: result.expression) {
+      if let own = implicitName(of: result.expression, ofStar: star) {
         name = own
       } else {
         unnamed += 1
@@ -40,13 +41,14 @@ extension SelectStatement {
     }
   }
 
-  private func implicitName(of expression: QueryExpression) -> ByteString? {
+  private func implicitName(of expression: QueryExpression, ofStar star: ByteString?) -> ByteString? {
     switch expression {
-    case .property(let path): path.steps.lazy.compactMap(\.name).last
-    case .meta(_, let member?): ByteString(member.rawValue)
-    case .star(let name?): name.name
-    case .star(nil): source?.ownName
-    default: nil
+    case .property(let path): return path.steps.lazy.compactMap(\.name).last
+    case .meta(_, let member?): return ByteString(member.rawValue)
+    case .star(let name):
+      guard let source, name == nil || name?.name == source.ownName else { return name?.name }
+      return source.alias == nil ? star ?? source.ownName : source.ownName
+    default: return nil
     }
   }
 }

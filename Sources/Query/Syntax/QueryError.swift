@@ -34,6 +34,8 @@ public struct QueryError: Error, Sendable, Equatable {
     case timedOut
     /// A clause would keep more rows in memory than the limit allows (`Query.Options.memoryLimit`).
     case memoryLimit
+    /// The query has more rows than the limit allows (`Query.Options.rowLimit`).
+    case rowLimit
     /// Results were read after their snapshot ended.
     case snapshotEnded
   }

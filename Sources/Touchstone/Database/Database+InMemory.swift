@@ -41,6 +41,6 @@ extension Database {
       MemoryEngine.remove(file)
       partial.remove()
     }
-    return Database(open, isReadOnly: false)
+    return Database(open, options)
   }
 }

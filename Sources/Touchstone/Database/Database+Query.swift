@@ -8,18 +8,22 @@ extension Database {
   /// for row in try hotels.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
   /// ```
   ///
+  /// Without `options`, it has those of this open (`DatabaseOptions.queryOptions`).
+  ///
   /// - Throws: a `QueryError` with the fault in the text, its position, and what was expected.
-  public func query(_ text: String, options: Query.Options = Query.Options()) throws -> Query {
-    try Query(text, in: querySource, options: options)
+  public func query(_ text: String, options: Query.Options? = nil) throws -> Query {
+    try Query(text, in: querySource, options: options ?? queryOptions)
   }
 
   /// Prepares a query that was made with the query builder.
-  public func query(_ statement: SelectStatement, options: Query.Options = Query.Options()) throws -> Query {
-    try Query(statement, in: querySource, options: options)
+  public func query(_ statement: SelectStatement, options: Query.Options? = nil) throws -> Query {
+    try Query(statement, in: querySource, options: options ?? queryOptions)
   }
 
   /// The database as a source of queries. A query keeps it open.
   var querySource: QuerySource {
-    QuerySource(name: name, knowledge: open.planning) { [self] body in try read(body) }
+    QuerySource(name: name, knowledge: open.planning, readers: open.asyncReaders) { [self] body in
+      try read(body)
+    }
   }
 }

@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Query
 import Storage
 import Synchronization
 
@@ -27,11 +28,14 @@ public final class Database: Sendable {
   /// The database's name: the one that it was opened with in a `DatabaseFolder`, or the name of its directory
   /// without the suffix.
   public let name: String
+  /// The options of queries that are prepared without options.
+  let queryOptions: Query.Options
 
-  init(_ open: OpenDatabase, isReadOnly: Bool, name: String? = nil) {
+  init(_ open: OpenDatabase, _ options: DatabaseOptions, name: String? = nil) {
     self.open = open
-    self.isReadOnly = isReadOnly
+    isReadOnly = options.isReadOnly
     self.name = name ?? open.directory.name
+    queryOptions = options.queryOptions
   }
 
   deinit { try? close() }
@@ -58,8 +62,7 @@ public final class Database: Sendable {
       // Now the path can be resolved.
       database = try DatabaseDirectory(path, in: directory)
     }
-    return Database(
-      try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly, name: name)
+    return Database(try OpenDatabase.open(database, options), options, name: name)
   }
 
   /// Whether there is a complete database at `path`.

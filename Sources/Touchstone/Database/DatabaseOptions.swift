@@ -1,4 +1,5 @@
 import Encryption
+import Query
 import Storage
 import Upgrade
 
@@ -6,7 +7,7 @@ import Upgrade
 ///
 /// All opens of one path in a process share the engine. A second open that can write must therefore have the
 /// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
-/// `requireEngine`, `creation`, `key`, `makesParents` and `upgrade`. An open for reading only uses the
+/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade` and `queryOptions`. An open for reading only uses the
 /// options of the first open. If the first is for reading only, the options of the first open that can write
 /// replace its options.
 public struct DatabaseOptions: Sendable {
@@ -53,6 +54,9 @@ public struct DatabaseOptions: Sendable {
   /// open may have that suffix too. The old database is kept.
   public var upgrade: UpgradeOptions?
 
+  /// The options of queries that are prepared without options. They belong to this open alone.
+  public var queryOptions: Query.Options
+
   /// Makes options. By default: SQLite, created if it doesn't exist, durability `normal`.
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: FileCreation = .openOrCreate,
@@ -61,7 +65,7 @@ public struct DatabaseOptions: Sendable {
     compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,
     libraryPath: String? = nil,
     makesParents: Bool = false,
-    upgrade: UpgradeOptions? = nil
+    upgrade: UpgradeOptions? = nil, queryOptions: Query.Options = Query.Options()
   ) {
     self.engine = engine
     self.requireEngine = requireEngine
@@ -77,5 +81,6 @@ public struct DatabaseOptions: Sendable {
     self.libraryPath = libraryPath
     self.makesParents = makesParents
     self.upgrade = upgrade
+    self.queryOptions = queryOptions
   }
 }

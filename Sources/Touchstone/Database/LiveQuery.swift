@@ -4,7 +4,7 @@ import Query
 import Storage
 
 /// A query that runs again after each commit that can change its result, until it is cancelled or released.
-/// See `Database.observe(_:parameters:_:)`.
+/// See `Database.observe(_:parameters:on:_:)` and `Database.observeRows(of:parameters:key:on:_:)`.
 public final class LiveQuery: Sendable {
   /// The result of a run: the rows, or the error.
   public typealias Outcome = Result<QueryResults, any Error>
@@ -28,7 +28,8 @@ public final class LiveQuery: Sendable {
   private let query: Query
   private let runs: LiveRuns
   private let parameters: [String: JSONValue]
-  private let handler: @Sendable (Outcome) -> Void
+  private let report: @Sendable (Outcome) -> Void
+  private let onCancel: @Sendable () -> Void
   /// Tells which commits can change the result; nil if any commit can.
   private let relevance: QueryRelevance?
   private let cancellation = QueryCancellation()
@@ -39,21 +40,25 @@ public final class LiveQuery: Sendable {
   /// The last reported result. Only runs use it, and they are serial.
   private let last = Lock<QueryResults?>(nil)
 
-  fileprivate init(
+  /// Makes a live query that hands each new outcome to `report`, on the thread that ran the query.
+  init(
     _ query: Query, _ runs: LiveRuns, _ parameters: [String: JSONValue],
-    _ handler: @escaping @Sendable (Outcome) -> Void
+    onCancel: @escaping @Sendable () -> Void = {}, report: @escaping @Sendable (Outcome) -> Void
   ) throws {
     relevance = try query.relevance()
     self.query = query
     self.runs = runs
     self.parameters = parameters
-    self.handler = handler
+    self.report = report
+    self.onCancel = onCancel
   }
 
   deinit { cancel() }
 
-  /// Stops the live query. A call of the handler in progress completes; no call follows it.
+  /// Stops the live query. A call of the handler in progress completes; no call follows it. So on the
+  /// handler's executor, no call comes after this one.
   public func cancel() {
+    onCancel()
     let (token, task) = state.withLock { state -> (ObservationToken?, Task<Void, Never>?) in
       state.isEnded = true
       defer { (state.token, state.task) = (nil, nil) }
@@ -66,7 +71,7 @@ public final class LiveQuery: Sendable {
 
   /// Starts the live query. It observes changes before the first run, so a commit that the run doesn't see is
   /// observed.
-  fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
+  func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
     let token = try database.observe(includesUnsequenced: true) { [weak self] in self?.note($0) }
     state.withLock { $0.token = token }
     if let onEnd {
@@ -152,52 +157,6 @@ public final class LiveQuery: Sendable {
   }
 
   private func tell(_ outcome: Outcome) {
-    if !state.withLock({ $0.isEnded }) { handler(outcome) }
-  }
-}
-
-extension Database {
-  /// Calls `handler` with the rows of a query of this database: first with the current rows, then after each
-  /// commit that changed them. It ends when the live query is cancelled or released, or when the database is
-  /// closed.
-  ///
-  /// Rows have changed if they differ by `QueryResults.==`, which compares as `=` does: a change from 1 to
-  /// 1.0 isn't reported. Expirations set by this process count for a query that uses `META().expiration`.
-  ///
-  /// `handler` is called on a separate thread, one call at a time. Commits that come during a run share the
-  /// next run, and the latest result is always reported. A failed run is reported too; the next commit tries
-  /// again.
-  public func observe(
-    _ query: Query, parameters: [String: JSONValue] = [:],
-    _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
-  ) throws -> LiveQuery {
-    let live = try LiveQuery(query, liveRuns, parameters, handler)
-    try live.begin(self)
-    return live
-  }
-
-  /// Returns a stream of the rows of a query of this database: the current rows first, then the rows after
-  /// each commit that changed them.
-  ///
-  /// ```swift
-  /// for try await hotels in try travel.results(of: query) { show(hotels) }
-  /// ```
-  ///
-  /// A slow consumer gets only the latest rows. The stream ends when the database is closed. If a run fails,
-  /// the stream ends with that error.
-  public func results(
-    of query: Query, parameters: [String: JSONValue] = [:]
-  ) throws -> AsyncThrowingStream<QueryResults, any Error> {
-    let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
-      bufferingPolicy: .bufferingNewest(1))
-    let live = try LiveQuery(query, liveRuns, parameters) { outcome in
-      switch outcome {
-      case .success(let results): continuation.yield(results)
-      case .failure(let error): continuation.finish(throwing: error)
-      }
-    }
-    continuation.onTermination = { _ in live.cancel() }
-    try live.begin(self) { continuation.finish() }
-    return stream
+    if !state.withLock({ $0.isEnded }) { report(outcome) }
   }
 }

@@ -57,7 +57,7 @@ public struct Transaction: ~Copyable {
   }
 
   /// Prepares a query (`Database.query(_:options:)`).
-  public func query(_ text: String, options: Query.Options = Query.Options()) throws -> Query {
+  public func query(_ text: String, options: Query.Options? = nil) throws -> Query {
     try joined.query(text, options: options)
   }
 
@@ -65,6 +65,29 @@ public struct Transaction: ~Copyable {
   public func run(_ query: Query, _ parameters: [String: JSONValue] = [:]) throws -> QueryResults {
     _ = try joined
     return try query.run(parameters)
+  }
+
+  /// Runs a query of this database with parameters of any type that has a JSON form.
+  @_disfavoredOverload
+  public func run(_ query: Query, _ parameters: [String: any JSONConvertible]) throws -> QueryResults {
+    try run(query, parameters.jsonValues)
+  }
+
+  /// Runs a query of this database and decodes each row (`QueryRow.decode(_:)`). The rows show the writes of the
+  /// transaction.
+  public func run<Row: Decodable>(
+    _ query: Query, as type: Row.Type, _ parameters: [String: JSONValue] = [:]
+  ) throws -> [Row] {
+    _ = try joined
+    return try query.run(as: type, parameters)
+  }
+
+  /// Runs a query of this database with parameters of any type that has a JSON form, and decodes each row.
+  @_disfavoredOverload
+  public func run<Row: Decodable>(
+    _ query: Query, as type: Row.Type, _ parameters: [String: any JSONConvertible]
+  ) throws -> [Row] {
+    try run(query, as: type, parameters.jsonValues)
   }
 
   /// Returns the local document with that ID, or nil.

@@ -92,14 +92,15 @@ extension DatabaseError: TouchstoneError {
   /// The kind of failure.
   public var kind: ErrorKind {
     switch code {
-    case .invalidName, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted, .otherOptions:
+    case .invalidName, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted, .otherOptions,
+      .invalidSource:
       .badRequest
     case .wrongKey, .keyRequired: .unauthorized
     case .readOnly: .forbidden
     case .notFound: .notFound
     case .alreadyExists: .duplicate
     case .notADatabase, .damaged: .corrupt
-    case .unsupportedVersion: .unsupported
+    case .unsupportedVersion, .incompleteSource: .unsupported
     case .inUse: .busy
     case .closed: .misuse
     }
@@ -158,7 +159,7 @@ extension QueryError: TouchstoneError {
     case .unsupported: .unsupported
     case .cancelled: .cancelled
     case .timedOut: .timeout
-    case .memoryLimit: .tooLarge
+    case .memoryLimit, .rowLimit: .tooLarge
     case .snapshotEnded: .misuse
     }
   }
