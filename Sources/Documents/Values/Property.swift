@@ -59,7 +59,16 @@ public struct Property: @unchecked Sendable {
   public func jsonValue() throws -> JSONValue? {
     guard let value else { return nil }
     return try withExtendedLifetime(record) {
-      try undamaged { () throws(FleeceError) in try value.jsonValue(sharedKeys: sharedKeys) }
+      let copy = try undamaged { () throws(FleeceError) in try value.jsonValue(sharedKeys: sharedKeys) }
+      return copy
+    }
+  }
+
+  /// Returns the canonical JSON of the value, nil if it is missing.
+  func json() throws -> String? {
+    guard let value else { return nil }
+    return try withExtendedLifetime(record) {
+      try undamaged { () throws(FleeceError) in try value.json(sharedKeys: sharedKeys) }
     }
   }
 }
