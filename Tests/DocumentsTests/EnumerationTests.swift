@@ -98,7 +98,7 @@ import Touchstone
     try withDatabase(engine) { database in
       #expect(try database.localDocument("checkpoint") == nil)
       #expect(try database.localDocumentIDs() == [])
-      let first = try database.saveLocalDocument("checkpoint", ["seq": 1, "nested": ["a": [1, nil, 2.5]]])
+      let first = try database.saveLocalDocument("checkpoint", ["seq": 1, "nested": ["a": [1, .null, 2.5]]])
       #expect(first.revisionID == "1-local")
       #expect(try database.localDocument("checkpoint") == first)
       let refused = [

@@ -255,7 +255,7 @@ import Testing
         try database.save("number", ["v": 42])
         try database.save("double", ["v": 1.5])
         try database.save("bool", ["v": true])
-        try database.save("null", ["v": nil])
+        try database.save("null", ["v": .null])
         // The batch sees what it has written.
         let inside = try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"two 3\"')")
         #expect(inside == ["array"])

@@ -25,6 +25,8 @@ public struct Property: @unchecked Sendable {
   public var bool: Bool? { withExtendedLifetime(record) { value?.bool } }
   /// The integer. Nil for any other value, including doubles and integers above `Int64.max`.
   public var int: Int64? { withExtendedLifetime(record) { value?.int } }
+  /// The integer if it isn't negative, also above `Int64.max`. Nil for any other value, including doubles.
+  public var uint: UInt64? { withExtendedLifetime(record) { value?.uint } }
   /// The number as a double. Nil for any other value.
   public var double: Double? { withExtendedLifetime(record) { value?.double } }
   /// The string, nil for any other value.

@@ -35,6 +35,9 @@ public struct JSONObject: Sendable {
   /// The number of members.
   public var count: Int { members.count }
 
+  /// Whether there is a member with this name.
+  func contains(_ name: String) -> Bool { members.index(forKey: Name(string: name)) != nil }
+
   /// Whether there are no members.
   public var isEmpty: Bool { members.isEmpty }
 
