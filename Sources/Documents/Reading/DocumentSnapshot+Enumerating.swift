@@ -21,7 +21,8 @@ extension DocumentSnapshot {
     /// Returns false when the enumeration should end.
     func take(_ key: RawSpan, _ value: RawSpan) throws -> Bool {
       try cancellation?.check()
-      let view = try DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys)
+      let view = try DocumentView(
+        idBytes: key, record: value, sharedKeys: sharedKeys, blobs: store.blobSource)
       if documents.mode == .onlyConflicts, !view.isConflicted { return true }
       guard skip == 0 else {
         skip -= 1

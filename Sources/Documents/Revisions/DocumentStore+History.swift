@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 
@@ -139,9 +140,10 @@ extension DocumentStore {
         let record = try BodyRecord(bytes)
         let keys = try sharedKeys(record.keyCount, transaction, context)
         guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
-        do { return try root.jsonValue(sharedKeys: keys) } catch {
-          throw DocumentError(.damaged, "a stored body can't be read: \(error)")
-        }
+        do {
+          let value = try root.jsonValue(sharedKeys: keys)
+          return mayNameBlob(record.body) ? value.withContent(from: blobSource) : value
+        } catch { throw DocumentError(.damaged, "a stored body can't be read: \(error)") }
       }
     }
   }

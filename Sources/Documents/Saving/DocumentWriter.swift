@@ -57,6 +57,9 @@ final class DocumentWriter {
   @exclusivity(unchecked) private var failure: (any Error)?
   /// New blobs that this transaction has put in place.
   var installedBlobs: [BlobDigest] = []
+  /// The claims on new blobs that this transaction has made. They end when it is undone. Its commit ends them
+  /// too, since each of these blobs was put in place.
+  var claimedBlobs: [BlobDigest] = []
   @exclusivity(unchecked) private var scans = 0
   /// The notes for observers.
   var notes = ChangeNotes()
@@ -113,6 +116,7 @@ final class DocumentWriter {
     isFromSync = false
     earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
+    if !claimedBlobs.isEmpty { claimedBlobs = [] }
   }
 
   /// The last sequence before the transaction, and the last sequence including it.
@@ -151,8 +155,11 @@ final class DocumentWriter {
   func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
     let count = keys.count
     let installed = installedBlobs.count
+    let claimed = claimedBlobs.count
     do { return try body(self) } catch {
       installedBlobs.removeLast(installedBlobs.count - installed)
+      for digest in claimedBlobs[claimed...] { blobs?.discard(digest) }
+      claimedBlobs.removeLast(claimedBlobs.count - claimed)
       // A batch that has failed needs no rollback.
       if failure == nil, keys.count > count {
         keys.rollBack(to: count)
@@ -283,7 +290,9 @@ final class DocumentWriter {
       do { try encoder.encode(value, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
         throw refused(error, id)
       }
-      return try checkedBody(id, isForeign)
+      var body = try checkedBody(id, isForeign)
+      if body.mayNameBlobs, JSONObject.anyHasSource.load(ordering: .relaxed) { body.value = value }
+      return body
     }
   }
 
@@ -300,8 +309,11 @@ final class DocumentWriter {
   /// Encodes `value`, the changed content of `body`, in its place.
   func encode(_ value: JSONValue, inPlaceOf body: EncodedBody) throws(FleeceError) -> EncodedBody {
     try encoder.encode(value, keys: keys)
-    return EncodedBody(
+    var changed = EncodedBody(
       encoder, isForeign: body.isForeign, mayNameBlobs: body.mayNameBlobs, mayMissBlobs: body.mayMissBlobs)
+    changed.value = body.value
+    changed.isDeletion = body.isDeletion
+    return changed
   }
 
   /// Encodes a body of an imported document, without canonical text. The caller puts its blobs in place.

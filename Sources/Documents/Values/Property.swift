@@ -62,7 +62,7 @@ public struct Property: @unchecked Sendable {
     guard let value else { return nil }
     return try withExtendedLifetime(record) {
       let copy = try undamaged { () throws(FleeceError) in try value.jsonValue(sharedKeys: sharedKeys) }
-      return copy
+      return copy.withContent(from: record)
     }
   }
 
