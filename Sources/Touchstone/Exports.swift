@@ -3,6 +3,7 @@
 
 // Documents
 @_exported import struct Documents.AllDocuments
+@_exported import struct Documents.AllDocumentsRow
 @_exported import enum Documents.ConcurrencyControl
 @_exported import struct Documents.Document
 @_exported import enum Documents.DocumentBody

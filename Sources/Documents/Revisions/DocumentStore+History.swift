@@ -24,9 +24,7 @@ extension DocumentStore {
   package func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return [] }
-      let nodes = history.tree.nodes
-      return try nodes.indices.filter { nodes[$0].isLeaf && (includeDeleted || !nodes[$0].isDeleted) }
-        .map { try history.revision($0, withBody: true) }
+      return try history.leaves(includeDeleted: includeDeleted)
     }
   }
 
@@ -86,6 +84,13 @@ extension DocumentStore {
       var id = document.id
       try id.withUTF8 { try tree.addHistory(of: UnsafeRawBufferPointer($0), older, transaction) }
       self.older = nil
+    }
+
+    /// Returns the leaf revisions with their bodies, the current one first.
+    func leaves(includeDeleted: Bool) throws -> [Revision] {
+      let nodes = tree.nodes
+      return try nodes.indices.filter { nodes[$0].isLeaf && (includeDeleted || !nodes[$0].isDeleted) }
+        .map { try revision($0, withBody: true) }
     }
 
     func index(of revision: RevisionID) throws -> Int? {

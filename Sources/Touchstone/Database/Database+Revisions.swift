@@ -164,6 +164,22 @@ extension Database {
     try snapshot { try $0.documents(documents) }
   }
 
+  /// Calls `body` with a row for each requested document, in order, until it returns false. All reads use one
+  /// snapshot.
+  ///
+  /// With `AllDocuments.keys` there is a row for each key, also for an unknown, a deleted and an invalid one. In
+  /// the modes `showConflicts` and `onlyConflicts`, rows have the conflicting revisions.
+  public func enumerateRows(
+    _ documents: AllDocuments = AllDocuments(), _ body: (AllDocumentsRow) throws -> Bool
+  ) throws {
+    try store.read { try $0.enumerateRows(documents, body) }
+  }
+
+  /// Returns the rows of the requested documents (`enumerateRows(_:_:)`).
+  public func rows(_ documents: AllDocuments = AllDocuments()) throws -> [AllDocumentsRow] {
+    try snapshot { try $0.rows(documents) }
+  }
+
   // MARK: Local documents
 
   /// Returns the local document with that ID, or nil.
