@@ -20,6 +20,7 @@ extension DocumentWriter {
     _ precondition: Precondition
   ) throws -> SavedRevision {
     try checkWritable()
+    let deleted = deleted || body.isDeletion
     if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
       let saved = try insertNew(id, body)
     {

@@ -281,6 +281,7 @@ final class DocumentWriter {
   func encode(
     _ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false, hasRevisionID: Bool = false
   ) throws -> EncodedBody {
+    let keyCount = keys.count
     switch body {
     case .json(let bytes):
       return try bytes.withUnsafeBytes {
@@ -290,7 +291,7 @@ final class DocumentWriter {
       do { try encoder.encode(value, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
         throw refused(error, id)
       }
-      var body = try checkedBody(id, isForeign)
+      var body = try checkedBody(id, isForeign, keyCount)
       if body.mayNameBlobs, JSONObject.anyHasSource.load(ordering: .relaxed) { body.value = value }
       return body
     }
@@ -300,10 +301,11 @@ final class DocumentWriter {
     json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false,
     hasRevisionID: Bool = false
   ) throws -> EncodedBody {
+    let keyCount = keys.count
     do { try encoder.encode(json: json, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
       throw refused(error, id)
     }
-    return try checkedBody(id, isForeign)
+    return try checkedBody(id, isForeign, keyCount)
   }
 
   /// Encodes `value`, the changed content of `body`, in its place.
@@ -334,18 +336,45 @@ final class DocumentWriter {
     DocumentError(.invalidBody, error.description, documentID: idText(id))
   }
 
-  /// Checks the last encoded body. Finding out that it refers to no blob takes a few nanoseconds.
-  private func checkedBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws -> EncodedBody {
+  /// Checks the last encoded body. Finding out that it refers to no blob takes a few nanoseconds. `keyCount` is
+  /// the number of shared keys before it was encoded.
+  private func checkedBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool, _ keyCount: Int) throws
+    -> EncodedBody
+  {
     guard encoder.isObject else {
       throw DocumentError(
         .invalidBody, "the body of the document isn't a JSON object", documentID: idText(id))
     }
     let name = encoder.underscoredName
-    if !isForeign, let name, name != Attachment.property { throw reserved(name, id) }
+    if !isForeign, let name {
+      if let body = try deletion(id, keyCount) { return body }
+      if name != Attachment.property { throw reserved(name, id) }
+    }
     // Of a foreign body only the first reserved name is known. Another one may be `_attachments`.
     return EncodedBody(
       encoder, isForeign: isForeign, mayNameBlobs: name != nil || mayNameBlob(encoder.fleece))
   }
+
+  /// Encodes the last body again without `_deleted`, if it has that with a boolean. True makes the revision a
+  /// tombstone with the other properties, as in Couchbase Lite 1.x.
+  private func deletion(_ id: UnsafeRawBufferPointer, _ keyCount: Int) throws -> EncodedBody? {
+    let sharedKeys = keys.snapshot()
+    guard let root = FleeceReader.root(of: encoder.fleece),
+      let isDeletion = root.value(of: Self.deletedProperty, sharedKeys: sharedKeys)?.bool
+    else { return nil }
+    var body: EncodedBody
+    do throws(FleeceError) {
+      var value = try root.jsonValue(sharedKeys: sharedKeys)
+      value.remove(Self.deletedProperty)
+      keys.rollBack(to: keyCount)
+      try encoder.encode(value, keys: keys)
+    } catch { throw refused(error, id) }
+    body = try checkedBody(id, false, keyCount)
+    body.isDeletion = isDeletion
+    return body
+  }
+
+  private static let deletedProperty = "_deleted"
 
   func reserved(_ name: String, _ id: UnsafeRawBufferPointer) -> DocumentError {
     DocumentError(
