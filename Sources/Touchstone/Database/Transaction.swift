@@ -80,6 +80,15 @@ public struct Transaction: ~Copyable {
     try joined.save(&document, onConflict: control)
   }
 
+  /// Saves the document, and lets `conflictHandler` decide on a conflict (`Database.save(_:conflictHandler:)`).
+  /// The handler runs inside the transaction.
+  @discardableResult
+  public func save(
+    _ document: inout MutableDocument, conflictHandler: (inout MutableDocument, Document?) throws -> Bool
+  ) throws -> SavedRevision? {
+    try joined.save(&document, conflictHandler: conflictHandler)
+  }
+
   /// Saves a body as a new revision of a document (`Database.save(_:_:basedOn:onConflict:)`).
   @discardableResult
   public func save(
