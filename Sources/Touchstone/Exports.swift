@@ -15,6 +15,9 @@
 @_exported import struct Documents.LocalDocument
 @_exported import struct Documents.MutableDocument
 @_exported import struct Documents.SavedRevision
+@_exported import struct Documents.ValidatedRevision
+@_exported import typealias Documents.Validation
+@_exported import class Documents.ValidationContext
 
 // Properties and values
 @_exported import protocol Documents.IndexedProperties

@@ -61,6 +61,10 @@ final class DocumentWriter {
   /// too, since each of these blobs was put in place.
   var claimedBlobs: [BlobDigest] = []
   @exclusivity(unchecked) private var scans = 0
+  /// The validation functions of this transaction.
+  @exclusivity(unchecked) var validations: [NamedValidation] = []
+  /// Whether a validation function runs. It must not write: the write around it uses the buffers.
+  var isValidating = false
   /// The notes for observers.
   var notes = ChangeNotes()
   /// Whether the revision that is being added came from another database.
@@ -153,6 +157,9 @@ final class DocumentWriter {
   /// Runs an operation inside a batch. If it fails, the shared keys of its body and its installed blobs are
   /// forgotten.
   func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
+    guard !isValidating else {
+      throw DocumentError(.writeInScan, "a validation function can't write to the database")
+    }
     let count = keys.count
     let installed = installedBlobs.count
     let claimed = claimedBlobs.count

@@ -83,6 +83,7 @@ extension DocumentStore {
             writer.indexes = nil
           }
           try writer.begin(context.checked(transaction), context, isObserved: feed.isActive)
+          writer.validations = currentValidations
           batchThread.store(thread, ordering: .relaxed)
           defer {
             batchThread.store(0, ordering: .relaxed)

@@ -119,6 +119,10 @@ package final class DocumentStore: Sendable {
   /// Whether a commit failed since the writer last began. The indexes that the writer remembers may not exist
   /// then.
   let commitFailed = Atomic<Bool>(false)
+  /// The validation functions, ordered by name.
+  let validations = Lock<[NamedValidation]>([])
+  /// Whether there are validation functions.
+  let hasValidations = Atomic<Bool>(false)
   /// Counts commits of this process that changed bodies without a new sequence, as the purge of a branch
   /// does.
   let unsequencedCommits = Atomic<UInt64>(0)
