@@ -141,7 +141,7 @@ extension Database {
     return saved
   }
 
-  private func delete(
+  func delete(
     read id: String, _ revision: RevisionID, keeping body: DocumentBody, _ control: ConcurrencyControl
   ) throws -> SavedRevision? {
     do { return try delete(id, basedOn: revision, keeping: body, onConflict: control) } catch let error

@@ -166,6 +166,45 @@ public struct Transaction: ~Copyable {
     try joined.purge(id, branch: leaf)
   }
 
+  // MARK: Models
+
+  /// Saves the model as a new revision of its document (`Database.save(_:onConflict:)`). If the transaction is
+  /// rolled back, `model` is based on its earlier revision again.
+  @discardableResult
+  public func save<Model: DocumentModel>(
+    _ model: inout Model, onConflict control: ConcurrencyControl = .lastWriteWins
+  ) throws -> SavedRevision {
+    try joined.save(&model, onConflict: control)
+  }
+
+  /// Returns the live document with that ID as a model, or nil.
+  public func get<Model: DocumentModel>(_ type: Model.Type = Model.self, _ id: String) throws -> Model? {
+    try joined.get(type, id)
+  }
+
+  /// Reads a model, applies `change`, and saves it. Throws `notFound` if there is no live document.
+  @discardableResult
+  public func update<Model: DocumentModel>(
+    _ type: Model.Type = Model.self, _ id: String, _ change: (inout Model) throws -> Void
+  ) throws -> Model {
+    try joined.update(type, id, attempts: 1, change)
+  }
+
+  /// Deletes the model's document (`Database.delete(_:onConflict:)`).
+  @discardableResult
+  public func delete<Model: DocumentModel>(
+    _ model: inout Model, onConflict control: ConcurrencyControl = .lastWriteWins
+  ) throws -> SavedRevision? {
+    try joined.delete(&model, onConflict: control)
+  }
+
+  /// Returns the selected documents as models.
+  public func all<Model: DocumentModel>(
+    _ type: Model.Type = Model.self, _ documents: AllDocuments = AllDocuments()
+  ) throws -> [Model] {
+    try joined.all(type, documents)
+  }
+
   // MARK: Revisions of other databases
 
   /// Inserts a revision from another database (`Database.apply(_:)`).
