@@ -20,15 +20,16 @@ public final class BlobReader {
   /// The offset of the next byte.
   public private(set) var position: UInt64 = 0
 
-  private let file: FileDescriptor
+  private let path: String
   private let source: Source
   /// Hashes the bytes read so far. Nil for encrypted blobs, after the check, and after a seek to another
   /// offset than 0.
   private var hash: SHA1Stream?
 
   private enum Source {
-    case plain
-    case sealed(ChunkCipher, OpenChunk)
+    case memory([UInt8])
+    case plain(FileDescriptor)
+    case sealed(FileDescriptor, ChunkCipher, OpenChunk)
   }
 
   /// The chunk that was decrypted last.
@@ -44,9 +45,24 @@ public final class BlobReader {
     }
   }
 
-  /// Opens the file of a blob. With `digest`, the file must contain that blob.
-  init(path: String, digest expected: BlobDigest?, keys: BlobKeys?) throws {
-    file = try FileDescriptor(path, O_RDONLY)
+  /// Creates a reader of bytes that have this digest.
+  package init(_ bytes: [UInt8], digest: BlobDigest) {
+    self.digest = digest
+    length = UInt64(bytes.count)
+    path = "memory"
+    source = .memory(bytes)
+  }
+
+  /// Opens a file outside of any database. Throws `damaged` when its bytes don't have this digest.
+  package convenience init(file path: String, digest: BlobDigest) throws {
+    try self.init(path: path, digest: digest, keys: nil, follows: true)
+  }
+
+  /// Opens the file of a blob. With `digest`, the file must contain that blob. `follows` also opens the file
+  /// that a symbolic link names.
+  init(path: String, digest expected: BlobDigest?, keys: BlobKeys?, follows: Bool = false) throws {
+    self.path = path
+    let file = try FileDescriptor(path, O_RDONLY, follows: follows)
     let fileLength = try file.length()
     guard let keys else {
       guard let expected else {
@@ -54,13 +70,12 @@ public final class BlobReader {
       }
       digest = expected
       length = fileLength
-      source = .plain
+      source = .plain(file)
       hash = try SHA1Stream()
       return
     }
     var header = [UInt8](repeating: 0, count: SealedFormat.headerBytes)
-    let headerFile = file
-    let count = try header.withUnsafeMutableBytes { try headerFile.read(into: $0, at: 0) }
+    let count = try header.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
     let magicCount = SealedFormat.magic.count
     guard count == header.count, header.starts(with: SealedFormat.magic.dropLast()) else {
       throw StorageError(.damaged, "this file isn't an encrypted blob", path: path)
@@ -98,7 +113,7 @@ public final class BlobReader {
         "the blob has \(length) bytes, but its file has \(fileLength) bytes, so it was cut off or extended",
         path: path)
     }
-    source = .sealed(cipher, OpenChunk())
+    source = .sealed(file, cipher, OpenChunk())
   }
 
   /// Reads the next bytes and returns their number, at most the size of `buffer`; 0 at the end.
@@ -110,18 +125,24 @@ public final class BlobReader {
     }
     let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
     switch source {
-    case .plain:
+    case .memory(let bytes):
+      let start = Int(position)
+      bytes.withUnsafeBytes {
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<(start + count)]))
+      }
+      position += UInt64(count)
+    case .plain(let file):
       guard try file.read(into: target, at: position) == count else {
-        throw StorageError(.damaged, "the file of the blob became shorter while it was read", path: file.path)
+        throw StorageError(.damaged, "the file of the blob became shorter while it was read", path: path)
       }
       try hash?.update(UnsafeRawBufferPointer(target))
       position += UInt64(count)
       if position == length { try checkDigest() }
-    case .sealed(let cipher, let chunk):
+    case .sealed(let file, let cipher, let chunk):
       var done = 0
       while done < count {
         let number = position / UInt64(SealedFormat.chunkBytes)
-        if chunk.number != number { try open(number, in: chunk, cipher) }
+        if chunk.number != number { try open(number, in: chunk, cipher, file) }
         let start = Int(position % UInt64(SealedFormat.chunkBytes))
         let part = min(chunk.count - start, count - done)
         (target.baseAddress! + done).copyMemory(from: chunk.bytes + start, byteCount: part)
@@ -151,7 +172,7 @@ public final class BlobReader {
     guard offset <= length else {
       throw StorageError(
         .invalidArgument, "the offset \(offset) is past the end of the blob, which has \(length) bytes",
-        path: file.path)
+        path: path)
     }
     guard offset != position else { return }
     position = offset
@@ -165,18 +186,22 @@ public final class BlobReader {
     defer { buffer.deallocate() }
     while try read(into: buffer) > 0 {}
     // The only chunk of an empty blob has no bytes to read, but it has a tag.
-    if length == 0, case .sealed(let cipher, let chunk) = source { try open(0, in: chunk, cipher) }
+    if length == 0, case .sealed(let file, let cipher, let chunk) = source {
+      try open(0, in: chunk, cipher, file)
+    }
   }
 
   private func checkDigest() throws {
     guard let finished = hash else { return }
     hash = nil
     guard try finished.finish() == digest else {
-      throw StorageError(.damaged, "the blob was changed: its bytes don't match its digest", path: file.path)
+      throw StorageError(.damaged, "the blob was changed: its bytes don't match its digest", path: path)
     }
   }
 
-  private func open(_ number: UInt64, in chunk: OpenChunk, _ cipher: ChunkCipher) throws {
+  private func open(_ number: UInt64, in chunk: OpenChunk, _ cipher: ChunkCipher, _ file: FileDescriptor)
+    throws
+  {
     let isLast = number + 1 == SealedFormat.chunkCount(length)
     let count = isLast ? Int(length - number * UInt64(SealedFormat.chunkBytes)) : SealedFormat.chunkBytes
     let sealed = UnsafeMutableRawBufferPointer(rebasing: chunk.sealed[..<(count + SealedFormat.tagBytes)])
@@ -185,7 +210,7 @@ public final class BlobReader {
     guard try file.read(into: sealed, at: offset) == sealed.count,
       try cipher.open(
         UnsafeRawBufferPointer(sealed), isLast ? .lastChunk : .chunk, number, into: chunk.bytes)
-    else { throw StorageError(.damaged, "chunk \(number) of the blob was changed", path: file.path) }
+    else { throw StorageError(.damaged, "chunk \(number) of the blob was changed", path: path) }
     chunk.number = number
     chunk.count = count
   }

@@ -79,6 +79,16 @@ extension BlobStore {
     return try writer.finish()
   }
 
+  /// Adds a claim on a new blob, as storing its bytes again would. Returns false if there is no new blob with
+  /// this digest. `discard(_:)` or `commit(_:)` ends the claim.
+  package func claim(_ digest: BlobDigest) -> Bool {
+    unsaved.withLock { unsaved in
+      guard unsaved.blobs[digest] != nil else { return false }
+      unsaved.blobs[digest]?.writers += 1
+      return true
+    }
+  }
+
   /// Takes over the file of a finished writer.
   func keep(_ blob: StoredBlob, number: UInt64, path: String) {
     let isKept = unsaved.withLock { unsaved in
@@ -95,11 +105,10 @@ extension BlobStore {
   }
 
   /// Removes a new blob that isn't the expected one. Its bytes are deleted unless it was installed.
-  package func discard(_ blob: StoredBlob) {
-    unsaved.withLock { unsaved in
-      unsaved.release(blob.digest)
-    }
-  }
+  package func discard(_ blob: StoredBlob) { discard(blob.digest) }
+
+  /// Ends a claim on a new blob that won't be saved.
+  package func discard(_ digest: BlobDigest) { unsaved.withLock { $0.release(digest) } }
 
   /// Moves a new blob to its final place, outside of a transaction. For creating a database that no other
   /// process uses yet.

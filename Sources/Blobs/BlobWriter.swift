@@ -26,7 +26,7 @@ public struct StoredBlob: Hashable, Sendable {
 /// document that refers to the blob is saved. A writer that is released without `finish()` removes its file.
 /// Use it on one thread at a time.
 public final class BlobWriter {
-  private let store: BlobStore
+  let store: BlobStore
   private let number: UInt64
   private var file: FileDescriptor?
   private let path: String

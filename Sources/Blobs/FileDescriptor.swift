@@ -9,9 +9,9 @@ final class FileDescriptor: @unchecked Sendable {
   let path: String
   private let number: Int32
 
-  init(_ path: String, _ flags: Int32, _ permissions: mode_t = 0) throws {
+  init(_ path: String, _ flags: Int32, _ permissions: mode_t = 0, follows: Bool = false) throws {
     self.path = path
-    number = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, permissions)
+    number = Glibc.open(path, flags | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), permissions)
     guard number >= 0 else { throw StorageError.system(errno, "can't open the file of a blob", path) }
   }
 

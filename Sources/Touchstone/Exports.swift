@@ -3,17 +3,23 @@
 
 // Documents
 @_exported import struct Documents.AllDocuments
+@_exported import struct Documents.AllDocumentsRow
 @_exported import enum Documents.ConcurrencyControl
 @_exported import struct Documents.Document
 @_exported import enum Documents.DocumentBody
 @_exported import struct Documents.DocumentDecoder
 @_exported import struct Documents.DocumentEncoder
 @_exported import struct Documents.DocumentError
+@_exported import protocol Documents.DocumentModel
 @_exported import class Documents.DocumentSnapshot
 @_exported import struct Documents.DocumentView
 @_exported import struct Documents.LocalDocument
+@_exported import struct Documents.ModelRevision
 @_exported import struct Documents.MutableDocument
 @_exported import struct Documents.SavedRevision
+@_exported import struct Documents.ValidatedRevision
+@_exported import typealias Documents.Validation
+@_exported import class Documents.ValidationContext
 
 // Properties and values
 @_exported import protocol Documents.IndexedProperties

@@ -10,7 +10,7 @@ import TestSupport
       for n in 0..<documents {
         let id = "doc-\(n)"
         var body: JSONValue = [
-          "n": .int(Int64(n)), "@odd name": .string("größe \(n)"), "list": [1, 2.5, nil, true],
+          "n": .int(Int64(n)), "@odd name": .string("größe \(n)"), "list": [1, 2.5, .null, true],
         ]
         for _ in 0..<Int.random(in: 0...6, using: &random) {
           body["key\(Int.random(in: 0..<90, using: &random))"] = .double(Double(n) / 3)

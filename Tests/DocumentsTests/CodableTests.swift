@@ -40,7 +40,7 @@ import TestSupport
     Hotel(
       name: "Šķūnis", kind: .palace, geo: .init(lat: 57, lon: 24.1), rooms: [1, 2, 3],
       prices: ["low": 10, "high": 20.5], opened: Date(timeIntervalSince1970: 1_000_000.5),
-      photo: Data([0, 255, 1]), site: URL(filePath: "/x"), token: UUID(), extra: ["x": [1, 2.5, nil, "s"]],
+      photo: Data([0, 255, 1]), site: URL(filePath: "/x"), token: UUID(), extra: ["x": [1, 2.5, .null, "s"]],
       big: .max, nothing: nil, owners: [nil, .init(lat: 1, lon: 2)])
   }
 
@@ -115,7 +115,7 @@ import TestSupport
   @Test("values go through other encoders too")
   func foundation() throws {
     let value: JSONValue = [
-      "a": [1, 2.5, nil, true, "x", .uint(.max)], "b": ["c": -3], "d": .data([1, 2, 3]),
+      "a": [1, 2.5, .null, true, "x", .uint(.max)], "b": ["c": -3], "d": .data([1, 2, 3]),
     ]
     let json = try JSONEncoder().encode(value)
     let read = try JSONDecoder().decode(JSONValue.self, from: json)

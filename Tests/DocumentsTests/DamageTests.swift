@@ -8,7 +8,7 @@ import TestSupport
       try database.save("doc\(number)", ["n": .int(Int64(number)), "list": [1, 2.5, "three"]])
     }
     for number in 0..<4 {
-      try database.save("doc\(number)", ["n": .int(Int64(number + 1)), "other": ["in": nil]])
+      try database.save("doc\(number)", ["n": .int(Int64(number + 1)), "other": ["in": .null]])
     }
     for number in 1..<4 {
       let id = "doc\(number)"

@@ -41,8 +41,8 @@ import TestSupport
   func merging(_ engine: EngineName) throws {
     let base: JSONValue = ["name": "a", "geo": ["lat": 1, "lon": 2], "old": true, "tags": ["x"]]
     let local: JSONValue = ["name": "b", "geo": ["lat": 9, "lon": 2], "old": true, "tags": ["y"]]
-    let remote: JSONValue = ["name": "a", "geo": ["lat": 1, "lon": 7], "new": nil, "tags": ["z"]]
-    let expected: JSONValue = ["name": "b", "geo": ["lat": 9, "lon": 7], "new": nil, "tags": ["z"]]
+    let remote: JSONValue = ["name": "a", "geo": ["lat": 1, "lon": 7], "new": .null, "tags": ["z"]]
+    let expected: JSONValue = ["name": "b", "geo": ["lat": 9, "lon": 7], "new": .null, "tags": ["z"]]
     func pulled(_ history: [String], _ body: JSONValue) -> PulledRevision {
       PulledRevision(id: "a", history: history, body: .value(body))
     }

@@ -27,18 +27,21 @@ import TestSupport
           let bounds = all.map(\.id) + ["", "a", "zz", "b/5"]
           if Bool.random(using: &random) { choice.startID = bounds.randomElement(using: &random) }
           if Bool.random(using: &random) { choice.endID = bounds.randomElement(using: &random) }
+          let prefixes = ["", "a", "a1", "b", "b/", "ā", "ā2", "none"]
+          if Bool.random(using: &random) { choice.prefix = prefixes.randomElement(using: &random) }
           if Int.random(in: 0..<3, using: &random) == 0 { choice.skip = .random(in: 0..<30, using: &random) }
           if Int.random(in: 0..<3, using: &random) == 0 { choice.limit = .random(in: 0..<30, using: &random) }
           let kinds = all.filter {
             switch choice.mode {
-            case .live: !$0.deleted
+            case .live, .showConflicts: !$0.deleted
             case .includingDeleted: true
             case .onlyConflicts: $0.conflicted
             }
           }.map(\.id)
           var expected = choice.isDescending ? kinds.reversed() : kinds
           if Int.random(in: 0..<4, using: &random) == 0 {
-            let keys = (0..<10).compactMap { _ in (all.map(\.id) + ["none"]).randomElement(using: &random) }
+            let asked = all.map(\.id) + ["none", "_bad", ""]
+            let keys = (0..<10).compactMap { _ in asked.randomElement(using: &random) }
             choice.keys = keys
             expected = (choice.isDescending ? keys.reversed() : keys).filter { kinds.contains($0) }
           } else {
@@ -50,18 +53,83 @@ import TestSupport
             expected = expected.filter { id in
               if let low, less(id, low) || (!hasLow && id == low) { return false }
               if let high, less(high, id) || (!hasHigh && id == high) { return false }
-              return true
+              return Array(id.utf8).starts(with: Array((choice.prefix ?? "").utf8))
             }
           }
           expected = Array(expected.dropFirst(choice.skip).prefix(choice.limit))
           let found = try database.documents(choice)
           #expect(found.map(\.id) == expected, "\(choice)")
+          // Rows have the same documents, and one for each key.
+          let rows = try database.rows(choice)
+          if let keys = choice.keys {
+            let asked = choice.isDescending ? keys.reversed() : keys
+            #expect(rows.map(\.key) == Array(asked.dropFirst(choice.skip).prefix(choice.limit)))
+          } else {
+            #expect(rows.map(\.key) == expected)
+          }
+          for row in rows {
+            let known = all.first { $0.id == row.key }
+            #expect(row.documentID == known?.id && row.isDeleted == known?.deleted ?? false)
+            #expect((row.revisionID == nil) == (known == nil))
+            #expect(row.document?.id == (kinds.contains(row.key) ? row.key : nil))
+            #expect((row.error == nil) == !["_bad", ""].contains(row.key))
+            let shows = choice.mode == .showConflicts || choice.mode == .onlyConflicts
+            let revisions = row.conflictingRevisions.map(\.id.description)
+            #expect(revisions == (shows && known?.conflicted == true ? ["1-bb", "1-aa"] : []))
+          }
           #expect(
             found.allSatisfy { document in
               all.contains { $0.id == document.id && $0.deleted == document.isDeleted }
             })
         }
       }
+    }
+  }
+
+  @Test("there is a row for each key, and one bad ID spoils one row", arguments: allEngines)
+  func rows(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 1])
+      let deleted = try database.delete("gone", basedOn: database.save("gone", ["n": 2]).revisionID)
+      for history in [["2-bb", "1-aa"], ["2-cc", "1-aa"], ["1-aa"]] {
+        try database.apply(PulledRevision(id: "torn", history: history, body: ["h": .string(history[0])]))
+      }
+      let keys = ["torn", "none", "a", "_bad", "gone", "a"]
+      var rows = try database.rows(AllDocuments(keys: keys))
+      #expect(rows.map(\.key) == keys)
+      #expect(rows.map(\.documentID) == ["torn", nil, "a", nil, "gone", "a"])
+      #expect(rows.map { $0.document?.id } == ["torn", nil, "a", nil, nil, "a"])
+      #expect(rows.map(\.isDeleted) == [false, false, false, false, true, false])
+      #expect(rows.map { $0.error?.code } == [nil, nil, nil, .invalidDocumentID, nil, nil])
+      #expect(rows[4].revisionID == deleted.revisionID)
+      #expect(rows.allSatisfy { $0.conflictingRevisions.isEmpty })
+      rows = try database.rows(AllDocuments(.includingDeleted, keys: ["gone"]))
+      #expect(rows[0].document?.isDeleted == true)
+      // Skip and limit count rows.
+      rows = try database.rows(AllDocuments(keys: keys, isDescending: true, skip: 1, limit: 3))
+      #expect(rows.map(\.key) == ["gone", "_bad", "a"])
+      rows = try database.rows(AllDocuments(.showConflicts))
+      #expect(rows.map(\.key) == ["a", "torn"])
+      #expect(rows[0].conflictingRevisions.isEmpty)
+      #expect(rows[1].conflictingRevisions.map(\.id.description) == ["2-cc", "2-bb"])
+      #expect(rows[1].conflictingRevisions.map(\.body) == [["h": "2-cc"], ["h": "2-bb"]])
+      #expect(rows[1].document?["h"].string == "2-cc")
+      rows = try database.rows(AllDocuments(.onlyConflicts, isDescending: true))
+      #expect(rows.map(\.key) == ["torn"])
+      // In a batch, they show its writes.
+      try database.inBatch {
+        try database.save("b", [:])
+        #expect(try database.rows(AllDocuments(prefix: "b")).map(\.key) == ["b"])
+        let refused = try documentCode {
+          try database.enumerateRows { _ in
+            try database.save("x", [:])
+            return true
+          }
+        }
+        #expect(refused == .writeInScan)
+      }
+      // Enumerations leave out what can't be an ID.
+      #expect(try database.documents(AllDocuments(keys: keys)).map(\.id) == ["torn", "a", "a"])
     }
   }
 
@@ -92,7 +160,7 @@ import TestSupport
     try withDatabase(engine) { database in
       #expect(try database.localDocument("checkpoint") == nil)
       #expect(try database.localDocumentIDs() == [])
-      let first = try database.saveLocalDocument("checkpoint", ["seq": 1, "nested": ["a": [1, nil, 2.5]]])
+      let first = try database.saveLocalDocument("checkpoint", ["seq": 1, "nested": ["a": [1, .null, 2.5]]])
       #expect(first.revisionID == "1-local")
       #expect(try database.localDocument("checkpoint") == first)
       let refused = [

@@ -11,7 +11,7 @@ private struct Stop: Error {}
     var hotel = MutableDocument(
       id: "hotel_1",
       [
-        "type": "hotel", "name": "Apple Droid", "stars": 4, "rate": 99.5, "open": true, "fax": nil,
+        "type": "hotel", "name": "Apple Droid", "stars": 4, "rate": 99.5, "open": true, "fax": .null,
         "geo": ["lat": 51.5, "lon": -0.1], "tags": ["quiet", "a very long tag that is not shared at all"],
       ])
     let saved = try database.save(&hotel)

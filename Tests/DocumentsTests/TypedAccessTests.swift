@@ -4,7 +4,8 @@ import TestSupport
   private let databases = TestDatabases()
 
   private static let body: JSONValue = [
-    "string": "text", "int": 7, "double": 2.75, "negative": -2.75, "true": true, "false": false, "null": nil,
+    "string": "text", "int": 7, "double": 2.75, "negative": -2.75, "true": true, "false": false,
+    "null": .null,
     "zero": 0, "date": "2018-05-12T09:30:00.250Z", "array": [1, "two", [3], ["four": 4]],
     "dictionary": ["lat": 51.5, "name": "Rīga"], "huge": 1e300, "big": .uint(.max),
   ]
@@ -17,7 +18,15 @@ import TestSupport
     let kinds = ["int", "double", "negative", "true", "false", "null", "zero", "string", "missing", "array"]
     #expect(kinds.map { properties.int(forKey: $0) } == [7, 2, -2, 1, 0, 0, 0, 0, 0, 0])
     #expect(properties.int(forKey: "huge") == .max)
-    #expect(properties.int(forKey: "big") == .max)
+    // An unsigned integer is read exactly or refused.
+    #expect(properties.int(forKey: "big") == 0)
+    let unsigned = ["big", "int", "double", "negative", "true", "false", "huge", "string", "missing"].map {
+      properties.uint(forKey: $0)
+    }
+    #expect(unsigned == [.max, 7, 2, 0, 1, 0, .max, 0, 0])
+    #expect(properties.value(forKey: "big")?.uint == .max)
+    #expect(properties.value(forKey: "big")?.int == nil)
+    #expect(properties.value(forKey: "negative")?.uint == nil)
     let doubles = ["int", "double", "true", "false", "string", "missing"].map {
       properties.double(forKey: $0)
     }
@@ -40,6 +49,8 @@ import TestSupport
   private func check(_ items: some IndexedProperties) {
     let ints = (-1...4).map { items.int(at: $0) }
     #expect(ints == [0, 1, 0, 0, 0, 0])
+    let unsigned = (-1...2).map { items.uint(at: $0) }
+    #expect(unsigned == [0, 1, 0, 0])
     #expect(items.string(at: 1) == "two")
     #expect(items.string(at: 9) == nil)
     #expect(items.double(at: 0) == 1)
@@ -85,14 +96,14 @@ import TestSupport
     hotel["reviews"][0]["stars"] = 5
     hotel.set(Date(timeIntervalSince1970: 0), forKey: "built")
     hotel.set([1, 2, 3], forKey: "rooms")
-    hotel.set(String?.none, forKey: "owner")
+    hotel.set(.null, forKey: "owner")
     #expect(hotel["rooms"].remove(at: 1) == 2)
     #expect(hotel["rooms"].remove(at: 5) == nil)
     #expect(hotel.remove("type") == "hotel")
     #expect(hotel.remove("type") == nil)
     let expected: JSONValue = [
       "geo": ["lat": 51.5, "lon": -0.1], "likes": ["Alice", "Bob", "Carol"], "reviews": [["stars": 5]],
-      "built": "1970-01-01T00:00:00.000Z", "rooms": [1, 3], "owner": nil,
+      "built": "1970-01-01T00:00:00.000Z", "rooms": [1, 3], "owner": .null,
     ]
     #expect(hotel.body == expected)
     try database.save(&hotel)
@@ -104,6 +115,82 @@ import TestSupport
     #expect(document["geo"]["lat"].double == 51.5)
     #expect(hotel["geo"]["lat"] == 51.5)
     #expect(copy != hotel)
+  }
+
+  @Test("nil removes a property, and null is written as null", arguments: allEngines)
+  func removing(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var hotel = MutableDocument(
+        id: "hotel",
+        [
+          "name": "Apple Droid", "fax": "1", "phone": "2", "geo": ["lat": 51.5, "lon": 1], "site": .null,
+          "tags": ["a", .null],
+        ])
+      #expect(hotel["site"] == nil && hotel["missing"] == nil && hotel["fax"] != nil)
+      hotel["fax"] = nil
+      hotel.set(nil, forKey: "phone")
+      hotel["geo"]["lon"] = nil
+      hotel["geo"]["alt"] = .null
+      let missing: String? = nil
+      hotel.set(missing, forKey: "name")
+      hotel["name2"] = missing?.jsonValue
+      hotel["geo"].set(missing, forKey: "lat")
+      // The removal of what isn't there adds nothing.
+      hotel["nothing"]["nested"] = nil
+      hotel["nothing"]["nested"].remove("deep")
+      hotel["tags"]["x"]["y"] = nil
+      hotel["tags"][1].remove("z")
+      let some: String? = "Ķīpsala"
+      hotel.set(some, forKey: "street")
+      hotel["city"] = some?.jsonValue
+      hotel.set(["a": 1, "b": "x"], forKey: "mixed")
+      hotel.set([nil, 1] as [Int?], forKey: "rooms")
+      hotel["on purpose"] = .null
+      let expected: JSONValue = [
+        "geo": ["alt": .null], "site": .null, "tags": ["a", .null], "street": "Ķīpsala", "city": "Ķīpsala",
+        "mixed": ["a": 1, "b": "x"], "rooms": [.null, 1], "on purpose": .null,
+      ]
+      #expect(hotel.body == expected)
+      try database.save(&hotel)
+      let stored = try #require(try database.document("hotel"))
+      #expect(try stored.value() == expected)
+      #expect(stored.contains(key: "on purpose") && !stored.contains(key: "fax"))
+      var object: JSONObject = ["a": 1, "b": .null]
+      object["a"] = nil
+      #expect(object == ["b": .null])
+    }
+  }
+
+  @Test("integers beyond 64 bits aren't cut")
+  func wideIntegers() {
+    #expect(JSONValue(UInt64.max) == .uint(.max))
+    #expect(JSONValue(Int64.min) == .int(.min))
+    #expect(JSONValue(Int128(1) << 70) == .double(0x1p70))
+    #expect(JSONValue(-(Int128(1) << 70)) == .double(-0x1p70))
+    #expect(JSONValue(exactly: Int128(1) << 70) == Optional.none)
+    #expect(JSONValue(exactly: UInt128(UInt64.max)) == .uint(.max))
+  }
+
+  @Test("documents and their values print as canonical JSON", arguments: allEngines)
+  func printing(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var hotel = MutableDocument(id: "h", ["b": [1, .null, 2.5], "a": ["z": "é\n", "y": true]])
+      let json = #"{"a":{"y":true,"z":"é\n"},"b":[1,null,2.5]}"#
+      #expect("\(hotel)" == json)
+      #expect(String(reflecting: hotel) == "h (not saved) \(json)")
+      try database.save(&hotel)
+      let stored = try #require(try database.document("h"))
+      #expect("\(stored)" == json)
+      #expect(String(reflecting: stored) == "h \(stored.revisionID) \(json)")
+      #expect("\(stored["b"])" == "[1,null,2.5]")
+      #expect("\(stored["a"]["z"])" == #""é\n""#)
+      #expect("\(stored["none"])" == "(missing)")
+      #expect(stored.array(forKey: "b").map { "\($0)" } == "[1,null,2.5]")
+      #expect(stored.dictionary(forKey: "a").map { "\($0)" } == #"{"y":true,"z":"é\n"}"#)
+      #expect("\(hotel["b"][2])" == "2.5")
+      #expect(hotel["a"].object.map { "\($0)" } == #"{"y":true,"z":"é\n"}"#)
+      #expect("\(JSONValue.double(.nan))".hasPrefix("(no JSON: "))
+    }
   }
 
   @Test("documents are equal when their IDs and contents are", arguments: allEngines)

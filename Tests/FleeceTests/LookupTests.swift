@@ -77,7 +77,7 @@ import TestSupport
 
   @Test func valuesAnswerForTheirKindOnly() throws {
     let keys = SharedKeysBuilder(.empty)
-    let value: JSONValue = [nil, true, 7, -7, .uint(.max), 2.5, "s", .data([1]), [1], ["a": 1]]
+    let value: JSONValue = [.null, true, 7, -7, .uint(.max), 2.5, "s", .data([1]), [1], ["a": 1]]
     let bytes = try encode(value, keys).fleece
     try bytes.withUnsafeBytes {
       let items = Array(try #require(FleeceReader.root(of: $0)).items)

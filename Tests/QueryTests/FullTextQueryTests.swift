@@ -247,7 +247,7 @@ import TestSupport
       try database.save("number", ["v": 42])
       try database.save("double", ["v": 1.5])
       try database.save("bool", ["v": true])
-      try database.save("null", ["v": nil])
+      try database.save("null", ["v": .null])
       // The batch sees what it has written.
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"two 3\"')") == ["array"])
       try database.save("array", ["v": ["one", "five"]])

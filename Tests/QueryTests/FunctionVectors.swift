@@ -75,13 +75,13 @@ extension FunctionVector {
   ]
 
   private static let arrays: [FunctionVector] = [
-    .init("ARRAY_AVG", [1, 2, "a", nil], gives: 1.5), .init("ARRAY_AVG", ["a"], gives: null),
+    .init("ARRAY_AVG", [1, 2, "a", .null], gives: 1.5), .init("ARRAY_AVG", ["a"], gives: null),
     .init("ARRAY_SUM", [1, 2.5, true], gives: 3.5), .init("ARRAY_SUM", [], gives: 0.0),
     .init("ARRAY_CONTAINS", [1, "a", [2]], [2], gives: true),
-    .init("ARRAY_CONTAINS", [1, "a"], "1", gives: false), .init("ARRAY_COUNT", [1, nil, "a"], gives: 2),
-    .init("ARRAY_IFNULL", [nil, nil, 7], gives: 7), .init("ARRAY_LENGTH", [1, nil], gives: 2),
-    .init("ARRAY_MAX", [-3, "z", -1.5], gives: -1.5), .init("ARRAY_MIN", [4, -2, nil], gives: -2.0),
-    .init("ARRAY_OF", 1, missing, "a", gives: [1, nil, "a"]), .init("GREATEST", 1, "a", true, gives: "a"),
+    .init("ARRAY_CONTAINS", [1, "a"], "1", gives: false), .init("ARRAY_COUNT", [1, .null, "a"], gives: 2),
+    .init("ARRAY_IFNULL", [.null, .null, 7], gives: 7), .init("ARRAY_LENGTH", [1, .null], gives: 2),
+    .init("ARRAY_MAX", [-3, "z", -1.5], gives: -1.5), .init("ARRAY_MIN", [4, -2, .null], gives: -2.0),
+    .init("ARRAY_OF", 1, missing, "a", gives: [1, .null, "a"]), .init("GREATEST", 1, "a", true, gives: "a"),
     .init("LEAST", 1, "a", true, gives: true),
   ]
 

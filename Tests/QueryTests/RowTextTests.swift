@@ -20,7 +20,7 @@ import TestSupport
         0, -1, .uint(.max), .int(.min), 1.0, -0.0, 0.1, 1e16, 1e-7, 1.7976931348623157e308, 5e-324,
       ]
       body["data"] = .data([0, 1, 2, 250, 251])
-      body["nested"] = [["z": 1, "a": [nil, true, false], "": ["\u{8}\u{C}\u{7F}"]]]
+      body["nested"] = [["z": 1, "a": [.null, true, false], "": ["\u{8}\u{C}\u{7F}"]]]
       try database.save("x", .value(.object(body)))
       let text = String(decoding: try #require(try database.document("x")).json(), as: UTF8.self)
       #expect(text.contains(#"\u0008"#) && text.contains(#"\u007f"#))

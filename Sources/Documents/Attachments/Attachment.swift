@@ -22,7 +22,8 @@ public struct Attachment: Sendable, Hashable {
       return nil
     }
     blob = Blob(
-      digest: digest, length: members["length"]?.uint ?? 0, contentType: members["content_type"]?.string)
+      digest: digest, length: members["length"]?.uint ?? 0, contentType: members["content_type"]?.string,
+      source: members.blobSource)
     revpos = members["revpos"]?.uint ?? 0
     encoding = members["encoding"]?.string
   }
@@ -33,6 +34,7 @@ public struct Attachment: Sendable, Hashable {
       "stub": true, "digest": .string(blob.digest.text), "length": JSONValue(blob.length),
     ]
     if let contentType = blob.contentType { members["content_type"] = .string(contentType) }
+    if let source = blob.source { members.setContentSource(source) }
     return .object(members)
   }
 

@@ -13,6 +13,13 @@ extension DocumentStore {
     }
   }
 
+  /// Removes unsaved blobs, and ends the reading of blobs by documents that were read. Called when the database
+  /// is closed.
+  package func closeBlobs() {
+    blobs?.discardUnsaved()
+    blobSource?.close()
+  }
+
   // MARK: Removing unreferenced blobs
 
   /// A removal of unreferenced blobs, between its two steps.
@@ -88,12 +95,5 @@ extension DocumentStore {
       result = try removal.sweep.finish()
     }
     return result
-  }
-}
-
-extension Blob {
-  /// Creates a reference to a stored blob.
-  public init(_ stored: StoredBlob, _ contentType: String? = nil) {
-    self.init(digest: stored.digest, length: stored.length, contentType: contentType)
   }
 }

@@ -100,7 +100,7 @@ extension DocumentStore {
     let document = try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       func document(in keyspace: Keyspace) throws -> Document? {
         try transaction.withValue(at: key.bytes, in: keyspace) {
-          try Document(id: id, record: $0, sharedKeys: context.sharedKeys)
+          try Document(id: id, record: $0, sharedKeys: context.sharedKeys, blobs: blobSource)
         }
       }
       return try document(in: context.keyspaces.docs) ?? document(in: context.keyspaces.deleted)

@@ -6,7 +6,9 @@ public struct AllDocuments: Sendable {
     case live
     /// Live documents and tombstones.
     case includingDeleted
-    /// Documents with more than one live leaf.
+    /// Live documents. Their rows have the conflicting revisions (`AllDocumentsRow.conflictingRevisions`).
+    case showConflicts
+    /// Documents with more than one live leaf. Their rows have the conflicting revisions.
     case onlyConflicts
   }
 
@@ -20,8 +22,11 @@ public struct AllDocuments: Sendable {
   public var includesStart: Bool
   /// Whether a document with the ID `endID` is included.
   public var includesEnd: Bool
-  /// Enumerates only the documents with these IDs, in this order. `startID` and `endID` are ignored then. IDs
-  /// without a document of the selected kind are left out.
+  /// Only documents whose IDs begin with this text, compared by bytes. Nil or empty for all.
+  public var prefix: String?
+  /// Enumerates only the documents with these IDs, in this order. `startID`, `endID` and `prefix` are ignored
+  /// then. `enumerate` leaves out IDs without a document of the selected kind, also invalid ones.
+  /// `enumerateRows` has a row for each.
   public var keys: [String]?
   /// Enumerates from the highest ID to the lowest (with `keys`: from the last to the first).
   public var isDescending: Bool
@@ -33,7 +38,8 @@ public struct AllDocuments: Sendable {
   /// Creates a selection. By default it is all live documents, ordered by the bytes of their IDs.
   public init(
     _ mode: Mode = .live, from startID: String? = nil, to endID: String? = nil, includesStart: Bool = true,
-    includesEnd: Bool = true, keys: [String]? = nil, isDescending: Bool = false, skip: Int = 0,
+    includesEnd: Bool = true, prefix: String? = nil, keys: [String]? = nil, isDescending: Bool = false,
+    skip: Int = 0,
     limit: Int = .max
   ) {
     self.mode = mode
@@ -41,6 +47,7 @@ public struct AllDocuments: Sendable {
     self.endID = endID
     self.includesStart = includesStart
     self.includesEnd = includesEnd
+    self.prefix = prefix
     self.keys = keys
     self.isDescending = isDescending
     self.skip = skip

@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 
 /// A stored document as it was when it was read. It is immutable, and it may be kept and shared.
@@ -14,12 +15,12 @@ public struct Document: Sendable {
   /// The number of shared keys that the body needs.
   let keyCount: Int
 
-  init(id: String, record: RawSpan, sharedKeys: SharedKeys) throws {
+  init(id: String, record: RawSpan, sharedKeys: SharedKeys, blobs: BlobSource? = nil) throws {
     let parsed = try DocumentRecord(record)
     // Fails early: `revisionID` relies on a readable revision.
     _ = try parsed.currentRevision()
     self.id = id
-    self.record = StoredBytes(copying: record)
+    self.record = StoredBytes(copying: record, blobs: blobs)
     self.sharedKeys = sharedKeys
     flags = parsed.flags
     sequence = parsed.sequence
@@ -91,9 +92,10 @@ public struct Document: Sendable {
   /// Returns the whole body as a `JSONValue`. Throws `damaged` when it can't be read.
   public func value() throws -> JSONValue {
     guard let root else { throw DocumentRecord.damaged }
-    return try withExtendedLifetime(record) {
+    let value = try withExtendedLifetime(record) {
       try undamaged { () throws(FleeceError) in try root.jsonValue(sharedKeys: sharedKeys) }
     }
+    return value.withContent(from: record)
   }
 
   /// Returns the body as JSON in UTF-8 with sorted keys. Throws `damaged` when it can't be read.

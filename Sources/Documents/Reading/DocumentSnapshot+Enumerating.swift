@@ -21,7 +21,8 @@ extension DocumentSnapshot {
     /// Returns false when the enumeration should end.
     func take(_ key: RawSpan, _ value: RawSpan) throws -> Bool {
       try cancellation?.check()
-      let view = try DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys)
+      let view = try DocumentView(
+        idBytes: key, record: value, sharedKeys: sharedKeys, blobs: store.blobSource)
       if documents.mode == .onlyConflicts, !view.isConflicted { return true }
       guard skip == 0 else {
         skip -= 1
@@ -32,7 +33,8 @@ extension DocumentSnapshot {
     }
     let keyspaces = context.keyspaces
     if let keys = documents.keys {
-      for id in documents.isDescending ? keys.reversed() : keys {
+      // No document has an invalid ID.
+      for id in documents.isDescending ? keys.reversed() : keys where DocumentID.isStorable(id) {
         let goesOn = try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
           let key = key.bytes
           let goesOn = try transaction.withValue(at: key, in: keyspaces.docs) { try take(key, $0) }
@@ -42,7 +44,19 @@ extension DocumentSnapshot {
         }
         guard goesOn else { return }
       }
-    } else if let range = documents.range {
+    } else {
+      try walk(documents, transaction, context, take)
+    }
+  }
+
+  /// Calls `take` with the entry of each document in the range of `documents`, in order, until it returns
+  /// false. With `onlyConflicts`, it may leave out documents without conflicts.
+  func walk(
+    _ documents: AllDocuments, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
+    _ take: (RawSpan, RawSpan) throws -> Bool
+  ) throws {
+    let keyspaces = context.keyspaces
+    if let range = documents.range {
       if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
         for id in documents.isDescending ? ids.reversed() : ids {
           let key = id.span.bytes
@@ -125,11 +139,33 @@ extension AllDocuments {
     if !isDescending, endID == "" { return nil }
     if isDescending, startID == "" { return nil }
     let end = bound(endID, includesEnd)
-    return isDescending ? KeyRange(lower: end, upper: start) : KeyRange(lower: start, upper: end)
+    let range = isDescending ? KeyRange(lower: end, upper: start) : KeyRange(lower: start, upper: end)
+    guard let prefix, !prefix.isEmpty else { return range }
+    return range.intersection(withPrefix: Array(prefix.utf8))
   }
 }
 
 extension KeyRange {
+  /// Returns the keys of the range that begin with these bytes, which are UTF-8.
+  fileprivate func intersection(withPrefix prefix: [UInt8]) -> KeyRange {
+    // No byte of UTF-8 is 0xFF.
+    var end = prefix
+    end[end.count - 1] += 1
+    var range = KeyRange(lower: .inclusive(prefix), upper: .exclusive(end))
+    switch lower {
+    case .unbounded: break
+    case .inclusive(let key), .exclusive(let key):
+      // An exclusive bound at the prefix itself is the narrower one.
+      if !key.lexicographicallyPrecedes(prefix) { range.lower = lower }
+    }
+    switch upper {
+    case .unbounded: break
+    case .inclusive(let key), .exclusive(let key):
+      if key.lexicographicallyPrecedes(end) { range.upper = upper }
+    }
+    return range
+  }
+
   fileprivate func contains(_ key: RawSpan) -> Bool {
     func order(_ bound: [UInt8]) -> Int { key.compare(bound.span.bytes) }
     switch lower {

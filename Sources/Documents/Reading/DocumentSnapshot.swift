@@ -172,9 +172,10 @@ public final class DocumentSnapshot {
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
     let cancellation = cancellation
+    let blobs = store.blobSource
     try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
       try cancellation?.check()
-      return try body(DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys))
+      return try body(DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys, blobs: blobs))
     }
   }
 }

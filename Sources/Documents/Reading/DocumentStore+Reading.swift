@@ -25,7 +25,7 @@ extension DocumentStore {
           found = try Document(
             id: id,
             record: EntryChecksums.value(of: stored, at: key, beginning, verifies: context.verifiesChecksums),
-            sharedKeys: context.sharedKeys)
+            sharedKeys: context.sharedKeys, blobs: blobSource)
         }
         guard isThere, let document = found else { return .some(nil) }
         // The record is damaged, or it needs shared keys that another process has added.
@@ -43,7 +43,7 @@ extension DocumentStore {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       func read(_ keyspace: Keyspace) throws -> Document? {
         try transaction.withValue(at: key.bytes, in: keyspace) {
-          try Document(id: id, record: $0, sharedKeys: context.sharedKeys)
+          try Document(id: id, record: $0, sharedKeys: context.sharedKeys, blobs: blobSource)
         }
       }
       func checked(_ document: Document, isDeleted: Bool) throws -> Document {

@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 
@@ -11,16 +12,21 @@ public struct DocumentView: ~Escapable {
   @usableFromInline let record: DocumentRecord
   // The snapshot keeps the shared keys alive, and it lends the view.
   @usableFromInline unowned(unsafe) let sharedKeys: SharedKeys
+  // So does the store of the snapshot.
+  @usableFromInline unowned(unsafe) let blobs: BlobSource?
 
   /// Creates the view of an entry that `DocumentSnapshot.forEachRecord` lends. Throws when the record can't
   /// be read.
   @inlinable @inline(__always)
   @_lifetime(copy idBytes, copy bytes)
-  package init(idBytes: RawSpan, record bytes: RawSpan, sharedKeys: SharedKeys) throws {
+  package init(
+    idBytes: RawSpan, record bytes: RawSpan, sharedKeys: SharedKeys, blobs: BlobSource? = nil
+  ) throws {
     self.record = try DocumentRecord(bytes)
     self.idBytes = idBytes
     self.bytes = bytes
     self.sharedKeys = sharedKeys
+    self.blobs = blobs
   }
 
   /// The document's ID.
@@ -52,7 +58,7 @@ public struct DocumentView: ~Escapable {
 
   /// Returns a copy of the document that can be kept.
   public func document() throws -> Document {
-    try Document(id: id, record: bytes, sharedKeys: sharedKeys)
+    try Document(id: id, record: bytes, sharedKeys: sharedKeys, blobs: blobs)
   }
 
   /// Appends the body as JSON. With `canonical`, keys are sorted. Throws `damaged` when the body can't be

@@ -6,10 +6,12 @@ extension DocumentStore {
   package func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
-    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-      try writing { writer in
-        let losers = try writer.otherLiveLeaves(of: key, than: revision)
-        try writer.resolve(key, revision, losers: losers, body, isForeign: false, deleted: false)
+    try withContent(of: body ?? [:]) {
+      try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        try writing { writer in
+          let losers = try writer.otherLiveLeaves(of: key, than: revision)
+          try writer.resolve(key, revision, losers: losers, body, isForeign: false, deleted: false)
+        }
       }
     }
   }

@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 
@@ -23,9 +24,7 @@ extension DocumentStore {
   package func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return [] }
-      let nodes = history.tree.nodes
-      return try nodes.indices.filter { nodes[$0].isLeaf && (includeDeleted || !nodes[$0].isDeleted) }
-        .map { try history.revision($0, withBody: true) }
+      return try history.leaves(includeDeleted: includeDeleted)
     }
   }
 
@@ -87,6 +86,13 @@ extension DocumentStore {
       self.older = nil
     }
 
+    /// Returns the leaf revisions with their bodies, the current one first.
+    func leaves(includeDeleted: Bool) throws -> [Revision] {
+      let nodes = tree.nodes
+      return try nodes.indices.filter { nodes[$0].isLeaf && (includeDeleted || !nodes[$0].isDeleted) }
+        .map { try revision($0, withBody: true) }
+    }
+
     func index(of revision: RevisionID) throws -> Int? {
       if let index = loadedIndex(of: revision) { return index }
       guard older != nil, revision.generation < tree.oldestGeneration else { return nil }
@@ -139,9 +145,10 @@ extension DocumentStore {
         let record = try BodyRecord(bytes)
         let keys = try sharedKeys(record.keyCount, transaction, context)
         guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
-        do { return try root.jsonValue(sharedKeys: keys) } catch {
-          throw DocumentError(.damaged, "a stored body can't be read: \(error)")
-        }
+        do {
+          let value = try root.jsonValue(sharedKeys: keys)
+          return mayNameBlob(record.body) ? value.withContent(from: blobSource) : value
+        } catch { throw DocumentError(.damaged, "a stored body can't be read: \(error)") }
       }
     }
   }

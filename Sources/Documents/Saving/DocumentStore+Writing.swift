@@ -21,9 +21,11 @@ extension DocumentStore {
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try DocumentID.withValidated(id) { key in
-      try writing { writer in
-        try write(key, writer.encode(body, of: key), revision, deleted: false, control, writer)
+    try withContent(of: body) {
+      try DocumentID.withValidated(id) { key in
+        try writing { writer in
+          try write(key, writer.encode(body, of: key), revision, deleted: false, control, writer)
+        }
       }
     }
   }
@@ -46,9 +48,11 @@ extension DocumentStore {
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-      try writing { writer in
-        try write(key, writer.encode(body, of: key), revision, deleted: true, control, writer)
+    try withContent(of: body) {
+      try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        try writing { writer in
+          try write(key, writer.encode(body, of: key), revision, deleted: true, control, writer)
+        }
       }
     }
   }
@@ -75,11 +79,13 @@ extension DocumentStore {
   /// Inserts a revision that another database created.
   @discardableResult
   package func apply(_ revision: PulledRevision) throws -> Bool {
-    try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
-      try writing { writer in
-        var body = try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
-        body.mayMissBlobs = revision.allowsMissingBlobs
-        return try writer.apply(key, body, history: revision.history, deleted: revision.isDeleted)
+    try withContent(of: revision.body) {
+      try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
+        try writing { writer in
+          var body = try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
+          body.mayMissBlobs = revision.allowsMissingBlobs
+          return try writer.apply(key, body, history: revision.history, deleted: revision.isDeleted)
+        }
       }
     }
   }

@@ -16,6 +16,7 @@ extension DocumentWriter {
     if ancestor != 0 { try loadHistory(of: id) }
     let body = try settleBlobs(
       body, id, generation: newest.generation, deleted: deleted, ancestor: ancestor, stored: isStored)
+    try validate(id, body, deleted: deleted, parent: ancestor, stored: isStored)
     if ancestor < 0, ids.count > maximumTreeDepth { ids.removeLast(ids.count - maximumTreeDepth) }
     let sequence = try nextSequence()
     isFromSync = true

@@ -20,8 +20,9 @@ extension DocumentWriter {
     _ precondition: Precondition
   ) throws -> SavedRevision {
     try checkWritable()
+    let deleted = deleted || body.isDeletion
     if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
-      let saved = try insertNew(id, body)
+      validations.isEmpty, let saved = try insertNew(id, body)
     {
       return saved
     }
@@ -56,6 +57,8 @@ extension DocumentWriter {
     }
     let body = try settleBlobs(
       body, id, generation: generation, deleted: deleted, ancestor: parent, stored: isStored)
+    // The end of a branch that lost a conflict isn't a deletion of the document.
+    if !closed { try validate(id, body, deleted: deleted, parent: parent, stored: isStored) }
     text.removeAll()
     if parent >= 0 {
       let node = tree.nodes[parent]

@@ -57,7 +57,14 @@ final class DocumentWriter {
   @exclusivity(unchecked) private var failure: (any Error)?
   /// New blobs that this transaction has put in place.
   var installedBlobs: [BlobDigest] = []
+  /// The claims on new blobs that this transaction has made. They end when it is undone. Its commit ends them
+  /// too, since each of these blobs was put in place.
+  var claimedBlobs: [BlobDigest] = []
   @exclusivity(unchecked) private var scans = 0
+  /// The validation functions of this transaction.
+  @exclusivity(unchecked) var validations: [NamedValidation] = []
+  /// Whether a validation function runs. It must not write: the write around it uses the buffers.
+  var isValidating = false
   /// The notes for observers.
   var notes = ChangeNotes()
   /// Whether the revision that is being added came from another database.
@@ -113,6 +120,7 @@ final class DocumentWriter {
     isFromSync = false
     earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
+    if !claimedBlobs.isEmpty { claimedBlobs = [] }
   }
 
   /// The last sequence before the transaction, and the last sequence including it.
@@ -149,10 +157,16 @@ final class DocumentWriter {
   /// Runs an operation inside a batch. If it fails, the shared keys of its body and its installed blobs are
   /// forgotten.
   func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
+    guard !isValidating else {
+      throw DocumentError(.writeInScan, "a validation function can't write to the database")
+    }
     let count = keys.count
     let installed = installedBlobs.count
+    let claimed = claimedBlobs.count
     do { return try body(self) } catch {
       installedBlobs.removeLast(installedBlobs.count - installed)
+      for digest in claimedBlobs[claimed...] { blobs?.discard(digest) }
+      claimedBlobs.removeLast(claimedBlobs.count - claimed)
       // A batch that has failed needs no rollback.
       if failure == nil, keys.count > count {
         keys.rollBack(to: count)
@@ -274,6 +288,7 @@ final class DocumentWriter {
   func encode(
     _ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false, hasRevisionID: Bool = false
   ) throws -> EncodedBody {
+    let keyCount = keys.count
     switch body {
     case .json(let bytes):
       return try bytes.withUnsafeBytes {
@@ -283,7 +298,9 @@ final class DocumentWriter {
       do { try encoder.encode(value, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
         throw refused(error, id)
       }
-      return try checkedBody(id, isForeign)
+      var body = try checkedBody(id, isForeign, keyCount)
+      if body.mayNameBlobs, JSONObject.anyHasSource.load(ordering: .relaxed) { body.value = value }
+      return body
     }
   }
 
@@ -291,17 +308,21 @@ final class DocumentWriter {
     json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false,
     hasRevisionID: Bool = false
   ) throws -> EncodedBody {
+    let keyCount = keys.count
     do { try encoder.encode(json: json, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
       throw refused(error, id)
     }
-    return try checkedBody(id, isForeign)
+    return try checkedBody(id, isForeign, keyCount)
   }
 
   /// Encodes `value`, the changed content of `body`, in its place.
   func encode(_ value: JSONValue, inPlaceOf body: EncodedBody) throws(FleeceError) -> EncodedBody {
     try encoder.encode(value, keys: keys)
-    return EncodedBody(
+    var changed = EncodedBody(
       encoder, isForeign: body.isForeign, mayNameBlobs: body.mayNameBlobs, mayMissBlobs: body.mayMissBlobs)
+    changed.value = body.value
+    changed.isDeletion = body.isDeletion
+    return changed
   }
 
   /// Encodes a body of an imported document, without canonical text. The caller puts its blobs in place.
@@ -322,18 +343,45 @@ final class DocumentWriter {
     DocumentError(.invalidBody, error.description, documentID: idText(id))
   }
 
-  /// Checks the last encoded body. Finding out that it refers to no blob takes a few nanoseconds.
-  private func checkedBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws -> EncodedBody {
+  /// Checks the last encoded body. Finding out that it refers to no blob takes a few nanoseconds. `keyCount` is
+  /// the number of shared keys before it was encoded.
+  private func checkedBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool, _ keyCount: Int) throws
+    -> EncodedBody
+  {
     guard encoder.isObject else {
       throw DocumentError(
         .invalidBody, "the body of the document isn't a JSON object", documentID: idText(id))
     }
     let name = encoder.underscoredName
-    if !isForeign, let name, name != Attachment.property { throw reserved(name, id) }
+    if !isForeign, let name {
+      if let body = try deletion(id, keyCount) { return body }
+      if name != Attachment.property { throw reserved(name, id) }
+    }
     // Of a foreign body only the first reserved name is known. Another one may be `_attachments`.
     return EncodedBody(
       encoder, isForeign: isForeign, mayNameBlobs: name != nil || mayNameBlob(encoder.fleece))
   }
+
+  /// Encodes the last body again without `_deleted`, if it has that with a boolean. True makes the revision a
+  /// tombstone with the other properties, as in Couchbase Lite 1.x.
+  private func deletion(_ id: UnsafeRawBufferPointer, _ keyCount: Int) throws -> EncodedBody? {
+    let sharedKeys = keys.snapshot()
+    guard let root = FleeceReader.root(of: encoder.fleece),
+      let isDeletion = root.value(of: Self.deletedProperty, sharedKeys: sharedKeys)?.bool
+    else { return nil }
+    var body: EncodedBody
+    do throws(FleeceError) {
+      var value = try root.jsonValue(sharedKeys: sharedKeys)
+      value.remove(Self.deletedProperty)
+      keys.rollBack(to: keyCount)
+      try encoder.encode(value, keys: keys)
+    } catch { throw refused(error, id) }
+    body = try checkedBody(id, false, keyCount)
+    body.isDeletion = isDeletion
+    return body
+  }
+
+  private static let deletedProperty = "_deleted"
 
   func reserved(_ name: String, _ id: UnsafeRawBufferPointer) -> DocumentError {
     DocumentError(

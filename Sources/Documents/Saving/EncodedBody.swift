@@ -12,6 +12,10 @@ package struct EncodedBody {
   let mayNameBlobs: Bool
   /// Whether the body is written even if a blob that it refers to isn't stored.
   var mayMissBlobs = false
+  /// Whether the body makes its revision a tombstone.
+  var isDeletion = false
+  /// The value that was encoded, if it may know the content of its blobs.
+  var value: JSONValue?
 
   /// The last body of `encoder`.
   init(_ encoder: BodyEncoder, isForeign: Bool, mayNameBlobs: Bool, mayMissBlobs: Bool = false) {

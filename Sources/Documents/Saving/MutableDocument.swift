@@ -37,14 +37,30 @@ public struct MutableDocument: Sendable {
     base = DocumentBase(document.revisionID, document.sequence)
   }
 
-  /// The property with this name. A missing property reads as null. Setting it adds it.
+  /// The property with this name. A missing property reads as null. Setting it adds it. Setting `.null`
+  /// stores null, and setting nil removes the property.
   public subscript(name: String) -> JSONValue {
     get { body[name] }
+    set { body[name] = newValue }
     _modify { yield &body[name] }
   }
 
-  /// Sets the property with this name.
-  public mutating func set(_ value: some JSONConvertible, forKey key: String) { body[key] = value.jsonValue }
+  /// The property with this name, or nil. Setting nil removes the property.
+  ///
+  /// Swift takes this subscript where the value is optional: `hotel["fax"] = nil`.
+  @_disfavoredOverload
+  public subscript(name: String) -> JSONValue? {
+    get { member(name) }
+    set { body[name] = newValue }
+  }
+
+  /// Sets the property with this name, or removes it if `value` is nil.
+  public mutating func set(_ value: (some JSONConvertible)?, forKey key: String) {
+    body[key] = value?.jsonValue
+  }
+
+  /// Sets the property with this name, or removes it if `value` is nil; `.null` stores null.
+  public mutating func set(_ value: JSONValue?, forKey key: String) { body[key] = value }
 
   /// Removes a property and returns it, or nil if there is none.
   @discardableResult

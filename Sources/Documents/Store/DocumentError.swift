@@ -24,6 +24,8 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case unknownIndexKind
     /// The body refers to a blob that isn't in the database.
     case missingBlob
+    /// A validation function rejected the revision (`Database.setValidation`).
+    case rejected
     /// Stored data can't be read.
     case damaged
     /// The data has a format version that this release doesn't know.

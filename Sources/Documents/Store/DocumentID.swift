@@ -38,6 +38,12 @@ package enum DocumentID {
   /// characters that don't begin with an underscore.
   package static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool { reasonAgainst(stored: id) == nil }
 
+  /// Returns whether the text can be the ID of a stored document.
+  static func isStorable(_ id: String) -> Bool {
+    var id = id
+    return id.withUTF8 { reasonAgainst($0, maximum: maximumStoredBytes) == nil }
+  }
+
   private static func reasonAgainst(stored id: UnsafeRawBufferPointer) -> String? {
     let reason = id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) }
     if let reason { return reason }

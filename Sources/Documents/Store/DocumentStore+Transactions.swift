@@ -70,6 +70,7 @@ extension DocumentStore {
       let context = context
       var added: SharedKeys?
       var installed: [BlobDigest] = []
+      var claimed: [BlobDigest] = []
       var isUnsequenced = false
       var result: Result?
       var committing = false
@@ -82,10 +83,12 @@ extension DocumentStore {
             writer.indexes = nil
           }
           try writer.begin(context.checked(transaction), context, isObserved: feed.isActive)
+          writer.validations = currentValidations
           batchThread.store(thread, ordering: .relaxed)
           defer {
             batchThread.store(0, ordering: .relaxed)
             run = writer.run
+            claimed = writer.claimedBlobs
             writer.end(committing: committing)
           }
           do { result = try body(writer) } catch {
@@ -101,6 +104,7 @@ extension DocumentStore {
         }
       } catch {
         run?.undo()
+        for digest in claimed { blobs?.discard(digest) }
         if committing { commitFailed.store(true, ordering: .releasing) }
         finished.hasFailed(feed)
         throw error

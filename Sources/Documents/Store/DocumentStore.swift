@@ -103,6 +103,8 @@ package final class DocumentStore: Sendable {
   private let currentOptions: Lock<Options>
   /// The blob store, or nil if the database has none.
   package let blobs: BlobStore?
+  /// The source of the blobs of documents that were read, or nil.
+  let blobSource: BlobSource?
   /// Identifies the database to other peers: 16 bytes.
   package let publicUUID: [UInt8]
   /// A private identifier that never leaves the device: 16 bytes.
@@ -117,6 +119,10 @@ package final class DocumentStore: Sendable {
   /// Whether a commit failed since the writer last began. The indexes that the writer remembers may not exist
   /// then.
   let commitFailed = Atomic<Bool>(false)
+  /// The validation functions, ordered by name.
+  let validations = Lock<[NamedValidation]>([])
+  /// Whether there are validation functions.
+  let hasValidations = Atomic<Bool>(false)
   /// Counts commits of this process that changed bodies without a new sequence, as the purge of a branch
   /// does.
   let unsequencedCommits = Atomic<UInt64>(0)
@@ -147,6 +153,7 @@ package final class DocumentStore: Sendable {
   package init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     currentOptions = Lock(options)
     self.blobs = blobs
+    blobSource = blobs.map { BlobSource(blobsOf: $0) }
     guard engine.limits.keyBytes >= StorageLimits.maximumKeyBytes else {
       throw StorageError(
         .unsupported,

@@ -139,7 +139,11 @@ private struct MembersDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   func contains(_ key: Key) -> Bool { members[key.stringValue] != nil }
   func decodeNil(forKey key: Key) throws -> Bool { try member(key).decodeNil() }
-  func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try member(key).decodeAny(type) }
+  func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+    // The body doesn't have it. The database sets it afterwards.
+    if type is ModelRevision.Type, let revision = ModelRevision() as? T { return revision }
+    return try member(key).decodeAny(type)
+  }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key

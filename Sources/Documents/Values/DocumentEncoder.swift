@@ -148,7 +148,11 @@ private struct MembersEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
   }
 
   func encodeNil(forKey key: Key) { member(key).encodeNil() }
-  func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try member(key).encodeAny(value) }
+  func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+    // The database keeps the revision of a model, whatever its coding key is.
+    if value is ModelRevision { return }
+    try member(key).encodeAny(value)
+  }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key

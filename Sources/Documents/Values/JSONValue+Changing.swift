@@ -6,8 +6,13 @@ import Fleece
 //   hotel["likes"].append("Alice")
 
 extension JSONValue {
-  /// Sets a member. A value that isn't an object becomes one first.
-  public mutating func set(_ value: some JSONConvertible, forKey key: String) { self[key] = value.jsonValue }
+  /// Sets a member, or removes it if `value` is nil. A value that isn't an object becomes one first.
+  public mutating func set(_ value: (some JSONConvertible)?, forKey key: String) {
+    self[key] = value?.jsonValue
+  }
+
+  /// Sets a member, or removes it if `value` is nil; `.null` stores null.
+  public mutating func set(_ value: JSONValue?, forKey key: String) { self[key] = value }
 
   /// Appends an item. A value that isn't an array becomes one first.
   public mutating func append(_ value: some JSONConvertible) { changeItems { $0.append(value.jsonValue) } }

@@ -25,6 +25,8 @@ public struct Property: @unchecked Sendable {
   public var bool: Bool? { withExtendedLifetime(record) { value?.bool } }
   /// The integer. Nil for any other value, including doubles and integers above `Int64.max`.
   public var int: Int64? { withExtendedLifetime(record) { value?.int } }
+  /// The integer if it isn't negative, also above `Int64.max`. Nil for any other value, including doubles.
+  public var uint: UInt64? { withExtendedLifetime(record) { value?.uint } }
   /// The number as a double. Nil for any other value.
   public var double: Double? { withExtendedLifetime(record) { value?.double } }
   /// The string, nil for any other value.
@@ -59,7 +61,16 @@ public struct Property: @unchecked Sendable {
   public func jsonValue() throws -> JSONValue? {
     guard let value else { return nil }
     return try withExtendedLifetime(record) {
-      try undamaged { () throws(FleeceError) in try value.jsonValue(sharedKeys: sharedKeys) }
+      let copy = try undamaged { () throws(FleeceError) in try value.jsonValue(sharedKeys: sharedKeys) }
+      return copy.withContent(from: record)
+    }
+  }
+
+  /// Returns the canonical JSON of the value, nil if it is missing.
+  func json() throws -> String? {
+    guard let value else { return nil }
+    return try withExtendedLifetime(record) {
+      try undamaged { () throws(FleeceError) in try value.json(sharedKeys: sharedKeys) }
     }
   }
 }

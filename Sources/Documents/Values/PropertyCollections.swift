@@ -2,7 +2,7 @@ import Fleece
 
 /// An array of a stored document. Its items are read in place.
 public struct PropertyArray: Sendable, RandomAccessCollection, IndexedProperties {
-  private let property: Property
+  let property: Property
   /// The number of items.
   public let count: Int
 
@@ -26,7 +26,7 @@ public struct PropertyArray: Sendable, RandomAccessCollection, IndexedProperties
 
 /// An object of a stored document. Its members are read in place.
 public struct PropertyDictionary: Sendable, Sequence, KeyedProperties {
-  private let property: Property
+  let property: Property
 
   init(_ property: Property) { self.property = property }
 

@@ -15,6 +15,8 @@ public protocol TypedValue {
   var bool: Bool? { get }
   /// The integer, nil for any other value.
   var int: Int64? { get }
+  /// The integer, nil if it is negative and for any other value. Integers above `Int64.max` are included.
+  var uint: UInt64? { get }
   /// The number as a double, nil for any other value.
   var double: Double? { get }
   /// The string, nil for any other value.
@@ -28,14 +30,29 @@ public protocol TypedValue {
 }
 
 extension TypedValue {
-  /// The value as an integer: an integer, a double without its fraction, 1 for true, otherwise 0. Numbers
-  /// outside the range of `Int64` become its nearest bound.
+  /// The value as an integer: an integer, a double without its fraction, 1 for true, otherwise 0. Doubles
+  /// outside the range of `Int64` become its nearest bound. An integer above `Int64.max` can't be converted,
+  /// so it gives 0. Read it as `uint`.
   public var intValue: Int64 {
     if let int { return int }
+    if uint != nil { return 0 }
     if let double {
       // 2^63 itself is out of range.
       guard double < 0x1p63 else { return .max }
       return double > -0x1p63 ? Int64(double) : .min
+    }
+    return bool == true ? 1 : 0
+  }
+
+  /// The value as an unsigned integer: an integer that isn't negative, a double without its fraction, 1 for
+  /// true, otherwise 0. Doubles above `UInt64.max` become `UInt64.max`, and negative ones 0.
+  public var uintValue: UInt64 {
+    if let uint { return uint }
+    if int != nil { return 0 }
+    if let double {
+      // 2^64 itself is out of range.
+      guard double < 0x1p64 else { return .max }
+      return double > 0 ? UInt64(double) : 0
     }
     return bool == true ? 1 : 0
   }
@@ -79,6 +96,8 @@ extension KeyedProperties {
   public func string(forKey key: String) -> String? { member(key)?.string }
   /// Returns the integer with this name (`intValue`), 0 if there is none.
   public func int(forKey key: String) -> Int64 { member(key)?.intValue ?? 0 }
+  /// Returns the unsigned integer with this name (`uintValue`), 0 if there is none.
+  public func uint(forKey key: String) -> UInt64 { member(key)?.uintValue ?? 0 }
   /// Returns the number with this name (`doubleValue`), 0.0 if there is none.
   public func double(forKey key: String) -> Double { member(key)?.doubleValue ?? 0 }
   /// Returns whether the value with this name is true or a number except 0 (`boolValue`). False if there is
@@ -107,6 +126,8 @@ extension IndexedProperties {
   public func string(at index: Int) -> String? { item(index)?.string }
   /// Returns the integer at this index (`intValue`), 0 if there is none.
   public func int(at index: Int) -> Int64 { item(index)?.intValue ?? 0 }
+  /// Returns the unsigned integer at this index (`uintValue`), 0 if there is none.
+  public func uint(at index: Int) -> UInt64 { item(index)?.uintValue ?? 0 }
   /// Returns the number at this index (`doubleValue`), 0.0 if there is none.
   public func double(at index: Int) -> Double { item(index)?.doubleValue ?? 0 }
   /// Returns whether the value at this index is true or a number except 0 (`boolValue`). False if there is

@@ -3,6 +3,8 @@
 // This isn't a Dictionary of String: Swift compares strings by canonical equivalence ("é" as one scalar or as
 // two). JSON compares names by their bytes. A plain dictionary would silently merge two properties.
 
+import Synchronization
+
 /// An unordered collection of values by name. Names are equal if their UTF-8 bytes are equal.
 public struct JSONObject: Sendable {
   /// A name that is compared and hashed by its bytes.
@@ -15,6 +17,9 @@ public struct JSONObject: Sendable {
   }
 
   fileprivate var members: [Name: JSONValue]
+  /// Where the content of the blob is that this object refers to. It isn't a part of the value: it goes where
+  /// the object goes, and comparisons ignore it.
+  package private(set) var contentSource: (any AnyObject & Sendable)?
 
   /// Creates an object without members.
   public init() { members = [:] }
@@ -34,6 +39,18 @@ public struct JSONObject: Sendable {
 
   /// The number of members.
   public var count: Int { members.count }
+
+  /// Remembers where the content of the blob is that this object refers to.
+  package mutating func setContentSource(_ source: any AnyObject & Sendable) {
+    if !Self.anyHasSource.load(ordering: .relaxed) { Self.anyHasSource.store(true, ordering: .relaxed) }
+    contentSource = source
+  }
+
+  /// Whether any object of this process has a source. Without one, nobody has to look for them.
+  package static let anyHasSource = Atomic<Bool>(false)
+
+  /// Whether there is a member with this name.
+  func contains(_ name: String) -> Bool { members.index(forKey: Name(string: name)) != nil }
 
   /// Whether there are no members.
   public var isEmpty: Bool { members.isEmpty }
@@ -62,10 +79,21 @@ public struct JSONObject: Sendable {
     members.removeValue(forKey: Name(string: name))
   }
 
+  /// Changes the values in place.
+  package mutating func changeValues(_ change: (inout JSONValue) -> Void) {
+    for index in members.values.indices { change(&members.values[index]) }
+  }
+
   mutating func reserveCapacity(_ count: Int) { members.reserveCapacity(count) }
 }
 
-extension JSONObject: Hashable {}
+extension JSONObject: Hashable {
+  /// Returns whether both have the same members.
+  public static func == (left: JSONObject, right: JSONObject) -> Bool { left.members == right.members }
+
+  /// Hashes the members.
+  public func hash(into hasher: inout Hasher) { hasher.combine(members) }
+}
 
 extension JSONObject: Sequence {
   /// Iterates over the members in no particular order.

@@ -61,12 +61,10 @@ extension JSONValue: Hashable {
   }
 }
 
-extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
-  ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
-  ExpressibleByDictionaryLiteral
+// There is no nil literal: nil removes a member, and null is written as `.null`.
+extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+  ExpressibleByStringInterpolation, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// Creates null.
-  public init(nilLiteral: ()) { self = .null }
   /// Creates a boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
   /// Creates an integer.
@@ -84,12 +82,18 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     self = .object(members)
   }
 
-  /// Creates an integer: `int` if it fits, otherwise `uint`. Bits beyond 64 are lost.
-  public init(_ value: some BinaryInteger) {
+  /// Creates an integer: `int` if it fits, otherwise `uint`. An integer beyond 64 bits becomes the nearest
+  /// double, as in JSON text.
+  public init(_ value: some BinaryInteger) { self = JSONValue(exactly: value) ?? .double(Double(value)) }
+
+  /// Creates an integer: `int` if it fits, otherwise `uint`. Nil for an integer beyond 64 bits.
+  public init?(exactly value: some BinaryInteger) {
     if let int = Int64(exactly: value) {
       self = .int(int)
+    } else if let uint = UInt64(exactly: value) {
+      self = .uint(uint)
     } else {
-      self = .uint(UInt64(truncatingIfNeeded: value))
+      return nil
     }
   }
 
@@ -105,7 +109,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
 
 extension JSONValue {
   /// Whether the value is null. A missing member or item also reads as null.
-  public var isNull: Bool { self == .null }
+  public var isNull: Bool { if case .null = self { true } else { false } }
 
   /// The boolean, or nil for other kinds of value.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
@@ -162,21 +166,50 @@ extension JSONValue {
   /// The member with a name. A missing member reads as null.
   ///
   /// Setting a member replaces any other kind of value by an object first, so that `value["geo"]["lat"] =
-  /// 51.5` works on an empty value. Setting null stores null. Use `remove` to remove a member.
+  /// 51.5` works on an empty value. Setting `.null` stores null. Setting nil removes the member.
   public subscript(name: String) -> JSONValue {
     get {
       if case .object(let members) = self { members[name] ?? .null } else { .null }
     }
+    set {
+      var members = takeMembers() ?? JSONObject()
+      members[name] = newValue
+      self = .object(members)
+    }
     _modify {
-      // The members are moved out of `self` during the change, so that they aren't copied.
-      var members = JSONObject()
-      if case .object(let existing) = self {
-        members = existing
-        self = .null
+      let isObject = object != nil
+      var members = takeMembers() ?? JSONObject()
+      let isNew = !members.contains(name)
+      defer {
+        // A change that set nothing, such as the removal of a nested member, adds nothing.
+        if isNew, members[name]?.isNull ?? true {
+          members.removeValue(forKey: name)
+          if isObject { self = .object(members) }
+        } else {
+          self = .object(members)
+        }
       }
-      defer { self = .object(members) }
       yield &members[name, default: .null]
     }
+  }
+
+  /// The member with a name, or nil. Setting nil removes the member.
+  ///
+  /// Swift takes this subscript where the value is optional: `value["name"] = nil`.
+  @_disfavoredOverload
+  public subscript(name: String) -> JSONValue? {
+    get { object?[name] }
+    set {
+      if let newValue { self[name] = newValue as JSONValue } else { remove(name) }
+    }
+  }
+
+  /// Moves the members out of `self`, which is null then, so that a change doesn't copy them. Nil if this
+  /// isn't an object.
+  private mutating func takeMembers() -> JSONObject? {
+    guard case .object(let members) = self else { return nil }
+    self = .null
+    return members
   }
 
   /// The item at an index. An index out of bounds reads as null.
@@ -203,8 +236,7 @@ extension JSONValue {
   /// Removes a member of an object and returns it, or returns nil if there is none.
   @discardableResult
   public mutating func remove(_ name: String) -> JSONValue? {
-    guard case .object(var members) = self else { return nil }
-    self = .null
+    guard var members = takeMembers() else { return nil }
     defer { self = .object(members) }
     return members.removeValue(forKey: name)
   }

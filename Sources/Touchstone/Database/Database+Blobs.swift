@@ -4,12 +4,13 @@ import Documents
 extension Database {
   /// Stores bytes for a document that is saved later, and returns the blob to put into that document.
   ///
+  /// It is for documents that are saved as JSON text, and for content that is stored long before its document.
+  /// `Blob(_:contentType:)` needs no database: the save of its document stores it.
+  ///
   /// ```swift
-  /// var task = MutableDocument(id: "task_1", ["title": "Buy groceries"])
-  /// task["avatar"] = try database.makeBlob(jpeg, contentType: "image/jpeg").jsonValue
-  /// task.setAttachment("list.txt", try database.makeBlob(text, contentType: "text/plain"))
-  /// try database.save(&task)
-  /// let bytes = try database.contents(of: task["avatar"].blob!)
+  /// let blob = try database.makeBlob(jpeg, contentType: "image/jpeg")
+  /// try database.save("task_1", DocumentBody(json: "{\"avatar\":\(blob)}"))
+  /// let bytes = try database.contents(of: blob)
   /// ```
   ///
   /// A blob that no saved document has is kept while the database is open. Equal bytes are stored once.

@@ -54,8 +54,13 @@ extension Database {
 
   /// Saves the document as a new revision, and records that revision in `document`.
   ///
+  /// Blobs of the document are stored with it, whatever database they were read from. With `_deleted: true` the
+  /// revision is a tombstone that keeps the other properties.
+  ///
   /// Throws a `DocumentError` and changes nothing: `conflict` if `control` requires it, `invalidDocumentID`,
-  /// `invalidBody` or `reservedProperty` for properties that can't be stored, and `missingBlob`.
+  /// `invalidBody` or `reservedProperty` for properties that can't be stored, `rejected` by a validation function
+  /// (`setValidation(_:_:)`), `missingBlob` for a blob whose content isn't known, and `notFound` for a deletion
+  /// of a document that there isn't.
   @discardableResult
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
@@ -65,6 +70,41 @@ extension Database {
       document.id, .value(document.body), basedOn: document.revisionID, onConflict: control)
     store.note(saved, in: &document)
     return saved
+  }
+
+  /// Saves the document, and lets `conflictHandler` decide if the stored document isn't the revision that
+  /// `document` is based on. Returns nil if it gives up.
+  ///
+  /// ```swift
+  /// try travel.save(&hotel) { hotel, stored in
+  ///   guard let stored else { return false }               // it was deleted
+  ///   hotel["likes"] = try stored["likes"].jsonValue() ?? []
+  ///   return true
+  /// }
+  /// ```
+  ///
+  /// The handler receives the document, which it may change, and the stored live document, nil if it was deleted
+  /// or purged. True saves the document on top of the stored one; if that has changed again, the handler is
+  /// called again. False gives up, and nothing is saved. The handler runs outside the write transaction, unless
+  /// the thread has a batch open. For errors see `save(_:onConflict:)`; those of the handler are rethrown.
+  @discardableResult
+  public func save(
+    _ document: inout MutableDocument, conflictHandler: (inout MutableDocument, Document?) throws -> Bool
+  ) throws -> SavedRevision? {
+    let store = try writable
+    var base = document.revisionID
+    while true {
+      do {
+        let saved = try store.save(
+          document.id, .value(document.body), basedOn: base, onConflict: .fail)
+        store.note(saved, in: &document)
+        return saved
+      } catch let error as DocumentError where error.code == .conflict {
+        let stored = try store.document(document.id)
+        guard try conflictHandler(&document, stored) else { return nil }
+        base = stored?.revisionID
+      }
+    }
   }
 
   /// Saves a body as a new revision of a document. `revision` is the revision it is based on; nil for a new
@@ -105,7 +145,8 @@ extension Database {
   ///
   /// The newest known revision in its history becomes its ancestor. For the revisions in between, only the
   /// IDs are stored. If it doesn't descend from the current revision, the document is in conflict. Throws
-  /// `invalidRevisionID` or `invalidHistory` if the history isn't valid, and `missingBlob`.
+  /// `invalidRevisionID` or `invalidHistory` if the history isn't valid, `rejected` by a validation function
+  /// (`setValidation(_:_:)`), and `missingBlob`.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool { try writable.apply(revision) }
 

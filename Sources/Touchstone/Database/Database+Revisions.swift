@@ -141,7 +141,7 @@ extension Database {
     return saved
   }
 
-  private func delete(
+  func delete(
     read id: String, _ revision: RevisionID, keeping body: DocumentBody, _ control: ConcurrencyControl
   ) throws -> SavedRevision? {
     do { return try delete(id, basedOn: revision, keeping: body, onConflict: control) } catch let error
@@ -162,6 +162,22 @@ extension Database {
   /// Returns the requested documents as values that can be kept.
   public func documents(_ documents: AllDocuments = AllDocuments()) throws -> [Document] {
     try snapshot { try $0.documents(documents) }
+  }
+
+  /// Calls `body` with a row for each requested document, in order, until it returns false. All reads use one
+  /// snapshot.
+  ///
+  /// With `AllDocuments.keys` there is a row for each key, also for an unknown, a deleted and an invalid one. In
+  /// the modes `showConflicts` and `onlyConflicts`, rows have the conflicting revisions.
+  public func enumerateRows(
+    _ documents: AllDocuments = AllDocuments(), _ body: (AllDocumentsRow) throws -> Bool
+  ) throws {
+    try store.read { try $0.enumerateRows(documents, body) }
+  }
+
+  /// Returns the rows of the requested documents (`enumerateRows(_:_:)`).
+  public func rows(_ documents: AllDocuments = AllDocuments()) throws -> [AllDocumentsRow] {
+    try snapshot { try $0.rows(documents) }
   }
 
   // MARK: Local documents

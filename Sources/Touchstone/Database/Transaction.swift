@@ -104,6 +104,15 @@ public struct Transaction: ~Copyable {
     try joined.save(&document, onConflict: control)
   }
 
+  /// Saves the document, and lets `conflictHandler` decide on a conflict (`Database.save(_:conflictHandler:)`).
+  /// The handler runs inside the transaction.
+  @discardableResult
+  public func save(
+    _ document: inout MutableDocument, conflictHandler: (inout MutableDocument, Document?) throws -> Bool
+  ) throws -> SavedRevision? {
+    try joined.save(&document, conflictHandler: conflictHandler)
+  }
+
   /// Saves a body as a new revision of a document (`Database.save(_:_:basedOn:onConflict:)`).
   @discardableResult
   public func save(
@@ -212,6 +221,45 @@ public struct Transaction: ~Copyable {
   /// Removes an index. Returns false if there is none of that name.
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try joined.deleteIndex(name) }
+
+  // MARK: Models
+
+  /// Saves the model as a new revision of its document (`Database.save(_:onConflict:)`). If the transaction is
+  /// rolled back, `model` is based on its earlier revision again.
+  @discardableResult
+  public func save<Model: DocumentModel>(
+    _ model: inout Model, onConflict control: ConcurrencyControl = .lastWriteWins
+  ) throws -> SavedRevision {
+    try joined.save(&model, onConflict: control)
+  }
+
+  /// Returns the live document with that ID as a model, or nil.
+  public func get<Model: DocumentModel>(_ type: Model.Type = Model.self, _ id: String) throws -> Model? {
+    try joined.get(type, id)
+  }
+
+  /// Reads a model, applies `change`, and saves it. Throws `notFound` if there is no live document.
+  @discardableResult
+  public func update<Model: DocumentModel>(
+    _ type: Model.Type = Model.self, _ id: String, _ change: (inout Model) throws -> Void
+  ) throws -> Model {
+    try joined.update(type, id, attempts: 1, change)
+  }
+
+  /// Deletes the model's document (`Database.delete(_:onConflict:)`).
+  @discardableResult
+  public func delete<Model: DocumentModel>(
+    _ model: inout Model, onConflict control: ConcurrencyControl = .lastWriteWins
+  ) throws -> SavedRevision? {
+    try joined.delete(&model, onConflict: control)
+  }
+
+  /// Returns the selected documents as models.
+  public func all<Model: DocumentModel>(
+    _ type: Model.Type = Model.self, _ documents: AllDocuments = AllDocuments()
+  ) throws -> [Model] {
+    try joined.all(type, documents)
+  }
 
   // MARK: Revisions of other databases
 

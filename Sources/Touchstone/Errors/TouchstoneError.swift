@@ -38,7 +38,8 @@ public enum ErrorKind: Int, Sendable, CaseIterable {
   case badRequest = 400
   /// The key is wrong, or a key is needed.
   case unauthorized = 401
-  /// The operation isn't allowed here: the database is open for reading only, or the system denies access.
+  /// The operation isn't allowed: the database is open for reading only, the system denies access, or a
+  /// validation function rejects the revision.
   case forbidden = 403
   /// There is no such database, document, revision, blob or index.
   case notFound = 404
@@ -120,6 +121,7 @@ extension DocumentError: TouchstoneError {
     case .conflict: .conflict
     case .damaged: .corrupt
     case .unsupportedVersion, .unknownIndexKind: .unsupported
+    case .rejected: .forbidden
     case .batchFailed, .writeInScan, .snapshotEnded: .misuse
     }
   }

@@ -127,7 +127,7 @@ final class OpenDatabase: Sendable {
   func closeFiles() throws {
     try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
-    store.blobs?.discardUnsaved()
+    store.closeBlobs()
     onClose.withLock { onClose in
       onClose?()
       onClose = nil
