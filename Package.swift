@@ -63,6 +63,7 @@ let package = Package(
       name: "Bytes",
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Storage", dependencies: ["Bytes", "CFileSystem"], swiftSettings: lifetimes),
+    .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
@@ -76,7 +77,7 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(
       name: "Documents",
-      dependencies: ["Bytes", "Storage", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
+      dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
       swiftSettings: lifetimes),
     .target(
       name: "CBLite2",
@@ -87,7 +88,7 @@ let package = Package(
       name: "FullText", dependencies: ["Bytes", "Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
-      name: "Query", dependencies: ["Bytes", "Storage", "Fleece", "Documents", "FullText", "CICU"],
+      name: "Query", dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(
       name: "Upgrade",
@@ -99,7 +100,7 @@ let package = Package(
       name: "Touchstone",
       dependencies: [
         "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
-        "Storage",
+        "Storage", "Logs",
         "StorageSQLite", "StorageLMDB", "StorageSealed", "CFileSystem", "CZip",
       ]),
 
@@ -149,7 +150,7 @@ let package = Package(
       name: "test-child",
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageSealed",
-        "Touchstone", "CountedSync", "HeldHandles",
+        "Touchstone", "CountedSync", "HeldHandles", "Logs",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
@@ -159,6 +160,7 @@ let package = Package(
       dependencies: [
         "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed", "test-child",
       ]),
+    .testTarget(name: "LogsTests", dependencies: ["TestSupport", "Logs", "Touchstone", "test-child"]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // LMDBTestSupport is what the tests of both engines over LMDB share.
     .target(
