@@ -71,6 +71,21 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
+  /// Runs `body` while no other process can take the lock exclusively or run such a body. Waits at most `seconds`.
+  func withRight<Result>(seconds: Double = 10, _ body: () throws -> Result) throws -> Result {
+    try state.withLock { state in
+      // Without a lock file (read-only media) there is nothing to lock against.
+      guard state.descriptor >= 0, state.right < 0 else { return try body() }
+      state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard state.right >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }
+      defer { giveUpRight(&state) }
+      try lock(
+        state.right, LOCK_EX, seconds: seconds,
+        "another process is changing the key or the files of the database")
+      return try body()
+    }
+  }
+
   /// Takes the lock exclusively, or throws `inUse`. With `orShare` it then still holds the lock shared. Waits
   /// at most `seconds`, and stops waiting when `isDone` returns true.
   func takeAlone(seconds: Double = 0, unless isDone: () -> Bool = { false }, orShare: Bool) throws {

@@ -85,14 +85,13 @@ extension OpenDatabase {
     let type = try Engines.type(EngineName(rawValue: old.engine))
     let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
     new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
-    let dataKey = try OpenDatabase.unlock(directory, old, options.key)
     // This must not join another thread's write transaction: the copy would lack that transaction's earlier
     // writes.
     try store.exclusively {
       try directory.removeData(new.file)
       try store.engine.maintenance.backup(to: directory.file(new.file))
       let engine = try OpenDatabase.openEngine(
-        type, directory.file(new.file), .openExisting, dataKey, options)
+        type, directory.file(new.file), .openExisting, heldDataKey, options)
       var unsynced: (any Error)?
       do {
         // If the description named the new file while the store still used the old one, later writes would be

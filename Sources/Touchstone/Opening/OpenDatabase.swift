@@ -17,7 +17,10 @@ final class OpenDatabase: Sendable {
   var options: DatabaseOptions { currentOptions.withLock { $0 } }
   private let currentOptions: Lock<DatabaseOptions>
   let store: DocumentStore
-  let isEncrypted: Bool
+  /// The key that encrypts the data; nil if the database isn't encrypted. The user's key may change while the
+  /// database is open, here or in another process, but this one can't.
+  let heldDataKey: SecretBytes?
+  var isEncrypted: Bool { heldDataKey != nil }
   let lock: DirectoryLock
   let description: Lock<DatabaseDirectory.Description>
   /// The number of opens. Guarded by the path's lock.
@@ -163,7 +166,7 @@ final class OpenDatabase: Sendable {
       open: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, wanted) },
       back: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, before) })
     store.blobs?.allowWriting(durability: wanted.durability)
-    currentOptions.withLock { $0 = wanted }
+    currentOptions.withLock { $0 = wanted.withoutKey }
     _ = try? store.renewIndexes()
     try startUpkeep()
   }
@@ -190,20 +193,23 @@ final class OpenDatabase: Sendable {
   private init(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws {
     self.directory = directory
     heldFiles = HeldFiles(of: directory.path)
-    currentOptions = Lock(options)
+    // The user's key isn't needed any more, and may change.
+    currentOptions = Lock(options.withoutKey)
     var attempts = 0
     while true {
       if let found = try OpenDatabase.locked(directory, options) {
         lock = found.lock
         if let created = found.created {
           store = created.store
+          heldDataKey = created.dataKey
           description = Lock(created.description)
         } else {
           let found = try directory.readDescription()
-          store = try OpenDatabase.openStore(directory, found, options)
+          let dataKey = try OpenDatabase.unlock(directory, found, options.key)
+          store = try OpenDatabase.openStore(directory, found, dataKey, options)
+          heldDataKey = dataKey
           description = Lock(found)
         }
-        isEncrypted = description.withLock { $0.key != nil }
         return
       }
       attempts += 1
@@ -214,7 +220,9 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  private typealias Created = (store: DocumentStore, description: DatabaseDirectory.Description)
+  private typealias Created = (
+    store: DocumentStore, dataKey: SecretBytes?, description: DatabaseDirectory.Description
+  )
 
   /// The directory's lock, shared, and the database if this call made it. Nil if another process made or
   /// removed the database in the meantime.
@@ -319,14 +327,14 @@ final class OpenDatabase: Sendable {
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
     let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
     try directory.write(description)
-    return (store, description)
+    return (store, dataKey, description)
   }
 
   private static func openStore(
-    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ options: DatabaseOptions
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ dataKey: SecretBytes?,
+    _ options: DatabaseOptions
   ) throws -> DocumentStore {
     let type = try Engines.type(EngineName(rawValue: description.engine))
-    let dataKey = try unlock(directory, description, options.key)
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
     return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
