@@ -106,6 +106,11 @@ package final class ChangeObserver: Sendable {
     wake()
   }
 
+  /// Is told that changes were missed after a sequence. More news follow at once.
+  func miss(since sequence: UInt64) {
+    state.withLock { $0.missedSince = min($0.missedSince ?? sequence, max(sequence, $0.since)) }
+  }
+
   /// Receives a commit that made changes without a sequence.
   func receiveUnsequenced() {
     guard includesUnsequenced else { return }

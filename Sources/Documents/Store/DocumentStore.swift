@@ -21,6 +21,7 @@ import Synchronization
 //   expiry       time document ID → nothing        when documents expire (Expiration.swift)
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
+//   purges       number → PurgeRecord.swift        the last purges, for other processes; made when a process asks for them
 //
 //   meta/format       version:u8 (DocumentStore+Format.swift)
 //   meta/publicUUID   16 bytes
@@ -126,6 +127,8 @@ package final class DocumentStore: Sendable {
   let greatestSequence = Atomic<UInt64>(0)
   /// Background reads and writes pass this gate. Closing the engine closes it.
   let background = WriteGate()
+  /// Marks the recorded purges of this open database.
+  let purgeWriter = UInt64.random(in: .min ... .max)
   /// Notifies observers of commits.
   let feed = ChangeFeed()
   /// The delegate that is notified when background work is due. Set before the store is shared.
@@ -158,7 +161,7 @@ package final class DocumentStore: Sendable {
     privateUUID = opened.privateUUID
     if !engine.isReadOnly { try Self.check(opened.indexes, options) }
     current = Lock(opened.context)
-    writer = try DocumentWriter(options: options, blobs: blobs)
+    writer = try DocumentWriter(options: options, blobs: blobs, purgeWriter: purgeWriter)
   }
 
   /// Throws `unknownIndexKind` unless all indexes are of known kinds.
@@ -296,7 +299,7 @@ package final class DocumentStore: Sendable {
           do {
             let opened = try Self.open(engine, options)
             try Self.check(opened.indexes, options)
-            writer = try DocumentWriter(options: options, blobs: blobs)
+            writer = try DocumentWriter(options: options, blobs: blobs, purgeWriter: purgeWriter)
             currentOptions.withLock { $0 = options }
             current.withLock { $0 = opened.context }
           } catch {

@@ -30,7 +30,8 @@ struct FinishedTransaction {
     isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
     isInLine = feed.isActive
     guard isInLine || writer.notes.hasUnstored else { return }
-    commit = writer.notes.commit(after: begin, upTo: end, isUnsequenced: isUnsequenced)
+    commit = writer.notes.commit(
+      after: begin, upTo: end, isUnsequenced: isUnsequenced, purges: writer.recordedPurges?.numbers)
     if isInLine, let commit { feed.enqueue(commit) }
   }
 

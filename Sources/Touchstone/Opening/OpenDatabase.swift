@@ -32,6 +32,8 @@ final class OpenDatabase: Sendable {
   let planning = PlanningKnowledge()
   /// The engine's files that checks read.
   let heldFiles: HeldFiles
+  /// Notices the commits of other processes, if an open asked for it.
+  private let watch = Lock<ChangeWatch?>(nil)
   /// The background work of the database. Set once, when it is opened for writing.
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
   /// The single thread of asynchronous writes.
@@ -54,6 +56,7 @@ final class OpenDatabase: Sendable {
       if let open = there {
         try open.check(options)
         if !options.isReadOnly, open.options.isReadOnly { try open.allowWriting(options) }
+        if options.watchesOtherProcesses { try open.watchOtherProcesses(recordsPurges: !options.isReadOnly) }
         open.opens += 1
         return open
       }
@@ -61,14 +64,30 @@ final class OpenDatabase: Sendable {
       if !options.isReadOnly {
         // If this fails, for example on a full disk, the indexes stay as they are until the next opening.
         _ = try? open.store.renewIndexes()
-        do { try open.startUpkeep() } catch {
-          try? open.store.engine.close()
-          open.lock.release()
-          throw error
-        }
+      }
+      do {
+        if !options.isReadOnly { try open.startUpkeep() }
+        if options.watchesOtherProcesses { try open.watchOtherProcesses(recordsPurges: !options.isReadOnly) }
+      } catch {
+        open.upkeep?.close()
+        try? open.store.engine.close()
+        open.lock.release()
+        throw error
       }
       there = open
       return open
+    }
+  }
+
+  /// Notices commits of other processes from now on. Purges are recorded for them, and for this one.
+  private func watchOtherProcesses(recordsPurges: Bool) throws {
+    if recordsPurges { try store.recordPurges() }
+    watch.withLock { watch in
+      guard watch == nil else { return }
+      let new = ChangeWatch(store, directory: directory.path)
+      watch = new
+      store.onObservers { [weak new] in new?.observersChanged() }
+      new.observersChanged()
     }
   }
 
@@ -126,6 +145,7 @@ final class OpenDatabase: Sendable {
   func closeFiles() throws {
     try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
+    watch.withLock { $0 }?.close()
     store.blobs?.discardUnsaved()
     opens = 0
   }
