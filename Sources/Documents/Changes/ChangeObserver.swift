@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 /// An observer and its pending changes.
@@ -263,6 +264,10 @@ package final class ChangeObserver: Sendable {
         state.told = max(state.told, found.reached)
       }
     } catch {
+      Log.write(
+        .warning, .database, store.logPath,
+        "an observer missed changes after the sequence \(told), because they couldn't be read: \(LogText.of(error))"
+      )
       state.withLock { state in
         state.ready += noted
         state.missedSince = min(state.missedSince ?? told, told)

@@ -51,6 +51,9 @@ package final class DocumentStore: Sendable {
     /// The known kinds of indexes. A database with an index of another kind can only be opened read-only.
     package var indexKinds: [any IndexKind]
 
+    /// The path that log entries name. Nil: the engine's location.
+    package var path: String?
+
     /// Creates options. See the properties.
     package init(
       maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
@@ -339,6 +342,9 @@ package final class DocumentStore: Sendable {
   func publish(maximumTreeDepth depth: Int) {
     current.withLock { $0 = $0.with(maximumTreeDepth: depth) }
   }
+
+  /// The path that log entries name.
+  var logPath: String { options.path ?? engine.location }
 
   // MARK: Counting
 

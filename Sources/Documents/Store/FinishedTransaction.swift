@@ -10,7 +10,8 @@ package protocol DocumentUpkeep: AnyObject, Sendable {
 
 /// The work that remains after the commit of a transaction. Without observers it is five numbers.
 struct FinishedTransaction {
-  private var begin: UInt64 = 0
+  /// The last sequence before the transaction.
+  private(set) var begin: UInt64 = 0
   /// The last sequence after the transaction.
   private(set) var end: UInt64 = 0
   private var earliestExpiration: Int64?

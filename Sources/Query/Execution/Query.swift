@@ -1,5 +1,6 @@
 import Documents
 import Fleece
+import Logs
 import Storage
 
 /// The database that a query reads.
@@ -11,13 +12,20 @@ package struct QuerySource: Sendable {
   /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
   package let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
+  /// Where runs are logged; nil if they aren't.
+  let log: QueryLog?
+  /// The time from which a run is slow, in nanoseconds; nil if none is.
+  let slowThreshold: UInt64?
+
   /// Creates a source. See the properties.
   package init(
-    name: String, knowledge: PlanningKnowledge,
+    name: String, knowledge: PlanningKnowledge, log: QueryLog? = nil, slowThreshold: UInt64? = nil,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
     self.knowledge = knowledge
+    self.log = log
+    self.slowThreshold = slowThreshold
     self.read = read
   }
 }
@@ -156,7 +164,7 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot, cancellation: QueryCancellation
   ) throws -> QueryResults {
     let storage = ResultStorage(columns)
-    try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    try execute(parameters, cancellation, on: snapshot, rows: { storage.count }) { _ in .storage(storage) }
     return QueryResults(storage)
   }
 
@@ -213,7 +221,7 @@ public final class Query: Sendable {
     var hasHandedOut = false
     try withoutActuallyEscaping(body) { body in
       try read(while: { !hasHandedOut }) { snapshot in
-        try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
+        try execute(parameters, cancellation, on: snapshot, rows: { nil }) { [columns] sharedKeys in
           .receiver { values in
             // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
             if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
@@ -242,8 +250,26 @@ public final class Query: Sendable {
 
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
-    _ output: (SharedKeys) -> RowOutput
+    rows: () -> Int?, _ output: (SharedKeys) -> RowOutput
   ) throws {
+    let begin = source.log?.begin(source.slowThreshold) ?? 0
+    guard begin != 0, let log = source.log else {
+      _ = try execute(parameters, cancellation, on: snapshot, output)
+      return
+    }
+    do {
+      let compiled = try execute(parameters, cancellation, on: snapshot, output)
+      log.end(begin, source.slowThreshold, self, compiled, rows: rows(), parameters)
+    } catch {
+      log.hasFailed(self, error)
+      throw error
+    }
+  }
+
+  private func execute(
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
+    _ output: (SharedKeys) -> RowOutput
+  ) throws -> CompiledQuery {
     let compiled = try prepare(snapshot, cancellation)
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
@@ -251,6 +277,7 @@ public final class Query: Sendable {
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
       MemoryBudget(limit: options.memoryLimit), output: output(sharedKeys))
     giveBack(context, compiled)
+    return compiled
   }
 
   // MARK: Plans
@@ -270,6 +297,7 @@ public final class Query: Sendable {
     }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
+    if Log.isWritten(.verbose, .query) { source.log?.planned(self, compiled) }
     return compiled
   }
 

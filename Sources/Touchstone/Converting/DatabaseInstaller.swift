@@ -1,6 +1,7 @@
 import Blobs
 import Documents
 import Encryption
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -80,5 +81,6 @@ struct DatabaseInstaller {
       copiesBlobs: true, progress: progress
     ).run()
     try new.publish(as: target)
+    Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
   }
 }

@@ -20,6 +20,8 @@ extension Database {
 
   /// The database as a source of queries. A query keeps it open.
   var querySource: QuerySource {
-    QuerySource(name: name, knowledge: open.planning) { [self] body in try read(body) }
+    QuerySource(
+      name: name, knowledge: open.planning, log: open.queryLog, slowThreshold: slowQueryThreshold
+    ) { [self] body in try read(body) }
   }
 }

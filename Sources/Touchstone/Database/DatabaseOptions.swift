@@ -6,7 +6,7 @@ import Upgrade
 ///
 /// All opens of one path in a process share the engine. A second open that can write must therefore have the
 /// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
-/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade` and
+/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade`, `slowQueryThreshold` and
 /// `watchesOtherProcesses`. An open for reading only uses the
 /// options of the first open. If the first is for reading only, the options of the first open that can write
 /// replace its options.
@@ -47,6 +47,10 @@ public struct DatabaseOptions: Sendable {
   /// The path of a library to load instead of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// From which time on a query that this open runs is slow. The text of a slow query is logged once, with its plan
+  /// (`Log`, domain `query`, level `info`). Nil: no query is slow.
+  public var slowQueryThreshold: Duration?
+
   /// Whether observers and live queries hear of the commits and purges of other processes by themselves. If any open
   /// of a path asks for it, all opens in the process get it.
   ///
@@ -68,7 +72,7 @@ public struct DatabaseOptions: Sendable {
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
     compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,
     libraryPath: String? = nil,
-    watchesOtherProcesses: Bool = false,
+    slowQueryThreshold: Duration? = .milliseconds(100), watchesOtherProcesses: Bool = false,
     makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil
   ) {
@@ -84,6 +88,7 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.slowQueryThreshold = slowQueryThreshold
     self.watchesOtherProcesses = watchesOtherProcesses
     self.makesParents = makesParents
     self.upgrade = upgrade

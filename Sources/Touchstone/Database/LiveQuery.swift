@@ -1,5 +1,6 @@
 import Documents
 import Fleece
+import Logs
 import Query
 import Storage
 
@@ -26,6 +27,8 @@ public final class LiveQuery: Sendable {
   }
 
   private let query: Query
+  /// The path that log entries name.
+  private let path: String
   private let runs: LiveRuns
   private let parameters: [String: JSONValue]
   private let handler: @Sendable (Outcome) -> Void
@@ -40,11 +43,12 @@ public final class LiveQuery: Sendable {
   private let last = Lock<QueryResults?>(nil)
 
   fileprivate init(
-    _ query: Query, _ runs: LiveRuns, _ parameters: [String: JSONValue],
+    _ query: Query, _ path: String, _ runs: LiveRuns, _ parameters: [String: JSONValue],
     _ handler: @escaping @Sendable (Outcome) -> Void
   ) throws {
     relevance = try query.relevance()
     self.query = query
+    self.path = path
     self.runs = runs
     self.parameters = parameters
     self.handler = handler
@@ -135,6 +139,7 @@ public final class LiveQuery: Sendable {
       // The next result is reported even if it equals the last one.
       last.withLock { $0 = nil }
       state.withLock { $0.mustRun = true }
+      Log.write(.verbose, .query, path, "a live query failed: \(LogText.of(error))")
       tell(.failure(error))
     }
   }
@@ -161,6 +166,9 @@ extension Database {
   /// commit that changed them. It ends when the live query is cancelled or released, or when the database is
   /// closed.
   ///
+  /// Keep the live query: when the last reference to it goes, for example at the end of a function, the calls end at
+  /// once.
+  ///
   /// Rows have changed if they differ by `QueryResults.==`, which compares as `=` does: a change from 1 to
   /// 1.0 isn't reported. Expirations set by this process count for a query that uses `META().expiration`.
   ///
@@ -171,7 +179,7 @@ extension Database {
     _ query: Query, parameters: [String: JSONValue] = [:],
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
   ) throws -> LiveQuery {
-    let live = try LiveQuery(query, liveRuns, parameters, handler)
+    let live = try LiveQuery(query, path, liveRuns, parameters, handler)
     try live.begin(self)
     return live
   }
@@ -190,7 +198,7 @@ extension Database {
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {
     let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
       bufferingPolicy: .bufferingNewest(1))
-    let live = try LiveQuery(query, liveRuns, parameters) { outcome in
+    let live = try LiveQuery(query, path, liveRuns, parameters) { outcome in
       switch outcome {
       case .success(let results): continuation.yield(results)
       case .failure(let error): continuation.finish(throwing: error)

@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -68,6 +69,14 @@ final class DirectoryLock: @unchecked Sendable {
       try lock(
         state.descriptor, LOCK_SH, seconds: seconds, "another process is converting or removing the database")
       giveUpRight(&state)
+    }
+  }
+
+  /// Takes the lock shared after it was held exclusively. A failure leaves the database open without its lock, so
+  /// that another process could replace its files.
+  func shareAgain() {
+    do { try share() } catch {
+      Log.write(.error, .database, directory, "the database lost its lock: \(LogText.of(error))")
     }
   }
 

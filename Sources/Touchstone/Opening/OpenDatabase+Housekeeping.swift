@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -15,6 +16,8 @@ extension OpenDatabase {
     guard !store.isInBatch else {
       throw StorageError(.nestedWrite, "the database can't be compacted inside a batch", path: directory.path)
     }
+    let begin = LogClock.now
+    let before = fileBytes
     try replacing {
       try store.dropReplacedBodies()
       try store.refreshIndexStatistics()
@@ -22,11 +25,27 @@ extension OpenDatabase {
       try rewriteFile()
       if let removal { try store.finish(removal) }
     }
+    logCompaction(since: begin, before)
+  }
+
+  private func logCompaction(since begin: UInt64, _ before: Int) {
+    Log.write(
+      .info, .database, directory.path,
+      "compacted from \(before) to \(fileBytes) bytes in \(LogText.milliseconds(LogClock.now - begin))")
+  }
+
+  /// The size of the engine's file; 0 if it can't be asked for.
+  private var fileBytes: Int {
+    var status = stat()
+    return stat(engineFile, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// Returns unused space to the file system. It drops no data.
   func makeFileSmaller() throws {
+    let begin = LogClock.now
+    let before = fileBytes
     try replacing { try rewriteFile() }
+    logCompaction(since: begin, before)
   }
 
   /// Runs `body`, which calls `rewriteFile()`. Throws `closed` if the database is closed. Throws `inUse` if
@@ -38,7 +57,7 @@ extension OpenDatabase {
       }
       if try store.engine.maintenance.compactsInPlace { return try body() }
       try lock.takeAlone(orShare: true)
-      defer { try? lock.share() }
+      defer { lock.shareAgain() }
       try body()
     }
   }

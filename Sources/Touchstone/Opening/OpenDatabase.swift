@@ -2,6 +2,7 @@ import Blobs
 import Documents
 import Encryption
 import FoundationEssentials
+import Logs
 import Query
 import Storage
 
@@ -32,6 +33,8 @@ final class OpenDatabase: Sendable {
   let planning = PlanningKnowledge()
   /// The engine's files that checks read.
   let heldFiles: HeldFiles
+  /// What the queries log.
+  let queryLog: QueryLog
   /// Notices the commits of other processes, if an open asked for it.
   private let watch = Lock<ChangeWatch?>(nil)
   /// The background work of the database. Set once, when it is opened for writing.
@@ -58,12 +61,12 @@ final class OpenDatabase: Sendable {
         if !options.isReadOnly, open.options.isReadOnly { try open.allowWriting(options) }
         if options.watchesOtherProcesses { try open.watchOtherProcesses(recordsPurges: !options.isReadOnly) }
         open.opens += 1
+        Log.write(.verbose, .database, directory.path, "opened once more, \(open.opens) times in all")
         return open
       }
       let open = try OpenDatabase(directory, options)
       if !options.isReadOnly {
-        // If this fails, for example on a full disk, the indexes stay as they are until the next opening.
-        _ = try? open.store.renewIndexes()
+        open.renewIndexes()
       }
       do {
         if !options.isReadOnly { try open.startUpkeep() }
@@ -75,7 +78,25 @@ final class OpenDatabase: Sendable {
         throw error
       }
       there = open
+      Log.write(.info, .database, directory.path, "opened: \(open.logText)")
       return open
+    }
+  }
+
+  /// The engine and the options, for the log.
+  private var logText: String {
+    let options = options
+    return "\(store.engine.name), \(store.engine.library), durability \(options.durability.rawValue)"
+      + (isEncrypted ? ", encrypted" : "") + (options.isReadOnly ? ", for reading only" : "")
+  }
+
+  /// Rebuilds outdated indexes. If this fails, for example on a full disk, they stay as they are until the next
+  /// opening.
+  private func renewIndexes() {
+    do { try store.renewIndexes() } catch {
+      Log.write(
+        LogText.level(of: error), .index, directory.path,
+        "can't rebuild outdated indexes: \(LogText.of(error))")
     }
   }
 
@@ -148,11 +169,13 @@ final class OpenDatabase: Sendable {
     watch.withLock { $0 }?.close()
     store.blobs?.discardUnsaved()
     opens = 0
+    Log.write(.info, .database, directory.path, "closed")
   }
 
   private func startUpkeep() throws {
     let upkeep = Upkeep(
-      store, options.compaction, makeFileSmaller: { [weak self] in try self?.makeFileSmaller() },
+      store, options.compaction, path: directory.path,
+      makeFileSmaller: { [weak self] in try self?.makeFileSmaller() },
       collectBlobs: { [weak self] in try self?.collectBlobs() })
     self.upkeep = upkeep
     try upkeep.start()
@@ -171,7 +194,7 @@ final class OpenDatabase: Sendable {
     let before = options
     try lock.create()
     try store.allowWriting(
-      OpenDatabase.storeOptions(wanted),
+      OpenDatabase.storeOptions(wanted, directory),
       close: { engine in
         var waited = 0.0
         while true {
@@ -187,8 +210,9 @@ final class OpenDatabase: Sendable {
       back: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, before) })
     store.blobs?.allowWriting(durability: wanted.durability)
     currentOptions.withLock { $0 = wanted.withoutKey }
-    _ = try? store.renewIndexes()
+    renewIndexes()
     try startUpkeep()
+    Log.write(.info, .database, directory.path, "opened for writing too: \(logText)")
   }
 
   private func check(_ wanted: DatabaseOptions) throws {
@@ -215,6 +239,7 @@ final class OpenDatabase: Sendable {
     heldFiles = HeldFiles(of: directory.path)
     // The user's key isn't needed any more, and may change.
     currentOptions = Lock(options.withoutKey)
+    queryLog = QueryLog(directory.path)
     var attempts = 0
     while true {
       if let found = try OpenDatabase.locked(directory, options) {
@@ -306,9 +331,13 @@ final class OpenDatabase: Sendable {
     do { try lock.takeAlone(orShare: true) } catch let error as DatabaseError where error.code == .inUse {
       return true
     }
-    defer { try? lock.share() }
+    defer { lock.shareAgain() }
     // Another process may have replaced files in the meantime.
-    if let description = try? directory.readDescription() { try? directory.removeLeftovers(description) }
+    do { try directory.removeLeftovers(directory.readDescription()) } catch {
+      Log.write(
+        .warning, .database, directory.path,
+        "can't remove the files of an interrupted operation: \(LogText.of(error))")
+    }
     return true
   }
 
@@ -345,8 +374,9 @@ final class OpenDatabase: Sendable {
     }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
-    let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
+    let store = try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
     try directory.write(description)
+    Log.write(.info, .database, directory.path, "made, with the engine \(type.name)")
     return (store, dataKey, description)
   }
 
@@ -357,7 +387,7 @@ final class OpenDatabase: Sendable {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
-    return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
+    return try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
   }
 
   /// The data key of an encrypted database; nil for a plain one.
@@ -413,10 +443,13 @@ final class OpenDatabase: Sendable {
       durability: options.durability)
   }
 
-  private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
+  private static func storeOptions(_ options: DatabaseOptions, _ directory: DatabaseDirectory)
+    -> DocumentStore.Options
+  {
     var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
       verifiesChecksums: options.verifiesChecksums, indexKinds: [ValueIndexKind(), FullTextIndexKind()])
+    store.path = directory.path
     if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
     return store
   }
