@@ -63,6 +63,7 @@ let package = Package(
       name: "Bytes",
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Storage", dependencies: ["Bytes", "CFileSystem"], swiftSettings: lifetimes),
+    .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
@@ -77,7 +78,7 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(
       name: "Documents",
-      dependencies: ["Bytes", "Storage", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
+      dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
       swiftSettings: lifetimes),
     .target(
       name: "CBLite2",
@@ -88,7 +89,7 @@ let package = Package(
       name: "FullText", dependencies: ["Bytes", "Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
-      name: "Query", dependencies: ["Bytes", "Storage", "Fleece", "Documents", "FullText", "CICU"],
+      name: "Query", dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(
       name: "Upgrade",
@@ -100,7 +101,7 @@ let package = Package(
       name: "Touchstone",
       dependencies: [
         "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
-        "Storage",
+        "Storage", "Logs",
         "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory", "CFileSystem", "CZip",
       ]),
 
@@ -150,7 +151,7 @@ let package = Package(
       name: "test-child",
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-        "Touchstone", "CountedSync", "HeldHandles",
+        "Touchstone", "CountedSync", "HeldHandles", "Logs",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
@@ -161,6 +162,7 @@ let package = Package(
         "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory",
         "test-child",
       ]),
+    .testTarget(name: "LogsTests", dependencies: ["TestSupport", "Logs", "Touchstone", "test-child"]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // LMDBTestSupport is what the tests of both engines over LMDB share.
     .target(

@@ -43,7 +43,7 @@ enum Subcommands {
     var text = """
       touchstone: a document database with interchangeable storage engines, and a benchmark that compares them.
 
-      Usage: touchstone COMMAND …
+      Usage: touchstone [--log LEVELS] COMMAND …
 
 
       """
@@ -57,6 +57,8 @@ enum Subcommands {
       DB is the path of a NAME.touchstone directory. The suffix may be left out. Put -- before IDs and names that
       begin with -, after all options: touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument. It
       comes from --key-file FILE, from the variable TOUCHSTONE_KEY, or from a prompt on a terminal.
+
+      --log writes a log to standard error: info, or 'warning verbose:query' for one domain (docs/logs.md).
 
       Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database can't be opened or is
       damaged.

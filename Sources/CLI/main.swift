@@ -9,6 +9,15 @@ import Touchstone
 
 /// Runs the command that `words` name, and returns the exit status.
 func run(_ words: ArraySlice<String>) -> ExitStatus {
+  if words.first == "--log" {
+    guard let text = words.dropFirst().first, let levels = try? LogLevels(text) else {
+      StandardError.line(
+        "touchstone: --log needs levels, such as 'info' or 'warning verbose:query,index' (docs/logs.md)")
+      return .usage
+    }
+    Log.add(Log.standardError, levels: levels)
+    return run(words.dropFirst(2))
+  }
   let output = StandardOutput()
   var name = "touchstone"
   do {

@@ -126,6 +126,17 @@
 @_exported import enum Storage.FileCreation
 @_exported import struct Storage.StorageError
 
+// Logs
+@_exported import class Logs.FunctionSink
+@_exported import enum Logs.Log
+@_exported import enum Logs.LogDomain
+@_exported import struct Logs.LogEntry
+@_exported import class Logs.LogFiles
+@_exported import enum Logs.LogLevel
+@_exported import struct Logs.LogLevels
+@_exported import protocol Logs.LogSink
+@_exported import class Logs.StandardErrorSink
+
 // Couchbase Lite: upgrade of 1.x, exchange with 2.x and 3.x
 @_exported import struct CBLite2.CBLite2Error
 @_exported import struct CBLite2.CBLite2ExportReport

@@ -59,7 +59,25 @@ import TestSupport
       let result = try tool()
       #expect(result.status == 2)
       #expect(result.output == "")
-      #expect(result.errors.contains("Usage: touchstone COMMAND"))
+      #expect(result.errors.contains("Usage: touchstone [--log LEVELS] COMMAND"))
+    }
+  }
+
+  @Test func theLogGoesToStandardErrorWithTheLevelsOfTheOption() throws {
+    try Tool.run { tool in
+      #expect(try tool("create", "db").status == 0)
+      let silent = try tool("info", "db")
+      #expect(silent.status == 0 && silent.errors == "")
+      let logged = try tool(
+        "--log", "none verbose:query info:database", "query", "db", "SELECT COUNT(*) FROM _")
+      let plain = try tool("query", "db", "SELECT COUNT(*) FROM _")
+      #expect(logged.status == 0 && logged.output == plain.output)
+      #expect(logged.errors.contains(" info database ") && logged.errors.contains("opened: sqlite"))
+      #expect(logged.errors.contains(" verbose query ") && logged.errors.contains(": SELECT COUNT(*) FROM _"))
+      for arguments in [["--log"], ["--log", "loud", "info", "db"]] {
+        let refused = try tool.run(Tool.executable, arguments)
+        #expect(refused.status == 2 && refused.errors.hasPrefix("touchstone: --log needs levels"))
+      }
     }
   }
 

@@ -16,6 +16,9 @@ import TestSupport
     for number in 0..<9 { try database.save("deep", ["n": .int(Int64(number))]) }
     try database.setExpiration(of: "doc2", at: Date(timeIntervalSince1970: 4_000_000_000))
     try database.saveLocalDocument("local", ["a": 1])
+    try database.store.recordPurges()
+    try database.save("gone", ["n": 1])
+    try database.purge("gone")
     try database.createIndex("byN", on: ["n"])
   }
 

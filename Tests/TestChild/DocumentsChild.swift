@@ -10,6 +10,11 @@
 //   documents unsynced ENGINE DIRECTORY           compacts again and again, each time with another sync that fails, until
 //                                                 none does; saves a document after each, and prints how many,
 //                                                 and how often that was told
+//   documents follow ENGINE DIRECTORY             opens, prints "open", waits for the end of its input, saves "after",
+//                                                 compacts, and prints "done"
+//   documents change ENGINE DIRECTORY ID…         prints "open", waits for the end of its input, and changes the
+//                                                 documents one by one: -ID purges, ID-branch purges the current branch
+//                                                 of ID, !ID expires, another ID saves
 //   documents read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                 compared with its checksum, and "whole" at last
 
@@ -18,7 +23,7 @@ import TestSupport
 
 enum DocumentsChild: ChildGroup {
   static let name = "documents"
-  static let usage = "write|batches|hold|churn|unsynced|read ENGINE DIRECTORY …"
+  static let usage = "write|batches|hold|churn|unsynced|read|follow|change ENGINE DIRECTORY …"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count >= 3 else { throw WrongUsage() }
@@ -113,6 +118,33 @@ enum DocumentsChild: ChildGroup {
       }
       try database.close()
       say("\(saved) \(failed)")
+    case "follow":
+      say("open")
+      while readLine() != nil {}
+      try database.save("after", ["n": 1])
+      do { try database.compact() } catch let error as DatabaseError where error.code == .inUse {}
+      try database.close()
+      say("done")
+    case "change":
+      say("open")
+      while readLine() != nil {}
+      for argument in arguments.dropFirst(3) {
+        let id = String(argument.drop { "-!".contains($0) })
+        if argument.hasPrefix("-") {
+          try database.purge(id)
+        } else if argument.hasPrefix("!") {
+          try database.setExpiration(of: id, after: -10)
+          while try database.document(id) != nil { usleep(1_000) }
+        } else if argument.hasSuffix("-branch") {
+          let id = String(id.dropLast("-branch".count))
+          let leaf = try database.read { try $0.document(id)?.revisionID }
+          if let leaf { try database.purge(id, branch: leaf) }
+        } else {
+          try database.save(id, ["theirs": 1])
+        }
+      }
+      try database.close()
+      say("done")
     case "churn":
       guard arguments.count == 4, let seconds = Int(arguments[3]) else { throw WrongUsage() }
       let end = time(nil) + seconds

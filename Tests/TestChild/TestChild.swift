@@ -25,8 +25,7 @@ struct WrongUsage: Error {}
   static var groups: [any ChildGroup.Type] {
     var groups: [any ChildGroup.Type] = [
       StorageChild.self, LMDBChild.self, BlobsChild.self, DocumentsChild.self, QueryChild.self,
-      ConversionChild.self, CBLite2Child.self, UpgradeChild.self,
-      FolderChild.self,
+      ConversionChild.self, CBLite2Child.self, UpgradeChild.self, FolderChild.self, LogsChild.self,
     ]
     #if QUERY_DIFFERENTIAL
       groups.append(QueryDifferentialChild.self)

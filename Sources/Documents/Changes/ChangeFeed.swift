@@ -12,6 +12,8 @@ final class ChangeFeed: Sendable {
     var line: [ObservedCommit] = []
     /// The last sequence that observers were notified of.
     var published: UInt64 = 0
+    /// The number of the last recorded purge that observers were notified of.
+    var publishedPurges: UInt64 = 0
     var observers: [ObjectIdentifier: ChangeObserver] = [:]
     var ofDocument: [ByteString: [ChangeObserver]] = [:]
     var count = 0
@@ -22,21 +24,28 @@ final class ChangeFeed: Sendable {
   /// Run callbacks and catch-up reads. `maximum` bounds the number of observers that are busy at once.
   let workers = Workers(maximum: 4)
 
+  /// Called when the first observer was added, and when the last one was removed.
+  let onActivity = Lock<(@Sendable () -> Void)?>(nil)
+
+  /// Whether there are observers now.
+  var hasObservers: Bool { state.withLock { $0.count > 0 } }
+
   /// Whether there are observers.
   @inline(__always)
   var isActive: Bool { active.load(ordering: .sequentiallyConsistent) }
 
   // MARK: Observers
 
-  /// Adds an observer, which is notified of commits after `lastSequence`, the sequence of the last commit.
-  func add(_ observer: ChangeObserver, lastSequence: () throws -> UInt64) throws {
+  /// Adds an observer, which is notified of what comes after `last`: the sequence of the last commit, and the
+  /// number of the last recorded purge.
+  func add(_ observer: ChangeObserver, last: () throws -> (sequence: UInt64, purge: UInt64)) throws {
     state.withLock { state in
       state.count += 1
       // Writers check this flag from now on. Commits made before the sequence is read aren't reported.
       active.store(true, ordering: .sequentiallyConsistent)
     }
-    let sequence: UInt64
-    do { sequence = try lastSequence() } catch {
+    let sequence, purge: UInt64
+    do { (sequence, purge) = try last() } catch {
       state.withLock { state in
         state.count -= 1
         rest(&state)
@@ -48,6 +57,7 @@ final class ChangeFeed: Sendable {
       // commits.
       if state.observers.isEmpty, state.ofDocument.isEmpty {
         state.published = max(state.published, sequence)
+        state.publishedPurges = max(state.publishedPurges, purge)
       }
       observer.begin(after: sequence)
       if let id = observer.documentID.map({ ByteString($0) }) {
@@ -56,7 +66,10 @@ final class ChangeFeed: Sendable {
         state.observers[ObjectIdentifier(observer)] = observer
       }
     }
+    activityChanged()
   }
+
+  private func activityChanged() { onActivity.withLock { $0 }?() }
 
   /// Removes the observer.
   func remove(_ observer: ChangeObserver) {
@@ -71,6 +84,7 @@ final class ChangeFeed: Sendable {
       state.count -= 1
       rest(&state)
     }
+    activityChanged()
   }
 
   /// Ends the observers of an owner, or all if it is nil. They receive their pending changes, then the end.
@@ -113,12 +127,27 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Reports that another process has written up to `sequence`, unless commits of this process are queued.
-  func notice(_ sequence: UInt64) {
+  /// The last sequence and the last recorded purge that observers were notified of.
+  var position: (sequence: UInt64, purge: UInt64) { state.withLock { ($0.published, $0.publishedPurges) } }
+
+  /// Reports that other processes have written up to `sequence`, and their purges after `purge`. Returns false if
+  /// it has to be tried again: while commits of this process are queued, whose order isn't known, and if another
+  /// thread has reported purges since.
+  func notice(_ sequence: UInt64, _ purges: PurgeRecord, after purge: UInt64) -> Bool {
     state.withLock { state in
-      guard state.line.isEmpty, sequence > state.published else { return }
+      guard state.line.isEmpty else { return false }
+      guard purges.newest <= purge || state.publishedPurges == purge else { return false }
+      let isNews = !purges.notes.isEmpty || purges.isIncomplete
+      guard sequence > state.published || isNews else {
+        state.publishedPurges = max(state.publishedPurges, purges.newest)
+        return true
+      }
       publish(
-        ObservedCommit(after: state.published, upTo: sequence, notes: nil, unstored: []), &state)
+        ObservedCommit(
+          after: state.published, upTo: max(sequence, state.published), notes: nil, unstored: purges.notes,
+          isIncomplete: purges.isIncomplete), &state)
+      state.publishedPurges = max(state.publishedPurges, purges.newest)
+      return true
     }
   }
 
@@ -133,7 +162,18 @@ final class ChangeFeed: Sendable {
   }
 
   private func publish(_ commit: ObservedCommit, _ state: inout State) {
-    defer { state.published = max(state.published, commit.end) }
+    defer {
+      state.published = max(state.published, commit.end)
+      // Otherwise purges of another process come before, which aren't reported yet.
+      if let purges = commit.purges, purges.lowerBound == state.publishedPurges + 1 {
+        state.publishedPurges = purges.upperBound
+      }
+    }
+    if commit.isIncomplete {
+      for observer in Array(state.observers.values) + state.ofDocument.values.joined() {
+        observer.miss(since: state.published)
+      }
+    }
     if commit.isUnsequenced { for observer in state.observers.values { observer.receiveUnsequenced() } }
     // Without notes, or after commits of another process, observers read the saves from the stored changes.
     guard let notes = commit.notes, commit.begin <= state.published else {

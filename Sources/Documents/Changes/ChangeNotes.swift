@@ -134,7 +134,7 @@ struct ChangeNotes: ~Copyable {
   }
 
   @inline(__always)
-  private static func append(
+  static func append(
     _ id: UnsafeRawBufferPointer, _ flags: UInt8, _ sequence: UInt64, _ record: UnsafeRawBufferPointer,
     to notes: inout ByteBuffer
   ) throws {
@@ -148,24 +148,26 @@ struct ChangeNotes: ~Copyable {
   }
 
   mutating func addPurge(_ id: UnsafeRawBufferPointer, isExpired: Bool) {
-    let flags = ChangeNote.purged | (isExpired ? ChangeNote.expired : 0)
-    func append(to notes: inout ByteBuffer) {
-      notes.append(flags)
-      notes.append(0)
-      notes.append(varint: UInt64(id.count))
-      notes.append(id)
-    }
-    append(to: &unstored)
-    if isCollecting, !isOverflown { append(to: &all) }
+    ChangeNotes.appendPurge(of: id, isExpired: isExpired, to: &unstored)
+    if isCollecting, !isOverflown { ChangeNotes.appendPurge(of: id, isExpired: isExpired, to: &all) }
+  }
+
+  static func appendPurge(of id: UnsafeRawBufferPointer, isExpired: Bool, to notes: inout ByteBuffer) {
+    notes.append(ChangeNote.purged | (isExpired ? ChangeNote.expired : 0))
+    notes.append(0)
+    notes.append(varint: UInt64(id.count))
+    notes.append(id)
   }
 
   /// Returns the commit for observers, nil if there is nothing to report. `isUnsequenced` tells that the
   /// transaction made changes without a sequence.
-  func commit(after begin: UInt64, upTo end: UInt64, isUnsequenced: Bool) -> ObservedCommit? {
+  func commit(
+    after begin: UInt64, upTo end: UInt64, isUnsequenced: Bool, purges: ClosedRange<UInt64>?
+  ) -> ObservedCommit? {
     guard end > begin || unstored.count > 0 || isUnsequenced else { return nil }
     return ObservedCommit(
       after: begin, upTo: end, notes: isCollecting && !isOverflown ? Array(all.bytes) : nil,
-      unstored: Array(unstored.bytes), isUnsequenced: isUnsequenced)
+      unstored: Array(unstored.bytes), isUnsequenced: isUnsequenced, purges: purges)
   }
 }
 
@@ -182,13 +184,20 @@ final class ObservedCommit: @unchecked Sendable {
   let unstored: [UInt8]
   /// Whether it made a change without a new sequence: of a body or of an expiration time.
   let isUnsequenced: Bool
+  /// The numbers of the purges that it has recorded (PurgeRecord.swift).
+  let purges: ClosedRange<UInt64>?
+  /// Whether changes were missed that nothing tells of any more: another process purged too many documents.
+  let isIncomplete: Bool
   /// Guarded by the lock of `ChangeFeed`.
   var outcome = Outcome.open
 
   init(
-    after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, unstored: [UInt8], isUnsequenced: Bool = false
+    after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, unstored: [UInt8], isUnsequenced: Bool = false,
+    purges: ClosedRange<UInt64>? = nil, isIncomplete: Bool = false
   ) {
     self.isUnsequenced = isUnsequenced
+    self.purges = purges
+    self.isIncomplete = isIncomplete
     self.begin = begin
     self.end = end
     self.notes = notes

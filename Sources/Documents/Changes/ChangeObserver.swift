@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 /// An observer and its pending changes.
@@ -104,6 +105,11 @@ package final class ChangeObserver: Sendable {
       state.target = max(state.target, state.noted)
     }
     wake()
+  }
+
+  /// Is told that changes were missed after a sequence. More news follow at once.
+  func miss(since sequence: UInt64) {
+    state.withLock { $0.missedSince = min($0.missedSince ?? sequence, max(sequence, $0.since)) }
   }
 
   /// Receives a commit that made changes without a sequence.
@@ -258,6 +264,10 @@ package final class ChangeObserver: Sendable {
         state.told = max(state.told, found.reached)
       }
     } catch {
+      Log.write(
+        .warning, .database, store.logPath,
+        "an observer missed changes after the sequence \(told), because they couldn't be read: \(LogText.of(error))"
+      )
       state.withLock { state in
         state.ready += noted
         state.missedSince = min(state.missedSince ?? told, told)

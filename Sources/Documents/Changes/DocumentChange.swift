@@ -41,8 +41,9 @@ public struct DocumentChange: Sendable, Hashable {
 public struct DatabaseChange: Sendable, Hashable {
   /// In the order of the commits. Of a document that changed more than once, the last change.
   public let changes: [DocumentChange]
-  /// Set when an observer fell behind and couldn't catch up, because the database was closed or couldn't be
-  /// read. It may have missed changes after this sequence. Otherwise nil.
+  /// Set when an observer may have missed changes after this sequence: it fell behind and couldn't catch up, because
+  /// the database was closed or couldn't be read, or another process purged more documents than are recorded.
+  /// Otherwise nil.
   public let missedSince: UInt64?
 
   /// The documents that changed.

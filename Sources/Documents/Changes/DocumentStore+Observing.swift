@@ -13,18 +13,34 @@ extension DocumentStore {
   ) throws -> ChangeObserver {
     let observer = ChangeObserver(
       self, documentID: documentID, owner: owner, includesUnsequenced: includesUnsequenced, handler: handler)
-    try feed.add(observer) { try committedSequence() }
+    try feed.add(observer) { try committedPosition() }
     return observer
   }
 
   /// Ends the observers of `owner`, or all if it is nil. They receive their pending changes first.
   package func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
 
-  /// Notifies observers of commits of other processes. A write in this process does the same.
-  package func noticeChanges() throws {
-    guard feed.isActive else { return }
-    feed.notice(try committedSequence())
+  /// Notifies observers of commits and recorded purges of other processes. A write in this process does the same
+  /// for commits. Returns false if some may still be missing, because this process was committing.
+  @discardableResult
+  package func noticeChanges() throws -> Bool {
+    guard feed.isActive else { return true }
+    let position = feed.position
+    let (sequence, purges) = try withSnapshot { transaction, context in
+      (
+        try Self.lastSequence(transaction, context.keyspaces),
+        try PurgeRecord(after: position.purge, by: purgeWriter, transaction, context.keyspaces)
+      )
+    }
+    if purges.hasBranches { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
+    return feed.notice(sequence, purges, after: position.purge)
   }
+
+  /// Whether there are observers.
+  package var isObserved: Bool { feed.hasObservers }
+
+  /// Calls `body` whenever an observer is added or removed. `body` asks `isObserved`.
+  package func onObservers(_ body: (@Sendable () -> Void)?) { feed.onActivity.withLock { $0 = body } }
 
   /// Runs `body`, which closes the engine, while no background work is running. If it succeeds, all observers
   /// end.
@@ -45,9 +61,9 @@ extension DocumentStore {
     try background.pass(body)
   }
 
-  /// Returns the sequence of the last commit, even inside a batch.
-  private func committedSequence() throws -> UInt64 {
-    try withSnapshot { try Self.lastSequence($0, $1.keyspaces) }
+  /// Returns the sequence of the last commit, even inside a batch, and the number of the last recorded purge.
+  private func committedPosition() throws -> (sequence: UInt64, purge: UInt64) {
+    try withSnapshot { (try Self.lastSequence($0, $1.keyspaces), try PurgeRecord.newest($0)) }
   }
 
   /// Returns the stored changes after `begin` and up to `end`, at most `limit`, in the form for observers,

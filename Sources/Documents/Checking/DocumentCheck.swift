@@ -37,6 +37,7 @@ final class DocumentCheck {
     try check.part("keyspace conflicts") { try checkBodies(keyspaces.conflicts, known: conflicts) }
     try check.part("keyspace history") { try checkHistories() }
     try check.part("keyspace expirations") { try checkExpirations() }
+    try check.part("keyspace purges") { try checkPurges() }
     try checkCounts()
     if isDeep, let checked = transaction as? ChecksummedReadTransaction { try checkChecksums(checked) }
     if let blobs { try check.part("blobs") { try blobs.finish(store) } }
@@ -269,6 +270,19 @@ final class DocumentCheck {
     let (said, found) = (try transaction.count(of: keyspace), counts[6] ?? 0)
     if said != found {
       try check.report("keyspace history", "it has \(found) entries, but its count says \(said)")
+    }
+  }
+
+  // MARK: purges
+
+  private func checkPurges() throws {
+    guard let keyspace = try transaction.keyspace(named: PurgeRecord.keyspace) else { return }
+    try transaction.scan(keyspace) { key, value in
+      try check.step()
+      if !PurgeRecord.isValid(key, value) {
+        try check.report("keyspace purges", "the entry \(EntryChecksums.words(for: key)) can't be read")
+      }
+      return true
     }
   }
 

@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 extension DocumentStore {
@@ -16,12 +17,23 @@ extension DocumentStore {
     // Checked without a write transaction: when a database is opened, its indexes usually exist already.
     let found = try indexes.first { $0.name == name }
     if !isInBatch, let found, found.kind == wanted.kind, found.definition == definition { return false }
-    return try writing { try $0.createIndex(name, kind, definition: definition) }
+    let begin = LogClock.now
+    let isNew = try writing { try $0.createIndex(name, kind, definition: definition) }
+    if isNew {
+      Log.write(
+        .info, .index, logPath,
+        "made the index '\(name)' of kind \(kind.name) in \(LogText.milliseconds(LogClock.now - begin))")
+    }
+    return isNew
   }
 
   /// Removes an index.
   @discardableResult
-  package func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
+  package func deleteIndex(_ name: String) throws -> Bool {
+    let isGone = try writing { try $0.deleteIndex(name) }
+    if isGone { Log.write(.info, .index, logPath, "removed the index '\(name)'") }
+    return isGone
+  }
 
   /// Rebuilds the indexes whose content is outdated because a library that they depend on has changed.
   /// Returns their names. Only reads if there are none. Indexes that can't be read or whose kind isn't known
@@ -35,12 +47,19 @@ extension DocumentStore {
       }
     }
     if outdated.isEmpty { return [] }
-    return try writing { writer in
-      var renewed: [String] = []
+    let begin = LogClock.now
+    let renewed = try writing { writer in
+      var names: [String] = []
       // Another process may have rebuilt it first.
-      for record in outdated where try writer.renewIndex(record) { renewed.append(record.name) }
-      return renewed
+      for record in outdated where try writer.renewIndex(record) { names.append(record.name) }
+      return names
     }
+    guard !renewed.isEmpty else { return [] }
+    Log.write(
+      .info, .index, logPath,
+      "rebuilt \(renewed.map { "'\($0)'" }.joined(separator: ", ")) in \(LogText.milliseconds(LogClock.now - begin)), because a library that they depend on has changed"
+    )
+    return renewed
   }
 
   /// Verifies every index against the documents of the check's snapshot.

@@ -75,6 +75,7 @@ extension DocumentWriter {
       hasUnsequencedChanges = true
       try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord)
     }
+    try recordPurge(id, .branch)
     if notes.isCollecting {
       try notes.addUnsequenced(id, flags: flags, old.sequence, record: record.bytes)
     }

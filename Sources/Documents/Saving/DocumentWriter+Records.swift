@@ -250,6 +250,7 @@ extension DocumentWriter {
       try updateIndexes(id, old: liveBody(old), new: nil)
       try removeExpiration(of: id)
       notes.addPurge(id, isExpired: isExpired)
+      try recordPurge(id, isExpired ? .expired : .document)
       removedBodies += 1
       return true
     }

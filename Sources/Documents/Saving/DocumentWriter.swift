@@ -67,6 +67,10 @@ final class DocumentWriter {
   var isValidating = false
   /// The notes for observers.
   var notes = ChangeNotes()
+  /// The purges that the open transaction has recorded for other processes; nil before the first one.
+  var recordedPurges: RecordedPurges?
+  /// Marks the recorded purges of this open database.
+  let purgeWriter: UInt64
   /// Whether the revision that is being added came from another database.
   @exclusivity(unchecked) var isFromSync = false
   /// The earliest expiration time that the transaction has set.
@@ -76,8 +80,9 @@ final class DocumentWriter {
   /// The last result of `contextOfNow`.
   private var lastContext: DocumentStore.Context?
 
-  init(options: DocumentStore.Options, blobs: BlobStore? = nil) throws {
+  init(options: DocumentStore.Options, blobs: BlobStore? = nil, purgeWriter: UInt64) throws {
     self.options = options
+    self.purgeWriter = purgeWriter
     self.blobs = blobs
     digest = try RevisionDigest()
     keys = SharedKeysBuilder(.empty)
@@ -117,6 +122,7 @@ final class DocumentWriter {
     scans = 0
     lastContext = nil
     notes.begin(isCollecting: isObserved)
+    recordedPurges = nil
     isFromSync = false
     earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }

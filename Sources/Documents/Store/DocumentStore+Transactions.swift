@@ -76,8 +76,10 @@ extension DocumentStore {
       var committing = false
       var finished = FinishedTransaction()
       var run: TransactionRun?
+      var times = TransactionTimes()
       do {
         try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
+          times.begin()
           if commitFailed.load(ordering: .acquiring) {
             commitFailed.store(false, ordering: .relaxed)
             writer.indexes = nil
@@ -107,6 +109,7 @@ extension DocumentStore {
         for digest in claimed { blobs?.discard(digest) }
         if committing { commitFailed.store(true, ordering: .releasing) }
         finished.hasFailed(feed)
+        times.hasFailed(self, error)
         throw error
       }
       greatestSequence.max(finished.end, ordering: .relaxed)
@@ -114,6 +117,7 @@ extension DocumentStore {
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
       finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
+      times.isCommitted(self, finished)
       // The body ran without throwing, so it set a result.
       return result.unsafelyUnwrapped
     }

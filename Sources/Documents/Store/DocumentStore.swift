@@ -21,6 +21,7 @@ import Synchronization
 //   expiry       time document ID → nothing        when documents expire (Expiration.swift)
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
+//   purges       number → PurgeRecord.swift        the last purges, for other processes; made when a process asks for them
 //
 //   meta/format       version:u8 (DocumentStore+Format.swift)
 //   meta/publicUUID   16 bytes
@@ -49,6 +50,9 @@ package final class DocumentStore: Sendable {
     package var verifiesChecksums: Bool
     /// The known kinds of indexes. A database with an index of another kind can only be opened read-only.
     package var indexKinds: [any IndexKind]
+
+    /// The path that log entries name. Nil: the engine's location.
+    package var path: String?
 
     /// Creates options. See the properties.
     package init(
@@ -132,6 +136,8 @@ package final class DocumentStore: Sendable {
   let greatestSequence = Atomic<UInt64>(0)
   /// Background reads and writes pass this gate. Closing the engine closes it.
   let background = WriteGate()
+  /// Marks the recorded purges of this open database.
+  let purgeWriter = UInt64.random(in: .min ... .max)
   /// Notifies observers of commits.
   let feed = ChangeFeed()
   /// The delegate that is notified when background work is due. Set before the store is shared.
@@ -165,7 +171,7 @@ package final class DocumentStore: Sendable {
     privateUUID = opened.privateUUID
     if !engine.isReadOnly { try Self.check(opened.indexes, options) }
     current = Lock(opened.context)
-    writer = try DocumentWriter(options: options, blobs: blobs)
+    writer = try DocumentWriter(options: options, blobs: blobs, purgeWriter: purgeWriter)
   }
 
   /// Throws `unknownIndexKind` unless all indexes are of known kinds.
@@ -303,7 +309,7 @@ package final class DocumentStore: Sendable {
           do {
             let opened = try Self.open(engine, options)
             try Self.check(opened.indexes, options)
-            writer = try DocumentWriter(options: options, blobs: blobs)
+            writer = try DocumentWriter(options: options, blobs: blobs, purgeWriter: purgeWriter)
             currentOptions.withLock { $0 = options }
             current.withLock { $0 = opened.context }
           } catch {
@@ -343,6 +349,9 @@ package final class DocumentStore: Sendable {
   func publish(maximumTreeDepth depth: Int) {
     current.withLock { $0 = $0.with(maximumTreeDepth: depth) }
   }
+
+  /// The path that log entries name.
+  var logPath: String { options.path ?? engine.location }
 
   // MARK: Counting
 

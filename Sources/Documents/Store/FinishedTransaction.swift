@@ -10,7 +10,8 @@ package protocol DocumentUpkeep: AnyObject, Sendable {
 
 /// The work that remains after the commit of a transaction. Without observers it is five numbers.
 struct FinishedTransaction {
-  private var begin: UInt64 = 0
+  /// The last sequence before the transaction.
+  private(set) var begin: UInt64 = 0
   /// The last sequence after the transaction.
   private(set) var end: UInt64 = 0
   private var earliestExpiration: Int64?
@@ -30,7 +31,8 @@ struct FinishedTransaction {
     isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
     isInLine = feed.isActive
     guard isInLine || writer.notes.hasUnstored else { return }
-    commit = writer.notes.commit(after: begin, upTo: end, isUnsequenced: isUnsequenced)
+    commit = writer.notes.commit(
+      after: begin, upTo: end, isUnsequenced: isUnsequenced, purges: writer.recordedPurges?.numbers)
     if isInLine, let commit { feed.enqueue(commit) }
   }
 

@@ -1,5 +1,6 @@
 import Documents
 import Fleece
+import Logs
 import Storage
 
 /// The database that a query reads.
@@ -13,14 +14,22 @@ package struct QuerySource: Sendable {
   /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
   package let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
+  /// Where runs are logged; nil if they aren't.
+  let log: QueryLog?
+  /// The time from which a run is slow, in nanoseconds; nil if none is.
+  let slowThreshold: UInt64?
+
   /// Creates a source. See the properties.
   package init(
-    name: String, knowledge: PlanningKnowledge, readers: Workers,
+    name: String, knowledge: PlanningKnowledge, readers: Workers, log: QueryLog? = nil,
+    slowThreshold: UInt64? = nil,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
     self.knowledge = knowledge
     self.readers = readers
+    self.log = log
+    self.slowThreshold = slowThreshold
     self.read = read
   }
 }
@@ -166,7 +175,7 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot, cancellation: QueryCancellation
   ) throws -> QueryResults {
     let storage = ResultStorage(columns)
-    _ = try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    try execute(parameters, cancellation, on: snapshot, rows: { storage.count }) { _ in .storage(storage) }
     if let limit = options.rowLimit, storage.count > limit { throw Options.rowLimitError(limit) }
     return QueryResults(storage)
   }
@@ -228,7 +237,7 @@ public final class Query: Sendable {
     try withoutActuallyEscaping(body) { body in
       try limited(cancellation) { cancellation in
         try read(while: { count == 0 }) { snapshot in
-          _ = try execute(parameters, cancellation, on: snapshot) { [columns, options] sharedKeys in
+          try execute(parameters, cancellation, on: snapshot, rows: { nil }) { [columns, options] sharedKeys in
             .receiver { values in
               if let limit = options.rowLimit, count >= limit { throw Options.rowLimitError(limit) }
               // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
@@ -257,7 +266,24 @@ public final class Query: Sendable {
     return result.unsafelyUnwrapped
   }
 
-  @discardableResult
+  private func execute(
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
+    rows: () -> Int?, _ output: (SharedKeys) -> RowOutput
+  ) throws {
+    let begin = source.log?.begin(source.slowThreshold) ?? 0
+    guard begin != 0, let log = source.log else {
+      _ = try execute(parameters, cancellation, on: snapshot, output)
+      return
+    }
+    do {
+      let run = try execute(parameters, cancellation, on: snapshot, output)
+      log.end(begin, source.slowThreshold, self, run.compiled, rows: rows(), parameters)
+    } catch {
+      log.hasFailed(self, error)
+      throw error
+    }
+  }
+
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
     isTimed: Bool = false, _ output: (SharedKeys) -> RowOutput
@@ -290,6 +316,7 @@ public final class Query: Sendable {
     }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
+    if Log.isWritten(.verbose, .query) { source.log?.planned(self, compiled) }
     return compiled
   }
 

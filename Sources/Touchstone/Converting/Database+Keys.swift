@@ -1,7 +1,37 @@
 import Encryption
+import Logs
 import Storage
 
 extension Database {
+  /// Changes the key of this open, encrypted database. Other opens, also in other processes, go on: they hold the data
+  /// key, which stays the same. Every open afterwards needs `newKey`, in this process too.
+  ///
+  /// ```swift
+  /// try notes.changeKey(.passphrase("the new one"), key: .passphrase("the old one"))
+  /// ```
+  ///
+  /// It only wraps the data key again, in one small file that is replaced in one step, as `rekey` does. After a crash
+  /// either the old key or the new one opens the database. If several threads or processes change the key, one does
+  /// so after the other.
+  ///
+  /// - Parameters:
+  ///   - newKey: the key that opens the database from now on.
+  ///   - key: the present key, which is checked. Nil doesn't check it: whoever has the open database may change it.
+  ///   - stretching: how a passphrase is stretched.
+  ///
+  /// Throws `wrongKey` if `key` isn't the present one, and `readOnly`. Throws `notEncrypted` for a plain database:
+  /// close it and use `encrypt`. The data key of an open database can't be changed: close it and use `rotateKey`.
+  /// Throws `nestedWrite` inside a batch.
+  public func changeKey(
+    _ newKey: UserKey, key: UserKey? = nil, stretching: PassphraseStretching = .standard
+  ) throws {
+    _ = try store
+    guard !isReadOnly else {
+      throw DatabaseError(.readOnly, "the database is open for reading only", path: path)
+    }
+    try open.changeKey(newKey, from: key, stretching)
+  }
+
   /// Changes the key of an encrypted database: `newKey` replaces `key`.
   ///
   /// This only re-wraps the data key, in one small file that is replaced in one step. The time doesn't depend
@@ -11,7 +41,7 @@ extension Database {
   /// `stretching` says how the passphrase in `newKey` is stretched. To strengthen an existing passphrase, pass
   /// the same key and a stronger stretching.
   ///
-  /// Throws `inUse` if the database is open, `wrongKey` if `key` is wrong, and `notEncrypted` for a plain
+  /// The database must not be open; for an open one there is `changeKey`. Throws `inUse` if it is, `wrongKey` if `key` is wrong, and `notEncrypted` for a plain
   /// database.
   public static func rekey(
     _ path: String, in directory: String? = nil, key: UserKey, newKey: UserKey,
@@ -24,6 +54,7 @@ extension Database {
       throw DatabaseError(.notEncrypted, "the database isn't encrypted", path: closed.directory.path)
     }
     try KeyFile.write(dataKey, to: keyPath, key: newKey, stretching: stretching, replacement: .allowed)
+    Log.write(.info, .database, closed.directory.path, "changed the key")
   }
 
   /// Gives an encrypted database a new data key and rewrites everything with it, including blobs.

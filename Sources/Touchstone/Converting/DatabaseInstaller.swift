@@ -1,6 +1,7 @@
 import Blobs
 import Documents
 import Encryption
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -88,6 +89,7 @@ struct DatabaseInstaller {
       dataKey: try recipe.dataKey(from: oldKey), directory: new.directory, description: new.description,
       copiesBlobs: true, progress: progress
     ).run()
+    Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
     return new
   }
 }

@@ -57,7 +57,7 @@ fileprivate final class Observation: Sendable {
   deinit { observer.cancel() }
 }
 
-/// Stops a callback when it is cancelled or released. See `Database.observe(_:)`.
+/// Stops a callback when it is cancelled, or when the last reference to it goes. See `Database.observe(_:)`.
 public final class ObservationToken: Sendable {
   private let observation: Observation
 
@@ -77,8 +77,8 @@ extension Database {
   /// Each element holds what was committed since the previous element, including purges and expirations. Each
   /// document appears once, with its latest change, in commit order. A slow observer doesn't block writers
   /// and loses nothing: above one megabyte of queued changes it reads the missed ones from the database.
-  /// Changes by other processes arrive with the next write of this process, or at `noticeChanges()`. Purges
-  /// by other processes aren't reported.
+  /// Changes by other processes arrive with the next write of this process, or at `noticeChanges()`; with
+  /// `DatabaseOptions.watchesOtherProcesses` they arrive by themselves, purges too.
   public var changes: DatabaseChanges {
     get throws { DatabaseChanges(observation: try observation(nil)) }
   }
@@ -89,6 +89,9 @@ extension Database {
   }
 
   /// Calls `handler` with the changes committed from now on, until the token is cancelled or released.
+  ///
+  /// Keep the token: when the last reference to it goes, for example at the end of a function, the calls end at
+  /// once. Assigning it to `_` ends them before the first one.
   ///
   /// The database calls it on its own threads, one call at a time, with all changes since the last call; see
   /// `changes`. It may use the database. At most four handlers of a database run at the same time.
@@ -107,6 +110,8 @@ extension Database {
   }
 
   /// Calls `handler` with the latest change of one document, until the token is cancelled or released.
+  ///
+  /// Keep the token: when the last reference to it goes, the calls end at once.
   public func observe(_ id: String, _ handler: @escaping @Sendable (DocumentChange) -> Void) throws
     -> ObservationToken
   {
@@ -116,7 +121,8 @@ extension Database {
     return ObservationToken(Observation(observer, nil))
   }
 
-  /// Looks for changes committed by other processes, and reports them to observers. Costs one read.
+  /// Looks for changes committed by other processes, and reports them to observers. Costs one read. Purges are found
+  /// only if the database records them (`DatabaseOptions.watchesOtherProcesses`).
   public func noticeChanges() throws { try store.noticeChanges() }
 
   private func observation(_ id: String?) throws -> Observation {

@@ -22,8 +22,9 @@ extension Database {
 
   /// The database as a source of queries. A query keeps it open.
   var querySource: QuerySource {
-    QuerySource(name: name, knowledge: open.planning, readers: open.asyncReaders) { [self] body in
-      try read(body)
-    }
+    QuerySource(
+      name: name, knowledge: open.planning, readers: open.asyncReaders, log: open.queryLog,
+      slowThreshold: slowQueryThreshold
+    ) { [self] body in try read(body) }
   }
 }

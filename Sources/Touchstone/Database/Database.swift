@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Logs
 import Query
 import Storage
 import Synchronization
@@ -30,15 +31,28 @@ public final class Database: Sendable {
   public let name: String
   /// The options of queries that are prepared without options.
   let queryOptions: Query.Options
+  /// From which time on a query is slow, in nanoseconds; nil if none is.
+  let slowQueryThreshold: UInt64?
 
   init(_ open: OpenDatabase, _ options: DatabaseOptions, name: String? = nil) {
     self.open = open
     isReadOnly = options.isReadOnly
     self.name = name ?? open.directory.name
     queryOptions = options.queryOptions
+    slowQueryThreshold = options.slowQueryThreshold.map { threshold in
+      let (seconds, attoseconds) = threshold.components
+      guard seconds >= 0, attoseconds >= 0 else { return 0 }
+      return UInt64(min(seconds, 1_000_000_000)) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+    }
   }
 
-  deinit { try? close() }
+  deinit {
+    do { try close() } catch {
+      Log.write(
+        .warning, .database, path,
+        "a database was released without a close, and closing it failed: \(LogText.of(error))")
+    }
+  }
 
   /// Opens the database at `path`, and makes it if there is none and the options allow it. `path` is a
   /// directory `NAME.touchstone`; the suffix is optional.
@@ -62,7 +76,13 @@ public final class Database: Sendable {
       // Now the path can be resolved.
       database = try DatabaseDirectory(path, in: directory)
     }
-    return Database(try OpenDatabase.open(database, options), options, name: name)
+    do { return Database(try OpenDatabase.open(database, options), options, name: name) } catch {
+      // The caller gets the error.
+      Log.write(
+        (error as? DatabaseError)?.code == .damaged || LogText.level(of: error) == .error ? .error : .info,
+        .database, database.path, "can't be opened: \(LogText.of(error))")
+      throw error
+    }
   }
 
   /// Whether there is a complete database at `path`.

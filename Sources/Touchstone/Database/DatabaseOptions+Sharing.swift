@@ -1,5 +1,12 @@
 /// Options that have to be equal in all opens of one path.
 extension DatabaseOptions {
+  /// The same options without the user's key.
+  var withoutKey: DatabaseOptions {
+    var options = self
+    options.key = nil
+    return options
+  }
+
   /// Returns the first option that differs between two opens that share an engine and write: its name and
   /// both values. Nil if there is none.
   func firstDifference(from other: DatabaseOptions) -> (name: String, left: String, right: String)? {

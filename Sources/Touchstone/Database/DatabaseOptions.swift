@@ -7,7 +7,8 @@ import Upgrade
 ///
 /// All opens of one path in a process share the engine. A second open that can write must therefore have the
 /// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
-/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade` and `queryOptions`. An open for reading only uses the
+/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade`, `queryOptions`, `slowQueryThreshold` and
+/// `watchesOtherProcesses`. An open for reading only uses the
 /// options of the first open. If the first is for reading only, the options of the first open that can write
 /// replace its options.
 public struct DatabaseOptions: Sendable {
@@ -49,6 +50,19 @@ public struct DatabaseOptions: Sendable {
   /// The path of a library to load instead of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// From which time on a query that this open runs is slow. The text of a slow query is logged once, with its plan
+  /// (`Log`, domain `query`, level `info`). Nil: no query is slow.
+  public var slowQueryThreshold: Duration?
+
+  /// Whether observers and live queries hear of the commits and purges of other processes by themselves. If any open
+  /// of a path asks for it, all opens in the process get it.
+  ///
+  /// It costs a thread and a file descriptor while there are observers. The system tells of changes of the files,
+  /// and news arrive about 20 ms after a commit. Every commit, also one of this process, costs the thread a read,
+  /// at most one in 20 ms; without commits it reads once in ten seconds. Where the system can't tell, it reads
+  /// four times a second (docs/documents.md). The database then also records its last 1,024 purges, for good.
+  public var watchesOtherProcesses: Bool
+
   /// Whether and how a 1.x database of the same name is upgraded at opening, if there is no other database of
   /// that name (`Database.upgrade`). For `catalog` that is `catalog.cblite2` or `catalog.cblite`. The name to
   /// open may have that suffix too. The old database is kept.
@@ -64,6 +78,7 @@ public struct DatabaseOptions: Sendable {
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
     compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,
     libraryPath: String? = nil,
+    slowQueryThreshold: Duration? = .milliseconds(100), watchesOtherProcesses: Bool = false,
     makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil, queryOptions: Query.Options = Query.Options()
   ) {
@@ -79,6 +94,8 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.slowQueryThreshold = slowQueryThreshold
+    self.watchesOtherProcesses = watchesOtherProcesses
     self.makesParents = makesParents
     self.upgrade = upgrade
     self.queryOptions = queryOptions

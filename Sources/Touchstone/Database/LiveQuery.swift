@@ -1,5 +1,6 @@
 import Documents
 import Fleece
+import Logs
 import Query
 import Storage
 
@@ -26,6 +27,8 @@ public final class LiveQuery: Sendable {
   }
 
   private let query: Query
+  /// The path that log entries name.
+  private let path: String
   private let runs: LiveRuns
   private let parameters: [String: JSONValue]
   private let report: @Sendable (Outcome) -> Void
@@ -42,11 +45,12 @@ public final class LiveQuery: Sendable {
 
   /// Makes a live query that hands each new outcome to `report`, on the thread that ran the query.
   init(
-    _ query: Query, _ runs: LiveRuns, _ parameters: [String: JSONValue],
+    _ query: Query, of path: String, _ runs: LiveRuns, _ parameters: [String: JSONValue],
     onCancel: @escaping @Sendable () -> Void = {}, report: @escaping @Sendable (Outcome) -> Void
   ) throws {
     relevance = try query.relevance()
     self.query = query
+    self.path = path
     self.runs = runs
     self.parameters = parameters
     self.report = report
@@ -140,6 +144,7 @@ public final class LiveQuery: Sendable {
       // The next result is reported even if it equals the last one.
       last.withLock { $0 = nil }
       state.withLock { $0.mustRun = true }
+      Log.write(.verbose, .query, path, "a live query failed: \(LogText.of(error))")
       tell(.failure(error))
     }
   }

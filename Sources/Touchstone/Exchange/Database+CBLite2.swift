@@ -1,5 +1,6 @@
 import CBLite2
 import Documents
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -41,9 +42,14 @@ extension Database {
       source = scratch.path + "/unpacked.cblite2"
       try ZipArchive(path).unpackDatabase(to: source, .cblite2) { _, _ in try progress(0) }
     }
-    return try CBLite2Importer(
+    let report = try CBLite2Importer(
       store, from: source, collection: collection, scratch: scratch.path, batchCount: batchCount
     ).run(progress: progress)
+    Log.write(
+      report.skipped + report.missingBlobs > 0 ? .warning : .info, .upgrade, self.path,
+      "imported \(report.documents) documents and \(report.tombstones) tombstones from \(path), without \(report.skipped) documents and \(report.missingBlobs) blobs"
+    )
+    return report
   }
 
   /// Writes a snapshot of this database as a Couchbase Lite 2.x database, which later releases open too. It
@@ -70,6 +76,7 @@ extension Database {
     let unfinished = partial.path + "/new.cblite2"
     let report = try CBLite2Exporter(store, to: unfinished).run(progress: progress)
     try partial.publish(unfinished, as: path)
+    Log.write(.info, .upgrade, self.path, "exported to \(path)")
     return report
   }
 }

@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Logs
 import Storage
 import Upgrade
 
@@ -17,6 +18,28 @@ struct UpgradeInstaller {
   init(replacing target: DatabaseDirectory) { self.target = target }
 
   func install(
+    from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
+    _ progress: UpgradeProgress.Handler?
+  ) throws -> UpgradeReport {
+    let begin = LogClock.now
+    Log.write(.info, .upgrade, target.path, "upgrading \(location.path)")
+    do {
+      let report = try installUnlogged(from: location, type, key: key, options, progress)
+      for issue in report.issues {
+        Log.write(issue.kind.isLoss ? .warning : .info, .upgrade, target.path, issue.logText)
+      }
+      Log.write(
+        .info, .upgrade, target.path,
+        "upgraded \(location.path) in \(LogText.milliseconds(LogClock.now - begin)): \(report.documents.carried) documents"
+      )
+      return report
+    } catch {
+      Log.write(.info, .upgrade, target.path, "\(location.path) couldn't be upgraded: \(LogText.of(error))")
+      throw error
+    }
+  }
+
+  private func installUnlogged(
     from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
     _ progress: UpgradeProgress.Handler?
   ) throws -> UpgradeReport {

@@ -1,5 +1,6 @@
 import Blobs
 import Encryption
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -39,11 +40,17 @@ final class ClosedDatabase {
   /// nothing is removed.
   func discardUnpublished() {
     guard let found = try? directory.readDescription(), found == description else { return }
-    try? directory.removeLeftovers(description)
+    do { try directory.removeLeftovers(description) } catch {
+      Log.write(
+        .warning, .database, directory.path,
+        "can't remove the files of a failed operation; the next open removes them: \(LogText.of(error))")
+    }
   }
 
   /// Rewrites everything by `recipe`, and replaces the old files.
   func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws {
+    let begin = LogClock.now
+    let old = description
     let oldKey = try OpenDatabase.unlock(directory, description, key)
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let engine = try OpenDatabase.openEngine(
@@ -70,9 +77,14 @@ final class ClosedDatabase {
       try writer.run()
       try engine.close()
       try publish(new)
+      Log.write(
+        .info, .database, directory.path,
+        "rewritten from \(old.engine)\(old.key == nil ? "" : ", encrypted,") to \(new.engine)\(new.key == nil ? "" : ", encrypted") in \(LogText.milliseconds(LogClock.now - begin))"
+      )
     } catch {
       try? engine.close()
       discardUnpublished()
+      Log.write(.info, .database, directory.path, "couldn't be rewritten: \(LogText.of(error))")
       throw error
     }
   }

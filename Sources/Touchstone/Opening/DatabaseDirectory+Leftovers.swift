@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 /// The names of a database's files, and the leftovers of interrupted operations: files with such names that
@@ -37,6 +38,9 @@ extension DatabaseDirectory {
     guard !names.isEmpty else { return }
     for name in names { try FileTree.remove(file(name)) }
     try AtomicFile.syncDirectory(of: descriptionPath)
+    Log.write(
+      .info, .database, path,
+      "removed files that aren't in use: \(names.joined(separator: ", "))")
   }
 
   // MARK: Names for a second set of files

@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -68,6 +69,29 @@ final class DirectoryLock: @unchecked Sendable {
       try lock(
         state.descriptor, LOCK_SH, seconds: seconds, "another process is converting or removing the database")
       giveUpRight(&state)
+    }
+  }
+
+  /// Takes the lock shared after it was held exclusively. A failure leaves the database open without its lock, so
+  /// that another process could replace its files.
+  func shareAgain() {
+    do { try share() } catch {
+      Log.write(.error, .database, directory, "the database lost its lock: \(LogText.of(error))")
+    }
+  }
+
+  /// Runs `body` while no other process can take the lock exclusively or run such a body. Waits at most `seconds`.
+  func withRight<Result>(seconds: Double = 10, _ body: () throws -> Result) throws -> Result {
+    try state.withLock { state in
+      // Without a lock file (read-only media) there is nothing to lock against.
+      guard state.descriptor >= 0, state.right < 0 else { return try body() }
+      state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard state.right >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }
+      defer { giveUpRight(&state) }
+      try lock(
+        state.right, LOCK_EX, seconds: seconds,
+        "another process is changing the key or the files of the database")
+      return try body()
     }
   }
 

@@ -1,3 +1,4 @@
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -24,7 +25,7 @@ extension OpenDatabase {
         }
         try lock.takeAlone(orShare: true)
         do { try closeFiles() } catch {
-          try? lock.share()
+          lock.shareAgain()
           throw error
         }
         defer { lock.release() }
@@ -108,5 +109,6 @@ extension OpenDatabase {
     guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
       throw StorageError.system(errno, "can't remove", directory.path)
     }
+    Log.write(.info, .database, directory.path, "removed")
   }
 }

@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -15,6 +16,8 @@ extension OpenDatabase {
     guard !store.isInBatch else {
       throw StorageError(.nestedWrite, "the database can't be compacted inside a batch", path: directory.path)
     }
+    let begin = LogClock.now
+    let before = fileBytes
     try replacing {
       try store.dropReplacedBodies()
       try store.refreshIndexStatistics()
@@ -22,11 +25,27 @@ extension OpenDatabase {
       try rewriteFile()
       if let removal { try store.finish(removal) }
     }
+    logCompaction(since: begin, before)
+  }
+
+  private func logCompaction(since begin: UInt64, _ before: Int) {
+    Log.write(
+      .info, .database, directory.path,
+      "compacted from \(before) to \(fileBytes) bytes in \(LogText.milliseconds(LogClock.now - begin))")
+  }
+
+  /// The size of the engine's file; 0 if it can't be asked for.
+  private var fileBytes: Int {
+    var status = stat()
+    return stat(engineFile, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// Returns unused space to the file system. It drops no data.
   func makeFileSmaller() throws {
+    let begin = LogClock.now
+    let before = fileBytes
     try replacing { try rewriteFile() }
+    logCompaction(since: begin, before)
   }
 
   /// Runs `body`, which calls `rewriteFile()`. Throws `closed` if the database is closed. Throws `inUse` if
@@ -38,7 +57,7 @@ extension OpenDatabase {
       }
       if try store.engine.maintenance.compactsInPlace { return try body() }
       try lock.takeAlone(orShare: true)
-      defer { try? lock.share() }
+      defer { lock.shareAgain() }
       try body()
     }
   }
@@ -85,14 +104,13 @@ extension OpenDatabase {
     let type = try Engines.type(EngineName(rawValue: old.engine))
     let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
     new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
-    let dataKey = try OpenDatabase.unlock(directory, old, options.key)
     // This must not join another thread's write transaction: the copy would lack that transaction's earlier
     // writes.
     try store.exclusively {
       try directory.removeData(new.file)
       try store.engine.maintenance.backup(to: directory.file(new.file))
       let engine = try OpenDatabase.openEngine(
-        type, directory.file(new.file), .openExisting, dataKey, options)
+        type, directory.file(new.file), .openExisting, heldDataKey, options)
       var unsynced: (any Error)?
       do {
         // If the description named the new file while the store still used the old one, later writes would be

@@ -2,6 +2,7 @@ import Blobs
 import Documents
 import Encryption
 import FoundationEssentials
+import Logs
 import Query
 import Storage
 
@@ -17,7 +18,10 @@ final class OpenDatabase: Sendable {
   var options: DatabaseOptions { currentOptions.withLock { $0 } }
   private let currentOptions: Lock<DatabaseOptions>
   let store: DocumentStore
-  let isEncrypted: Bool
+  /// The key that encrypts the data; nil if the database isn't encrypted. The user's key may change while the
+  /// database is open, here or in another process, but this one can't.
+  let heldDataKey: SecretBytes?
+  var isEncrypted: Bool { heldDataKey != nil }
   let lock: DirectoryLock
   let description: Lock<DatabaseDirectory.Description>
   /// The number of opens. Guarded by the path's lock.
@@ -29,6 +33,10 @@ final class OpenDatabase: Sendable {
   let planning = PlanningKnowledge()
   /// The engine's files that checks read.
   let heldFiles: HeldFiles
+  /// What the queries log.
+  let queryLog: QueryLog
+  /// Notices the commits of other processes, if an open asked for it.
+  private let watch = Lock<ChangeWatch?>(nil)
   /// The background work of the database. Set once, when it is opened for writing.
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
   /// Called when the files are closed. A database in memory removes its data.
@@ -55,21 +63,56 @@ final class OpenDatabase: Sendable {
       if let open = there {
         try open.check(options)
         if !options.isReadOnly, open.options.isReadOnly { try open.allowWriting(options) }
+        if options.watchesOtherProcesses { try open.watchOtherProcesses(recordsPurges: !options.isReadOnly) }
         open.opens += 1
+        Log.write(.verbose, .database, directory.path, "opened once more, \(open.opens) times in all")
         return open
       }
       let open = try OpenDatabase(directory, options, onClose)
       if !options.isReadOnly {
-        // If this fails, for example on a full disk, the indexes stay as they are until the next opening.
-        _ = try? open.store.renewIndexes()
-        do { try open.startUpkeep() } catch {
-          try? open.store.engine.close()
-          open.lock.release()
-          throw error
-        }
+        open.renewIndexes()
+      }
+      do {
+        if !options.isReadOnly { try open.startUpkeep() }
+        if options.watchesOtherProcesses { try open.watchOtherProcesses(recordsPurges: !options.isReadOnly) }
+      } catch {
+        open.upkeep?.close()
+        try? open.store.engine.close()
+        open.lock.release()
+        throw error
       }
       there = open
+      Log.write(.info, .database, directory.path, "opened: \(open.logText)")
       return open
+    }
+  }
+
+  /// The engine and the options, for the log.
+  private var logText: String {
+    let options = options
+    return "\(store.engine.name), \(store.engine.library), durability \(options.durability.rawValue)"
+      + (isEncrypted ? ", encrypted" : "") + (options.isReadOnly ? ", for reading only" : "")
+  }
+
+  /// Rebuilds outdated indexes. If this fails, for example on a full disk, they stay as they are until the next
+  /// opening.
+  private func renewIndexes() {
+    do { try store.renewIndexes() } catch {
+      Log.write(
+        LogText.level(of: error), .index, directory.path,
+        "can't rebuild outdated indexes: \(LogText.of(error))")
+    }
+  }
+
+  /// Notices commits of other processes from now on. Purges are recorded for them, and for this one.
+  private func watchOtherProcesses(recordsPurges: Bool) throws {
+    if recordsPurges { try store.recordPurges() }
+    watch.withLock { watch in
+      guard watch == nil else { return }
+      let new = ChangeWatch(store, directory: directory.path)
+      watch = new
+      store.onObservers { [weak new] in new?.observersChanged() }
+      new.observersChanged()
     }
   }
 
@@ -127,17 +170,20 @@ final class OpenDatabase: Sendable {
   func closeFiles() throws {
     try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
+    watch.withLock { $0 }?.close()
     store.closeBlobs()
     onClose.withLock { onClose in
       onClose?()
       onClose = nil
     }
     opens = 0
+    Log.write(.info, .database, directory.path, "closed")
   }
 
   private func startUpkeep() throws {
     let upkeep = Upkeep(
-      store, options.compaction, makeFileSmaller: { [weak self] in try self?.makeFileSmaller() },
+      store, options.compaction, path: directory.path,
+      makeFileSmaller: { [weak self] in try self?.makeFileSmaller() },
       collectBlobs: { [weak self] in try self?.collectBlobs() })
     self.upkeep = upkeep
     try upkeep.start()
@@ -156,7 +202,7 @@ final class OpenDatabase: Sendable {
     let before = options
     try lock.create()
     try store.allowWriting(
-      OpenDatabase.storeOptions(wanted),
+      OpenDatabase.storeOptions(wanted, directory),
       close: { engine in
         var waited = 0.0
         while true {
@@ -171,9 +217,10 @@ final class OpenDatabase: Sendable {
       open: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, wanted) },
       back: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, before) })
     store.blobs?.allowWriting(durability: wanted.durability)
-    currentOptions.withLock { $0 = wanted }
-    _ = try? store.renewIndexes()
+    currentOptions.withLock { $0 = wanted.withoutKey }
+    renewIndexes()
     try startUpkeep()
+    Log.write(.info, .database, directory.path, "opened for writing too: \(logText)")
   }
 
   private func check(_ wanted: DatabaseOptions) throws {
@@ -201,20 +248,24 @@ final class OpenDatabase: Sendable {
     self.directory = directory
     self.onClose = Lock(onClose)
     heldFiles = HeldFiles(of: directory.path)
-    currentOptions = Lock(options)
+    // The user's key isn't needed any more, and may change.
+    currentOptions = Lock(options.withoutKey)
+    queryLog = QueryLog(directory.path)
     var attempts = 0
     while true {
       if let found = try OpenDatabase.locked(directory, options) {
         lock = found.lock
         if let created = found.created {
           store = created.store
+          heldDataKey = created.dataKey
           description = Lock(created.description)
         } else {
           let found = try directory.readDescription()
-          store = try OpenDatabase.openStore(directory, found, options)
+          let dataKey = try OpenDatabase.unlock(directory, found, options.key)
+          store = try OpenDatabase.openStore(directory, found, dataKey, options)
+          heldDataKey = dataKey
           description = Lock(found)
         }
-        isEncrypted = description.withLock { $0.key != nil }
         return
       }
       attempts += 1
@@ -225,7 +276,9 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  private typealias Created = (store: DocumentStore, description: DatabaseDirectory.Description)
+  private typealias Created = (
+    store: DocumentStore, dataKey: SecretBytes?, description: DatabaseDirectory.Description
+  )
 
   /// The directory's lock, shared, and the database if this call made it. Nil if another process made or
   /// removed the database in the meantime.
@@ -289,9 +342,13 @@ final class OpenDatabase: Sendable {
     do { try lock.takeAlone(orShare: true) } catch let error as DatabaseError where error.code == .inUse {
       return true
     }
-    defer { try? lock.share() }
+    defer { lock.shareAgain() }
     // Another process may have replaced files in the meantime.
-    if let description = try? directory.readDescription() { try? directory.removeLeftovers(description) }
+    do { try directory.removeLeftovers(directory.readDescription()) } catch {
+      Log.write(
+        .warning, .database, directory.path,
+        "can't remove the files of an interrupted operation: \(LogText.of(error))")
+    }
     return true
   }
 
@@ -329,19 +386,20 @@ final class OpenDatabase: Sendable {
     }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
-    let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
+    let store = try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
     try directory.write(description)
-    return (store, description)
+    Log.write(.info, .database, directory.path, "made, with the engine \(type.name)")
+    return (store, dataKey, description)
   }
 
   private static func openStore(
-    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ options: DatabaseOptions
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ dataKey: SecretBytes?,
+    _ options: DatabaseOptions
   ) throws -> DocumentStore {
     let type = try Engines.type(EngineName(rawValue: description.engine))
-    let dataKey = try unlock(directory, description, options.key)
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
     let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
-    return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
+    return try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
   }
 
   /// The data key of an encrypted database; nil for a plain one.
@@ -397,10 +455,13 @@ final class OpenDatabase: Sendable {
       durability: options.durability)
   }
 
-  private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
+  private static func storeOptions(_ options: DatabaseOptions, _ directory: DatabaseDirectory)
+    -> DocumentStore.Options
+  {
     var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
       verifiesChecksums: options.verifiesChecksums, indexKinds: [ValueIndexKind(), FullTextIndexKind()])
+    store.path = directory.path
     if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
     return store
   }

@@ -1,5 +1,6 @@
 import Dispatch
 import Documents
+import Logs
 import Storage
 
 #if canImport(Glibc)
@@ -33,18 +34,21 @@ final class Upkeep: DocumentUpkeep {
   private let compactor = Workers()
   private let store: DocumentStore
   private let policy: CompactionPolicy
+  /// The path that log entries name.
+  private let path: String
   private let makeFileSmaller: @Sendable () throws -> Void
   private let collectBlobs: @Sendable () throws -> Void
   /// `DocumentStore.removedBodyCount` when blobs were last collected. Used only by `look()`.
   private nonisolated(unsafe) var removedAtCollection: UInt64 = 0
 
   init(
-    _ store: DocumentStore, _ policy: CompactionPolicy,
+    _ store: DocumentStore, _ policy: CompactionPolicy, path: String,
     makeFileSmaller: @escaping @Sendable () throws -> Void,
     collectBlobs: @escaping @Sendable () throws -> Void
   ) {
     self.store = store
     self.policy = policy
+    self.path = path
     self.makeFileSmaller = makeFileSmaller
     self.collectBlobs = collectBlobs
   }
@@ -116,6 +120,7 @@ final class Upkeep: DocumentUpkeep {
         sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleep)
       } catch {
         // The database was closed, or the loop tries again.
+        note(error, "can't purge expired documents")
       }
       let isClosed = state.withLock { state in
         if let next { state.wakes = min(state.wakes, next) }
@@ -132,7 +137,8 @@ final class Upkeep: DocumentUpkeep {
     while !state.withLock({ $0.isClosed }) {
       let due = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
       guard let due, due <= now else { return }
-      _ = try store.inBackground { try store.purgeExpiredChunk(at: now) }
+      let count = try store.inBackground { try store.purgeExpiredChunk(at: now) }
+      log("purged \(count) expired documents")
     }
   }
 
@@ -162,15 +168,28 @@ final class Upkeep: DocumentUpkeep {
   private func look() {
     repeat {
       state.withLock { $0.looksAgain = false }
-      // A failure (database closed or open in another process, disk full) is ignored until the next time.
-      try? dropReplacedBodies()
-      try? makeSmaller()
-      try? removeBlobs()
+      // After a failure (database closed or open in another process, disk full) the next look tries again.
+      attempt("can't drop bodies of replaced revisions", dropReplacedBodies)
+      attempt("can't make the file smaller", makeSmaller)
+      attempt("can't remove unused blobs", removeBlobs)
     } while state.withLock { state in
       state.isLooking = state.looksAgain && !state.isClosed
       return state.isLooking
     }
   }
+
+  private func attempt(_ failure: String, _ body: () throws -> Void) {
+    do { try body() } catch { note(error, failure) }
+  }
+
+  private func note(_ error: any Error, _ what: String) {
+    let code = (error as? DatabaseError)?.code
+    let isExpected = code == .closed || code == .inUse
+    Log.write(
+      isExpected ? .verbose : LogText.level(of: error), .database, path, "\(what): \(LogText.of(error))")
+  }
+
+  private func log(_ text: String) { Log.write(.verbose, .database, path, text) }
 
   private func dropReplacedBodies() throws {
     guard let share = policy.replacedBodies else { return }
@@ -180,9 +199,9 @@ final class Upkeep: DocumentUpkeep {
     else { return }
     let end = last - UInt64(policy.keepsLatestSequences)
     while !state.withLock({ $0.isClosed }) {
-      guard try store.inBackground({ try store.dropReplacedBodies(upTo: end, limit: 1_000) }) > 0 else {
-        return
-      }
+      let count = try store.inBackground { try store.dropReplacedBodies(upTo: end, limit: 1_000) }
+      guard count > 0 else { return }
+      log("dropped \(count) bodies of replaced revisions")
     }
   }
 
@@ -220,6 +239,7 @@ final class Upkeep: DocumentUpkeep {
     let counts = try store.inBackground { try store.bodyCounts() }
     guard (removed - removedAtCollection) * 8 >= UInt64(counts.current + counts.replaced) else { return }
     try collectBlobs()
+    log("removed unused blobs")
     removedAtCollection = removed
   }
 

@@ -70,6 +70,17 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
   }
 }
 
+extension UpgradeIssue {
+  /// The issue without its message, which may quote a body.
+  package var logText: String {
+    var text = "\(kind)"
+    if let documentID { text += ", document '\(documentID)'" }
+    if let revisionID { text += ", revision \(revisionID)" }
+    if let attachment { text += ", attachment '\(attachment)'" }
+    return text
+  }
+}
+
 extension UpgradeIssue: CustomStringConvertible {
   /// A description in one line, for people.
   public var description: String {

@@ -1,0 +1,51 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// An error that says what of it may be logged. Its description may hold content of documents.
+package protocol LoggedError: Error {
+  /// The error without content of documents.
+  var logText: String { get }
+}
+
+extension StorageError: LoggedError {
+  /// The description, which names files and nothing that is stored in them.
+  package var logText: String { description }
+}
+
+/// Texts for log entries.
+package enum LogText {
+  /// An error for the log. Of an error that doesn't say what may be logged, only its type.
+  package static func of(_ error: any Error) -> String {
+    (error as? any LoggedError)?.logText ?? (error is CancellationError ? "cancelled" : "\(type(of: error))")
+  }
+
+  /// A time in milliseconds.
+  package static func milliseconds(_ nanoseconds: UInt64) -> String {
+    let tenths = (nanoseconds + 50_000) / 100_000
+    return "\(tenths / 10).\(tenths % 10) ms"
+  }
+
+  /// The level of an error that nobody else may see: `error` for damage, nothing special for a closed database,
+  /// otherwise `warning`.
+  package static func level(of error: any Error) -> LogLevel {
+    switch (error as? StorageError)?.code {
+    case .damaged?: .error
+    case .closed?, .inUse?: .verbose
+    default: error is CancellationError ? .verbose : .warning
+    }
+  }
+}
+
+/// Nanoseconds of a clock that only goes forward. 0 means that no time was taken.
+package enum LogClock {
+  /// The time now.
+  @inline(__always)
+  package static var now: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+}

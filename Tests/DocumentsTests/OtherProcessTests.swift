@@ -1,0 +1,219 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Documents
+@testable import Touchstone
+
+/// What observers and live queries hear of another process by themselves.
+@Suite("Watching other processes", .serialized) struct OtherProcessTests {
+  /// What was heard, in order.
+  private final class Heard: Sendable {
+    private let batches = Lock<[DatabaseChange]>([])
+
+    func add(_ change: DatabaseChange) { batches.withLock { $0.append(change) } }
+    var changes: [DocumentChange] { batches.withLock { $0 }.flatMap(\.changes) }
+    var missed: [UInt64] { batches.withLock { $0 }.compactMap(\.missedSince) }
+
+    /// Waits until `condition` holds; false after half a minute.
+    func wait(_ condition: (Heard) -> Bool) -> Bool {
+      let deadline = Date(timeIntervalSinceNow: 30)
+      while !condition(self) {
+        if Date() > deadline { return false }
+        usleep(2_000)
+      }
+      return true
+    }
+
+    func has(_ id: String, _ kind: DocumentChange.Kind) -> Bool {
+      changes.contains { $0.documentID == id && $0.kind == kind }
+    }
+  }
+
+  private func open(
+    _ engine: EngineName, _ directory: TemporaryDirectory, watches: Bool = true, isReadOnly: Bool = false
+  ) throws -> Database {
+    var options = try options(engine, durability: .normal)
+    options.watchesOtherProcesses = watches
+    options.isReadOnly = isReadOnly
+    return try Database.open("test", in: directory.path, options: options)
+  }
+
+  /// Has another process change documents, and waits for it.
+  private func change(_ engine: EngineName, _ directory: TemporaryDirectory, _ ids: String...) throws {
+    let child = try startChild(["documents", "change", "\(engine)", directory.path] + ids)
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+  }
+
+  @Test("saves, purges, expirations and purged branches are heard without a write", arguments: allEngines)
+  func everything(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    for id in ["saved", "purged", "expired", "again", "both"] { try database.save(id, ["ours": 1]) }
+    try database.apply(PulledRevision(id: "both", history: ["1-side"], body: ["side": 1]))
+    let heard = Heard()
+    let one = Heard()
+    let tokens = [
+      try database.observe { heard.add($0) },
+      try database.observe("purged") { one.add(DatabaseChange(changes: [$0], missedSince: nil)) },
+    ]
+    try change(engine, directory, "saved", "-purged", "!expired", "-again", "again", "both-branch", "new")
+    #expect(
+      heard.wait {
+        $0.has("saved", .saved) && $0.has("purged", .purged) && $0.has("expired", .expired)
+          && $0.has("again", .saved) && $0.has("both", .saved) && $0.has("new", .saved)
+      }, "\(heard.changes)")
+    #expect(one.wait { $0.has("purged", .purged) })
+    #expect(heard.missed == [])
+    let branch = heard.changes.last { $0.documentID == "both" }
+    #expect(branch?.revisionID == (try database.document("both")?.revisionID))
+    #expect(branch?.isConflicted == false)
+    // What was heard isn't heard again, and nobody hears of the own purges twice.
+    let count = heard.changes.count
+    try database.purge("new")
+    try database.noticeChanges()
+    #expect(heard.wait { $0.changes.count == count + 1 })
+    try database.noticeChanges()
+    usleep(100_000)
+    #expect(heard.changes.count == count + 1 && heard.has("new", .purged), "\(heard.changes)")
+    #expect(try storageFaults(database) == [])
+    #expect(try database.check(deep: true) == [])
+    for token in tokens { token.cancel() }
+    try database.close()
+  }
+
+  @Test("a live query runs again", arguments: allEngines)
+  func liveQuery(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    try database.save("a", ["ours": 1])
+    let counts = Lock<[Int]>([])
+    let live = try database.observe(database.query("SELECT META().id FROM _")) { outcome in
+      if case .success(let rows) = outcome { counts.withLock { $0.append(rows.count) } }
+    }
+    func wait(for count: Int) -> Bool {
+      for _ in 0..<15_000 {
+        if counts.withLock({ $0.last }) == count { return true }
+        usleep(2_000)
+      }
+      return false
+    }
+    #expect(wait(for: 1))
+    try change(engine, directory, "b", "c")
+    #expect(wait(for: 3))
+    try change(engine, directory, "-a")
+    #expect(wait(for: 2))
+    live.cancel()
+    try database.close()
+  }
+
+  @Test("a process that writes meanwhile hears all, and of nothing twice", arguments: allEngines)
+  func bothWrite(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    for number in 0..<100 { try database.save("theirs\(number)", ["n": 1]) }
+    let heard = Heard()
+    let token = try database.observe { heard.add($0) }
+    let child = try startChild(
+      ["documents", "change", "\(engine)", directory.path] + (0..<100).map { "-theirs\($0)" })
+    var number = 0
+    while child.outputText.split(separator: "\n").count < 2 {
+      try database.save("ours\(number)", ["n": 1])
+      if number % 2 == 0 { try database.purge("ours\(number)") }
+      number += 1
+    }
+    #expect(try child.wait() == .exited(0), "\(child.errorText)")
+    let purged = (number + 1) / 2
+    #expect(heard.wait { $0.changes.count { $0.kind == .purged } >= 100 + purged || !$0.missed.isEmpty })
+    usleep(200_000)
+    if heard.missed.isEmpty {
+      let ids = heard.changes.filter { $0.kind == .purged }.map(\.documentID)
+      #expect(ids.count == 100 + purged && Set(ids).count == ids.count)
+    }
+    token.cancel()
+    try database.close()
+  }
+
+  @Test("more purges than are recorded are reported as missed", arguments: allEngines)
+  func tooMany(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory, watches: false)
+    let count = Int(PurgeRecord.kept) + 20
+    try database.store.recordPurges()
+    try database.inBatch { for number in 0..<count { try database.save("d\(number)", ["n": 1]) } }
+    let heard = Heard()
+    let token = try database.observe { heard.add($0) }
+    // Own purges aren't missed, however many they are.
+    try database.inBatch { for number in 0..<count { try database.purge("d\(number)") } }
+    try database.noticeChanges()
+    #expect(heard.wait { $0.changes.count == count })
+    #expect(heard.missed == [])
+    try database.inBatch { for number in 0..<count { try database.save("d\(number)", ["n": 1]) } }
+    #expect(heard.wait { $0.changes.count == 2 * count })
+    try change(engine, directory, "-d0")
+    let child = try startChild(
+      ["documents", "change", "\(engine)", directory.path] + (1..<count).map { "-d\($0)" })
+    #expect(try child.wait() == .exited(0), "\(child.errorText)")
+    try database.noticeChanges()
+    #expect(heard.wait { !$0.missed.isEmpty })
+    #expect(heard.wait { $0.changes.count == 2 * count + Int(PurgeRecord.kept) }, "\(heard.changes.count)")
+    #expect(heard.missed == [UInt64(2 * count)])
+    let keyspace = try #require(try database.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) })
+    #expect(try database.engine.read { try $0.count(of: keyspace) } == Int(PurgeRecord.kept))
+    token.cancel()
+    try database.close()
+  }
+
+  @Test("without the option nothing is recorded, and a database for reading only hears of saves")
+  func readOnly() throws {
+    let directory = TemporaryDirectory()
+    let database = try open(.sqlite, directory, watches: false)
+    try database.save("a", ["n": 1])
+    try database.purge("a")
+    #expect(try database.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
+    try database.close()
+    let reader = try open(.sqlite, directory, isReadOnly: true)
+    #expect(try reader.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
+    let heard = Heard()
+    let token = try reader.observe { heard.add($0) }
+    try change(.sqlite, directory, "b")
+    #expect(heard.wait { $0.has("b", .saved) })
+    token.cancel()
+    try reader.close()
+  }
+
+  @Test(
+    "the thread and its descriptor go with the last observer, and with the database", arguments: allEngines)
+  func resources(_ engine: EngineName) throws {
+    func watches() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.contains(
+          "inotify")
+          ?? false
+      }
+    }
+    func settle(_ count: Int) throws -> Bool {
+      for _ in 0..<5_000 {
+        if try watches() == count { return true }
+        usleep(2_000)
+      }
+      return false
+    }
+    let before = try watches()
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    #expect(try watches() == before)
+    for _ in 0..<3 {
+      let token = try database.observe { _ in }
+      #expect(try settle(before + 1))
+      token.cancel()
+      #expect(try settle(before))
+    }
+    let token = try database.observe { _ in }
+    #expect(try settle(before + 1))
+    try database.close()
+    #expect(try settle(before))
+    withExtendedLifetime(token) {}
+  }
+}
