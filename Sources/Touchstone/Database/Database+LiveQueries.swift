@@ -54,7 +54,7 @@ extension Database {
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {
     let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
       bufferingPolicy: .bufferingNewest(1))
-    let live = try LiveQuery(query, liveRuns, parameters) { outcome in
+    let live = try LiveQuery(query, of: path, liveRuns, parameters) { outcome in
       switch outcome {
       case .success(let results): continuation.yield(results)
       case .failure(let error): continuation.finish(throwing: error)
@@ -128,7 +128,8 @@ extension Database {
   private func observe<Value>(
     _ query: Query, _ parameters: [String: JSONValue], _ delivery: LiveDelivery<Value>
   ) throws -> LiveQuery {
-    let live = try LiveQuery(query, liveRuns, parameters, onCancel: delivery.end, report: delivery.post)
+    let live = try LiveQuery(
+      query, of: path, liveRuns, parameters, onCancel: delivery.end, report: delivery.post)
     try live.begin(self)
     return live
   }
