@@ -167,6 +167,32 @@ import Touchstone
     }
   }
 
+  @Test("a description that names the highest number of a file still compacts and converts", arguments: allEngines)
+  func highestNumber(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("a", in: directory.path, options: try options(engine))
+    try database.save("x", ["n": 1])
+    let file = database.engineFile
+    try database.close()
+    let path = directory.path + "/a.touchstone"
+    let name = (file as NSString).lastPathComponent
+    let highest = "data-\(Int.max).\((name as NSString).pathExtension)"
+    for other in try directory.names("a.touchstone") where other.hasPrefix(name) {
+      #expect(rename(path + "/" + other, path + "/" + highest + other.dropFirst(name.count)) == 0)
+    }
+    let description = try String(contentsOfFile: path + "/database.json", encoding: .utf8)
+    try description.replacingOccurrences(of: name, with: highest)
+      .write(toFile: path + "/database.json", atomically: true, encoding: .utf8)
+    let again = try Database.open("a", in: directory.path, options: try options(engine))
+    try again.compact()
+    #expect(try again.document("x") != nil)
+    try again.close()
+    try Database.convert("a", in: directory.path, to: engine, key: try key(of: engine))
+    let converted = try Database.open("a", in: directory.path, options: try options(engine))
+    #expect(try converted.document("x") != nil && converted.check(deep: true).isEmpty)
+    try converted.close()
+  }
+
   @Test("wrong key, no key, key for a plain database, damaged key file")
   func keys() throws {
     let directory = TemporaryDirectory()

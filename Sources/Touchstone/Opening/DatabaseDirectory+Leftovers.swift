@@ -45,10 +45,10 @@ extension DatabaseDirectory {
 
   // MARK: Names for a second set of files
 
-  /// A name for the engine's next file.
+  /// A name for the engine's next file, different from the one in use. The highest number is followed by 1.
   func nextDataFile(after description: Description, fileExtension: String) -> String {
     let number = description.file.dropFirst("data-".count).prefix { $0.isNumber }
-    return "data-\((Int(number) ?? 0) + 1).\(fileExtension)"
+    return "data-\(max(1, (Int(number) ?? 0) &+ 1)).\(fileExtension)"
   }
 
   /// A name for a key file, different from the one in use.

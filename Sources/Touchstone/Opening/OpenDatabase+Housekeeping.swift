@@ -102,8 +102,7 @@ extension OpenDatabase {
     let old = description.withLock { $0 }
     var new = old
     let type = try Engines.type(EngineName(rawValue: old.engine))
-    let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
-    new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
+    new.file = directory.nextDataFile(after: old, fileExtension: type.fileExtension)
     // This must not join another thread's write transaction: the copy would lack that transaction's earlier
     // writes.
     try store.exclusively {
