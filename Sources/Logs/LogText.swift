@@ -8,11 +8,18 @@ import Storage
 package protocol LoggedError: Error {
   /// The error without content of documents.
   var logText: String { get }
+  /// Whether stored data is damaged.
+  var isDamage: Bool { get }
+}
+
+extension LoggedError {
+  package var isDamage: Bool { false }
 }
 
 extension StorageError: LoggedError {
   /// The description, which names files and nothing that is stored in them.
   package var logText: String { description }
+  package var isDamage: Bool { code == .damaged }
 }
 
 /// Texts for log entries.
@@ -31,12 +38,13 @@ package enum LogText {
   /// The level of an error that nobody else may see: `error` for damage, nothing special for a closed database,
   /// otherwise `warning`.
   package static func level(of error: any Error) -> LogLevel {
-    switch (error as? StorageError)?.code {
-    case .damaged?: .error
-    case .closed?, .inUse?: .verbose
-    default: error is CancellationError ? .verbose : .warning
-    }
+    if isDamage(error) { return .error }
+    let code = (error as? StorageError)?.code
+    return code == .closed || code == .inUse || error is CancellationError ? .verbose : .warning
   }
+
+  /// Whether an error says that stored data is damaged.
+  package static func isDamage(_ error: any Error) -> Bool { (error as? any LoggedError)?.isDamage ?? false }
 }
 
 /// Nanoseconds of a clock that only goes forward. 0 means that no time was taken.

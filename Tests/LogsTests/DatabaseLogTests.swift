@@ -180,4 +180,20 @@ import Touchstone
       #expect(log.all.allSatisfy { $0.level == .info })
     }
   }
+
+  @Test("damage is an error, and background work that fails is a warning")
+  func damage() throws {
+    try withLog(.warning) { directory, log in
+      let database = try Database.open("test", in: directory)
+      let path = database.path
+      try database.close()
+      try "{}".write(toFile: path + "/database.json", atomically: true, encoding: .utf8)
+      #expect(try databaseCode { _ = try Database.open("test", in: directory) } == .damaged)
+      Log.flush()
+      #expect(log.all.map(\.level) == [.error], "\(log.messages)")
+      #expect(LogText.level(of: StorageError(.diskFull, "full")) == .warning)
+      #expect(LogText.level(of: StorageError(.closed, "closed")) == .verbose)
+      #expect(LogText.of(NSError(domain: "secret", code: 1)) == "NSError")
+    }
+  }
 }

@@ -2,6 +2,8 @@ import Logs
 import Storage
 
 extension DocumentError: LoggedError {
+  package var isDamage: Bool { code == .damaged }
+
   /// The code and the document's ID. The messages of damage and of formats name entries by their keys and
   /// nothing more; other messages may quote a body.
   package var logText: String {
@@ -54,16 +56,11 @@ struct TransactionTimes {
   /// It was rolled back. The caller gets the error, so only failures of the engine are warnings.
   @inline(never)
   func hasFailed(_ store: DocumentStore, _ error: any Error) {
-    var level = LogLevel.verbose
-    if let error = error as? StorageError {
-      switch error.code {
-      case .damaged: level = .error
-      case .diskFull, .mapFull, .ioError, .busy, .engineFailure, .permissionDenied, .transactionTooLarge:
-        level = .warning
-      default: break
-      }
-    } else if (error as? DocumentError)?.code == .damaged {
-      level = .error
+    var level = LogText.isDamage(error) ? LogLevel.error : .verbose
+    switch (error as? StorageError)?.code {
+    case .diskFull, .mapFull, .ioError, .busy, .engineFailure, .permissionDenied, .transactionTooLarge:
+      level = .warning
+    default: break
     }
     Log.write(
       level, .database, store.logPath, "a write transaction was rolled back: \(LogText.of(error))")

@@ -79,8 +79,8 @@ public final class Database: Sendable {
     do { return Database(try OpenDatabase.open(database, options), options, name: name) } catch {
       // The caller gets the error.
       Log.write(
-        (error as? DatabaseError)?.code == .damaged || LogText.level(of: error) == .error ? .error : .info,
-        .database, database.path, "can't be opened: \(LogText.of(error))")
+        LogText.isDamage(error) ? .error : .info, .database, database.path,
+        "can't be opened: \(LogText.of(error))")
       throw error
     }
   }

@@ -7,10 +7,12 @@ import Upgrade
 
 extension DatabaseError: LoggedError {
   package var logText: String { description }
+  package var isDamage: Bool { code == .damaged }
 }
 
 extension EncryptionError: LoggedError {
   package var logText: String { description }
+  package var isDamage: Bool { code == .damaged }
 }
 
 extension UpgradeError: LoggedError {

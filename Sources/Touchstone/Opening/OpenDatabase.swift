@@ -106,6 +106,8 @@ final class OpenDatabase: Sendable {
 
   /// Notices commits of other processes from now on. Purges are recorded for them, and for this one.
   private func watchOtherProcesses(recordsPurges: Bool) throws {
+    // What isn't in files has no other processes.
+    guard directory.exists else { return }
     if recordsPurges { try store.recordPurges() }
     watch.withLock { watch in
       guard watch == nil else { return }
