@@ -104,7 +104,7 @@ import Testing
     let keys = (0..<4).map { number in
       (try? UserKey.raw([UInt8](repeating: UInt8(number), count: 32)))
     }
-    onThreads(4) { number in
+    try onThreads(4) { number in
       for _ in 0..<10 {
         if let key = keys[number] { try? database.changeKey(key) }
         if number == 0 { try? database.compact() }

@@ -82,7 +82,7 @@ import Testing
       let files = try LogFiles(directory: directory, maximumFileBytes: 16_384, maximumFiles: 1_000)
       log.add(files, LogLevels(.info))
       log.add(sink, LogLevels(.info))
-      onThreads(threads) { thread in
+      try onThreads(threads) { thread in
         for number in 0..<count { log.write(.info, .network, nil, { "many \(thread) \(number)" }) }
       }
       log.flush()

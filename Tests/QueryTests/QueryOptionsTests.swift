@@ -118,7 +118,7 @@ import Testing
   @Test("many limits at once end their runs, each by its own time") func manyLimits() throws {
     try withNumbers(.sqlite) { database in
       let query = try database.query(Self.long)
-      onThreads(8) { number in
+      try onThreads(8) { number in
         let cancellation = QueryCancellation(timeLimit: .milliseconds(20 + 10 * ((number * 5) % 8)))
         let quick = QueryCancellation(timeLimit: .seconds(100 + number))
         #expect(throws: QueryError.self) { try query.run(cancellation: cancellation) }

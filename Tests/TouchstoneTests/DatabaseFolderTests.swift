@@ -99,7 +99,7 @@ import Testing
   func threads(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.file("new"), options: try options(engine))
-    onThreads(8) { thread in
+    try onThreads(8) { thread in
       do {
         for round in 0..<10 {
           let database = try folder.open("n\(round % 3)")

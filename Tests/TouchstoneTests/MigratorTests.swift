@@ -75,7 +75,7 @@ private struct Stop: Error {}
           try transaction.update("count", creating: true) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
         }
       }
-      onThreads(4) { [migrator] _ in
+      try onThreads(4) { [migrator] _ in
         do { try migrator.migrate(notes) } catch { Issue.record("\(error)") }
       }
       #expect(runs.withLock { $0 } == 5)
