@@ -159,7 +159,8 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory",
+        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+        "StorageMemory",
         "test-child",
       ]),
     .testTarget(name: "LogsTests", dependencies: ["TestSupport", "Logs", "Touchstone", "test-child"]),

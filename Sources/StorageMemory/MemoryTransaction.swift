@@ -139,12 +139,14 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
     }
     if let keyspace = try keyspace(named: name) {
       guard keyspace.shape == shape else {
-        throw StorageError(.shapeMismatch, "the keyspace \"\(name)\" has the shape \(keyspace.shape), not \(shape)")
+        throw StorageError(
+          .shapeMismatch, "the keyspace \"\(name)\" has the shape \(keyspace.shape), not \(shape)")
       }
       return keyspace
     }
     guard state.keyspaces.count < StorageLimits.maximumKeyspaces else {
-      throw StorageError(.tooManyKeyspaces, "there are \(state.keyspaces.count) keyspaces, which is the limit")
+      throw StorageError(
+        .tooManyKeyspaces, "there are \(state.keyspaces.count) keyspaces, which is the limit")
     }
     state.lastNumber += 1
     state.numbers[name] = state.lastNumber
@@ -155,7 +157,9 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   func dropKeyspace(_ keyspace: Keyspace) throws {
     try beginWrite()
     _ = try records(of: keyspace)
-    if let dropped = state.keyspaces.removeValue(forKey: keyspace.number) { state.numbers[dropped.name] = nil }
+    if let dropped = state.keyspaces.removeValue(forKey: keyspace.number) {
+      state.numbers[dropped.name] = nil
+    }
   }
 
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {

@@ -167,7 +167,9 @@ import Touchstone
     }
   }
 
-  @Test("a description that names the highest number of a file still compacts and converts", arguments: allEngines)
+  @Test(
+    "a description that names the highest number of a file still compacts and converts", arguments: allEngines
+  )
   func highestNumber(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open("a", in: directory.path, options: try options(engine))

@@ -12,7 +12,8 @@ import Touchstone
     try notes.createIndex("byType", on: ["type"])
     try notes.createFullTextIndex("words", on: ["text"])
     for n in 0..<3_000 {
-      try notes.save("note_\(n)", ["type": .string("t\(n % 7)"), "text": "buy groceries", "n": .int(Int64(n))])
+      try notes.save(
+        "note_\(n)", ["type": .string("t\(n % 7)"), "text": "buy groceries", "n": .int(Int64(n))])
     }
     for n in 0..<1_000 { try notes.delete("note_\(n)") }
     for n in 1_000..<1_500 { try notes.purge("note_\(n)") }
@@ -24,8 +25,11 @@ import Touchstone
     #expect(try notes.contents(of: blob).count == 100_000)
     let query = try notes.query("SELECT COUNT(*) AS n FROM _ WHERE type = 't3'")
     #expect("\(try query.explain())".contains("byType"))
-    #expect(try query.run()[0]["n"].int == notes.query(
-      "SELECT COUNT(*) AS n FROM _ WHERE type || '' = 't3'").run()[0]["n"].int)
+    #expect(
+      try query.run()[0]["n"].int
+        == notes.query(
+          "SELECT COUNT(*) AS n FROM _ WHERE type || '' = 't3'"
+        ).run()[0]["n"].int)
     let words = try notes.query("SELECT META().id FROM _ WHERE MATCH(words, 'groceries')")
     #expect(try words.run().count == notes.documentCount - 1)
     #expect(try notes.check(deep: true).isEmpty)

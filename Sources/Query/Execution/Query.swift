@@ -237,7 +237,8 @@ public final class Query: Sendable {
     try withoutActuallyEscaping(body) { body in
       try limited(cancellation) { cancellation in
         try read(while: { count == 0 }) { snapshot in
-          try execute(parameters, cancellation, on: snapshot, rows: { nil }) { [columns, options] sharedKeys in
+          try execute(parameters, cancellation, on: snapshot, rows: { nil }) {
+            [columns, options] sharedKeys in
             .receiver { values in
               if let limit = options.rowLimit, count >= limit { throw Options.rowLimitError(limit) }
               // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
