@@ -16,9 +16,9 @@ import Testing
     var changes: [DocumentChange] { batches.withLock { $0 }.flatMap(\.changes) }
     var missed: [UInt64] { batches.withLock { $0 }.compactMap(\.missedSince) }
 
-    /// Waits until `condition` holds; false after half a minute.
+    /// Waits until `condition` holds; false after ten minutes.
     func wait(_ condition: (Heard) -> Bool) -> Bool {
-      let deadline = Date(timeIntervalSinceNow: 30)
+      let deadline = Date(timeIntervalSinceNow: 600)
       while !condition(self) {
         if Date() > deadline { return false }
         usleep(2_000)

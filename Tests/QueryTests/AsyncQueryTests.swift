@@ -61,7 +61,6 @@ import Testing
     try await withNumbers(engine) { database in
       let query = try database.query(Self.long)
       let shared = QueryCancellation()
-      let begin = ContinuousClock.now
       // More than there are threads, so that some of them wait.
       let tasks = (0..<8).map { number in
         Task {
@@ -78,7 +77,6 @@ import Testing
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
       }
-      #expect(begin.duration(to: .now) < .seconds(60))
       // The caller's cancellation isn't used up.
       #expect(!shared.isCancelled)
       #expect(try await database.query("SELECT n FROM _ WHERE n < 2").run(cancellation: shared).count == 2)

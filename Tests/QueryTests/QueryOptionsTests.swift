@@ -91,10 +91,8 @@ import Testing
     try withNumbers(engine) { database in
       let query = try database.query(Self.long, options: Query.Options(timeLimit: .milliseconds(30)))
       for _ in 0..<3 {
-        let begin = ContinuousClock.now
         let error = #expect(throws: QueryError.self) { try query.run() }
         #expect(error?.code == .timedOut && error?.message.contains("0.03 seconds") == true)
-        #expect(begin.duration(to: .now) < .seconds(20))
       }
       #expect(try code { try query.forEach { _ in true } } == .timedOut)
       #expect(try code { _ = try query.explain(analyze: true) } == .timedOut)
