@@ -7,6 +7,15 @@
 //
 //   <!-- code: given travel: Database, key: UserKey -->    the block uses these values
 //   <!-- code: fragment -->                                the block isn't whole, and isn't compiled
+//
+// A comment before a table makes each text in backticks in its second column be compiled:
+//
+//   <!-- code: rows given notes: Database, id: String -->  the rows use these values
+//   <!-- code: rows -->
+//
+// A name of a type becomes `_ = Name.self`. A declaration, an assignment and a statement stay as they are. Anything else
+// is an expression, and becomes `_ = try …`. The texts of a row see each other's variables. A row without code begins its
+// second column with `later` or `no:`. A page with such a table has the comment before each table.
 
 import Foundation
 
@@ -38,6 +47,79 @@ func fail(_ message: String) -> Never {
   exit(1)
 }
 
+/// A row of a table, with the code in its second column.
+struct Row {
+  let line: Int
+  let code: [String]
+  /// The values that the comment before the table names, as parameters of a function.
+  let given: String
+
+  var isAsynchronous: Bool { code.contains { $0.contains("await ") } }
+
+  /// Returns a text in backticks as a line of Swift.
+  static func statement(_ text: String) -> String {
+    let keywords = [
+      "let", "var", "func", "struct", "for", "if", "guard", "while", "do", "try", "await", "switch", "defer",
+    ]
+    let first = text.prefix { $0.isLetter }
+    if keywords.contains(String(first)), text.dropFirst(first.count).first == " " { return text }
+    if text.firstMatch(of: #/^[A-Za-z_][\w.?]*(\[[^\]]*\][\w.?]*)* [-+]?= /#) != nil { return text }
+    let name = text.hasPrefix("any ") ? text.dropFirst(4) : text[...]
+    // A type's last name begins with a capital, as no other name does.
+    if name.wholeMatch(of: #/([A-Z]\w*\.)*[A-Z]\w*/#) != nil { return "_ = (\(text)).self" }
+    return "_ = try \(text)"
+  }
+}
+
+/// Returns the cells of a line of a table. As GitHub does, it splits at each `|` that no backslash precedes, in code too.
+func cells(_ line: String) -> [String] {
+  let cells = line.replacingOccurrences(of: "\\|", with: "\0").dropFirst()
+    .split(separator: "|", omittingEmptySubsequences: false)
+  return cells.map { $0.replacingOccurrences(of: "\0", with: "|").trimmingCharacters(in: .whitespaces) }
+}
+
+/// Returns the rows of the page's tables whose second column is Swift.
+func rows(_ page: String, in path: String) -> [Row] {
+  let lines = page.components(separatedBy: "\n")
+  var found: [Row] = []
+  var others: [Int] = []
+  var number = 0
+  while number < lines.count {
+    defer { number += 1 }
+    guard lines[number].hasPrefix("|") else { continue }
+    let note = number > 0 ? lines[number - 1] : ""
+    let isCode = note.hasPrefix("<!-- code: rows") && note.hasSuffix(" -->")
+    let begin = number
+    while number < lines.count, lines[number].hasPrefix("|") { number += 1 }
+    guard isCode else {
+      others.append(begin)
+      continue
+    }
+    let values = note.dropFirst(15).dropLast(4)
+    guard values.isEmpty || values.hasPrefix(" given ") else {
+      fail("\(path):\(begin): expected 'given NAME: TYPE' after 'rows', not '\(values)'")
+    }
+    let width = cells(lines[begin]).count
+    // The first two lines are the header and the rule below it.
+    for index in (begin + 2)..<max(begin + 2, number) {
+      let row = cells(lines[index])
+      guard row.count == width, !row[0].isEmpty else {
+        fail("\(path):\(index + 1): the row needs \(width - 1) cells")
+      }
+      let code = row[1].split(separator: "`", omittingEmptySubsequences: false).enumerated()
+        .filter { $0.offset % 2 == 1 }.map { String($0.element) }
+      if code.isEmpty, row[1] != "later", !row[1].hasPrefix("later,"), !row[1].hasPrefix("no: ") {
+        fail("\(path):\(index + 1): a row without code says 'later' or 'no: ' and why, not '\(row[1])'")
+      }
+      found.append(Row(line: index + 1, code: code, given: String(values.dropFirst(7))))
+    }
+  }
+  if !found.isEmpty, let other = others.first {
+    fail("\(path):\(other + 1): the table has no comment 'code: rows', as the others of the page do")
+  }
+  return found
+}
+
 /// Returns the Swift blocks of a page.
 func blocks(_ page: String, in path: String) -> [Block] {
   var found: [Block] = []
@@ -56,8 +138,12 @@ func blocks(_ page: String, in path: String) -> [Block] {
       open = (number + 2, String(line.prefix { $0 == " " }), [])
     } else if text.hasPrefix("<!-- code: "), text.hasSuffix(" -->") {
       note = String(text.dropFirst(11).dropLast(4))
-      if note != "fragment", !note.hasPrefix("given ") {
-        fail("\(path):\(number + 1): expected 'given NAME: TYPE' or 'fragment' after 'code:', not '\(note)'")
+      if note != "fragment", note != "rows", !note.hasPrefix("given "), !note.hasPrefix("rows given ") {
+        fail("\(path):\(number + 1): expected 'given NAME: TYPE', 'fragment' or 'rows', not '\(note)'")
+      }
+      let next = page.components(separatedBy: "\n").dropFirst(number + 1).first
+      if note.hasPrefix("rows") != (next?.hasPrefix("|") == true) {
+        fail("\(path):\(number + 1): 'code: rows' belongs before a table, and nothing else does")
       }
     } else if !text.isEmpty {
       note = ""
@@ -67,8 +153,8 @@ func blocks(_ page: String, in path: String) -> [Block] {
   return found
 }
 
-/// Returns a source file with the blocks of a page. Its diagnostics name lines of the page.
-func source(_ blocks: [Block], of path: String) -> String {
+/// Returns a source file with the blocks and the rows of a page. Its diagnostics name lines of the page.
+func source(_ blocks: [Block], _ rows: [Row], of path: String) -> String {
   var text = Set(blocks.flatMap(\.imports) + ["import Touchstone"]).sorted().joined(separator: "\n") + "\n"
   for (index, block) in blocks.enumerated() {
     let code = block.lines.map { $0.hasPrefix("import ") ? "" : $0 }.joined(separator: "\n")
@@ -81,6 +167,14 @@ func source(_ blocks: [Block], of path: String) -> String {
       text +=
         "func block\(index)(\(given)) \(block.isAsynchronous ? "async " : "")throws {\ndo {\n\(located)}\n}\n"
     }
+  }
+  for row in rows where !row.code.isEmpty {
+    text += "func row\(row.line)(\(row.given)) \(row.isAsynchronous ? "async " : "")throws {\ndo {\n"
+    for code in row.code {
+      text +=
+        "#sourceLocation(file: \"\(path)\", line: \(row.line))\n\(Row.statement(code))\n#sourceLocation()\n"
+    }
+    text += "}\n}\n"
   }
   return text
 }
@@ -125,13 +219,17 @@ let scratch = files.temporaryDirectory.appendingPathComponent("check-code-\(UUID
 try files.createDirectory(at: scratch, withIntermediateDirectories: true)
 var compiled = 0
 var fragments = 0
+var compiledRows = 0
 var faults: [String] = []
 for page in pages {
   let path = String(page.path.dropFirst(root.path.count + 1))
-  let all = blocks(try String(contentsOf: page, encoding: .utf8), in: path)
+  let text = try String(contentsOf: page, encoding: .utf8)
+  let all = blocks(text, in: path)
+  let table = rows(text, in: path)
   let whole = all.filter { $0.note != "fragment" }
   fragments += all.count - whole.count
   compiled += whole.count
+  compiledRows += table.count { !$0.code.isEmpty }
   for manifest in whole where manifest.isManifest {
     let file = scratch.appendingPathComponent("Package.swift")
     try files.createDirectory(at: scratch, withIntermediateDirectories: true)
@@ -139,10 +237,10 @@ for page in pages {
     if try !run(["swift", "package", "--package-path", scratch.path, "dump-package"]) { faults.append(path) }
   }
   let code = whole.filter { !$0.isManifest }
-  guard !code.isEmpty else { continue }
+  guard !code.isEmpty || !table.isEmpty else { continue }
   let file = scratch.appendingPathComponent(
     page.deletingPathExtension().lastPathComponent.replacingOccurrences(of: "-", with: "_") + ".swift")
-  try source(code, of: path).write(to: file, atomically: true, encoding: .utf8)
+  try source(code, table, of: path).write(to: file, atomically: true, encoding: .utf8)
   let compiles = try run(
     [
       "swiftc", "-typecheck", "-parse-as-library", "-swift-version", "6", "-suppress-warnings",
@@ -154,4 +252,5 @@ for page in pages {
 try? files.removeItem(at: scratch)
 guard faults.isEmpty else { fail("code doesn't compile in \(faults.joined(separator: ", "))") }
 print(
-  "check-code: \(compiled) blocks compile in \(pages.count) pages; \(fragments) fragments aren't compiled")
+  "check-code: \(compiled) blocks and \(compiledRows) rows of tables compile in \(pages.count) pages; "
+    + "\(fragments) fragments aren't compiled")
