@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long valgrind bench bench-full docs lint fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test test-long valgrind examples bench bench-full docs lint fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -153,6 +153,7 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread
+	$(MAKE) --no-print-directory examples SANITIZE=thread
 	$(MAKE) --no-print-directory valgrind
 
 valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
@@ -176,10 +177,12 @@ valgrind: deps ## Runs the conformance suite, and random transactions, under val
 	  done
 	done
 
-examples: deps ## Builds the examples against this checkout
-	@for example in Examples/*/Package.swift; do
-	  swift build --package-path "$$(dirname "$$example")" --scratch-path $(SCRATCH)/examples
+examples: deps ## Builds the examples and runs the self-test of the notes; with SANITIZE=thread or address only the notes
+	@for example in Examples/$(if $(SANITIZE),Notes,*)/Package.swift; do
+	  swift build --package-path "$$(dirname "$$example")" --scratch-path $(SCRATCH)/examples \
+	    $(if $(SANITIZE),--sanitize $(SANITIZE) -Xswiftc -use-ld=lld)
 	done
+	timeout 300 $(SCRATCH)/examples/debug/notes selftest
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
