@@ -281,9 +281,9 @@ import TestSupport
     try database.createIndex("v", on: ["v", "w", "META().id"])
     #expect(
       try IndexTesting.rows(database, "v") == [
-        #"opaque | missing | "d" → d × 1"#, #"double 4.0 | 4 | "a" → a × 1"#,
-        #"4 | double 4.5 | "b" → b × 1"#,
-        #"[1,{"x":"y"}] | null | "c" → c × 1"#,
+        #"opaque | missing | string("d") → d × 1"#, #"double 4.0 | int(4) | string("a") → a × 1"#,
+        #"int(4) | double 4.5 | string("b") → b × 1"#,
+        #"[int(1),{x:string("y")}] | null | string("c") → c × 1"#,
       ])
   }
 

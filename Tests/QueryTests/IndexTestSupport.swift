@@ -59,7 +59,13 @@ enum IndexTesting {
       "{"
         + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
         .map { "\($0):\(member(object[$0]))" }.joined(separator: ",") + "}"
-    case let value?: "\(value)"
+    case .null?: "null"
+    case .bool(let value)?: "bool(\(value))"
+    case .int(let value)?: "int(\(value))"
+    case .uint(let value)?: "uint(\(value))"
+    case .double(let value)?: "double(\(value))"
+    case .string(let value)?: "string(\(String(reflecting: value)))"
+    case .data(let value)?: "data(\(value))"
     }
   }
 
