@@ -19,16 +19,17 @@ public final class DocumentSnapshot {
   private var knownState: DocumentStore.State?
   private var knownLastSequence: UInt64?
   /// Set if the task that waits for the reader can be cancelled.
-  var cancellation: JobCancellation?
+  let cancellation: JobCancellation?
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
-    isOfBatch: Bool
+    isOfBatch: Bool, cancellation: JobCancellation? = nil
   ) {
     self.store = store
     self.transaction = transaction
     begun = context
     self.isOfBatch = isOfBatch
+    self.cancellation = cancellation
   }
 
   func end() { transaction = nil }

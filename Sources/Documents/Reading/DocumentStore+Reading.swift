@@ -91,9 +91,9 @@ extension DocumentStore {
     // examined twice.
     let unsequenced = unsequencedCommits.load(ordering: .acquiring)
     return try reading(attempts: attempts) { transaction, context in
-      let snapshot = DocumentSnapshot(self, transaction, context, isOfBatch: isInBatch)
+      let snapshot = DocumentSnapshot(
+        self, transaction, context, isOfBatch: isInBatch, cancellation: cancellation)
       snapshot.unsequencedCommits = unsequenced
-      snapshot.cancellation = cancellation
       defer { snapshot.end() }
       return try body(snapshot)
     }

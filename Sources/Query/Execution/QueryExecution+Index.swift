@@ -90,7 +90,7 @@ extension ByteRange {
 }
 
 /// One scan of the ranges of an index for a step. Its memory is in a scope of the context's arena.
-private struct IndexScan {
+private final class IndexScan {
   private let execution: QueryExecution
   private let step: CompiledStep
   private let number: Int
