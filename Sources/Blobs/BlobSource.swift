@@ -79,6 +79,7 @@ import Storage
 
   /// Creates a blob of the bytes of a file. The bytes of a large file stay there.
   package static func make(contentsOfFile path: String) throws -> (blob: StoredBlob, source: BlobSource) {
+    try StorageError.checkPath(path)
     let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { Glibc.close(file) }

@@ -63,6 +63,7 @@ extension BlobStore {
 
   /// Stores the bytes of a file as a new blob.
   package func store(contentsOfFile path: String) throws -> StoredBlob {
+    try StorageError.checkPath(path)
     let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { close(file) }

@@ -135,6 +135,27 @@ import Testing
     try database.close()
   }
 
+  @Test("a purge isn't reported after the save that made the document again", arguments: allEngines)
+  func madeAgain(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory, watches: false)
+    try database.store.recordPurges()
+    for id in ["a", "b", "c"] { try database.save(id, ["n": 1]) }
+    let heard = Heard()
+    let token = try database.observe { heard.add($0) }
+    try change(engine, directory, "-a", "-b", "!c")
+    try database.save("a", ["n": 2])
+    try database.save("c", ["n": 2])
+    try database.delete("c")
+    #expect(heard.wait { $0.has("a", .saved) && $0.changes.contains { $0.documentID == "c" && $0.isDeleted } })
+    try database.noticeChanges()
+    #expect(heard.wait { $0.has("b", .purged) })
+    let unstored = heard.changes.filter { $0.kind != .saved }.map(\.documentID)
+    #expect(unstored == ["b"])
+    token.cancel()
+    try database.close()
+  }
+
   @Test("more purges than are recorded are reported as missed", arguments: allEngines)
   func tooMany(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

@@ -80,6 +80,17 @@ import Touchstone
     try notes.close()
   }
 
+  @Test("deleting it closes it")
+  func deletion() throws {
+    let notes = try Database.inMemory()
+    try notes.save("a", ["n": 1])
+    try notes.delete()
+    #expect(!FileManager.default.fileExists(atPath: notes.path))
+    #expect(try databaseCode { try notes.save("b", ["n": 1]) } == .closed)
+    #expect(try databaseCode { try notes.delete() } == .notFound)
+    try notes.close()
+  }
+
   @Test("options that need a file, and opening one elsewhere, are refused")
   func refusals() throws {
     for options in [

@@ -131,12 +131,14 @@ final class ChangeFeed: Sendable {
   var position: (sequence: UInt64, purge: UInt64) { state.withLock { ($0.published, $0.publishedPurges) } }
 
   /// Reports that other processes have written up to `sequence`, and their purges after `purge`. Returns false if
-  /// it has to be tried again: while commits of this process are queued, whose order isn't known, and if another
-  /// thread has reported purges since.
+  /// it has to be tried again: while commits of this process are queued, whose order isn't known, if another
+  /// thread has reported purges since, and if later commits than `sequence` were reported before these purges.
   func notice(_ sequence: UInt64, _ purges: PurgeRecord, after purge: UInt64) -> Bool {
     state.withLock { state in
       guard state.line.isEmpty else { return false }
       guard purges.newest <= purge || state.publishedPurges == purge else { return false }
+      // A later commit may have made a purged document again.
+      guard purges.notes.isEmpty || state.published <= sequence else { return false }
       let isNews = !purges.notes.isEmpty || purges.isIncomplete
       guard sequence > state.published || isNews else {
         state.publishedPurges = max(state.publishedPurges, purges.newest)

@@ -92,8 +92,11 @@ struct PurgeRecord {
           return
         }
         switch entry.kind {
-        case .document: ChangeNotes.appendPurge(of: id, isExpired: false, to: &buffer)
-        case .expired: ChangeNotes.appendPurge(of: id, isExpired: true, to: &buffer)
+        case .document, .expired:
+          // A document that was made again since is reported with its save. Observers may have heard of that
+          // already, so the purge would come too late.
+          guard try !Self.exists(id, transaction, keyspaces) else { return }
+          ChangeNotes.appendPurge(of: id, isExpired: entry.kind == .expired, to: &buffer)
         case .branch:
           hasBranches = true
           try Self.appendBranch(of: id, transaction, keyspaces, to: &buffer)
@@ -101,6 +104,14 @@ struct PurgeRecord {
       }
     }
     notes = Array(buffer.bytes)
+  }
+
+  private static func exists(
+    _ id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> Bool {
+    for keyspace in [keyspaces.docs, keyspaces.deleted]
+    where try transaction.read(id.bytes, in: keyspace, { _ in }) { return true }
+    return false
   }
 
   /// Appends a note with the document's present revision. Appends nothing if it is gone.

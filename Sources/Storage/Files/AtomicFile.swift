@@ -44,6 +44,7 @@ package enum AtomicFile {
   /// Returns the bytes of the file at `path`. Throws `invalidArgument` if it has more than `limit` bytes, and
   /// `notFound` if it doesn't exist.
   package static func read(_ path: String, limit: Int) throws -> [UInt8] {
+    try StorageError.checkPath(path)
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { close(file) }
@@ -104,6 +105,13 @@ package enum AtomicFile {
 }
 
 extension StorageError {
+  /// Throws `invalidArgument` if a path contains a zero byte. The system would end the path there and use another file.
+  package static func checkPath(_ path: String) throws {
+    guard !path.utf8.contains(0) else {
+      throw StorageError(.invalidArgument, "the path contains a zero byte", path: path)
+    }
+  }
+
   /// Makes an error from an error number of the operating system. `message` says what was tried on the file
   /// at `path`.
   public static func system(_ number: Int32, _ message: String, _ path: String) -> StorageError {

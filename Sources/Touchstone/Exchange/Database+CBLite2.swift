@@ -35,6 +35,7 @@ extension Database {
     progress: (Int) throws -> Void = { _ in }
   ) throws -> CBLite2ImportReport {
     let store = try writable
+    try StorageError.checkPath(path)
     let scratch = try PartialDirectory(beside: self.path)
     var source = path
     var status = stat()
@@ -64,6 +65,7 @@ extension Database {
     -> CBLite2ExportReport
   {
     let store = try store
+    try StorageError.checkPath(path)
     var path = path
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     var status = stat()

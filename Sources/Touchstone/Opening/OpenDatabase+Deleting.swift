@@ -30,7 +30,8 @@ extension OpenDatabase {
         }
         defer { lock.release() }
         there = nil
-        try OpenDatabase.removeFiles(of: directory)
+        // Closing a database in memory has removed its directory.
+        if directory.exists { try OpenDatabase.removeFiles(of: directory) }
       }
     }
   }
