@@ -81,6 +81,21 @@ import Touchstone
     }
   }
 
+  @Test("a document made from a model is what a save of the model stores", arguments: allEngines)
+  func madeIntoDocuments(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var hotel = Hotel(id: "h", name: "Apple Droid")
+      var document = try MutableDocument(encoding: hotel)
+      #expect(document.id == "h" && !document.contains(key: "id") && !document.contains(key: "revision"))
+      try database.save(&document)
+      let first = try #require(try database.document("h"))
+      try database.purge("h")
+      try database.save(&hotel)
+      #expect(try database.document("h")?.revisionID == first.revisionID)
+      #expect(try database.read { try $0.document("h").map { try Hotel($0) } } == hotel)
+    }
+  }
+
   @Test("documents with an id of their own, and defaults", arguments: allEngines)
   func ownID(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

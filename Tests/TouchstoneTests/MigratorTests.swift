@@ -64,6 +64,27 @@ private struct Stop: Error {}
     }
   }
 
+  @Test("a task migrates without blocking its pool, and stops when it is cancelled", arguments: allEngines)
+  func asynchronous(_ engine: EngineName) async throws {
+    let directory = TemporaryDirectory()
+    let notes = try Database.open("notes", in: directory.path, options: try options(engine))
+    let cancelled = Lock<Task<[String], any Error>?>(nil)
+    var migrator = DatabaseMigrator()
+    migrator.register("first") { transaction in
+      try transaction.save("first", ["n": 1])
+      // The task exists by the time that it runs this.
+      while cancelled.withLock({ $0?.cancel() }) == nil { usleep(1_000) }
+    }
+    migrator.register("second") { transaction in try transaction.save("second", ["n": 1]) }
+    let task = Task { [migrator] in try await migrator.migrate(notes) }
+    cancelled.withLock { $0 = task }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(try migrator.applied(in: notes) == ["first"])
+    #expect(try await migrator.migrate(notes) == ["second"])
+    #expect(try migrator.isComplete(in: notes))
+    try notes.close()
+  }
+
   @Test("many threads that migrate at once run each migration once", arguments: allEngines)
   func atOnce(_ engine: EngineName) throws {
     try withDatabase(engine) { notes throws in

@@ -56,8 +56,9 @@ extension DocumentModel {
     self.revision = revision
   }
 
-  /// Decodes the model of a document.
-  package init(_ document: Document) throws {
+  /// Decodes the model of a document that was read, for example from a snapshot. Throws `DecodingError` if it
+  /// doesn't fit.
+  public init(_ document: Document) throws {
     try self.init(
       id: document.id, ModelRevision(document.revisionID, document.sequence), document.value())
   }

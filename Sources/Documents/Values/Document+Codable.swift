@@ -17,15 +17,20 @@ extension Property {
 }
 
 extension MutableDocument {
-  /// Creates a document with the properties of an `Encodable` value (see `DocumentEncoder`).
+  /// Creates a document with the properties of an `Encodable` value (see `DocumentEncoder`). Of a
+  /// `DocumentModel` that are those which a save of the model stores, and its ID is the default of `id`.
   ///
   /// If the value doesn't encode as an object, saving the document fails.
   public init(id: String? = nil, encoding value: some Encodable) throws {
-    self.init(id: id, try DocumentEncoder().encode(value))
+    self.init(id: id ?? (value as? any DocumentModel)?.id, try Self.body(of: value))
+  }
+
+  private static func body(of value: some Encodable) throws -> JSONValue {
+    try (value as? any DocumentModel)?.body() ?? DocumentEncoder().encode(value)
   }
 
   /// Replaces all properties by those of an `Encodable` value.
-  public mutating func encode(_ value: some Encodable) throws { body = try DocumentEncoder().encode(value) }
+  public mutating func encode(_ value: some Encodable) throws { body = try Self.body(of: value) }
 
   /// Sets one property to an `Encodable` value.
   public mutating func encode(_ value: some Encodable, forKey key: String) throws {

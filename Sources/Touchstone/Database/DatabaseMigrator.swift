@@ -58,6 +58,12 @@ public struct DatabaseMigrator: Sendable {
   /// Throws `StorageError.invalidArgument` if there is no migration `last`, and `nestedWrite` inside a batch.
   @discardableResult
   public func migrate(_ database: Database, upTo last: String? = nil) throws -> [String] {
+    try migrate(database, upTo: last, nil)
+  }
+
+  private func migrate(
+    _ database: Database, upTo last: String?, _ cancellation: JobCancellation?
+  ) throws -> [String] {
     var count = migrations.count
     if let last {
       guard let index = migrations.firstIndex(where: { ByteString($0.name) == ByteString(last) }) else {
@@ -70,6 +76,7 @@ public struct DatabaseMigrator: Sendable {
     }
     var done: [String] = []
     for migration in migrations[..<count] {
+      try cancellation?.check()
       guard try !hasRun(migration.name, in: applied(in: database)) else { continue }
       let isDone = try database.write { transaction in
         let record = try transaction.localDocument(Self.documentID)
@@ -85,6 +92,16 @@ public struct DatabaseMigrator: Sendable {
       if isDone { done.append(migration.name) }
     }
     return done
+  }
+
+  /// Runs the migrations as the synchronous `migrate(_:upTo:)` does, on the database's thread for asynchronous
+  /// writes. If the task is cancelled, the migration that runs is completed, and no other one follows it.
+  @discardableResult
+  public func migrate(_ database: Database, upTo last: String? = nil) async throws -> [String] {
+    _ = try database.writable
+    return try await database.open.asyncWriter.run { cancellation in
+      try migrate(database, upTo: last, cancellation)
+    }
   }
 
   /// Returns the names of the migrations that the database has run, oldest first, also of those that aren't
