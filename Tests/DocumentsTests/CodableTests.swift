@@ -44,6 +44,24 @@ import TestSupport
       big: .max, nothing: nil, owners: [nil, .init(lat: 1, lon: 2)])
   }
 
+  @Test("a date that has no text is an error, and isn't stored as null")
+  func farDates() throws {
+    for seconds in [Double.nan, .infinity, -1e12, 1e12] {
+      let date = Date(timeIntervalSince1970: seconds)
+      #expect(throws: EncodingError.self) { try DocumentEncoder().encode(["opened": date]) }
+      #expect(throws: EncodingError.self) { try DocumentEncoder().encode(date) }
+    }
+    let last = Date(timeIntervalSince1970: 253_402_300_799)
+    #expect(try DocumentEncoder().encode([last]) == ["9999-12-31T23:59:59.000Z"])
+  }
+
+  @Test("a number that is too large for a float is an error")
+  func largeFloats() throws {
+    let decoder = DocumentDecoder()
+    #expect(throws: DecodingError.self) { try decoder.decode([Float].self, from: [.double(1e300)]) }
+    #expect(try decoder.decode([Float].self, from: [.double(1e38), 1]) == [1e38, 1])
+  }
+
   @Test("a type goes in and comes out the same", arguments: allEngines)
   func roundTrip(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

@@ -73,7 +73,10 @@ private struct ValueDecoder: Decoder, SingleValueDecodingContainer {
   func decode(_ type: Bool.Type) throws -> Bool { try found(value.bool, type) }
   func decode(_ type: String.Type) throws -> String { try found(value.string, type) }
   func decode(_ type: Double.Type) throws -> Double { try found(value.double, type) }
-  func decode(_ type: Float.Type) throws -> Float { try found(value.double.map { Float($0) }, type) }
+  func decode(_ type: Float.Type) throws -> Float {
+    // A number that is too large would become infinity, which can't be stored again.
+    try found(value.double.map { Float($0) }.flatMap { $0.isFinite ? $0 : nil }, type)
+  }
   func decode(_ type: Int.Type) throws -> Int { try integer(type) }
   func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
   func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }

@@ -4,7 +4,8 @@ import FoundationEssentials
 /// Encodes `Encodable` types as JSON values: dates as ISO 8601 strings, `Data` as binary data, and URLs as
 /// strings.
 ///
-/// Throws `EncodingError` when a double isn't finite or a type encodes nothing.
+/// Throws `EncodingError` when a double isn't finite, the year of a date doesn't have four digits, or a type encodes
+/// nothing.
 public struct DocumentEncoder: Sendable {
   /// Creates an encoder.
   public init() {}
@@ -106,7 +107,17 @@ private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
   func encodeAny(_ value: some Encodable) throws {
     switch value {
     case let value as JSONValue: place.set(value)
-    case let value as Date: place.set(JSONValue(value))
+    case let value as Date:
+      guard let text = ISO8601.text(value) else {
+        // Not the date itself: printing a date that isn't a number ends the process.
+        let seconds = value.timeIntervalSince1970
+        throw EncodingError.invalidValue(
+          seconds,
+          EncodingError.Context(
+            codingPath: codingPath,
+            debugDescription: "the year of a date must have four digits; this one is \(seconds) s after 1970"))
+      }
+      place.set(.string(text))
     case let value as Data: place.set(.data(Array(value)))
     case let value as URL: place.set(.string(value.absoluteString))
     default: try value.encode(to: self)

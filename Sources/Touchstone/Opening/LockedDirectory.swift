@@ -26,7 +26,9 @@ final class LockedDirectory {
       }
     } catch {
       OpenDatabase.unreserve(directory)
-      throw error
+      // Another process removed or moved the directory before its lock was taken.
+      guard !directory.exists else { throw error }
+      throw DatabaseError(.notFound, "there is no database", path: directory.path)
     }
   }
 
