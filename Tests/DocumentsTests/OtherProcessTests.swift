@@ -147,7 +147,8 @@ import Testing
     try database.save("a", ["n": 2])
     try database.save("c", ["n": 2])
     try database.delete("c")
-    #expect(heard.wait { $0.has("a", .saved) && $0.changes.contains { $0.documentID == "c" && $0.isDeleted } })
+    #expect(
+      heard.wait { $0.has("a", .saved) && $0.changes.contains { $0.documentID == "c" && $0.isDeleted } })
     try database.noticeChanges()
     #expect(heard.wait { $0.has("b", .purged) })
     let unstored = heard.changes.filter { $0.kind != .saved }.map(\.documentID)

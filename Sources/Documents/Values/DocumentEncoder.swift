@@ -115,7 +115,8 @@ private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
           seconds,
           EncodingError.Context(
             codingPath: codingPath,
-            debugDescription: "the year of a date must have four digits; this one is \(seconds) s after 1970"))
+            debugDescription: "the year of a date must have four digits; this one is \(seconds) s after 1970")
+        )
       }
       place.set(.string(text))
     case let value as Data: place.set(.data(Array(value)))

@@ -15,7 +15,8 @@ package final class QueryLog: Sendable {
   static let remembered = 4_096
 
   private let path: String
-  private let slow = Lock<Set<ByteString>>([])
+  /// The hashes of their texts, which may be long.
+  private let slow = Lock<Set<Int>>([])
 
   /// Makes a log for the database at `path`.
   package init(_ path: String) { self.path = path }
@@ -46,7 +47,7 @@ package final class QueryLog: Sendable {
     let text = query.logText
     let isNew = slow.withLock { slow in
       if slow.count >= QueryLog.remembered { slow = [] }
-      return slow.insert(ByteString(text)).inserted
+      return slow.insert(ByteString(text).hashValue).inserted
     }
     guard isNew else { return }
     Log.write(
