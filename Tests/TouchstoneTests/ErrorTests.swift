@@ -54,6 +54,19 @@ private func failure(_ body: () throws -> Void) throws -> any TouchstoneError {
     }
   }
 
+  @Test("a folder that can't close a database says so as its database does", arguments: allEngines)
+  func foldersClose(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path, options: try options(engine))
+    let notes = try folder.open("notes")
+    try notes.read { _ in
+      let error = try failure { try folder.close() }
+      #expect(error is DatabaseFolder.CloseError && error.kind == .busy && error.canRetry)
+      #expect(error.subject != nil)
+    }
+    try folder.close()
+  }
+
   @Test("the numbers are those of HTTP")
   func numbers() {
     for kind in ErrorKind.allCases { #expect(400...599 ~= kind.httpStatus, "\(kind)") }

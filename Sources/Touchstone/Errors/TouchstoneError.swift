@@ -110,6 +110,13 @@ extension DatabaseError: TouchstoneError {
   public var subject: ErrorSubject? { path.map { .path($0) } }
 }
 
+extension DatabaseFolder.CloseError: TouchstoneError {
+  /// The kind of the first failure.
+  public var kind: ErrorKind { (failures.first?.error as? any TouchstoneError)?.kind ?? .ioError }
+  /// The path of the first database, if its failure names it.
+  public var subject: ErrorSubject? { (failures.first?.error as? any TouchstoneError)?.subject }
+}
+
 extension DocumentError: TouchstoneError {
   /// The kind of failure.
   public var kind: ErrorKind {
