@@ -48,7 +48,8 @@ extension DatabaseFolder {
     return joined(home, ".local/share/" + name)
   }
 
-  private static func joined(_ path: String, _ name: String) -> String {
+  /// The path of what has that name in a directory.
+  static func joined(_ path: String, _ name: String) -> String {
     path.utf8.last == UInt8(ascii: "/") ? path + name : path + "/" + name
   }
 

@@ -157,8 +157,7 @@ public final class DatabaseFolder: Sendable {
   /// Returns the path of the directory of the database of that name, which need not exist. Throws
   /// `invalidName`.
   public func path(of name: String) throws -> String {
-    let directory = try FolderName.directory(of: name)
-    return path.utf8.last == UInt8(ascii: "/") ? path + directory : path + "/" + directory
+    Self.joined(path, try FolderName.directory(of: name))
   }
 
   // MARK: For the operations on the folder
