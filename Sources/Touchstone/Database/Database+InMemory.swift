@@ -37,10 +37,15 @@ extension Database {
     let partial = try PartialDirectory(beside: parent + "/memory")
     let directory = try DatabaseDirectory("memory", in: partial.path)
     let file = directory.file("data-1.\(MemoryEngine.type.fileExtension)")
-    let open = try OpenDatabase.open(directory, options) {
+    do {
+      let open = try OpenDatabase.open(directory, options) {
+        MemoryEngine.remove(file)
+        partial.remove()
+      }
+      return Database(open, options)
+    } catch {
       MemoryEngine.remove(file)
-      partial.remove()
+      throw error
     }
-    return Database(open, options)
   }
 }
