@@ -2,7 +2,7 @@ import Storage
 
 /// A snapshot of a `MemoryEngine`.
 ///
-/// Records never change, so lent bytes are valid while a closure holds the array that they come from.
+/// Records never change. `lend` keeps the record while its bytes are lent.
 class MemorySnapshot: ReadTransaction {
   fileprivate(set) var state: MemoryState
   /// The number of closures to which bytes of this transaction are currently lent.
