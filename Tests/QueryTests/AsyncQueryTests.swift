@@ -9,8 +9,11 @@ import Testing
 /// Runs on the database's threads, bound to their tasks.
 @Suite("Asynchronous runs") struct AsyncQueryTests {
   /// Takes minutes.
+  /// Goes through 100 documents seven times in each other: it ends only when something ends it, however long a test waits
+  /// for a thread of the cooperative pool.
   private static let long =
-    "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n != b.n JOIN _ AS c ON c.n != a.n JOIN _ AS d ON d.n + c.n + a.n + b.n = -1"
+    "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n != b.n JOIN _ AS c ON c.n != a.n JOIN _ AS d ON d.n != a.n "
+    + "JOIN _ AS e ON e.n != a.n JOIN _ AS f ON f.n != a.n JOIN _ AS g ON g.n + f.n + e.n + d.n + c.n + a.n + b.n = -1"
 
   private func withNumbers(_ engine: EngineName, _ body: (Database) async throws -> Void) async throws {
     let directory = TemporaryDirectory()
