@@ -62,7 +62,7 @@ let package = Package(
     .target(
       name: "Bytes",
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(name: "Storage", dependencies: ["Bytes", "CFileSystem"], swiftSettings: lifetimes),
+    .target(name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto"], swiftSettings: lifetimes),
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),

@@ -1,7 +1,6 @@
 import CCrypto
-import Storage
 
-/// Computes SHA-256. Indexes use it to distinguish keys that are too long to store whole. Use it on one
+/// Computes SHA-256. It distinguishes keys that are too long to store whole. Use it on one
 /// thread at a time.
 package final class KeyDigest {
   private let context: OpaquePointer
