@@ -127,7 +127,7 @@ import TestSupport
     try change(
       source + "/db.sqlite3",
       """
-      UPDATE docs SET docid = '_design/views' WHERE doc_id = 1;
+      UPDATE docs SET docid = '_other/views' WHERE doc_id = 1;
       UPDATE docs SET docid = '\(long)' WHERE doc_id = 2;
       UPDATE docs SET docid = '\(long.dropLast())' WHERE doc_id = 3;
       UPDATE revs SET json = CAST('{"broken' AS BLOB) WHERE doc_id = 4;

@@ -6,7 +6,8 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case conflict
     /// The document doesn't exist or is deleted.
     case notFound
-    /// The document ID is empty, too long, has control characters or begins with an underscore (see
+    /// The document ID is empty, too long, has control characters or begins with an underscore, unless it is a
+    /// design document's (see
     /// `DocumentID`).
     case invalidDocumentID
     /// The revision ID doesn't have the form `generation-suffix`, or exceeds a storage limit (see

@@ -11,7 +11,7 @@ package enum DocumentID {
   /// Calls `body` with the UTF-8 of `id`.
   ///
   /// A valid ID has 1 to `maximum` bytes (by default 240), has no control characters and doesn't begin with
-  /// `_`. Throws `invalidDocumentID` for any other ID.
+  /// `_`, except for the IDs of design documents: `_design/` and a name. Throws `invalidDocumentID` for any other ID.
   @inline(__always)
   static func withValidated<Result>(
     _ id: String, maximum: Int = maximumBytes, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -35,7 +35,7 @@ package enum DocumentID {
   }
 
   /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
-  /// characters that don't begin with an underscore.
+  /// characters that don't begin with an underscore, except for `_design/` and a name.
   package static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool { reasonAgainst(stored: id) == nil }
 
   /// Returns whether the text can be the ID of a stored document.
@@ -57,10 +57,20 @@ package enum DocumentID {
     if utf8.count > maximum {
       return "a document ID can have at most \(maximum) bytes of UTF-8, not \(utf8.count)"
     }
-    if utf8[0] == UInt8(ascii: "_") { return "a document ID can't begin with an underscore" }
+    if utf8[0] == UInt8(ascii: "_"), !isOfDesign(utf8) {
+      return "a document ID can't begin with an underscore, unless it is '_design/' and a name"
+    }
     var hasControls = false
     for byte in utf8 { hasControls = hasControls || byte < 0x20 || byte == 0x7F }
     return hasControls ? "a document ID can't have control characters" : nil
+  }
+
+  /// What the IDs of design documents begin with. They hold the definitions of views, filters and validation functions.
+  package static let designPrefix = Array("_design/".utf8)
+
+  /// Returns whether these bytes are the ID of a design document.
+  package static func isOfDesign(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
+    id.count > designPrefix.count && id.starts(with: designPrefix)
   }
 
   /// Returns a new random ID: a UUID of version 4 in lower case.

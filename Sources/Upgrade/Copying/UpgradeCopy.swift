@@ -65,9 +65,12 @@ final class UpgradeCopy {
 
   private func carryDocument(_ target: DocumentImport) throws {
     if !reported.isEmpty { reported.removeAll() }
-    if reader.documentID.first == UInt8(ascii: "_") {
+    let isReserved =
+      reader.documentID.first == UInt8(ascii: "_")
+      && !reader.documentID.withMemoryRebound(to: UInt8.self) { DocumentID.isOfDesign($0) }
+    if isReserved {
       return try skip(
-        .reservedDocumentID, "an ID can't begin with an underscore (design documents belong to servers)")
+        .reservedDocumentID, "an ID can't begin with an underscore, unless it is a design document's")
     }
     do { try target.begin(reader.documentID) } catch let error as DocumentError
       where error.code == .invalidDocumentID

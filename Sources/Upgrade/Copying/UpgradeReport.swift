@@ -4,7 +4,7 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
   public enum Kind: String, Sendable, Codable, CaseIterable {
     /// The ID of a document can't be stored: it is too long, has control characters, or isn't text.
     case invalidDocumentID
-    /// The ID of a document begins with an underscore, like those of design documents.
+    /// The ID of a document begins with an underscore, and isn't a design document's.
     case reservedDocumentID
     /// Another document has the same ID.
     case duplicateDocument
