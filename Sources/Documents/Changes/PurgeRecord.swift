@@ -1,13 +1,14 @@
 import Bytes
 import Storage
 
-// The keyspace `purges` tells other processes of the last purges, which leave no other trace. It exists once the
-// database was opened with `watchesOtherProcesses`. Its keys are the numbers of the purges, from 1:
+// The keyspace `purges` tells other processes and views of the last purges, which leave no other trace. It exists once
+// the database was opened with `watchesOtherProcesses` or has had a view. Its keys are the numbers of the purges, from 1:
 //
 //   purge number:u64 big-endian → version:u8=1  kind:u8  writer:8 bytes  document ID
 //   kind := 1 the document was purged | 2 it expired | 3 a branch of it was purged
 //
-// A purge adds its entry in its own transaction, and removes the entry that is `PurgeRecord.kept` older. `writer` is
+// A purge adds its entry in its own transaction, and removes the entry that is `PurgeRecord.kept` older, or in a database
+// with views `PurgeRecord.keptForViews`: a view that is farther behind is built again. `writer` is
 // a random number of the open database that purged, so that it doesn't hear of itself.
 
 /// The recorded purges, as a reader finds them.
@@ -15,6 +16,8 @@ struct PurgeRecord {
   static let keyspace = "purges"
   /// The number of purges that are kept.
   static let kept: UInt64 = 1_024
+  /// The number of purges that are kept in a database with the keyspace `views`.
+  static let keptForViews: UInt64 = 65_536
   static let version: UInt8 = 1
   private static let headBytes = 10
 
@@ -56,6 +59,13 @@ struct PurgeRecord {
     }
     return value.unsafeLoad(as: UInt8.self) == version
       && Kind(rawValue: value.unsafeLoad(fromByteOffset: 1, as: UInt8.self)) != nil
+  }
+
+  /// The ID of the document of an entry, nil if the entry is invalid.
+  static func documentID(_ key: RawSpan, _ value: RawSpan) -> [UInt8]? {
+    guard isValid(key, value) else { return nil }
+    let id = [UInt8](copying: value.extracting(droppingFirst: headBytes))
+    return id.withUnsafeBytes { DocumentID.isStorable($0) } ? id : nil
   }
 
   /// Reads the purges after number `begin` that another open database than `writer` made.
@@ -160,6 +170,7 @@ extension DocumentWriter {
   struct RecordedPurges {
     var keyspace: Keyspace?
     var last: UInt64 = 0
+    var kept = PurgeRecord.kept
     var numbers: ClosedRange<UInt64>?
   }
 
@@ -170,7 +181,12 @@ extension DocumentWriter {
       recorded = recordedPurges
     } else {
       var found = RecordedPurges(keyspace: try transaction.keyspace(named: PurgeRecord.keyspace))
-      if let keyspace = found.keyspace { found.last = try PurgeRecord.newest(transaction, keyspace) }
+      if let keyspace = found.keyspace {
+        found.last = try PurgeRecord.newest(transaction, keyspace)
+        if try transaction.keyspace(named: DocumentStore.viewsKeyspace) != nil {
+          found.kept = PurgeRecord.keptForViews
+        }
+      }
       recorded = found
     }
     defer { recordedPurges = recorded }
@@ -182,7 +198,7 @@ extension DocumentWriter {
     withUnsafeBytes(of: purgeWriter) { other.append($0) }
     other.append(id)
     try withSequenceKey(number) { try transaction.append($0, other.bytes, in: keyspace) }
-    if number > PurgeRecord.kept { try deleteSequence(number - PurgeRecord.kept, in: keyspace) }
+    if number > recorded.kept { try deleteSequence(number - recorded.kept, in: keyspace) }
     recorded.last = number
     recorded.numbers = (recorded.numbers?.lowerBound ?? number)...number
   }

@@ -78,7 +78,7 @@ package final class IntegrityCheck {
   }
 
   /// Runs a part. An error that ends the part becomes a fault of `subject`, and the check continues.
-  func part(_ subject: String, _ body: () throws -> Void) throws {
+  package func part(_ subject: String, _ body: () throws -> Void) throws {
     do { try body() } catch let error as LimitReached { throw error } catch let error as Stopped {
       throw error
     } catch {

@@ -21,7 +21,9 @@ import Synchronization
 //   expiry       time document ID → nothing        when documents expire (Expiration.swift)
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
-//   purges       number → PurgeRecord.swift        the last purges, for other processes; made when a process asks for them
+//   purges       number → PurgeRecord.swift        the last purges, for other processes and views; made when they ask for them
+//   views        what the module Views keeps of each view (docs/views.md); made with the first view
+//   view.N…      the rows of view N
 //
 //   meta/format       version:u8 (DocumentStore+Format.swift)
 //   meta/publicUUID   16 bytes
@@ -351,7 +353,7 @@ package final class DocumentStore: Sendable {
   }
 
   /// The path that log entries name.
-  var logPath: String { options.path ?? engine.location }
+  package var logPath: String { options.path ?? engine.location }
 
   // MARK: Counting
 
