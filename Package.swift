@@ -26,6 +26,8 @@ let package = Package(
   products: [
     .library(name: "Touchstone", targets: ["Touchstone"]),
     .executable(name: "touchstone", targets: ["touchstone"]),
+    // Runs the functions of design documents (docs/scripts.md). A host starts it as a child process.
+    .executable(name: "touchstone-scripts", targets: ["touchstone-scripts"]),
     // Preloaded by `touchstone bench --allocations`; nothing links it.
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
     // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
@@ -91,6 +93,12 @@ let package = Package(
     .target(
       name: "Query", dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
+    .target(name: "Scripts", dependencies: ["Bytes", "Storage", "Logs", "CFileSystem"]),
+    // Nothing else links SpiderMonkey. Its .pc file has a flag that the package manager refuses.
+    .executableTarget(
+      name: "touchstone-scripts", path: "Sources/ScriptsChild",
+      cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/mozjs-102"])],
+      linkerSettings: [.linkedLibrary("mozjs-102"), .linkedLibrary("pthread")]),
     .target(
       name: "Upgrade",
       dependencies: [
@@ -224,6 +232,7 @@ let package = Package(
         "FullTextReference",
         "test-child",
       ]),
+    .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     // QueryDifferential asks random queries in all ways and compares the rows.
     .target(
       name: "QueryDifferential",

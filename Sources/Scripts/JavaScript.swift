@@ -1,0 +1,211 @@
+import Bytes
+
+/// JavaScript, run by SpiderMonkey in `touchstone-scripts` (docs/scripts.md).
+package final class JavaScript: ScriptLanguage {
+  package let name = "javascript"
+
+  /// The program that runs the scripts.
+  package let process: ScriptProcess
+
+  /// Makes the language. Nothing is started before a design document is opened.
+  package init(process: ScriptProcess = ScriptProcess()) { self.process = process }
+
+  package func open(designDocument: [UInt8]) throws -> any ScriptContext {
+    try JavaScriptContext(process, designDocument)
+  }
+}
+
+/// The functions of a design document in JavaScript. They are compiled again when the program was started again.
+final class JavaScriptContext: ScriptContext {
+  let views: [ScriptView]
+  let hasValidation: Bool
+  private let process: ScriptProcess
+  private let opening: ScriptProcess.Opening
+
+  init(_ process: ScriptProcess, _ designDocument: [UInt8]) throws {
+    self.process = process
+    opening = process.newContext(designDocument)
+    (hasValidation, views) = try process.open(opening) { cursor in
+      let hasValidation = try cursor.u8() == 1
+      var views: [ScriptView] = []
+      for _ in 0..<(try cursor.u32()) {
+        let name = try cursor.string()
+        let kind = try cursor.u8()
+        let builtIn = try cursor.string()
+        views.append(
+          ScriptView(name: name, reduce: kind == 0 ? .none : kind == 1 ? .script : .builtIn(builtIn)))
+      }
+      return (hasValidation, views)
+    }
+  }
+
+  deinit { process.close(opening.number) }
+
+  func close() { process.close(opening.number) }
+
+  func beginMapping(_ batch: ScriptBatch, views: [Int]) throws -> any ScriptMapping {
+    try JavaScriptMapping(self, process, opening, batch, views)
+  }
+
+  func reduce(view: Int, keys: RawSpan?, values: RawSpan, rereduce: Bool) throws -> [UInt8] {
+    var head: [UInt8] = []
+    head.append(u16: try place(view))
+    head.append(rereduce ? 1 : 0)
+    if let keys {
+      keys.withUnsafeBytes { head.append(text: Array($0)) }
+    } else {
+      head.append(u32: 0)
+    }
+    values.withUnsafeBytes { head.append(text: Array($0)) }
+    let name = views[view].name
+    return try ask(.init(type: 4, head: head), .value, doing: "the reduce function of the view '\(name)'") {
+      cursor in
+      let json = Array(try cursor.text())
+      for _ in 0..<(try cursor.u16()) { _ = try cursor.text() }
+      return json
+    }
+  }
+
+  func filter(_ name: String, _ batch: ScriptBatch, request: [UInt8]) throws -> [Bool] {
+    try filter(name, isView: false, batch, request)
+  }
+
+  func filter(view name: String, _ batch: ScriptBatch) throws -> [Bool] {
+    try filter(name, isView: true, batch, [])
+  }
+
+  private func filter(_ name: String, isView: Bool, _ batch: ScriptBatch, _ request: [UInt8]) throws -> [Bool]
+  {
+    var head: [UInt8] = [isView ? 1 : 0]
+    head.append(text: Array(name.utf8))
+    head.append(text: request)
+    let whole = ScriptProcess.Request(type: 5, head: head, batch: batch, range: 0..<batch.count)
+    do {
+      return try choices(
+        try process.answers(to: try process.submit(whole, to: opening)), batch, 0..<batch.count)
+    } catch let error where error is ScriptChild.Lost || error is FrameFault {
+      // One by one, so that an error names the document.
+      return try (0..<batch.count).flatMap { index in
+        let one = ScriptProcess.Request(type: 5, head: head, batch: batch, range: index..<index + 1)
+        return try process.blaming("the filter '\(name)'", document: batch.id(index)) {
+          try choices(try process.askAlone(one, of: opening), batch, index..<index + 1)
+        }
+      }
+    }
+  }
+
+  private func choices(_ answers: [AnswerFrame], _ batch: ScriptBatch, _ range: Range<Int>) throws -> [Bool] {
+    guard let last = answers.last else { throw FrameFault() }
+    try ScriptProcess.check(last, .selected) { $0 < range.count ? batch.id(range.lowerBound + $0) : nil }
+    return try last.withPayload { cursor in
+      let choices = try cursor.text().map { $0 != 0 }
+      guard choices.count == range.count else { throw FrameFault() }
+      return choices
+    }
+  }
+
+  func validate(_ document: [UInt8], old: [UInt8]?, user: [UInt8], security: [UInt8]) throws -> ScriptVerdict
+  {
+    guard hasValidation else { return .allowed }
+    var head: [UInt8] = []
+    for text in [document, old ?? [], user, security] { head.append(text: text) }
+    return try ask(.init(type: 6, head: head), .verdict, doing: "the validation function") { cursor in
+      let code = try cursor.u8()
+      let text = try cursor.string()
+      for _ in 0..<(try cursor.u16()) { _ = try cursor.text() }
+      return code == 1 ? .forbidden(text) : code == 2 ? .unauthorized(text) : .allowed
+    }
+  }
+
+  /// Makes a request that has one answer. When the program ends, it is asked once more and nothing else is.
+  private func ask<Result>(
+    _ request: ScriptProcess.Request, _ kind: AnswerFrame.Kind, doing what: String,
+    _ read: (inout FrameCursor) throws -> Result
+  ) throws -> Result {
+    func last(_ answers: [AnswerFrame]) throws -> Result {
+      guard let last = answers.last else { throw FrameFault() }
+      try ScriptProcess.check(last, kind) { _ in nil }
+      return try last.withPayload(read)
+    }
+    do {
+      return try last(try process.answers(to: try process.submit(request, to: opening)))
+    } catch let error where error is ScriptChild.Lost || error is FrameFault {
+      return try process.blaming(what, document: nil) { try last(try process.askAlone(request, of: opening)) }
+    }
+  }
+
+  fileprivate func place(_ view: Int) throws -> UInt16 {
+    guard views.indices.contains(view), let place = UInt16(exactly: view) else {
+      throw ScriptError(.missing, "The design document has no view \(view).")
+    }
+    return place
+  }
+}
+
+/// A batch that JavaScript maps.
+private final class JavaScriptMapping: ScriptMapping {
+  private let context: JavaScriptContext
+  private let process: ScriptProcess
+  private let opening: ScriptProcess.Opening
+  private let batch: ScriptBatch
+  private let views: [Int]
+  private let head: [UInt8]
+  private var ticket: ScriptProcess.Ticket?
+
+  init(
+    _ context: JavaScriptContext, _ process: ScriptProcess, _ opening: ScriptProcess.Opening,
+    _ batch: ScriptBatch,
+    _ views: [Int]
+  ) throws {
+    self.context = context
+    self.process = process
+    self.opening = opening
+    self.batch = batch
+    self.views = views
+    var head: [UInt8] = []
+    head.append(u16: UInt16(clamping: views.count))
+    for view in views { head.append(u16: try context.place(view)) }
+    self.head = head
+    guard !views.isEmpty, batch.count > 0 else { return }
+    // When the program ends now, `finish` maps the documents one by one.
+    do {
+      ticket = try process.submit(request(0..<batch.count), to: opening)
+    } catch let error where error is ScriptChild.Lost || error is FrameFault {}
+  }
+
+  deinit { if let ticket { process.abandon(ticket) } }
+
+  private func request(_ range: Range<Int>) -> ScriptProcess.Request {
+    .init(type: 3, head: head, batch: batch, range: range)
+  }
+
+  func finish() throws -> ScriptRows {
+    var rows = ScriptRows(viewCount: views.count)
+    guard !views.isEmpty, batch.count > 0 else { return rows }
+    if let ticket {
+      self.ticket = nil
+      do {
+        try take(try process.answers(to: ticket), 0..<batch.count, &rows)
+        return rows
+      } catch let error where error is ScriptChild.Lost || error is FrameFault {}
+    }
+    rows = ScriptRows(viewCount: views.count)
+    for index in 0..<batch.count {
+      try process.blaming("a map function", document: batch.id(index)) {
+        try take(try process.askAlone(request(index..<index + 1), of: opening), index..<index + 1, &rows)
+      }
+    }
+    return rows
+  }
+
+  private func take(_ answers: [AnswerFrame], _ range: Range<Int>, _ rows: inout ScriptRows) throws {
+    guard let last = answers.last else { throw FrameFault() }
+    try ScriptProcess.check(last, .mapped) { $0 < range.count ? batch.id(range.lowerBound + $0) : nil }
+    for frame in answers.dropLast() {
+      guard frame.kind == .rows else { throw FrameFault() }
+      try rows.append(frame, firstDocument: range.lowerBound)
+    }
+    let count = try last.withPayload { try $0.u32() }
+    guard count == range.count, rows.documentCount == range.upperBound else { throw FrameFault() }
+  }
+}
