@@ -34,6 +34,23 @@ icu_collator *icu_collator_open(const char *locale, icu_strength strength, int h
   return NULL;
 }
 
+icu_collator *icu_collator_open_rules(const uint16_t *rules, int32_t count, icu_status *status) {
+  UParseError error;
+  UCollator *collator = ucol_openRules(rules, count, UCOL_ON, UCOL_TERTIARY, &error, STATUS);
+  if (U_SUCCESS(*STATUS)) return (icu_collator *)collator;
+  ucol_close(collator);
+  return NULL;
+}
+
+icu_collator *icu_collator_clone(const icu_collator *collator, icu_status *status) {
+  return (icu_collator *)ucol_clone(COLLATOR, STATUS);
+}
+
+void icu_collator_version(const icu_collator *collator, uint8_t version[4]) {
+  _Static_assert(sizeof(UVersionInfo) == 4, "a version has four numbers");
+  ucol_getVersion(COLLATOR, version);
+}
+
 void icu_collator_close(icu_collator *collator) { ucol_close(COLLATOR); }
 
 int icu_collator_compare(const icu_collator *collator, const char *a, int32_t a_count, const char *b, int32_t b_count) {

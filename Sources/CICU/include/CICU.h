@@ -25,6 +25,12 @@ typedef struct icu_collator icu_collator;
 /// Opens a collator for a locale ("" is the root), which normalizes text. `has_case_level` lets cases differ whatever
 /// the strength. NULL when `status` says that it failed.
 icu_collator *icu_collator_open(const char *locale, icu_strength strength, int has_case_level, icu_status *status);
+/// Opens the root collator with changes in ICU's syntax of rules. It normalizes text, and letters, accents and cases count.
+icu_collator *icu_collator_open_rules(const uint16_t *rules, int32_t count, icu_status *status);
+/// A collator of its own for another thread. Threads may clone one at the same time.
+icu_collator *icu_collator_clone(const icu_collator *collator, icu_status *status);
+/// The version of the collator's data. Sort keys of one version are the same.
+void icu_collator_version(const icu_collator *collator, uint8_t version[4]);
 void icu_collator_close(icu_collator *collator);
 /// Compares UTF-8: below, at or above 0.
 int icu_collator_compare(const icu_collator *collator, const char *a, int32_t a_count, const char *b, int32_t b_count);

@@ -15,9 +15,40 @@ extension UnsafeValue {
   package func writeJSON(
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
+    if type == .int, let int { return UnsafeValue.append(int, to: &output) }
+    if type == .string, let utf8, UnsafeValue.append(plain: utf8, to: &output) { return }
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
     try writer.write(self, depth: 0)
     output.append(contentsOf: writer.text.bytes)
+  }
+
+  private static func append(_ integer: Int64, to output: inout [UInt8]) {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var start = 20
+      var rest = integer.magnitude
+      repeat {
+        start &-= 1
+        digits[start] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if integer < 0 {
+        start &-= 1
+        digits[start] = UInt8(ascii: "-")
+      }
+      output.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(digits)[start...]))
+    }
+  }
+
+  /// Appends a string in quotes if it is ASCII that needs no escapes.
+  private static func append(plain utf8: UnsafeRawBufferPointer, to output: inout [UInt8]) -> Bool {
+    for byte in utf8
+    where byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+      return false
+    }
+    output.append(UInt8(ascii: "\""))
+    output.append(contentsOf: utf8)
+    output.append(UInt8(ascii: "\""))
+    return true
   }
 
   /// Appends the canonical JSON text to a writer's buffer.
