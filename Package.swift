@@ -100,6 +100,12 @@ let package = Package(
       cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/mozjs-102"])],
       linkerSettings: [.linkedLibrary("mozjs-102"), .linkedLibrary("pthread")]),
     .target(
+      name: "Views",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "Scripts", "CICU", "CCrypto",
+      ],
+      swiftSettings: lifetimes),
+    .target(
       name: "Upgrade",
       dependencies: [
         "Bytes", "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage",
@@ -108,8 +114,8 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
-        "Storage", "Logs",
+        "Bytes", "Documents", "Fleece", "FullText", "Query", "Views", "Scripts", "CBLite2", "Upgrade",
+        "Encryption", "Blobs", "Storage", "Logs",
         "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory", "CFileSystem", "CZip",
       ]),
 
@@ -233,6 +239,12 @@ let package = Package(
         "test-child",
       ]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
+    .testTarget(
+      name: "ViewsTests",
+      dependencies: [
+        "TestSupport", "Views", "Scripts", "Documents", "Fleece", "Storage", "StorageMemory", "Touchstone",
+        "Datasets", "CICU", "test-child", "touchstone-scripts", "FullText", "FullTextReference",
+      ]),
     // QueryDifferential asks random queries in all ways and compares the rows.
     .target(
       name: "QueryDifferential",

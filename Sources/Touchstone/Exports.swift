@@ -118,6 +118,32 @@
 @_exported import struct Query.FullTextIndexDefinition
 @_exported import struct Query.ValueIndexDefinition
 
+// Map/reduce views
+@_exported import struct Scripts.ScriptError
+@_exported import struct Scripts.ScriptLimits
+@_exported import struct Views.GeoJSON
+@_exported import struct Views.GeoPoint
+@_exported import struct Views.GeoRect
+@_exported import protocol Views.SpecialKey
+@_exported import struct Views.SpecialKeyContent
+@_exported import struct Views.TextKey
+@_exported import class Views.View
+@_exported import enum Views.ViewCollation
+@_exported import struct Views.ViewEmitter
+@_exported import struct Views.ViewError
+@_exported import struct Views.ViewFault
+@_exported import typealias Views.ViewMap
+@_exported import struct Views.ViewQuery
+@_exported import struct Views.ViewReduce
+@_exported import struct Views.ViewReduceError
+@_exported import struct Views.ViewResults
+@_exported import struct Views.ViewRow
+@_exported import struct Views.ViewSort
+@_exported import struct Views.ViewTextMatch
+@_exported import struct Views.ViewUpdate
+@_exported import enum Views.ViewUpdateMode
+@_exported import struct Views.MappedDocument
+
 // Keys and engines
 @_exported import struct Encryption.EncryptionError
 @_exported import struct Encryption.PassphraseStretching

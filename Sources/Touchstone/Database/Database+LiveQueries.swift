@@ -22,7 +22,9 @@ extension Database {
     _ query: Query, parameters: [String: JSONValue] = [:], on executor: CallbackExecutor = .background,
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
   ) throws -> LiveQuery {
-    try observe(query, parameters, LiveDelivery(on: executor, handler) { _, rows in rows })
+    try observe(
+      query, parameters,
+      LiveDelivery(on: executor, handler) { (_: QueryResults?, rows: QueryResults) in rows })
   }
 
   /// The same with a handler on the main actor.
@@ -126,7 +128,7 @@ extension Database {
   }
 
   private func observe<Value>(
-    _ query: Query, _ parameters: [String: JSONValue], _ delivery: LiveDelivery<Value>
+    _ query: Query, _ parameters: [String: JSONValue], _ delivery: LiveDelivery<QueryResults, Value>
   ) throws -> LiveQuery {
     let live = try LiveQuery(
       query, of: path, liveRuns, parameters, onCancel: delivery.end, report: delivery.post)

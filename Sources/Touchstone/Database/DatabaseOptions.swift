@@ -1,5 +1,6 @@
 import Encryption
 import Query
+import Scripts
 import Storage
 import Upgrade
 
@@ -7,8 +8,8 @@ import Upgrade
 ///
 /// All opens of one path in a process share the engine. A second open that can write must therefore have the
 /// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
-/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade`, `queryOptions`, `slowQueryThreshold` and
-/// `watchesOtherProcesses`. An open for reading only uses the
+/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade`, `queryOptions`, `slowQueryThreshold`, `watchesOtherProcesses`,
+/// `scriptsPath` and `scriptLimits`. An open for reading only uses the
 /// options of the first open. If the first is for reading only, the options of the first open that can write
 /// replace its options.
 public struct DatabaseOptions: Sendable {
@@ -50,6 +51,13 @@ public struct DatabaseOptions: Sendable {
   /// The path of a library to load instead of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// The path of the program that runs scripts of design documents, `touchstone-scripts`. Nil: the one that the
+  /// environment variable `TOUCHSTONE_SCRIPTS` names, otherwise the one beside the program that runs. The first open of
+  /// a path decides.
+  public var scriptsPath: String?
+  /// What scripts may use. The first open of a path decides.
+  public var scriptLimits: ScriptLimits
+
   /// From which time on a query that this open runs is slow. The text of a slow query is logged once, with its plan
   /// (`Log`, domain `query`, level `info`). Nil: no query is slow.
   public var slowQueryThreshold: Duration?
@@ -77,7 +85,7 @@ public struct DatabaseOptions: Sendable {
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
     compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,
-    libraryPath: String? = nil,
+    libraryPath: String? = nil, scriptsPath: String? = nil, scriptLimits: ScriptLimits = ScriptLimits(),
     slowQueryThreshold: Duration? = .milliseconds(100), watchesOtherProcesses: Bool = false,
     makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil, queryOptions: Query.Options = Query.Options()
@@ -94,6 +102,8 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.scriptsPath = scriptsPath
+    self.scriptLimits = scriptLimits
     self.slowQueryThreshold = slowQueryThreshold
     self.watchesOtherProcesses = watchesOtherProcesses
     self.makesParents = makesParents

@@ -1,4 +1,3 @@
-import Query
 import Storage
 
 /// Hands the outcomes of a live query to its handler, on an executor.
@@ -6,7 +5,7 @@ import Storage
 /// At most one job is with the executor at a time. Outcomes that come meanwhile replace each other, so the
 /// handler gets the latest one. `make` makes what the handler gets from the rows and from what the handler got
 /// last.
-final class LiveDelivery<Value: Sendable>: Sendable {
+final class LiveDelivery<Rows: Sendable, Value: Sendable>: Sendable {
   private struct State {
     var pending: Result<Value, any Error>?
     /// The last value that the handler got.
@@ -19,13 +18,13 @@ final class LiveDelivery<Value: Sendable>: Sendable {
   }
 
   private let executor: CallbackExecutor
-  private let make: @Sendable (_ last: Value?, _ rows: QueryResults) -> Value
+  private let make: @Sendable (_ last: Value?, _ rows: Rows) -> Value
   private let handler: @Sendable (Result<Value, any Error>) -> Void
   private let state = Lock(State())
 
   init(
     on executor: CallbackExecutor, _ handler: @escaping @Sendable (Result<Value, any Error>) -> Void,
-    make: @escaping @Sendable (_ last: Value?, _ rows: QueryResults) -> Value
+    make: @escaping @Sendable (_ last: Value?, _ rows: Rows) -> Value
   ) {
     self.executor = executor
     self.handler = handler
@@ -33,7 +32,7 @@ final class LiveDelivery<Value: Sendable>: Sendable {
   }
 
   /// Takes the outcome of a run. The runs of a live query come one after another.
-  func post(_ outcome: LiveQuery.Outcome) {
+  func post(_ outcome: Result<Rows, any Error>) {
     switch outcome {
     case .failure(let error): put(.failure(error), ifTakes: nil)
     case .success(let rows):

@@ -4,7 +4,9 @@ import Encryption
 import Fleece
 import Query
 import Storage
+import Scripts
 import Upgrade
+import Views
 
 /// What all errors of this library tell, whichever part they come from.
 ///
@@ -174,6 +176,50 @@ extension QueryError: TouchstoneError {
   }
   /// The place in the query.
   public var subject: ErrorSubject? { location.map { .place($0) } }
+}
+
+extension ViewError: TouchstoneError {
+  /// The kind of failure.
+  public var kind: ErrorKind {
+    switch code {
+    case .invalidArgument, .invalidDesign, .invalidEmission, .reduceFailed, .scriptFailed: .badRequest
+    case .notFound: .notFound
+    case .tooManyRows: .tooLarge
+    case .damaged: .corrupt
+    case .unsupportedVersion: .unsupported
+    case .busy: .busy
+    }
+  }
+  /// The document.
+  public var subject: ErrorSubject? { documentID.map { .document($0) } }
+}
+
+extension ViewReduceError: TouchstoneError {
+  /// The kind of failure.
+  public var kind: ErrorKind {
+    switch code {
+    case .notANumber, .invalidValue, .failed, .doesNotShrink, .overflow: .badRequest
+    case .tooLarge: .tooLarge
+    case .damaged: .corrupt
+    }
+  }
+  /// The document.
+  public var subject: ErrorSubject? { documentID.map { .document($0) } }
+}
+
+extension ScriptError: TouchstoneError {
+  /// The kind of failure.
+  public var kind: ErrorKind {
+    switch code {
+    case .compilation, .invalidDefinition, .exception: .badRequest
+    case .missing: .notFound
+    case .stopped: .timeout
+    case .unknownLanguage: .unsupported
+    case .unavailable: .ioError
+    }
+  }
+  /// The document.
+  public var subject: ErrorSubject? { documentID.map { .document($0) } }
 }
 
 extension EncryptionError: TouchstoneError {

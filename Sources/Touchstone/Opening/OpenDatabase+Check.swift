@@ -1,11 +1,16 @@
 import Documents
 
 extension OpenDatabase {
-  /// Checks documents and indexes. A deep check of an encrypted database also checks its files.
+  /// Checks documents, indexes and views. A deep check of an encrypted database also checks its files.
   func check(
     deep: Bool, limit: Int, onFile: @escaping (FileEntropy) -> Void, progress: @escaping (Int) throws -> Void
   ) throws -> [IntegrityFault] {
-    guard deep, isEncrypted else { return try store.check(deep: deep, limit: limit, progress: progress) }
+    let views: (subject: String, check: (IntegrityCheck) throws -> Void) = (
+      "views", { [self] in try self.views.check($0) }
+    )
+    guard deep, isEncrypted else {
+      return try store.check(deep: deep, limit: limit, others: [views], progress: progress)
+    }
     let search: (IntegrityCheck) throws -> Void = { [self] check in
       // A compaction makes files that `database.json` doesn't name yet.
       let files = try whileFilesStay {
@@ -16,7 +21,7 @@ extension OpenDatabase {
     }
     return try heldFiles.using {
       try store.check(
-        deep: deep, limit: limit, others: [(PlaintextCheck.subject, search)], progress: progress)
+        deep: deep, limit: limit, others: [views, (PlaintextCheck.subject, search)], progress: progress)
     }
   }
 }

@@ -4,7 +4,9 @@ import Encryption
 import FoundationEssentials
 import Logs
 import Query
+import Scripts
 import Storage
+import Views
 
 #if canImport(Glibc)
   import Glibc
@@ -45,6 +47,9 @@ final class OpenDatabase: Sendable {
   let asyncWriter = Workers()
   /// The threads of asynchronous reads and queries.
   let asyncReaders = Workers(maximum: max(2, ProcessInfo.processInfo.activeProcessorCount))
+
+  /// The views.
+  let views: ViewIndexes
 
   static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
@@ -268,6 +273,8 @@ final class OpenDatabase: Sendable {
           heldDataKey = dataKey
           description = Lock(found)
         }
+        let scripts = ScriptProcess(program: options.scriptsPath, limits: options.scriptLimits)
+        views = ViewIndexes(store, workers: asyncReaders, languages: [JavaScript(process: scripts)])
         return
       }
       attempts += 1

@@ -1,0 +1,185 @@
+import Bytes
+import Documents
+import Fleece
+import Storage
+
+/// Writes the rows of a view as CouchDB's answer.
+struct CouchDBViewAnswer {
+  private let reader: ViewReader
+  private let snapshot: DocumentSnapshot
+  private let store: DocumentStore
+  private let options: CouchDBViewOptions
+  private let output: PiecewiseOutput
+
+  init(
+    _ reader: ViewReader, _ snapshot: DocumentSnapshot, _ store: DocumentStore, _ options: CouchDBViewOptions,
+    _ output: PiecewiseOutput
+  ) {
+    self.reader = reader
+    self.snapshot = snapshot
+    self.store = store
+    self.options = options
+    self.output = output
+  }
+
+  /// Writes the answer of a view that was never brought up to date.
+  static func writeEmpty(
+    _ selection: ViewSelection, _ options: CouchDBViewOptions, to output: PiecewiseOutput
+  ) throws {
+    begin(
+      selection.grouping == nil ? (0, 0) : nil, sequence: options.includesUpdateSequence ? 0 : nil, to: output
+    )
+    output.append("\r\n]}")
+  }
+
+  private static func begin(
+    _ counts: (total: Int, offset: Int)?, sequence: UInt64?, to output: PiecewiseOutput
+  ) {
+    output.append("{")
+    if let counts {
+      output.append("\"total_rows\":")
+      output.append(counts.total)
+      output.append(",\"offset\":")
+      output.append(counts.offset)
+      output.append(",")
+    }
+    if let sequence {
+      output.append("\"update_seq\":\"")
+      output.append(sequence)
+      output.append("\",")
+    }
+    output.append("\"rows\":[\r\n")
+  }
+
+  /// Writes the whole answer, without the line's end.
+  func write(_ selection: ViewSelection) throws {
+    let sequence = options.includesUpdateSequence ? reader.record.lastSequence : nil
+    if selection.grouping != nil {
+      CouchDBViewAnswer.begin(nil, sequence: sequence, to: output)
+      try writeGroups(selection)
+    } else {
+      CouchDBViewAnswer.begin(
+        (try reader.rowCount(), try reader.offset(selection)), sequence: sequence, to: output)
+      try writeRows(selection)
+    }
+    output.append("\r\n]}")
+  }
+
+  // MARK: Groups
+
+  private func writeGroups(_ selection: ViewSelection) throws {
+    var isFirst = true
+    try reader.forEachGroup(selection) { key, result in
+      if !isFirst { output.append(",\r\n") }
+      isFirst = false
+      output.append("{\"key\":")
+      output.append(key)
+      switch result {
+      case .success(let json):
+        output.append(",\"value\":")
+        output.append(json)
+      case .failure(let error): try write(error)
+      }
+      output.append("}")
+      try output.step()
+      return true
+    }
+  }
+
+  private func write(_ error: any Error) throws {
+    guard let error = error as? ViewReduceError else { throw error }
+    switch error.code {
+    case .damaged: throw error
+    // A function that throws gives null.
+    case .failed: output.append(",\"value\":null")
+    case .doesNotShrink: write("reduce_overflow_error", error.message)
+    default: write("builtin_reduce_error", error.message)
+    }
+  }
+
+  private func write(_ error: StaticString, _ reason: String) {
+    output.append(",\"error\":\"")
+    output.append(error)
+    output.append("\",\"reason\":")
+    output.append(jsonString: reason)
+  }
+
+  // MARK: Rows
+
+  private func writeRows(_ selection: ViewSelection) throws {
+    var isFirst = true
+    try reader.forEachRow(selection) { row in
+      if !isFirst { output.append(",\r\n") }
+      isFirst = false
+      var id: [UInt8] = []
+      StoredRow.unescape(row.escapedID, into: &id)
+      output.append("{\"id\":")
+      output.append(jsonString: String(decoding: id, as: UTF8.self))
+      output.append(",\"key\":")
+      output.append(row.keyJSON)
+      output.append(",\"value\":")
+      switch row.kind {
+      case .none: output.append("null")
+      case .json: output.append(row.valueJSON)
+      case .document: output.append(try DocumentValue.json(of: row, in: snapshot))
+      }
+      if options.includesDocuments {
+        output.append(",\"doc\":")
+        let link = row.kind == .json ? CouchDBViewAnswer.link(row.valueJSON) : nil
+        output.append(try document(link?.id ?? id, revision: link?.revision) ?? Array("null".utf8))
+      }
+      output.append("}")
+      try output.step()
+      return true
+    }
+  }
+
+  /// The document that a value `{"_id": …}` refers to instead of the one that emitted it.
+  private static func link(_ value: RawSpan) -> (id: [UInt8], revision: String?)? {
+    value.withUnsafeBytes { text in
+      guard text.first == UInt8(ascii: "{"), let object = try? JSONValue(json: text).object,
+        let id = object["_id"]?.string
+      else { return nil }
+      return (Array(id.utf8), object["_rev"]?.string)
+    }
+  }
+
+  /// The JSON of a document as it is now: nil if there is none, or if it is deleted.
+  private func document(_ id: [UInt8], revision: String?) throws -> [UInt8]? {
+    guard id.withUnsafeBytes({ DocumentID.isStorable($0) }) else { return nil }
+    let keys = try snapshot.sharedKeys
+    var current: RevisionID?
+    let json = try snapshot.withDocument(id.span.bytes) { document -> [UInt8]? in
+      let revisionID = try document.revisionID()
+      current = revisionID
+      guard revision == nil || revision == revisionID.description, let body = document.body else {
+        return nil
+      }
+      var json: [UInt8] = []
+      try MapInput.writeJSON(
+        id: id.span.bytes, revisionID: revisionID, body, sharedKeys: keys, into: &json)
+      guard options.includesConflicts, document.isConflicted else { return json }
+      let conflicts = try document.conflictingLeaves().live.map { "\"\($0)\"" }.joined(separator: ",")
+      json.removeLast()
+      json.append(contentsOf: ",\"_conflicts\":[\(conflicts)]}".utf8)
+      return json
+    }
+    if let found = json.flatMap({ $0 }) { return found }
+    guard let revision, let wanted = RevisionID(revision), wanted != current,
+      let stored = try store.revision(wanted, of: String(decoding: id, as: UTF8.self)), !stored.isDeleted,
+      let body = stored.body
+    else { return nil }
+    var older: [UInt8] = []
+    older.append(contentsOf: "{\"_id\":".utf8)
+    older.append(jsonString: String(decoding: id, as: UTF8.self))
+    older.append(contentsOf: ",\"_rev\":\"\(wanted)\"".utf8)
+    let members = Array(try body.canonicalJSON().utf8)
+    if members.count > 2 {
+      older.append(UInt8(ascii: ","))
+      older += members.dropFirst()
+    } else {
+      older.append(UInt8(ascii: "}"))
+    }
+    return older
+  }
+}

@@ -1,0 +1,113 @@
+import Bytes
+import Documents
+import Fleece
+import Scripts
+import Storage
+
+/// A design document with its functions compiled: `_design/x` with `views`, `filters` and `validate_doc_update`
+/// (docs/views.md).
+package final class DesignDocument: Sendable {
+  /// What follows `_design/` in its ID.
+  package let name: String
+  /// The revision that was compiled.
+  package let revisionID: RevisionID
+  package let context: any ScriptContext
+  let options: MapOptions
+  let members: [GroupMember]
+  /// The reducers, in the order of the members.
+  let reduces: [ViewReduce?]
+
+  static let idPrefix = "_design/"
+
+  init(
+    _ name: String, revisionID: RevisionID, _ body: JSONObject, languages: [any ScriptLanguage]
+  ) throws {
+    self.name = name
+    self.revisionID = revisionID
+    let language = body["language"]?.string ?? "javascript"
+    guard let known = languages.first(where: { $0.name == language }) else {
+      throw ViewError(
+        .invalidDesign, "no language '\(language)' is known", documentID: DesignDocument.idPrefix + name)
+    }
+    do {
+      context = try known.open(designDocument: try JSONValue.object(body).jsonText())
+    } catch let error as ScriptError {
+      throw ViewError(
+        error.code == .compilation || error.code == .invalidDefinition ? .invalidDesign : .scriptFailed,
+        error.message,
+        documentID: DesignDocument.idPrefix + name)
+    }
+    let settings = body["options"]?.object
+    var options = MapOptions()
+    options.hasSequence = settings?["local_seq"]?.bool ?? false
+    options.hasDeletedConflicts = true
+    options.includesDesign = settings?["include_design"]?.bool ?? false
+    self.options = options
+    let collation: ViewCollation =
+      switch settings?["collation"]?.string {
+      case "raw": .raw
+      case "ascii": .ascii
+      default: .root
+      }
+    let views = body["views"]?.object
+    // All that the rows depend on. Reducers aren't a part of it.
+    let common = JSONValue.object([
+      "language": .string(language), "lib": views?["lib"] ?? .null, "options": body["options"] ?? .null,
+    ])
+    var members: [GroupMember] = []
+    var reduces: [ViewReduce?] = []
+    for (index, view) in context.views.enumerated() {
+      let definition = views?[view.name]?.object
+      let map = JSONValue.object(["common": common, "map": definition?["map"] ?? .null])
+      let reduce: ViewReduce?
+      switch view.reduce {
+      case .none: reduce = nil
+      case .builtIn(let function): reduce = ViewReduce.builtIn(function)
+      case .script:
+        let text = JSONValue.object(["common": common, "reduce": definition?["reduce"] ?? .null])
+        let (context, view) = (context, index)
+        let limit = ReduceLimit(function: definition?["reduce"]?.string ?? "")
+        reduce = .script(identity: try DesignDocument.digest(text)) { keys, values, rereduce in
+          let result = try context.reduce(
+            view: view, keys: rereduce ? nil : keys.span.bytes, values: values.span.bytes, rereduce: rereduce)
+          try limit.check(result, keys: keys, values: values, rereduce: rereduce)
+          return result
+        }
+      }
+      reduces.append(reduce)
+      members.append(
+        GroupMember(
+          name: name + "/" + view.name, map: nil, mapVersion: Array(try DesignDocument.digest(map).utf8),
+          collation: collation, documentType: nil, reducer: reduce?.reducer))
+    }
+    self.members = members
+    self.reduces = reduces
+  }
+
+  private static func digest(_ value: JSONValue) throws -> String {
+    let text = Array(try value.canonicalJSON().utf8)
+    var digest = [UInt8](repeating: 0, count: 32)
+    try text.withUnsafeBytes { text in
+      try digest.withUnsafeMutableBytes { target in
+        guard let start = target.baseAddress else { return }
+        try KeyDigest().sha256(of: text, into: start)
+      }
+    }
+    return Hex.text(digest)
+  }
+
+  /// How the views are updated together. Log entries name `path`.
+  func group(path: String) -> UpdateGroup {
+    let (members, context, options) = (members, context, options)
+    return UpdateGroup(members: members, options: options) { encoders, report in
+      ScriptMapper(
+        members, views: Array(members.indices), encoders, context, options, path: path, report: report)
+    }
+  }
+
+  /// The reducer of a view, by the view's whole name; the outer nil if there is no such view.
+  func reduce(of name: String) -> ViewReduce?? {
+    guard let index = members.firstIndex(where: { $0.name.hasSameBytes(as: name) }) else { return .none }
+    return .some(reduces[index])
+  }
+}

@@ -1,0 +1,177 @@
+import Fleece
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Views
+
+/// CouchDB's options and answers where the recordings show nothing.
+@Suite struct CouchDBViewTests {
+  private let databases = TestDatabases()
+
+  private func answer(_ database: Database, _ view: String, _ query: [(name: String, value: String)] = [])
+    throws
+    -> String
+  {
+    let output = Lock<[UInt8]>([])
+    let parts = view.split(separator: "/").map(String.init)
+    let options = try CouchDBViewOptions(query: query)
+    try database.couchDBView(parts[0], parts[1]).answer(options) { piece in output.withLock { $0 += piece } }
+    return String(decoding: output.withLock { $0 }, as: UTF8.self).replacing("\r\n", with: "")
+  }
+
+  private func error(_ body: () throws -> Void) -> CouchDBError? {
+    do { try body() } catch { return error as? CouchDBError }
+    return nil
+  }
+
+  private func reason(_ query: [(name: String, value: String)], hasReducer: Bool = true) -> String? {
+    error { _ = try CouchDBViewOptions(query: query).selection(hasReducer: hasReducer) }?.reason
+  }
+
+  @Test func optionsThatDontFitTogetherAreRefused() {
+    #expect(reason([("group", "false"), ("group_level", "0")]) == nil)
+    #expect(
+      reason([("group", "false"), ("group_level", "1")])
+        == "Can't specify group=false and group_level>0 at the same time")
+    #expect(reason([("keys", "[1,2]"), ("group_level", "1")])?.hasPrefix("Multi-key fetches") == true)
+    #expect(
+      reason([("keys", "[1,2]"), ("key", "1"), ("group", "true")])?.hasPrefix("`keys` is incompatible")
+        == true)
+    #expect(
+      reason([("keys", "[1,2]"), ("startkey", "1")], hasReducer: false)?.hasPrefix("`keys` is") == true)
+    #expect(reason([("keys", "[]"), ("startkey", "1")], hasReducer: false) == nil)
+    #expect(reason([("limit", "99999999999999999999")]) == nil)
+    #expect(reason([("limit", "1.5")]) == "Invalid value for integer: \"1.5\"")
+    #expect(reason([("limit", "a\"\\")]) == #"Invalid value for integer: "a\"\\""#)
+    #expect(reason([("descending", "TRUE"), ("sorted", "False"), ("", ""), ("unknown", "x")]) == nil)
+    #expect(reason([("startkey", "[1")]) == "invalid UTF-8 JSON")
+    #expect(reason([("reduce", "true")], hasReducer: false) == "Reduce is invalid for map-only views.")
+  }
+
+  @Test func bodiesAreRead() throws {
+    let body =
+      #" {"keys": [ {"b":1,"a":2} , 2], "limit":"3", "descending" : true, "skip":1, "stale":"update_after"}"#
+    var options = try CouchDBViewOptions(body: Array(body.utf8), query: [("limit", "4")])
+    #expect(options.keys?.map { String(decoding: $0, as: UTF8.self) } == [#"{"b":1,"a":2}"#, "2"])
+    #expect(options.limit == 4 && options.isDescending && options.skip == 1 && options.update == .after)
+    options = try CouchDBViewOptions(body: Array(#"{"update":false,"start_key":null}"#.utf8))
+    #expect(options.update == .never && options.startKey == Array("null".utf8))
+    for (body, reason) in [
+      ("[]", "Request body must be a JSON object"), ("", "invalid UTF-8 JSON"),
+      (#"{"skip":-1}"#, "Invalid value for positive integer: -1"),
+      (#"{"skip":1.5}"#, "Invalid value for integer: 1.5"),
+      (#"{"reduce":1}"#, "Invalid boolean parameter: 1"),
+      (#"{"queries":[]}"#, "The `queries` parameter is no longer supported at this endpoint"),
+      (#"{"startkey_docid":1}"#, "`start_key_docid` must be a string."),
+    ] { #expect(error { _ = try CouchDBViewOptions(body: Array(body.utf8)) }?.reason == reason, "\(body)") }
+  }
+
+  @Test("documents that values refer to", arguments: allEngines)
+  func linkedDocuments(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let map =
+      "function (doc) { if (doc.link) emit(doc._id, doc.rev ? {_id: doc.link, _rev: doc.rev} : {_id: doc.link}); }"
+    try database.save("_design/d", ["views": ["v": ["map": .string(map)]]])
+    for (index, letter) in ["a", "b"].enumerated() {
+      let history = ["a", "b"].prefix(index + 1).enumerated().reversed().map { index, letter in
+        "\(index + 1)-" + String(repeating: letter, count: 32)
+      }
+      try database.apply(PulledRevision(id: "x", history: history, body: ["n": .string(letter)]))
+    }
+    let older = "1-" + String(repeating: "a", count: 32)
+    try database.save("gone", [:])
+    try database.delete("gone")
+    for (id, body) in [
+      ("1", ["link": "x"]), ("2", ["link": "x", "rev": .string(older)]), ("3", ["link": "gone"]),
+      ("4", ["link": "nosuch"]), ("5", ["link": "_local/x"]), ("6", ["link": "x", "rev": "9-ab"]),
+      ("7", ["link": .string(String(repeating: "x", count: 1000))]), ("8", ["link": 5]),
+    ] as [(String, [String: JSONValue])] {
+      try database.save(id, .value(JSONValue(body)))
+    }
+    let text = try answer(database, "d/v", [("include_docs", "true")])
+    let rows = try JSONValue(json: text)["rows"].array ?? []
+    let documents = rows.map { $0["doc"] }
+    #expect(documents[0]["n"] == "b" && documents[0]["_rev"].string?.hasPrefix("2-b") == true)
+    #expect(documents[1]["n"] == "a" && documents[1]["_rev"] == .string(older), "\(text)")
+    for index in 2...6 { #expect(rows[index].object?["doc"] == .null, "\(rows[index])") }
+    #expect(documents[7]["_id"] == "8")
+    let conflicts = try answer(
+      database, "d/v", [("include_docs", "true"), ("conflicts", "true"), ("limit", "1")])
+    #expect(!conflicts.contains("_conflicts"))
+  }
+
+  @Test("reduce functions that fail or collect", arguments: allEngines)
+  func failingGroups(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let map = "function (doc) { emit([doc.k, 1], doc.v); }"
+    try database.save(
+      "_design/d",
+      [
+        "views": [
+          "throws": [
+            "map": .string(map),
+            "reduce": "function (k, v) { if (v[0] === 'bad') throw 'no'; return v.length; }",
+          ],
+          "collects": [
+            "map": .string(map),
+            "reduce": "function (k, v) { return v[0] === 'long' ? Array(2000).join('abc') : \"\\n\"; }",
+          ],
+          "swift": ["map": .string(map)],
+        ]
+      ])
+    for (id, key, value) in [("a", "x", "good"), ("b", "y", "bad"), ("c", "z", "long")]
+      as [(String, String, String)]
+    {
+      try database.save(id, ["k": .string(key), "v": .string(value)])
+    }
+    #expect(
+      try answer(database, "d/throws", [("group_level", "1")])
+        == #"{"rows":[{"key":["x"],"value":1},{"key":["y"],"value":null},{"key":["z"],"value":1}]}"# + "\n")
+    // The input is the line that CouchDB sends without the function, but with the three escapes of its text.
+    #expect(
+      try answer(database, "d/collects", [("group", "true"), ("startkey", "[\"y\"]")])
+        == #"{"rows":[{"key":["y",1],"value":"\n"},{"key":["z",1],"error":"reduce_overflow_error","reason":"#
+        + #""Reduce output must shrink more rapidly: input size: 43 output size: 6001"}]}"# + "\n")
+    #expect(try database.check() == [])
+    var query = try database.view("d/collects").query()
+    query.groupsByKey = true
+    #expect(throws: ViewError.self) { try query.run() }
+  }
+
+  @Test("views of this process, and those that aren't brought up to date", arguments: allEngines)
+  func processViews(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let view = try database.view("app/n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"], document.id) }
+    for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
+    #expect(
+      try answer(database, "app/n", [("update", "false")]) == #"{"total_rows":0,"offset":0,"rows":[]}"# + "\n"
+    )
+    #expect(
+      try answer(database, "app/n", [("startkey", "2"), ("update_seq", "true")])
+        == #"{"total_rows":3,"offset":1,"update_seq":"3","rows":[{"id":"d2","key":2,"value":"d2"},"#
+        + #"{"id":"d3","key":3,"value":"d3"}]}"# + "\n")
+    try database.save("d4", ["n": 0])
+    #expect(try answer(database, "app/n", [("stale", "ok"), ("limit", "0")]).hasPrefix(#"{"total_rows":3,"#))
+    // Another function, and another reducer: what is stored isn't theirs.
+    view.setReduce(.sum)
+    #expect(try answer(database, "app/n", [("stale", "ok"), ("reduce", "true")]) == "{\"rows\":[]}\n")
+    view.setReduce(nil)
+    try view.setMap(version: "2") { document, emit in emit(document["n"]) }
+    #expect(try answer(database, "app/n", [("stale", "ok")]).hasPrefix(#"{"total_rows":0,"#))
+    #expect(try answer(database, "app/n", [("stale", "false")]).hasPrefix(#"{"total_rows":4,"#))
+    for (design, name, reason) in [
+      ("app", "m", "missing"), ("app", String(repeating: "m", count: 300), "missing_named_view"),
+    ] {
+      #expect(error { _ = try database.couchDBView(design, name) } == CouchDBError(404, "not_found", reason))
+    }
+    try database.save("_design/gone", [:])
+    #expect(error { _ = try database.couchDBView("gone", "v") }?.reason == "missing_named_view")
+    try database.delete("_design/gone")
+    #expect(error { _ = try database.couchDBView("gone", "v") }?.reason == "deleted")
+    try database.save("_design/bad", ["views": ["v": ["map": "function ("]]])
+    #expect(error { _ = try database.couchDBView("bad", "v") }?.status == 500)
+  }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import StorageConformance
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Views
+
+/// Live queries of views, update modes, asynchronous runs.
+@Suite struct LiveViewTests {
+  private let databases = TestDatabases()
+
+  private final class Heard: Sendable {
+    let rows = Lock<[[String]]>([])
+
+    func take(_ outcome: LiveViewQuery.Outcome) {
+      guard let results = try? outcome.get() else { return rows.withLock { $0.append(["error"]) } }
+      rows.withLock { $0.append(results.map(\.keyJSON)) }
+    }
+
+    func last() -> [String]? { rows.withLock { $0.last } }
+  }
+
+  @Test("a live query reports rows when they change, and only then", arguments: allEngines)
+  func live(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let view = try database.view("n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"]) }
+    let heard = Heard()
+    let live = try database.observe(view.query(), updateInterval: .milliseconds(1)) { heard.take($0) }
+    eventually { heard.last() == [] }
+    try database.save("a", ["n": 1])
+    eventually { heard.last() == ["1"] }
+    // No row of this document.
+    try database.save("b", ["m": 1])
+    try database.inBatch {
+      for number in 2...9 { try database.save("c\(number)", ["n": .int(Int64(number))]) }
+    }
+    eventually { heard.last()?.count == 9 }
+    try database.purge("a")
+    eventually { heard.last()?.count == 8 }
+    try view.setMap(version: "2") { document, emit in emit(document.id) }
+    eventually { heard.last()?.first == "\"b\"" }
+    let reports = heard.rows.withLock { $0 }
+    for (before, after) in zip(reports, reports.dropFirst()) { #expect(before != after) }
+    live.cancel()
+  }
+
+  @Test("update modes: before, never, after", arguments: allEngines)
+  func modes(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.save("a", ["n": 1])
+    let view = try database.view("n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"]) }
+    func count(_ mode: ViewUpdateMode) throws -> Int {
+      var query = view.query()
+      query.updateMode = mode
+      return try query.run().count
+    }
+    // A view that was never indexed is indexed nevertheless.
+    #expect(try count(.never) == 1)
+    try database.save("b", ["n": 2])
+    #expect(try count(.never) == 1)
+    #expect(try view.isStale)
+    #expect(try count(.after) == 1)
+    eventually { (try? view.isStale) == false }
+    #expect(try count(.never) == 2)
+    let results = try view.query().run()
+    let unchanged = try view.query().runIfChanged(since: results.lastSequenceChangedAt)
+    #expect(unchanged == nil)
+    try database.save("c", ["m": 1])
+    let same = try view.query().runIfChanged(since: results.lastSequenceChangedAt)
+    #expect(same == nil)
+    try database.save("c", ["n": 1])
+    #expect(try view.query().runIfChanged(since: results.lastSequenceChangedAt)?.count == 3)
+    #expect(try results.isStale)
+    #expect(!results.wasStale)
+  }
+
+  @Test("an asynchronous run gives the same rows", arguments: [EngineName.sqlite, .lmdb])
+  func asynchronous(_ engine: EngineName) async throws {
+    let database = try databases.open(engine)
+    for number in 0..<50 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
+    let view = try database.view("n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"], document) }
+    let results = try await view.query().run()
+    #expect(results.count == 50)
+    #expect(results[7].value.object?["_id"]?.string == "d7")
+  }
+
+  @Test("the rows of a view in a batch are those of the batch", arguments: allEngines)
+  func batches(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let view = try database.view("n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"]) }
+    try database.save("a", ["n": 1])
+    struct Undo: Error {}
+    do {
+      try database.inBatch {
+        try database.save("b", ["n": 2])
+        #expect(try view.query().run().count == 2)
+        throw Undo()
+      }
+    } catch is Undo {}
+    #expect(try view.query().run().count == 1)
+    #expect(try database.check() == [])
+  }
+}

@@ -1,0 +1,166 @@
+import Bytes
+import Fleece
+import TestSupport
+import Testing
+
+@testable import Views
+
+@Suite struct ReducingBuiltInTests {
+  private func result(_ name: String, _ values: String...) throws -> String {
+    try #require(ViewReduce.builtIn(name)).reducer.result(values)
+  }
+
+  @Test("only CouchDB's names are known")
+  func names() {
+    #expect(ViewReduce.builtIn("_nosuch") == nil)
+    #expect(ViewReduce.builtIn("sum") == nil)
+  }
+
+  @Test("_sum adds numbers, arrays and objects as CouchDB does")
+  func sums() throws {
+    #expect(try result("_sum", "1", "2.5") == "3.5")
+    #expect(try result("_sum", "[1,21]", "[1,9]") == "[2,30]")
+    #expect(try result("_sum", "[1,21]", "5", "[1,2,3]") == "[7,23,3]")
+    #expect(try result("_sum", "[]") == "[0]")
+    #expect(
+      try result("_sum", #"{"a":52,"b":{"c":1}}"#, #"{"a":52,"b":{"c":1}}"#) == #"{"a":104,"b":{"c":2}}"#)
+    #expect(try result("_sum", #"{"b":[1]}"#, #"{"a":1,"b":2}"#) == #"{"a":1,"b":[3]}"#)
+  }
+
+  @Test("_sum of other values is CouchDB's error")
+  func sumErrors() throws {
+    let start =
+      #"{"error":"builtin_reduce_error","reason":"The _sum function requires that map values be numbers, arrays of numbers, or objects. Objects cannot be mixed with other data structures. Objects can be arbitrarily nested, provided that the values for all fields are themselves numbers, arrays of numbers, or objects.","caused_by":"#
+    #expect(try result("_sum", #""text""#, #""other""#) == start + #""text"}"#)
+    #expect(try result("_sum", "1", "null", "true") == start + "null}")
+    #expect(try result("_sum", "1", #"{"a":1}"#, "2") == start + "3}")
+    #expect(try result("_sum", #"{"a":1}"#, #"{"a":{}}"#) == start + "1}")
+    #expect(try result("_sum", #"[1,"x"]"#) == start + #"[1,"x"]}"#)
+  }
+
+  @Test("_stats has CouchDB's members")
+  func stats() throws {
+    #expect(
+      try result("_stats", "7", "-54", "6685")
+        == #"{"sum":6638,"count":3,"min":-54,"max":6685,"sumsqr":44692190}"#)
+    #expect(
+      try result("_stats", "[1,2]", "[3,4.5]")
+        == #"[{"sum":4,"count":2,"min":1,"max":3,"sumsqr":10},{"sum":6.5,"count":2,"min":2,"max":4.5,"sumsqr":24.25}]"#
+    )
+    #expect(
+      try result("_stats", #"{"sum":5,"count":2,"min":1,"max":4,"sumsqr":17}"#, "10")
+        == #"{"sum":15,"count":3,"min":1,"max":10,"sumsqr":117}"#)
+    for values in [
+      [#""x""#], ["1", "null"], [#"{"sum":1}"#], ["[1]", "[1,2]"], ["1", "[1]"],
+      [#"{"sum":"x","count":2,"min":1,"max":4,"sumsqr":17}"#],
+    ] {
+      let error = #expect(throws: ViewReduceError.self) {
+        try #require(ViewReduce.builtIn("_stats")).reducer.result(values)
+      }
+      #expect(error?.code == .invalidValue)
+    }
+  }
+
+  @Test("keys are hashed in Erlang's external form")
+  func externalTerms() throws {
+    func term(_ json: String) throws -> String {
+      var buffer = ByteBuffer()
+      try Array(json.utf8).withUnsafeBytes { text in
+        var scanner = JSONScanner(text)
+        try ExternalTerm.append(&scanner, to: &buffer)
+      }
+      return buffer.bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+    #expect(try term("null") == "836400046e756c6c")
+    #expect(try term("true") == "8364000474727565")
+    #expect(try term("255") == "8361ff")
+    #expect(try term("-1") == "8362ffffffff")
+    #expect(try term("256") == "836200000100")
+    #expect(try term("2147483648") == "836e040000000080")
+    #expect(try term("-9223372036854775808") == "836e08010000000000000080")
+    #expect(try term("1.5") == "83463ff8000000000000")
+    #expect(try term(#""é\n""#) == "836d00000003c3a90a")
+    #expect(try term("[]") == "836a")
+    #expect(try term("[1,2]") == "836b00020102")
+    #expect(try term("[1,-2]") == "836c0000000261016" + "2fffffffe6a")
+    #expect(try term(#"["a"]"#) == "836c000000016d00000001616a")
+    #expect(try term("{}") == "8368016a")
+    #expect(try term(#"{"a":[]}"#) == "8368016c0000000168026d00000001616a6a")
+    for text in ["", "[", "[1", #"{"a"}"#, "nul", #""\u12"#, "1 2", "[1,]x"] {
+      #expect(throws: ViewReduceError.self, "\(text)") { try term(text) }
+    }
+  }
+
+  @Test(
+    "_approx_count_distinct is near the number of distinct keys",
+    arguments: [1, 10, 100, 700, 1_500, 3_000, 8_000, 20_000, 100_000])
+  func distinct(count: Int) throws {
+    let reducer = try #require(ViewReduce.builtIn("_approx_count_distinct")).reducer
+    let rows = (0..<2 * count).map {
+      TestRow(key: "k", documentID: "d\($0)", keyJSON: "\($0 % count)", value: "1")
+    }
+    let estimate = try #require(Int(try reducer.result(rows: rows)))
+    // Three times the standard error of 2,048 registers.
+    #expect(abs(Double(estimate - count)) <= 0.07 * Double(count))
+  }
+
+  @Test("a function gets keys and values, and its own results")
+  func functions() throws {
+    let reduce = ViewReduce.function(version: "1", rereduces: true) { keys, values, rereduce in
+      #expect(rereduce ? keys.isEmpty : keys.count == values.count)
+      return .int(values.reduce(0) { $0 + ($1.int ?? 0) })
+    }
+    let values = (1...5_000).map(String.init)
+    #expect(try reduce.reducer.result(values) == "12502500")
+    let merged = try reduce.reducer.makeReduction()
+    try merged.merge(reduce.reducer.partial(values.testRows[..<100]))
+    for row in values.testRows[100..<150] { try row.withRow { try merged.add($0, expanding: testExpansion) } }
+    try merged.merge(reduce.reducer.partial([]))
+    try merged.merge(reduce.reducer.partial(values.testRows[150...]))
+    #expect(try merged.text == "12502500")
+
+    let keys = ViewReduce.function(version: "1") { keys, values, rereduce in
+      #expect(!rereduce)
+      return .array(keys + values)
+    }
+    #expect(
+      try keys.reducer.result(rows: [TestRow(key: "a", documentID: "d", keyJSON: #"["k"]"#, value: nil)])
+        == #"[["k"],{"_id":"x","n":1}]"#)
+    #expect(!keys.reducer.canRereduce)
+    #expect(keys.reducer.identity != reduce.reducer.identity)
+
+    let script = ViewReduce.script(identity: "s") { keys, values, rereduce in
+      Array("{\"keys\":".utf8) + keys + Array(",\"values\":".utf8) + values + Array("}".utf8)
+    }
+    #expect(
+      try script.reducer.result(rows: [TestRow(key: "a", documentID: "d\"", keyJSON: "3", value: "null")])
+        == #"{"keys":[[3,"d\""]],"values":[null]}"#)
+  }
+
+  @Test("an error of a function is kept as the result")
+  func failingFunctions() throws {
+    struct No: Error {}
+    let reduce = ViewReduce.function(version: "1", rereduces: true) { _, values, _ in
+      if values.contains(13) { throw No() }
+      return .int(Int64(values.count))
+    }
+    let merged = try reduce.reducer.makeReduction()
+    try merged.merge(reduce.reducer.partial(["1", "13"].testRows))
+    try merged.merge(reduce.reducer.partial(["1"].testRows))
+    let error = #expect(throws: ViewReduceError.self) { try merged.text }
+    #expect(error?.code == .failed)
+  }
+
+  @Test("functions that need all rows at once have a bound")
+  func bounds() throws {
+    let error = #expect(throws: ViewReduceError.self) {
+      try MedianReducer(maximumBytes: 100).result((0..<10).map(String.init))
+    }
+    #expect(error?.code == .tooLarge)
+    let function = FunctionReducer(identity: "", canRereduce: false, keyForm: .key, maximumBytes: 100) {
+      _, values, _ in values
+    }
+    let large = #expect(throws: ViewReduceError.self) { try function.result((0..<100).map(String.init)) }
+    #expect(large?.code == .tooLarge)
+  }
+}

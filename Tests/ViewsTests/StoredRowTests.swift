@@ -1,0 +1,9 @@
+import Testing
+
+@testable import Views
+
+@Suite struct StoredRowTests {
+  @Test func collationsHaveStableNumbers() {
+    #expect(ViewCollation.allCases.map(\.rawValue) == [1, 2, 3, 4])
+  }
+}

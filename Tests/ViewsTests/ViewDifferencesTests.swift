@@ -1,0 +1,125 @@
+import Foundation
+import StorageConformance
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Views
+
+/// The rows of the table in docs/views.md of what differs between CouchDB and the guide of Couchbase Lite 1.x: the Swift
+/// calls follow the guide.
+@Suite struct ViewDifferencesTests {
+  private let databases = TestDatabases()
+
+  /// A view of numbers with several documents for each key.
+  private func numbers(_ engine: EngineName) throws -> (Database, View) {
+    let database = try databases.open(engine)
+    for (id, n) in [("a", 1), ("b", 1), ("c", 1), ("d", 2), ("e", 3)] {
+      try database.save(id, ["n": .int(Int64(n))])
+    }
+    let view = try database.view("numbers")
+    try view.setMap(version: "1") { document, emit in emit(document["n"], document["n"]) }
+    return (database, view)
+  }
+
+  private func rows(_ view: View, _ change: (inout ViewQuery) -> Void) throws -> [String] {
+    var query = view.query()
+    change(&query)
+    return try query.run().map { "\($0.documentID ?? "-") \($0.keyJSON) \($0.valueJSON)" }
+  }
+
+  @Test("a limit of 0 is no limit", arguments: allEngines)
+  func limit(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    #expect(try rows(view) { $0.limit = 0 }.count == 5)
+  }
+
+  @Test("a range whose end is before its start has no rows", arguments: allEngines)
+  func impossibleRange(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    #expect(try rows(view) { ($0.startKey, $0.endKey) = (3, 1) } == [])
+    #expect(try rows(view) { ($0.isDescending, $0.startKey, $0.endKey) = (true, 1, 3) } == [])
+    view.setReduce(.sum)
+    #expect(try rows(view) { ($0.startKey, $0.endKey) = (3, 1) } == [])
+  }
+
+  @Test("keys with a reducer and no grouping give one row", arguments: allEngines)
+  func reducedKeys(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    view.setReduce(.sum)
+    #expect(try rows(view) { $0.keys = [3, 1] } == ["- null 6"])
+    #expect(try rows(view) { ($0.keys, $0.groupsByKey) = ([3, 1, 7], true) } == ["- 3 3", "- 1 3"])
+    #expect(try rows(view) { $0.keys = [] } == [])
+  }
+
+  @Test("grouping without a reducer gives keys without values", arguments: allEngines)
+  func groupedKeys(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    #expect(try rows(view) { $0.groupLevel = 1 } == ["- 1 null", "- 2 null", "- 3 null"])
+  }
+
+  @Test("with an excluded end, a document ID doesn't count", arguments: allEngines)
+  func excludedEnd(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    #expect(try rows(view) { ($0.endKey, $0.endKeyDocumentID) = (1, "b") } == ["a 1 1", "b 1 1"])
+    #expect(try rows(view) { ($0.endKey, $0.endKeyDocumentID, $0.includesEnd) = (1, "b", false) } == [])
+    #expect(
+      try rows(view) { ($0.startKey, $0.startKeyDocumentID, $0.endKey) = (1, "b", 2) }
+        == ["b 1 1", "c 1 1", "d 2 2"])
+    #expect(
+      try rows(view) { ($0.isDescending, $0.startKey, $0.startKeyDocumentID) = (true, 1, "b") }
+        == ["b 1 1", "a 1 1"])
+  }
+
+  @Test("` and ^ come before _", arguments: allEngines)
+  func graveAndCircumflex(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    for (index, text) in ["_", "`", "^", "%", "+", " "].enumerated() {
+      try database.save("d\(index)", ["t": .string(text)])
+    }
+    let view = try database.view("texts")
+    try view.setMap(version: "1") { document, emit in emit(document["t"]) }
+    #expect(try view.query().run().map { $0.key.string } == [" ", "`", "^", "_", "%", "+"])
+    try view.setMap(version: "2", collation: .root) { document, emit in emit(document["t"]) }
+    #expect(try view.query().run().map { $0.key.string } == [" ", "_", "%", "`", "^", "+"])
+  }
+
+  @Test("a value that a sum can't take makes the query throw, with the document", arguments: allEngines)
+  func impossibleSum(_ engine: EngineName) throws {
+    let (database, view) = try numbers(engine)
+    view.setReduce(.sum)
+    #expect(try rows(view) { _ in } == ["- null 8"])
+    try database.save("x", ["n": ["an", "array"]])
+    #expect { _ = try rows(view) { _ in } } throws: {
+      let error = $0 as? ViewError
+      return error?.code == .reduceFailed && error?.documentID == "x"
+    }
+    #expect(try rows(view) { $0.endKey = 9 } == ["- null 8"])
+    try database.delete("x")
+    #expect(try rows(view) { _ in } == ["- null 8"])
+  }
+
+  @Test("rows before an exception stay", arguments: allEngines)
+  func exceptions(_ engine: EngineName) throws {
+    struct Refused: Error {}
+    let (_, view) = try numbers(engine)
+    try view.setMap(version: "2") { document, emit in
+      emit(document["n"])
+      if document.id == "c" { throw Refused() }
+      emit(100)
+    }
+    #expect(try rows(view) { $0.endKey = 1 } == ["a 1 null", "b 1 null", "c 1 null"])
+    #expect(try rows(view) { $0.startKey = 100 }.count == 4)
+    #expect(view.lastUpdate.faults.map(\.documentID) == ["c"])
+  }
+
+  @Test(
+    "a range without rows is reduced to no row, and keys that are no arrays are grouped as a whole",
+    arguments: allEngines)
+  func same(_ engine: EngineName) throws {
+    let (_, view) = try numbers(engine)
+    view.setReduce(.count)
+    #expect(try rows(view) { $0.startKey = 100 } == [])
+    #expect(try rows(view) { $0.groupLevel = 3 } == ["- 1 3", "- 2 1", "- 3 1"])
+  }
+}
