@@ -137,7 +137,7 @@ let package = Package(
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "Documents", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets",
+        "Bytes", "Touchstone", "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets",
         "Suites",
       ],
       path: "Sources/CLI"),

@@ -1,6 +1,7 @@
 import Datasets
 import Query
 import Touchstone
+import Views
 
 /// The exit status of the process.
 enum ExitStatus: Int32 {
@@ -21,6 +22,13 @@ enum ExitStatus: Int32 {
     case is Interrupted: self = .interrupted
     case is UsageError, is DatasetError: self = .usage
     case let error as QueryError: self = error.code == .cancelled ? .interrupted : .usage
+    case let error as CouchDBError: self = error.status == 404 ? .no : error.status < 500 ? .usage : .database
+    case let error as ViewError:
+      switch error.code {
+      case .notFound: self = .no
+      case .invalidArgument, .invalidDesign, .tooManyRows: self = .usage
+      default: self = .database
+      }
     case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
     case let error as DocumentError:
       switch error.code {
