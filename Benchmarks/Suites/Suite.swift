@@ -30,7 +30,8 @@ public struct Suite: Sendable {
 
   /// All suites, in the order in which they run if none is named.
   public static let all = [
-    travel, engine, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
+    travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync,
+    scale,
     memory, harness,
   ]
 }
