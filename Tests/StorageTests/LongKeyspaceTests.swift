@@ -154,7 +154,9 @@ import TestSupport
 
   @Test("a load gives the entries that it gets", arguments: all)
   func load(_ engine: LongKeyEngine) throws {
-    for (count, valueBytes) in [(0, 0), (1, 1), (400, 30), (700, 60_000)] {
+    for (count, valueBytes, isShort) in [
+      (0, 0, false), (1, 1, true), (400, 30, false), (700, 60_000, false), (700, 300, true),
+    ] {
       try withMap(engine.subject) { engine, map in
         var random = SeededGenerator(seed: testSeed)
         var model = SortedMap()
@@ -162,14 +164,16 @@ import TestSupport
           model.put(
             Self.anyKey(&random, model.entries.map(\.key)), random.bytes(random.below(valueBytes + 1)))
         }
+        let longest = isShort ? 510 : LongKeyspace.maximumKeyBytes
+        let entries = model.entries(in: .all).filter { $0.key.count <= longest }
         try engine.write { (transaction: any WriteTransaction) throws -> Void in
-          try map.load(in: transaction) { append in
-            for entry in model.entries(in: .all) { try append(entry.key.span.bytes, entry.value.span.bytes) }
+          try map.load(longestKey: longest, in: transaction) { append in
+            for entry in entries { try append(entry.key.span.bytes, entry.value.span.bytes) }
           }
         }
         try engine.read { transaction in
           #expect(try map.check(in: transaction) == [])
-          let isSame = try Self.entries(map, .all, .ascending, transaction) == model.entries(in: .all)
+          let isSame = try Self.entries(map, .all, .ascending, transaction) == entries
           #expect(isSame, "seed \(testSeed)")
         }
       }
@@ -194,6 +198,18 @@ import TestSupport
     try withMap(subjects[0]) { engine, map in
       try engine.write { try $0.put([1], [], in: map.keyspace) }
       #expect(try storageCode { try engine.write { try map.load(in: $0) { _ in } } } == .outOfOrder)
+      #expect(
+        try storageCode { try engine.write { try map.load(longestKey: 9, in: $0) { _ in } } } == .outOfOrder)
+    }
+    try withMap(subjects[0]) { engine, map in
+      for key in [[], [0xFF], long] as [[UInt8]] {
+        let code = try storageCode {
+          try engine.write { transaction in
+            try map.load(longestKey: 9, in: transaction) { try $0(key.span.bytes, RawSpan()) }
+          }
+        }
+        #expect(code == .invalidKey)
+      }
     }
   }
 

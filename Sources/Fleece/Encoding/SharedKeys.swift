@@ -91,11 +91,14 @@
   /// Returns the number of a name, or nil if the table doesn't have it.
   package func number(of name: String) -> Int? {
     var name = name
-    let number = name.withUTF8 { utf8 in
-      utf8.count > FleeceLimits.sharedKeyLength
-        ? -1 : table.find(ShortName(exactly: utf8), length: utf8.count)
-    }
+    let number = name.withUTF8 { self.number(of: $0) }
     return number < 0 ? nil : number
+  }
+
+  /// Returns the number of a name, or -1 if the table doesn't have it.
+  func number(of utf8: UnsafeBufferPointer<UInt8>) -> Int {
+    utf8.count > FleeceLimits.sharedKeyLength
+      ? -1 : table.find(ShortName(exactly: utf8), length: utf8.count)
   }
 
   /// Returns the name of a number, or nil if the table doesn't have it.

@@ -114,13 +114,19 @@ extension UnsafeValue {
 
   /// The entry of a resolved key. Nil if it is missing or `undefined`, and for other kinds of value.
   package subscript(key: Key) -> UnsafeValue? {
+    key.utf8.withUnsafeBytes { value(number: key.number, name: $0) }
+  }
+
+  /// Returns the entry of a shared key's number, -1 for none, or else of its name.
+  @inline(__always)
+  private func value(number: Int, name: UnsafeRawBufferPointer) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
-    if key.number >= 0 {
-      if let entry = slots.find(number: key.number) { return slots.member(entry) }
+    if number >= 0 {
+      if let entry = slots.find(number: number) { return slots.member(entry) }
       // If not all names are shared, a name can be stored as a string although the table has it.
       guard slots.endsInStringKey else { return nil }
     }
-    return key.utf8.withUnsafeBytes { slots.find(name: $0) }.flatMap { slots.member($0) }
+    return slots.find(name: name).flatMap { slots.member($0) }
   }
 
   /// Returns the entry of a shared key's number. `mayBeString` tells whether the name can still be stored as
@@ -134,7 +140,8 @@ extension UnsafeValue {
 
   /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
   package func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
-    self[Key(name, in: sharedKeys)]
+    var name = name
+    return name.withUTF8 { value(number: sharedKeys.number(of: $0), name: UnsafeRawBufferPointer($0)) }
   }
 }
 

@@ -21,10 +21,7 @@ final class LongKeyLoader {
   /// Whether nodes are there already, so that nothing can be appended.
   private var hasNodes = false
 
-  init(_ map: LongKeyspace, _ transaction: any WriteTransaction) throws {
-    guard try !transaction.hasEntries(map.keyspace) else {
-      throw StorageError(.outOfOrder, "entries are loaded into a map that isn't empty")
-    }
+  init(_ map: LongKeyspace, _ transaction: any WriteTransaction) {
     self.map = map
     self.transaction = transaction
     state = .allocate(capacity: 1)

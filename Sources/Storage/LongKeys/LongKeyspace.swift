@@ -93,11 +93,28 @@ package struct LongKeyspace: Sendable {
   /// thrown. The argument copies key and value before it returns. It is called outside of closures that bytes of this
   /// transaction are lent to. Until the load returns, reads may or may not find the loaded entries. After an error, some
   /// of them may have been added.
+  ///
+  /// With a `longestKey` that entries hold whole, the engine gets the entries at once. A longer key throws `invalidKey`
+  /// then.
   package func load(
-    in transaction: any WriteTransaction,
+    longestKey: Int = maximumKeyBytes, in transaction: any WriteTransaction,
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
   ) throws {
-    let loader = try LongKeyLoader(self, transaction)
+    guard try !transaction.hasEntries(keyspace) else {
+      throw StorageError(.outOfOrder, "entries are loaded into a map that isn't empty")
+    }
+    if longestKey <= LongKeyLayout.wholeKeyBytes {
+      return try transaction.load(keyspace) { append in
+        // A closure can't be handed to another one otherwise.
+        try withoutActuallyEscaping(append) { append in
+          try body { key, value in
+            try Self.check(key, maximum: LongKeyLayout.wholeKeyBytes)
+            try append(key, value)
+          }
+        }
+      }
+    }
+    let loader = LongKeyLoader(self, transaction)
     try body { key, value in try loader.append(key, value) }
     try loader.finish()
   }
@@ -108,11 +125,12 @@ package struct LongKeyspace: Sendable {
   }
 
   /// Throws `invalidKey` for a key that the map can't hold.
-  static func check(_ key: RawSpan) throws {
+  @inline(__always)
+  static func check(_ key: RawSpan, maximum: Int = maximumKeyBytes) throws {
     guard key.byteCount > 0 else { throw StorageError(.invalidKey, "a key is empty") }
-    guard key.byteCount <= maximumKeyBytes else {
+    guard key.byteCount <= maximum else {
       throw StorageError(
-        .invalidKey, "a key has \(key.byteCount) bytes, and at most \(maximumKeyBytes) are allowed")
+        .invalidKey, "a key has \(key.byteCount) bytes, and at most \(maximum) are allowed")
     }
     guard key.unsafeLoad(as: UInt8.self) != LongKeyLayout.nodeMark else {
       throw StorageError(.invalidKey, "a key begins with byte FF")

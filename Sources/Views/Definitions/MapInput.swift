@@ -4,12 +4,14 @@ import Fleece
 /// A document as a map function gets it, in place. It is valid until the function returns.
 public struct MappedDocument: ~Escapable {
   let view: DocumentView
+  private let body: Value?
   let sharedKeys: SharedKeys
   let options: MapOptions
 
   @_lifetime(copy view)
   init(_ view: DocumentView, _ sharedKeys: SharedKeys, _ options: MapOptions) {
     self.view = view
+    body = view.body
     self.sharedKeys = sharedKeys
     self.options = options
   }
@@ -34,7 +36,7 @@ public struct MappedDocument: ~Escapable {
   public subscript(name: String) -> Value? {
     @_lifetime(copy self)
     get {
-      guard let body = view.body else { return nil }
+      guard let body else { return nil }
       return body.value(of: name, sharedKeys: sharedKeys)
     }
   }

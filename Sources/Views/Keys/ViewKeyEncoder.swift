@@ -50,6 +50,7 @@ package final class ViewKeyEncoder {
 
   /// Appends a value in place. Members of objects are in the order of their names' bytes. Throws `ViewKeyError`.
   package func append(_ value: UnsafeValue, sharedKeys: SharedKeys, to key: inout ByteBuffer) throws {
+    if value.type == .int, let int = value.int { return append(int, to: &key) }
     try append(to: &key) { key in try append(value, sharedKeys, depth: 0, to: &key) }
   }
 

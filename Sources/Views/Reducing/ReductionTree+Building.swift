@@ -70,6 +70,22 @@ extension ReductionTree {
     }
   }
 
+  /// Stores the blocks of the rows that `load` passes to its argument, in the order of their keys, while it stores them.
+  /// These are all rows of the view, and no block may be stored yet.
+  func build(
+    in transaction: any WriteTransaction,
+    loading load: (_ add: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    let maker = try BlockMaker(self)
+    try load { key, value in try maker.add(key, value) }
+    try maker.close(levels, next: [])
+    try entries.load(in: transaction) { append in
+      for level in 1...levels {
+        for (key, value) in maker.take(level) { try append(key.span.bytes, value.span.bytes) }
+      }
+    }
+  }
+
   /// Passes the blocks of all rows to `body`, in the order of keys. Nothing is lent while it runs.
   private func make(
     _ maker: BlockMaker, in transaction: any ReadTransaction, _ body: ([UInt8], [UInt8]) throws -> Void

@@ -138,6 +138,11 @@ package struct StoredRow: ~Escapable {
 
   /// Appends a document's ID as row keys have it, with the 00 at its end.
   static func escape(_ id: UnsafeRawBufferPointer, into key: inout ByteBuffer) {
+    guard !id.allSatisfy({ $0 >= 2 }) else {
+      // Every ID that can be stored.
+      key.append(id)
+      return key.append(0)
+    }
     key.reserve(2 * id.count + 1)
     for byte in id {
       if byte < 2 {

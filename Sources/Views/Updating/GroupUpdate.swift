@@ -186,9 +186,13 @@ final class GroupUpdate {
         try isFirst
         ? ViewTables(creating: record, in: transaction) : ViewTables(record, of: member.name, in: transaction)
       let update = RowUpdate(rows, view: standing.index, tables, in: transaction)
-      outcome.update.changedRows += try isFirst && isDone ? update.load() : update.put()
+      if isFirst, isDone {
+        outcome.update.changedRows += try withTree(member, tables) { try update.load($0) }
+      } else {
+        outcome.update.changedRows += try update.put()
+        if isDone { try withTree(member, tables) { try $0.build(in: transaction) } }
+      }
       record.analysis = update.specialKeys.analysis
-      if isDone { try withTree(member, tables) { try $0.build(in: transaction) } }
       record.stage = isDone ? .whole : .building
       record.cursor = isDone ? [] : cursor
       if isDone {

@@ -29,12 +29,19 @@ struct RowUpdate {
     specialKeys = SpecialKeyUpdate(tables.record, in: transaction)
   }
 
-  /// Loads the rows into empty keyspaces. The documents are in the order of their IDs. Returns the number of rows.
-  func load() throws -> Int {
+  /// Loads the rows into empty keyspaces, and makes the partial reductions as they pass. The documents are in the order
+  /// of their IDs. Returns the number of rows.
+  func load(_ tree: ReductionTree) throws -> Int {
     let sorted = rows.sortedRows(ofView: view)
-    try tables.rows.load(in: transaction) { append in
-      for row in sorted {
-        try append(rows.rowKey(row).bytes, rows.value(row).bytes)
+    let longest = sorted.reduce(0) { max($0, Int($1.rowKeyLength)) }
+    try tree.build(in: transaction) { add in
+      try tables.rows.load(longestKey: longest, in: transaction) { append in
+        for (index, row) in sorted.enumerated() {
+          if index % MappedRows.rowsAhead == 0 { rows.readAhead(sorted[index...]) }
+          let (key, value) = (rows.rowKey(row).bytes, rows.value(row).bytes)
+          try append(key, value)
+          try add(key, value)
+        }
       }
     }
     if rows.hasSpecialKeys { try specialKeys.load(rows, sorted) }
