@@ -4,6 +4,9 @@ import Fleece
 
 /// Makes rows of what map functions and scripts emit. Used on one thread at a time.
 final class RowEmitter {
+  /// What the key, the value and the special key of a row may have together, in bytes of JSON.
+  static let maximumRowBytes = 256 << 20
+
   let rows: MappedRows
   var encoder: ViewKeyEncoder
   var view = 0
@@ -59,9 +62,7 @@ final class RowEmitter {
       keyText.withUnsafeBytes { keyJSON in
         valueText.withUnsafeBytes { valueJSON in
           self.special.withUnsafeBytes { special in
-            rows.add(
-              view: view, key: key.bytes, keyJSON: keyJSON, kind, valueJSON: valueJSON, specialKind,
-              special: special)
+            add(keyJSON, kind, valueJSON, specialKind, special)
           }
         }
       }
@@ -93,9 +94,24 @@ final class RowEmitter {
   private func add(_ kind: StoredRow.ValueKind) {
     keyText.withUnsafeBytes { keyJSON in
       valueText.withUnsafeBytes { valueJSON in
-        rows.add(view: view, key: key.bytes, keyJSON: keyJSON, kind, valueJSON: valueJSON)
+        add(keyJSON, kind, valueJSON)
       }
     }
+  }
+
+  private func add(
+    _ keyJSON: UnsafeRawBufferPointer, _ kind: StoredRow.ValueKind, _ valueJSON: UnsafeRawBufferPointer,
+    _ specialKind: StoredRow.SpecialKind = .none,
+    _ special: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+  ) {
+    let count = keyJSON.count + valueJSON.count + special.count
+    guard count <= RowEmitter.maximumRowBytes else {
+      let limit = RowEmitter.maximumRowBytes
+      if failure == nil { failure = "an emission has \(count) bytes, and at most \(limit) are allowed" }
+      return
+    }
+    rows.add(
+      view: view, key: key.bytes, keyJSON: keyJSON, kind, valueJSON: valueJSON, specialKind, special: special)
   }
 
   func setKey(_ value: Value?) throws -> Bool {
@@ -146,7 +162,7 @@ final class RowEmitter {
     key.removeAll()
     do {
       try encoder.append(json: keyJSON, to: &key)
-      rows.add(view: view, key: key.bytes, keyJSON: keyJSON, kind, valueJSON: valueJSON)
+      add(keyJSON, kind, valueJSON)
     } catch {
       if failure == nil { failure = "an emission can't be stored: \(error)" }
     }
