@@ -18,6 +18,8 @@ import TestSupport
         }
         func less(_ a: String, _ b: String) -> Bool { Array(a.utf8).lexicographicallyPrecedes(Array(b.utf8)) }
         all.sort { less($0.id, $1.id) }
+        let bySequence = try database.changes(since: 0, limit: .max).map(\.documentID)
+        #expect(bySequence != all.map(\.id) && bySequence.count == all.count)
         for _ in 0..<300 {
           var choice = AllDocuments()
           choice.mode = AllDocuments.Mode.allCases.randomElement(using: &random) ?? .live
@@ -38,7 +40,9 @@ import TestSupport
             case .onlyConflicts: $0.conflicted
             }
           }.map(\.id)
-          var expected = choice.isDescending ? kinds.reversed() : kinds
+          choice.order = AllDocuments.Order.allCases.randomElement(using: &random) ?? .id
+          let ordered = choice.order == .id ? kinds : bySequence.filter { kinds.contains($0) }
+          var expected = choice.isDescending ? ordered.reversed() : ordered
           if Int.random(in: 0..<4, using: &random) == 0 {
             let asked = all.map(\.id) + ["none", "_bad", ""]
             let keys = (0..<10).compactMap { _ in asked.randomElement(using: &random) }

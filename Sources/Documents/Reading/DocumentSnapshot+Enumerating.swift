@@ -57,7 +57,18 @@ extension DocumentSnapshot {
   ) throws {
     let keyspaces = context.keyspaces
     if let range = documents.range {
-      if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
+      if documents.order == .sequence {
+        let order: ScanOrder = documents.isDescending ? .descending : .ascending
+        try transaction.scan(keyspaces.changes, order: order) { _, change in
+          let change = try StoredChange(change)
+          guard range.contains(change.id) else { return true }
+          let goesOn = try transaction.withValue(at: change.id, in: keyspaces.docs) { try take(change.id, $0) }
+          if let goesOn { return goesOn }
+          guard documents.mode == .includingDeleted else { return true }
+          return try transaction.withValue(at: change.id, in: keyspaces.deleted) { try take(change.id, $0) }
+            ?? true
+        }
+      } else if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
         for id in documents.isDescending ? ids.reversed() : ids {
           let key = id.span.bytes
           if try transaction.withValue(at: key, in: keyspaces.docs, { try take(key, $0) }) == false { return }
