@@ -1,0 +1,5 @@
+import Testing
+
+@testable import BLIP
+
+@Suite struct WorkedFrameTests { @Test func x() {} }
