@@ -241,7 +241,7 @@ let package = Package(
         "FullTextReference",
         "test-child",
       ]),
-    .testTarget(name: "BLIPTests", dependencies: ["TestSupport", "Bytes", "Storage", "BLIP", "CZlib"]),
+    .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",

@@ -28,11 +28,13 @@ package struct FrameFlags: OptionSet, Sendable, Hashable {
 
 /// What a frame is a piece of.
 enum FrameType: UInt8 {
-  case request, reply, error
+  case request = 0
+  case reply = 1
+  case error = 2
   /// An acknowledgement of bytes of a request.
-  case ackRequest
+  case ackRequest = 4
   /// An acknowledgement of bytes of a reply or an error.
-  case ackReply
+  case ackReply = 5
 
   var isAck: Bool { self == .ackRequest || self == .ackReply }
 }

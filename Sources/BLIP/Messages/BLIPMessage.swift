@@ -69,7 +69,7 @@ package struct BLIPRequest: Sendable {
   /// Makes a request. The property `Profile` comes first.
   package init(_ profile: String, _ properties: BLIPProperties = [:], body: BLIPBody = .bytes([])) {
     var all: BLIPProperties = ["Profile": profile]
-    for (name, value) in properties.entries { all.append(name, value) }
+    all.append(properties)
     self.properties = all
     self.body = body
   }

@@ -52,6 +52,12 @@ package struct BLIPProperties: Sendable, Hashable, ExpressibleByDictionaryLitera
     bytes.append(0)
   }
 
+  /// Appends all properties of another list.
+  package mutating func append(_ others: BLIPProperties) {
+    bytes.append(contentsOf: others.bytes)
+    hasNUL = hasNUL || others.hasNUL
+  }
+
   /// The value of the first property with this name. Setting it appends the property when there is none, changes it in
   /// its place, or removes it (nil).
   package subscript(name: String) -> String? {
