@@ -282,7 +282,7 @@ let package = Package(
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP"], path: "Fuzz/BLIP",
+          name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP", "CZlib"], path: "Fuzz/BLIP",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

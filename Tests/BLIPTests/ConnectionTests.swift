@@ -11,7 +11,10 @@ private struct Pair {
   let client: BLIPConnection
   let server: BLIPConnection
 
-  init(_ limits: BLIPLimits = BLIPLimits(), capacity: Int = 1 << 20, _ prepare: (BLIPConnection) -> Void = { _ in }) {
+  init(
+    _ limits: BLIPLimits = BLIPLimits(), capacity: Int = 1 << 20,
+    _ prepare: (BLIPConnection) -> Void = { _ in }
+  ) {
     let (left, right) = PipeTransport.pair(capacity: capacity)
     client = BLIPConnection(left, name: "client")
     server = BLIPConnection(right, limits: limits, name: "server")
@@ -29,7 +32,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
   return nil
 }
 
-@Suite("Connections") struct ConnectionTests {
+@Suite("Connections", .timeLimit(.minutes(5))) struct ConnectionTests {
   @Test("Concurrent requests of many tasks get their own replies, in both directions")
   func concurrent() async throws {
     let pair = Pair { server in
@@ -101,7 +104,8 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
   @Test("When the connection ends, all that wait get the reason, and so do later requests")
   func close() async throws {
     let kept = Lock<[BLIPIncomingRequest]>([])
-    let pair = Pair { server in server.onRequest("wait") { incoming in kept.withLock { $0.append(incoming) } } }
+    let pair = Pair { server in server.onRequest("wait") { incoming in kept.withLock { $0.append(incoming) } }
+    }
     let reason = TransportClose.webSocket(1001, "going away")
     await withTaskGroup(of: (any Error)?.self) { group in
       for _ in 0..<20 {
@@ -262,7 +266,8 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect(early is TestSource.Failure)
     #expect(try await pair.client.send(BLIPRequest("x")).error == nil)
     let late = await thrown {
-      _ = try await pair.client.send(BLIPRequest("x", body: .source(TestSource(count: 90_000, failsAt: 20_000))))
+      _ = try await pair.client.send(
+        BLIPRequest("x", body: .source(TestSource(count: 90_000, failsAt: 20_000))))
     }
     #expect((late as? BLIPError)?.code == .closed)
     #expect(await pair.client.waitUntilClosed().code == .sourceFailed)
@@ -283,12 +288,31 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect((await waiting as? BLIPError)?.close?.code == 1011)
     let error = await connection.waitUntilClosed()
     #expect(error.code == .badChecksum && error.close?.code == 1011 && error.close?.domain == .webSocket)
-    let end = await withCheckedContinuation { continuation in right.receive { continuation.resume(returning: $0) } }
+    let end = await withCheckedContinuation { continuation in
+      right.receive { continuation.resume(returning: $0) }
+    }
     guard case .failure(let close) = end else {
       Issue.record("the peer got no end")
       return
     }
     #expect(close.code == 1011 && !close.reason.isEmpty)
+  }
+
+  @Test("A peer that exceeds a limit loses its connection, and others go on")
+  func limits() async throws {
+    var limits = BLIPLimits()
+    limits.openRequests = 10
+    let kept = Lock<[BLIPIncomingRequest]>([])
+    let pair = Pair(limits) { server in
+      server.onRequest("x") { incoming in kept.withLock { $0.append(incoming) } }
+    }
+    let other = Pair(limits) { server in server.onRequest("x") { $0.reply() } }
+    await withTaskGroup(of: (any Error)?.self) { group in
+      for _ in 0..<20 { group.addTask { await thrown { _ = try await pair.client.send(BLIPRequest("x")) } } }
+      for await error in group { #expect((error as? BLIPError)?.close?.code == 1011) }
+    }
+    #expect(await pair.server.waitUntilClosed().code == .tooManyRequests)
+    for _ in 0..<50 { #expect(try await other.client.send(BLIPRequest("x")).error == nil) }
   }
 
   @Test("A stream that the connection loses is abandoned")

@@ -22,7 +22,10 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     let frames = try session.frames()
     #expect(numbers(frames) == [1, 2, 3, 1, 2, 3, 1, 2, 3])
     #expect(frames.map(\.count).max() == FrameSizes.large)
-    #expect(frames.map { header($0).flags.contains(.moreComing) } == [true, true, true, true, true, true, false, false, false])
+    #expect(
+      frames.map { header($0).flags.contains(.moreComing) } == [
+        true, true, true, true, true, true, false, false, false,
+      ])
   }
 
   @Test("An urgent message leaves one other message between its frames, which are small then")
@@ -181,7 +184,9 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
 
   @Test("A source that doesn't say its end, and one that gives little at a time")
   func sourceForms() throws {
-    for (count, piece, givesEnd) in [(0, 10, false), (0, 10, true), (50_000, 7, false), (16_373, 16_373, false)] {
+    for (count, piece, givesEnd) in [
+      (0, 10, false), (0, 10, true), (50_000, 7, false), (16_373, 16_373, false),
+    ] {
       let (client, server) = (BLIPSession(), BLIPSession())
       let source = TestSource(count: count, piece: piece, givesEnd: givesEnd)
       var request = BLIPRequest("x", body: .source(source))

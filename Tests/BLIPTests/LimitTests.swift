@@ -6,7 +6,7 @@ import Testing
 @Suite("Limits and broken peers") struct LimitTests {
   /// A frame of a fresh direction.
   private func frame(_ payload: [UInt8], number: UInt64 = 1, _ flags: FrameFlags = []) throws -> [UInt8] {
-    var writer = FrameWriter()
+    let writer = FrameWriter()
     return try payload.withUnsafeBytes { try writer.frame(number, flags, $0).bytes }
   }
 
@@ -53,7 +53,7 @@ import Testing
     #expect(code([try frame([0], number: .max)]) == .badRequestNumber)
     #expect(code([try frame([0], number: 1, FrameFlags(.reply))]) == .unexpectedReply)
     #expect(code([try frame([0], number: 1, FrameFlags(.error))]) == .unexpectedReply)
-    var writer = FrameWriter()
+    let writer = FrameWriter()
     let twice = try (0..<2).map { _ in try [UInt8(0)].withUnsafeBytes { try writer.frame(1, [], $0).bytes } }
     #expect(code(twice) == .badRequestNumber)
     // The last number there is.
@@ -68,7 +68,7 @@ import Testing
       let client = BLIPSession()
       try client.send(request("x", noReply: isNoReply))
       _ = try client.frames()
-      var writer = FrameWriter()
+      let writer = FrameWriter()
       let replies = try (0..<2).map { _ in
         try [UInt8(0)].withUnsafeBytes { try writer.frame(1, FrameFlags(.reply), $0).bytes }
       }
@@ -101,7 +101,7 @@ import Testing
   func smallPieces() throws {
     let payload: [UInt8] = [0x86, 0x00] + utf8("a\0b\0c\0") + utf8("d\0")
     for last in 0..<payload.count {
-      var writer = FrameWriter()
+      let writer = FrameWriter()
       let session = BLIPSession()
       let error = blipError {
         for index in 0...last {
@@ -114,7 +114,7 @@ import Testing
       #expect(error?.code == .badProperties)
     }
     let good: [UInt8] = [0x84, 0x00] + utf8("a\0b\0") + [7]
-    var writer = FrameWriter()
+    let writer = FrameWriter()
     let session = BLIPSession()
     var messages: [BLIPMessage] = []
     for (index, byte) in good.enumerated() {
@@ -127,8 +127,10 @@ import Testing
 
   @Test("A varint that never ends, a byte a frame")
   func endlessVarint() throws {
-    var writer = FrameWriter()
-    let frames = try (0..<20).map { _ in try [UInt8(0x80)].withUnsafeBytes { try writer.frame(1, .moreComing, $0).bytes } }
+    let writer = FrameWriter()
+    let frames = try (0..<20).map { _ in
+      try [UInt8(0x80)].withUnsafeBytes { try writer.frame(1, .moreComing, $0).bytes }
+    }
     #expect(code(frames) == .badVarint)
   }
 
@@ -145,7 +147,7 @@ import Testing
     #expect(code([bomb], { $0.framePlainBytes = payload.count }) == nil)
     #expect(code([bomb], { $0.messageBytes = 1 << 20 }) == .messageTooLong)
     #expect(code([bomb], { $0.bufferedBytes = 1 << 20 }) == .tooManyBytes)
-    var writer = FrameWriter()
+    let writer = FrameWriter()
     let many = try (0..<40).map { index in
       try payload.withUnsafeBytes { try writer.frame(1, [.compressed, .moreComing], $0).bytes }
     }
@@ -154,7 +156,7 @@ import Testing
 
   @Test("Messages of many frames are limited in length, and together")
   func collected() throws {
-    var writer = FrameWriter()
+    let writer = FrameWriter()
     let piece = [UInt8](repeating: 0, count: 10_000)
     let frames = try (0..<30).map { index in
       try piece.withUnsafeBytes { try writer.frame(UInt64(index % 3 + 1), .moreComing, $0).bytes }
@@ -167,7 +169,7 @@ import Testing
   @Test("Requests that aren't answered are limited, whole or not")
   func openRequests() throws {
     for flags: FrameFlags in [[], .moreComing, .noReply] {
-      var writer = FrameWriter()
+      let writer = FrameWriter()
       let frames = try (1...1_001).map { number in
         try [UInt8(0)].withUnsafeBytes { try writer.frame(UInt64(number), flags, $0).bytes }
       }
@@ -199,7 +201,9 @@ import Testing
 
   @Test("Messages that can't be sent are refused, and cost nothing else")
   func invalidMessages() {
-    func code(_ request: BLIPRequest) -> BLIPError.Code? { blipError { _ = try OutgoingMessage(request) }?.code }
+    func code(_ request: BLIPRequest) -> BLIPError.Code? {
+      blipError { _ = try OutgoingMessage(request) }?.code
+    }
     #expect(code(BLIPRequest("x", ["id": "a\0b"])) == .invalidMessage)
     #expect(code(BLIPRequest("x\0")) == .invalidMessage)
     #expect(code(BLIPRequest("x", ["id": String(repeating: "a", count: 102_400)])) == .invalidMessage)
@@ -213,13 +217,15 @@ import Testing
   func propertyList() {
     var properties: BLIPProperties = ["b": "1", "a": "2", "b": "3", "": "", "é": "é"]
     #expect(properties.entries.map(\.name) == ["b", "a", "b", "", "é"])
-    #expect(properties["b"] == "1" && properties[""] == "" && properties["c"] == nil && properties["é"] == "é")
+    #expect(
+      properties["b"] == "1" && properties[""] == "" && properties["c"] == nil && properties["é"] == "é")
     // Equal as text, but other bytes.
     #expect(properties["e\u{301}"] == nil)
     properties["b"] = "long value"
     properties["c"] = "4"
     properties["a"] = nil
-    #expect(properties.entries.map { $0.name + "=" + $0.value } == ["b=long value", "b=3", "=", "é=é", "c=4"])
+    #expect(
+      properties.entries.map { $0.name + "=" + $0.value } == ["b=long value", "b=3", "=", "é=é", "c=4"])
     #expect(BLIPProperties().entries.isEmpty)
     properties["yes"] = "true"
     #expect(properties.isTrue("yes") && !properties.isTrue("b") && !properties.isTrue("no"))

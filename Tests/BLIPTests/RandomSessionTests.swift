@@ -57,7 +57,8 @@ private final class RandomEnd {
   private func properties(_ random: inout SeededGenerator) -> BLIPProperties {
     var properties: BLIPProperties = [:]
     for index in 0..<random.below(4) {
-      properties.append("name\(index)", String(repeating: "é", count: random.below(random.below(50) == 0 ? 15_000 : 30)))
+      properties.append(
+        "name\(index)", String(repeating: "é", count: random.below(random.below(50) == 0 ? 15_000 : 30)))
     }
     return properties
   }

@@ -70,7 +70,8 @@ extension BLIPSession {
 
 /// A request of a profile with a body.
 func request(
-  _ profile: String, _ body: [UInt8] = [], urgent: Bool = false, compressed: Bool = false, noReply: Bool = false
+  _ profile: String, _ body: [UInt8] = [], urgent: Bool = false, compressed: Bool = false,
+  noReply: Bool = false
 ) -> BLIPRequest {
   var request = BLIPRequest(profile, body: .bytes(body))
   request.isUrgent = urgent

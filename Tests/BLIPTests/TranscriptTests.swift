@@ -32,7 +32,9 @@ private struct Transcripts {
 
   nonisolated(unsafe) static let all: [Transcripts] = {
     guard let folder else { return [] }
-    let names = (FileManager.default.enumerator(atPath: folder)?.allObjects ?? []).compactMap { $0 as? String }
+    let names = (FileManager.default.enumerator(atPath: folder)?.allObjects ?? []).compactMap {
+      $0 as? String
+    }
     return names.filter { $0.hasSuffix("transcript.jsonl") }.sorted().compactMap { name in
       guard let data = FileManager.default.contents(atPath: folder + "/" + name) else { return nil }
       let frames = data.split(separator: UInt8(ascii: "\n")).compactMap { line -> Recorded? in
@@ -89,7 +91,9 @@ struct TranscriptTests {
           try ends.noteSent(frame)
           let receiver = ends.receiver(of: frame)
           let event = try receiver.receive(frame.frame)
-          while let ack = receiver.nextAckForTests() { acks[frame.direction == "C>S" ? "S>C" : "C>S", default: []].append(ack) }
+          while let ack = receiver.nextAckForTests() {
+            acks[frame.direction == "C>S" ? "S>C" : "C>S", default: []].append(ack)
+          }
           if frame.blip["ack_bytes"] != nil {
             recordedAcks[frame.direction, default: []].append(frame.frame)
             ackCount += 1
@@ -103,7 +107,8 @@ struct TranscriptTests {
           let properties = recorded["properties"] as? [String: String] ?? [:]
           let entries = message.properties.entries
           #expect(
-            Dictionary(entries.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }) == properties)
+            Dictionary(entries.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+              == properties)
           #expect(message.body.count == recorded["body_len"] as? Int)
           if let body = frame.body { #expect(Array(message.body) == body) }
           if let json = recorded["body_json"] {
@@ -133,7 +138,7 @@ struct TranscriptTests {
       for connection in transcript.connections {
         for direction in ["C>S", "S>C"] {
           var reader = FrameReader(limits: BLIPLimits())
-          var writer = FrameWriter()
+          let writer = FrameWriter()
           var again = FrameReader(limits: BLIPLimits())
           for recorded in connection where recorded.direction == direction {
             guard let frame = try reader.read(recorded.frame), !frame.type.isAck else { continue }
@@ -162,8 +167,14 @@ struct TranscriptTests {
 
   @Test("A frame that is cut at any byte, or has a wrong byte, is a typed error")
   func cut() throws {
-    let transcript = try #require(Transcripts.all.first { $0.name == "v3/conflict-1-push-409/transcript.jsonl" })
-    let frames = try #require(transcript.connections.first).filter { $0.direction == "C>S" }.map(\.frame)
+    try cut("C>S")
+    try cut("S>C")
+  }
+
+  private func cut(_ direction: String) throws {
+    let transcript = try #require(
+      Transcripts.all.first { $0.name == "v3/conflict-1-push-409/transcript.jsonl" })
+    let frames = try #require(transcript.connections.first).filter { $0.direction == direction }.map(\.frame)
     var codes: [BLIPError.Code: Int] = [:]
     for (index, frame) in frames.enumerated() {
       for length in 0..<frame.count {
@@ -190,7 +201,7 @@ struct TranscriptTests {
         } catch { codes[error.code, default: 0] += 1 }
       }
     }
-    #expect(codes[.badChecksum, default: 0] > 100)
+    #expect(codes[.badChecksum, default: 0] > 50)
     #expect(codes[.emptyFrame] == frames.count)
     print("cut: \(codes)")
   }

@@ -60,9 +60,10 @@ import Testing
     #expect(frames[2].suffix(4) == third.suffix(4))
     #expect(frames[3].suffix(4) == fourth.suffix(4))
     let messages = try BLIPSession().messages(frames)
-    #expect(messages.map { String(decoding: $0.body, as: UTF8.self) }.suffix(2) == [
-      #"[[1,"doc1","1-abcd"]]"#, #"[[2,"doc2","1-abcd"]]"#,
-    ])
+    #expect(
+      messages.map { String(decoding: $0.body, as: UTF8.self) }.suffix(2) == [
+        #"[[1,"doc1","1-abcd"]]"#, #"[[2,"doc2","1-abcd"]]"#,
+      ])
   }
 
   @Test("An empty reply and an error reply")

@@ -41,6 +41,8 @@ final class BLIPLink: @unchecked Sendable {
   /// What one call of the transport's `send` takes at least, if there is so much.
   private static let batchBytes = 256 << 10
   private static let batchFrames = 2048
+  /// How often a job empties the mailbox before another job may run.
+  private static let roundsOfJob = 64
 
   private let transport: any MessageTransport
   private let workers: Workers
@@ -76,7 +78,7 @@ final class BLIPLink: @unchecked Sendable {
 
   private func run() {
     var commands: [Command] = []
-    while true {
+    for _ in 0..<Self.roundsOfJob {
       commands.removeAll(keepingCapacity: commands.count <= 4096)
       let isOver = mailbox.withLock { mailbox in
         swap(&commands, &mailbox.commands)
@@ -87,6 +89,8 @@ final class BLIPLink: @unchecked Sendable {
       for command in commands { handle(command) }
       sendFrames()
     }
+    // Connections that share workers take turns.
+    workers.enqueue { self.run() }
   }
 
   private func handle(_ command: Command) {
@@ -191,6 +195,7 @@ final class BLIPLink: @unchecked Sendable {
   }
 
   private func receive(_ event: BLIPSession.Event) {
+    if Log.isWritten(.debug, .network) { log(event) }
     switch event {
     case .message(let message, let countedBytes, nil): receive(message, countedBytes)
     case .message(let message, _, let request?):
@@ -202,6 +207,24 @@ final class BLIPLink: @unchecked Sendable {
     case .chunk(let incoming, let bytes, let wireBytes):
       pour(incoming, bytes, wireBytes)
       if incoming.isComplete { endStream(incoming) }
+    }
+  }
+
+  /// Logs what came, without its contents.
+  private func log(_ event: BLIPSession.Event) {
+    switch event {
+    case .message(let message, _, _):
+      Log.write(
+        .debug, .network, name,
+        "BLIP: \(message.kind) \(message.number) \(message.profile ?? "") has come, \(message.body.count) bytes"
+      )
+    case .began(let incoming):
+      Log.write(
+        .debug, .network, name,
+        "BLIP: \(incoming.kind) \(incoming.number) \(incoming.head?.profile ?? "") has begun")
+    case .chunk(let incoming, _, _):
+      guard incoming.isComplete else { return }
+      Log.write(.debug, .network, name, "BLIP: \(incoming.kind) \(incoming.number) has come")
     }
   }
 
@@ -281,7 +304,7 @@ final class BLIPLink: @unchecked Sendable {
     transport.close(error.close ?? .normal)
     handlers = [:]
     let (requests, streams) = session.end()
-    for stream in streams {
+    for stream in streams where stream.request?.isCancelled != true {
       stream.sink?.abandon(error.asClosed)
       stream.sink = nil
     }

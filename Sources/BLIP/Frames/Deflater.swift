@@ -46,7 +46,9 @@ final class Deflater {
         throw BLIPError(.outOfMemory, "zlib can't compress: code \(code)")
       }
     } while stream.pointee.avail_out == 0
-    guard output.count >= 4, output.bytes.loadUnaligned(fromByteOffset: output.count - 4, as: UInt32.self) == 0xFFFF_0000.littleEndian
+    guard output.count >= 4,
+      output.bytes.loadUnaligned(fromByteOffset: output.count - 4, as: UInt32.self)
+        == 0xFFFF_0000.littleEndian
     else { throw BLIPError(.outOfMemory, "zlib didn't flush") }
     output.truncate(to: output.count - 4)
   }

@@ -17,7 +17,9 @@ struct FrameReader {
     }
     var offset = 0
     guard let number = bytes.varint(at: &offset) else { throw BLIPError(.badVarint, "a frame has no number") }
-    guard let flagBits = bytes.varint(at: &offset) else { throw BLIPError(.badVarint, "a frame has no flags") }
+    guard let flagBits = bytes.varint(at: &offset) else {
+      throw BLIPError(.badVarint, "a frame has no flags")
+    }
     let flags = FrameFlags(rawValue: UInt8(truncatingIfNeeded: flagBits))
     guard let type = flags.type else { return nil }
     if type.isAck {
@@ -38,7 +40,9 @@ struct FrameReader {
       payload = bytes[offset..<end]
     }
     payload.withUnsafeBytes { checksum.add($0) }
-    let found = bytes.withUnsafeBytes { UInt32(bigEndian: $0.loadUnaligned(fromByteOffset: end, as: UInt32.self)) }
+    let found = bytes.withUnsafeBytes {
+      UInt32(bigEndian: $0.loadUnaligned(fromByteOffset: end, as: UInt32.self))
+    }
     guard found == checksum.value else {
       throw BLIPError(.badChecksum, "the checksum of a frame of message \(number) is wrong")
     }

@@ -1,14 +1,11 @@
 import Bytes
 
 /// Encodes the frames of one direction. They have to be sent in the order in which they were written.
-struct FrameWriter {
+final class FrameWriter {
   private var checksum = RunningChecksum()
   private var deflater: Deflater?
   /// The frame that is being written.
-  private var buffer = BufferBox()
-
-  /// A class, because a struct that owns a `ByteBuffer` can't be copied.
-  private final class BufferBox { var bytes = ByteBuffer(capacity: FrameSizes.large + 64) }
+  private var buffer = ByteBuffer(capacity: FrameSizes.large + 64)
 
   /// The most bytes of a message that fit into a frame of `frameBytes`. One that is compressed may turn out shorter. How
   /// much shorter isn't known before it is flushed, so a frame never takes more than fits without compression.
@@ -18,16 +15,15 @@ struct FrameWriter {
   }
 
   /// Writes a frame with a piece of a message. Returns it with the bytes that count for flow control.
-  mutating func frame(_ number: UInt64, _ flags: FrameFlags, _ payload: UnsafeRawBufferPointer) throws(BLIPError)
+  func frame(_ number: UInt64, _ flags: FrameFlags, _ payload: UnsafeRawBufferPointer) throws(BLIPError)
     -> (bytes: [UInt8], wireBytes: Int)
   {
-    let box = buffer
-    box.bytes.removeAll()
-    box.bytes.append(varint: number)
+    buffer.removeAll()
+    buffer.append(varint: number)
     // An empty payload has no compressed form: zlib has nothing to flush twice.
     let isCompressed = flags.contains(.compressed) && !payload.isEmpty
-    box.bytes.append(isCompressed ? flags.rawValue : flags.subtracting(.compressed).rawValue)
-    let start = box.bytes.count
+    buffer.append(isCompressed ? flags.rawValue : flags.subtracting(.compressed).rawValue)
+    let start = buffer.count
     if isCompressed {
       let deflater: Deflater
       if let existing = self.deflater {
@@ -36,13 +32,13 @@ struct FrameWriter {
         deflater = try Deflater()
         self.deflater = deflater
       }
-      try deflater.compress(payload, into: &box.bytes)
+      try deflater.compress(payload, into: &buffer)
     } else {
-      box.bytes.append(payload)
+      buffer.append(payload)
     }
     checksum.add(payload)
-    box.bytes.append(bigEndian: checksum.value)
-    return ([UInt8](box.bytes.bytes), box.bytes.count - start)
+    buffer.append(bigEndian: checksum.value)
+    return ([UInt8](buffer.bytes), buffer.count - start)
   }
 
   /// Writes an ACK frame.

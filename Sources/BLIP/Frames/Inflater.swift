@@ -52,7 +52,8 @@ final class Inflater {
           code == Z_STREAM_END ? "the compressed data of a direction ended" : "a payload isn't deflated data")
       }
       guard output.count <= limit else {
-        throw BLIPError(.tooMuchOutput, "a frame of \(bytes.count) bytes inflates to more than \(limit) bytes")
+        throw BLIPError(
+          .tooMuchOutput, "a frame of \(bytes.count) bytes inflates to more than \(limit) bytes")
       }
       if stream.pointee.avail_in == 0, stream.pointee.avail_out > 0 { return }
     }

@@ -45,10 +45,16 @@ package struct BLIPProperties: Sendable, Hashable, ExpressibleByDictionaryLitera
 
   /// Appends a property, also when the name is there already.
   package mutating func append(_ name: String, _ value: String) {
-    if name.utf8.contains(0) || value.utf8.contains(0) { hasNUL = true }
-    bytes.append(contentsOf: name.utf8)
-    bytes.append(0)
-    bytes.append(contentsOf: value.utf8)
+    append(name)
+    append(value)
+  }
+
+  private mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 {
+      if $0.contains(0) { hasNUL = true }
+      bytes.append(contentsOf: $0)
+    }
     bytes.append(0)
   }
 

@@ -38,7 +38,8 @@ package enum BLIPSourceState: Sendable {
 /// Takes the body of a received message piece by piece.
 ///
 /// All calls come one after another from the connection's executor. The peer stops sending this message when about
-/// 128,000 bytes of it aren't consumed; so a slow sink slows its message, and no other.
+/// 128,000 bytes of it aren't consumed; so a slow sink slows its message, and no other. When a request is cancelled, the
+/// sink of its reply gets nothing more.
 package protocol BLIPSink: AnyObject, Sendable {
   /// Called first, with the properties and without the body.
   func begin(_ head: BLIPMessage)

@@ -20,7 +20,8 @@ extension BLIPSession {
     let (next, isOver) = lastRequest.addingReportingOverflow(1)
     guard frame.number == next, !isOver else {
       throw BLIPError(
-        .badRequestNumber, "a frame is of request \(frame.number); the last one that began was \(lastRequest)")
+        .badRequestNumber, "a frame is of request \(frame.number); the last one that began was \(lastRequest)"
+      )
     }
     lastRequest = next
     guard openRequests < limits.openRequests else {
@@ -98,23 +99,23 @@ extension BLIPSession {
 
   /// Streams a message whose `began` was just returned. Returns the body as far as it came, which counts for nothing in
   /// the flow control, but has to be consumed.
-  func stream(_ incoming: IncomingMessage) -> ArraySlice<UInt8> {
+  package func stream(_ incoming: IncomingMessage) -> ArraySlice<UInt8> {
     incoming.isStreamed = true
     return incoming.takeBody()
   }
 
   /// Takes note that a chunk takes no memory any more. When enough was consumed, the peer is told.
-  func consume(_ incoming: IncomingMessage, bytes: Int, wireBytes: Int) {
+  package func consume(_ incoming: IncomingMessage, bytes: Int, wireBytes: Int) {
     bufferedBytes -= bytes
     consumeWire(incoming, wireBytes)
   }
 
   /// Closes a request that gets no reply. `countedBytes` are those that came with it.
-  func release(countedBytes: Int) {
+  package func release(countedBytes: Int) {
     bufferedBytes -= countedBytes
     openRequests -= 1
   }
 
   /// Forgets what is counted for the properties of a streamed reply, after its last chunk.
-  func releaseHead(_ incoming: IncomingMessage) { bufferedBytes -= incoming.countedBytes }
+  package func releaseHead(_ incoming: IncomingMessage) { bufferedBytes -= incoming.countedBytes }
 }

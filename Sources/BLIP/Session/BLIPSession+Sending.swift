@@ -27,7 +27,7 @@ extension BLIPSession {
 
   /// Takes note that nobody waits for the reply of a request. If it hasn't begun, it isn't sent. The reply of one that has
   /// begun is received and dropped.
-  func cancel(_ request: OutgoingMessage) {
+  package func cancel(_ request: OutgoingMessage) {
     request.isCancelled = true
     guard !request.hasBegun else { return }
     // In the queue and among the held ones it is passed over later.
@@ -40,7 +40,7 @@ extension BLIPSession {
   }
 
   /// Goes on with a message whose source has bytes again.
-  func resume(_ message: OutgoingMessage) {
+  package func resume(_ message: OutgoingMessage) {
     guard message.place == .starved else { return }
     starved[ObjectIdentifier(message)] = nil
     queue.enqueue(message)
@@ -89,7 +89,8 @@ extension BLIPSession {
       let isUrgentNext = !message.isUrgent && queue.first?.isUrgent == true
       let number = message.type == .request && !message.hasBegun ? lastSentRequest + 1 : message.number
       let capacity = FrameWriter.capacity(
-        isUrgentNext ? FrameSizes.small : FrameSizes.large, number: number, isCompressed: message.isCompressed)
+        isUrgentNext ? FrameSizes.small : FrameSizes.large, number: number, isCompressed: message.isCompressed
+      )
       guard try fill(message, capacity) else { continue }
       return try frame(of: message, number, capacity)
     }
@@ -129,7 +130,9 @@ extension BLIPSession {
     }
   }
 
-  private func frame(of message: OutgoingMessage, _ number: UInt64, _ capacity: Int) throws(BLIPError) -> [UInt8] {
+  private func frame(of message: OutgoingMessage, _ number: UInt64, _ capacity: Int) throws(BLIPError)
+    -> [UInt8]
+  {
     let isFirst = !message.hasBegun
     if isFirst, message.type == .request {
       message.number = number

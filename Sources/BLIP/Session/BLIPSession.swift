@@ -31,7 +31,7 @@ package final class BLIPSession {
   package internal(set) var bufferedBytes = 0
 
   // Sent.
-  var writer = FrameWriter()
+  let writer = FrameWriter()
   var queue = MessageQueue()
   var lastSentRequest: UInt64 = 0
   /// ACKs that wait, in order; and the number in each.

@@ -37,7 +37,8 @@ package final class IncomingMessage: @unchecked Sendable {
     }
     collected.append(contentsOf: bytes)
     guard head == nil else { return false }
-    guard let range = try MessageParts.properties(of: collected[...], limits), range.upperBound <= collected.count
+    guard let range = try MessageParts.properties(of: collected[...], limits),
+      range.upperBound <= collected.count
     else { return false }
     // A copy: the properties would otherwise keep all of `collected` from growing in place.
     let properties = try BLIPProperties(received: Array(collected[range])[...])
@@ -84,7 +85,8 @@ enum MessageParts {
     }
     guard count <= UInt64(clamping: limits.propertiesBytes) else {
       throw BLIPError(
-        .propertiesTooLong, "the properties of a message have \(count) bytes, more than \(limits.propertiesBytes)")
+        .propertiesTooLong,
+        "the properties of a message have \(count) bytes, more than \(limits.propertiesBytes)")
     }
     let start = bytes.startIndex + length
     return start..<start + Int(count)
@@ -96,7 +98,9 @@ enum MessageParts {
     guard bytes.count <= limits.messageBytes else {
       throw BLIPError(.messageTooLong, "a message has more than \(limits.messageBytes) bytes")
     }
-    guard let range = try properties(of: bytes, limits), range.upperBound <= bytes.endIndex else { throw tooShort }
+    guard let range = try properties(of: bytes, limits), range.upperBound <= bytes.endIndex else {
+      throw tooShort
+    }
     return BLIPMessage(
       kind: frame.type.messageKind, number: frame.number, flags: frame.flags,
       properties: try BLIPProperties(received: bytes[range]), body: bytes[range.upperBound...])

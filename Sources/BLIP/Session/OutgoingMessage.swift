@@ -85,7 +85,9 @@ package final class OutgoingMessage: @unchecked Sendable {
   private static func contents(_ properties: BLIPProperties, _ body: BLIPBody) throws(BLIPError) -> (
     [UInt8], (any BLIPSource)?
   ) {
-    guard !properties.hasNUL else { throw BLIPError(.invalidMessage, "a property of a message has NUL in it") }
+    guard !properties.hasNUL else {
+      throw BLIPError(.invalidMessage, "a property of a message has NUL in it")
+    }
     guard properties.bytes.count <= BLIPLimits().propertiesBytes else {
       throw BLIPError(.invalidMessage, "the properties of a message have \(properties.bytes.count) bytes")
     }

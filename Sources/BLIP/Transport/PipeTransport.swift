@@ -53,7 +53,9 @@ private final class Pipe: Sendable {
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
   func receive(_ index: Int, _ completion: @escaping @Sendable (Result<[[UInt8]], TransportClose>) -> Void) {
-    typealias Waiting = (sender: (@Sendable (TransportClose?) -> Void)?, result: Result<[[UInt8]], TransportClose>)
+    typealias Waiting = (
+      sender: (@Sendable (TransportClose?) -> Void)?, result: Result<[[UInt8]], TransportClose>
+    )
     let ready = directions.withLock { directions -> Waiting? in
       if !directions[index].messages.isEmpty {
         let sender = directions[index].sender.take()
@@ -69,7 +71,8 @@ private final class Pipe: Sendable {
     ready.sender?(nil)
   }
 
-  func send(_ messages: [[UInt8]], _ index: Int, _ completion: @escaping @Sendable (TransportClose?) -> Void) {
+  func send(_ messages: [[UInt8]], _ index: Int, _ completion: @escaping @Sendable (TransportClose?) -> Void)
+  {
     enum Outcome {
       case deliver(@Sendable (Result<[[UInt8]], TransportClose>) -> Void)
       case goOn
