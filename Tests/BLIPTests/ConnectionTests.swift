@@ -274,6 +274,69 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect(await pair.server.waitUntilClosed().close?.code == 1011)
   }
 
+  @Test("A source that fails in the middle takes along what was sent with it, and nothing waits for ever")
+  func failingBatch() async throws {
+    for _ in 0..<20 {
+      let pair = Pair { server in server.onRequest("x") { $0.reply() } }
+      let outcomes = Lock((done: 0, failed: 0))
+      let count: @Sendable (Result<BLIPMessage, any Error>) -> Void = { result in
+        outcomes.withLock {
+          if case .success = result { $0.done += 1 } else { $0.failed += 1 }
+        }
+      }
+      pair.client.send(BLIPRequest("x", body: .source(TestSource(count: 90_000, failsAt: 20_000))), count)
+      for index in 0..<10 {
+        pair.client.send(request("x", noReply: index % 2 == 0), count)
+        pair.client.send(BLIPRequest("x", body: .source(TestSource(count: 9, failsAt: 0))), count)
+      }
+      #expect(await pair.client.waitUntilClosed().code == .sourceFailed)
+      while outcomes.withLock({ $0.done + $0.failed }) < 21 { await Task.yield() }
+      #expect(outcomes.withLock { $0.failed } >= 11)
+    }
+  }
+
+  @Test("Replies that came before the end are delivered")
+  func repliesBeforeTheEnd() async throws {
+    for _ in 0..<50 {
+      let (left, right) = PipeTransport.pair(capacity: 1)
+      let client = BLIPConnection(left)
+      let server = BLIPConnection(right)
+      server.onRequest("last") { [weak server] incoming in
+        incoming.reply(BLIPReply(["a": "b"]))
+        server?.close()
+      }
+      client.start()
+      server.start()
+      async let reply = client.send(BLIPRequest("last"))
+      async let other = thrown {
+        _ = try await client.send(request("big", [UInt8](repeating: 0, count: 300_000)))
+      }
+      #expect(try await reply.properties["a"] == "b")
+      #expect((await other as? BLIPError)?.code == .closed)
+    }
+  }
+
+  @Test("A connection whose peer doesn't read closes at the second call")
+  func closeTwice() async throws {
+    let (left, right) = PipeTransport.pair(capacity: 1)
+    let client = BLIPConnection(left)
+    client.start()
+    async let sent = thrown { _ = try await client.send(BLIPRequest("x")) }
+    let first = await withCheckedContinuation { continuation in
+      right.receive { continuation.resume(returning: try? $0.get()) }
+    }
+    #expect(first?.count == 1)
+    async let second = thrown { _ = try await client.send(BLIPRequest("y")) }
+    // It fills the pipe. A close waits for it, and refuses what comes later.
+    try await Task.sleep(for: .milliseconds(20))
+    client.close()
+    let late = await thrown { _ = try await client.send(BLIPRequest("z")) }
+    #expect((late as? BLIPError)?.close == .normal)
+    client.close(.webSocket(1001))
+    #expect(await client.waitUntilClosed().close == .normal)
+    for error in [await sent, await second] { #expect((error as? BLIPError)?.code == .closed) }
+  }
+
   @Test("A peer that breaks the protocol is told so by code 1011, and requests that wait end")
   func brokenPeer() async throws {
     let (left, right) = PipeTransport.pair()

@@ -14,7 +14,8 @@ import Storage
 /// if let error = reply.error { … }
 /// ```
 ///
-/// A connection that isn't referenced any more closes with WebSocket code 1001.
+/// A connection that isn't referenced any more closes with WebSocket code 1001. Its handlers are kept until it has closed, so
+/// a handler that holds the connection keeps it open.
 package final class BLIPConnection: Sendable {
   /// Answers requests of the peer, now or later.
   package typealias Handler = @Sendable (BLIPIncomingRequest) -> Void
@@ -33,7 +34,7 @@ package final class BLIPConnection: Sendable {
     link = BLIPLink(transport, limits: limits, name: name, workers: workers)
   }
 
-  deinit { link.post(.close(.webSocket(1001, "the connection isn't used any more"))) }
+  deinit { link.post(.close(.webSocket(1001, "the connection isn't used any more"), isAtOnce: true)) }
 
   // MARK: The peer's requests
 
@@ -95,9 +96,11 @@ package final class BLIPConnection: Sendable {
 
   // MARK: The end
 
-  /// Ends the connection. Requests that wait get the error `closed`. Frames that the transport can't take at once aren't
-  /// sent, so wait for replies first.
-  package func close(_ close: TransportClose = .normal) { link.post(.close(close)) }
+  /// Ends the connection. Requests that wait get the error `closed`.
+  ///
+  /// Replies that were given before are still sent, up to the first that has to wait for an ACK, and up to 256 KiB. If the
+  /// transport is busy, the end comes when it isn't. A second call doesn't wait for that.
+  package func close(_ close: TransportClose = .normal) { link.post(.close(close, isAtOnce: false)) }
 
   /// Why the connection has ended; nil if it hasn't. The code is `closed` when an end was asked for, by either side, and
   /// otherwise what was wrong.

@@ -25,7 +25,8 @@ final class BLIPLink: @unchecked Sendable {
     case consumed(IncomingMessage, bytes: Int, wireBytes: Int)
     case received(Result<[[UInt8]], TransportClose>)
     case sent(TransportClose?)
-    case close(TransportClose)
+    /// The end; without waiting for a transport that is busy, if `isAtOnce`.
+    case close(TransportClose, isAtOnce: Bool)
   }
 
   private struct Mailbox {
@@ -55,6 +56,8 @@ final class BLIPLink: @unchecked Sendable {
   private var handlers: [String: HandlerEntry] = [:]
   private var isStarted = false
   private var isSending = false
+  /// The end that was asked for and waits until the transport has taken what is being sent.
+  private var closing: TransportClose?
   private var error: BLIPError?
 
   init(_ transport: any MessageTransport, limits: BLIPLimits, name: String?, workers: Workers) {
@@ -96,7 +99,7 @@ final class BLIPLink: @unchecked Sendable {
   private func handle(_ command: Command) {
     switch command {
     case .start: start()
-    case .handler(let profile, let entry): handlers[profile] = entry
+    case .handler(let profile, let entry): if error == nil { handlers[profile] = entry }
     case .send(let message): send(message)
     case .cancel(let message): cancel(message)
     case .reply(let message): reply(message)
@@ -107,14 +110,16 @@ final class BLIPLink: @unchecked Sendable {
     case .received(.success(let messages)): receive(messages)
     case .received(.failure(let close)):
       finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
-    case .sent(let close):
+    case .sent(nil):
       isSending = false
-      if let close {
-        finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
-      }
-    case .close(let close):
-      sendFrames()
-      finish(BLIPError(.closed, "the connection was closed", close: close))
+      if let closing { close(closing) }
+    case .sent(let close?):
+      // What the peer sent before the end hasn't been read. `receive` reports the end after it.
+      guard !isStarted else { break }
+      finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
+    case .close(let close, let isAtOnce):
+      // A second call doesn't wait either.
+      if isSending, !isAtOnce, closing == nil { closing = close } else { self.close(closing ?? close) }
     }
   }
 
@@ -130,6 +135,7 @@ final class BLIPLink: @unchecked Sendable {
     message.isPosted = true
     if message.isCancelled { return complete(message, .failure(CancellationError())) }
     if let error { return complete(message, .failure(error.asClosed)) }
+    if let closing { return complete(message, .failure(BLIPError.asked(closing))) }
     session.send(message)
   }
 
@@ -161,17 +167,25 @@ final class BLIPLink: @unchecked Sendable {
         bytes += frame.count
         frames.append(frame)
       }
-    } catch { return fail(error) }
+    } catch {
+      fail(error)
+      return completeOutcomes()
+    }
     if !frames.isEmpty {
       isSending = true
       transport.send(frames) { self.post(.sent($0)) }
     }
+    completeOutcomes()
+  }
+
+  /// Calls the completions of requests whose outcome came with writing their frames.
+  private func completeOutcomes() {
     guard !session.outcomes.isEmpty else { return }
     let outcomes = session.outcomes
     session.outcomes = []
-    for (message, error) in outcomes {
-      if let error {
-        complete(message, .failure(error))
+    for (message, failure) in outcomes {
+      if let failure = failure ?? error?.asClosed {
+        complete(message, .failure(failure))
       } else {
         complete(
           message, .success(BLIPMessage(kind: .reply, number: message.number, flags: [], properties: [:])))
@@ -286,6 +300,12 @@ final class BLIPLink: @unchecked Sendable {
 
   // MARK: The end
 
+  /// Ends the connection because it was asked for.
+  private func close(_ close: TransportClose) {
+    sendFrames()
+    finish(.asked(close))
+  }
+
   /// Ends the connection because of what the peer sent, or because this side can't go on.
   private func fail(_ error: BLIPError) {
     var error = error
@@ -329,6 +349,10 @@ final class BLIPLink: @unchecked Sendable {
 }
 
 extension BLIPError {
+  fileprivate static func asked(_ close: TransportClose) -> BLIPError {
+    BLIPError(.closed, "the connection was closed", close: close)
+  }
+
   /// What requests get that waited when the connection ended.
   fileprivate var asClosed: BLIPError {
     code == .closed ? self : BLIPError(.closed, "the connection was closed: \(message)", close: close)

@@ -91,7 +91,8 @@ extension BLIPSession {
       let capacity = FrameWriter.capacity(
         isUrgentNext ? FrameSizes.small : FrameSizes.large, number: number, isCompressed: message.isCompressed
       )
-      guard try fill(message, capacity) else { continue }
+      // A byte more, to know whether the frame is the last one.
+      guard try fill(message, capacity + 1) else { continue }
       return try frame(of: message, number, capacity)
     }
     return nil

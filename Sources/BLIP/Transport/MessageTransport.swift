@@ -12,7 +12,8 @@ public protocol MessageTransport: AnyObject, Sendable {
   func receive(_ completion: @escaping @Sendable (Result<[[UInt8]], TransportClose>) -> Void)
 
   /// Sends messages in order. `completion` is called when more may be sent, or with the end. At most one call waits at
-  /// a time. After the end messages are dropped.
+  /// a time. After the end messages are dropped. An end that is reported here is reported by `receive` too, after the
+  /// messages that came before it.
   func send(_ messages: [[UInt8]], _ completion: @escaping @Sendable (TransportClose?) -> Void)
 
   /// Closes, after what was sent before. Calls that wait get the end. May be called at any time, and more than once: the
