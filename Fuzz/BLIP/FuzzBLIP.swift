@@ -3,11 +3,42 @@
 //
 //   input   := choices:byte  step*
 //   step    := length:byte  kind:byte  bytes     a kind of 0…159: a frame of these bytes, to which a right checksum is
-//                                               added when the kind is even; the rest: something that this side does
+//                                               added when the kind is even, to compressed data if bit 1 is set; the
+//                                               rest: something that this side does
 
 import BLIP
 import CZlib
 import FuzzDriver
+
+/// The compressed data of one direction, read beside the session.
+private final class Inflated {
+  private var stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+
+  init() {
+    stream.initialize(to: z_stream())
+    _ = inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
+  }
+
+  deinit {
+    inflateEnd(stream)
+    stream.deallocate()
+  }
+
+  func inflate(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    var input = [UInt8](bytes) + [0, 0, 0xFF, 0xFF]
+    var output = [UInt8](repeating: 0, count: 60_000)
+    return input.withUnsafeMutableBufferPointer { input in
+      output.withUnsafeMutableBufferPointer { output in
+        stream.pointee.next_in = input.baseAddress
+        stream.pointee.avail_in = CUnsignedInt(input.count)
+        stream.pointee.next_out = output.baseAddress
+        stream.pointee.avail_out = CUnsignedInt(output.count)
+        _ = CZlib.inflate(stream, Z_SYNC_FLUSH)
+        return [UInt8](output[..<(output.count - Int(stream.pointee.avail_out))])
+      }
+    }
+  }
+}
 
 /// What a session under test has to do with its peer.
 private struct Run {
@@ -15,8 +46,9 @@ private struct Run {
   let session: BLIPSession
   /// Reads what the session sends.
   let peer: BLIPSession
-  /// The checksum of what was sent to the session so far, if all of it wasn't compressed.
+  /// The checksum of what was sent to the session so far, and the compressed data in it.
   var checksum: UInt = 0
+  let inflated = Inflated()
   var incoming: [(IncomingMessage, bytes: Int, wireBytes: Int)] = []
   var open: [(number: UInt64, countedBytes: Int, isNoReply: Bool)] = []
 
@@ -30,6 +62,11 @@ private struct Run {
     session = BLIPSession(limits: limits)
     peer = BLIPSession()
     for index in 0..<choices & 15 { ask(index, count: index == 14 ? 150_000 : Int(index) * 10) }
+  }
+
+  private mutating func add(_ bytes: UnsafeRawBufferPointer) {
+    guard let start = bytes.baseAddress else { return }
+    checksum = crc32_z(checksum, start.assumingMemoryBound(to: UInt8.self), bytes.count)
   }
 
   func ask(_ kind: UInt8, count: Int) {
@@ -57,18 +94,19 @@ private struct Run {
     }
   }
 
-  mutating func receive(_ bytes: UnsafeRawBufferPointer, isFixed: Bool) throws {
+  mutating func receive(_ bytes: UnsafeRawBufferPointer, _ kind: UInt8) throws {
     var frame = [UInt8](bytes)
-    if isFixed, frame.count >= 2 {
-      // Numbers and flags of one byte; a payload that isn't compressed.
+    // Numbers and flags of one byte.
+    if kind & 1 == 0, frame.count >= 2, frame[1] & 7 < 3 {
       let payload = UnsafeRawBufferPointer(rebasing: bytes[2...])
-      frame[1] &= 0x77
-      if frame[1] & 7 < 3, let start = payload.baseAddress {
-        checksum = crc32_z(checksum, start.assumingMemoryBound(to: UInt8.self), payload.count)
+      if kind & 2 == 0 {
+        frame[1] &= ~8
+        add(payload)
+      } else {
+        frame[1] |= 8
+        inflated.inflate(payload).withUnsafeBytes { add($0) }
       }
-      if frame[1] & 7 < 3 {
-        for shift: UInt in [24, 16, 8, 0] { frame.append(UInt8(truncatingIfNeeded: checksum >> shift)) }
-      }
+      for shift: UInt in [24, 16, 8, 0] { frame.append(UInt8(truncatingIfNeeded: checksum >> shift)) }
     }
     switch try session.receive(frame) {
     case .message(let message, let countedBytes, nil):
@@ -115,7 +153,7 @@ private struct Run {
         let end = min(input.count, offset + 2 + Int(input[offset]))
         let bytes = UnsafeRawBufferPointer(rebasing: input[offset + 2..<end])
         let kind = input[offset + 1]
-        if kind < 160 { try run.receive(bytes, isFixed: kind & 1 == 0) } else { try run.act(kind, bytes) }
+        if kind < 160 { try run.receive(bytes, kind) } else { try run.act(kind, bytes) }
         offset = end
       }
       try run.send()

@@ -165,6 +165,29 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     #expect(counts == [2, 2])
   }
 
+  private final class NoBytesYet: BLIPSource {
+    func read(_ count: Int, into bytes: inout [UInt8]) -> BLIPSourceState { .later }
+  }
+
+  @Test("A cancelled request that hasn't begun is never sent, also one that waits for its source")
+  func cancelled() throws {
+    var limits = BLIPLimits()
+    limits.requestsInFlight = 2
+    let session = BLIPSession(limits: limits)
+    let starved = try session.send(BLIPRequest("x", body: .source(NoBytesYet())))
+    let queued = try session.send(request("queued"))
+    try session.send(request("held", noReply: true))
+    session.cancel(queued)
+    #expect(try session.frames().count == 1)
+    #expect(session.requestsInFlight == 1 && session.starved.count == 1)
+    session.cancel(starved)
+    session.resume(starved)
+    #expect(session.requestsInFlight == 0 && session.starved.isEmpty && !session.hasFrames)
+    try session.send(request("next"))
+    let frames = try session.frames()
+    #expect(frames.count == 1 && frames[0][0] == 2)
+  }
+
   @Test("A source that fails before its reply has begun becomes an error, and later ends the session")
   func failingSources() throws {
     for (failsAt, fails) in [(0, false), (100_000, true)] {
