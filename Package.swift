@@ -66,6 +66,9 @@ let package = Package(
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto"], swiftSettings: lifetimes),
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
+    .target(
+      name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
@@ -238,6 +241,7 @@ let package = Package(
         "FullTextReference",
         "test-child",
       ]),
+    .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
@@ -275,6 +279,10 @@ let package = Package(
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
           name: "fuzz-match", dependencies: ["FuzzDriver", "FullText"], path: "Fuzz/Match",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP", "CZlib"], path: "Fuzz/BLIP",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

@@ -1,0 +1,367 @@
+import Logs
+import Storage
+
+/// What runs a session: a mailbox, and a job that takes everything from it in one go.
+///
+/// Whoever wants something posts a command. If no job runs, one is enqueued. So a burst of messages costs one hop to
+/// another thread, and their frames go to the transport in one call. The session and everything below `state` belong to
+/// the job that runs; there is at most one.
+final class BLIPLink: @unchecked Sendable {
+  struct HandlerEntry: Sendable {
+    let sink: BLIPConnection.SinkChoice?
+    let handle: BLIPConnection.Handler
+  }
+
+  enum Command {
+    case start
+    case handler(String, HandlerEntry)
+    case send(OutgoingMessage)
+    case cancel(OutgoingMessage)
+    /// A reply; nil if none can be made, which can't be.
+    case reply(OutgoingMessage?)
+    /// A request that gets no reply isn't used any more; the bytes that are counted for it.
+    case release(Int)
+    case resume(OutgoingMessage)
+    case consumed(IncomingMessage, bytes: Int, wireBytes: Int)
+    case received(Result<[[UInt8]], TransportClose>)
+    case sent(TransportClose?)
+    /// The end; without waiting for a transport that is busy, if `isAtOnce`.
+    case close(TransportClose, isAtOnce: Bool)
+  }
+
+  private struct Mailbox {
+    var commands: [Command] = []
+    var isRunning = false
+  }
+
+  private struct End {
+    var error: BLIPError?
+    var handlers: [@Sendable (BLIPError) -> Void] = []
+  }
+
+  /// What one call of the transport's `send` takes at least, if there is so much.
+  private static let batchBytes = 256 << 10
+  private static let batchFrames = 2048
+  /// How often a job empties the mailbox before another job may run.
+  private static let roundsOfJob = 64
+
+  private let transport: any MessageTransport
+  private let workers: Workers
+  private let name: String?
+  private let mailbox = Lock(Mailbox())
+  private let end = Lock(End())
+
+  // Of the running job.
+  private let session: BLIPSession
+  private var handlers: [String: HandlerEntry] = [:]
+  private var isStarted = false
+  private var isSending = false
+  /// The end that was asked for and waits until the transport has taken what is being sent.
+  private var closing: TransportClose?
+  private var error: BLIPError?
+
+  init(_ transport: any MessageTransport, limits: BLIPLimits, name: String?, workers: Workers) {
+    self.transport = transport
+    self.workers = workers
+    self.name = name
+    session = BLIPSession(limits: limits)
+    session.sourceIsReady = { [weak self] message in self?.post(.resume(message)) }
+  }
+
+  // MARK: The mailbox
+
+  func post(_ command: Command) {
+    let isIdle = mailbox.withLock { mailbox in
+      mailbox.commands.append(command)
+      defer { mailbox.isRunning = true }
+      return !mailbox.isRunning
+    }
+    if isIdle { workers.enqueue { self.run() } }
+  }
+
+  private func run() {
+    var commands: [Command] = []
+    for _ in 0..<Self.roundsOfJob {
+      commands.removeAll(keepingCapacity: commands.count <= 4096)
+      let isOver = mailbox.withLock { mailbox in
+        swap(&commands, &mailbox.commands)
+        if commands.isEmpty { mailbox.isRunning = false }
+        return commands.isEmpty
+      }
+      if isOver { return }
+      for command in commands { handle(command) }
+      sendFrames()
+    }
+    // Connections that share workers take turns.
+    workers.enqueue { self.run() }
+  }
+
+  private func handle(_ command: Command) {
+    switch command {
+    case .start: start()
+    case .handler(let profile, let entry): if error == nil { handlers[profile] = entry }
+    case .send(let message): send(message)
+    case .cancel(let message): cancel(message)
+    case .reply(let message): reply(message)
+    case .release(let bytes): if error == nil { session.release(countedBytes: bytes) }
+    case .resume(let message): if error == nil { session.resume(message) }
+    case .consumed(let incoming, let bytes, let wireBytes):
+      if error == nil { session.consume(incoming, bytes: bytes, wireBytes: wireBytes) }
+    case .received(.success(let messages)): receive(messages)
+    case .received(.failure(let close)):
+      finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
+    case .sent(nil):
+      isSending = false
+      if let closing { close(closing) }
+    case .sent(let close?):
+      // What the peer sent before the end hasn't been read. `receive` reports the end after it.
+      guard !isStarted else { break }
+      finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
+    case .close(let close, let isAtOnce):
+      // A second call doesn't wait either.
+      if isSending, !isAtOnce, closing == nil { closing = close } else { self.close(closing ?? close) }
+    }
+  }
+
+  private func start() {
+    guard error == nil, !isStarted else { return }
+    isStarted = true
+    askForMore()
+  }
+
+  // MARK: Sending
+
+  private func send(_ message: OutgoingMessage) {
+    message.isPosted = true
+    if message.isCancelled { return complete(message, .failure(CancellationError())) }
+    if let error { return complete(message, .failure(error.asClosed)) }
+    if let closing { return complete(message, .failure(BLIPError.asked(closing))) }
+    session.send(message)
+  }
+
+  private func cancel(_ message: OutgoingMessage) {
+    guard message.isPosted else {
+      // The task was cancelled before it has sent anything.
+      message.isCancelled = true
+      return
+    }
+    if error == nil { session.cancel(message) }
+    complete(message, .failure(CancellationError()))
+  }
+
+  private func reply(_ message: OutgoingMessage?) {
+    guard error == nil, let message else { return }
+    do { try session.reply(message) } catch { fail(error) }
+  }
+
+  private func complete(_ message: OutgoingMessage, _ result: Result<BLIPMessage, any Error>) {
+    message.completion.take()?(result)
+  }
+
+  private func sendFrames() {
+    guard error == nil, !isSending, session.hasFrames else { return }
+    var frames: [[UInt8]] = []
+    var bytes = 0
+    do {
+      while bytes < Self.batchBytes, frames.count < Self.batchFrames, let frame = try session.nextFrame() {
+        bytes += frame.count
+        frames.append(frame)
+      }
+    } catch {
+      fail(error)
+      return completeOutcomes()
+    }
+    if !frames.isEmpty {
+      isSending = true
+      transport.send(frames) { self.post(.sent($0)) }
+    }
+    completeOutcomes()
+  }
+
+  /// Calls the completions of requests whose outcome came with writing their frames.
+  private func completeOutcomes() {
+    guard !session.outcomes.isEmpty else { return }
+    let outcomes = session.outcomes
+    session.outcomes = []
+    for (message, failure) in outcomes {
+      if let failure = failure ?? error?.asClosed {
+        complete(message, .failure(failure))
+      } else {
+        complete(
+          message, .success(BLIPMessage(kind: .reply, number: message.number, flags: [], properties: [:])))
+      }
+    }
+  }
+
+  // MARK: Receiving
+
+  private func askForMore() { transport.receive { self.post(.received($0)) } }
+
+  private func receive(_ messages: [[UInt8]]) {
+    for message in messages {
+      guard error == nil else { return }
+      do {
+        guard let event = try session.receive(message) else { continue }
+        receive(event)
+      } catch { return fail(error) }
+    }
+    if error == nil { askForMore() }
+  }
+
+  private func receive(_ event: BLIPSession.Event) {
+    if Log.isWritten(.debug, .network) { log(event) }
+    switch event {
+    case .message(let message, let countedBytes, nil): receive(message, countedBytes)
+    case .message(let message, _, let request?):
+      guard let sink = request.sink, message.kind == .reply, !request.isCancelled else {
+        return complete(request, .success(message))
+      }
+      complete(request, .success(pour(message, into: sink)))
+    case .began(let incoming): begin(incoming)
+    case .chunk(let incoming, let bytes, let wireBytes):
+      pour(incoming, bytes, wireBytes)
+      if incoming.isComplete { endStream(incoming) }
+    }
+  }
+
+  /// Logs what came, without its contents.
+  private func log(_ event: BLIPSession.Event) {
+    switch event {
+    case .message(let message, _, _):
+      Log.write(
+        .debug, .network, name,
+        "BLIP: \(message.kind) \(message.number) \(message.profile ?? "") has come, \(message.body.count) bytes"
+      )
+    case .began(let incoming):
+      Log.write(
+        .debug, .network, name,
+        "BLIP: \(incoming.kind) \(incoming.number) \(incoming.head?.profile ?? "") has begun")
+    case .chunk(let incoming, _, _):
+      guard incoming.isComplete else { return }
+      Log.write(.debug, .network, name, "BLIP: \(incoming.kind) \(incoming.number) has come")
+    }
+  }
+
+  private func receive(_ message: BLIPMessage, _ countedBytes: Int) {
+    let entry = message.profile.flatMap { handlers[$0] }
+    var message = message
+    if let sink = entry?.sink?(message.withoutBody) { message = pour(message, into: sink) }
+    answer(message, countedBytes, entry)
+  }
+
+  private func answer(_ message: BLIPMessage, _ countedBytes: Int, _ entry: HandlerEntry?) {
+    let request = BLIPIncomingRequest(message, countedBytes: countedBytes, self)
+    if let entry { entry.handle(request) } else { request.reply(BLIPErrorReply.noHandler) }
+  }
+
+  /// Gives a message that has come whole to a sink.
+  private func pour(_ message: BLIPMessage, into sink: any BLIPSink) -> BLIPMessage {
+    let head = message.withoutBody
+    sink.begin(head)
+    if !message.body.isEmpty { sink.write(message.body) {} }
+    return head
+  }
+
+  /// Decides where the body of a message of several frames goes.
+  private func begin(_ incoming: IncomingMessage) {
+    guard let head = incoming.head else { return }
+    if let request = incoming.request {
+      // A reply that nobody waits for is streamed to nobody.
+      guard request.isCancelled || (request.sink != nil && head.kind == .reply) else { return }
+      incoming.sink = request.isCancelled ? nil : request.sink
+    } else {
+      guard let sink = head.profile.flatMap({ handlers[$0] })?.sink?(head) else { return }
+      incoming.sink = sink
+    }
+    let bytes = session.stream(incoming)
+    incoming.sink?.begin(head)
+    pour(incoming, bytes, 0)
+  }
+
+  private func pour(_ incoming: IncomingMessage, _ bytes: ArraySlice<UInt8>, _ wireBytes: Int) {
+    let count = bytes.count
+    guard let sink = incoming.sink, incoming.request?.isCancelled != true else {
+      return session.consume(incoming, bytes: count, wireBytes: wireBytes)
+    }
+    if count == 0 { return session.consume(incoming, bytes: 0, wireBytes: wireBytes) }
+    sink.write(bytes) { self.post(.consumed(incoming, bytes: count, wireBytes: wireBytes)) }
+  }
+
+  private func endStream(_ incoming: IncomingMessage) {
+    guard let head = incoming.head else { return }
+    incoming.sink = nil
+    if let request = incoming.request {
+      session.releaseHead(incoming)
+      complete(request, .success(head))
+    } else {
+      answer(head, incoming.countedBytes, head.profile.flatMap { handlers[$0] })
+    }
+  }
+
+  // MARK: The end
+
+  /// Ends the connection because it was asked for.
+  private func close(_ close: TransportClose) {
+    sendFrames()
+    finish(.asked(close))
+  }
+
+  /// Ends the connection because of what the peer sent, or because this side can't go on.
+  private func fail(_ error: BLIPError) {
+    var error = error
+    error.close = .webSocket(1011, error.message)
+    finish(error)
+  }
+
+  private func finish(_ error: BLIPError) {
+    guard self.error == nil else { return }
+    self.error = error
+    if error.code == .closed {
+      Log.write(.verbose, .network, name, "BLIP: \(error.message): \(error.close.map(\.description) ?? "")")
+    } else {
+      Log.write(.warning, .network, name, "BLIP: the connection is closed: \(error)")
+    }
+    transport.close(error.close ?? .normal)
+    handlers = [:]
+    let (requests, streams) = session.end()
+    for stream in streams where stream.request?.isCancelled != true {
+      stream.sink?.abandon(error.asClosed)
+      stream.sink = nil
+    }
+    for request in requests { complete(request, .failure(error.asClosed)) }
+    let waiting = end.withLock { end in
+      end.error = error
+      defer { end.handlers = [] }
+      return end.handlers
+    }
+    for handler in waiting { handler(error) }
+  }
+
+  var closed: BLIPError? { end.withLock { $0.error } }
+
+  func onClose(_ handler: @escaping @Sendable (BLIPError) -> Void) {
+    let error = end.withLock { end in
+      if end.error == nil { end.handlers.append(handler) }
+      return end.error
+    }
+    if let error { handler(error) }
+  }
+}
+
+extension BLIPError {
+  fileprivate static func asked(_ close: TransportClose) -> BLIPError {
+    BLIPError(.closed, "the connection was closed", close: close)
+  }
+
+  /// What requests get that waited when the connection ended.
+  fileprivate var asClosed: BLIPError {
+    code == .closed ? self : BLIPError(.closed, "the connection was closed: \(message)", close: close)
+  }
+}
+
+extension BLIPMessage {
+  /// The message without its body.
+  fileprivate var withoutBody: BLIPMessage {
+    BLIPMessage(kind: kind, number: number, flags: flags, properties: properties)
+  }
+}
