@@ -62,11 +62,11 @@ extension DocumentSnapshot {
         try transaction.scan(keyspaces.changes, order: order) { _, change in
           let change = try StoredChange(change)
           guard range.contains(change.id) else { return true }
-          let goesOn = try transaction.withValue(at: change.id, in: keyspaces.docs) { try take(change.id, $0) }
+          let id = change.id
+          let goesOn = try transaction.withValue(at: id, in: keyspaces.docs) { try take(id, $0) }
           if let goesOn { return goesOn }
           guard documents.mode == .includingDeleted else { return true }
-          return try transaction.withValue(at: change.id, in: keyspaces.deleted) { try take(change.id, $0) }
-            ?? true
+          return try transaction.withValue(at: id, in: keyspaces.deleted) { try take(id, $0) } ?? true
         }
       } else if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
         for id in documents.isDescending ? ids.reversed() : ids {
