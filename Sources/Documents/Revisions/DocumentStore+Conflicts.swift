@@ -34,19 +34,7 @@ extension DocumentStore {
       var merged: JSONValue?
       if case .merged(let value) = resolution { merged = value }
       let applied = try applyIfCurrent(revision, current, merged: merged) { writer, key in
-        let local = conflict.local
-        let losers = local.isDeleted ? [] : [local.id]
-        var body: DocumentBody?
-        var deleted = false
-        var isForeign = false
-        switch resolution {
-        case .remote: break
-        case .local:
-          (body, deleted, isForeign) = (.value(local.body ?? [:]), local.isDeleted, true)
-        case .merged(let merged): body = .value(merged)
-        case .delete: if !conflict.remote.isDeleted { (body, deleted) = ([:], true) }
-        }
-        try writer.resolve(key, remote, losers: losers, body, isForeign: isForeign, deleted: deleted)
+        try Self.write(resolution, of: conflict, remote, key, writer)
       }
       if let applied { return applied }
     }
@@ -54,6 +42,62 @@ extension DocumentStore {
       .conflict,
       "the document was changed \(max(1, attempts)) times while the resolver ran; apply the revision again",
       documentID: revision.id)
+  }
+
+  private static func write(
+    _ resolution: ConflictResolution, of conflict: Conflict, _ remote: RevisionID,
+    _ key: UnsafeRawBufferPointer, _ writer: DocumentWriter
+  ) throws {
+    let local = conflict.local
+    let losers = local.isDeleted ? [] : [local.id]
+    var body: DocumentBody?
+    var deleted = false
+    var isForeign = false
+    switch resolution {
+    case .remote: break
+    case .local: (body, deleted, isForeign) = (.value(local.body ?? [:]), local.isDeleted, true)
+    case .merged(let merged): body = .value(merged)
+    case .delete: if !conflict.remote.isDeleted { (body, deleted) = ([:], true) }
+    }
+    try writer.resolve(key, remote, losers: losers, body, isForeign: isForeign, deleted: deleted)
+  }
+
+  /// What a revision from elsewhere meets: the current revision, and the conflict with it if there is one.
+  package struct MetRevision: Sendable {
+    let current: RevisionID?
+    /// The conflict, nil if there is none.
+    package let conflict: Conflict?
+  }
+
+  /// Returns what a revision from elsewhere meets now.
+  package func meet(_ revision: PulledRevision) throws -> MetRevision {
+    try reading { transaction, context in
+      let (current, conflict) = try self.conflict(with: revision, transaction, context)
+      return MetRevision(current: current, conflict: conflict)
+    }
+  }
+
+  /// Inserts a revision with the resolution of its conflict, and marks it as the current one of `remote`, in one
+  /// transaction. Returns false if it is known already, and nil, with nothing changed, if the document has changed
+  /// since `met`.
+  package func apply(
+    _ revision: PulledRevision, _ met: MetRevision, _ resolution: ConflictResolution, remote: UInt32?
+  ) throws -> Bool? {
+    let content: DocumentBody = if case .merged(let value) = resolution { .value(value) } else { [:] }
+    return try withContent(of: content) {
+      try inBatch {
+        var merged: JSONValue?
+        if case .merged(let value) = resolution { merged = value }
+        let applied = try applyIfCurrent(revision, met.current, merged: merged) { writer, key in
+          guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else { return }
+          try Self.write(resolution, of: conflict, remote, key, writer)
+        }
+        if applied != nil, let remote, let own = revision.history.first {
+          try mark([(revision.id, own)], remote: remote)
+        }
+        return applied
+      }
+    }
   }
 
   /// Returns the current revision's ID and the conflict with `revision`, if there is one, in `transaction`.
