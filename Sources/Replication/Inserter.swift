@@ -223,16 +223,17 @@ final class Inserter: @unchecked Sendable {
     }
     do {
       let met = try database.replicating { try $0.meet(pulled) }
-      guard let conflict = met.conflict else { return try write(item, pulled, met, .remote, attempt) }
+      guard let conflict = met.conflict else { return try write(item, pulled, met, .resolved(.remote), attempt) }
+      if conflict.isOfSameContent { return try write(item, pulled, met, .sameContent, attempt) }
       switch configuration.conflictResolver {
-      case .standard: try write(item, pulled, met, DefaultConflictResolver().resolve(conflict), attempt)
-      case .custom(let resolver): try write(item, pulled, met, resolver.resolve(conflict), attempt)
+      case .standard: try write(item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), attempt)
+      case .custom(let resolver): try write(item, pulled, met, .resolved(resolver.resolve(conflict)), attempt)
       case .asynchronous(let resolve):
         Task { [self] in
           do {
             let resolution = try await resolve(conflict)
             worker.enqueue { [self] in
-              do { try write(item, pulled, met, resolution, attempt) } catch { item.end(.failure(.refused(error))) }
+              do { try write(item, pulled, met, .resolved(resolution), attempt) } catch { item.end(.failure(.refused(error))) }
             }
           } catch { item.end(.failure(.refused(error))) }
         }
@@ -241,11 +242,19 @@ final class Inserter: @unchecked Sendable {
   }
 
   private func write(
-    _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision, _ resolution: ConflictResolution,
+    _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision, _ resolution: DocumentStore.SyncResolution,
     _ attempt: Int
   ) throws {
     let remote = remote
     let applied = try database.replicatingChanges { try $0.apply(pulled, met, resolution, remote: remote) }
     if let applied { item.end(.success(applied)) } else { resolve(item, pulled, attempt: attempt + 1) }
+  }
+}
+
+extension Conflict {
+  /// Whether both sides say the same: two deletions, or equal bodies.
+  fileprivate var isOfSameContent: Bool {
+    if local.isDeleted != remote.isDeleted { return false }
+    return local.isDeleted || local.body == remote.body
   }
 }

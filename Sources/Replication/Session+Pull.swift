@@ -55,10 +55,12 @@ extension Session: PullSink {
     var answers: [OfferAnswer] = []
     answers.reserveCapacity(changes.count)
     var known: [(id: String, revision: String)] = []
+    var older: [String] = []
     for (change, knowledge) in zip(changes, knowledge) {
       switch knowledge {
-      case .known:
+      case .known(let relation):
         known.append((change.id, change.revision))
+        if relation != .current { older.append(change.id) }
         pull?.progress.pass(change.sequence)
         answers.append(.unwanted)
       case .invalid:
@@ -79,6 +81,8 @@ extension Session: PullSink {
       }
     }
     try mark(known)
+    // Now it is known what the peer has, and it isn't what is current here.
+    try proposeAgain(older)
     answer(OfferAnswers(answers, maximumHistory: depth))
   }
 

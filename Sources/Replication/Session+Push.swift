@@ -7,8 +7,10 @@ import Touchstone
 struct PushState {
   /// A change on its way.
   struct Item: Sendable {
-    let change: SyncChange
+    var change: SyncChange
     let ticket: Int
+    /// How often the peer refused it as a conflict.
+    var attempts = 0
   }
 
   /// The most changes of a list.
@@ -37,8 +39,11 @@ struct PushState {
   var maximumHistory = 20
   /// The documents on their way, each with the newer change that waits for it.
   var active: [ByteString: Item?] = [:]
-  /// Changes of documents whose earlier change has just been done.
+  /// Changes to propose before others: of documents whose earlier change has just been done, and of those of which the
+  /// pull has found out what the peer has.
   var again: [Item] = []
+  /// How often a change is proposed that the peer refuses as a conflict.
+  static let attempts = 3
   /// Whether there may be changes after `scanned`.
   var mayHaveMore = true
   /// Whether the end of the pull was noticed.
@@ -183,13 +188,43 @@ extension Session {
       case .known:
         known.append((item.change.id, item.change.revision))
         done(item, nil, isReported: false)
-      case .conflict:
-        // The pull brings the other branch. Then the conflict is resolved, and the result is pushed.
-        done(item, .conflict("the document has another revision there"))
+      case .conflict: try conflicts(item, .conflict("the document has another revision there"))
       case .refused(let error): done(item, error)
       }
     }
     try mark(known)
+  }
+
+  /// The peer has another revision. The pull brings the other branch; then the conflict is resolved, and the result is
+  /// pushed. If it is known meanwhile what the peer has, the change is proposed once more.
+  private func conflicts(_ item: PushState.Item, _ error: ReplicationError, isSent: Bool = false) throws {
+    guard pull != nil, item.attempts < PushState.attempts else { return done(item, error) }
+    let (id, remote) = (item.change.id, remote)
+    if isSent, let known = item.change.known {
+      // The peer's revision lost here, but the peer takes only what descends from it.
+      _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) }
+    }
+    let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
+    guard let now, let known = now.known,
+      !known.hasSameBytes(as: item.change.known ?? "") || !now.revision.hasSameBytes(as: item.change.revision)
+    else { return done(item, error) }
+    push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
+  }
+
+  /// Proposes documents whose current revision isn't what the peer has, as the pull has found out.
+  func proposeAgain(_ ids: [String]) throws {
+    guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
+    let (documentIDs, remote) = (configuration.documentIDs.map { Set($0.map { ByteString($0) }) }, remote)
+    for id in ids where push?.active[ByteString(id)] == nil {
+      guard let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }),
+        let known = change.known, !known.hasSameBytes(as: change.revision),
+        documentIDs?.contains(ByteString(id)) ?? true, try passes(change)
+      else { continue }
+      // Its sequence is done, or the change is found again.
+      push?.active.updateValue(nil, forKey: ByteString(id))
+      push?.again.append(PushState.Item(change: change, ticket: -1))
+    }
+    try scan()
   }
 
   func mark(_ revisions: [(id: String, revision: String)]) throws {
@@ -245,7 +280,8 @@ extension Session {
       var unavailable: [UnavailableRevision] = []
       for (item, reading) in zip(items, readings) {
         switch reading {
-        case .revision(let revision):
+        case .revision(var revision):
+          revision.replaces = item.change.known
           sent.append(item)
           revisions.append(OutgoingRevision(revision, sequence: item.change.sequence))
         case .obsolete, .missing:
@@ -277,7 +313,11 @@ extension Session {
           try session.mark(known)
           for answer in answers where items2.indices.contains(answer.index) {
             let item = items2[answer.index]
-            session.doneSending(item, answer.error)
+            if let error = answer.error, error.domain == .http, error.code == 409 {
+              try session.conflicts(item, error, isSent: true)
+            } else {
+              session.doneSending(item, answer.error)
+            }
           }
           try session.send()
           try session.scan()

@@ -6,6 +6,10 @@ import Logs
 import Storage
 import Touchstone
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// One connection of a replicator, from its beginning to its end: checkpoints, push and pull.
 ///
 /// Its state belongs to one thread, `work`. Pulled revisions are stored on another one. Neither waits for the peer.
@@ -211,7 +215,7 @@ final class Session: @unchecked Sendable {
     }
     checkpointer.isSaving = true
     let checkpoint = checkpointer.current
-    let json = checkpoint.json(time: nil)
+    let json = checkpoint.json(time: Int(time(nil)))
     peer.setCheckpoint(checkpointer.id, json, basedOn: checkpointer.revision) { [weak self] result in
       self?.enqueue { session in
         session.checkpointer.isSaving = false

@@ -43,8 +43,8 @@ import Touchstone
         else { continue }
         for end in ["start", "end"] {
           guard let side = (json[end] as? [String: Any])?["client"] as? [String: Any],
-            let hex = side["private_uuid"] as? String, let stored = side["checkpoints"] as? [String: Any],
-            stored.count == 1, let name = stored.keys.first
+            let hex = side["private_uuid"] as? String, let stored = side["checkpoints"] as? [[String: Any]],
+            stored.count == 1, let name = stored[0]["id"] as? String
           else { continue }
           let uuid = stride(from: 0, to: 32, by: 2).compactMap { place in
             UInt8(hex.dropFirst(place).prefix(2), radix: 16)

@@ -66,11 +66,16 @@ func winners(_ database: Database) throws -> [String: String] {
   return found
 }
 
-/// Expects the same documents on both sides.
+/// Expects the same documents on both sides. With `anyTombstone`, two tombstones are equal.
 func expectEqual(
-  _ left: Database, _ right: Database, _ what: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  _ left: Database, _ right: Database, _ what: String = "", anyTombstone: Bool = false,
+  sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
-  let (a, b) = (try winners(left), try winners(right))
+  func all(_ database: Database) throws -> [String: String] {
+    let found = try winners(database)
+    return anyTombstone ? found.mapValues { $0.contains(" deleted {") ? "deleted" : $0 } : found
+  }
+  let (a, b) = (try all(left), try all(right))
   guard a != b else { return }
   let different = Set(a.keys).union(b.keys).filter { a[$0] != b[$0] }.sorted()
   let first = different.first ?? ""

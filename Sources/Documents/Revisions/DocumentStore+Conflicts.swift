@@ -77,25 +77,66 @@ extension DocumentStore {
     }
   }
 
+  /// How a conflict between databases ends.
+  package enum SyncResolution: Sendable {
+    /// As a resolver decided.
+    case resolved(ConflictResolution)
+    /// Both have the same content: the higher revision ID wins, in every database, and the other branch ends.
+    case sameContent
+  }
+
   /// Inserts a revision with the resolution of its conflict, and marks it as the current one of `remote`, in one
   /// transaction. Returns false if it is known already, and nil, with nothing changed, if the document has changed
   /// since `met`.
   package func apply(
-    _ revision: PulledRevision, _ met: MetRevision, _ resolution: ConflictResolution, remote: UInt32?
+    _ revision: PulledRevision, _ met: MetRevision, _ resolution: SyncResolution, remote: UInt32?
   ) throws -> Bool? {
-    let content: DocumentBody = if case .merged(let value) = resolution { .value(value) } else { [:] }
+    var merged: JSONValue?
+    if case .resolved(.merged(let value)) = resolution { merged = value }
+    let content = merged.map { DocumentBody.value($0) } ?? [:]
     return try withContent(of: content) {
       try inBatch {
-        var merged: JSONValue?
-        if case .merged(let value) = resolution { merged = value }
         let applied = try applyIfCurrent(revision, met.current, merged: merged) { writer, key in
           guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else { return }
-          try Self.write(resolution, of: conflict, remote, key, writer)
+          switch resolution {
+          case .resolved(let resolution):
+            try Self.write(resolution, of: conflict, remote, key, writer)
+          case .sameContent:
+            // Of tombstones the order of leaves chooses, as for all that know both.
+            if !conflict.local.isDeleted { try writer.close(key, min(conflict.local.id, remote)) }
+          }
         }
         if applied != nil, let remote, let own = revision.history.first {
           try mark([(revision.id, own)], remote: remote)
         }
         return applied
+      }
+    }
+  }
+
+  /// Puts the content of the current revision on top of `revision`, which lost against it here but is current in another
+  /// database, and ends the branch of the current one. The other database can take the result. Returns false, and
+  /// changes nothing, if the current revision is `revision` or descends from it, or if both are tombstones.
+  package func continueBranch(of id: String, from revision: String) throws -> Bool {
+    try inBatch {
+      guard try syncKnowledge(of: [(id, revision)]) == [.known(.aside)], let base = RevisionID(revision),
+        let document = try document(id, includeDeleted: true)
+      else { return false }
+      let (current, isDeleted) = (document.revisionID, document.isDeleted)
+      if isDeleted, try revisions(of: id, withBodies: false)?.first(where: { $0.id == base })?.isDeleted ?? true {
+        return false
+      }
+      let body = DocumentBody.value(try document.value())
+      return try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        try writing { writer in
+          try writer.mutating {
+            var encoded = try writer.encode(body, of: key, isForeign: true)
+            encoded.mayMissBlobs = true
+            _ = try writer.save(key, encoded, deleted: isDeleted, .branching(from: base))
+            try writer.close(key, current)
+            return true
+          }
+        }
       }
     }
   }

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 extension DocumentStore {
@@ -29,8 +30,27 @@ extension DocumentStore {
   ) throws -> SyncOutcome {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       let body = try writer.encode(revision.body, of: key)
-      let applied = try writer.apply(
-        key, body, history: revision.history, deleted: revision.isDeleted, rule)
+      // The tombstone or the revision that it takes the place of.
+      let replaced = try revision.replaces.flatMap { replaces in
+        try writer.currentRevision(of: key).flatMap { $0.description.hasSameBytes(as: replaces) ? $0 : nil }
+      }
+      var applied = try writer.apply(
+        key, body, history: revision.history, deleted: revision.isDeleted, replaced == nil ? rule : .report)
+      if let replaced {
+        if applied == .conflict {
+          let body = try writer.encode(revision.body, of: key)
+          applied = try writer.apply(key, body, history: revision.history, deleted: revision.isDeleted, .allow)
+          // Tombstones need that only to change their order.
+          if try writer.currentRevision(of: key) == replaced || !revision.isDeleted || !writer.tree.nodes[0].isDeleted {
+            try writer.mutating { try writer.closeIfLeaf(key, replaced) }
+          }
+        } else if applied == .known, try writer.currentRevision(of: key) == replaced,
+          !replaced.description.hasSameBytes(as: revision.revision)
+        {
+          // It lost against that one here.
+          return .conflict
+        }
+      }
       if applied == .conflict { return .conflict }
       if let remote { try writer.mutating { try writer.mark(key, revision.revision, remote: remote) } }
       return applied == .added ? .added : .known

@@ -181,10 +181,10 @@ extension DocumentStore {
               let isText = suffix.withUTF8 { packed.append(suffix: UnsafeRawBufferPointer($0)) }
               let id = StoredRevisionID(
                 generation: revision.generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText))
-              if tree.index(of: id) != nil { return SyncKnowledge.known }
+              if let index = tree.index(of: id) { return SyncKnowledge.known(tree.relation(index)) }
               if let history = record.history, revision.generation < tree.oldestGeneration {
                 try tree.addHistory(of: key, history, transaction)
-                if tree.index(of: id) != nil { return .known }
+                if tree.index(of: id) != nil { return .known(.ancestor) }
               }
               var ancestors: [String] = []
               for node in tree.nodes.indices
@@ -237,5 +237,18 @@ extension DocumentStore {
       digests = try DocumentSnapshot.blobs(namedIn: encoder.fleece, sharedKeys: keys.snapshot())
     }
     return try digests.filter { try !blobs.contains($0) }
+  }
+}
+
+extension RevisionTree {
+  /// What a node is to the current revision.
+  fileprivate func relation(_ index: Int) -> SyncKnowledge.Relation {
+    if index == 0 { return .current }
+    var next = Int(nodes[0].parent)
+    while next >= 0 {
+      if next == index { return .ancestor }
+      next = Int(nodes[next].parent)
+    }
+    return .aside
   }
 }

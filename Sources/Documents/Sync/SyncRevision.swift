@@ -55,6 +55,9 @@ package struct SyncRevision: Sendable {
   package var isDeleted: Bool
   /// Its body.
   package var body: SyncBody
+  /// The revision that it takes the place of if that is current, although it doesn't descend from it: a conflict between
+  /// both was resolved where this one comes from.
+  package var replaces: String?
 
   /// Creates a revision. See the properties.
   package init(id: String, history: [String], isDeleted: Bool, body: SyncBody) {
@@ -116,8 +119,18 @@ package struct SyncWanted: Sendable {
 
 /// What a database knows of a revision that a peer offers.
 package enum SyncKnowledge: Sendable, Equatable {
-  /// The revision is stored, or was and is an ancestor of one that is.
-  case known
+  /// What a known revision is to the current one.
+  package enum Relation: Sendable {
+    /// It is the current one.
+    case current
+    /// The current one descends from it.
+    case ancestor
+    /// The current one doesn't descend from it: it lost here.
+    case aside
+  }
+
+  /// It is stored, or was.
+  case known(Relation)
   /// It isn't. These are up to ten stored revisions of lower generations with bodies, newest first, which may be its
   /// ancestors.
   case missing(possibleAncestors: [String])
