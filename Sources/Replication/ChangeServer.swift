@@ -176,7 +176,8 @@ package final class ChangeServer: @unchecked Sendable {
         func isUnavailable(_ code: Int) {
           unavailable.append(
             UnavailableRevision(
-              id: wanted.change.id, revision: wanted.change.revision, sequence: wanted.change.sequence, code: code
+              id: wanted.change.id, revision: wanted.change.revision, sequence: wanted.change.sequence,
+              code: code
             ))
         }
         switch reading {

@@ -14,7 +14,9 @@ struct Checkpoint: Sendable, Equatable {
 
   /// Reads a stored checkpoint. What can't be read counts as missing.
   init(json: [UInt8]) {
-    guard let value = try? json.withUnsafeBytes({ try JSONValue(json: $0) }), let object = value.object else { return }
+    guard let value = try? json.withUnsafeBytes({ try JSONValue(json: $0) }), let object = value.object else {
+      return
+    }
     if let local = object["local"]?.int, local > 0 { pushed = UInt64(local) }
     if let remote = object["remote"], remote != .null, let text = try? remote.canonicalJSON(), text != "0" {
       pulled = RemoteSequence(json: text)

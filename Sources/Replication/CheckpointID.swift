@@ -41,7 +41,9 @@ struct CheckpointID {
       }
       items.append(strings(channels))
       items.append(filter.map { writer.string(Array($0.utf8)) } ?? .null)
-      items.append(filterParameters.isEmpty ? .null : writer.value(.object(JSONObject(filterParameters.map { ($0, $1) }))))
+      items.append(
+        filterParameters.isEmpty
+          ? .null : writer.value(.object(JSONObject(filterParameters.map { ($0, $1) }))))
       items.append(strings(documents))
     }
     let root = writer.array(items)
@@ -153,7 +155,9 @@ private struct FleeceWriter {
       let start = begin()
       if let int = value.int {
         var count = 1
-        while count < 8, int < -(Int64(1) << (8 * count - 1)) || int >= Int64(1) << (8 * count - 1) { count += 1 }
+        while count < 8, int < -(Int64(1) << (8 * count - 1)) || int >= Int64(1) << (8 * count - 1) {
+          count += 1
+        }
         bytes.append(0x10 | UInt8(count - 1))
         for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: int >> Int64(8 * index))) }
       } else {

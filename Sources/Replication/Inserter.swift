@@ -13,10 +13,13 @@ final class Inserter: @unchecked Sendable {
     private let done: @Sendable ([Result<Bool, ReplicationError>]) -> Void
     private let state: Lock<(results: [Result<Bool, ReplicationError>?], left: Int)>
 
-    init(_ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void) {
+    init(
+      _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
+    ) {
       self.revisions = revisions
       self.done = done
-      state = Lock(([Result<Bool, ReplicationError>?](repeating: nil, count: revisions.count), revisions.count))
+      state = Lock(
+        ([Result<Bool, ReplicationError>?](repeating: nil, count: revisions.count), revisions.count))
     }
 
     func end(_ index: Int, _ result: Result<Bool, ReplicationError>) {
@@ -175,7 +178,9 @@ final class Inserter: @unchecked Sendable {
           switch result {
           case .failure(let failure): error = failure
           case .success:
-            do { try self.finish(given.writer, digest) } catch let failure { error = ReplicationError(failure) }
+            do { try self.finish(given.writer, digest) } catch let failure {
+              error = ReplicationError(failure)
+            }
           }
           self.fetched(digest, error)
           self.fetchNext()
@@ -223,17 +228,22 @@ final class Inserter: @unchecked Sendable {
     }
     do {
       let met = try database.replicating { try $0.meet(pulled) }
-      guard let conflict = met.conflict else { return try write(item, pulled, met, .resolved(.remote), attempt) }
+      guard let conflict = met.conflict else {
+        return try write(item, pulled, met, .resolved(.remote), attempt)
+      }
       if conflict.isOfSameContent { return try write(item, pulled, met, .sameContent, attempt) }
       switch configuration.conflictResolver {
-      case .standard: try write(item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), attempt)
+      case .standard:
+        try write(item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), attempt)
       case .custom(let resolver): try write(item, pulled, met, .resolved(resolver.resolve(conflict)), attempt)
       case .asynchronous(let resolve):
         Task { [self] in
           do {
             let resolution = try await resolve(conflict)
             worker.enqueue { [self] in
-              do { try write(item, pulled, met, .resolved(resolution), attempt) } catch { item.end(.failure(.refused(error))) }
+              do { try write(item, pulled, met, .resolved(resolution), attempt) } catch {
+                item.end(.failure(.refused(error)))
+              }
             }
           } catch { item.end(.failure(.refused(error))) }
         }
@@ -242,7 +252,8 @@ final class Inserter: @unchecked Sendable {
   }
 
   private func write(
-    _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision, _ resolution: DocumentStore.SyncResolution,
+    _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision,
+    _ resolution: DocumentStore.SyncResolution,
     _ attempt: Int
   ) throws {
     let remote = remote

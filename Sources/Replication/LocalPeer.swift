@@ -66,7 +66,8 @@ package final class LocalPeer: Peer {
 
   /// Runs a request on a thread, and answers it.
   private func run<Value: Sendable>(
-    on workers: Workers, _ done: @escaping Completion<Value>, _ body: @escaping @Sendable (LocalPeer) throws -> Value
+    on workers: Workers, _ done: @escaping Completion<Value>,
+    _ body: @escaping @Sendable (LocalPeer) throws -> Value
   ) {
     workers.enqueue { [self] in
       guard !state.withLock({ $0.isClosed }) else { return done(.failure(Self.ended)) }
@@ -92,13 +93,17 @@ package final class LocalPeer: Peer {
     run(on: reading, done) { peer in
       try peer.responder.check(request)
       let server = ChangeServer(peer.responder.database, request, sink) { [weak peer] in peer?.end($0) }
-      let isClosed = peer.state.withLock { state in
+      let (isClosed, earlier) = peer.state.withLock { state in
+        let earlier = state.server
         if !state.isClosed { state.server = server }
-        return state.isClosed
+        return (state.isClosed, earlier)
       }
+      earlier?.stop()
       if !isClosed { server.start() }
     }
   }
+
+  package var canPullAgain: Bool { true }
 
   package func fetchBlob(
     _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
@@ -191,5 +196,7 @@ package struct LocalConnector: PeerConnector {
   package var remoteID: String { "database:" + database.publicUUID }
   package var name: String { database.path }
 
-  package func connect(_ done: @escaping Completion<any Peer>) { done(.success(LocalPeer(database, options))) }
+  package func connect(_ done: @escaping Completion<any Peer>) {
+    done(.success(LocalPeer(database, options)))
+  }
 }

@@ -33,8 +33,12 @@ package protocol Peer: AnyObject, Sendable {
   /// Asks for changes. They arrive at `sink` until the connection ends, or with a one-shot request until the sink was
   /// told that all are there. `done` has the error of a request that the peer refuses.
   func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>)
+  /// Whether a one-shot session may ask for changes once more, after it has pushed: for those that it has pushed itself.
+  /// The next session doesn't get them then.
+  var canPullAgain: Bool { get }
   /// Fetches a blob and writes its bytes. The writer isn't finished by the peer.
-  func fetchBlob(_ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>)
+  func fetchBlob(
+    _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>)
 
   // MARK: Push
 
@@ -197,7 +201,9 @@ package struct ProposedChange: Sendable {
   package var isDeleted: Bool
   package var bodyBytes: Int
 
-  package init(id: String, revision: String, remoteRevision: String?, isDeleted: Bool = false, bodyBytes: Int = 0) {
+  package init(
+    id: String, revision: String, remoteRevision: String?, isDeleted: Bool = false, bodyBytes: Int = 0
+  ) {
     self.id = id
     self.revision = revision
     self.remoteRevision = remoteRevision

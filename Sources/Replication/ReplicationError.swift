@@ -108,7 +108,8 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   /// The peer refuses: its side isn't open for this direction.
   static func forbidden(_ message: String) -> ReplicationError { ReplicationError(.http, 403, message) }
   static func conflict(_ message: String) -> ReplicationError { ReplicationError(.http, 409, message) }
-  static let cancelled = ReplicationError(.touchstone, ErrorKind.cancelled.rawValue, "the replication was stopped")
+  static let cancelled = ReplicationError(
+    .touchstone, ErrorKind.cancelled.rawValue, "the replication was stopped")
   static func refused(_ error: any Error) -> ReplicationError {
     if let error = error as? DocumentError, error.code == .rejected {
       return .forbidden(error.description)

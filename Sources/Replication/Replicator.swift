@@ -60,7 +60,9 @@ public final class Replicator: Sendable {
 
   /// Calls `handler` on a background thread with the documents that were replicated, or couldn't be, until the token is
   /// cancelled or released.
-  public func observeDocuments(_ handler: @escaping @Sendable ([ReplicatedDocument]) -> Void) -> ReplicatorToken {
+  public func observeDocuments(_ handler: @escaping @Sendable ([ReplicatedDocument]) -> Void)
+    -> ReplicatorToken
+  {
     ReplicatorToken(runner.observeDocuments(handler))
   }
 
@@ -151,7 +153,9 @@ final class ReplicatorRunner: @unchecked Sendable {
     }
     guard isNew else { return }
     telling.enqueue { [self] in
-      for (_, handler) in shown.withLock({ $0.statusHandlers }).sorted(by: { $0.key < $1.key }) { handler(status) }
+      for (_, handler) in shown.withLock({ $0.statusHandlers }).sorted(by: { $0.key < $1.key }) {
+        handler(status)
+      }
     }
   }
 
@@ -298,7 +302,8 @@ final class ReplicatorRunner: @unchecked Sendable {
     let delay = retries > 30 ? configuration.maximumRetryWait : Double(1 << retries)
     show(.offline, error)
     let generation = generation
-    retryToken = configuration.timer.schedule(after: min(delay, configuration.maximumRetryWait)) { [weak self] in
+    retryToken = configuration.timer.schedule(after: min(delay, configuration.maximumRetryWait)) {
+      [weak self] in
       self?.enqueue { runner in
         guard runner.isRunning, runner.generation == generation, runner.retryToken != nil else { return }
         runner.retryToken = nil
@@ -320,20 +325,25 @@ final class ReplicatorRunner: @unchecked Sendable {
     guard configuration.direction.pushes else { return false }
     let (since, remote) = try pendingBase()
     return try configuration.database.replicating { store in
-      guard let change = try store.syncChange(of: id, remote: remote), change.sequence > since else { return false }
+      guard let change = try store.syncChange(of: id, remote: remote), change.sequence > since else {
+        return false
+      }
       return try isPending(change, store)
     }
   }
 
   private func isPending(_ change: SyncChange, _ store: DocumentStore) throws -> Bool {
     if let known = change.known, known.hasSameBytes(as: change.revision) { return false }
-    if let ids = configuration.documentIDs, !ids.contains(where: { $0.hasSameBytes(as: change.id) }) { return false }
+    if let ids = configuration.documentIDs, !ids.contains(where: { $0.hasSameBytes(as: change.id) }) {
+      return false
+    }
     guard let filter = configuration.pushFilter else { return true }
     let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
     guard case .revision(let revision) = try store.syncRevisions([wanted])[0] else { return false }
     return try filter(
       FilteredRevision(
-        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted, content: revision.body))
+        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
+        content: revision.body))
   }
 
   /// The sequence up to which all is pushed, and the number of the remote database.
@@ -375,7 +385,9 @@ extension ReplicatorRunner: Session.Owner {
   func sessionReplicated(_ documents: [ReplicatedDocument]) {
     guard !documents.isEmpty else { return }
     telling.enqueue { [self] in
-      for (_, handler) in shown.withLock({ $0.documentHandlers }).sorted(by: { $0.key < $1.key }) { handler(documents) }
+      for (_, handler) in shown.withLock({ $0.documentHandlers }).sorted(by: { $0.key < $1.key }) {
+        handler(documents)
+      }
     }
   }
 

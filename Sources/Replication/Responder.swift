@@ -46,7 +46,8 @@ package final class Responder: Sendable {
       }
       base = number
     }
-    guard let new = try database.replicatingChanges({ try $0.setPeerCheckpoint(id, json, basedOn: base) }) else {
+    guard let new = try database.replicatingChanges({ try $0.setPeerCheckpoint(id, json, basedOn: base) })
+    else {
       throw ReplicationError.conflict(
         "the checkpoint has another revision than \(revision.isEmpty ? "none" : revision)")
     }

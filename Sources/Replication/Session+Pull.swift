@@ -99,13 +99,15 @@ extension Session: PullSink {
   private func stored(_ revisions: [IncomingRevision], _ results: [Result<Bool, ReplicationError>]) throws {
     pull?.stores -= 1
     for (revision, result) in zip(revisions, results) {
-      let key = PullState.Key(id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
+      let key = PullState.Key(
+        id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
       guard let ticket = pull?.awaited.removeValue(forKey: key) else { continue }
       progress.completed += 1
       switch result {
       case .success: pull?.progress.complete(ticket)
       // What the database refuses for good isn't asked for again. Other failures are, by the next session.
-      case .failure(let error) where error.domain == .http && error.code == 403: pull?.progress.complete(ticket)
+      case .failure(let error) where error.domain == .http && error.code == 403:
+        pull?.progress.complete(ticket)
       case .failure(let error): if error.isTransient { failedTransiently(error) }
       }
     }

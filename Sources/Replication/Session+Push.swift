@@ -46,6 +46,8 @@ struct PushState {
   static let attempts = 3
   /// Whether there may be changes after `scanned`.
   var mayHaveMore = true
+  /// Whether revisions were sent.
+  var hasSent = false
   /// Whether the end of the pull was noticed.
   var hasSeenPull = false
   var observer: ChangeObserver?
@@ -143,12 +145,14 @@ extension Session {
   private func passes(_ change: SyncChange) throws -> Bool {
     guard let filter = configuration.pushFilter else { return true }
     let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
-    guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0] else {
+    guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
+    else {
       return true
     }
     return try filter(
       FilteredRevision(
-        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted, content: revision.body))
+        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
+        content: revision.body))
   }
 
   private func propose(_ items: [PushState.Item], _ push: inout PushState) {
@@ -207,7 +211,7 @@ extension Session {
     let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
     guard let now, let known = now.known,
       !known.hasSameBytes(as: item.change.known ?? "") || !now.revision.hasSameBytes(as: item.change.revision)
-    else { return done(item, error) }
+    else { return done(item, error, isReported: false) }
     push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
   }
 
@@ -246,7 +250,8 @@ extension Session {
     if isReported {
       replicated([
         ReplicatedDocument(
-          id: item.change.id, revisionID: item.change.revision, isDeleted: item.change.isDeleted, isPush: true,
+          id: item.change.id, revisionID: item.change.revision, isDeleted: item.change.isDeleted,
+          isPush: true,
           error: error)
       ])
     }
@@ -297,6 +302,7 @@ extension Session {
       if !unavailable.isEmpty { peer.unavailable(unavailable) }
       guard !revisions.isEmpty else { continue }
       let bytes = revisions.map(\.revision.body.byteCount)
+      push?.hasSent = true
       push?.sent += revisions.count
       push?.sentBytes += bytes.reduce(0, +)
       let items2 = sent

@@ -40,6 +40,7 @@ final class Session: @unchecked Sendable {
   private(set) var isEnded = false
   private var isStopping = false
   private var isBegun = false
+  private var hasPulledAgain = false
   private var wasBusy: Bool?
   private var lastTold = ReplicatorStatus.Progress()
   private var lastToldTime = -1.0
@@ -61,7 +62,9 @@ final class Session: @unchecked Sendable {
   /// The first failure that the next session may not have. It ends this one when there is nothing else to do.
   private(set) var transientFailure: ReplicationError?
 
-  func failedTransiently(_ error: ReplicationError) { if transientFailure == nil { transientFailure = error } }
+  func failedTransiently(_ error: ReplicationError) {
+    if transientFailure == nil { transientFailure = error }
+  }
 
   var database: Database { configuration.database }
 
@@ -117,28 +120,31 @@ final class Session: @unchecked Sendable {
   private func begin() throws {
     isBegun = true
     if configuration.direction.pulls {
-      let state = PullState(reached: checkpointer.pulled)
-      pull = state
-      var request = PullRequest(since: checkpointer.pulled)
-      request.isContinuous = configuration.isContinuous
-      request.documentIDs = configuration.documentIDs
-      if let channels = configuration.channels, !channels.isEmpty {
-        request.filter = "sync_gateway/bychannel"
-        request.channels = channels
-        request.filterParameters = ["channels": .string(channels.joined(separator: ","))]
-      }
-      if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
-        request.skipsTombstones = try database.replicating { try $0.lastSequence == 0 }
-      }
-      peer.pull(request, into: self) { [weak self] result in
-        if case .failure(let error) = result { self?.enqueue { $0.end(error) } }
-      }
+      pull = PullState(reached: checkpointer.pulled)
+      try beginPull()
     }
     if configuration.direction.pushes {
       push = PushState(after: checkpointer.pushed)
       try beginPush()
     }
     step()
+  }
+
+  private func beginPull() throws {
+    var request = PullRequest(since: checkpointer.pulled)
+    request.isContinuous = configuration.isContinuous
+    request.documentIDs = configuration.documentIDs
+    if let channels = configuration.channels, !channels.isEmpty {
+      request.filter = "sync_gateway/bychannel"
+      request.channels = channels
+      request.filterParameters = ["channels": .string(channels.joined(separator: ","))]
+    }
+    if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
+      request.skipsTombstones = try database.replicating { try $0.lastSequence == 0 }
+    }
+    peer.pull(request, into: self) { [weak self] result in
+      if case .failure(let error) = result { self?.enqueue { $0.end(error) } }
+    }
   }
 
   // MARK: Status
@@ -168,6 +174,13 @@ final class Session: @unchecked Sendable {
       }
     }
     if let pull { checkpointer.pulled = pull.progress.reached ?? checkpointer.pulled }
+    if !configuration.isContinuous, !isStopping, !hasPulledAgain, let push, push.hasSent, push.isIdle,
+      pull?.isIdle == true, peer.canPullAgain
+    {
+      hasPulledAgain = true
+      pull?.hasCaughtUp = false
+      do { try beginPull() } catch { return end(ReplicationError(error)) }
+    }
     let isBusy = isBusy
     tellStatus()
     if isStopping {

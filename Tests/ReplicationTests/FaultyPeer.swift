@@ -66,6 +66,8 @@ final class FaultyPeer: Peer {
     self.faults = faults
   }
 
+  var canPullAgain: Bool { inner.canPullAgain }
+
   func begin(_ owner: any PeerOwner) {
     state.withLock { $0.owner = owner }
     inner.begin(owner)

@@ -97,7 +97,9 @@ extension DocumentStore {
     return try withContent(of: content) {
       try inBatch {
         let applied = try applyIfCurrent(revision, met.current, merged: merged) { writer, key in
-          guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else { return }
+          guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else {
+            return
+          }
           switch resolution {
           case .resolved(let resolution):
             try Self.write(resolution, of: conflict, remote, key, writer)
@@ -123,7 +125,9 @@ extension DocumentStore {
         let document = try document(id, includeDeleted: true)
       else { return false }
       let (current, isDeleted) = (document.revisionID, document.isDeleted)
-      if isDeleted, try revisions(of: id, withBodies: false)?.first(where: { $0.id == base })?.isDeleted ?? true {
+      if isDeleted,
+        try revisions(of: id, withBodies: false)?.first(where: { $0.id == base })?.isDeleted ?? true
+      {
         return false
       }
       let body = DocumentBody.value(try document.value())

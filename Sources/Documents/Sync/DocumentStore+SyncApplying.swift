@@ -14,8 +14,8 @@ extension DocumentStore {
       var outcomes: [SyncOutcome] = []
       outcomes.reserveCapacity(revisions.count)
       for revision in revisions {
-        do { outcomes.append(try writer.joined { try apply(revision, rule, remote, $0) }) } catch
-          let error where !(error is StorageError)
+        do { outcomes.append(try writer.joined { try apply(revision, rule, remote, $0) }) } catch let error
+          where !(error is StorageError)
         {
           // What fails the transaction fails it at its end too.
           outcomes.append(.refused(error))
@@ -39,9 +39,12 @@ extension DocumentStore {
       if let replaced {
         if applied == .conflict {
           let body = try writer.encode(revision.body, of: key)
-          applied = try writer.apply(key, body, history: revision.history, deleted: revision.isDeleted, .allow)
+          applied = try writer.apply(
+            key, body, history: revision.history, deleted: revision.isDeleted, .allow)
           // Tombstones need that only to change their order.
-          if try writer.currentRevision(of: key) == replaced || !revision.isDeleted || !writer.tree.nodes[0].isDeleted {
+          if try writer.currentRevision(of: key) == replaced || !revision.isDeleted
+            || !writer.tree.nodes[0].isDeleted
+          {
             try writer.mutating { try writer.closeIfLeaf(key, replaced) }
           }
         } else if applied == .known, try writer.currentRevision(of: key) == replaced,

@@ -154,7 +154,8 @@ extension DocumentStore {
         if next < 0 { break }
       }
       let id = StoredRevisionID(
-        generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])).text
+        generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])
+      ).text
       history.append(id)
       if ancestors.contains(where: { $0.hasSameBytes(as: id) }) { break }
       next = Int(tree.nodes[next].parent)
@@ -170,7 +171,9 @@ extension DocumentStore {
       let tree = RevisionTree()
       var packed = ByteBuffer(capacity: 256)
       return try offered.map { offered in
-        guard DocumentID.isStorable(offered.id), let revision = RevisionID(offered.revision) else { return .invalid }
+        guard DocumentID.isStorable(offered.id), let revision = RevisionID(offered.revision) else {
+          return .invalid
+        }
         return try DocumentID.withValidated(offered.id, maximum: DocumentID.maximumStoredBytes) { key in
           for keyspace in [context.keyspaces.docs, context.keyspaces.deleted] {
             let knowledge = try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
@@ -188,7 +191,9 @@ extension DocumentStore {
               }
               var ancestors: [String] = []
               for node in tree.nodes.indices
-              where tree.nodes[node].generation < revision.generation && tree.nodes[node].flags.contains(.hasBody) {
+              where tree.nodes[node].generation < revision.generation
+                && tree.nodes[node].flags.contains(.hasBody)
+              {
                 ancestors.append(tree.revisionID(of: node).description)
                 if ancestors.count == 10 { break }
               }

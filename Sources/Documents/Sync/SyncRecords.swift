@@ -66,7 +66,8 @@ extension DocumentStore {
     }
   }
 
-  private func changeSync<Result>(_ body: (any WriteTransaction, Keyspace) throws -> Result) throws -> Result {
+  private func changeSync<Result>(_ body: (any WriteTransaction, Keyspace) throws -> Result) throws -> Result
+  {
     try writing { writer in
       try writer.checkWritable()
       let transaction = try writer.transaction
