@@ -59,7 +59,7 @@ final class FaultyPeer: Peer {
   private let faults: Faults
   private let state = Lock(State())
   private let delays = Workers(maximum: 4)
-  private static let lost = ReplicationError(.webSocket, 1006, "the connection was lost")
+  static let lost = ReplicationError(.webSocket, 1006, "the connection was lost")
 
   init(_ inner: any Peer, _ faults: Faults) {
     self.inner = inner
@@ -75,13 +75,13 @@ final class FaultyPeer: Peer {
 
   fileprivate var isCut: Bool { state.withLock { $0.isCut } }
 
-  fileprivate func cut() {
+  func cut(_ error: ReplicationError = FaultyPeer.lost) {
     let owner = state.withLock { state in
       defer { state.isCut = true }
       return state.isCut ? nil : state.owner
     }
     inner.close()
-    owner?.connectionEnded(Self.lost)
+    owner?.connectionEnded(error)
   }
 
   /// Lets a call through, or loses it or its answer.
