@@ -222,7 +222,7 @@ final class SwitchedConnector: PeerConnector {
     watched.wait(for: .idle)
     // A conflict is resolved while it runs.
     try a.inBatch { for number in 0..<300 { try a.save("many\(number)", ["from": "a"]) } }
-    try b.inBatch { for number in 0..<300 { try? b.save("many\(number)", ["from": "b"]) } }
+    try b.inBatch { for number in 0..<300 { _ = try? b.save("many\(number)", ["from": "b"]) } }
     eventually { (try? winners(a)) == (try? winners(b)).map { $0.merging((try? winners(a)) ?? [:]) { old, _ in old } } }
     watched.wait(for: .idle)
     watched.replicator.stop()
