@@ -140,7 +140,8 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
+        "Bytes", "Touchstone", "Replication", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB",
+        "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(

@@ -295,7 +295,7 @@ final class ReplicatorRunner: @unchecked Sendable {
       : error.isTransient || configuration.isContinuous && error.dependsOnNetwork
     let most = configuration.maximumRetries ?? (configuration.isContinuous ? Int.max : 2)
     guard mayRetry, retries < most else {
-      Log.write(.warning, .database, configuration.database.path, "a replication stopped: \(error)")
+      Log.write(.warning, .sync, configuration.database.path, "a replication stopped: \(error)")
       return stopped(error)
     }
     retries += 1

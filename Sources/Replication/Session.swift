@@ -254,7 +254,7 @@ final class Session: @unchecked Sendable {
           return
         case .failure(let error):
           Log.write(
-            .warning, .database, session.database.path, "a replication can't save its checkpoint: \(error)")
+            .warning, .sync, session.database.path, "a replication can't save its checkpoint: \(error)")
           return session.endSaving()
         }
         if session.isFinishing { session.saveCheckpoint() } else { session.scheduleSave() }

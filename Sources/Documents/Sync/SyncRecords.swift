@@ -10,6 +10,7 @@
 // A mark exists only for a document or tombstone that exists. A purge removes the document's marks.
 
 import Bytes
+import Fleece
 import Storage
 
 /// The names and the records of the keyspaces `sync` and `marks`.
@@ -52,6 +53,32 @@ enum SyncRecords {
         .unsupportedVersion, "an entry of the keyspace sync has a format that this release doesn't support")
     }
     return value.extracting(droppingFirst: 1)
+  }
+}
+
+extension SyncRecords {
+  /// Returns what is wrong with an entry of the keyspace `sync`, or nil. Adds the number of a remote database.
+  static func fault(_ key: RawSpan, _ value: RawSpan, _ remotes: inout Set<UInt32>) -> String? {
+    let text = EntryChecksums.words(for: key)
+    guard key.byteCount > 1, let kind = Kind(rawValue: key.unsafeLoad(as: UInt8.self)),
+      let content = try? content(of: value)
+    else { return "the entry \(text) can't be read" }
+    var reader = ByteReader(content)
+    switch kind {
+    case .checkpoint: break
+    case .peerCheckpoint:
+      guard let revision = reader.varint(), revision > 0 else { return "the entry \(text) has no revision" }
+    case .remote:
+      guard let number = reader.varint().flatMap({ UInt32(exactly: $0) }), number > 0 else {
+        return "the entry \(text) has no number"
+      }
+      guard remotes.insert(number).inserted else { return "two remote databases have the number \(number)" }
+      return nil
+    }
+    guard (try? reader.rest.withUnsafeBytes({ try JSONValue(json: $0) }))?.object != nil else {
+      return "the entry \(text) isn't a JSON object"
+    }
+    return nil
   }
 }
 
