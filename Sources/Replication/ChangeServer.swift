@@ -11,9 +11,9 @@ package final class ChangeServer: @unchecked Sendable {
   /// The most changes of a list.
   static let listCount = 200
   /// The most lists without an answer.
-  static let listsInFlight = 4
+  static let listsInFlight = 8
   /// The most revisions that are offered, read or sent, and not stored yet.
-  static let revisionsInFlight = 1_000
+  static let revisionsInFlight = 4_000
   /// The most bytes of bodies that are read and not stored yet.
   static let bytesInFlight = 4 << 20
   /// Bodies are sent together up to this many bytes.

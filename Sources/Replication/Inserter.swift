@@ -43,7 +43,7 @@ final class Inserter: @unchecked Sendable {
   }
 
   /// The most revisions of a transaction.
-  static let revisionsTogether = 1_000
+  static let revisionsTogether = 2_000
   /// The most blobs that are fetched at a time.
   static let fetchesInFlight = 8
   /// How often a conflict is resolved again because the document has changed meanwhile.

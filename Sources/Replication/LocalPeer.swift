@@ -21,7 +21,9 @@ package final class LocalPeer: Peer {
   }
 
   /// The most revisions of one transaction.
-  static let revisionsTogether = 1_000
+  static let revisionsTogether = 2_000
+
+  package var revisionsInFlight: Int { 4_000 }
 
   private let responder: Responder
   private let state = Lock(State())

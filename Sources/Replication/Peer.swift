@@ -16,6 +16,10 @@ package typealias Completion<Value> = @Sendable (Result<Value, ReplicationError>
 
 /// A connection to another database.
 package protocol Peer: AnyObject, Sendable {
+  /// The most revisions that are proposed or accepted and not sent, and the most that are awaited. A peer that stores many
+  /// in one transaction has more.
+  var revisionsInFlight: Int { get }
+
   /// Begins the use of the connection. `owner` isn't kept alive.
   func begin(_ owner: any PeerOwner)
 
@@ -72,6 +76,12 @@ package protocol PeerConnector: Sendable {
   var name: String { get }
   /// Makes a connection.
   func connect(_ done: @escaping Completion<any Peer>)
+}
+
+extension Peer {
+  /// As many as Couchbase Lite has.
+  package var revisionsInFlight: Int { 600 }
+  package var canPullAgain: Bool { false }
 }
 
 // MARK: - What is exchanged

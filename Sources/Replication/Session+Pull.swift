@@ -18,9 +18,6 @@ struct PullState {
     }
   }
 
-  /// Lists aren't answered while more revisions than this are awaited.
-  static let awaitedCount = 1_000
-
   var progress: SequenceQueue<RemoteSequence>
   var awaited: [Key: Int] = [:]
   var hasCaughtUp = false
@@ -38,7 +35,7 @@ extension Session: PullSink {
   func offered(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void) {
     enqueue { session in
       guard let awaited = session.pull?.awaited.count, let held = session.pull?.held.count else { return }
-      if awaited >= PullState.awaitedCount || held > 0 {
+      if awaited >= session.peer.revisionsInFlight || held > 0 {
         session.pull?.held.append((changes, answer))
       } else {
         try session.answer(changes, answer)
@@ -128,7 +125,7 @@ extension Session: PullSink {
   }
 
   private func answerHeld() throws {
-    while let first = pull?.held.first, (pull?.awaited.count ?? 0) < PullState.awaitedCount {
+    while let first = pull?.held.first, (pull?.awaited.count ?? 0) < peer.revisionsInFlight {
       pull?.held.removeFirst()
       try answer(first.changes, first.answer)
     }

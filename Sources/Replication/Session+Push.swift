@@ -17,13 +17,9 @@ struct PushState {
   static let listCount = 200
   /// The most lists without an answer.
   static let listsInFlight = 5
-  /// The most revisions that are accepted and not sent.
-  static let queuedCount = 600
   /// The most bytes that are sent and not answered, and those of a part.
-  static let bytesInFlight = 2 << 20
+  static let bytesInFlight = 4 << 20
   static let bytesTogether = 1 << 20
-  /// The most revisions that are sent and not answered.
-  static let sentCount = 800
 
   var progress: SequenceQueue<UInt64>
   /// The last sequence that was read.
@@ -91,7 +87,7 @@ extension Session {
     defer { self.push = push }
     let documentIDs = configuration.documentIDs.map { Set($0.map { ByteString($0) }) }
     while push.lists < PushState.listsInFlight,
-      push.proposed + push.queued.count - push.head < PushState.queuedCount
+      push.proposed + push.queued.count - push.head < peer.revisionsInFlight
     {
       var items = push.again
       push.again = []
@@ -259,7 +255,7 @@ extension Session {
 
   /// Sends accepted revisions, as many as may be in flight.
   func send() throws {
-    while let state = push, !stopsNewWork, state.head < state.queued.count, state.sent < PushState.sentCount,
+    while let state = push, !stopsNewWork, state.head < state.queued.count, state.sent < peer.revisionsInFlight,
       state.sentBytes < PushState.bytesInFlight
     {
       var end = state.head
@@ -268,13 +264,13 @@ extension Session {
         size += state.queued[end].change.bodyBytes
         end += 1
       }
-      let items = Array(state.queued[state.head..<end])
+      let part = Array(state.queued[state.head..<end])
       push?.head = end
       if end == state.queued.count {
         push?.queued.removeAll(keepingCapacity: true)
         push?.head = 0
       }
-      let wanted = items.map { item in
+      let wanted = part.map { item in
         SyncWanted(
           id: item.change.id, revision: item.change.revision, ancestors: item.change.known.map { [$0] } ?? [],
           maximumHistory: state.maximumHistory)
@@ -283,7 +279,7 @@ extension Session {
       var sent: [PushState.Item] = []
       var revisions: [OutgoingRevision] = []
       var unavailable: [UnavailableRevision] = []
-      for (item, reading) in zip(items, readings) {
+      for (item, reading) in zip(part, readings) {
         switch reading {
         case .revision(var revision):
           revision.replaces = item.change.known
@@ -305,32 +301,51 @@ extension Session {
       push?.hasSent = true
       push?.sent += revisions.count
       push?.sentBytes += bytes.reduce(0, +)
-      let items2 = sent
+      let items = sent
       peer.send(revisions) { [weak self] answers in
-        self?.enqueue { session in
-          var known: [(id: String, revision: String)] = []
-          for answer in answers where items2.indices.contains(answer.index) {
-            let item = items2[answer.index]
-            session.push?.sent -= 1
-            session.push?.sentBytes -= bytes[answer.index]
-            if answer.error == nil { known.append((item.change.id, item.change.revision)) }
-          }
-          // The mark comes first: a newer change of the document that waits is based on it.
-          try session.mark(known)
-          for answer in answers where items2.indices.contains(answer.index) {
-            let item = items2[answer.index]
-            if let error = answer.error, error.domain == .http, error.code == 409 {
-              try session.conflicts(item, error, isSent: true)
-            } else {
-              session.doneSending(item, answer.error)
-            }
-          }
-          try session.send()
-          try session.scan()
-          session.step()
+        guard let self else { return }
+        let answered = answers.compactMap { answer in
+          items.indices.contains(answer.index)
+            ? Answered(item: items[answer.index], bytes: bytes[answer.index], error: answer.error) : nil
         }
+        let isFirst = waitingAnswers.withLock { waiting in
+          defer { waiting += answered }
+          return waiting.isEmpty
+        }
+        if isFirst { enqueue { try $0.takeAnswers() } }
       }
     }
+  }
+
+  /// The answer to a revision that was sent.
+  struct Answered: Sendable {
+    let item: PushState.Item
+    let bytes: Int
+    let error: ReplicationError?
+  }
+
+  /// Takes the answers that have come since the last call. Their marks are one transaction.
+  private func takeAnswers() throws {
+    let answers = waitingAnswers.withLock { waiting in
+      defer { waiting = [] }
+      return waiting
+    }
+    push?.sent -= answers.count
+    push?.sentBytes -= answers.reduce(0) { $0 + $1.bytes }
+    // The next revisions go out while the marks are written.
+    try send()
+    // The marks come before newer changes of the same documents, which are based on them.
+    try mark(answers.filter { $0.error == nil }.map { ($0.item.change.id, $0.item.change.revision) })
+    for answer in answers {
+      if let error = answer.error, error.domain == .http, error.code == 409 {
+        try conflicts(answer.item, error, isSent: true)
+      } else {
+        doneSending(answer.item, answer.error)
+      }
+    }
+    try scan()
+    try send()
+    step()
   }
 
   private func doneSending(_ item: PushState.Item, _ error: ReplicationError?) {

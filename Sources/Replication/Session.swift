@@ -29,6 +29,8 @@ final class Session: @unchecked Sendable {
   let remote: UInt32
   let work = Workers()
   let inserter: Inserter
+  /// Answers to sent revisions that wait for the session's thread.
+  let waitingAnswers = Lock<[Answered]>([])
   weak var owner: (any Owner)?
 
   // Used on the thread `work` only.
