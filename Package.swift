@@ -147,7 +147,8 @@ let package = Package(
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit",
+        "Bytes", "Touchstone", "Replication", "Documents", "Query", "Views", "Fleece", "Storage",
+        "BenchmarkKit",
         "Datasets", "Suites",
       ],
       path: "Sources/CLI"),

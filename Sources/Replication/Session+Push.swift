@@ -255,7 +255,8 @@ extension Session {
 
   /// Sends accepted revisions, as many as may be in flight.
   func send() throws {
-    while let state = push, !stopsNewWork, state.head < state.queued.count, state.sent < peer.revisionsInFlight,
+    while let state = push, !stopsNewWork, state.head < state.queued.count,
+      state.sent < peer.revisionsInFlight,
       state.sentBytes < PushState.bytesInFlight
     {
       var end = state.head

@@ -106,7 +106,9 @@ final class SwitchedConnector: PeerConnector {
 
   private static let refused = ReplicationError(.posix, Int(ECONNREFUSED), "Connection refused")
 
-  private func two() throws -> (Database, Database) { (try databases.open(.lmdb), try databases.open(.sqlite)) }
+  private func two() throws -> (Database, Database) {
+    (try databases.open(.lmdb), try databases.open(.sqlite))
+  }
 
   @Test("a one-shot replication retries twice, after 2 and 4 seconds") func oneShotRetries() throws {
     let (a, b) = try two()
@@ -115,7 +117,8 @@ final class SwitchedConnector: PeerConnector {
     watched.replicator.start()
     for attempt in 1...2 {
       eventually { watched.attempts == attempt && watched.timer.count == 1 }
-      #expect(watched.replicator.status.activity == .offline && watched.replicator.status.error == Self.refused)
+      #expect(
+        watched.replicator.status.activity == .offline && watched.replicator.status.error == Self.refused)
       watched.timer.advance(by: 0.9 * Double(1 << attempt))
       #expect(watched.attempts == attempt)
       watched.timer.advance(by: 0.1 * Double(1 << attempt))
@@ -223,7 +226,9 @@ final class SwitchedConnector: PeerConnector {
     // A conflict is resolved while it runs.
     try a.inBatch { for number in 0..<300 { try a.save("many\(number)", ["from": "a"]) } }
     try b.inBatch { for number in 0..<300 { _ = try? b.save("many\(number)", ["from": "b"]) } }
-    eventually { (try? winners(a)) == (try? winners(b)).map { $0.merging((try? winners(a)) ?? [:]) { old, _ in old } } }
+    eventually {
+      (try? winners(a)) == (try? winners(b)).map { $0.merging((try? winners(a)) ?? [:]) { old, _ in old } }
+    }
     watched.wait(for: .idle)
     watched.replicator.stop()
     watched.wait(for: .stopped)
@@ -279,7 +284,10 @@ final class SwitchedConnector: PeerConnector {
       let watched = Watched(a, b)
       watched.replicator.start()
       let before = try b.documentCount + a.documentCount
-      eventually { (try? b.documentCount + a.documentCount) ?? 0 > before || watched.replicator.status.activity == .stopped }
+      eventually {
+        (try? b.documentCount + a.documentCount) ?? 0 > before
+          || watched.replicator.status.activity == .stopped
+      }
       watched.replicator.stop()
       watched.wait(for: .stopped)
       #expect(watched.replicator.status.error == nil)

@@ -14,7 +14,9 @@ enum ReplicationChild: ChildGroup {
   static let usage = "run ENGINE ENGINE DIRECTORY SEED"
 
   static func run(_ arguments: [String]) throws {
-    guard arguments.count == 5, arguments[0] == "run", let seed = UInt64(arguments[4]) else { throw WrongUsage() }
+    guard arguments.count == 5, arguments[0] == "run", let seed = UInt64(arguments[4]) else {
+      throw WrongUsage()
+    }
     func open(_ name: String, _ engine: String) throws -> Database {
       let engine = EngineName(rawValue: engine)
       return try Database.open(
@@ -35,7 +37,9 @@ enum ReplicationChild: ChildGroup {
               var document = try database.document(id)?.toMutable() ?? MutableDocument(id: id)
               document["n"] = .int(Int64(random.below(1 << 30)))
               if random.once(in: 12) {
-                document.set(try Blob([UInt8](repeating: UInt8(random.below(200)), count: random.below(9_000))), forKey: "blob")
+                document.set(
+                  try Blob([UInt8](repeating: UInt8(random.below(200)), count: random.below(9_000))),
+                  forKey: "blob")
               }
               try database.save(&document)
             }

@@ -8,7 +8,9 @@ extension SyncBenchmark {
   /// A run that replicates the documents of `apply-new` from another database, which has nothing else.
   func replicationTrial(_ engine: ProbedEngine, _ trial: TrialContext) throws -> Trial {
     let incoming = data.incoming(.applyNew, batch: 200)
-    let source = try context.filled("sync source \(engine.type.name)", open: { try data.open(engine, in: $0) }) {
+    let source = try context.filled(
+      "sync source \(engine.type.name)", open: { try data.open(engine, in: $0) }
+    ) {
       database in
       for start in stride(from: 0, to: incoming.count, by: 2_000) {
         try database.apply(incoming[start..<min(start + 2_000, incoming.count)].lazy.map(\.revision))

@@ -8,7 +8,8 @@ import Touchstone
 
 /// `touchstone sync`: replicates a database with another one.
 struct SyncCommand: Subcommand {
-  private static let target = Positional("TARGET", "The other database: the path of a NAME.touchstone directory")
+  private static let target = Positional(
+    "TARGET", "The other database: the path of a NAME.touchstone directory")
   private static let push = Flag("push", "Only sends changes of DB")
   private static let pull = Flag("pull", "Only fetches changes of TARGET")
   private static let continuous = Flag("continuous", "Goes on until Ctrl-C")
@@ -85,13 +86,15 @@ struct SyncCommand: Subcommand {
     let milliseconds = Int(seconds.seconds) * 1_000 + Int(seconds.attoseconds / 1_000_000_000_000_000)
     if asJSON {
       let object: JSONObjectText = [
-        "pushed": result.pushed, "pulled": result.pulled, "failed": result.failed, "milliseconds": milliseconds,
+        "pushed": result.pushed, "pulled": result.pulled, "failed": result.failed,
+        "milliseconds": milliseconds,
       ]
       try output.line(object.jsonText)
     } else {
       try output.line(
         "\(TextTable.grouped(result.pushed)) pushed, \(TextTable.grouped(result.pulled)) pulled"
-          + (result.failed == 0 ? "" : ", \(TextTable.grouped(result.failed)) failed") + ", in \(milliseconds) ms")
+          + (result.failed == 0 ? "" : ", \(TextTable.grouped(result.failed)) failed")
+          + ", in \(milliseconds) ms")
     }
     if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
     guard result.failed == 0 else { throw Refusal("\(result.failed) documents couldn't be replicated") }

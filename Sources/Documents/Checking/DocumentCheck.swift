@@ -296,7 +296,9 @@ final class DocumentCheck {
     if let keyspace = try transaction.keyspace(named: SyncRecords.keyspace) {
       try transaction.scan(keyspace) { key, value in
         try check.step()
-        if let problem = SyncRecords.fault(key, value, &remotes) { try check.report("keyspace sync", problem) }
+        if let problem = SyncRecords.fault(key, value, &remotes) {
+          try check.report("keyspace sync", problem)
+        }
         return true
       }
     }
@@ -314,7 +316,9 @@ final class DocumentCheck {
       if !remotes.contains(remote) {
         try check.report("keyspace marks", "'\(name)' has a mark of the remote \(remote), which isn't known")
       }
-      if try !transaction.contains(id, in: keyspaces.docs), try !transaction.contains(id, in: keyspaces.deleted) {
+      if try !transaction.contains(id, in: keyspaces.docs),
+        try !transaction.contains(id, in: keyspaces.deleted)
+      {
         try check.report("keyspace marks", "'\(name)' has a mark, but there is no such document")
       }
       return true
