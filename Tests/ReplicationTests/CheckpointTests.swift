@@ -170,3 +170,49 @@ import Touchstone
     try copy.close()
   }
 }
+
+@Suite("What replication stores") struct SyncRecordTests {
+  private let databases = TestDatabases()
+
+  @Test("a check reports entries that can't be", arguments: [EngineName.sqlite, .lmdb])
+  func check(_ engine: EngineName) throws {
+    let (a, b) = (try databases.open(engine), try databases.open(engine))
+    try a.save("doc", ["n": 1])
+    try replicate(a, b)
+    #expect(try a.check(deep: true) == [])
+    func put(_ keyspace: String, _ key: [UInt8], _ value: [UInt8]) throws {
+      try a.replicating { store in
+        try store.writingDerived { transaction in
+          let keyspace = try #require(try transaction.keyspace(named: keyspace))
+          try transaction.put(key, value, in: keyspace)
+        }
+      }
+    }
+    try put("marks", [0, 0, 0, 1] + Array("gone".utf8), [1, 2, 0xAA])
+    try put("marks", [0, 0, 0, 7] + Array("doc".utf8), [1, 2, 0xAA])
+    try put("marks", [0, 0, 0, 1] + Array("doc".utf8), [])
+    try put("sync", Array("cx".utf8), [1] + Array("nonsense".utf8))
+    try put("sync", Array("px".utf8), [1, 0])
+    try put("sync", Array("ry".utf8), [1, 1])
+    try put("sync", Array("zz".utf8), [1])
+    let faults = try a.check()
+    #expect(faults.count == 7, "\(faults)")
+    #expect(faults.allSatisfy { $0.subject == "keyspace marks" || $0.subject == "keyspace sync" })
+  }
+
+  @Test("checkpoints and marks aren't documents, and a conversion keeps them") func hidden() throws {
+    let directory = TemporaryDirectory()
+    let a = try Database.open("a", in: directory.path, options: try options(.sqlite))
+    let b = try databases.open(.lmdb)
+    for number in 0..<10 { try a.save("doc\(number)", ["n": 1]) }
+    try replicate(a, b)
+    #expect(try a.localDocumentIDs() == [] && a.documentCount == 10)
+    let path = a.path
+    try a.close()
+    try Database.convert(path, to: .lmdb)
+    let converted = try Database.open(path, options: try options(.lmdb))
+    #expect(try replicate(converted, b).status.progress.total == 0)
+    #expect(try converted.check(deep: true) == [])
+    try converted.close()
+  }
+}

@@ -22,9 +22,9 @@ struct SyncCommand: Subcommand {
     options: [push, pull, continuous, ids, reset, DatabaseArguments.json, Keys.file],
     examples: ["touchstone sync travel backup/travel", "touchstone sync travel other --pull --json"],
     notes: """
-      Both databases must exist. Conflicts are resolved in DB by the rules of Couchbase Lite, and the results are sent to
-      TARGET. A second run begins where the first one stopped. The key opens each encrypted database. Documents that
-      couldn't be replicated are lines on standard error, and the status is then 1.
+      Both databases must exist. Conflicts are resolved in DB by the rules of Couchbase Lite, and the results
+      are sent to TARGET. A second run begins where the first one stopped. The key opens each encrypted database.
+      Documents that couldn't be replicated are lines on standard error, and the status is then 1.
       """)
 
   private let database: DatabaseArguments
