@@ -174,6 +174,18 @@ import Touchstone
 @Suite("What replication stores") struct SyncRecordTests {
   private let databases = TestDatabases()
 
+  @Test("gaps of a history can be filled with IDs that are made up") func filled() {
+    var random = SeededGenerator(seed: 1)
+    func filled(_ history: [String]) -> [String] {
+      SyncRevision(id: "a", history: history, isDeleted: false, body: .json([])).filledHistory(&random)
+    }
+    #expect(filled(["3-c", "2-b", "1-a"]) == ["3-c", "2-b", "1-a"])
+    let gap = filled(["6-c", "3-b"])
+    #expect(gap.count == 4 && gap[0] == "6-c" && gap[3] == "3-b")
+    #expect(gap[1].hasPrefix("5-faded000") && gap[1].utf8.count == 26 && gap[2].hasPrefix("4-faded000"))
+    #expect(filled(["9000000000-c", "1-b"]).count == 1_000)
+  }
+
   @Test("a check reports entries that can't be", arguments: [EngineName.sqlite, .lmdb])
   func check(_ engine: EngineName) throws {
     let (a, b) = (try databases.open(engine), try databases.open(engine))
