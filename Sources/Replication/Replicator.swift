@@ -98,6 +98,9 @@ final class ReplicatorRunner: @unchecked Sendable {
     var documentHandlers: [Int: @Sendable ([ReplicatedDocument]) -> Void] = [:]
   }
   private let shown = Lock(Shown())
+  /// The number of documents that handlers weren't told of yet, and the most of them.
+  private let untold = Lock(0)
+  private static let maximumUntold = 20_000
 
   // Used on the thread `work` only.
   private var isRunning = false
@@ -384,11 +387,21 @@ extension ReplicatorRunner: Session.Owner {
 
   func sessionReplicated(_ documents: [ReplicatedDocument]) {
     guard !documents.isEmpty else { return }
+    let waiting = untold.withLock { untold in
+      untold += documents.count
+      return untold
+    }
     telling.enqueue { [self] in
       for (_, handler) in shown.withLock({ $0.documentHandlers }).sorted(by: { $0.key < $1.key }) {
         handler(documents)
       }
+      untold.withLock { $0 -= documents.count }
     }
+    // A slow handler slows down the replication, so that memory stays bounded.
+    guard waiting > Self.maximumUntold else { return }
+    let told = CountingSemaphore()
+    telling.enqueue { told.signal() }
+    told.wait()
   }
 
   func sessionEnded(_ session: Session, _ error: ReplicationError?) {

@@ -248,6 +248,22 @@ import Touchstone
     try expectEqual(a, b)
   }
 
+  @Test("documents that can't be read there any more are purged here, or not", arguments: [true, false])
+  func lostAccess(_ purges: Bool) throws {
+    let (a, b) = try two()
+    for number in 0..<3 { try a.save("doc\(number)", ["n": 1]) }
+    try replicate(a, b)
+    let hook = HookConnector(inner: LocalConnector(b)) {}
+    hook.lost.withLock { $0 = ["doc1", "unknown"] }
+    let outcome = try replicate(a, b) {
+      $0.target = ReplicatorTarget(hook)
+      $0.purgesOnLostAccess = purges
+    }
+    #expect(outcome.status.error == nil)
+    #expect(try (a.document("doc1", includeDeleted: true) == nil) == purges && a.document("doc2") != nil)
+    #expect(try b.documentCount == 3)
+  }
+
   @Test("an expired document is purged here and stays there") func expiration() throws {
     let (a, b) = try two()
     try a.save("doc", ["n": 1])
@@ -358,6 +374,8 @@ final class HookConnector: PeerConnector {
   let body: @Sendable () -> Void
   let unavailable = Lock<[String]>([])
   let isDone = Lock(false)
+  /// Documents that the user of the pull can't read any more.
+  let lost = Lock<[String]>([])
   init(inner: any PeerConnector, _ body: @escaping @Sendable () -> Void) {
     self.inner = inner
     self.body = body
@@ -385,6 +403,8 @@ final class HookConnector: PeerConnector {
     ) { inner.setCheckpoint(id, json, basedOn: revision, done) }
     func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
       inner.pull(request, into: sink, done)
+      let lost = hook.lost.withLock { $0 }
+      if !lost.isEmpty { sink.lostAccess(lost) }
     }
     func fetchBlob(
       _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
