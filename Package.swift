@@ -30,6 +30,8 @@ let package = Package(
     .executable(name: "touchstone-scripts", targets: ["touchstone-scripts"]),
     // Preloaded by `touchstone bench --allocations`; nothing links it.
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
+    // Sync (docs/sync.md).
+    .library(name: "TouchstoneSync", targets: ["Replication"]),
     // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
@@ -122,6 +124,13 @@ let package = Package(
         "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory", "CFileSystem", "CZip",
       ]),
 
+    // Sync: the algorithm, and databases of one process. It stands above the facade.
+    .target(
+      name: "Replication",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto",
+      ]),
+
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit", dependencies: ["Bytes"]),
@@ -134,14 +143,16 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
+        "Bytes", "Touchstone", "Replication", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB",
+        "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets",
-        "Suites",
+        "Bytes", "Touchstone", "Replication", "Documents", "Query", "Views", "Fleece", "Storage",
+        "BenchmarkKit",
+        "Datasets", "Suites",
       ],
       path: "Sources/CLI"),
 
@@ -168,7 +179,7 @@ let package = Package(
       name: "test-child",
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-        "Touchstone", "CountedSync", "HeldHandles", "Logs",
+        "Touchstone", "Replication", "CountedSync", "HeldHandles", "Logs",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
@@ -258,6 +269,12 @@ let package = Package(
       ], path: "Tests/QueryDifferential"),
     .testTarget(
       name: "QueryDifferentialTests", dependencies: ["QueryDifferential", "TestSupport", "Touchstone"]),
+    .testTarget(
+      name: "ReplicationTests",
+      dependencies: [
+        "TestSupport", "StorageConformance", "Replication", "Touchstone", "Documents", "Fleece", "Blobs",
+        "Storage", "test-child",
+      ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

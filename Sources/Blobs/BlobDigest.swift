@@ -105,7 +105,9 @@ extension BlobDigest: CustomStringConvertible {
 private let base64Characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
 /// Returns base64 text with other characters in place of "+" and "/".
-func base64(_ bytes: [UInt8], plus: UInt8 = UInt8(ascii: "+"), slash: UInt8, padded: Bool) -> String {
+package func base64(
+  _ bytes: [UInt8], plus: UInt8 = UInt8(ascii: "+"), slash: UInt8 = UInt8(ascii: "/"), padded: Bool = true
+) -> String {
   var text: [UInt8] = []
   for start in stride(from: 0, to: bytes.count, by: 3) {
     let group = bytes[start..<min(start + 3, bytes.count)]

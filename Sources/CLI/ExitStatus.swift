@@ -1,5 +1,6 @@
 import Datasets
 import Query
+import Replication
 import Touchstone
 import Views
 
@@ -30,6 +31,7 @@ enum ExitStatus: Int32 {
       default: self = .database
       }
     case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
+    case let error as ReplicationError: self = error.domain == .touchstone ? .database : .no
     case let error as DocumentError:
       switch error.code {
       case .conflict, .notFound: self = .no

@@ -21,6 +21,7 @@ enum Subcommands {
       QueryCommand.self,
       IndexCommand.self, ViewCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
+      SyncCommand.self,
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, ReportCommand.self,

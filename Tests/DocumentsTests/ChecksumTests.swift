@@ -20,6 +20,10 @@ import TestSupport
     try database.save("gone", ["n": 1])
     try database.purge("gone")
     try database.createIndex("byN", on: ["n"])
+    let remote = try database.store.remoteNumber("a remote database")
+    try database.store.mark([("doc1", "2-bb"), ("doc5", "1-aa")], remote: remote)
+    try database.store.setSyncCheckpoint("cp-x", Array("{}".utf8))
+    _ = try database.store.setPeerCheckpoint("cp-y", Array("{}".utf8), basedOn: nil)
   }
 
   private func withFilled(_ engine: EngineName, _ body: (Database) throws -> Void) throws {

@@ -7,7 +7,7 @@ struct PublicSurfaceTests {
   /// The modules that make up each product. What `Touchstone` shows of others is in `Exports.swift`.
   private static let products = [
     "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "Storage", "StorageConformance"],
-    "TouchstoneBench": ["Suites", "BenchmarkKit"],
+    "TouchstoneBench": ["Suites", "BenchmarkKit"], "TouchstoneSync": ["Replication"],
   ]
   /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows.
   private static let forEngineWriters = ["Touchstone.Engines": "Storage.EngineType"]
@@ -64,14 +64,17 @@ struct PublicSurfaceTests {
   @Test("what a public signature names can be named by who sees the signature") func closed() {
     let app = types(of: "Touchstone")
     let engine = types(of: "TouchstoneStorage")
+    let sync = app.union(types(of: "TouchstoneSync"))
     let bench = app.union(engine).union(types(of: "TouchstoneBench"))
     var hidden: [String] = []
     for symbol in graphs.symbols {
       let visible =
         Self.products["TouchstoneBench", default: []].contains(symbol.module)
         ? bench
-        : Self.products["TouchstoneStorage", default: []].contains(symbol.module)
-          && !exports.contains(symbol.outermost) ? engine : app
+        : Self.products["TouchstoneSync", default: []].contains(symbol.module)
+          ? sync
+          : Self.products["TouchstoneStorage", default: []].contains(symbol.module)
+            && !exports.contains(symbol.outermost) ? engine : app
       for type in symbol.named.compactMap({ graphs.types[$0] })
       where !visible.contains(type.name) && Self.forEngineWriters[symbol.outermost] != type.name {
         hidden.append("\(symbol.name) names \(type.name)")

@@ -26,6 +26,7 @@ struct SyncBenchmark: Sendable {
   private func prepare(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
     if let place = SyncWorkload.queries.firstIndex(of: kind) { return queryTrial(engine, trial, place) }
+    if kind == .replicatePush || kind == .replicatePull { return try replicationTrial(engine, trial) }
     try Fixtures.copy(try data.filled(engine, indexes: variant.indexes), to: trial.directory)
     let incoming = kind == .readBesideApply ? [] : data.incoming(kind, batch: variant.batch)
     let database = try data.open(engine, in: trial.directory)

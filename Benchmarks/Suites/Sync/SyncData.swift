@@ -67,7 +67,8 @@ final class SyncData: Sendable {
     // Stored documents in random order, each once.
     let stored = order.prefix(count)
     switch kind {
-    case .applyNew: return (0..<count).map { SyncRevisions.new(documents + $0) }
+    case .applyNew, .replicatePush, .replicatePull:
+      return (0..<count).map { SyncRevisions.new(documents + $0) }
     case .applyUpdate: return stored.map { SyncRevisions.update($0) }
     case .applyKnown: return stored.map(SyncRevisions.known)
     case .applyConflicting:

@@ -28,6 +28,8 @@ enum SyncWorkload: String, CaseIterable {
   case applyMixed = "apply-mixed"
   case applyBesideReader = "apply-beside-reader"
   case readBesideApply = "read-beside-apply"
+  case replicatePush = "replicate-push"
+  case replicatePull = "replicate-pull"
   case firstQuery = "first-query"
   case secondQuery = "second-query"
   case openedQuery = "opened-query"
@@ -46,6 +48,8 @@ enum SyncWorkload: String, CaseIterable {
     case .applyBesideReader: "the mixed revisions, while a thread reads documents; the writer's time"
     case .readBesideApply:
       "documents at random, a snapshot each, while a thread applies updates, so many a transaction; 0: nobody does"
+    case .replicatePush: "the new documents of another database of the process, pushed by it"
+    case .replicatePull: "the new documents of another database of the process, pulled from it"
     case .firstQuery: "prepares and asks a query right after a large apply"
     case .secondQuery: "prepares and asks it once more, for another city"
     case .openedQuery: "the same, the first after the database was closed and opened again"
@@ -79,6 +83,7 @@ enum SyncWorkload: String, CaseIterable {
         }
       }
     case .applyBesideReader: return each([20, 200, 2_000])
+    case .replicatePush, .replicatePull: return [Variant()]
     case .readBesideApply: return each([0, 20, 200, 2_000])
     case .firstQuery, .secondQuery, .openedQuery:
       return [false, true].map { isIndexed in

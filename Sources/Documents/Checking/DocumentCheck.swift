@@ -1,4 +1,5 @@
 import Blobs
+import Bytes
 import Fleece
 import Storage
 
@@ -38,6 +39,7 @@ final class DocumentCheck {
     try check.part("keyspace history") { try checkHistories() }
     try check.part("keyspace expirations") { try checkExpirations() }
     try check.part("keyspace purges") { try checkPurges() }
+    try check.part("keyspace sync") { try checkSync() }
     try checkCounts()
     if isDeep, let checked = transaction as? ChecksummedReadTransaction { try checkChecksums(checked) }
     if let blobs { try check.part("blobs") { try blobs.finish(store) } }
@@ -281,6 +283,43 @@ final class DocumentCheck {
       try check.step()
       if !PurgeRecord.isValid(key, value) {
         try check.report("keyspace purges", "the entry \(EntryChecksums.words(for: key)) can't be read")
+      }
+      return true
+    }
+  }
+
+  // MARK: sync and marks
+
+  /// Checks that the entries can be read, and that each mark belongs to a document and a known remote database.
+  private func checkSync() throws {
+    var remotes: Set<UInt32> = []
+    if let keyspace = try transaction.keyspace(named: SyncRecords.keyspace) {
+      try transaction.scan(keyspace) { key, value in
+        try check.step()
+        if let problem = SyncRecords.fault(key, value, &remotes) {
+          try check.report("keyspace sync", problem)
+        }
+        return true
+      }
+    }
+    guard let marks = try transaction.keyspace(named: SyncRecords.marks) else { return }
+    try transaction.scan(marks) { key, value in
+      try check.step()
+      var reader = ByteReader(value)
+      guard key.byteCount > 4, StoredRevisionID(&reader) != nil, reader.rest.isEmpty else {
+        try check.report("keyspace marks", "the entry \(EntryChecksums.words(for: key)) can't be read")
+        return true
+      }
+      let remote = UInt32(bigEndian: key.unsafeLoadUnaligned(as: UInt32.self))
+      let id = key.extracting(droppingFirst: 4)
+      let name = String(copying: id)
+      if !remotes.contains(remote) {
+        try check.report("keyspace marks", "'\(name)' has a mark of the remote \(remote), which isn't known")
+      }
+      if try !transaction.contains(id, in: keyspaces.docs),
+        try !transaction.contains(id, in: keyspaces.deleted)
+      {
+        try check.report("keyspace marks", "'\(name)' has a mark, but there is no such document")
       }
       return true
     }

@@ -15,12 +15,12 @@ struct EntryChecksums: Sendable {
   /// The documents' own keyspaces, those that are read most often first.
   static let keyspaceNames = [
     "docs", "changes", "meta", "deleted", "bodies", "conflicts", "expirations", "expiry", "history", "local",
-    PurgeRecord.keyspace,
+    PurgeRecord.keyspace, SyncRecords.keyspace, SyncRecords.marks,
   ]
 
   /// Initial checksum states, by keyspace number. There are few, so a linear search is used.
   private var beginnings: [(number: Int, checksum: CRC32C)] = []
-  /// The names of keyspaces that don't exist yet. In most databases there are three, so comparing names is
+  /// The names of keyspaces that don't exist yet. In most databases there are five, so comparing names is
   /// cheap.
   private var missing: [String] = []
 

@@ -34,19 +34,7 @@ extension DocumentStore {
       var merged: JSONValue?
       if case .merged(let value) = resolution { merged = value }
       let applied = try applyIfCurrent(revision, current, merged: merged) { writer, key in
-        let local = conflict.local
-        let losers = local.isDeleted ? [] : [local.id]
-        var body: DocumentBody?
-        var deleted = false
-        var isForeign = false
-        switch resolution {
-        case .remote: break
-        case .local:
-          (body, deleted, isForeign) = (.value(local.body ?? [:]), local.isDeleted, true)
-        case .merged(let merged): body = .value(merged)
-        case .delete: if !conflict.remote.isDeleted { (body, deleted) = ([:], true) }
-        }
-        try writer.resolve(key, remote, losers: losers, body, isForeign: isForeign, deleted: deleted)
+        try Self.write(resolution, of: conflict, remote, key, writer)
       }
       if let applied { return applied }
     }
@@ -54,6 +42,107 @@ extension DocumentStore {
       .conflict,
       "the document was changed \(max(1, attempts)) times while the resolver ran; apply the revision again",
       documentID: revision.id)
+  }
+
+  private static func write(
+    _ resolution: ConflictResolution, of conflict: Conflict, _ remote: RevisionID,
+    _ key: UnsafeRawBufferPointer, _ writer: DocumentWriter
+  ) throws {
+    let local = conflict.local
+    let losers = local.isDeleted ? [] : [local.id]
+    var body: DocumentBody?
+    var deleted = false
+    var isForeign = false
+    switch resolution {
+    case .remote: break
+    case .local: (body, deleted, isForeign) = (.value(local.body ?? [:]), local.isDeleted, true)
+    case .merged(let merged): body = .value(merged)
+    case .delete: if !conflict.remote.isDeleted { (body, deleted) = ([:], true) }
+    }
+    try writer.resolve(key, remote, losers: losers, body, isForeign: isForeign, deleted: deleted)
+  }
+
+  /// What a revision from elsewhere meets: the current revision, and the conflict with it if there is one.
+  package struct MetRevision: Sendable {
+    let current: RevisionID?
+    /// The conflict, nil if there is none.
+    package let conflict: Conflict?
+  }
+
+  /// Returns what a revision from elsewhere meets now.
+  package func meet(_ revision: PulledRevision) throws -> MetRevision {
+    try reading { transaction, context in
+      let (current, conflict) = try self.conflict(with: revision, transaction, context)
+      return MetRevision(current: current, conflict: conflict)
+    }
+  }
+
+  /// How a conflict between databases ends.
+  package enum SyncResolution: Sendable {
+    /// As a resolver decided.
+    case resolved(ConflictResolution)
+    /// Both have the same content: the higher revision ID wins, in every database, and the other branch ends.
+    case sameContent
+  }
+
+  /// Inserts a revision with the resolution of its conflict, and marks it as the current one of `remote`, in one
+  /// transaction. Returns false if it is known already, and nil, with nothing changed, if the document has changed
+  /// since `met`.
+  package func apply(
+    _ revision: PulledRevision, _ met: MetRevision, _ resolution: SyncResolution, remote: UInt32?
+  ) throws -> Bool? {
+    var merged: JSONValue?
+    if case .resolved(.merged(let value)) = resolution { merged = value }
+    let content = merged.map { DocumentBody.value($0) } ?? [:]
+    return try withContent(of: content) {
+      try inBatch {
+        let applied = try applyIfCurrent(revision, met.current, merged: merged) { writer, key in
+          guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else {
+            return
+          }
+          switch resolution {
+          case .resolved(let resolution):
+            try Self.write(resolution, of: conflict, remote, key, writer)
+          case .sameContent:
+            // Of tombstones the order of leaves chooses, as for all that know both.
+            if !conflict.local.isDeleted { try writer.close(key, min(conflict.local.id, remote)) }
+          }
+        }
+        if applied != nil, let remote, let own = revision.history.first {
+          try mark([(revision.id, own)], remote: remote)
+        }
+        return applied
+      }
+    }
+  }
+
+  /// Puts the content of the current revision on top of `revision`, which lost against it here but is current in another
+  /// database, and ends the branch of the current one. The other database can take the result. Returns false, and
+  /// changes nothing, if the current revision is `revision` or descends from it, or if both are tombstones.
+  package func continueBranch(of id: String, from revision: String) throws -> Bool {
+    try inBatch {
+      guard try syncKnowledge(of: [(id, revision)]) == [.known(.aside)], let base = RevisionID(revision),
+        let document = try document(id, includeDeleted: true)
+      else { return false }
+      let (current, isDeleted) = (document.revisionID, document.isDeleted)
+      if isDeleted,
+        try revisions(of: id, withBodies: false)?.first(where: { $0.id == base })?.isDeleted ?? true
+      {
+        return false
+      }
+      let body = DocumentBody.value(try document.value())
+      return try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        try writing { writer in
+          try writer.mutating {
+            var encoded = try writer.encode(body, of: key, isForeign: true)
+            encoded.mayMissBlobs = true
+            _ = try writer.save(key, encoded, deleted: isDeleted, .branching(from: base))
+            try writer.close(key, current)
+            return true
+          }
+        }
+      }
+    }
   }
 
   /// Returns the current revision's ID and the conflict with `revision`, if there is one, in `transaction`.

@@ -1,17 +1,35 @@
 import Storage
 
 extension DocumentWriter {
+  /// What `apply` did.
+  enum Applied { case added, known, conflict }
+
   /// Adds a revision that another database created. Returns false, and changes nothing, if it is known
   /// already. `history` is ordered newest first and begins with the revision itself.
   func apply(
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool
   ) throws -> Bool {
+    try apply(id, body, history: history, deleted: deleted, .allow) == .added
+  }
+
+  /// The same with a rule for a revision that doesn't descend from the current one.
+  func apply(
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool,
+    _ rule: SyncConflictRule
+  ) throws -> Applied {
     try checkWritable()
     let isStored = try load(id)
     if isStored == nil { tree.removeAll() }
     var (ids, ancestor) = try unknownRevisions(of: history, in: id, isStored: isStored != nil)
     // The revision itself is known.
-    guard let newest = ids.first else { return false }
+    guard let newest = ids.first else { return .known }
+    if let isStored, ancestor != 0 {
+      switch rule {
+      case .allow: break
+      case .report: return .conflict
+      case .reportUnlessDeleted: if !isStored.isDeleted { return .conflict }
+      }
+    }
     // A branch needs the complete tree.
     if ancestor != 0 { try loadHistory(of: id) }
     let body = try settleBlobs(
@@ -24,7 +42,7 @@ extension DocumentWriter {
     return try mutating {
       let index = addToTree(ids, on: ancestor, sequence, deleted: deleted)
       try write(id, body, stored: isStored, newRevision: index, parent: ancestor, sequence)
-      return true
+      return .added
     }
   }
 

@@ -42,9 +42,20 @@ extension DocumentWriter {
       _ = try save(id, body, deleted: deleted, .based(on: revision))
     }
     try mutating {
-      for loser in losers {
-        _ = try save(id, encode([:], of: id), deleted: true, closed: true, .based(on: loser))
-      }
+      for loser in losers { try close(id, loser) }
     }
+  }
+
+  /// Ends the branch of a revision, if it is a leaf that isn't a tombstone or is current.
+  func closeIfLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID) throws {
+    guard try load(id) != nil, let index = try index(of: revision, in: id), tree.nodes[index].isLeaf,
+      index == 0 || !tree.nodes[index].isDeleted
+    else { return }
+    try close(id, revision)
+  }
+
+  /// Ends the branch of a leaf that lost a conflict with a closed tombstone.
+  func close(_ id: UnsafeRawBufferPointer, _ leaf: RevisionID) throws {
+    _ = try save(id, encode([:], of: id), deleted: true, closed: true, .based(on: leaf))
   }
 }

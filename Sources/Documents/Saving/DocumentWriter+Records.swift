@@ -249,6 +249,7 @@ extension DocumentWriter {
       try deleteChange(old.sequence)
       try updateIndexes(id, old: liveBody(old), new: nil)
       try removeExpiration(of: id)
+      try removeMarks(of: id)
       notes.addPurge(id, isExpired: isExpired)
       try recordPurge(id, isExpired ? .expired : .document)
       removedBodies += 1

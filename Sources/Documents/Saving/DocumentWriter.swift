@@ -71,6 +71,11 @@ final class DocumentWriter {
   var recordedPurges: RecordedPurges?
   /// Marks the recorded purges of this open database.
   let purgeWriter: UInt64
+  /// The keyspace of the marks of sync, once the open transaction has used it.
+  @exclusivity(unchecked) var marks: Keyspace?
+  /// The highest number of a remote database, once the open transaction has read it.
+  var lastRemote: UInt32?
+  @exclusivity(unchecked) var markKey = ByteBuffer(capacity: 512)
   /// Whether the revision that is being added came from another database.
   @exclusivity(unchecked) var isFromSync = false
   /// The earliest expiration time that the transaction has set.
@@ -123,6 +128,8 @@ final class DocumentWriter {
     lastContext = nil
     notes.begin(isCollecting: isObserved)
     recordedPurges = nil
+    marks = nil
+    lastRemote = nil
     isFromSync = false
     earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
@@ -343,6 +350,27 @@ final class DocumentWriter {
   func encodeImported(_ root: UnsafeValue, _ sharedKeys: SharedKeys) throws(FleeceError) -> EncodedBody {
     try encoder.transcode(root, sharedKeys: sharedKeys, keys: keys)
     return EncodedBody(encoder, isForeign: true, mayNameBlobs: false)
+  }
+
+  /// Encodes the body of a revision that sync delivers, without canonical text.
+  func encode(_ body: SyncBody, of id: UnsafeRawBufferPointer) throws -> EncodedBody {
+    switch body {
+    case .json(let json):
+      return try json.withUnsafeBytes { try encode(json: $0, of: id, isForeign: true, hasRevisionID: true) }
+    case .fleece(let fleece, let sharedKeys):
+      return try fleece.withUnsafeBytes { bytes in
+        guard let root = FleeceReader.root(of: bytes), root.type == .dict else {
+          throw DocumentError(
+            .invalidBody, "the body of the document isn't an object", documentID: idText(id))
+        }
+        do throws(FleeceError) { try encoder.transcode(root, sharedKeys: sharedKeys, keys: keys) } catch {
+          throw refused(error, id)
+        }
+        let mayNameBlobs =
+          mayNameBlob(encoder.fleece) || root.value(of: Attachment.property, sharedKeys: sharedKeys) != nil
+        return EncodedBody(encoder, isForeign: true, mayNameBlobs: mayNameBlobs)
+      }
+    }
   }
 
   private func refused(_ error: FleeceError, _ id: UnsafeRawBufferPointer) -> DocumentError {

@@ -22,6 +22,7 @@ import Synchronization
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
 //   purges       number → PurgeRecord.swift        the last purges, for other processes and views; made when they ask for them
+//   sync, marks  SyncRecords.swift                 checkpoints, and what is known to be on remote databases
 //   views        what the module Views keeps of each view (docs/views.md); made with the first view
 //   view.N…      the rows of view N
 //

@@ -20,8 +20,10 @@ public final class Database: Sendable {
   let open: OpenDatabase
   /// Set by `close()`, so that this open is given up only once.
   private let isClosed = Atomic<Bool>(false)
-  /// The running live queries.
+  /// The running live queries, and the steps of replications.
   let liveRuns = LiveRuns()
+  /// What is called after the database was closed, by numbers.
+  let closeHandlers = Lock<(next: Int, handlers: [Int: @Sendable () -> Void])>((0, [:]))
 
   /// Whether it was opened for reading only. Another `Database` of the same path may still write.
   public let isReadOnly: Bool
@@ -108,7 +110,7 @@ public final class Database: Sendable {
   /// live queries. That close throws `inUse` while the database is being read, and inside a batch of the same
   /// thread. A second call does nothing.
   public func close() throws {
-    try liveRuns.whileIdle {
+    try closing {
       guard
         isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
       else { return }
@@ -129,7 +131,7 @@ public final class Database: Sendable {
     guard !isReadOnly else {
       throw DatabaseError(.readOnly, "the database is open for reading only", path: path)
     }
-    try liveRuns.whileIdle {
+    try closing {
       guard
         isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
       else { return try OpenDatabase.delete(open.directory) }
@@ -141,6 +143,17 @@ public final class Database: Sendable {
         throw error
       }
     }
+  }
+
+  /// Runs `body`, which closes the database, while no live query and no step of a replication runs, and then tells
+  /// those who want to know.
+  private func closing(_ body: () throws -> Void) throws {
+    try liveRuns.whileIdle(body)
+    let handlers = closeHandlers.withLock { state in
+      defer { state.handlers = [:] }
+      return state.handlers
+    }
+    for handler in handlers.values { handler() }
   }
 
   /// The document store. Throws `closed` after `close()`.

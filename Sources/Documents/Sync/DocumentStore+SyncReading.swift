@@ -1,0 +1,259 @@
+import Bytes
+import Blobs
+import Fleece
+import Storage
+
+extension DocumentStore {
+  // MARK: Changes
+
+  /// Returns the changes after `since` and up to `end`, oldest first, at most `limit`, with the sequence that they
+  /// reach: that of the last one, or `end`. With `remote`, the revisions that are known to be there are read too.
+  package func syncChanges(
+    after since: UInt64, upTo end: UInt64, limit: Int, remote: UInt32? = nil
+  ) throws -> (changes: [SyncChange], reached: UInt64) {
+    try reading { transaction, context in
+      guard since < end else { return ([], end) }
+      let keyspaces = context.keyspaces
+      let marks = try remote.flatMap { _ in try transaction.keyspace(named: SyncRecords.marks) }
+      var changes: [SyncChange] = []
+      var reached = end
+      var key = ByteBuffer(capacity: 512)
+      let range = KeyRange(
+        lower: .exclusive(Self.key(of: since)), upper: .inclusive(Self.key(of: min(end, maximumSequence))))
+      if isInBatch { writer.beginScan() }
+      defer { if isInBatch { writer.endScan() } }
+      try transaction.scan(keyspaces.changes, range, order: .ascending, fetch: .entries) { name, value in
+        let change = try StoredChange(value)
+        guard let sequence = StoredChange.sequence(of: name) else {
+          throw DocumentError(.damaged, "an entry of the list of changes can't be read")
+        }
+        let id = change.id
+        let isDeleted = change.flags.contains(.deleted)
+        var known: String?
+        if let remote, let marks {
+          id.withUnsafeBytes { SyncRecords.markKey(remote, $0, into: &key) }
+          known = try Self.mark(at: key.bytes, marks, transaction)
+        }
+        let text = String(copying: id)
+        let found = try transaction.read(id, in: isDeleted ? keyspaces.deleted : keyspaces.docs) { record in
+          let record = try DocumentRecord(record)
+          changes.append(
+            SyncChange(
+              sequence: sequence, id: text, revision: try record.currentRevision().text,
+              isDeleted: isDeleted, known: known, bodyBytes: record.body.byteCount))
+        }
+        guard found else {
+          throw DocumentError(.damaged, "a change belongs to no document", documentID: text)
+        }
+        guard changes.count < limit else {
+          reached = sequence
+          return false
+        }
+        return true
+      }
+      return (changes, reached)
+    }
+  }
+
+  private static func key(of sequence: UInt64) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: sequence >> UInt64(56 - 8 * $0)) }
+  }
+
+  /// Returns the change of one document, nil if there is no such document.
+  package func syncChange(of id: String, remote: UInt32?) throws -> SyncChange? {
+    try reading { transaction, context in
+      try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        for (isDeleted, keyspace) in [(false, context.keyspaces.docs), (true, context.keyspaces.deleted)] {
+          let change = try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
+            let record = try DocumentRecord(bytes)
+            return SyncChange(
+              sequence: record.sequence, id: id, revision: try record.currentRevision().text,
+              isDeleted: isDeleted, known: try remote.flatMap { try mark(of: id, remote: $0) },
+              bodyBytes: record.body.byteCount)
+          }
+          if let change { return change }
+        }
+        return nil
+      }
+    }
+  }
+
+  // MARK: Revisions
+
+  /// Reads revisions with their histories and bodies, from one snapshot.
+  package func syncRevisions(_ wanted: [SyncWanted]) throws -> [SyncReading] {
+    try reading { transaction, context in
+      let tree = RevisionTree()
+      let sharedKeys = try sharedKeys(transaction, context)
+      return try wanted.map { wanted in
+        try DocumentID.withValidated(wanted.id, maximum: DocumentID.maximumStoredBytes) { key in
+          for keyspace in [context.keyspaces.docs, context.keyspaces.deleted] {
+            let reading = try transaction.withValue(at: key.bytes, in: keyspace) {
+              try read(wanted, key, DocumentRecord($0), tree, sharedKeys, transaction, context)
+            }
+            if let reading { return reading }
+          }
+          return .missing
+        }
+      }
+    }
+  }
+
+  private func read(
+    _ wanted: SyncWanted, _ key: UnsafeRawBufferPointer, _ record: DocumentRecord, _ tree: RevisionTree,
+    _ sharedKeys: SharedKeys, _ transaction: any ReadTransaction, _ context: Context
+  ) throws -> SyncReading {
+    try tree.decode(record.tree)
+    var isWhole = record.history == nil
+    func index(of revision: String) -> Int? {
+      var revision = revision
+      return revision.withUTF8 { utf8 in
+        guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }
+        var packed = ByteBuffer(capacity: 64)
+        let isText = packed.append(suffix: suffix)
+        return tree.index(
+          of: StoredRevisionID(
+            generation: generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText)))
+      }
+    }
+    func loadOlder() throws {
+      guard !isWhole, let history = record.history else { return }
+      isWhole = true
+      try tree.addHistory(of: key, history, transaction)
+    }
+    var found = index(of: wanted.revision)
+    if found == nil, !isWhole {
+      try loadOlder()
+      found = index(of: wanted.revision)
+    }
+    guard let found else { return .obsolete }
+    let node = tree.nodes[found]
+    let body: SyncBody
+    if found == 0 {
+      body = .fleece([UInt8](copying: record.body), sharedKeys)
+    } else {
+      guard node.flags.contains(.hasBody) else { return .obsolete }
+      let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
+      let stored = try withSequenceKey(node.sequence) { key in
+        try transaction.withValue(at: key.bytes, in: keyspace) { [UInt8](copying: try BodyRecord($0).body) }
+      }
+      guard let stored else { return .obsolete }
+      body = .fleece(stored, sharedKeys)
+    }
+    // The history ends with a revision that the peer has.
+    let ancestors = wanted.ancestors
+    var history = [wanted.revision]
+    var next = Int(node.parent)
+    while history.count <= wanted.maximumHistory {
+      if next < 0 {
+        // The oldest revision of the record may have older ones outside of it.
+        guard !isWhole else { break }
+        let last = tree.nodes.count - 1
+        try loadOlder()
+        next = Int(tree.nodes[last].parent)
+        if next < 0 { break }
+      }
+      let id = StoredRevisionID(
+        generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])
+      ).text
+      history.append(id)
+      if ancestors.contains(where: { $0.hasSameBytes(as: id) }) { break }
+      next = Int(tree.nodes[next].parent)
+    }
+    return .revision(SyncRevision(id: wanted.id, history: history, isDeleted: node.isDeleted, body: body))
+  }
+
+  // MARK: What is known
+
+  /// Returns what this database knows of revisions that a peer offers.
+  package func syncKnowledge(of offered: [(id: String, revision: String)]) throws -> [SyncKnowledge] {
+    try reading { transaction, context in
+      let tree = RevisionTree()
+      var packed = ByteBuffer(capacity: 256)
+      return try offered.map { offered in
+        guard DocumentID.isStorable(offered.id), let revision = RevisionID(offered.revision) else {
+          return .invalid
+        }
+        return try DocumentID.withValidated(offered.id, maximum: DocumentID.maximumStoredBytes) { key in
+          for keyspace in [context.keyspaces.docs, context.keyspaces.deleted] {
+            let knowledge = try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
+              let record = try DocumentRecord(bytes)
+              try tree.decode(record.tree)
+              packed.removeAll()
+              var suffix = revision.suffix
+              let isText = suffix.withUTF8 { packed.append(suffix: UnsafeRawBufferPointer($0)) }
+              let id = StoredRevisionID(
+                generation: revision.generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText))
+              if let index = tree.index(of: id) { return SyncKnowledge.known(tree.relation(index)) }
+              if let history = record.history, revision.generation < tree.oldestGeneration {
+                try tree.addHistory(of: key, history, transaction)
+                if tree.index(of: id) != nil { return .known(.ancestor) }
+              }
+              var ancestors: [String] = []
+              for node in tree.nodes.indices
+              where tree.nodes[node].generation < revision.generation
+                && tree.nodes[node].flags.contains(.hasBody)
+              {
+                ancestors.append(tree.revisionID(of: node).description)
+                if ancestors.count == 10 { break }
+              }
+              return .missing(possibleAncestors: ancestors)
+            }
+            if let knowledge { return knowledge }
+          }
+          return .missing(possibleAncestors: [])
+        }
+      }
+    }
+  }
+
+  /// Returns the current revision of each document and whether it is a tombstone; nil for one that doesn't exist.
+  package func currentRevisions(of ids: [String]) throws -> [(revision: String, isDeleted: Bool)?] {
+    try reading { transaction, context in
+      try ids.map { id in
+        guard DocumentID.isStorable(id) else { return nil }
+        return try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+          for (isDeleted, keyspace) in [(false, context.keyspaces.docs), (true, context.keyspaces.deleted)] {
+            let revision = try transaction.withValue(at: key.bytes, in: keyspace) {
+              try DocumentRecord($0).currentRevision().text
+            }
+            if let revision { return (revision, isDeleted) }
+          }
+          return nil
+        }
+      }
+    }
+  }
+
+  /// Returns the blobs that a body names and that this database doesn't have, each once.
+  package func missingBlobs(of body: SyncBody) throws -> [BlobDigest] {
+    guard let blobs else { return [] }
+    var digests: [BlobDigest] = []
+    switch body {
+    case .fleece(let bytes, let sharedKeys):
+      digests = try bytes.withUnsafeBytes { try DocumentSnapshot.blobs(namedIn: $0, sharedKeys: sharedKeys) }
+    case .json(let bytes):
+      guard bytes.withUnsafeBytes({ mayNameBlob($0) }) else { return [] }
+      let keys = SharedKeysBuilder(.empty)
+      let encoder = BodyEncoder()
+      do {
+        try bytes.withUnsafeBytes { try encoder.encode(json: $0, keys: keys, withCanonicalJSON: false) }
+      } catch { throw DocumentError(.invalidBody, "\(error)") }
+      digests = try DocumentSnapshot.blobs(namedIn: encoder.fleece, sharedKeys: keys.snapshot())
+    }
+    return try digests.filter { try !blobs.contains($0) }
+  }
+}
+
+extension RevisionTree {
+  /// What a node is to the current revision.
+  fileprivate func relation(_ index: Int) -> SyncKnowledge.Relation {
+    if index == 0 { return .current }
+    var next = Int(nodes[0].parent)
+    while next >= 0 {
+      if next == index { return .ancestor }
+      next = Int(nodes[next].parent)
+    }
+    return .aside
+  }
+}

@@ -1,0 +1,161 @@
+import Bytes
+import Fleece
+
+/// A body on its way between databases.
+package enum SyncBody: Sendable {
+  /// A JSON object in UTF-8.
+  case json([UInt8])
+  /// A Fleece object, with the shared keys of the database that it comes from.
+  case fleece([UInt8], SharedKeys)
+
+  /// The size in bytes, for limits.
+  package var byteCount: Int {
+    switch self {
+    case .json(let bytes): bytes.count
+    case .fleece(let bytes, _): bytes.count
+    }
+  }
+
+  /// Returns the body as JSON in UTF-8 with sorted keys. Throws `damaged` for Fleece that can't be read.
+  package func json() throws -> [UInt8] {
+    switch self {
+    case .json(let bytes): return bytes
+    case .fleece(let bytes, let sharedKeys):
+      var json: [UInt8] = []
+      try bytes.withUnsafeBytes { bytes in
+        guard let root = FleeceReader.root(of: bytes) else { throw DocumentRecord.damaged }
+        try undamaged { () throws(FleeceError) in
+          try root.writeJSON(sharedKeys: sharedKeys, canonical: true, into: &json)
+        }
+      }
+      return json
+    }
+  }
+
+  /// Returns the body as a value. Throws `invalidBody` for JSON and `damaged` for Fleece that can't be read.
+  package func value() throws -> JSONValue {
+    switch self {
+    case .json(let bytes): return try DocumentBody.json(bytes).value()
+    case .fleece(let bytes, let sharedKeys):
+      return try bytes.withUnsafeBytes { bytes in
+        guard let root = FleeceReader.root(of: bytes) else { throw DocumentRecord.damaged }
+        return try undamaged { () throws(FleeceError) in try root.jsonValue(sharedKeys: sharedKeys) }
+      }
+    }
+  }
+}
+
+/// A revision on its way between databases, with its history.
+package struct SyncRevision: Sendable {
+  /// The document's ID, up to 480 bytes.
+  package var id: String
+  /// The revision's own ID and those of its ancestors, newest first. It isn't empty.
+  package var history: [String]
+  /// Whether it is a tombstone.
+  package var isDeleted: Bool
+  /// Its body.
+  package var body: SyncBody
+  /// The revision that it takes the place of if that is current, although it doesn't descend from it: a conflict between
+  /// both was resolved where this one comes from.
+  package var replaces: String?
+
+  /// Creates a revision. See the properties.
+  package init(id: String, history: [String], isDeleted: Bool, body: SyncBody) {
+    self.id = id
+    self.history = history
+    self.isDeleted = isDeleted
+    self.body = body
+  }
+
+  /// The revision's own ID; empty if the history is.
+  package var revision: String { history.first ?? "" }
+}
+
+/// A change as sync reads it, with what it needs to offer the document to a peer.
+package struct SyncChange: Sendable {
+  /// The sequence of the document's latest change.
+  package let sequence: UInt64
+  /// The document's ID.
+  package let id: String
+  /// The ID of the current revision.
+  package let revision: String
+  /// Whether the current revision is a tombstone.
+  package let isDeleted: Bool
+  /// The revision that is known to be current on the peer, nil if none is known.
+  package var known: String?
+  /// The size of the body in bytes, as it is stored.
+  package let bodyBytes: Int
+}
+
+/// What became of a revision that sync wanted to read.
+package enum SyncReading: Sendable {
+  /// The revision with its history and its body.
+  case revision(SyncRevision)
+  /// The document exists, but this revision's body isn't stored any more.
+  case obsolete
+  /// There is no such document.
+  case missing
+}
+
+/// A revision that sync wants to read.
+package struct SyncWanted: Sendable {
+  /// The document's ID.
+  package let id: String
+  /// The revision's ID.
+  package let revision: String
+  /// Revisions that the peer has. The history ends with the first of them.
+  package let ancestors: [String]
+  /// The most ancestors in the history.
+  package let maximumHistory: Int
+
+  /// Creates a request. See the properties.
+  package init(id: String, revision: String, ancestors: [String], maximumHistory: Int) {
+    self.id = id
+    self.revision = revision
+    self.ancestors = ancestors
+    self.maximumHistory = maximumHistory
+  }
+}
+
+/// What a database knows of a revision that a peer offers.
+package enum SyncKnowledge: Sendable, Equatable {
+  /// What a known revision is to the current one.
+  package enum Relation: Sendable {
+    /// It is the current one.
+    case current
+    /// The current one descends from it.
+    case ancestor
+    /// The current one doesn't descend from it: it lost here.
+    case aside
+  }
+
+  /// It is stored, or was.
+  case known(Relation)
+  /// It isn't. These are up to ten stored revisions of lower generations with bodies, newest first, which may be its
+  /// ancestors.
+  case missing(possibleAncestors: [String])
+  /// The document's ID or the revision's can't be stored.
+  case invalid
+}
+
+/// What applying a revision did.
+package enum SyncOutcome: Sendable {
+  /// It was added.
+  case added
+  /// It was known already.
+  case known
+  /// It doesn't descend from the current revision, and nothing has changed.
+  case conflict
+  /// It was refused, and nothing has changed.
+  case refused(any Error)
+}
+
+/// What happens to a revision that doesn't descend from the current one.
+package enum SyncConflictRule: Sendable {
+  /// It is added as another branch.
+  case allow
+  /// Nothing changes, and the outcome is `conflict`.
+  case report
+  /// As `report`, unless the current revision is a tombstone: then it is added.
+  case reportUnlessDeleted
+}

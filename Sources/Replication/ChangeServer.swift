@@ -1,0 +1,210 @@
+import Bytes
+import Documents
+import Storage
+import Touchstone
+
+/// Serves the changes of a database to one sink: offers them in order, and sends the revisions that are wanted.
+///
+/// What is in flight is bounded: lists without an answer, revisions and bytes that aren't stored yet. It works on one
+/// thread of its own, which waits for no peer.
+package final class ChangeServer: @unchecked Sendable {
+  /// The most changes of a list.
+  static let listCount = 200
+  /// The most lists without an answer.
+  static let listsInFlight = 8
+  /// The most revisions that are offered, read or sent, and not stored yet.
+  static let revisionsInFlight = 4_000
+  /// The most bytes of bodies that are read and not stored yet.
+  static let bytesInFlight = 4 << 20
+  /// Bodies are sent together up to this many bytes.
+  static let bytesTogether = 1 << 20
+
+  private let database: Database
+  private let request: PullRequest
+  private let sink: any PullSink
+  private let onError: @Sendable (ReplicationError) -> Void
+  private let workers = Workers()
+  private let isStopped = Lock(false)
+
+  // Used on the worker's thread only.
+  private var next: UInt64
+  private let documentIDs: Set<ByteString>?
+  private var skipsTombstones: Bool
+  private var hasCaughtUp = false
+  /// The last sequence that a one-shot request gets: writers can't keep it running.
+  private var end: UInt64?
+  private var lists = 0
+  private var revisions = 0
+  private var bytes = 0
+  private var wanted: [(change: OfferedChange, ancestors: [String], maximumHistory: Int)] = []
+  private var head = 0
+  private var observer: ChangeObserver?
+  /// Whether commits came since the last look at the changes.
+  private let hasNews = Lock(true)
+
+  package init(
+    _ database: Database, _ request: PullRequest, _ sink: any PullSink,
+    onError: @escaping @Sendable (ReplicationError) -> Void
+  ) {
+    self.database = database
+    self.request = request
+    self.sink = sink
+    self.onError = onError
+    next = request.since.flatMap { UInt64($0.json) } ?? 0
+    skipsTombstones = request.skipsTombstones
+    documentIDs = request.documentIDs.map { Set($0.map { ByteString($0) }) }
+  }
+
+  /// Begins. With a continuous request it goes on until it is stopped.
+  package func start() {
+    enqueue { server in
+      if server.request.isContinuous {
+        server.observer = try server.database.observeForReplication { [weak server] in
+          guard let server else { return }
+          let isFirst = server.hasNews.withLock { hasNews in
+            defer { hasNews = true }
+            return !hasNews
+          }
+          if isFirst { server.enqueue { try $0.offer() } }
+        }
+      }
+      try server.offer()
+    }
+  }
+
+  /// Ends it. The sink gets nothing more, except for a call that has begun.
+  package func stop() {
+    isStopped.withLock { $0 = true }
+    workers.enqueue { [self] in
+      observer?.cancel()
+      observer = nil
+      wanted = []
+      head = 0
+    }
+  }
+
+  private func enqueue(_ step: @escaping @Sendable (ChangeServer) throws -> Void) {
+    workers.enqueue { [self] in
+      guard !isStopped.withLock({ $0 }) else { return }
+      do { try step(self) } catch {
+        let wasStopped = isStopped.withLock { stopped in
+          defer { stopped = true }
+          return stopped
+        }
+        observer?.cancel()
+        if !wasStopped { onError(ReplicationError(error)) }
+      }
+    }
+  }
+
+  /// Offers the next changes, as many as may be in flight.
+  private func offer() throws {
+    while lists < Self.listsInFlight, revisions < Self.revisionsInFlight, !isStopped.withLock({ $0 }) {
+      hasNews.withLock { $0 = false }
+      let begin = next
+      let (changes, reached) = try database.replicating { store in
+        let last = try end ?? store.lastSequence
+        if !request.isContinuous { end = last }
+        return try store.syncChanges(after: begin, upTo: last, limit: Self.listCount)
+      }
+      next = max(next, reached)
+      let isEnd = changes.count < Self.listCount
+      let offered = changes.filter { change in
+        !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
+      }.map { change in
+        OfferedChange(
+          sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
+          isDeleted: change.isDeleted, bodyBytes: change.bodyBytes)
+      }
+      if !offered.isEmpty {
+        lists += 1
+        revisions += offered.count
+        sink.offered(offered) { [weak self] answers in self?.enqueue { try $0.take(answers, for: offered) } }
+      }
+      if isEnd {
+        skipsTombstones = false
+        if !hasCaughtUp || !offered.isEmpty {
+          hasCaughtUp = true
+          sink.caughtUp()
+        }
+        if !hasNews.withLock({ $0 }) { return }
+        if !request.isContinuous { return }
+      }
+    }
+  }
+
+  private func take(_ answers: OfferAnswers, for changes: [OfferedChange]) throws {
+    lists -= 1
+    for (index, change) in changes.enumerated() {
+      if index < answers.answers.count, case .wanted(let ancestors) = answers.answers[index] {
+        wanted.append((change, ancestors, answers.maximumHistory))
+      } else {
+        revisions -= 1
+      }
+    }
+    try send()
+    try goOn()
+  }
+
+  /// Sends revisions that are wanted, as many as may be in flight.
+  private func send() throws {
+    while head < wanted.count, bytes < Self.bytesInFlight, !isStopped.withLock({ $0 }) {
+      var end = head
+      var size = 0
+      while end < wanted.count, end - head < Self.listCount, size < Self.bytesTogether {
+        size += wanted[end].change.bodyBytes
+        end += 1
+      }
+      let part = Array(wanted[head..<end])
+      head = end
+      if head == wanted.count {
+        wanted.removeAll(keepingCapacity: true)
+        head = 0
+      }
+      let readings = try database.replicating { store in
+        try store.syncRevisions(
+          part.map {
+            SyncWanted(
+              id: $0.change.id, revision: $0.change.revision, ancestors: $0.ancestors,
+              maximumHistory: $0.maximumHistory)
+          })
+      }
+      var sent: [IncomingRevision] = []
+      var unavailable: [UnavailableRevision] = []
+      var sentBytes = 0
+      for (wanted, reading) in zip(part, readings) {
+        func isUnavailable(_ code: Int) {
+          unavailable.append(
+            UnavailableRevision(
+              id: wanted.change.id, revision: wanted.change.revision, sequence: wanted.change.sequence,
+              code: code
+            ))
+        }
+        switch reading {
+        case .revision(let revision):
+          sentBytes += revision.body.byteCount
+          sent.append(IncomingRevision(revision, sequence: wanted.change.sequence))
+        case .obsolete: isUnavailable(410)
+        case .missing: isUnavailable(404)
+        }
+      }
+      revisions -= unavailable.count
+      bytes += sentBytes
+      if !unavailable.isEmpty { sink.unavailable(unavailable) }
+      guard !sent.isEmpty else { continue }
+      let (count, size2) = (sent.count, sentBytes)
+      sink.received(sent) { [weak self] _ in
+        self?.enqueue { server in
+          server.revisions -= count
+          server.bytes -= size2
+          try server.send()
+          try server.goOn()
+        }
+      }
+    }
+  }
+
+  private func goOn() throws {
+    if !hasCaughtUp || request.isContinuous { try offer() }
+  }
+}

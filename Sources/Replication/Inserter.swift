@@ -1,0 +1,271 @@
+import Blobs
+import Documents
+import Fleece
+import Storage
+import Touchstone
+
+/// Stores pulled revisions on a thread of its own: fetches their blobs first, stores many in one transaction, and
+/// resolves conflicts.
+final class Inserter: @unchecked Sendable {
+  /// A part of revisions with their results. The result is false for a revision that was left out or known.
+  private final class Part: Sendable {
+    let revisions: [IncomingRevision]
+    private let done: @Sendable ([Result<Bool, ReplicationError>]) -> Void
+    private let state: Lock<(results: [Result<Bool, ReplicationError>?], left: Int)>
+
+    init(
+      _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
+    ) {
+      self.revisions = revisions
+      self.done = done
+      state = Lock(
+        ([Result<Bool, ReplicationError>?](repeating: nil, count: revisions.count), revisions.count))
+    }
+
+    func end(_ index: Int, _ result: Result<Bool, ReplicationError>) {
+      let all = state.withLock { state -> [Result<Bool, ReplicationError>]? in
+        guard state.results[index] == nil else { return nil }
+        state.results[index] = result
+        state.left -= 1
+        return state.left == 0 ? state.results.compactMap { $0 } : nil
+      }
+      if let all { done(all) }
+    }
+  }
+
+  /// A revision of a part.
+  private struct Item: Sendable {
+    let part: Part
+    let index: Int
+    var hasFetched = false
+    var revision: SyncRevision { part.revisions[index].revision }
+    func end(_ result: Result<Bool, ReplicationError>) { part.end(index, result) }
+  }
+
+  /// The most revisions of a transaction.
+  static let revisionsTogether = 2_000
+  /// The most blobs that are fetched at a time.
+  static let fetchesInFlight = 8
+  /// How often a conflict is resolved again because the document has changed meanwhile.
+  static let attempts = 20
+
+  private let configuration: ReplicatorConfiguration
+  private let peer: any Peer
+  private let remote: UInt32
+  private let worker = Workers()
+  private let waiting = Lock<[Part]>([])
+
+  // Used on the worker's thread only.
+  private var fetches: [(digest: BlobDigest, documentID: String)] = []
+  private var waiters: [BlobDigest: [@Sendable (ReplicationError?) -> Void]] = [:]
+  private var fetching = 0
+
+  init(_ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32) {
+    self.configuration = configuration
+    self.peer = peer
+    self.remote = remote
+  }
+
+  private var database: Database { configuration.database }
+
+  func store(
+    _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
+  ) {
+    guard !revisions.isEmpty else { return done([]) }
+    waiting.withLock { $0.append(Part(revisions, done)) }
+    worker.enqueue { [self] in storeWaiting() }
+  }
+
+  private func storeWaiting() {
+    let parts = waiting.withLock { waiting in
+      var count = 0
+      var parts = 0
+      while parts < waiting.count, count < Self.revisionsTogether {
+        count += waiting[parts].revisions.count
+        parts += 1
+      }
+      defer { waiting.removeFirst(parts) }
+      return Array(waiting[..<parts])
+    }
+    var ready: [Item] = []
+    for part in parts {
+      for index in part.revisions.indices {
+        let item = Item(part: part, index: index)
+        do {
+          guard try passes(item.revision) else {
+            item.end(.success(false))
+            continue
+          }
+          let missing = try database.replicating { try $0.missingBlobs(of: item.revision.body) }
+          if missing.isEmpty { ready.append(item) } else { fetch(missing, for: item) }
+        } catch { item.end(.failure(.refused(error))) }
+      }
+    }
+    apply(ready)
+  }
+
+  private func passes(_ revision: SyncRevision) throws -> Bool {
+    guard let filter = configuration.pullFilter else { return true }
+    return try filter(
+      FilteredRevision(
+        documentID: revision.id, revisionID: revision.revision, isDeleted: revision.isDeleted,
+        content: revision.body))
+  }
+
+  private func apply(_ items: [Item]) {
+    guard !items.isEmpty else { return }
+    let remote = remote
+    do {
+      let outcomes = try database.replicatingChanges { store in
+        try store.apply(items.map(\.revision), .report, remote: remote)
+      }
+      for (item, outcome) in zip(items, outcomes) {
+        switch outcome {
+        case .added: item.end(.success(true))
+        case .known: item.end(.success(false))
+        case .conflict: resolve(item)
+        case .refused(let error as DocumentError) where error.code == .missingBlob && !item.hasFetched:
+          // A compaction has removed it since.
+          do {
+            fetch(try database.replicating { try $0.missingBlobs(of: item.revision.body) }, for: item)
+          } catch { item.end(.failure(.refused(error))) }
+        case .refused(let error): item.end(.failure(.refused(error)))
+        }
+      }
+    } catch {
+      for item in items { item.end(.failure(ReplicationError(error))) }
+    }
+  }
+
+  // MARK: Blobs
+
+  /// Fetches blobs one after the other, and then stores the revision.
+  private func fetch(_ digests: [BlobDigest], for item: Item) {
+    var item = item
+    item.hasFetched = true
+    fetch(digests[...], item)
+  }
+
+  private func fetch(_ digests: ArraySlice<BlobDigest>, _ item: Item) {
+    guard let digest = digests.first else { return apply([item]) }
+    let id = item.revision.id
+    let isNew = waiters[digest] == nil
+    waiters[digest, default: []].append { [self] error in
+      if let error { item.end(.failure(error)) } else { fetch(digests.dropFirst(), item) }
+    }
+    guard isNew else { return }
+    fetches.append((digest, id))
+    fetchNext()
+  }
+
+  private func fetchNext() {
+    while fetching < Self.fetchesInFlight, !fetches.isEmpty {
+      let (digest, id) = fetches.removeFirst()
+      let writer: BlobWriter
+      do {
+        writer = try database.replicatingChanges { try $0.requiredBlobs.makeWriter() }
+      } catch {
+        fetched(digest, ReplicationError(error))
+        continue
+      }
+      fetching += 1
+      let given = GivenWriter(writer: writer)
+      peer.fetchBlob(digest, of: id, into: writer) { [weak self] result in
+        guard let self else { return }
+        self.worker.enqueue {
+          self.fetching -= 1
+          var error: ReplicationError?
+          switch result {
+          case .failure(let failure): error = failure
+          case .success:
+            do { try self.finish(given.writer, digest) } catch let failure {
+              error = ReplicationError(failure)
+            }
+          }
+          self.fetched(digest, error)
+          self.fetchNext()
+        }
+      }
+    }
+  }
+
+  private struct GivenWriter: @unchecked Sendable { let writer: BlobWriter }
+
+  private func finish(_ writer: BlobWriter, _ digest: BlobDigest) throws {
+    try database.replicatingChanges { store in
+      let stored = try writer.finish()
+      guard stored.digest == digest else {
+        try store.requiredBlobs.discard(stored)
+        throw DocumentError(
+          .damaged, "the peer sent a blob with the digest \(stored.digest) in the place of \(digest)")
+      }
+    }
+  }
+
+  private func fetched(_ digest: BlobDigest, _ error: ReplicationError?) {
+    for waiter in waiters.removeValue(forKey: digest) ?? [] { waiter(error) }
+  }
+
+  // MARK: Conflicts
+
+  private func resolve(_ item: Item) {
+    do {
+      let revision = item.revision
+      let pulled = PulledRevision(
+        id: revision.id, history: revision.history, isDeleted: revision.isDeleted,
+        body: .value(try revision.body.value()))
+      resolve(item, pulled, attempt: 0)
+    } catch { item.end(.failure(.refused(error))) }
+  }
+
+  private func resolve(_ item: Item, _ pulled: PulledRevision, attempt: Int) {
+    guard attempt < Self.attempts else {
+      return item.end(
+        .failure(
+          ReplicationError(
+            .touchstone, ErrorKind.busy.rawValue,
+            "the document was changed \(attempt) times while its conflict was resolved")))
+    }
+    do {
+      let met = try database.replicating { try $0.meet(pulled) }
+      guard let conflict = met.conflict else {
+        return try write(item, pulled, met, .resolved(.remote), attempt)
+      }
+      if conflict.isOfSameContent { return try write(item, pulled, met, .sameContent, attempt) }
+      switch configuration.conflictResolver {
+      case .standard:
+        try write(item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), attempt)
+      case .custom(let resolver): try write(item, pulled, met, .resolved(resolver.resolve(conflict)), attempt)
+      case .asynchronous(let resolve):
+        Task { [self] in
+          do {
+            let resolution = try await resolve(conflict)
+            worker.enqueue { [self] in
+              do { try write(item, pulled, met, .resolved(resolution), attempt) } catch {
+                item.end(.failure(.refused(error)))
+              }
+            }
+          } catch { item.end(.failure(.refused(error))) }
+        }
+      }
+    } catch { item.end(.failure(.refused(error))) }
+  }
+
+  private func write(
+    _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision,
+    _ resolution: DocumentStore.SyncResolution,
+    _ attempt: Int
+  ) throws {
+    let remote = remote
+    let applied = try database.replicatingChanges { try $0.apply(pulled, met, resolution, remote: remote) }
+    if let applied { item.end(.success(applied)) } else { resolve(item, pulled, attempt: attempt + 1) }
+  }
+}
+
+extension Conflict {
+  /// Whether both sides say the same: two deletions, or equal bodies.
+  fileprivate var isOfSameContent: Bool {
+    if local.isDeleted != remote.isDeleted { return false }
+    return local.isDeleted || local.body == remote.body
+  }
+}

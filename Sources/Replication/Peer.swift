@@ -1,0 +1,272 @@
+// What the replicator asks of the other side. Three kinds of peers meet it: another database of this process, BLIP, and
+// the HTTP API of the CouchDB family.
+//
+// - Every call returns at once. Its answer comes later, on any thread, exactly once: an error when the connection ends.
+// - Calls and answers carry many documents, so that no document costs a task or a change of threads.
+// - The replicator bounds what is in flight to the peer. The peer bounds what it offers: it waits for the answers of its
+//   sink.
+
+import Blobs
+import Documents
+import Fleece
+import Storage
+
+/// A completion that is called exactly once, on any thread.
+package typealias Completion<Value> = @Sendable (Result<Value, ReplicationError>) -> Void
+
+/// A connection to another database.
+package protocol Peer: AnyObject, Sendable {
+  /// The most revisions that are proposed or accepted and not sent, and the most that are awaited. A peer that stores many
+  /// in one transaction has more.
+  var revisionsInFlight: Int { get }
+
+  /// Begins the use of the connection. `owner` isn't kept alive.
+  func begin(_ owner: any PeerOwner)
+
+  // MARK: Checkpoints
+
+  /// Asks for the checkpoint that this side stored there; nil if there is none.
+  func checkpoint(_ id: String, _ done: @escaping Completion<StoredCheckpoint?>)
+  /// Stores a checkpoint on top of the revision `basedOn`, empty for a new one. Answers its new revision, or the error
+  /// HTTP 409 if there is another one.
+  func setCheckpoint(
+    _ id: String, _ json: [UInt8], basedOn revision: String, _ done: @escaping Completion<String>)
+
+  // MARK: Pull
+
+  /// Asks for changes. They arrive at `sink` until the connection ends, or with a one-shot request until the sink was
+  /// told that all are there. `done` has the error of a request that the peer refuses.
+  func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>)
+  /// Whether a one-shot session may ask for changes once more, after it has pushed: for those that it has pushed itself.
+  /// The next session doesn't get them then.
+  var canPullAgain: Bool { get }
+  /// Fetches a blob and writes its bytes. The writer isn't finished by the peer.
+  func fetchBlob(
+    _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>)
+
+  // MARK: Push
+
+  /// Asks which of these revisions the peer takes.
+  func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>)
+  /// Sends revisions. `answered` is called once or more, until each has its answer, by its place in `revisions`. A
+  /// revision is answered without error after it is durable there.
+  func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void)
+  /// Says that revisions which the peer wants can't be sent.
+  func unavailable(_ revisions: [UnavailableRevision])
+
+  // MARK: The end
+
+  /// Ends the connection. What isn't answered yet is answered with an error. Nothing arrives at the sink afterwards.
+  func close()
+}
+
+/// What a connection tells the side that began it.
+package protocol PeerOwner: AnyObject, Sendable {
+  /// The connection has ended, and `close` wasn't called.
+  func connectionEnded(_ error: ReplicationError)
+  /// Opens a blob that the peer asks for. A proof of possession reads it too.
+  func openBlob(_ digest: BlobDigest) throws -> BlobReader
+}
+
+/// Makes connections to one database.
+package protocol PeerConnector: Sendable {
+  /// Identifies the remote database in checkpoints: its URL, or a name that the app gives it.
+  var remoteID: String { get }
+  /// What is shown to people.
+  var name: String { get }
+  /// Makes a connection.
+  func connect(_ done: @escaping Completion<any Peer>)
+}
+
+extension Peer {
+  /// As many as Couchbase Lite has.
+  package var revisionsInFlight: Int { 600 }
+  package var canPullAgain: Bool { false }
+}
+
+// MARK: - What is exchanged
+
+/// A checkpoint on the other side.
+package struct StoredCheckpoint: Sendable, Equatable {
+  package var json: [UInt8]
+  package var revision: String
+
+  package init(json: [UInt8], revision: String) {
+    self.json = json
+    self.revision = revision
+  }
+}
+
+/// A sequence of the peer as JSON text. Only equality has a meaning.
+package struct RemoteSequence: Hashable, Sendable {
+  package let json: String
+  package init(json: String) { self.json = json }
+}
+
+/// What a pull asks for.
+package struct PullRequest: Sendable {
+  /// The sequence after which to begin, nil for the beginning.
+  package var since: RemoteSequence?
+  package var isContinuous = false
+  /// Whether tombstones are left out until the first time that all changes were sent.
+  package var skipsTombstones = false
+  /// Only these documents; nil for all.
+  package var documentIDs: [String]?
+  package var channels: [String]?
+  /// A filter of the peer with its parameters.
+  package var filter: String?
+  package var filterParameters: [String: JSONValue] = [:]
+
+  package init(since: RemoteSequence? = nil) { self.since = since }
+}
+
+/// A change that the peer offers.
+package struct OfferedChange: Sendable {
+  package var sequence: RemoteSequence
+  package var id: String
+  package var revision: String
+  package var isDeleted: Bool
+  package var bodyBytes: Int
+
+  package init(sequence: RemoteSequence, id: String, revision: String, isDeleted: Bool, bodyBytes: Int = 0) {
+    self.sequence = sequence
+    self.id = id
+    self.revision = revision
+    self.isDeleted = isDeleted
+    self.bodyBytes = bodyBytes
+  }
+}
+
+/// The answer to an offered change.
+package enum OfferAnswer: Sendable, Equatable {
+  case unwanted
+  /// The revision is wanted. These may be its ancestors.
+  case wanted(possibleAncestors: [String])
+}
+
+/// The answers to offered changes, in their order.
+package struct OfferAnswers: Sendable {
+  package var answers: [OfferAnswer]
+  /// The most ancestors that a history needs.
+  package var maximumHistory: Int
+
+  package init(_ answers: [OfferAnswer], maximumHistory: Int) {
+    self.answers = answers
+    self.maximumHistory = maximumHistory
+  }
+}
+
+/// A revision that arrives.
+package struct IncomingRevision: Sendable {
+  package var revision: SyncRevision
+  package var sequence: RemoteSequence
+  /// The revision that was asked for, if another one came instead.
+  package var replaces: String?
+
+  package init(_ revision: SyncRevision, sequence: RemoteSequence, replaces: String? = nil) {
+    self.revision = revision
+    self.sequence = sequence
+    self.replaces = replaces
+  }
+}
+
+/// A revision that can't be sent although it is wanted.
+package struct UnavailableRevision: Sendable {
+  package var id: String
+  package var revision: String
+  package var sequence: RemoteSequence?
+  /// As of HTTP: 404 there is no such document, 410 the revision is obsolete, 403 it may not be read.
+  package var code: Int
+
+  package init(id: String, revision: String, sequence: RemoteSequence?, code: Int) {
+    self.id = id
+    self.revision = revision
+    self.sequence = sequence
+    self.code = code
+  }
+}
+
+/// Takes what a pull brings. Calls may come on any thread, one at a time, in the order of the changes.
+package protocol PullSink: AnyObject, Sendable {
+  /// Asks which of the offered changes are wanted. The peer doesn't offer more than a few lists without an answer. The
+  /// answer may take long: that is how a slow sink slows down its peer.
+  func offered(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void)
+  /// Takes revisions. `done` has the result of each, once it is durable.
+  func received(
+    _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void)
+  /// Takes note of wanted revisions that don't come.
+  func unavailable(_ revisions: [UnavailableRevision])
+  /// The user of this side can't read these documents any more.
+  func lostAccess(_ documentIDs: [String])
+  /// All changes so far were offered.
+  func caughtUp()
+}
+
+/// A revision that this side wants to push.
+package struct ProposedChange: Sendable {
+  package var id: String
+  package var revision: String
+  /// The revision that is known to be the peer's current one.
+  package var remoteRevision: String?
+  package var isDeleted: Bool
+  package var bodyBytes: Int
+
+  package init(
+    id: String, revision: String, remoteRevision: String?, isDeleted: Bool = false, bodyBytes: Int = 0
+  ) {
+    self.id = id
+    self.revision = revision
+    self.remoteRevision = remoteRevision
+    self.isDeleted = isDeleted
+    self.bodyBytes = bodyBytes
+  }
+}
+
+/// The answer to a proposed change.
+package enum ProposalStatus: Sendable, Equatable {
+  case send
+  /// The peer has the revision.
+  case known
+  /// The revision would conflict with this one, if the peer says which.
+  case conflict(current: String?)
+  case refused(ReplicationError)
+}
+
+/// The answers to proposed changes, in their order.
+package struct ProposalAnswer: Sendable {
+  package var statuses: [ProposalStatus]
+  /// The most ancestors that a history needs.
+  package var maximumHistory: Int
+
+  package init(_ statuses: [ProposalStatus], maximumHistory: Int) {
+    self.statuses = statuses
+    self.maximumHistory = maximumHistory
+  }
+}
+
+/// A revision on its way to the peer.
+package struct OutgoingRevision: Sendable {
+  package var revision: SyncRevision
+  package var sequence: UInt64
+  /// Whether the peer must refuse it if it makes a conflict.
+  package var allowsNoConflict: Bool
+
+  package init(_ revision: SyncRevision, sequence: UInt64, allowsNoConflict: Bool = true) {
+    self.revision = revision
+    self.sequence = sequence
+    self.allowsNoConflict = allowsNoConflict
+  }
+}
+
+/// The answer to a revision that was sent.
+package struct SendAnswer: Sendable {
+  /// The place of the revision in what was sent.
+  package var index: Int
+  /// Nil if the revision is durable there.
+  package var error: ReplicationError?
+
+  package init(_ index: Int, _ error: ReplicationError? = nil) {
+    self.index = index
+    self.error = error
+  }
+}

@@ -1,0 +1,119 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+import Documents
+import Storage
+import Touchstone
+
+/// Why a replication stopped or waits, or why a document wasn't replicated.
+public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// Where the code comes from.
+  public enum Domain: String, Sendable, CaseIterable {
+    /// A status of HTTP: 401, 404, 503.
+    case http
+    /// A close code of WebSocket: 1001, 1006.
+    case webSocket
+    /// An error of the operating system: ECONNREFUSED.
+    case posix
+    /// A failure of the network that isn't an error of the operating system (`NetworkCode`).
+    case network
+    /// An error of BLIP, the protocol of messages.
+    case blip
+    /// An error of LiteCore that a peer sent.
+    case liteCore
+    /// An error of this library. The code is an `ErrorKind`.
+    case touchstone
+  }
+
+  /// The codes of the domain `network`, with the numbers of LiteCore.
+  public enum NetworkCode: Int, Sendable, CaseIterable {
+    /// The name of the host couldn't be looked up.
+    case dnsFailure = 1
+    /// The host has no address.
+    case unknownHost = 2
+    /// A request took too long.
+    case timeout = 3
+    /// The URL isn't one of a database.
+    case invalidURL = 4
+    /// There were too many redirects.
+    case tooManyRedirects = 5
+    /// The TLS handshake failed.
+    case tlsHandshakeFailed = 6
+    /// The server's certificate isn't valid.
+    case tlsCertificateUntrusted = 7
+  }
+
+  /// Where the code comes from.
+  public let domain: Domain
+  /// The code.
+  public let code: Int
+  /// A message for people.
+  public let message: String
+
+  /// Creates an error.
+  public init(_ domain: Domain, _ code: Int, _ message: String) {
+    self.domain = domain
+    self.code = code
+    self.message = message
+  }
+
+  /// The domain, the code and the message.
+  public var description: String { "\(message) (\(domain.rawValue) \(code))" }
+
+  /// Creates the error of this library that `error` is, or keeps it if it is a `ReplicationError`.
+  package init(_ error: any Error) {
+    if let error = error as? ReplicationError {
+      self = error
+    } else if let error = error as? any TouchstoneError {
+      self.init(.touchstone, error.kind.rawValue, error.description)
+    } else {
+      self.init(.touchstone, ErrorKind.ioError.rawValue, "\(error)")
+    }
+  }
+
+  // MARK: Retrying
+
+  /// Whether a connection that ended with this error is tried again: by a one-shot replication a few times, by a
+  /// continuous one for ever.
+  public var isTransient: Bool {
+    switch domain {
+    case .http: [408, 429, 500, 502, 503, 504].contains(code)
+    // A close with 1000 that this side didn't begin counts as 1001, going away.
+    case .webSocket: [1000, 1001, 1006, 1011].contains(code)
+    case .posix: Self.transientPOSIX.contains(Int32(truncatingIfNeeded: code))
+    case .network: code == NetworkCode.dnsFailure.rawValue || code == NetworkCode.timeout.rawValue
+    case .touchstone: code == ErrorKind.busy.rawValue || code == ErrorKind.timeout.rawValue
+    case .blip, .liteCore: false
+    }
+  }
+
+  /// Whether the error may go away with a change of the network. Continuous replications wait for that.
+  public var dependsOnNetwork: Bool {
+    switch domain {
+    case .posix: Self.networkPOSIX.contains(Int32(truncatingIfNeeded: code))
+    case .network: code == NetworkCode.dnsFailure.rawValue || code == NetworkCode.unknownHost.rawValue
+    default: false
+    }
+  }
+
+  private static let transientPOSIX: Set<Int32> = [
+    ENETRESET, ECONNABORTED, ECONNRESET, ETIMEDOUT, ECONNREFUSED,
+  ]
+  private static let networkPOSIX: Set<Int32> = [
+    ENETDOWN, ENETUNREACH, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL, EPIPE,
+  ]
+
+  // MARK: Well-known errors
+
+  /// The peer refuses: its side isn't open for this direction.
+  static func forbidden(_ message: String) -> ReplicationError { ReplicationError(.http, 403, message) }
+  static func conflict(_ message: String) -> ReplicationError { ReplicationError(.http, 409, message) }
+  static let cancelled = ReplicationError(
+    .touchstone, ErrorKind.cancelled.rawValue, "the replication was stopped")
+  static func refused(_ error: any Error) -> ReplicationError {
+    if let error = error as? DocumentError, error.code == .rejected {
+      return .forbidden(error.description)
+    }
+    return ReplicationError(error)
+  }
+}

@@ -1,0 +1,151 @@
+// The passive side: what a database answers to a replicator. Local peers use it, and so does whatever takes connections.
+
+import Blobs
+import Documents
+import Storage
+import Touchstone
+
+/// Answers a replicator's requests over a database. Its calls block: they are for threads that may wait.
+package final class Responder: Sendable {
+  /// What a passive database allows.
+  package struct Options: Sendable {
+    /// Whether it takes revisions.
+    package var acceptsRevisions = true
+    /// Whether it gives revisions.
+    package var givesRevisions = true
+    /// Whether it refuses every revision that makes a conflict, however it comes.
+    package var refusesConflicts = false
+
+    package init() {}
+  }
+
+  package let database: Database
+  package let options: Options
+
+  package init(_ database: Database, _ options: Options = Options()) {
+    self.database = database
+    self.options = options
+  }
+
+  // MARK: Checkpoints
+
+  /// Returns the checkpoint that a peer has stored here, or nil.
+  package func checkpoint(_ id: String) throws -> StoredCheckpoint? {
+    try database.replicating { store in
+      try store.peerCheckpoint(id).map { StoredCheckpoint(json: $0.json, revision: "\($0.revision)-cc") }
+    }
+  }
+
+  /// Stores a peer's checkpoint and returns its new revision. Throws HTTP 409 unless `revision` is the stored one, empty
+  /// if there is none.
+  package func setCheckpoint(_ id: String, _ json: [UInt8], basedOn revision: String) throws -> String {
+    var base: UInt64?
+    if !revision.isEmpty {
+      guard revision.hasSuffix("-cc"), let number = UInt64(revision.dropLast(3)), number > 0 else {
+        throw ReplicationError.conflict("the checkpoint has another revision than \(revision)")
+      }
+      base = number
+    }
+    guard let new = try database.replicatingChanges({ try $0.setPeerCheckpoint(id, json, basedOn: base) })
+    else {
+      throw ReplicationError.conflict(
+        "the checkpoint has another revision than \(revision.isEmpty ? "none" : revision)")
+    }
+    return "\(new)-cc"
+  }
+
+  // MARK: Push
+
+  /// Answers proposed changes:
+  ///
+  /// | here | proposed parent | answer |
+  /// |---|---|---|
+  /// | missing | none | send |
+  /// | missing | given | conflict |
+  /// | the proposed revision is current | any | known |
+  /// | live | none | conflict |
+  /// | deleted | none | send |
+  /// | current = parent | given | send |
+  /// | current ≠ parent | given | conflict |
+  package func answer(_ changes: [ProposedChange]) throws -> ProposalAnswer {
+    try checkAcceptsRevisions()
+    return try database.replicating { store in
+      let current = try store.currentRevisions(of: changes.map(\.id))
+      let statuses = zip(changes, current).map { change, current -> ProposalStatus in
+        let parent = change.remoteRevision.flatMap { $0.isEmpty ? nil : $0 }
+        guard let current else { return parent == nil ? .send : .conflict(current: nil) }
+        if current.revision.hasSameBytes(as: change.revision) { return .known }
+        guard let parent else { return current.isDeleted ? .send : .conflict(current: current.revision) }
+        return current.revision.hasSameBytes(as: parent) ? .send : .conflict(current: current.revision)
+      }
+      return ProposalAnswer(statuses, maximumHistory: store.maximumTreeDepth)
+    }
+  }
+
+  /// Answers changes that a peer offers without asking about conflicts. Throws 409 if conflicts are refused here.
+  package func answer(_ changes: [OfferedChange]) throws -> OfferAnswers {
+    try checkAcceptsRevisions()
+    guard !options.refusesConflicts else {
+      throw ReplicationError(.blip, 409, "this database takes no conflicts; propose the changes")
+    }
+    return try database.replicating { store in
+      let answers = try store.syncKnowledge(of: changes.map { ($0.id, $0.revision) }).map {
+        knowledge -> OfferAnswer in
+        switch knowledge {
+        case .known, .invalid: .unwanted
+        case .missing(let ancestors): .wanted(possibleAncestors: ancestors)
+        }
+      }
+      return OfferAnswers(answers, maximumHistory: store.maximumTreeDepth)
+    }
+  }
+
+  /// Returns the blobs that a revision names and that aren't here. They must be stored before it.
+  package func missingBlobs(of body: SyncBody) throws -> [BlobDigest] {
+    try database.replicating { try $0.missingBlobs(of: body) }
+  }
+
+  /// Stores revisions in one transaction. Returns the error of each; nil if it is durable.
+  package func insert(_ revisions: [OutgoingRevision]) throws -> [ReplicationError?] {
+    try checkAcceptsRevisions()
+    return try database.replicatingChanges { store in
+      // Almost always all have the same rule.
+      let allowed = revisions.map { !($0.allowsNoConflict || options.refusesConflicts) }
+      guard allowed.contains(true), allowed.contains(false) else {
+        let rule: SyncConflictRule = allowed.first == true ? .allow : .reportUnlessDeleted
+        return try store.apply(revisions.map(\.revision), rule).map(Self.error)
+      }
+      return try store.inBatch {
+        try zip(revisions, allowed).map { revision, isAllowed in
+          try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted).map(Self.error)[0]
+        }
+      }
+    }
+  }
+
+  private static func error(_ outcome: SyncOutcome) -> ReplicationError? {
+    switch outcome {
+    case .added, .known: nil
+    case .conflict: .conflict("the revision conflicts with the current one")
+    case .refused(let error): .refused(error)
+    }
+  }
+
+  private func checkAcceptsRevisions() throws {
+    guard options.acceptsRevisions else {
+      throw ReplicationError.forbidden("Attempting to push to a pull-only replicator")
+    }
+  }
+
+  // MARK: Pull
+
+  /// Throws unless the database answers this request.
+  package func check(_ request: PullRequest) throws {
+    guard options.givesRevisions else {
+      throw ReplicationError.forbidden("Attempting to pull from a push-only replicator")
+    }
+    guard request.filter == nil, request.channels == nil else {
+      throw ReplicationError(.liteCore, 19, "Filtering not supported")
+    }
+  }
+}

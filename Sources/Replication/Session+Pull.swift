@@ -1,0 +1,164 @@
+import Documents
+import Storage
+import Touchstone
+
+/// The pull of a session: what is offered and awaited.
+struct PullState {
+  /// A revision of a document.
+  struct Key: Hashable {
+    let id: String
+    let revision: String
+
+    static func == (a: Key, b: Key) -> Bool {
+      a.id.utf8.elementsEqual(b.id.utf8) && a.revision.utf8.elementsEqual(b.revision.utf8)
+    }
+    func hash(into hasher: inout Hasher) {
+      // Equal bytes are equal strings.
+      hasher.combine(id)
+    }
+  }
+
+  var progress: SequenceQueue<RemoteSequence>
+  var awaited: [Key: Int] = [:]
+  var hasCaughtUp = false
+  /// The number of parts that are being stored.
+  var stores = 0
+  /// Offered lists that aren't answered yet.
+  var held: [(changes: [OfferedChange], answer: @Sendable (OfferAnswers) -> Void)] = []
+
+  init(reached: RemoteSequence?) { progress = SequenceQueue(reached: reached) }
+
+  var isIdle: Bool { hasCaughtUp && awaited.isEmpty && held.isEmpty && stores == 0 }
+}
+
+extension Session: PullSink {
+  func offered(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void) {
+    enqueue { session in
+      guard let awaited = session.pull?.awaited.count, let held = session.pull?.held.count else { return }
+      if awaited >= session.peer.revisionsInFlight || held > 0 {
+        session.pull?.held.append((changes, answer))
+      } else {
+        try session.answer(changes, answer)
+      }
+      session.step()
+    }
+  }
+
+  private func answer(_ changes: [OfferedChange], _ answer: @Sendable (OfferAnswers) -> Void) throws {
+    guard !stopsNewWork else { return }
+    let (knowledge, depth) = try database.replicating { store in
+      (try store.syncKnowledge(of: changes.map { ($0.id, $0.revision) }), store.maximumTreeDepth)
+    }
+    var answers: [OfferAnswer] = []
+    answers.reserveCapacity(changes.count)
+    var known: [(id: String, revision: String)] = []
+    var older: [String] = []
+    for (change, knowledge) in zip(changes, knowledge) {
+      switch knowledge {
+      case .known(let relation):
+        known.append((change.id, change.revision))
+        if relation != .current { older.append(change.id) }
+        pull?.progress.pass(change.sequence)
+        answers.append(.unwanted)
+      case .invalid:
+        pull?.progress.pass(change.sequence)
+        answers.append(.unwanted)
+        replicated([
+          ReplicatedDocument(
+            id: change.id, revisionID: change.revision, isDeleted: change.isDeleted, isPush: false,
+            error: ReplicationError(.http, 400, "the document's ID isn't valid here"))
+        ])
+      case .missing(let ancestors):
+        if let ticket = pull?.progress.append(change.sequence) {
+          let key = PullState.Key(id: change.id, revision: change.revision)
+          if let earlier = pull?.awaited.updateValue(ticket, forKey: key) { pull?.progress.complete(earlier) }
+        }
+        progress.total += 1
+        answers.append(.wanted(possibleAncestors: ancestors))
+      }
+    }
+    try mark(known)
+    // Now it is known what the peer has, and it isn't what is current here.
+    try proposeAgain(older)
+    answer(OfferAnswers(answers, maximumHistory: depth))
+  }
+
+  func received(
+    _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void
+  ) {
+    enqueue { session in session.pull?.stores += 1 }
+    inserter.store(revisions) { [weak self] results in
+      done(results.map { $0.map { _ in } })
+      self?.enqueue { session in try session.stored(revisions, results) }
+    }
+  }
+
+  private func stored(_ revisions: [IncomingRevision], _ results: [Result<Bool, ReplicationError>]) throws {
+    pull?.stores -= 1
+    for (revision, result) in zip(revisions, results) {
+      let key = PullState.Key(
+        id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
+      guard let ticket = pull?.awaited.removeValue(forKey: key) else { continue }
+      progress.completed += 1
+      switch result {
+      case .success: pull?.progress.complete(ticket)
+      // What the database refuses for good isn't asked for again. Other failures are, by the next session.
+      case .failure(let error) where error.domain == .http && error.code == 403:
+        pull?.progress.complete(ticket)
+      case .failure(let error): if error.isTransient { failedTransiently(error) }
+      }
+    }
+    replicated(
+      zip(revisions, results).compactMap { revision, result in
+        var error: ReplicationError?
+        switch result {
+        case .success(false): return nil
+        case .success(true): break
+        case .failure(let failure): error = failure
+        }
+        return ReplicatedDocument(
+          id: revision.revision.id, revisionID: revision.revision.revision,
+          isDeleted: revision.revision.isDeleted, isPush: false, error: error)
+      })
+    try answerHeld()
+    step()
+  }
+
+  private func answerHeld() throws {
+    while let first = pull?.held.first, (pull?.awaited.count ?? 0) < peer.revisionsInFlight {
+      pull?.held.removeFirst()
+      try answer(first.changes, first.answer)
+    }
+  }
+
+  func unavailable(_ revisions: [UnavailableRevision]) {
+    enqueue { session in
+      for revision in revisions {
+        let key = PullState.Key(id: revision.id, revision: revision.revision)
+        guard let ticket = session.pull?.awaited.removeValue(forKey: key) else { continue }
+        session.pull?.progress.complete(ticket)
+        session.progress.completed += 1
+      }
+      try session.answerHeld()
+      session.step()
+    }
+  }
+
+  func lostAccess(_ documentIDs: [String]) {
+    enqueue { session in
+      guard session.configuration.purgesOnLostAccess else { return }
+      try session.database.replicatingChanges { store in
+        for id in documentIDs {
+          do { try store.purge(id) } catch let error as DocumentError where error.code == .notFound {}
+        }
+      }
+    }
+  }
+
+  func caughtUp() {
+    enqueue { session in
+      session.pull?.hasCaughtUp = true
+      session.step()
+    }
+  }
+}

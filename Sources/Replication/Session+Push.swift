@@ -1,0 +1,363 @@
+import Bytes
+import Documents
+import Storage
+import Touchstone
+
+/// The push of a session: changes are read in order, proposed in lists, and sent in parts.
+struct PushState {
+  /// A change on its way.
+  struct Item: Sendable {
+    var change: SyncChange
+    let ticket: Int
+    /// How often the peer refused it as a conflict.
+    var attempts = 0
+  }
+
+  /// The most changes of a list.
+  static let listCount = 200
+  /// The most lists without an answer.
+  static let listsInFlight = 5
+  /// The most bytes that are sent and not answered, and those of a part.
+  static let bytesInFlight = 4 << 20
+  static let bytesTogether = 1 << 20
+
+  var progress: SequenceQueue<UInt64>
+  /// The last sequence that was read.
+  var scanned: UInt64
+  /// The last sequence that a one-shot push reads. Nil: no limit.
+  var end: UInt64?
+  var lists = 0
+  var proposed = 0
+  var queued: [Item] = []
+  var head = 0
+  var sent = 0
+  var sentBytes = 0
+  var maximumHistory = 20
+  /// The documents on their way, each with the newer change that waits for it.
+  var active: [ByteString: Item?] = [:]
+  /// Changes to propose before others: of documents whose earlier change has just been done, and of those of which the
+  /// pull has found out what the peer has.
+  var again: [Item] = []
+  /// How often a change is proposed that the peer refuses as a conflict.
+  static let attempts = 3
+  /// Whether there may be changes after `scanned`.
+  var mayHaveMore = true
+  /// Whether revisions were sent.
+  var hasSent = false
+  /// Whether the end of the pull was noticed.
+  var hasSeenPull = false
+  var observer: ChangeObserver?
+
+  init(after sequence: UInt64) {
+    progress = SequenceQueue(reached: sequence)
+    scanned = sequence
+  }
+
+  var isIdle: Bool { !mayHaveMore && active.isEmpty && lists == 0 && again.isEmpty }
+}
+
+extension Session {
+  func beginPush() throws {
+    if configuration.isContinuous {
+      let hasNews = Lock(false)
+      push?.observer = try database.observeForReplication { [weak self] in
+        let isFirst = hasNews.withLock { hasNews in
+          defer { hasNews = true }
+          return !hasNews
+        }
+        guard isFirst else { return }
+        self?.enqueue { session in
+          hasNews.withLock { $0 = false }
+          session.push?.mayHaveMore = true
+          try session.scan()
+          session.step()
+        }
+      }
+    } else {
+      push?.end = try database.replicating { try $0.lastSequence }
+    }
+    try scan()
+  }
+
+  /// Reads and proposes changes, as many as may be in flight.
+  func scan() throws {
+    guard !stopsNewWork, var push else { return }
+    // The copy is the only reference to its arrays.
+    self.push = nil
+    defer { self.push = push }
+    let documentIDs = configuration.documentIDs.map { Set($0.map { ByteString($0) }) }
+    while push.lists < PushState.listsInFlight,
+      push.proposed + push.queued.count - push.head < peer.revisionsInFlight
+    {
+      var items = push.again
+      push.again = []
+      if items.isEmpty {
+        let (scanned, end, remote) = (push.scanned, push.end, remote)
+        let (changes, reached) = try database.replicating { store in
+          try store.syncChanges(
+            after: scanned, upTo: end ?? store.lastSequence, limit: PushState.listCount, remote: remote)
+        }
+        let isAhead = reached > scanned
+        push.scanned = max(scanned, reached)
+        push.mayHaveMore = changes.count == PushState.listCount
+        for change in changes {
+          if let item = try take(change, &push, documentIDs) { items.append(item) }
+        }
+        if changes.isEmpty, isAhead { push.progress.pass(push.scanned) }
+        if items.isEmpty {
+          if push.mayHaveMore { continue }
+          break
+        }
+      }
+      propose(items, &push)
+    }
+  }
+
+  /// Decides whether a change is proposed now.
+  private func take(_ change: SyncChange, _ push: inout PushState, _ documentIDs: Set<ByteString>?) throws
+    -> PushState.Item?
+  {
+    let id = ByteString(change.id)
+    let isThere = trustsMarks && change.known.map { $0.hasSameBytes(as: change.revision) } ?? false
+    guard !isThere, documentIDs?.contains(id) ?? true, try passes(change) else {
+      push.progress.pass(change.sequence)
+      return nil
+    }
+    progress.total += 1
+    let item = PushState.Item(change: change, ticket: push.progress.append(change.sequence))
+    if let waiting = push.active[id] {
+      // The newest change of a document waits for the one on its way.
+      if let waiting {
+        push.progress.complete(waiting.ticket)
+        progress.completed += 1
+      }
+      push.active[id] = .some(item)
+      return nil
+    }
+    push.active.updateValue(nil, forKey: id)
+    return item
+  }
+
+  private func passes(_ change: SyncChange) throws -> Bool {
+    guard let filter = configuration.pushFilter else { return true }
+    let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
+    guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
+    else {
+      return true
+    }
+    return try filter(
+      FilteredRevision(
+        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
+        content: revision.body))
+  }
+
+  private func propose(_ items: [PushState.Item], _ push: inout PushState) {
+    push.lists += 1
+    push.proposed += items.count
+    let changes = items.map { item in
+      ProposedChange(
+        id: item.change.id, revision: item.change.revision, remoteRevision: item.change.known,
+        isDeleted: item.change.isDeleted, bodyBytes: item.change.bodyBytes)
+    }
+    peer.propose(changes) { [weak self] result in
+      self?.enqueue { session in
+        switch result {
+        case .failure(let error): session.end(error)
+        case .success(let answer):
+          try session.take(answer, for: items)
+          try session.send()
+          try session.scan()
+          session.step()
+        }
+      }
+    }
+  }
+
+  private func take(_ answer: ProposalAnswer, for items: [PushState.Item]) throws {
+    push?.lists -= 1
+    push?.proposed -= items.count
+    push?.maximumHistory = max(1, answer.maximumHistory)
+    guard answer.statuses.count == items.count else {
+      throw ReplicationError(
+        .http, 400, "the peer answered \(answer.statuses.count) of \(items.count) proposed changes")
+    }
+    var known: [(id: String, revision: String)] = []
+    for (item, status) in zip(items, answer.statuses) {
+      switch status {
+      case .send: push?.queued.append(item)
+      case .known:
+        known.append((item.change.id, item.change.revision))
+        done(item, nil, isReported: false)
+      case .conflict: try conflicts(item, .conflict("the document has another revision there"))
+      case .refused(let error): done(item, error)
+      }
+    }
+    try mark(known)
+  }
+
+  /// The peer has another revision. The pull brings the other branch; then the conflict is resolved, and the result is
+  /// pushed. If it is known meanwhile what the peer has, the change is proposed once more.
+  private func conflicts(_ item: PushState.Item, _ error: ReplicationError, isSent: Bool = false) throws {
+    guard pull != nil, item.attempts < PushState.attempts else { return done(item, error) }
+    let (id, remote) = (item.change.id, remote)
+    if isSent, let known = item.change.known {
+      // The peer's revision lost here, but the peer takes only what descends from it.
+      _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) }
+    }
+    let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
+    guard let now, let known = now.known,
+      !known.hasSameBytes(as: item.change.known ?? "") || !now.revision.hasSameBytes(as: item.change.revision)
+    else { return done(item, error, isReported: false) }
+    push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
+  }
+
+  /// Proposes documents whose current revision isn't what the peer has, as the pull has found out.
+  func proposeAgain(_ ids: [String]) throws {
+    guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
+    let (documentIDs, remote) = (configuration.documentIDs.map { Set($0.map { ByteString($0) }) }, remote)
+    for id in ids where push?.active[ByteString(id)] == nil {
+      guard let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }),
+        let known = change.known, !known.hasSameBytes(as: change.revision),
+        documentIDs?.contains(ByteString(id)) ?? true, try passes(change)
+      else { continue }
+      // Its sequence is done, or the change is found again.
+      push?.active.updateValue(nil, forKey: ByteString(id))
+      push?.again.append(PushState.Item(change: change, ticket: -1))
+    }
+    try scan()
+  }
+
+  func mark(_ revisions: [(id: String, revision: String)]) throws {
+    guard !revisions.isEmpty else { return }
+    let remote = remote
+    try database.replicatingChanges { try $0.mark(revisions, remote: remote) }
+  }
+
+  /// Ends the way of a change, and begins that of the newer one that waited for it.
+  private func done(_ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true) {
+    let id = ByteString(item.change.id)
+    if let newer = push?.active.removeValue(forKey: id), let newer {
+      push?.active.updateValue(nil, forKey: id)
+      push?.again.append(newer)
+    }
+    // A transient failure is tried again by the next session: the checkpoint doesn't pass it.
+    if !(error?.isTransient ?? false) { push?.progress.complete(item.ticket) }
+    progress.completed += 1
+    if isReported {
+      replicated([
+        ReplicatedDocument(
+          id: item.change.id, revisionID: item.change.revision, isDeleted: item.change.isDeleted,
+          isPush: true,
+          error: error)
+      ])
+    }
+  }
+
+  /// Sends accepted revisions, as many as may be in flight.
+  func send() throws {
+    while let state = push, !stopsNewWork, state.head < state.queued.count,
+      state.sent < peer.revisionsInFlight,
+      state.sentBytes < PushState.bytesInFlight
+    {
+      var end = state.head
+      var size = 0
+      while end < state.queued.count, end - state.head < PushState.listCount, size < PushState.bytesTogether {
+        size += state.queued[end].change.bodyBytes
+        end += 1
+      }
+      let part = Array(state.queued[state.head..<end])
+      push?.head = end
+      if end == state.queued.count {
+        push?.queued.removeAll(keepingCapacity: true)
+        push?.head = 0
+      }
+      let wanted = part.map { item in
+        SyncWanted(
+          id: item.change.id, revision: item.change.revision, ancestors: item.change.known.map { [$0] } ?? [],
+          maximumHistory: state.maximumHistory)
+      }
+      let readings = try database.replicating { try $0.syncRevisions(wanted) }
+      var sent: [PushState.Item] = []
+      var revisions: [OutgoingRevision] = []
+      var unavailable: [UnavailableRevision] = []
+      for (item, reading) in zip(part, readings) {
+        switch reading {
+        case .revision(var revision):
+          revision.replaces = item.change.known
+          sent.append(item)
+          revisions.append(OutgoingRevision(revision, sequence: item.change.sequence))
+        case .obsolete, .missing:
+          // A newer change follows, or the document was purged.
+          let code = if case .missing = reading { 404 } else { 410 }
+          unavailable.append(
+            UnavailableRevision(
+              id: item.change.id, revision: item.change.revision,
+              sequence: RemoteSequence(json: "\(item.change.sequence)"), code: code))
+          done(item, nil, isReported: false)
+        }
+      }
+      if !unavailable.isEmpty { peer.unavailable(unavailable) }
+      guard !revisions.isEmpty else { continue }
+      let bytes = revisions.map(\.revision.body.byteCount)
+      push?.hasSent = true
+      push?.sent += revisions.count
+      push?.sentBytes += bytes.reduce(0, +)
+      let items = sent
+      peer.send(revisions) { [weak self] answers in
+        guard let self else { return }
+        let answered = answers.compactMap { answer in
+          items.indices.contains(answer.index)
+            ? Answered(item: items[answer.index], bytes: bytes[answer.index], error: answer.error) : nil
+        }
+        let isFirst = waitingAnswers.withLock { waiting in
+          defer { waiting += answered }
+          return waiting.isEmpty
+        }
+        if isFirst { enqueue { try $0.takeAnswers() } }
+      }
+    }
+  }
+
+  /// The answer to a revision that was sent.
+  struct Answered: Sendable {
+    let item: PushState.Item
+    let bytes: Int
+    let error: ReplicationError?
+  }
+
+  /// Takes the answers that have come since the last call. Their marks are one transaction.
+  private func takeAnswers() throws {
+    let answers = waitingAnswers.withLock { waiting in
+      defer { waiting = [] }
+      return waiting
+    }
+    push?.sent -= answers.count
+    push?.sentBytes -= answers.reduce(0) { $0 + $1.bytes }
+    // The next revisions go out while the marks are written.
+    try send()
+    // The marks come before newer changes of the same documents, which are based on them.
+    try mark(answers.filter { $0.error == nil }.map { ($0.item.change.id, $0.item.change.revision) })
+    for answer in answers {
+      if let error = answer.error, error.domain == .http, error.code == 409 {
+        try conflicts(answer.item, error, isSent: true)
+      } else {
+        doneSending(answer.item, answer.error)
+      }
+    }
+    try scan()
+    try send()
+    step()
+  }
+
+  private func doneSending(_ item: PushState.Item, _ error: ReplicationError?) {
+    let id = ByteString(item.change.id)
+    if error == nil, case .some(.some(let newer)) = push?.active[id] {
+      // It is now known what the remote has.
+      var change = newer.change
+      change.known = item.change.revision
+      push?.active[id] = .some(PushState.Item(change: change, ticket: newer.ticket))
+    }
+    done(item, error)
+    if let error, error.isTransient { failedTransiently(error) }
+  }
+}

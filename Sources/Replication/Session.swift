@@ -1,0 +1,319 @@
+import Blobs
+import Bytes
+import Documents
+import Fleece
+import Logs
+import Storage
+import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// One connection of a replicator, from its beginning to its end: checkpoints, push and pull.
+///
+/// Its state belongs to one thread, `work`. Pulled revisions are stored on another one. Neither waits for the peer.
+final class Session: @unchecked Sendable {
+  /// What the replicator hears of its session. Calls come from the session's thread.
+  protocol Owner: AnyObject, Sendable {
+    func sessionChanged(_ session: Session, isBusy: Bool, _ progress: ReplicatorStatus.Progress)
+    func sessionReplicated(_ documents: [ReplicatedDocument])
+    /// It has ended. Nil: everything is replicated.
+    func sessionEnded(_ session: Session, _ error: ReplicationError?)
+    /// Whether anybody wants to know which documents are replicated.
+    var wantsDocuments: Bool { get }
+  }
+
+  let configuration: ReplicatorConfiguration
+  let peer: any Peer
+  let remote: UInt32
+  let work = Workers()
+  let inserter: Inserter
+  /// Answers to sent revisions that wait for the session's thread.
+  let waitingAnswers = Lock<[Answered]>([])
+  weak var owner: (any Owner)?
+
+  // Used on the thread `work` only.
+  var push: PushState?
+  var pull: PullState?
+  var checkpointer: Checkpointer
+  /// Whether the marks say what the remote has. They don't when the checkpoints differ.
+  var trustsMarks = true
+  private(set) var isEnded = false
+  private var isStopping = false
+  private var isBegun = false
+  private var hasPulledAgain = false
+  private var wasBusy: Bool?
+  private var lastTold = ReplicatorStatus.Progress()
+  private var lastToldTime = -1.0
+  var progress = ReplicatorStatus.Progress()
+  private let isClosed = Lock(false)
+
+  init(
+    _ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32, _ checkpointer: Checkpointer,
+    _ progress: ReplicatorStatus.Progress
+  ) {
+    self.configuration = configuration
+    self.peer = peer
+    self.remote = remote
+    self.checkpointer = checkpointer
+    self.progress = progress
+    inserter = Inserter(configuration, peer, remote: remote)
+  }
+
+  /// The first failure that the next session may not have. It ends this one when there is nothing else to do.
+  private(set) var transientFailure: ReplicationError?
+
+  func failedTransiently(_ error: ReplicationError) {
+    if transientFailure == nil { transientFailure = error }
+  }
+
+  var database: Database { configuration.database }
+
+  // MARK: Steps
+
+  /// Runs a step on the session's thread. An error of it ends the session.
+  func enqueue(_ step: @escaping @Sendable (Session) throws -> Void) {
+    work.enqueue { [weak self] in
+      guard let self, !self.isEnded else { return }
+      do { try step(self) } catch { self.end(ReplicationError(error)) }
+    }
+  }
+
+  /// Begins. The checkpoints decide where.
+  func start() {
+    peer.begin(self)
+    enqueue { session in
+      let stored = try session.readCheckpoint()
+      // Without a local checkpoint everything begins at once. Then only its revision on the other side is needed.
+      if stored == nil { try session.begin() }
+      session.tellStatus()
+      session.peer.checkpoint(session.checkpointer.askedID) { [weak session] result in
+        session?.enqueue { session in
+          switch result {
+          case .failure(let error): session.end(error)
+          case .success(let remote):
+            let agreed = session.checkpointer.agree(local: stored, remote: remote)
+            if stored != nil {
+              session.trustsMarks = agreed
+              try session.begin()
+            }
+            session.saveCheckpoint()
+          }
+        }
+      }
+    }
+  }
+
+  private func readCheckpoint() throws -> Checkpoint? {
+    let checkpointer = checkpointer
+    if configuration.resetsCheckpoint, !checkpointer.wasReset {
+      trustsMarks = false
+      return nil
+    }
+    return try database.replicating { store in
+      for id in [checkpointer.id, checkpointer.askedID] {
+        if let json = try store.syncCheckpoint(id) { return Checkpoint(json: json) }
+      }
+      return nil
+    }
+  }
+
+  private func begin() throws {
+    isBegun = true
+    if configuration.direction.pulls {
+      pull = PullState(reached: checkpointer.pulled)
+      try beginPull()
+    }
+    if configuration.direction.pushes {
+      push = PushState(after: checkpointer.pushed)
+      try beginPush()
+    }
+    step()
+  }
+
+  private func beginPull() throws {
+    var request = PullRequest(since: checkpointer.pulled)
+    request.isContinuous = configuration.isContinuous
+    request.documentIDs = configuration.documentIDs
+    if let channels = configuration.channels, !channels.isEmpty {
+      request.filter = "sync_gateway/bychannel"
+      request.channels = channels
+      request.filterParameters = ["channels": .string(channels.joined(separator: ","))]
+    }
+    if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
+      request.skipsTombstones = try database.replicating { try $0.lastSequence == 0 }
+    }
+    peer.pull(request, into: self) { [weak self] result in
+      if case .failure(let error) = result { self?.enqueue { $0.end(error) } }
+    }
+  }
+
+  // MARK: Status
+
+  var isBusy: Bool {
+    guard isBegun else { return true }
+    if let push, !push.isIdle { return true }
+    if let pull, !pull.isIdle { return true }
+    return false
+  }
+
+  /// Looks at what is done after a step: tells the status, saves the checkpoint when there is nothing to do, and ends a
+  /// one-shot session.
+  func step() {
+    guard !isEnded, isBegun else { return }
+    if var push {
+      checkpointer.pushed = push.progress.reached ?? checkpointer.pushed
+      // The pull of a one-shot session may have resolved conflicts, whose results are pushed too.
+      if !configuration.isContinuous, push.isIdle, let pull, pull.isIdle, !push.hasSeenPull {
+        push.hasSeenPull = true
+        self.push = push
+        do {
+          self.push?.end = try database.replicating { try $0.lastSequence }
+          try scan()
+        } catch { return end(ReplicationError(error)) }
+        return step()
+      }
+    }
+    if let pull { checkpointer.pulled = pull.progress.reached ?? checkpointer.pulled }
+    if !configuration.isContinuous, !isStopping, !hasPulledAgain, let push, push.hasSent, push.isIdle,
+      pull?.isIdle == true, peer.canPullAgain
+    {
+      hasPulledAgain = true
+      pull?.hasCaughtUp = false
+      do { try beginPull() } catch { return end(ReplicationError(error)) }
+    }
+    let isBusy = isBusy
+    tellStatus()
+    if isStopping {
+      if pull?.stores ?? 0 == 0 { finish() }
+    } else if !isBusy {
+      if configuration.isContinuous, transientFailure == nil { saveCheckpoint() } else { finish() }
+    } else {
+      scheduleSave()
+    }
+  }
+
+  private func tellStatus() {
+    let isBusy = isBusy
+    let now = configuration.timer.now
+    guard isBusy != wasBusy || (progress != lastTold && now - lastToldTime >= 0.2) else { return }
+    wasBusy = isBusy
+    lastTold = progress
+    lastToldTime = now
+    owner?.sessionChanged(self, isBusy: isBusy, progress)
+  }
+
+  func replicated(_ documents: @autoclosure () -> [ReplicatedDocument]) {
+    guard let owner, owner.wantsDocuments else { return }
+    owner.sessionReplicated(documents())
+  }
+
+  // MARK: Checkpoints
+
+  private func scheduleSave() {
+    guard checkpointer.isDirty, !checkpointer.isScheduled else { return }
+    checkpointer.isScheduled = true
+    checkpointer.token = configuration.timer.schedule(after: configuration.checkpointDelay) { [weak self] in
+      self?.enqueue { session in
+        session.checkpointer.isScheduled = false
+        session.saveCheckpoint()
+      }
+    }
+  }
+
+  /// Saves the checkpoint, there and then here, unless a save runs.
+  func saveCheckpoint() {
+    guard checkpointer.canSave, checkpointer.isDirty else {
+      if isFinishing, !checkpointer.isSaving { end(outcome) }
+      return
+    }
+    checkpointer.isSaving = true
+    let checkpoint = checkpointer.current
+    let json = checkpoint.json(time: Int(time(nil)))
+    peer.setCheckpoint(checkpointer.id, json, basedOn: checkpointer.revision) { [weak self] result in
+      self?.enqueue { session in
+        session.checkpointer.isSaving = false
+        switch result {
+        case .success(let revision):
+          session.checkpointer.revision = revision
+          session.checkpointer.saved = checkpoint
+          let id = session.checkpointer.id
+          try session.database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
+          session.checkpointer.conflicts = 0
+        case .failure(let error) where error.code == 409 && session.checkpointer.conflicts < 3:
+          // Another session has saved one. Its revision is asked for, and the save is done again.
+          session.checkpointer.conflicts += 1
+          session.checkpointer.canSave = false
+          session.peer.checkpoint(session.checkpointer.id) { [weak session] result in
+            session?.enqueue { session in
+              guard case .success(let stored) = result else { return session.endSaving() }
+              session.checkpointer.revision = stored?.revision ?? ""
+              session.checkpointer.canSave = true
+              session.saveCheckpoint()
+            }
+          }
+          return
+        case .failure(let error):
+          Log.write(
+            .warning, .sync, session.database.path, "a replication can't save its checkpoint: \(error)")
+          return session.endSaving()
+        }
+        if session.isFinishing { session.saveCheckpoint() } else { session.scheduleSave() }
+      }
+    }
+  }
+
+  private func endSaving() { if isFinishing { end(outcome) } }
+  private var outcome: ReplicationError? { isStopping ? nil : transientFailure }
+
+  // MARK: The end
+
+  private var isFinishing = false
+
+  /// Saves the checkpoint for the last time and ends.
+  private func finish() {
+    guard !isFinishing else { return }
+    isFinishing = true
+    // A peer that doesn't answer any more can't hold up the end.
+    let token = configuration.timer.schedule(after: isStopping ? 2 : 60) { [weak self] in
+      self?.enqueue { $0.end($0.outcome) }
+    }
+    finishToken = token
+    if checkpointer.canSave || !checkpointer.isDirty { saveCheckpoint() } else if isStopping { end(nil) }
+  }
+  private var finishToken: TimerToken?
+
+  /// Ends what is new, and the session when what it stores is stored.
+  func stop() {
+    enqueue { session in
+      session.isStopping = true
+      guard session.isBegun else { return session.end(nil) }
+      session.step()
+    }
+  }
+
+  var stopsNewWork: Bool { isStopping || isFinishing }
+
+  func end(_ error: ReplicationError?) {
+    guard !isEnded else { return }
+    isEnded = true
+    finishToken?.cancel()
+    checkpointer.token?.cancel()
+    push?.observer?.cancel()
+    isClosed.withLock { $0 = true }
+    peer.close()
+    owner?.sessionChanged(self, isBusy: wasBusy ?? true, progress)
+    owner?.sessionEnded(self, error)
+    push = nil
+    pull = nil
+  }
+}
+
+extension Session: PeerOwner {
+  func connectionEnded(_ error: ReplicationError) { enqueue { $0.end(error) } }
+
+  func openBlob(_ digest: BlobDigest) throws -> BlobReader {
+    try database.replicating { try $0.requiredBlobs.open(digest) }
+  }
+}

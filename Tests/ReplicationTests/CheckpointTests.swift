@@ -1,0 +1,230 @@
+import Documents
+import Foundation
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+
+@Suite("Checkpoints of replications") struct CheckpointTests {
+  private let databases = TestDatabases()
+
+  @Test("the ID is that of Couchbase Lite 2.x") func vectors() throws {
+    let uuid = [UInt8](0..<16)
+    let id = CheckpointID(remoteID: "ws://example.com:4984/db/_blipsync")
+    #expect(try id.text(uuid) == "cp-diMeSyTipCNYgVFpNs/vsv9hB84=")
+    let fleece = id.fleece(uuid)
+    #expect(fleece.prefix(3) == [0x4F, 0x10, 0])
+    #expect(fleece.suffix(8) == [0x60, 0x02, 0x80, 0x1C, 0x80, 0x14, 0x80, 0x03])
+    let channels = CheckpointID(remoteID: "ws://example.com:4984/db/_blipsync", channels: ["a", "b"])
+    #expect(try channels.text(uuid) == "cp-VVozFweT08erRaGxwyeRTSZKH2c=")
+  }
+
+  @Test("long lists of IDs make wide Fleece that can be read") func wide() throws {
+    let ids = (0..<9_000).map { "document \($0)" }
+    let id = CheckpointID(remoteID: "x", documentIDs: ids)
+    let fleece = id.fleece([UInt8](repeating: 65, count: 16))
+    let value = try SyncBody.fleece(fleece, .empty).value()
+    #expect(value.array?.count == 6)
+    #expect(value.array?[5].array?.compactMap(\.string) == ids)
+    #expect(value.array?[0].string == "AAAAAAAAAAAAAAAA")
+  }
+
+  /// The IDs that the originals used, from the recorded sessions.
+  @Test("the recorded sessions have the IDs that are computed here") func recorded() throws {
+    guard let data = environmentVariable("TOUCHSTONE_DATA") else { return }
+    let root = data + "/sync-transcripts"
+    var checked = 0
+    for group in ["v2", "v3.2", "v3"] {
+      for session in try FileManager.default.contentsOfDirectory(atPath: root + "/" + group) {
+        guard !["docids", "channels", "filter", "collections"].contains(where: { session.hasPrefix($0) }),
+          let state = FileManager.default.contents(atPath: "\(root)/\(group)/\(session)/state.json"),
+          let json = try JSONSerialization.jsonObject(with: state) as? [String: Any]
+        else { continue }
+        for end in ["start", "end"] {
+          guard let side = (json[end] as? [String: Any])?["client"] as? [String: Any],
+            let hex = side["private_uuid"] as? String, let stored = side["checkpoints"] as? [[String: Any]],
+            stored.count == 1, let name = stored[0]["id"] as? String
+          else { continue }
+          let uuid = stride(from: 0, to: 32, by: 2).compactMap { place in
+            UInt8(hex.dropFirst(place).prefix(2), radix: 16)
+          }
+          let id = CheckpointID(remoteID: "ws://127.0.0.1:4984/db/_blipsync")
+          #expect(try id.text(uuid) == name, "\(group)/\(session)")
+          checked += 1
+        }
+      }
+    }
+    #expect(checked > 50, "\(checked) IDs were found")
+  }
+
+  @Test("zero and missing fields are left out") func json() {
+    func text(_ checkpoint: Checkpoint) -> String {
+      String(decoding: checkpoint.json(time: nil), as: UTF8.self)
+    }
+    #expect(text(Checkpoint()) == "{}")
+    #expect(text(Checkpoint(pushed: 7)) == #"{"local":7}"#)
+    let both = Checkpoint(pushed: 7, pulled: RemoteSequence(json: #"["a",1]"#))
+    #expect(text(both) == #"{"local":7,"remote":["a",1]}"#)
+    #expect(Checkpoint(json: both.json(time: 5)) == both)
+    #expect(Checkpoint(json: Array("{}".utf8)) == Checkpoint())
+    #expect(Checkpoint(json: Array("nonsense".utf8)) == Checkpoint())
+  }
+
+  @Test("a field that differs begins again, the other goes on") func fields() {
+    func agree(_ local: Checkpoint?, _ remote: Checkpoint?) -> (Checkpoint, Bool) {
+      var checkpointer = Checkpointer(id: "a", askedID: "a")
+      let isAgreed = checkpointer.agree(
+        local: local, remote: remote.map { StoredCheckpoint(json: $0.json(time: 1), revision: "3-cc") })
+      return (checkpointer.current, isAgreed)
+    }
+    let one = RemoteSequence(json: "1")
+    let both = Checkpoint(pushed: 5, pulled: one)
+    #expect(agree(both, both) == (both, true))
+    #expect(agree(both, Checkpoint(pushed: 4, pulled: one)) == (Checkpoint(pulled: one), false))
+    #expect(agree(both, Checkpoint(pushed: 5)) == (Checkpoint(pushed: 5), false))
+    #expect(agree(both, nil) == (Checkpoint(), false))
+    #expect(agree(nil, both) == (Checkpoint(), false))
+  }
+
+  @Test("a checkpoint says what is done, in any order of the ends") func queue() {
+    var queue = SequenceQueue<Int>()
+    let tickets = (1...5).map { queue.append($0) }
+    #expect(queue.reached == nil)
+    queue.complete(tickets[1])
+    queue.complete(tickets[4])
+    #expect(queue.reached == nil && queue.open == 3)
+    queue.complete(tickets[0])
+    #expect(queue.reached == 2)
+    queue.pass(6)
+    #expect(queue.reached == 2)
+    queue.complete(tickets[3])
+    queue.complete(tickets[3])
+    queue.complete(tickets[2])
+    #expect(queue.reached == 6 && queue.open == 0)
+    queue.pass(9)
+    #expect(queue.reached == 9)
+    var random = SeededGenerator(seed: testSeed)
+    var large = SequenceQueue<Int>()
+    var open: [(Int, Int)] = []
+    for number in 1...20_000 {
+      open.append((large.append(number), number))
+      while open.count > 50 || random.once(in: 3), !open.isEmpty {
+        large.complete(open.remove(at: random.below(open.count)).0)
+      }
+      #expect(large.reached ?? 0 == (open.map(\.1).min() ?? number + 1) - 1)
+    }
+  }
+
+  @Test("both sides store it, and a second run sends nothing", arguments: enginePairs)
+  func secondRun(_ here: EngineName, _ there: EngineName) throws {
+    let (a, b) = (try databases.open(here), try databases.open(there))
+    for number in 0..<450 { try a.save("doc\(number)", ["n": .int(Int64(number))]) }
+    try b.save("other", ["n": 1])
+    let first = try replicate(a, b)
+    #expect(first.status == ReplicatorStatus(activity: .stopped, progress: .init(completed: 451, total: 451)))
+    #expect(first.pushed.count == 450 && first.pulled == ["other"])
+    try expectEqual(a, b)
+    let id = try CheckpointID(remoteID: LocalConnector(b).remoteID).text(a.replicating { $0.privateUUID })
+    let local = try a.replicating { try $0.syncCheckpoint(id) }
+    let remote = try b.replicating { try $0.peerCheckpoint(id) }
+    #expect(local != nil && local == remote?.json)
+    let second = try replicate(a, b)
+    #expect(second.documents == [] && second.status.progress == .init())
+    #expect(try b.replicating { try $0.peerCheckpoint(id)?.revision } == remote?.revision)
+    #expect(try a.check() == [] && b.check() == [])
+  }
+
+  @Test("a lost or a reset checkpoint compares all, and sends nothing again") func lost() throws {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.lmdb))
+    for number in 0..<30 { try a.save("a\(number)", ["n": 1]) }
+    for number in 0..<30 { try b.save("b\(number)", ["n": 1]) }
+    try replicate(a, b)
+    let reset = try replicate(a, b) { $0.resetsCheckpoint = true }
+    #expect(reset.pushed == [] && reset.pulled == [] && reset.status.progress.total > 0)
+    let id = try CheckpointID(remoteID: LocalConnector(b).remoteID).text(a.replicating { $0.privateUUID })
+    let stored = try b.replicating { try $0.peerCheckpoint(id) }
+    _ = try b.replicating { try $0.setPeerCheckpoint(id, Array("{}".utf8), basedOn: stored?.revision) }
+    let lost = try replicate(a, b)
+    #expect(lost.pushed == [] && lost.pulled == [])
+    #expect(try replicate(a, b).status.progress.total == 0)
+    try expectEqual(a, b)
+  }
+
+  @Test("a copy with new UUIDs goes on where its original stopped", arguments: [EngineName.sqlite, .lmdb])
+  func prebuilt(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let server = try databases.open(engine)
+    for number in 0..<20 { try server.save("s\(number)", ["n": 1]) }
+    let folder = try DatabaseFolder(directory.path, options: try options(engine))
+    let original = try folder.open("original")
+    try replicate(original, server)
+    let path = original.path
+    try original.close()
+    _ = try folder.install("copy", from: path)
+    let copy = try folder.open("copy")
+    try server.save("new", ["n": 2])
+    let outcome = try replicate(copy, server)
+    #expect(outcome.pulled == ["new"] && outcome.status.progress.total == 1)
+    #expect(try replicate(copy, server).status.progress.total == 0)
+    try copy.close()
+  }
+}
+
+@Suite("What replication stores") struct SyncRecordTests {
+  private let databases = TestDatabases()
+
+  @Test("gaps of a history can be filled with IDs that are made up") func filled() {
+    var random = SeededGenerator(seed: 1)
+    func filled(_ history: [String]) -> [String] {
+      SyncRevision(id: "a", history: history, isDeleted: false, body: .json([])).filledHistory(&random)
+    }
+    #expect(filled(["3-c", "2-b", "1-a"]) == ["3-c", "2-b", "1-a"])
+    let gap = filled(["6-c", "3-b"])
+    #expect(gap.count == 4 && gap[0] == "6-c" && gap[3] == "3-b")
+    #expect(gap[1].hasPrefix("5-faded000") && gap[1].utf8.count == 26 && gap[2].hasPrefix("4-faded000"))
+    #expect(filled(["9000000000-c", "1-b"]).count == 1_000)
+  }
+
+  @Test("a check reports entries that can't be", arguments: [EngineName.sqlite, .lmdb])
+  func check(_ engine: EngineName) throws {
+    let (a, b) = (try databases.open(engine), try databases.open(engine))
+    try a.save("doc", ["n": 1])
+    try replicate(a, b)
+    #expect(try a.check(deep: true) == [])
+    func put(_ keyspace: String, _ key: [UInt8], _ value: [UInt8]) throws {
+      try a.replicating { store in
+        try store.writingDerived { transaction in
+          let keyspace = try #require(try transaction.keyspace(named: keyspace))
+          try transaction.put(key, value, in: keyspace)
+        }
+      }
+    }
+    try put("marks", [0, 0, 0, 1] + Array("gone".utf8), [1, 2, 0xAA])
+    try put("marks", [0, 0, 0, 7] + Array("doc".utf8), [1, 2, 0xAA])
+    try put("marks", [0, 0, 0, 1] + Array("doc".utf8), [])
+    try put("sync", Array("cx".utf8), [1] + Array("nonsense".utf8))
+    try put("sync", Array("px".utf8), [1, 0])
+    try put("sync", Array("ry".utf8), [1, 1])
+    try put("sync", Array("zz".utf8), [1])
+    let faults = try a.check()
+    #expect(faults.count == 7, "\(faults)")
+    #expect(faults.allSatisfy { $0.subject == "keyspace marks" || $0.subject == "keyspace sync" })
+  }
+
+  @Test("checkpoints and marks aren't documents, and a conversion keeps them") func hidden() throws {
+    let directory = TemporaryDirectory()
+    let a = try Database.open("a", in: directory.path, options: try options(.sqlite))
+    let b = try databases.open(.lmdb)
+    for number in 0..<10 { try a.save("doc\(number)", ["n": 1]) }
+    try replicate(a, b)
+    #expect(try a.localDocumentIDs() == [] && a.documentCount == 10)
+    let path = a.path
+    try a.close()
+    try Database.convert(path, to: .lmdb)
+    let converted = try Database.open(path, options: try options(.lmdb))
+    #expect(try replicate(converted, b).status.progress.total == 0)
+    #expect(try converted.check(deep: true) == [])
+    try converted.close()
+  }
+}

@@ -1,0 +1,41 @@
+import Documents
+import Foundation
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+
+@Suite("Killed replications", .serialized) struct KillTests {
+  /// The checkpoints aren't reset: they must not say more than what is stored.
+  @Test(
+    "after a kill the next replication completes what is missing",
+    arguments: [(EngineName.lmdb, EngineName.lmdb), (.sqlite, .lmdb), (.lmdb, .sqlite)])
+  func kills(_ here: EngineName, _ there: EngineName) throws {
+    var random = SeededGenerator(seed: testSeed)
+    var unfinished = 0
+    var directory = TemporaryDirectory()
+    for round in 0..<(isLong ? 70 : 10) {
+      let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
+      if round % 5 == 0 { directory = TemporaryDirectory() }
+      let child = try startChild(
+        "replication", "run", "\(here)", "\(there)", directory.path, "\(testSeed &+ UInt64(round))")
+      try child.waitForOutput(lines: 1 + random.below(3))
+      usleep(UInt32(random.below(60_000)))
+      child.kill()
+      try child.wait()
+      #expect(!child.outputText.contains("failed"), "\(what): \(child.outputText.suffix(300))")
+      let a = try Database.open("a", in: directory.path, options: try options(here))
+      let b = try Database.open("b", in: directory.path, options: try options(there))
+      #expect(try a.check(deep: true) == [] && b.check(deep: true) == [], "\(what)")
+      let rest = try replicate(a, b)
+      #expect(rest.status.error == nil, "\(what)")
+      if !rest.documents.isEmpty { unfinished += 1 }
+      if round % 2 == 1 { try replicate(a, b) { $0.resetsCheckpoint = true } }
+      try expectEqual(a, b, what, anyTombstone: true)
+      try a.close()
+      try b.close()
+    }
+    #expect(unfinished > 2, "only \(unfinished) kills came in the middle of something")
+  }
+}
