@@ -124,25 +124,45 @@ import Touchstone
     #expect(try a.conflicts(of: "doc").isEmpty && b.conflicts(of: "doc").isEmpty)
   }
 
-  @Test("a custom resolver decides, also an asynchronous one", arguments: [false, true])
-  func customResolver(_ isAsynchronous: Bool) throws {
-    let (a, b) = try two()
-    try conflict(a, b)
-    let merge: @Sendable (Conflict) -> ConflictResolution = { conflict in
-      .merged(["a": conflict.local.body?["a"] ?? .null, "b": conflict.remote.body?["b"] ?? .null, "n": 9])
-    }
-    let outcome = try replicate(a, b) {
-      $0.conflictResolver =
-        isAsynchronous
-        ? .asynchronous { conflict in
-          await Task.yield()
-          return merge(conflict)
-        } : .custom(ClosureConflictResolver(merge))
-    }
+  private static let merge: @Sendable (Conflict) -> ConflictResolution = { conflict in
+    .merged(["a": conflict.local.body?["a"] ?? .null, "b": conflict.remote.body?["b"] ?? .null, "n": 9])
+  }
+
+  private func expectMerged(_ a: Database, _ b: Database, _ outcome: Outcome) throws {
     #expect(outcome.failed == [:] && outcome.pushed == ["doc"] && outcome.pulled == ["doc"])
     try expectEqual(a, b)
     #expect(try b.document("doc")?.value() == ["a": 1, "b": 2, "n": 9])
     #expect(try replicate(a, b).documents == [])
+  }
+
+  @Test("a custom resolver decides") func customResolver() throws {
+    let (a, b) = try two()
+    try conflict(a, b)
+    let outcome = try replicate(a, b) {
+      $0.conflictResolver = .custom(ClosureConflictResolver(Self.merge))
+    }
+    try expectMerged(a, b, outcome)
+  }
+
+  // This test doesn't block its thread: the resolver may have to wait for one of the cooperative pool.
+  @Test("an asynchronous resolver decides") func asynchronousResolver() async throws {
+    let (a, b) = try two()
+    try conflict(a, b)
+    var configuration = ReplicatorConfiguration(a, .database(b))
+    configuration.skipsTombstonesOfFirstPull = false
+    configuration.conflictResolver = .asynchronous { conflict in
+      await Task.yield()
+      return Self.merge(conflict)
+    }
+    let replicator = Replicator(configuration)
+    let documents = Lock<[ReplicatedDocument]>([])
+    let token = replicator.observeDocuments { new in documents.withLock { $0 += new } }
+    let stopped = replicator.statusChanges
+    replicator.start()
+    for await status in stopped where status.activity == .stopped && status.progress.completed > 0 { break }
+    token.cancel()
+    try expectMerged(
+      a, b, Outcome(status: replicator.status, documents: documents.withLock { $0 }))
   }
 
   @Test("a resolver that fails leaves the revision for the next time") func failingResolver() throws {

@@ -5,7 +5,7 @@
 /// sender wait.
 ///
 /// All calls may come from any thread. A completion may be called on any thread, also before the call returns.
-public protocol MessageTransport: AnyObject, Sendable {
+package protocol MessageTransport: AnyObject, Sendable {
   /// Asks for what has come: one message or more, in order, or the end. At most one call waits at a time.
   ///
   /// The end is reported after the last message, and again by each later call.

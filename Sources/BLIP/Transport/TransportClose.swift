@@ -1,7 +1,7 @@
 /// Why a transport ended, and whether another try may help.
-public struct TransportClose: Error, Sendable, Hashable, CustomStringConvertible {
+package struct TransportClose: Error, Sendable, Hashable, CustomStringConvertible {
   /// Whose code it is.
-  public enum Domain: String, Sendable, Hashable {
+  package enum Domain: String, Sendable, Hashable {
     /// A WebSocket close code, 1000 to 4999.
     case webSocket
     /// An HTTP status, if the connection was refused before it was a WebSocket.
@@ -13,16 +13,16 @@ public struct TransportClose: Error, Sendable, Hashable, CustomStringConvertible
   }
 
   /// Whose code it is.
-  public let domain: Domain
+  package let domain: Domain
   /// The code.
-  public let code: Int
+  package let code: Int
   /// The reason in words. It may be empty. A peer may have chosen it.
-  public let reason: String
+  package let reason: String
   /// Whether another try may help.
-  public let isTransient: Bool
+  package let isTransient: Bool
 
   /// Makes a reason to end.
-  public init(domain: Domain, code: Int, reason: String, isTransient: Bool) {
+  package init(domain: Domain, code: Int, reason: String, isTransient: Bool) {
     self.domain = domain
     self.code = code
     self.reason = reason
@@ -31,14 +31,14 @@ public struct TransportClose: Error, Sendable, Hashable, CustomStringConvertible
 
   /// Makes a WebSocket close. 1001 (going away), 1006 (abnormal) and 1011 (unexpected condition) are transient, as in
   /// Couchbase Lite.
-  public static func webSocket(_ code: Int, _ reason: String = "") -> TransportClose {
+  package static func webSocket(_ code: Int, _ reason: String = "") -> TransportClose {
     TransportClose(
       domain: .webSocket, code: code, reason: reason, isTransient: [1001, 1006, 1011].contains(code))
   }
 
   /// The normal end: WebSocket 1000.
-  public static let normal = TransportClose.webSocket(1000)
+  package static let normal = TransportClose.webSocket(1000)
 
   /// The reason in words, for people.
-  public var description: String { "\(domain.rawValue) \(code)" + (reason.isEmpty ? "" : " “\(reason)”") }
+  package var description: String { "\(domain.rawValue) \(code)" + (reason.isEmpty ? "" : " “\(reason)”") }
 }
