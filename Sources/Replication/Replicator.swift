@@ -43,7 +43,8 @@ public final class Replicator: Sendable {
   /// The present status.
   public var status: ReplicatorStatus { runner.status }
 
-  /// The present status and those that follow. A slow reader gets the latest one.
+  /// The present status and those that follow. A slow reader gets the latest one. After `start()`, the next `stopped` is
+  /// the end of what was started.
   public var statusChanges: AsyncStream<ReplicatorStatus> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let token = runner.observe { continuation.yield($0) }
@@ -154,7 +155,10 @@ final class ReplicatorRunner: @unchecked Sendable {
       defer { shown.status = status }
       return shown.status != status && !shown.statusHandlers.isEmpty
     }
-    guard isNew else { return }
+    if isNew { tell(status) }
+  }
+
+  private func tell(_ status: ReplicatorStatus) {
     telling.enqueue { [self] in
       for (_, handler) in shown.withLock({ $0.statusHandlers }).sorted(by: { $0.key < $1.key }) {
         handler(status)
@@ -165,6 +169,14 @@ final class ReplicatorRunner: @unchecked Sendable {
   // MARK: Start and stop
 
   func start() {
+    // Who waits for the end from now on must not find that of an earlier run, or that nothing has begun.
+    let status = ReplicatorStatus(activity: .connecting)
+    let isNew = shown.withLock { shown in
+      guard shown.status.activity == .stopped else { return false }
+      shown.status = status
+      return !shown.statusHandlers.isEmpty
+    }
+    if isNew { tell(status) }
     enqueue { runner in
       guard !runner.isRunning else { return }
       runner.isRunning = true

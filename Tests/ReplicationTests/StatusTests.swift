@@ -315,6 +315,17 @@ final class SwitchedConnector: PeerConnector {
     try again.close()
   }
 
+  @Test("after a start, a reader waits for its end, also with nothing to do") func ends() async throws {
+    let (a, b) = try two()
+    let replicator = Replicator(ReplicatorConfiguration(a, .database(b)))
+    #expect(replicator.status.activity == .stopped)
+    for _ in 0..<3 {
+      replicator.start()
+      for await status in replicator.statusChanges where status.activity == .stopped { break }
+      #expect(replicator.status.error == nil)
+    }
+  }
+
   @Test("the last reference ends it, and status is an asynchronous sequence") func references() async throws {
     let (a, b) = try two()
     try a.save("doc", ["n": 1])
