@@ -226,7 +226,8 @@ private actor Collector {
       }
       for number in 0..<10 { try save(database, "d\(number)", number) }
       seen.wait { $0 == 10 }
-      gate.signal()
+      // This query may have seen fewer yet, and tell of them in calls of their own.
+      for _ in 0..<8 { gate.signal() }
       told.wait { $0.rows.count == 10 }
       var list: [String] = []
       for changes in told.all {
@@ -236,7 +237,6 @@ private actor Collector {
       #expect(list == (0..<10).map { "d\($0)-\($0)" } && told.all.count <= 4)
       live.cancel()
       other.cancel()
-      for _ in 0..<4 { gate.signal() }
     }
   }
 
