@@ -9,7 +9,7 @@ import Touchstone
 /// thread of its own, which waits for no peer.
 package final class ChangeServer: @unchecked Sendable {
   /// The most changes of a list.
-  static let listCount = 200
+  package static let maximumListCount = 200
   /// The most lists without an answer.
   static let listsInFlight = 8
   /// The most revisions that are offered, read or sent, and not stored yet.
@@ -22,6 +22,7 @@ package final class ChangeServer: @unchecked Sendable {
   private let database: Database
   private let request: PullRequest
   private let sink: any PullSink
+  private let listCount: Int
   private let onError: @Sendable (ReplicationError) -> Void
   private let workers = Workers()
   private let isStopped = Lock(false)
@@ -42,13 +43,16 @@ package final class ChangeServer: @unchecked Sendable {
   /// Whether commits came since the last look at the changes.
   private let hasNews = Lock(true)
 
+  /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`.
   package init(
     _ database: Database, _ request: PullRequest, _ sink: any PullSink,
+    listCount: Int = ChangeServer.maximumListCount,
     onError: @escaping @Sendable (ReplicationError) -> Void
   ) {
     self.database = database
     self.request = request
     self.sink = sink
+    self.listCount = listCount
     self.onError = onError
     next = request.since.flatMap { UInt64($0.json) } ?? 0
     skipsTombstones = request.skipsTombstones
@@ -105,10 +109,10 @@ package final class ChangeServer: @unchecked Sendable {
       let (changes, reached) = try database.replicating { store in
         let last = try end ?? store.lastSequence
         if !request.isContinuous { end = last }
-        return try store.syncChanges(after: begin, upTo: last, limit: Self.listCount)
+        return try store.syncChanges(after: begin, upTo: last, limit: listCount)
       }
       next = max(next, reached)
-      let isEnd = changes.count < Self.listCount
+      let isEnd = changes.count < listCount
       let offered = changes.filter { change in
         !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
       }.map { change in
@@ -151,7 +155,7 @@ package final class ChangeServer: @unchecked Sendable {
     while head < wanted.count, bytes < Self.bytesInFlight, !isStopped.withLock({ $0 }) {
       var end = head
       var size = 0
-      while end < wanted.count, end - head < Self.listCount, size < Self.bytesTogether {
+      while end < wanted.count, end - head < listCount, size < Self.bytesTogether {
         size += wanted[end].change.bodyBytes
         end += 1
       }
@@ -183,8 +187,16 @@ package final class ChangeServer: @unchecked Sendable {
         switch reading {
         case .revision(let revision):
           sentBytes += revision.body.byteCount
-          sent.append(IncomingRevision(revision, sequence: wanted.change.sequence))
-        case .obsolete: isUnavailable(410)
+          var incoming = IncomingRevision(revision, sequence: wanted.change.sequence)
+          incoming.deltaSources = wanted.ancestors
+          sent.append(incoming)
+        case .obsolete:
+          guard request.takesReplacements, let replacement = try replacement(of: wanted) else {
+            isUnavailable(410)
+            continue
+          }
+          sentBytes += replacement.revision.body.byteCount
+          sent.append(replacement)
         case .missing: isUnavailable(404)
         }
       }
@@ -201,6 +213,22 @@ package final class ChangeServer: @unchecked Sendable {
           try server.goOn()
         }
       }
+    }
+  }
+
+  /// The current revision of a document in the place of one that isn't stored any more.
+  private func replacement(of wanted: (change: OfferedChange, ancestors: [String], maximumHistory: Int))
+    throws
+    -> IncomingRevision?
+  {
+    try database.replicating { store in
+      guard let change = try store.syncChange(of: wanted.change.id, remote: nil) else { return nil }
+      let current = SyncWanted(
+        id: change.id, revision: change.revision, ancestors: wanted.ancestors + [wanted.change.revision],
+        maximumHistory: wanted.maximumHistory)
+      guard case .revision(let revision) = try store.syncRevisions([current])[0] else { return nil }
+      return IncomingRevision(
+        revision, sequence: wanted.change.sequence, replaces: wanted.change.revision)
     }
   }
 

@@ -4,9 +4,9 @@ import Fleece
 import Storage
 import Touchstone
 
-/// Stores pulled revisions on a thread of its own: fetches their blobs first, stores many in one transaction, and
-/// resolves conflicts.
-final class Inserter: @unchecked Sendable {
+/// Stores revisions that arrive, on a thread of its own: fetches their blobs first, stores many in one transaction, and
+/// resolves conflicts, or reports them.
+package final class Inserter: @unchecked Sendable {
   /// A part of revisions with their results. The result is false for a revision that was left out or known.
   private final class Part: Sendable {
     let revisions: [IncomingRevision]
@@ -38,7 +38,8 @@ final class Inserter: @unchecked Sendable {
     let part: Part
     let index: Int
     var hasFetched = false
-    var revision: SyncRevision { part.revisions[index].revision }
+    var incoming: IncomingRevision { part.revisions[index] }
+    var revision: SyncRevision { incoming.revision }
     func end(_ result: Result<Bool, ReplicationError>) { part.end(index, result) }
   }
 
@@ -49,26 +50,52 @@ final class Inserter: @unchecked Sendable {
   /// How often a conflict is resolved again because the document has changed meanwhile.
   static let attempts = 20
 
-  private let configuration: ReplicatorConfiguration
-  private let peer: any Peer
-  private let remote: UInt32
+  private let database: Database
+  private let filter: ReplicationFilter?
+  /// Resolves conflicts with what is the current revision on this remote; nil: they are reported.
+  private let resolver: (resolve: ReplicationConflictResolver, remote: UInt32)?
+  private let fetchBlob: FetchBlob
+  private let insert: Insert
   private let worker = Workers()
   private let waiting = Lock<[Part]>([])
 
   // Used on the worker's thread only.
-  private var fetches: [(digest: BlobDigest, documentID: String)] = []
+  private var fetches: [(blob: MissingBlob, documentID: String)] = []
   private var waiters: [BlobDigest: [@Sendable (ReplicationError?) -> Void]] = [:]
   private var fetching = 0
 
+  /// Fetches a blob from where the revisions come from, as `Peer.fetchBlob`.
+  package typealias FetchBlob =
+    @Sendable (MissingBlob, _ documentID: String, BlobWriter, @escaping Completion<Void>) -> Void
+  /// Stores revisions in one transaction.
+  package typealias Insert = @Sendable ([IncomingRevision]) throws -> [SyncOutcome]
+
+  /// Stores what a replicator pulls.
   init(_ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32) {
-    self.configuration = configuration
-    self.peer = peer
-    self.remote = remote
+    database = configuration.database
+    filter = configuration.pullFilter
+    resolver = (configuration.conflictResolver, remote)
+    fetchBlob = { [weak peer] blob, id, writer, done in
+      guard let peer else { return done(.failure(.cancelled)) }
+      peer.fetchBlob(blob, of: id, into: writer, done)
+    }
+    insert = { [database] revisions in
+      try database.replicatingChanges { store in
+        try store.apply(revisions.map(\.revision), .report, remote: remote)
+      }
+    }
   }
 
-  private var database: Database { configuration.database }
+  /// Stores what a replicator of the other side pushes. Conflicts are refused with HTTP 409.
+  package init(_ responder: Responder, fetchBlob: @escaping FetchBlob) {
+    database = responder.database
+    filter = nil
+    resolver = nil
+    self.fetchBlob = fetchBlob
+    insert = { try responder.apply($0.map { ($0.revision, $0.allowsNoConflict) }) }
+  }
 
-  func store(
+  package func store(
     _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
   ) {
     guard !revisions.isEmpty else { return done([]) }
@@ -105,7 +132,7 @@ final class Inserter: @unchecked Sendable {
   }
 
   private func passes(_ revision: SyncRevision) throws -> Bool {
-    guard let filter = configuration.pullFilter else { return true }
+    guard let filter else { return true }
     return try filter(
       FilteredRevision(
         documentID: revision.id, revisionID: revision.revision, isDeleted: revision.isDeleted,
@@ -114,16 +141,13 @@ final class Inserter: @unchecked Sendable {
 
   private func apply(_ items: [Item]) {
     guard !items.isEmpty else { return }
-    let remote = remote
     do {
-      let outcomes = try database.replicatingChanges { store in
-        try store.apply(items.map(\.revision), .report, remote: remote)
-      }
+      let outcomes = try insert(items.map(\.incoming))
       for (item, outcome) in zip(items, outcomes) {
         switch outcome {
         case .added: item.end(.success(true))
         case .known: item.end(.success(false))
-        case .conflict: resolve(item)
+        case .conflict: resolver == nil ? item.end(.failure(.conflictsHere)) : resolve(item)
         case .refused(let error as DocumentError) where error.code == .missingBlob && !item.hasFetched:
           // A compaction has removed it since.
           do {
@@ -140,27 +164,27 @@ final class Inserter: @unchecked Sendable {
   // MARK: Blobs
 
   /// Fetches blobs one after the other, and then stores the revision.
-  private func fetch(_ digests: [BlobDigest], for item: Item) {
+  private func fetch(_ blobs: [MissingBlob], for item: Item) {
     var item = item
     item.hasFetched = true
-    fetch(digests[...], item)
+    fetch(blobs[...], item)
   }
 
-  private func fetch(_ digests: ArraySlice<BlobDigest>, _ item: Item) {
-    guard let digest = digests.first else { return apply([item]) }
-    let id = item.revision.id
-    let isNew = waiters[digest] == nil
-    waiters[digest, default: []].append { [self] error in
-      if let error { item.end(.failure(error)) } else { fetch(digests.dropFirst(), item) }
+  private func fetch(_ blobs: ArraySlice<MissingBlob>, _ item: Item) {
+    guard let blob = blobs.first else { return apply([item]) }
+    let isNew = waiters[blob.digest] == nil
+    waiters[blob.digest, default: []].append { [self] error in
+      if let error { item.end(.failure(error)) } else { fetch(blobs.dropFirst(), item) }
     }
     guard isNew else { return }
-    fetches.append((digest, id))
+    fetches.append((blob, item.revision.id))
     fetchNext()
   }
 
   private func fetchNext() {
     while fetching < Self.fetchesInFlight, !fetches.isEmpty {
-      let (digest, id) = fetches.removeFirst()
+      let (blob, id) = fetches.removeFirst()
+      let digest = blob.digest
       let writer: BlobWriter
       do {
         writer = try database.replicatingChanges { try $0.requiredBlobs.makeWriter() }
@@ -170,8 +194,7 @@ final class Inserter: @unchecked Sendable {
       }
       fetching += 1
       let given = GivenWriter(writer: writer)
-      peer.fetchBlob(digest, of: id, into: writer) { [weak self] result in
-        guard let self else { return }
+      fetchBlob(blob, id, writer) { [self] result in
         self.worker.enqueue {
           self.fetching -= 1
           var error: ReplicationError?
@@ -226,22 +249,27 @@ final class Inserter: @unchecked Sendable {
             .touchstone, ErrorKind.busy.rawValue,
             "the document was changed \(attempt) times while its conflict was resolved")))
     }
+    guard let (resolver, remote) = resolver else { return item.end(.failure(.conflictsHere)) }
     do {
       let met = try database.replicating { try $0.meet(pulled) }
       guard let conflict = met.conflict else {
-        return try write(item, pulled, met, .resolved(.remote), attempt)
+        return try write(item, pulled, met, .resolved(.remote), remote, attempt)
       }
-      if conflict.isOfSameContent { return try write(item, pulled, met, .sameContent, attempt) }
-      switch configuration.conflictResolver {
+      if conflict.isOfSameContent {
+        return try write(item, pulled, met, .sameContent, remote, attempt)
+      }
+      switch resolver {
       case .standard:
-        try write(item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), attempt)
-      case .custom(let resolver): try write(item, pulled, met, .resolved(resolver.resolve(conflict)), attempt)
+        try write(
+          item, pulled, met, .resolved(DefaultConflictResolver().resolve(conflict)), remote, attempt)
+      case .custom(let resolver):
+        try write(item, pulled, met, .resolved(resolver.resolve(conflict)), remote, attempt)
       case .asynchronous(let resolve):
         Task { [self] in
           do {
             let resolution = try await resolve(conflict)
             worker.enqueue { [self] in
-              do { try write(item, pulled, met, .resolved(resolution), attempt) } catch {
+              do { try write(item, pulled, met, .resolved(resolution), remote, attempt) } catch {
                 item.end(.failure(.refused(error)))
               }
             }
@@ -253,10 +281,9 @@ final class Inserter: @unchecked Sendable {
 
   private func write(
     _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision,
-    _ resolution: DocumentStore.SyncResolution,
+    _ resolution: DocumentStore.SyncResolution, _ remote: UInt32,
     _ attempt: Int
   ) throws {
-    let remote = remote
     let applied = try database.replicatingChanges { try $0.apply(pulled, met, resolution, remote: remote) }
     if let applied { item.end(.success(applied)) } else { resolve(item, pulled, attempt: attempt + 1) }
   }

@@ -108,11 +108,11 @@ package final class LocalPeer: Peer {
   package var canPullAgain: Bool { true }
 
   package func fetchBlob(
-    _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
+    _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
   ) {
     let given = UncheckedWriter(writer: writer)
     run(on: reading, done) { peer in
-      let reader = try peer.responder.database.replicating { try $0.requiredBlobs.open(digest) }
+      let reader = try peer.responder.database.replicating { try $0.requiredBlobs.open(blob.digest) }
       try given.writer.write(contentsOf: reader)
     }
   }
@@ -122,8 +122,20 @@ package final class LocalPeer: Peer {
 
   // MARK: Push
 
-  package func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>) {
-    run(on: reading, done) { try $0.responder.answer(changes) }
+  package func propose(
+    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+  ) {
+    run(on: reading, done) { peer in
+      guard allowingConflicts, !peer.responder.options.refusesConflicts else {
+        return try peer.responder.answer(changes)
+      }
+      let offered = changes.map { change in
+        OfferedChange(
+          sequence: RemoteSequence(json: "0"), id: change.id, revision: change.revision,
+          isDeleted: change.isDeleted)
+      }
+      return ProposalAnswer(try peer.responder.answer(offered))
+    }
   }
 
   package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
@@ -152,7 +164,7 @@ package final class LocalPeer: Peer {
       ready.reserveCapacity(revisions.count)
       for (index, revision) in revisions.enumerated() {
         do {
-          for digest in try responder.missingBlobs(of: revision.revision.body) { try copy(digest, owner) }
+          for blob in try responder.missingBlobs(of: revision.revision.body) { try copy(blob.digest, owner) }
           ready.append(index)
         } catch { errors[index] = .refused(error) }
       }
@@ -198,7 +210,7 @@ package struct LocalConnector: PeerConnector {
   package var remoteID: String { "database:" + database.publicUUID }
   package var name: String { database.path }
 
-  package func connect(_ done: @escaping Completion<any Peer>) {
-    done(.success(LocalPeer(database, options)))
+  package func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
+    done(.success(LocalPeer(database, self.options)))
   }
 }

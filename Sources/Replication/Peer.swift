@@ -40,19 +40,24 @@ package protocol Peer: AnyObject, Sendable {
   /// Whether a one-shot session may ask for changes once more, after it has pushed: for those that it has pushed itself.
   /// The next session doesn't get them then.
   var canPullAgain: Bool { get }
-  /// Fetches a blob and writes its bytes. The writer isn't finished by the peer.
+  /// Fetches a blob and writes its bytes, at most as many as the document says. The writer isn't finished by the peer.
   func fetchBlob(
-    _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>)
+    _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>)
 
   // MARK: Push
 
-  /// Asks which of these revisions the peer takes.
-  func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>)
+  /// Asks which of these revisions the peer takes. With `allowingConflicts` it may take those that conflict with its own,
+  /// if it ever does.
+  func propose(
+    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>)
   /// Sends revisions. `answered` is called once or more, until each has its answer, by its place in `revisions`. A
   /// revision is answered without error after it is durable there.
   func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void)
   /// Says that revisions which the peer wants can't be sent.
   func unavailable(_ revisions: [UnavailableRevision])
+
+  /// The bytes that went over the network.
+  var traffic: PeerTraffic { get }
 
   // MARK: The end
 
@@ -66,6 +71,8 @@ package protocol PeerOwner: AnyObject, Sendable {
   func connectionEnded(_ error: ReplicationError)
   /// Opens a blob that the peer asks for. A proof of possession reads it too.
   func openBlob(_ digest: BlobDigest) throws -> BlobReader
+  /// Reads the body of a stored revision, nil if it isn't stored any more. It is what a delta is made from or applied to.
+  func storedBody(of documentID: String, _ revision: String) throws -> SyncBody?
 }
 
 /// Makes connections to one database.
@@ -75,13 +82,25 @@ package protocol PeerConnector: Sendable {
   /// What is shown to people.
   var name: String { get }
   /// Makes a connection.
-  func connect(_ done: @escaping Completion<any Peer>)
+  func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>)
 }
 
 extension Peer {
   /// As many as Couchbase Lite has.
   package var revisionsInFlight: Int { 600 }
   package var canPullAgain: Bool { false }
+  package var traffic: PeerTraffic { PeerTraffic() }
+}
+
+/// The bytes that a connection has sent and received over the network.
+package struct PeerTraffic: Sendable, Hashable {
+  package var sentBytes: UInt64 = 0
+  package var receivedBytes: UInt64 = 0
+
+  package init(sentBytes: UInt64 = 0, receivedBytes: UInt64 = 0) {
+    self.sentBytes = sentBytes
+    self.receivedBytes = receivedBytes
+  }
 }
 
 // MARK: - What is exchanged
@@ -113,6 +132,10 @@ package struct PullRequest: Sendable {
   /// Only these documents; nil for all.
   package var documentIDs: [String]?
   package var channels: [String]?
+  /// Whether the peer may send a newer revision when the one that was asked for isn't there any more.
+  package var takesReplacements = true
+  /// Whether the peer says which documents the user can't read any more.
+  package var wantsLostAccess = true
   /// A filter of the peer with its parameters.
   package var filter: String?
   package var filterParameters: [String: JSONValue] = [:]
@@ -126,6 +149,8 @@ package struct OfferedChange: Sendable {
   package var id: String
   package var revision: String
   package var isDeleted: Bool
+  /// Whether the user of this side can't read the document any more. It has no revision to send then.
+  package var isAccessLost = false
   package var bodyBytes: Int
 
   package init(sequence: RemoteSequence, id: String, revision: String, isDeleted: Bool, bodyBytes: Int = 0) {
@@ -162,6 +187,10 @@ package struct IncomingRevision: Sendable {
   package var sequence: RemoteSequence
   /// The revision that was asked for, if another one came instead.
   package var replaces: String?
+  /// Stored revisions of the receiver, from which a delta may be made.
+  package var deltaSources: [String] = []
+  /// Whether it must be refused if it makes a conflict.
+  package var allowsNoConflict = false
 
   package init(_ revision: SyncRevision, sequence: RemoteSequence, replaces: String? = nil) {
     self.revision = revision
@@ -196,8 +225,6 @@ package protocol PullSink: AnyObject, Sendable {
     _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void)
   /// Takes note of wanted revisions that don't come.
   func unavailable(_ revisions: [UnavailableRevision])
-  /// The user of this side can't read these documents any more.
-  func lostAccess(_ documentIDs: [String])
   /// All changes so far were offered.
   func caughtUp()
 }
@@ -208,12 +235,16 @@ package struct ProposedChange: Sendable {
   package var revision: String
   /// The revision that is known to be the peer's current one.
   package var remoteRevision: String?
+  /// Its sequence here.
+  package var sequence: UInt64
   package var isDeleted: Bool
   package var bodyBytes: Int
 
   package init(
-    id: String, revision: String, remoteRevision: String?, isDeleted: Bool = false, bodyBytes: Int = 0
+    id: String, revision: String, remoteRevision: String?, sequence: UInt64 = 0, isDeleted: Bool = false,
+    bodyBytes: Int = 0
   ) {
+    self.sequence = sequence
     self.id = id
     self.revision = revision
     self.remoteRevision = remoteRevision
@@ -241,6 +272,14 @@ package struct ProposalAnswer: Sendable {
   package init(_ statuses: [ProposalStatus], maximumHistory: Int) {
     self.statuses = statuses
     self.maximumHistory = maximumHistory
+  }
+}
+
+extension ProposalAnswer {
+  /// What the answers to offered changes say of a push.
+  package init(_ answers: OfferAnswers) {
+    self.init(
+      answers.answers.map { $0 == .unwanted ? .known : .send }, maximumHistory: answers.maximumHistory)
   }
 }
 

@@ -108,6 +108,7 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   /// The peer refuses: its side isn't open for this direction.
   static func forbidden(_ message: String) -> ReplicationError { ReplicationError(.http, 403, message) }
   static func conflict(_ message: String) -> ReplicationError { ReplicationError(.http, 409, message) }
+  static let conflictsHere = conflict("the revision conflicts with the current one")
   static let cancelled = ReplicationError(
     .touchstone, ErrorKind.cancelled.rawValue, "the replication was stopped")
   static func refused(_ error: any Error) -> ReplicationError {

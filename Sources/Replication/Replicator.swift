@@ -241,7 +241,7 @@ final class ReplicatorRunner: @unchecked Sendable {
     generation += 1
     let generation = generation
     show(.connecting)
-    configuration.target.connector.connect { [weak self] result in
+    configuration.target.connector.connect(configuration.connection) { [weak self] result in
       guard let self else {
         if case .success(let peer) = result { peer.close() }
         return

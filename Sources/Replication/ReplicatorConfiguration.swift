@@ -80,6 +80,11 @@ public struct ReplicatorConfiguration: Sendable {
   public var pullFilter: ReplicationFilter?
   /// How conflicts are resolved.
   public var conflictResolver = ReplicationConflictResolver.standard
+  /// How connections over the network are made: authentication, headers, TLS, proxy, heartbeat.
+  public var connection = ConnectionOptions()
+  /// Whether revisions that conflict with those of the peer are pushed, as another branch there. Only peers of Couchbase
+  /// Lite 2 may take them. Default: false.
+  public var pushesConflicts = false
   /// How often a lost connection is tried again, one time after the other. Nil: 2 times, and for ever if it is
   /// continuous. The count starts again with each connection.
   public var maximumRetries: Int?

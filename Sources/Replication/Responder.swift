@@ -101,37 +101,42 @@ package final class Responder: Sendable {
   }
 
   /// Returns the blobs that a revision names and that aren't here. They must be stored before it.
-  package func missingBlobs(of body: SyncBody) throws -> [BlobDigest] {
+  package func missingBlobs(of body: SyncBody) throws -> [MissingBlob] {
     try database.replicating { try $0.missingBlobs(of: body) }
   }
 
   /// Stores revisions in one transaction. Returns the error of each; nil if it is durable.
   package func insert(_ revisions: [OutgoingRevision]) throws -> [ReplicationError?] {
+    try apply(revisions.map { ($0.revision, $0.allowsNoConflict) }).map { outcome in
+      switch outcome {
+      case .added, .known: nil
+      case .conflict: .conflictsHere
+      case .refused(let error): .refused(error)
+      }
+    }
+  }
+
+  /// Stores revisions in one transaction. A revision that allows no conflict has the outcome `conflict` instead of making
+  /// one.
+  package func apply(_ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)]) throws -> [SyncOutcome]
+  {
     try checkAcceptsRevisions()
     return try database.replicatingChanges { store in
       // Almost always all have the same rule.
       let allowed = revisions.map { !($0.allowsNoConflict || options.refusesConflicts) }
       guard allowed.contains(true), allowed.contains(false) else {
-        let rule: SyncConflictRule = allowed.first == true ? .allow : .reportUnlessDeleted
-        return try store.apply(revisions.map(\.revision), rule).map(Self.error)
+        return try store.apply(
+          revisions.map(\.revision), allowed.first == true ? .allow : .reportUnlessDeleted)
       }
       return try store.inBatch {
         try zip(revisions, allowed).map { revision, isAllowed in
-          try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted).map(Self.error)[0]
+          try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted)[0]
         }
       }
     }
   }
 
-  private static func error(_ outcome: SyncOutcome) -> ReplicationError? {
-    switch outcome {
-    case .added, .known: nil
-    case .conflict: .conflict("the revision conflicts with the current one")
-    case .refused(let error): .refused(error)
-    }
-  }
-
-  private func checkAcceptsRevisions() throws {
+  package func checkAcceptsRevisions() throws {
     guard options.acceptsRevisions else {
       throw ReplicationError.forbidden("Attempting to push to a pull-only replicator")
     }

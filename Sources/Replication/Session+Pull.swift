@@ -1,6 +1,14 @@
+import Bytes
 import Documents
 import Storage
 import Touchstone
+
+extension PullState.Key {
+  /// What was asked for when this came.
+  fileprivate init(_ revision: IncomingRevision) {
+    self.init(id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
+  }
+}
 
 /// The pull of a session: what is offered and awaited.
 struct PullState {
@@ -19,6 +27,7 @@ struct PullState {
   }
 
   var progress: SequenceQueue<RemoteSequence>
+  /// The revisions that were asked for.
   var awaited: [Key: Int] = [:]
   var hasCaughtUp = false
   /// The number of parts that are being stored.
@@ -46,6 +55,9 @@ extension Session: PullSink {
 
   private func answer(_ changes: [OfferedChange], _ answer: @Sendable (OfferAnswers) -> Void) throws {
     guard !stopsNewWork else { return }
+    let lost = changes.filter(\.isAccessLost)
+    if !lost.isEmpty, configuration.purgesOnLostAccess { try purge(lost.map(\.id)) }
+    let documentIDs = configuration.documentIDs.map { Set($0.map { ByteString($0) }) }
     let (knowledge, depth) = try database.replicating { store in
       (try store.syncKnowledge(of: changes.map { ($0.id, $0.revision) }), store.maximumTreeDepth)
     }
@@ -54,6 +66,11 @@ extension Session: PullSink {
     var known: [(id: String, revision: String)] = []
     var older: [String] = []
     for (change, knowledge) in zip(changes, knowledge) {
+      guard !change.isAccessLost, documentIDs?.contains(ByteString(change.id)) ?? true else {
+        pull?.progress.pass(change.sequence)
+        answers.append(.unwanted)
+        continue
+      }
       switch knowledge {
       case .known(let relation):
         known.append((change.id, change.revision))
@@ -86,19 +103,39 @@ extension Session: PullSink {
   func received(
     _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void
   ) {
-    enqueue { session in session.pull?.stores += 1 }
-    inserter.store(revisions) { [weak self] results in
-      done(results.map { $0.map { _ in } })
-      self?.enqueue { session in try session.stored(revisions, results) }
+    enqueue { session in
+      guard let pull = session.pull else { return }
+      // A peer can't store what wasn't asked for.
+      let isAwaited = revisions.map { pull.awaited[PullState.Key($0)] != nil }
+      let awaited = isAwaited.contains(false) ? zip(revisions, isAwaited).filter(\.1).map(\.0) : revisions
+      session.pull?.stores += 1
+      session.inserter.store(awaited) { [weak session] results in
+        var all = results[...]
+        done(
+          isAwaited.map { isAwaited in
+            guard isAwaited, let result = all.popFirst() else {
+              return .failure(ReplicationError(.http, 400, "this revision wasn't asked for"))
+            }
+            return result.map { _ in }
+          })
+        session?.enqueue { session in try session.stored(awaited, results) }
+      }
+    }
+  }
+
+  /// Purges documents that the user can't read there any more.
+  private func purge(_ documentIDs: [String]) throws {
+    try database.replicatingChanges { store in
+      for id in documentIDs {
+        do { try store.purge(id) } catch let error as DocumentError where error.code == .notFound {}
+      }
     }
   }
 
   private func stored(_ revisions: [IncomingRevision], _ results: [Result<Bool, ReplicationError>]) throws {
     pull?.stores -= 1
     for (revision, result) in zip(revisions, results) {
-      let key = PullState.Key(
-        id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
-      guard let ticket = pull?.awaited.removeValue(forKey: key) else { continue }
+      guard let ticket = pull?.awaited.removeValue(forKey: PullState.Key(revision)) else { continue }
       progress.completed += 1
       switch result {
       case .success: pull?.progress.complete(ticket)
@@ -141,17 +178,6 @@ extension Session: PullSink {
       }
       try session.answerHeld()
       session.step()
-    }
-  }
-
-  func lostAccess(_ documentIDs: [String]) {
-    enqueue { session in
-      guard session.configuration.purgesOnLostAccess else { return }
-      try session.database.replicatingChanges { store in
-        for id in documentIDs {
-          do { try store.purge(id) } catch let error as DocumentError where error.code == .notFound {}
-        }
-      }
     }
   }
 

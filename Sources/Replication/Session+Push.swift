@@ -157,9 +157,9 @@ extension Session {
     let changes = items.map { item in
       ProposedChange(
         id: item.change.id, revision: item.change.revision, remoteRevision: item.change.known,
-        isDeleted: item.change.isDeleted, bodyBytes: item.change.bodyBytes)
+        sequence: item.change.sequence, isDeleted: item.change.isDeleted, bodyBytes: item.change.bodyBytes)
     }
-    peer.propose(changes) { [weak self] result in
+    peer.propose(changes, allowingConflicts: configuration.pushesConflicts) { [weak self] result in
       self?.enqueue { session in
         switch result {
         case .failure(let error): session.end(error)
@@ -285,7 +285,9 @@ extension Session {
         case .revision(var revision):
           revision.replaces = item.change.known
           sent.append(item)
-          revisions.append(OutgoingRevision(revision, sequence: item.change.sequence))
+          revisions.append(
+            OutgoingRevision(
+              revision, sequence: item.change.sequence, allowsNoConflict: !configuration.pushesConflicts))
         case .obsolete, .missing:
           // A newer change follows, or the document was purged.
           let code = if case .missing = reading { 404 } else { 410 }

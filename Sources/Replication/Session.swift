@@ -136,6 +136,7 @@ final class Session: @unchecked Sendable {
     var request = PullRequest(since: checkpointer.pulled)
     request.isContinuous = configuration.isContinuous
     request.documentIDs = configuration.documentIDs
+    request.wantsLostAccess = configuration.purgesOnLostAccess
     if let channels = configuration.channels, !channels.isEmpty {
       request.filter = "sync_gateway/bychannel"
       request.channels = channels
@@ -315,5 +316,9 @@ extension Session: PeerOwner {
 
   func openBlob(_ digest: BlobDigest) throws -> BlobReader {
     try database.replicating { try $0.requiredBlobs.open(digest) }
+  }
+
+  func storedBody(of documentID: String, _ revision: String) throws -> SyncBody? {
+    try database.replicating { try $0.syncBody(of: documentID, revision) }
   }
 }

@@ -125,7 +125,7 @@ import Touchstone
     #expect(first.status == ReplicatorStatus(activity: .stopped, progress: .init(completed: 451, total: 451)))
     #expect(first.pushed.count == 450 && first.pulled == ["other"])
     try expectEqual(a, b)
-    let id = try CheckpointID(remoteID: LocalConnector(b).remoteID).text(a.replicating { $0.privateUUID })
+    let id = try CheckpointID(remoteID: connection(to: b).remoteID).text(a.replicating { $0.privateUUID })
     let local = try a.replicating { try $0.syncCheckpoint(id) }
     let remote = try b.replicating { try $0.peerCheckpoint(id) }
     #expect(local != nil && local == remote?.json)
@@ -142,7 +142,7 @@ import Touchstone
     try replicate(a, b)
     let reset = try replicate(a, b) { $0.resetsCheckpoint = true }
     #expect(reset.pushed == [] && reset.pulled == [] && reset.status.progress.total > 0)
-    let id = try CheckpointID(remoteID: LocalConnector(b).remoteID).text(a.replicating { $0.privateUUID })
+    let id = try CheckpointID(remoteID: connection(to: b).remoteID).text(a.replicating { $0.privateUUID })
     let stored = try b.replicating { try $0.peerCheckpoint(id) }
     _ = try b.replicating { try $0.setPeerCheckpoint(id, Array("{}".utf8), basedOn: stored?.revision) }
     let lost = try replicate(a, b)
@@ -174,16 +174,28 @@ import Touchstone
 @Suite("What replication stores") struct SyncRecordTests {
   private let databases = TestDatabases()
 
-  @Test("gaps of a history can be filled with IDs that are made up") func filled() {
-    var random = SeededGenerator(seed: 1)
-    func filled(_ history: [String]) -> [String] {
-      SyncRevision(id: "a", history: history, isDeleted: false, body: .json([])).filledHistory(&random)
+  @Test(
+    "a history ends with what the peer has, however many revisions are between",
+    arguments: [EngineName.sqlite, .lmdb])
+  func cutHistory(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    var ids: [String] = []
+    for number in 0..<12 {
+      ids.append(try database.save("doc", ["n": JSONValue(number)]).revisionID.description)
     }
-    #expect(filled(["3-c", "2-b", "1-a"]) == ["3-c", "2-b", "1-a"])
-    let gap = filled(["6-c", "3-b"])
-    #expect(gap.count == 4 && gap[0] == "6-c" && gap[3] == "3-b")
-    #expect(gap[1].hasPrefix("5-faded000") && gap[1].utf8.count == 26 && gap[2].hasPrefix("4-faded000"))
-    #expect(filled(["9000000000-c", "1-b"]).count == 1_000)
+    func history(_ ancestors: [String], _ maximum: Int) throws -> [String]? {
+      let wanted = SyncWanted(id: "doc", revision: ids[11], ancestors: ancestors, maximumHistory: maximum)
+      guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
+      else {
+        return nil
+      }
+      return revision.history
+    }
+    #expect(try history([], 3) == [ids[11], ids[10], ids[9], ids[8]])
+    #expect(try history([ids[9]], 3) == [ids[11], ids[10], ids[9]])
+    #expect(try history([ids[8]], 3) == [ids[11], ids[10], ids[9], ids[8]])
+    #expect(try history([ids[2]], 3) == [ids[11], ids[10], ids[9], ids[2]])
+    #expect(try history(["7-ffff"], 3) == [ids[11], ids[10], ids[9], ids[8]])
   }
 
   @Test("a check reports entries that can't be", arguments: [EngineName.sqlite, .lmdb])

@@ -41,12 +41,12 @@ struct FaultyConnector: PeerConnector {
   var remoteID: String { inner.remoteID }
   var name: String { inner.name }
 
-  func connect(_ done: @escaping Completion<any Peer>) {
+  func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
     if faults.happens(faults.rates.refusedConnection) {
       return done(.failure(ReplicationError(.posix, Int(ECONNREFUSED), "Connection refused")))
     }
     let faults = faults
-    inner.connect { done($0.map { FaultyPeer($0, faults) }) }
+    inner.connect(options) { done($0.map { FaultyPeer($0, faults) }) }
   }
 }
 
@@ -124,12 +124,14 @@ final class FaultyPeer: Peer {
     call(done) { inner.pull(request, into: faulty, $0) }
   }
   func fetchBlob(
-    _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
+    _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
   ) {
-    call(done) { inner.fetchBlob(digest, of: documentID, into: writer, $0) }
+    call(done) { inner.fetchBlob(blob, of: documentID, into: writer, $0) }
   }
-  func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>) {
-    call(done) { inner.propose(changes, $0) }
+  func propose(
+    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+  ) {
+    call(done) { inner.propose(changes, allowingConflicts: allowingConflicts, $0) }
   }
   func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
     func fail() { answered(revisions.indices.map { SendAnswer($0, Self.lost) }) }
@@ -190,6 +192,5 @@ private final class FaultySink: PullSink {
     }
   }
   func unavailable(_ revisions: [UnavailableRevision]) { if goesOn() { inner.unavailable(revisions) } }
-  func lostAccess(_ documentIDs: [String]) { inner.lostAccess(documentIDs) }
   func caughtUp() { if goesOn() { inner.caughtUp() } }
 }

@@ -11,6 +11,8 @@ struct BlobReference {
   var digest: BlobDigest?
   /// The expected length of the stored bytes, if the body gives it.
   var storedLength: UInt64?
+  /// The media type, if the body gives it.
+  var contentType: String?
 }
 
 /// Calls `body` with each blob reference in a stored body: objects of type blob at any depth, and the members
@@ -32,7 +34,7 @@ func forEachBlobReference(
 /// The resolved property names for a walk over a body.
 private struct BlobReferenceWalk {
   let sharedKeys: SharedKeys
-  let type, digest, length, encodedLength: Key
+  let type, digest, length, encodedLength, contentType: Key
 
   init(_ sharedKeys: SharedKeys) {
     self.sharedKeys = sharedKeys
@@ -40,6 +42,7 @@ private struct BlobReferenceWalk {
     digest = Key("digest", in: sharedKeys)
     length = Key("length", in: sharedKeys)
     encodedLength = Key("encoded_length", in: sharedKeys)
+    contentType = Key("content_type", in: sharedKeys)
   }
 
   func visit(
@@ -57,7 +60,8 @@ private struct BlobReferenceWalk {
         try body(
           BlobReference(
             path: path, digestText: text, digest: BlobDigest(text),
-            storedLength: value[encodedLength]?.uint ?? value[length]?.uint))
+            storedLength: value[encodedLength]?.uint ?? value[length]?.uint,
+            contentType: value[contentType]?.string))
       }
       for entry in value.entries where entry.value.type == .array || entry.value.type == .dict {
         let name = entry.name(in: sharedKeys) ?? "?"

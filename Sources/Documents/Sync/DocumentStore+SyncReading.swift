@@ -140,11 +140,11 @@ extension DocumentStore {
       guard let stored else { return .obsolete }
       body = .fleece(stored, sharedKeys)
     }
-    // The history ends with a revision that the peer has.
+    // The history ends with a revision that the peer has, also if those before it are too many.
     let ancestors = wanted.ancestors
     var history = [wanted.revision]
     var next = Int(node.parent)
-    while history.count <= wanted.maximumHistory {
+    while history.count <= wanted.maximumHistory || !ancestors.isEmpty {
       if next < 0 {
         // The oldest revision of the record may have older ones outside of it.
         guard !isWhole else { break }
@@ -156,11 +156,22 @@ extension DocumentStore {
       let id = StoredRevisionID(
         generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])
       ).text
-      history.append(id)
-      if ancestors.contains(where: { $0.hasSameBytes(as: id) }) { break }
+      if ancestors.contains(where: { $0.hasSameBytes(as: id) }) {
+        if history.count > wanted.maximumHistory { history.removeLast() }
+        history.append(id)
+        break
+      }
+      if history.count <= wanted.maximumHistory { history.append(id) }
       next = Int(tree.nodes[next].parent)
     }
     return .revision(SyncRevision(id: wanted.id, history: history, isDeleted: node.isDeleted, body: body))
+  }
+
+  /// Reads the body of a stored revision, nil if it isn't stored any more.
+  package func syncBody(of id: String, _ revision: String) throws -> SyncBody? {
+    let wanted = SyncWanted(id: id, revision: revision, ancestors: [], maximumHistory: 0)
+    guard case .revision(let found) = try syncRevisions([wanted])[0] else { return nil }
+    return found.body
   }
 
   // MARK: What is known
@@ -226,12 +237,12 @@ extension DocumentStore {
   }
 
   /// Returns the blobs that a body names and that this database doesn't have, each once.
-  package func missingBlobs(of body: SyncBody) throws -> [BlobDigest] {
+  package func missingBlobs(of body: SyncBody) throws -> [MissingBlob] {
     guard let blobs else { return [] }
-    var digests: [BlobDigest] = []
+    var named: [MissingBlob] = []
     switch body {
     case .fleece(let bytes, let sharedKeys):
-      digests = try bytes.withUnsafeBytes { try DocumentSnapshot.blobs(namedIn: $0, sharedKeys: sharedKeys) }
+      named = try bytes.withUnsafeBytes { try self.blobs(namedIn: $0, sharedKeys) }
     case .json(let bytes):
       guard bytes.withUnsafeBytes({ mayNameBlob($0) }) else { return [] }
       let keys = SharedKeysBuilder(.empty)
@@ -239,9 +250,20 @@ extension DocumentStore {
       do {
         try bytes.withUnsafeBytes { try encoder.encode(json: $0, keys: keys, withCanonicalJSON: false) }
       } catch { throw DocumentError(.invalidBody, "\(error)") }
-      digests = try DocumentSnapshot.blobs(namedIn: encoder.fleece, sharedKeys: keys.snapshot())
+      named = try self.blobs(namedIn: encoder.fleece, keys.snapshot())
     }
-    return try digests.filter { try !blobs.contains($0) }
+    return try named.filter { try !blobs.contains($0.digest) }
+  }
+
+  private func blobs(namedIn body: UnsafeRawBufferPointer, _ sharedKeys: SharedKeys) throws -> [MissingBlob] {
+    guard mayNameBlob(body), let root = FleeceReader.root(of: body) else { return [] }
+    var named: [MissingBlob] = []
+    try forEachBlobReference(in: root, sharedKeys: sharedKeys) { reference in
+      guard let digest = reference.digest, !named.contains(where: { $0.digest == digest }) else { return }
+      named.append(
+        MissingBlob(digest, length: reference.storedLength, contentType: reference.contentType))
+    }
+    return named
   }
 }
 

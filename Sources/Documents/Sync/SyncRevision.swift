@@ -1,3 +1,4 @@
+import Blobs
 import Bytes
 import Fleece
 
@@ -16,8 +17,17 @@ package enum SyncBody: Sendable {
     }
   }
 
-  /// Returns the body as JSON in UTF-8 with sorted keys. Throws `damaged` for Fleece that can't be read.
-  package func json() throws -> [UInt8] {
+  /// Whether the body may name a blob. It names none if this is false.
+  package var mightNameBlob: Bool {
+    switch self {
+    case .json(let bytes): bytes.withUnsafeBytes { mayNameBlob($0) }
+    case .fleece(let bytes, _): bytes.withUnsafeBytes { mayNameBlob($0) }
+    }
+  }
+
+  /// Returns the body as JSON in UTF-8. Fleece has its keys in the order of their bytes if it is `canonical`, and in any
+  /// order otherwise. Throws `damaged` for Fleece that can't be read.
+  package func json(canonical: Bool = true) throws -> [UInt8] {
     switch self {
     case .json(let bytes): return bytes
     case .fleece(let bytes, let sharedKeys):
@@ -25,7 +35,7 @@ package enum SyncBody: Sendable {
       try bytes.withUnsafeBytes { bytes in
         guard let root = FleeceReader.root(of: bytes) else { throw DocumentRecord.damaged }
         try undamaged { () throws(FleeceError) in
-          try root.writeJSON(sharedKeys: sharedKeys, canonical: true, into: &json)
+          try root.writeJSON(sharedKeys: sharedKeys, canonical: canonical, into: &json)
         }
       }
       return json
@@ -114,6 +124,23 @@ package struct SyncWanted: Sendable {
     self.revision = revision
     self.ancestors = ancestors
     self.maximumHistory = maximumHistory
+  }
+}
+
+/// A blob that a body names and that isn't stored.
+package struct MissingBlob: Sendable, Hashable {
+  /// The digest.
+  package let digest: BlobDigest
+  /// The length of its stored bytes, if the body says it.
+  package let length: UInt64?
+  /// The media type, if the body says it.
+  package let contentType: String?
+
+  /// Creates one. See the properties.
+  package init(_ digest: BlobDigest, length: UInt64? = nil, contentType: String? = nil) {
+    self.digest = digest
+    self.length = length
+    self.contentType = contentType
   }
 }
 

@@ -1,0 +1,52 @@
+// How a connection over the network is made. Values only: sockets belong to other modules.
+
+/// Says who the user is, to a server that asks.
+public enum ReplicatorAuthenticator: Sendable {
+  /// A name and a password, sent with the first request as HTTP's basic authentication.
+  case basic(name: String, password: String)
+  /// A session of Sync Gateway, or of another server that sets a cookie: its ID and the cookie's name.
+  case session(id: String, cookieName: String = "SyncGatewaySession")
+  /// A certificate of this side, and its private key: the bytes of PEM texts.
+  case certificate(pem: [UInt8], keyPEM: [UInt8])
+}
+
+/// Which certificate of a server is accepted over TLS.
+public enum ReplicatorServerTrust: Sendable, Hashable {
+  /// One that a root of the system vouches for, for the host's name.
+  case systemRoots
+  /// This one, or one that it has signed: the bytes of a certificate in DER or PEM. The host's name doesn't matter.
+  case pinned([UInt8])
+  /// Any that has signed itself. This keeps the connection secret from listeners, but the server may be anybody.
+  case selfSigned
+}
+
+/// Through which proxy connections go.
+public enum ReplicatorProxy: Sendable, Hashable {
+  /// What the environment says: `https_proxy`, `http_proxy`, `no_proxy`.
+  case environment
+  /// None.
+  case none
+  /// This one: `http://host:port`, `https://…`, `socks5h://…`, maybe with `user:password@`.
+  case url(String)
+}
+
+/// How a connection over the network is made.
+public struct ConnectionOptions: Sendable {
+  /// Who the user is. Nil: nobody in particular.
+  public var authenticator: ReplicatorAuthenticator?
+  /// More headers of the request that opens the connection, in order.
+  public var headers: [(name: String, value: String)] = []
+  /// Which certificate of the server is accepted.
+  public var serverTrust = ReplicatorServerTrust.systemRoots
+  /// Through which proxy the connection goes.
+  public var proxy = ReplicatorProxy.environment
+  /// Seconds between pings that find out whether the peer is there. 0: none.
+  public var heartbeat = 300.0
+  /// The longest time in seconds until the connection stands.
+  public var timeout = 15.0
+  /// The network interface, its address or its name. Nil: what the system chooses.
+  public var networkInterface: String?
+
+  /// Creates the default options.
+  public init() {}
+}
