@@ -135,7 +135,8 @@ test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them u
 	@$(run-tests)
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
 	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
-	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
+	# Replications go over BLIP there.
+	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
 	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
 	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
 	echo "test: those on strict engines"
@@ -149,7 +150,7 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
 	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
 	echo "test-long: on strict engines"
-	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)' || failed+=(strict)
+	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)' || failed+=(strict)
 	[ "$${#failed[@]}" = 0 ] || end
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address

@@ -131,6 +131,12 @@ let package = Package(
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto",
       ]),
 
+    .target(
+      name: "ReplicationBLIP",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
+      ]),
+
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit", dependencies: ["Bytes"]),
@@ -272,8 +278,9 @@ let package = Package(
     .testTarget(
       name: "ReplicationTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "Replication", "Touchstone", "Documents", "Fleece", "Blobs",
-        "Storage", "test-child",
+        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "Touchstone",
+        "Documents",
+        "Fleece", "Blobs", "Storage", "test-child",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

@@ -28,7 +28,7 @@ import Touchstone
       let from = all[left]
       let to = all[(left + 1 + right) % 3]
       var configuration = ReplicatorConfiguration(
-        from, ReplicatorTarget(FaultyConnector(inner: LocalConnector(to), faults: faults)))
+        from, ReplicatorTarget(FaultyConnector(inner: connection(to: to), faults: faults)))
       configuration.direction = random.pick([.push, .pull, .pushAndPull, .pushAndPull])
       configuration.maximumRetries = 0
       configuration.skipsTombstonesOfFirstPull = false

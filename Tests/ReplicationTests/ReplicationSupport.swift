@@ -32,7 +32,7 @@ func replicate(
   _ from: Database, _ to: Database, sourceLocation: SourceLocation = #_sourceLocation,
   _ change: (inout ReplicatorConfiguration) -> Void = { _ in }
 ) throws -> Outcome {
-  var configuration = ReplicatorConfiguration(from, .database(to))
+  var configuration = ReplicatorConfiguration(from, ReplicatorTarget(connection(to: to)))
   configuration.skipsTombstonesOfFirstPull = false
   change(&configuration)
   return try run(configuration, sourceLocation: sourceLocation)

@@ -148,7 +148,7 @@ import Touchstone
   @Test("an asynchronous resolver decides") func asynchronousResolver() async throws {
     let (a, b) = try two()
     try conflict(a, b)
-    var configuration = ReplicatorConfiguration(a, .database(b))
+    var configuration = ReplicatorConfiguration(a, ReplicatorTarget(connection(to: b)))
     configuration.skipsTombstonesOfFirstPull = false
     configuration.conflictResolver = .asynchronous { conflict in
       await Task.yield()
@@ -239,11 +239,11 @@ import Touchstone
     try a.save("a", ["n": 1])
     var options = Responder.Options()
     options.acceptsRevisions = false
-    let target = ReplicatorTarget(LocalConnector(b, options))
+    let target = ReplicatorTarget(connection(to: b, options))
     #expect(try replicate(a, b) { $0.target = target }.status.error?.code == 403)
     options = Responder.Options()
     options.givesRevisions = false
-    let other = ReplicatorTarget(LocalConnector(b, options))
+    let other = ReplicatorTarget(connection(to: b, options))
     #expect(try replicate(a, b) { $0.target = other }.status.error?.code == 403)
     #expect(try replicate(a, b) { ($0.target, $0.direction) = (other, .push) }.status.error == nil)
   }
@@ -255,7 +255,7 @@ import Touchstone
     try a.save("doc", ["n": 1])
     try a.save("other", ["n": 1])
     try replicate(a, b)
-    let remote = try a.replicating { try $0.remoteNumber(LocalConnector(b).remoteID) }
+    let remote = try a.replicating { try $0.remoteNumber(connection(to: b).remoteID) }
     #expect(
       try a.replicating { try $0.mark(of: "doc", remote: remote) }
         == a.document("doc")?.revisionID.description)
@@ -272,7 +272,7 @@ import Touchstone
     let (a, b) = try two()
     for number in 0..<3 { try a.save("doc\(number)", ["n": 1]) }
     try replicate(a, b)
-    let hook = HookConnector(inner: LocalConnector(b)) {}
+    let hook = HookConnector(inner: connection(to: b)) {}
     hook.lost.withLock { $0 = ["doc1", "unknown"] }
     let outcome = try replicate(a, b) {
       $0.target = ReplicatorTarget(hook)
@@ -296,7 +296,7 @@ import Touchstone
   @Test("documents that change, go or are purged while they are sent") func changedWhileSent() throws {
     let (a, b) = try two()
     for number in 0..<6 { try a.save("doc\(number)", ["n": 1]) }
-    let hook = HookConnector(inner: LocalConnector(b)) {
+    let hook = HookConnector(inner: connection(to: b)) {
       _ = try? a.update("doc0") { $0["n"] = 2 }
       _ = try? a.delete("doc1")
       try? a.purge("doc2")
@@ -332,7 +332,7 @@ import Touchstone
   @Test("pending documents are those whose revision isn't there") func pending() throws {
     let (a, b) = try two()
     for number in 0..<5 { try a.save("doc\(number)", ["n": 1]) }
-    var configuration = ReplicatorConfiguration(a, .database(b))
+    var configuration = ReplicatorConfiguration(a, ReplicatorTarget(connection(to: b)))
     configuration.documentIDs = ["doc1", "doc2", "doc9"]
     let replicator = Replicator(configuration)
     #expect(try replicator.pendingDocumentIDs() == ["doc1", "doc2"])
@@ -401,8 +401,8 @@ final class HookConnector: PeerConnector {
   }
   var remoteID: String { inner.remoteID }
   var name: String { inner.name }
-  func connect(_ done: @escaping Completion<any Peer>) {
-    inner.connect { done($0.map { HookPeer($0, self) }) }
+  func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
+    inner.connect(options) { done($0.map { HookPeer($0, self) }) }
   }
 
   private final class HookPeer: Peer {
@@ -423,13 +423,22 @@ final class HookConnector: PeerConnector {
     func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
       inner.pull(request, into: sink, done)
       let lost = hook.lost.withLock { $0 }
-      if !lost.isEmpty { sink.lostAccess(lost) }
+      guard !lost.isEmpty else { return }
+      let changes = lost.map { id in
+        var change = OfferedChange(
+          sequence: RemoteSequence(json: "0"), id: id, revision: "1-a", isDeleted: false)
+        change.isAccessLost = true
+        return change
+      }
+      sink.offered(changes) { _ in }
     }
     func fetchBlob(
-      _ digest: BlobDigest, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
-    ) { inner.fetchBlob(digest, of: documentID, into: writer, done) }
-    func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>) {
-      inner.propose(changes) { [hook] answer in
+      _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
+    ) { inner.fetchBlob(blob, of: documentID, into: writer, done) }
+    func propose(
+      _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+    ) {
+      inner.propose(changes, allowingConflicts: allowingConflicts) { [hook] answer in
         let isFirst = hook.isDone.withLock { isDone in
           defer { isDone = true }
           return !isDone

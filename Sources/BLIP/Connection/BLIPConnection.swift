@@ -102,6 +102,9 @@ package final class BLIPConnection: Sendable {
   /// transport is busy, the end comes when it isn't. A second call doesn't wait for that.
   package func close(_ close: TransportClose = .normal) { link.post(.close(close, isAtOnce: false)) }
 
+  /// The bytes that the transport has sent and received.
+  package var traffic: TransportTraffic { link.traffic }
+
   /// Why the connection has ended; nil if it hasn't. The code is `closed` when an end was asked for, by either side, and
   /// otherwise what was wrong.
   package var closed: BLIPError? { link.closed }

@@ -337,6 +337,8 @@ final class BLIPLink: @unchecked Sendable {
     for handler in waiting { handler(error) }
   }
 
+  var traffic: TransportTraffic { transport.traffic }
+
   var closed: BLIPError? { end.withLock { $0.error } }
 
   func onClose(_ handler: @escaping @Sendable (BLIPError) -> Void) {

@@ -19,4 +19,22 @@ package protocol MessageTransport: AnyObject, Sendable {
   /// Closes, after what was sent before. Calls that wait get the end. May be called at any time, and more than once: the
   /// first call counts.
   func close(_ close: TransportClose)
+
+  /// The bytes that were sent and received so far, with those of the layers below that it knows.
+  var traffic: TransportTraffic { get }
+}
+
+extension MessageTransport {
+  package var traffic: TransportTraffic { TransportTraffic() }
+}
+
+/// Counts of bytes.
+package struct TransportTraffic: Sendable, Hashable {
+  package var sentBytes: UInt64 = 0
+  package var receivedBytes: UInt64 = 0
+
+  package init(sentBytes: UInt64 = 0, receivedBytes: UInt64 = 0) {
+    self.sentBytes = sentBytes
+    self.receivedBytes = receivedBytes
+  }
 }

@@ -1,0 +1,334 @@
+import BLIP
+import Blobs
+import Bytes
+import Documents
+import Fleece
+import Logs
+import Replication
+import Storage
+import Touchstone
+
+/// The passive side of a replication over BLIP: answers the requests of a replicator over one database.
+///
+/// It serves all generations of clients: those that begin with `getCollections` and name the collection in each request,
+/// and those that know no collections. The default collection is the only one.
+package final class BLIPResponder: Sendable {
+  private struct State {
+    /// The collections that the client has named, by their places: whether it is the default one. Nil: it knows none.
+    var collections: [Bool]?
+    var server: ChangeServer?
+    var closeHandler: Int?
+    var isEnded = false
+    var hasAnsweredOffers = false
+  }
+
+  private let connection: BLIPConnection
+  private let responder: Responder
+  private let state = Lock(State())
+  private let workers = Workers()
+  private let outbox: RevisionOutbox
+  private let inserter: Inserter
+  private let blobs: BlobTransfer
+
+  /// Makes a responder over a connection that isn't started. It lives until the connection ends.
+  package init(
+    _ connection: BLIPConnection, _ database: Database, _ options: Responder.Options = Responder.Options()
+  ) {
+    self.connection = connection
+    let responder = Responder(database, options)
+    self.responder = responder
+    let blobs = BlobTransfer(connection)
+    self.blobs = blobs
+    let collection = Lock<String?>(nil)
+    self.collection = collection
+    outbox = RevisionOutbox(connection) { id, revision in
+      try database.replicating { try $0.syncBody(of: id, revision) }
+    }
+    inserter = Inserter(responder) { blob, id, writer, done in
+      blobs.fetch(blob, of: id, collection: collection.withLock { $0 }, into: writer, done)
+    }
+  }
+
+  /// The value of the property `collection` in requests of this side.
+  private let collection: Lock<String?>
+
+  /// Begins to answer.
+  package func start() {
+    // The database's close handler keeps it alive, and goes when the connection ends.
+    let handler = responder.database.addCloseHandler { [self] in
+      connection.close(.webSocket(1001, "the database was closed"))
+    }
+    state.withLock { $0.closeHandler = handler }
+    connection.onClose { [weak self] _ in self?.end() }
+    answer(Profile.getCollections, needsCollection: false) { try $0.getCollections($1) }
+    answer(Profile.getCheckpoint) { try $0.getCheckpoint($1) }
+    answer(Profile.setCheckpoint) { try $0.setCheckpoint($1) }
+    answer(Profile.proposeChanges) { try $0.proposeChanges($1) }
+    answer(Profile.changes) { try $0.changes($1) }
+    answer(Profile.subChanges) { try $0.subChanges($1) }
+    // What can't be sent is proposed again, or the document is gone.
+    answer(Profile.norev) { _, _ in BLIPReply() }
+    BlobTransfer.answer(connection) { [responder] digest in
+      try responder.database.replicating { try $0.requiredBlobs.open(digest) }
+    }
+    let database = responder.database
+    let inbox = RevisionInbox(
+      storedBody: { id, revision in try database.replicating { try $0.syncBody(of: id, revision) } },
+      deliver: { [inserter] revisions, done in inserter.store(revisions) { done($0.map { $0.map { _ in } }) }
+      })
+    connection.onRequest(Profile.rev) { [weak self] request in
+      do {
+        guard let self else { throw ReplicationError.connectionEnded }
+        try self.responder.checkAcceptsRevisions()
+        try self.checkCollection(request.message)
+        inbox.take(request)
+      } catch { request.reply(ReplicationError(error).reply) }
+    }
+    connection.start()
+  }
+
+  /// Ends the connection.
+  package func close(_ close: TransportClose = .normal) { connection.close(close) }
+
+  private func end() {
+    let (server, handler) = state.withLock { state in
+      defer {
+        state.isEnded = true
+        state.server = nil
+        state.closeHandler = nil
+      }
+      return (state.server, state.closeHandler)
+    }
+    server?.stop()
+    if let handler { responder.database.removeCloseHandler(handler) }
+  }
+
+  /// Answers the requests of a profile on a thread that may wait.
+  private func answer(
+    _ profile: String, needsCollection: Bool = true,
+    _ body: @escaping @Sendable (BLIPResponder, BLIPMessage) throws -> BLIPReply
+  ) {
+    connection.onRequest(profile) { [weak self] request in
+      guard let self else { return _ = request.reply(ReplicationError.connectionEnded.reply) }
+      self.workers.enqueue {
+        do {
+          if needsCollection { try self.checkCollection(request.message) }
+          request.reply(try body(self, request.message))
+        } catch { request.reply(ReplicationError(error).reply) }
+      }
+    }
+  }
+
+  // MARK: Collections
+
+  /// Throws unless a request is for the default collection, named in the form that the client has begun with.
+  private func checkCollection(_ message: BLIPMessage) throws {
+    let name = message.properties["collection"]
+    let collections = state.withLock { $0.collections }
+    guard let collections else {
+      if name == nil { return }
+      throw ReplicationError(.http, 400, "the property collection needs getCollections first")
+    }
+    guard let name else {
+      throw ReplicationError(.http, 400, "the property collection is missing after getCollections")
+    }
+    guard let index = Int(name), collections.indices.contains(index) else {
+      throw ReplicationError(.http, 400, "there is no collection with this number")
+    }
+    guard collections[index] else {
+      throw ReplicationError(.http, 404, "this database has only the default collection")
+    }
+  }
+
+  private func getCollections(_ message: BLIPMessage) throws -> BLIPReply {
+    let value = try? message.body.withUnsafeBytes { try JSONValue(json: $0) }
+    guard let members = value?.object, case .array(let names)? = members["collections"],
+      case .array(let ids)? = members["checkpoint_ids"], names.count == ids.count, !names.isEmpty,
+      names.count <= 1_000
+    else { throw ChangeLists.malformed("getCollections doesn't name as many collections as checkpoints") }
+    let isDefault = names.map { name in
+      name.string.map { ["_default", "_default._default"].contains($0) } ?? false
+    }
+    let items = try zip(isDefault, ids).map { isDefault, id -> JSONValue in
+      guard isDefault else { return .null }
+      guard let id = id.string else { throw ChangeLists.malformed("a checkpoint's ID isn't a string") }
+      guard let stored = try responder.checkpoint(id) else { return .object([:]) }
+      var members = (try? stored.json.withUnsafeBytes { try JSONValue(json: $0) })?.object ?? [:]
+      members["rev"] = .string(stored.revision)
+      return .object(members)
+    }
+    let index = isDefault.firstIndex(of: true).map(String.init)
+    state.withLock { $0.collections = isDefault }
+    collection.withLock { $0 = index }
+    outbox.set(collection: index)
+    return BLIPReply(body: .bytes(try WireBody.text(.array(items))))
+  }
+
+  // MARK: Checkpoints
+
+  private static func client(_ message: BLIPMessage) throws -> String {
+    guard let client = message.properties["client"], !client.isEmpty, client.utf8.count <= 1_000 else {
+      throw ChangeLists.malformed("a checkpoint's ID is missing or too long")
+    }
+    return client
+  }
+
+  private func getCheckpoint(_ message: BLIPMessage) throws -> BLIPReply {
+    guard let stored = try responder.checkpoint(Self.client(message)) else {
+      throw ReplicationError(.http, 404, "")
+    }
+    return BLIPReply(["rev": stored.revision], body: .bytes(stored.json))
+  }
+
+  private func setCheckpoint(_ message: BLIPMessage) throws -> BLIPReply {
+    guard message.body.count <= 64 << 10 else { throw ChangeLists.malformed("a checkpoint is too large") }
+    let revision = try responder.setCheckpoint(
+      Self.client(message), Array(message.body), basedOn: message.properties["rev"] ?? "")
+    return BLIPReply(["rev": revision])
+  }
+
+  // MARK: Push of the client
+
+  private func listReply(_ maximumHistory: Int, _ body: [UInt8]) -> BLIPReply {
+    var properties: BLIPProperties = ["maxHistory": String(maximumHistory), "blobs": "true"]
+    let isFirst = state.withLock { state in
+      defer { state.hasAnsweredOffers = true }
+      return !state.hasAnsweredOffers
+    }
+    if isFirst { properties.append("deltas", "true") }
+    properties.append("sendReplacementRevs", "1")
+    if isFirst { properties.append("replaces", "true") }
+    var reply = BLIPReply(properties, body: .bytes(body))
+    reply.isCompressed = true
+    return reply
+  }
+
+  private func proposeChanges(_ message: BLIPMessage) throws -> BLIPReply {
+    let changes = try ChangeLists.proposed(message.body)
+    let answer = try responder.answer(changes)
+    let withCurrent = message.properties.isTrue("conflictIncludesRev")
+    return listReply(answer.maximumHistory, ChangeLists.body(answer.statuses, withCurrent: withCurrent))
+  }
+
+  private func changes(_ message: BLIPMessage) throws -> BLIPReply {
+    let changes = try ChangeLists.offered(message.body)
+    let answers = try responder.answer(changes)
+    return listReply(answers.maximumHistory, ChangeLists.body(answers.answers))
+  }
+
+  // MARK: Pull of the client
+
+  private func subChanges(_ message: BLIPMessage) throws -> BLIPReply {
+    let properties = message.properties
+    if let versioning = properties["versioning"], versioning != "rev-trees" {
+      throw ReplicationError(.liteCore, 501, "this database has revision trees")
+    }
+    var request = PullRequest()
+    if let since = properties["since"], !since.isEmpty, since != "null", since != "0" {
+      guard since.utf8.count <= ChangeLists.maximumSequenceBytes, UInt64(since) != nil else {
+        throw ChangeLists.malformed("the sequence to begin after isn't one of this database")
+      }
+      request.since = RemoteSequence(json: since)
+    }
+    request.isContinuous = properties.isTrue("continuous")
+    request.skipsTombstones = properties.isTrue("activeOnly")
+    request.takesReplacements = properties.isTrue("sendReplacementRevs")
+    request.filter = properties["filter"]
+    if let channels = properties["channels"] {
+      request.channels = channels.split(separator: ",").map(String.init)
+    }
+    if !message.body.isEmpty {
+      let value = try? message.body.withUnsafeBytes { try JSONValue(json: $0) }
+      guard let members = value?.object else {
+        throw ChangeLists.malformed("the body of subChanges isn't JSON")
+      }
+      if case .array(let ids)? = members["docIDs"] { request.documentIDs = ids.compactMap(\.string) }
+    }
+    try responder.check(request)
+    let batch = properties["batch"].flatMap { Int($0) } ?? ChangeServer.maximumListCount
+    let sink = PullingClient(connection, outbox, collection: collection.withLock { $0 })
+    let server = ChangeServer(
+      responder.database, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount)
+    ) { [connection] error in
+      connection.close(.webSocket(1011, error.message))
+    }
+    let (isEnded, earlier) = state.withLock { state in
+      let earlier = state.server
+      if !state.isEnded { state.server = server }
+      return (state.isEnded, earlier)
+    }
+    earlier?.stop()
+    if !isEnded { server.start() }
+    return BLIPReply()
+  }
+}
+
+/// Carries what a `ChangeServer` offers and sends to a client that pulls.
+private final class PullingClient: PullSink {
+  private let connection: BLIPConnection
+  private let outbox: RevisionOutbox
+  private let collection: String?
+
+  init(_ connection: BLIPConnection, _ outbox: RevisionOutbox, collection: String?) {
+    self.connection = connection
+    self.outbox = outbox
+    self.collection = collection
+  }
+
+  private func changes(_ changes: [OfferedChange]) -> BLIPRequest {
+    var properties = BLIPProperties()
+    if let collection { properties.append("collection", collection) }
+    var request = BLIPRequest(Profile.changes, properties, body: .bytes(ChangeLists.body(changes)))
+    request.isUrgent = true
+    return request
+  }
+
+  func offered(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void) {
+    var request = self.changes(changes)
+    request.isCompressed = true
+    connection.send(request) { [outbox, connection] result in
+      guard case .success(let reply) = result else { return }
+      // A client that is about to end answers no lists any more.
+      if reply.error != nil { return }
+      let properties = reply.properties
+      outbox.changeAbilities { abilities in
+        abilities.takesBlobs = properties.isTrue("blobs")
+        if properties.isTrue("deltas") { abilities.takesDeltas = true }
+      }
+      do {
+        let answers = try ChangeLists.offerAnswers(reply.body, count: changes.count)
+        let history = min(max(properties["maxHistory"].flatMap { Int($0) } ?? 20, 1), 1_000)
+        answer(OfferAnswers(answers, maximumHistory: history))
+      } catch { connection.close(.webSocket(1011, ReplicationError(error).message)) }
+    }
+  }
+
+  func received(
+    _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void
+  ) {
+    let items = revisions.map { revision in
+      RevisionOutbox.Item(
+        revision: revision.revision, sequence: revision.sequence.json, replaced: revision.replaces,
+        deltaSources: revision.deltaSources)
+    }
+    let results = Lock((left: items.count, errors: [ReplicationError?](repeating: nil, count: items.count)))
+    outbox.send(items) { index, error in
+      let all = results.withLock { results -> [ReplicationError?]? in
+        results.errors[index] = error
+        results.left -= 1
+        return results.left == 0 ? results.errors : nil
+      }
+      if let all { done(all.map { error in error.map { .failure($0) } ?? .success(()) }) }
+    }
+  }
+
+  func unavailable(_ revisions: [UnavailableRevision]) {
+    for revision in revisions { connection.send(.unavailable(revision, collection: collection)) { _ in } }
+  }
+
+  func caughtUp() {
+    var request = changes([])
+    request.isNoReply = true
+    connection.send(request) { _ in }
+  }
+}

@@ -1,0 +1,145 @@
+// Blobs are asked for by their digests, and sent and stored piece by piece.
+
+import BLIP
+import Blobs
+import Documents
+import Replication
+import Storage
+
+/// Gives the bytes of a blob.
+private final class BlobSource: BLIPSource, @unchecked Sendable {
+  // Used by the connection's executor only.
+  private let reader: BlobReader
+
+  init(_ reader: BlobReader) { self.reader = reader }
+
+  func read(_ count: Int, into bytes: inout [UInt8]) throws -> BLIPSourceState {
+    let piece = try reader.read(upTo: count)
+    bytes += piece
+    return piece.isEmpty ? .end : .more
+  }
+}
+
+/// Stores the bytes of a blob. It takes no more than the document says that the blob has.
+private final class BlobSink: BLIPSink, @unchecked Sendable {
+  private let writer: BlobWriter
+  private let limit: UInt64
+  private let workers: Workers
+  // Used on the workers' thread only.
+  private var count: UInt64 = 0
+  private var error: (any Error)?
+
+  init(_ writer: BlobWriter, limit: UInt64, _ workers: Workers) {
+    self.writer = writer
+    self.limit = limit
+    self.workers = workers
+  }
+
+  func write(_ bytes: ArraySlice<UInt8>, _ consumed: @escaping @Sendable () -> Void) {
+    workers.enqueue { [self] in
+      defer { consumed() }
+      guard error == nil else { return }
+      count += UInt64(bytes.count)
+      guard count <= limit else {
+        error = ReplicationError(.http, 413, "a blob has more than \(limit) bytes")
+        return
+      }
+      do { try bytes.withUnsafeBytes { try writer.write($0) } } catch { self.error = error }
+    }
+  }
+
+  /// Calls `done` when everything that has come is written, or couldn't be.
+  func end(_ done: @escaping Completion<Void>) {
+    workers.enqueue { [self] in
+      if let error { done(.failure(ReplicationError(error))) } else { done(.success(())) }
+    }
+  }
+}
+
+/// Fetches blobs from the peer, and gives it those of this side.
+struct BlobTransfer: Sendable {
+  /// The most bytes of a blob whose length no document says.
+  static let maximumBytes: UInt64 = 1 << 32
+  /// What isn't worth compressing, by the beginnings of its media types.
+  private static let compressedTypes = ["image/", "video/", "audio/", "application/zip", "application/gzip"]
+
+  private let connection: BLIPConnection
+  private let workers = Workers()
+
+  init(_ connection: BLIPConnection) { self.connection = connection }
+
+  // MARK: Fetching
+
+  func fetch(
+    _ blob: MissingBlob, of documentID: String, collection: String?, into writer: BlobWriter,
+    _ done: @escaping Completion<Void>
+  ) {
+    var properties = BLIPProperties()
+    if let collection { properties.append("collection", collection) }
+    properties.append("digest", blob.digest.text)
+    properties.append("docID", documentID)
+    let type = blob.contentType ?? ""
+    let isCompressed = Self.compressedTypes.contains { type.hasPrefix($0) } && !type.hasPrefix("image/svg")
+    if !isCompressed { properties.append("compress", "true") }
+    let sink = BlobSink(writer, limit: blob.length ?? Self.maximumBytes, workers)
+    connection.send(BLIPRequest(Profile.getAttachment, properties), sink: sink) { result in
+      switch result {
+      case .failure(let error): done(.failure(ReplicationError(noReply: error)))
+      case .success(let reply):
+        if let error = reply.error { done(.failure(ReplicationError(error))) } else { sink.end(done) }
+      }
+    }
+  }
+
+  // MARK: Giving
+
+  /// Answers requests for blobs, and for proofs that this side has them.
+  static func answer(
+    _ connection: BLIPConnection, openBlob: @escaping @Sendable (BlobDigest) throws -> BlobReader
+  ) {
+    let workers = Workers()
+    connection.onRequest(Profile.getAttachment) { request in
+      workers.enqueue {
+        answer(request) { digest in
+          var reply = BLIPReply(body: .source(BlobSource(try openBlob(digest))))
+          reply.isCompressed = request.message.properties.isTrue("compress")
+          return reply
+        }
+      }
+    }
+    connection.onRequest(Profile.proveAttachment) { request in
+      workers.enqueue {
+        answer(request) { digest in
+          let nonce = Array(request.message.body)
+          guard (1...255).contains(nonce.count) else {
+            throw ReplicationError(.http, 400, "a nonce has \(nonce.count) bytes")
+          }
+          return BLIPReply(body: .bytes(Array(try proof(try openBlob(digest), nonce).utf8)))
+        }
+      }
+    }
+  }
+
+  private static func answer(_ request: BLIPIncomingRequest, _ body: (BlobDigest) throws -> BLIPReply) {
+    do {
+      guard let digest = request.message.properties["digest"].flatMap({ BlobDigest($0) }) else {
+        throw ReplicationError(.http, 400, "the digest of a blob is missing or can't be read")
+      }
+      request.reply(try body(digest))
+    } catch let error as ReplicationError {
+      request.reply(error.reply)
+    } catch {
+      request.reply(ReplicationError(.http, 404, "the blob isn't here").reply)
+    }
+  }
+
+  /// `sha1-` and the base64 of the SHA-1 of the nonce's length in a byte, the nonce, and the blob.
+  static func proof(_ blob: BlobReader, _ nonce: [UInt8]) throws -> String {
+    let hash = try SHA1Stream()
+    try ([UInt8(nonce.count)] + nonce).withUnsafeBytes { try hash.update($0) }
+    while case let piece = try blob.read(upTo: 1 << 16), !piece.isEmpty {
+      try piece.withUnsafeBytes { try hash.update($0) }
+    }
+    return try hash.finish().text
+  }
+}

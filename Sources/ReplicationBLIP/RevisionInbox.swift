@@ -1,0 +1,125 @@
+import BLIP
+import Bytes
+import Documents
+import Fleece
+import Replication
+import Storage
+
+/// Takes messages `rev`: reads them on a thread of its own, hands over many at a time, and answers each when it is stored.
+final class RevisionInbox: Sendable {
+  /// What is handed over with one call at most.
+  private static let revisionsTogether = 500
+  private static let bytesTogether = 4 << 20
+  /// The most ancestors that a message may name.
+  private static let maximumHistory = 5_000
+
+  /// Takes revisions. `done` gets the result of each once it is durable.
+  typealias Deliver =
+    @Sendable (
+      [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void
+    ) -> Void
+
+  private let storedBody: @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
+  private let deliver: Deliver
+  private let waiting = Lock<[BLIPIncomingRequest]>([])
+  private let workers = Workers()
+
+  init(
+    storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?,
+    deliver: @escaping Deliver
+  ) {
+    self.storedBody = storedBody
+    self.deliver = deliver
+  }
+
+  func take(_ request: BLIPIncomingRequest) {
+    let isFirst = waiting.withLock { waiting in
+      waiting.append(request)
+      return waiting.count == 1
+    }
+    if isFirst { workers.enqueue { [self] in handOver() } }
+  }
+
+  private func handOver() {
+    let requests = waiting.withLock { waiting in
+      defer { waiting = [] }
+      return waiting
+    }
+    var part: (requests: [BLIPIncomingRequest], revisions: [IncomingRevision], bytes: Int) = ([], [], 0)
+    for request in requests {
+      do {
+        let revision = try read(request.message)
+        part.requests.append(request)
+        part.revisions.append(revision)
+        part.bytes += revision.revision.body.byteCount
+      } catch {
+        request.reply(ReplicationError(error).reply)
+        continue
+      }
+      if part.revisions.count == Self.revisionsTogether || part.bytes >= Self.bytesTogether {
+        handOver(part.revisions, part.requests)
+        part = ([], [], 0)
+      }
+    }
+    if !part.revisions.isEmpty { handOver(part.revisions, part.requests) }
+  }
+
+  private func handOver(_ revisions: [IncomingRevision], _ requests: [BLIPIncomingRequest]) {
+    deliver(revisions) { results in
+      for (request, result) in zip(requests, results) {
+        if case .failure(let error) = result { request.reply(error.reply) } else { request.reply() }
+      }
+    }
+  }
+
+  /// Reads a message. Throws HTTP 400 if something is missing or can't be, 422 for a delta that can't be applied.
+  private func read(_ message: BLIPMessage) throws -> IncomingRevision {
+    let properties = message.properties
+    guard let id = properties["id"], let rev = properties["rev"] else {
+      throw ChangeLists.malformed("a revision has no ID")
+    }
+    guard let sequence = properties["sequence"], sequence.utf8.count <= ChangeLists.maximumSequenceBytes
+    else {
+      throw ChangeLists.malformed("a revision has no sequence")
+    }
+    var history = [rev]
+    if let older = properties["history"], !older.isEmpty {
+      let ids = older.split(separator: ",", maxSplits: Self.maximumHistory, omittingEmptySubsequences: false)
+      guard ids.count <= Self.maximumHistory else {
+        throw ChangeLists.malformed("a revision has more than \(Self.maximumHistory) ancestors")
+      }
+      // Some peers write blanks behind the commas.
+      history += ids.map { $0.first == " " ? String($0.dropFirst()) : String($0) }
+    }
+    var body = Array(message.body)
+    if body.isEmpty { body = Array("{}".utf8) }
+    if let source = properties["deltaSrc"] {
+      body = try applyDelta(body, to: source, of: id)
+    } else {
+      body = try WireBody.stored(body)
+    }
+    var revision = SyncRevision(
+      id: id, history: history, isDeleted: properties.isTrue("deleted"), body: .json(body))
+    revision.replaces = properties["replaces"]
+    var incoming = IncomingRevision(
+      revision, sequence: RemoteSequence(json: sequence), replaces: properties["replacedRev"])
+    incoming.allowsNoConflict = properties.isTrue("noconflicts")
+    return incoming
+  }
+
+  private func applyDelta(_ json: [UInt8], to source: String, of id: String) throws -> [UInt8] {
+    func unusable(_ why: String) -> ReplicationError {
+      ReplicationError(.http, 422, "a delta can't be applied: \(why)")
+    }
+    guard let old = try storedBody(id, source) else { throw unusable("its source isn't stored") }
+    guard let delta = try? json.withUnsafeBytes({ try JSONValue(json: $0) }) else {
+      throw unusable("it isn't JSON")
+    }
+    var value: JSONValue
+    do { value = try JSONDelta.apply(delta, to: old.value()) } catch let error as JSONDelta.Mismatch {
+      throw unusable(error.description)
+    }
+    _ = try WireBody.clean(&value)
+    return try WireBody.text(value)
+  }
+}
