@@ -69,7 +69,7 @@ let package = Package(
     .target(name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto"], swiftSettings: lifetimes),
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(
-      name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib"],
+      name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib", "CISAL"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),

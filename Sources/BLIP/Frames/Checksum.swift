@@ -1,4 +1,4 @@
-import CZlib
+import CISAL
 
 /// The CRC-32 of everything that one direction has carried: the payloads of all frames but ACKs, without compression, in
 /// the order of the frames.
@@ -7,7 +7,6 @@ struct RunningChecksum {
 
   mutating func add(_ bytes: UnsafeRawBufferPointer) {
     guard let start = bytes.baseAddress, !bytes.isEmpty else { return }
-    value = UInt32(
-      truncatingIfNeeded: crc32_z(UInt(value), start.assumingMemoryBound(to: UInt8.self), bytes.count))
+    value = crc32_gzip_refl(value, start.assumingMemoryBound(to: UInt8.self), UInt64(bytes.count))
   }
 }
