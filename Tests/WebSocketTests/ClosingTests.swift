@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test func callsThatWaitGetTheEnd() async throws {
-    let (client, _) = try RawPeer.pair(.client)
+    let (client, peer) = try RawPeer.pair(.client)
     async let received = client.next()
     async let sent = client.send([[UInt8](repeating: 0, count: 10 << 20)])
     while client.byteCounts.sent == 0 { await Task.yield() }
@@ -72,6 +72,7 @@ import Testing
     client.close(.webSocket(4000))
     #expect(await received == .failure(.webSocket(1001)))
     #expect(await sent == .webSocket(1001))
+    withExtendedLifetime(peer) {}
   }
 
   @Test func aPeerThatBreaksTheRulesIsToldSo() async throws {
