@@ -59,6 +59,9 @@ let package = Package(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
     // Nor has libwslay.
     .systemLibrary(name: "CWslay", path: "Sources/CWslay", providers: [.apt(["libwslay-dev"])]),
+    .systemLibrary(
+      name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
     .target(
@@ -76,6 +79,10 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "WebSocket", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "CWslay", "CSockets", "CCrypto"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "Network",
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
@@ -261,6 +268,8 @@ let package = Package(
     .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
     .testTarget(
       name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
+    .testTarget(
+      name: "NetworkTests", dependencies: ["Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
