@@ -57,7 +57,13 @@ let package = Package(
     // libstemmer has no .pc file.
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
+    // Nor has libwslay.
+    .systemLibrary(name: "CWslay", path: "Sources/CWslay", providers: [.apt(["libwslay-dev"])]),
+    .systemLibrary(
+      name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
+    .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -70,6 +76,13 @@ let package = Package(
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(
       name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib", "CISAL"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "WebSocket", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "CWslay", "CSockets", "CCrypto"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "Network",
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
@@ -259,6 +272,10 @@ let package = Package(
         "test-child",
       ]),
     .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
+    .testTarget(
+      name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
+    .testTarget(
+      name: "NetworkTests", dependencies: ["Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
