@@ -31,7 +31,7 @@ let package = Package(
     // Preloaded by `touchstone bench --allocations`; nothing links it.
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
     // Sync (docs/sync.md).
-    .library(name: "TouchstoneSync", targets: ["Replication"]),
+    .library(name: "TouchstoneSync", targets: ["TouchstoneSync"]),
     // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
@@ -148,7 +148,9 @@ let package = Package(
       name: "ReplicationBLIP",
       dependencies: [
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
+        "WebSocket", "Network",
       ]),
+    .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -273,7 +275,8 @@ let package = Package(
       ]),
     .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
     .testTarget(
-      name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
+      name: "WebSocketTests",
+      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(
       name: "NetworkTests", dependencies: ["Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
@@ -295,7 +298,8 @@ let package = Package(
     .testTarget(
       name: "ReplicationTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "Touchstone",
+        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "WebSocket", "Network",
+        "Touchstone",
         "Documents",
         "Fleece", "Blobs", "Storage", "test-child",
       ]),

@@ -3,18 +3,21 @@
 /// Says who the user is, to a server that asks.
 public enum ReplicatorAuthenticator: Sendable {
   /// A name and a password, sent with the first request as HTTP's basic authentication.
-  case basic(name: String, password: String)
+  /// With `answersChallenge` only after the server has asked for it.
+  case basic(name: String, password: String, answersChallenge: Bool = false)
   /// A session of Sync Gateway, or of another server that sets a cookie: its ID and the cookie's name.
   case session(id: String, cookieName: String = "SyncGatewaySession")
   /// A certificate of this side, and its private key: the bytes of PEM texts.
   case certificate(pem: [UInt8], keyPEM: [UInt8])
+  /// Both in a PKCS#12 archive.
+  case pkcs12([UInt8], password: String?)
 }
 
 /// Which certificate of a server is accepted over TLS.
 public enum ReplicatorServerTrust: Sendable, Hashable {
-  /// One that a root of the system vouches for, for the host's name.
+  /// One that an authority which the system trusts has issued for the host.
   case systemRoots
-  /// This one, or one that it has signed: the bytes of a certificate in DER or PEM. The host's name doesn't matter.
+  /// This one, for any host, or one that this authority has issued for the host: the bytes of a certificate in DER or PEM.
   case pinned([UInt8])
   /// Any that has signed itself. This keeps the connection secret from listeners, but the server may be anybody.
   case selfSigned
@@ -26,8 +29,8 @@ public enum ReplicatorProxy: Sendable, Hashable {
   case environment
   /// None.
   case none
-  /// This one: `http://host:port`, `https://…`, `socks5h://…`, maybe with `user:password@`.
-  case url(String)
+  /// This one: `http://host:port`, `https://…`, `socks5h://…`; and the credentials that it asks for.
+  case url(String, name: String? = nil, password: String? = nil)
 }
 
 /// How a connection over the network is made.

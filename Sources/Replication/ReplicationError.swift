@@ -39,8 +39,26 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
     case tooManyRedirects = 5
     /// The TLS handshake failed.
     case tlsHandshakeFailed = 6
-    /// The server's certificate isn't valid.
-    case tlsCertificateUntrusted = 7
+    /// The server's certificate has expired.
+    case tlsCertificateExpired = 7
+    /// The server's certificate isn't trusted.
+    case tlsCertificateUntrusted = 8
+    /// The server wants a certificate of this side.
+    case tlsClientCertificateRequired = 9
+    /// The server doesn't take the certificate of this side, or it can't be read.
+    case tlsClientCertificateRejected = 10
+    /// The server's certificate is self-signed, or comes from an authority that isn't known.
+    case tlsCertificateUnknownRoot = 11
+    /// A redirect leads to no database.
+    case invalidRedirect = 12
+    /// Another failure.
+    case unknown = 13
+    /// The server's certificate was revoked.
+    case tlsCertificateRevoked = 14
+    /// The server's certificate is for another host.
+    case tlsCertificateNameMismatch = 15
+    /// There is no such network interface.
+    case unknownInterface = 27
   }
 
   /// Where the code comes from.
@@ -78,8 +96,9 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   public var isTransient: Bool {
     switch domain {
     case .http: [408, 429, 500, 502, 503, 504].contains(code)
-    // A close with 1000 that this side didn't begin counts as 1001, going away.
-    case .webSocket: [1000, 1001, 1006, 1011].contains(code)
+    // A close with 1000 that this side didn't begin counts as 1001, going away. 4001 is a recoverable failure of a
+    // transport of the app's own.
+    case .webSocket: [1000, 1001, 1006, 1011, 4001].contains(code)
     case .posix: Self.transientPOSIX.contains(Int32(truncatingIfNeeded: code))
     case .network: code == NetworkCode.dnsFailure.rawValue || code == NetworkCode.timeout.rawValue
     case .touchstone: code == ErrorKind.busy.rawValue || code == ErrorKind.timeout.rawValue

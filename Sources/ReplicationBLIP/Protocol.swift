@@ -53,14 +53,14 @@ extension ReplicationError {
       return
     }
     if let close = error.close {
-      self.init(close, error.code == .closed ? nil : error.message)
+      self.init(end: close, error.code == .closed ? nil : error.message)
     } else {
       self.init(.webSocket, 1011, error.message)
     }
   }
 
   /// The end of a connection.
-  init(_ close: TransportClose, _ message: String? = nil) {
+  init(end close: TransportClose, _ message: String? = nil) {
     let domain: Domain =
       switch close.domain {
       case .webSocket: .webSocket

@@ -7,7 +7,7 @@ struct PublicSurfaceTests {
   /// The modules that make up each product. What `Touchstone` shows of others is in `Exports.swift`.
   private static let products = [
     "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "Storage", "StorageConformance"],
-    "TouchstoneBench": ["Suites", "BenchmarkKit"], "TouchstoneSync": ["Replication"],
+    "TouchstoneBench": ["Suites", "BenchmarkKit"], "TouchstoneSync": ["Replication", "ReplicationBLIP"],
   ]
   /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows.
   private static let forEngineWriters = ["Touchstone.Engines": "Storage.EngineType"]

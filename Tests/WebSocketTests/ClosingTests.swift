@@ -67,7 +67,7 @@ import Testing
     let (client, peer) = try RawPeer.pair(.client)
     async let received = client.next()
     async let sent = client.send([[UInt8](repeating: 0, count: 10 << 20)])
-    while client.byteCounts.sent == 0 { await Task.yield() }
+    while client.traffic.sentBytes == 0 { await Task.yield() }
     client.close(.webSocket(1001))
     client.close(.webSocket(4000))
     #expect(await received == .failure(.webSocket(1001)))

@@ -49,7 +49,7 @@ import Testing
     }
     // 256 KiB at each end, what was taken at first, and what the socket holds.
     #expect(last < 1000)
-    #expect(server.byteCounts.received < 4 << 20)
+    #expect(server.traffic.receivedBytes < 4 << 20)
     while received < 2000 { received += await server.messages(1).count }
     #expect(received == 2000)
     await sender.value
@@ -61,8 +61,8 @@ import Testing
     let (client, server) = try transports()
     await client.send([[1, 2, 3], [UInt8](repeating: 0, count: 200)])
     _ = await server.messages(2)
-    #expect(client.byteCounts.sent == 2 + 4 + 3 + 4 + 4 + 200)
-    #expect(server.byteCounts.received == client.byteCounts.sent)
+    #expect(client.traffic.sentBytes == 2 + 4 + 3 + 4 + 4 + 200)
+    #expect(server.traffic.receivedBytes == client.traffic.sentBytes)
     client.close(.normal)
     _ = await server.waitForEnd()
   }

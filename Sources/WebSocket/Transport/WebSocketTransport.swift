@@ -60,8 +60,8 @@ package final class WebSocketTransport: MessageTransport {
   }
 
   /// The bytes that went over the connection so far, with the framing. Those of the handshake and of TLS aren't counted.
-  package var byteCounts: (sent: UInt64, received: UInt64) {
-    core.withLock { ($0.sentBytes, $0.receivedBytes) }
+  package var traffic: TransportTraffic {
+    core.withLock { TransportTraffic(sentBytes: $0.sentBytes, receivedBytes: $0.receivedBytes) }
   }
 
   // MARK: What happens

@@ -1,0 +1,73 @@
+import BLIP
+import Network
+import Replication
+import WebSocket
+
+extension ReplicatorTarget {
+  /// A database on another machine, over a WebSocket: `ws://host:port/name`, or `wss://…` with TLS. The other side is a
+  /// `SyncListener`, Couchbase Lite's listener, or Sync Gateway.
+  ///
+  /// Throws an error of the domain `network` (`invalidURL`) for another URL.
+  public static func url(_ url: String) throws -> ReplicatorTarget {
+    guard let parsed = WebSocketURL(url),
+      ["ws://", "wss://"].contains(where: { url.lowercased().hasPrefix($0) })
+    else {
+      throw ReplicationError(
+        .network, ReplicationError.NetworkCode.invalidURL.rawValue,
+        "the URL of a database has the form ws://host:port/name, or wss://…")
+    }
+    return ReplicatorTarget(webSocketConnector(parsed))
+  }
+
+  /// The connector of a URL. Its remote ID is the URL with the port and `/_blipsync`, as Couchbase Lite has it.
+  package static func webSocketConnector(_ url: WebSocketURL) -> BLIPConnector {
+    let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+    let path = url.target.prefix { $0 != "?" }
+    let suffix = "/_blipsync"
+    let target =
+      path.hasSuffix(suffix) ? String(path) : (path.hasSuffix("/") ? path.dropLast() : path) + suffix
+    let full = "\(url.isSecure ? "wss" : "ws")://\(host):\(url.port)\(target)"
+    return BLIPConnector(remoteID: full, name: full) { options, done in
+      WebSocketClient.connect(WebSocketRequest(full, options), name: full) { result in
+        switch result {
+        case .success(let connection):
+          done(
+            .success(BLIPConnector.Opened(connection.transport, subprotocol: connection.chosenProtocol)))
+        case .failure(let close): done(.failure(ReplicationError(end: close)))
+        }
+      }
+    }
+  }
+}
+
+extension WebSocketRequest {
+  /// The request that opens a connection for replication.
+  init(_ url: String, _ options: Replication.ConnectionOptions) {
+    self.init(url: url, protocols: ReplicationProtocol.offered)
+    headers = options.headers
+    switch options.authenticator {
+    case nil: break
+    case .basic(let name, let password, let answersChallenge):
+      authentication = .basic(name: name, password: Secret(password), answersChallenge: answersChallenge)
+    case .session(let id, let cookieName): authentication = .cookie(name: cookieName, value: Secret(id))
+    case .certificate(let pem, let keyPEM):
+      identity = .pem(certificate: pem, key: Secret(String(decoding: keyPEM, as: UTF8.self)))
+    case .pkcs12(let data, let password): identity = .pkcs12(data, password: password.map { Secret($0) })
+    }
+    trust =
+      switch options.serverTrust {
+      case .systemRoots: .system
+      case .pinned(let certificate): .pinned(certificate)
+      case .selfSigned: .onlySelfSigned
+      }
+    proxy =
+      switch options.proxy {
+      case .environment: .environment
+      case .none: .none
+      case .url(let url, let name, let password): .url(url, name: name, password: password.map { Secret($0) })
+      }
+    connectTimeout = options.timeout
+    networkInterface = options.networkInterface
+    self.options.heartbeat = options.heartbeat > 0 ? options.heartbeat : nil
+  }
+}

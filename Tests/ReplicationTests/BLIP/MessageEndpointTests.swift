@@ -1,0 +1,270 @@
+import BLIP
+import Bytes
+import Documents
+import Foundation
+import Storage
+import StorageConformance
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+/// A transport of an app: pieces of at most `pieceBytes` go to the other end on its thread, each after a while.
+private final class PieceConnection: MessageEndpointConnection {
+  struct State {
+    var connection: ReplicatorConnection?
+    var waiting: [[UInt8]] = []
+    var isClosed = false
+    var hasOtherClosed = false
+    var closeError: (any Error)?
+    var sentPieces = 0
+    /// The piece whose sending fails, and how.
+    var failure: (piece: Int, error: MessagingError)?
+    var openError: MessagingError?
+  }
+  let state = Lock(State())
+  private let pieceBytes: Int
+  private let delayMicroseconds: UInt32
+  private let workers = Workers()
+  private let other = Lock<Other>(Other())
+  private struct Other { weak var end: PieceConnection? }
+
+  private init(_ pieceBytes: Int, _ delayMicroseconds: UInt32) {
+    self.pieceBytes = pieceBytes
+    self.delayMicroseconds = delayMicroseconds
+  }
+
+  static func pair(pieceBytes: Int = .max, delayMicroseconds: UInt32 = 0) -> (
+    PieceConnection, PieceConnection
+  ) {
+    let a = PieceConnection(pieceBytes, delayMicroseconds)
+    let b = PieceConnection(pieceBytes, delayMicroseconds)
+    a.other.withLock { $0.end = b }
+    b.other.withLock { $0.end = a }
+    return (a, b)
+  }
+
+  func open(_ connection: ReplicatorConnection, _ completion: @escaping @Sendable (MessagingError?) -> Void) {
+    let (waiting, error, hasOtherClosed) = state.withLock { state in
+      state.connection = connection
+      defer { state.waiting = [] }
+      return (state.waiting, state.openError, state.hasOtherClosed)
+    }
+    for piece in waiting { connection.receive(piece) }
+    completion(error)
+    if hasOtherClosed { connection.close() }
+  }
+
+  func send(_ message: [UInt8], _ completion: @escaping @Sendable (MessagingError?) -> Void) {
+    workers.enqueue { [self] in
+      for start in stride(from: 0, to: message.count, by: min(pieceBytes, message.count)) {
+        let piece = Array(message[start..<min(message.count, start + min(pieceBytes, message.count))])
+        let failure = state.withLock { state in
+          state.sentPieces += 1
+          return state.failure.flatMap { $0.piece == state.sentPieces ? $0.error : nil }
+        }
+        if let failure { return completion(failure) }
+        if delayMicroseconds > 0 { usleep(delayMicroseconds) }
+        guard let end = other.withLock({ $0.end }) else {
+          return completion(MessagingError("the other end is gone", isRecoverable: true))
+        }
+        end.take(piece)
+      }
+      completion(nil)
+    }
+  }
+
+  private func take(_ piece: [UInt8]) {
+    let connection = state.withLock { state in
+      if state.connection == nil { state.waiting.append(piece) }
+      return state.connection
+    }
+    guard let connection else { return }
+    let taken = CountingSemaphore()
+    connection.receive(piece) { taken.signal() }
+    taken.wait()
+  }
+
+  func close(_ error: (any Error)?, _ completion: @escaping @Sendable () -> Void) {
+    state.withLock { state in
+      state.isClosed = true
+      state.closeError = error
+    }
+    other.withLock { $0.end }?.otherEndHasClosed()
+    completion()
+  }
+
+  func otherEndHasClosed() {
+    workers.enqueue { [self] in
+      let connection = state.withLock { state in
+        state.hasOtherClosed = true
+        return state.connection
+      }
+      connection?.close()
+    }
+  }
+}
+
+@Suite("Transports of the app's own") struct MessageEndpointTests {
+  private let databases = TestDatabases()
+
+  private func endpoint(
+    _ listener: MessageEndpointListener, pieceBytes: Int = .max, delayMicroseconds: UInt32 = 0,
+    _ change: @escaping @Sendable (PieceConnection, _ number: Int) -> Void = { _, _ in }
+  ) -> (MessageEndpoint, Lock<[PieceConnection]>) {
+    let made = Lock<[PieceConnection]>([])
+    let endpoint = MessageEndpoint(uid: "UID:123", listener.protocolType) {
+      let (here, there) = PieceConnection.pair(pieceBytes: pieceBytes, delayMicroseconds: delayMicroseconds)
+      let number = made.withLock { made in
+        made += [here, there]
+        return made.count / 2
+      }
+      change(here, number)
+      listener.accept(there)
+      return here
+    }
+    return (endpoint, made)
+  }
+
+  private func run(
+    _ local: Database, _ endpoint: MessageEndpoint, timer: any ReplicationTimer = SystemTimer()
+  )
+    throws -> Outcome
+  {
+    var configuration = ReplicatorConfiguration(local, .messageEndpoint(endpoint))
+    configuration.skipsTombstonesOfFirstPull = false
+    configuration.timer = timer
+    return try ReplicationTests.run(configuration)
+  }
+
+  @Test("documents and blobs go both ways, as messages and as bytes", arguments: MessageProtocol.allCases)
+  func bothWays(_ type: MessageProtocol) throws {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.sqlite))
+    for number in 0..<300 { try a.save("a\(number)", ["n": .int(Int64(number)), "text": "some text"]) }
+    for number in 0..<200 { try b.save("b\(number)", ["n": .int(Int64(number))]) }
+    var document = MutableDocument(id: "blob")
+    document.set(try Blob((0..<150_000).map { UInt8(truncatingIfNeeded: $0 &* $0) }), forKey: "data")
+    try a.save(&document)
+    let listener = MessageEndpointListener(b, type)
+    let (endpoint, made) = endpoint(listener)
+    #expect(endpoint.uid == "UID:123")
+    let outcome = try run(a, endpoint)
+    #expect(outcome.status.error == nil && outcome.pushed.count == 301 && outcome.pulled.count == 200)
+    try expectEqual(a, b)
+    eventually { made.withLock { $0 }.allSatisfy { $0.state.withLock { $0.isClosed } } }
+    #expect(made.withLock { $0 }[0].state.withLock { $0.closeError } == nil)
+    eventually { listener.connectionCount == 0 }
+    // The checkpoint is known by the endpoint's ID.
+    #expect(try run(a, endpoint).status.progress.total == 0)
+  }
+
+  @Test("bytes may come in pieces of 20, slowly, as over Bluetooth") func smallPieces() throws {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.lmdb))
+    for number in 0..<40 { try a.save("a\(number)", ["n": .int(Int64(number))]) }
+    for number in 0..<20 { try b.save("b\(number)", ["n": .int(Int64(number))]) }
+    let listener = MessageEndpointListener(b, .byteStream)
+    let (endpoint, made) = endpoint(listener, pieceBytes: 20, delayMicroseconds: 300)
+    let outcome = try run(a, endpoint)
+    #expect(outcome.status.error == nil && outcome.pushed.count == 40 && outcome.pulled.count == 20)
+    try expectEqual(a, b)
+    #expect(made.withLock { $0 }[0].state.withLock { $0.sentPieces } > 50)
+  }
+
+  @Test(
+    "after a recoverable error another connection is made, after another one it stops",
+    arguments: [true, false])
+  func errors(_ isRecoverable: Bool) throws {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.lmdb))
+    for number in 0..<100 { try a.save("a\(number)", ["n": .int(Int64(number))]) }
+    let listener = MessageEndpointListener(b, .messageStream)
+    let error = MessagingError("the radio is off", isRecoverable: isRecoverable)
+    let (endpoint, made) = endpoint(listener) { connection, number in
+      if number == 1 { connection.state.withLock { $0.failure = (3, error) } }
+      if number == 2 { connection.state.withLock { $0.openError = error } }
+    }
+    let timer = ImmediateTimer()
+    let outcome = try run(a, endpoint, timer: timer)
+    if isRecoverable {
+      #expect(outcome.status.error == nil && outcome.pushed.count == 100)
+      #expect(made.withLock { $0.count } == 6 && timer.delays.prefix(2) == [2, 4])
+      try expectEqual(a, b)
+    } else {
+      #expect(outcome.status.error?.domain == .webSocket && outcome.status.error?.code == 4002)
+      #expect(outcome.status.error?.message == "the radio is off" && made.withLock { $0.count } == 2)
+    }
+    eventually { listener.connectionCount == 0 }
+  }
+
+  @Test("a listener that closes ends its connections, and the other side may come back") func closing() throws
+  {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.lmdb))
+    try a.save("a", ["n": 1])
+    let listener = MessageEndpointListener(b, .messageStream)
+    let (endpoint, made) = endpoint(listener)
+    var configuration = ReplicatorConfiguration(a, .messageEndpoint(endpoint))
+    configuration.isContinuous = true
+    configuration.timer = ImmediateTimer()
+    let replicator = Replicator(configuration)
+    replicator.start()
+    eventually { (try? b.documentCount) == 1 && replicator.status.activity == .idle }
+    listener.closeAll()
+    eventually { made.withLock { $0.count } == 4 && replicator.status.activity == .idle }
+    try b.save("b", ["n": 1])
+    eventually { (try? a.documentCount) == 2 }
+    let second = made.withLock { $0 }[3]
+    listener.close(second)
+    eventually { made.withLock { $0.count } == 6 }
+    replicator.stop()
+    eventually { replicator.status.activity == .stopped && listener.connectionCount == 0 }
+  }
+
+  @Test(
+    "bytes that are no frames, and messages that are no BLIP, end the connection",
+    arguments: MessageProtocol.allCases)
+  func garbage(_ type: MessageProtocol) throws {
+    let b = try databases.open(.lmdb)
+    var random = SeededGenerator(seed: 11)
+    for _ in 0..<50 {
+      let listener = MessageEndpointListener(b, type)
+      let (here, there) = PieceConnection.pair()
+      listener.accept(there)
+      listener.accept(there)
+      let bytes = (0..<1 + random.below(300)).map { _ in UInt8(random.below(256)) }
+      eventually { there.state.withLock { $0.connection } != nil }
+      for _ in 0..<20 { there.state.withLock { $0.connection }?.receive(bytes) }
+      there.state.withLock { $0.connection }?.close()
+      eventually { there.state.withLock { $0.isClosed } && listener.connectionCount == 0 }
+      withExtendedLifetime(here) {}
+    }
+    #expect(try b.check(deep: true) == [])
+  }
+
+  @Test("an app that gives too much at once loses the connection") func tooMuch() throws {
+    let pair = PieceConnection.pair()
+    let transport = EndpointTransport(pair.0, .messageStream, isActive: true)
+    transport.open { _ in }
+    let part = [UInt8](repeating: 0, count: 8 << 20)
+    for _ in 0..<9 { transport.received(part, nil) }
+    let ends = Lock<[TransportClose?]>([])
+    transport.send([[1]]) { end in ends.withLock { $0.append(end) } }
+    #expect(ends.withLock { $0.first??.code } == 1009)
+  }
+}
+
+/// A time in which every delay is over at once.
+final class ImmediateTimer: ReplicationTimer {
+  private let state = Lock<[Double]>([])
+  private let workers = Workers()
+  var now: Double { 0 }
+  var delays: [Double] { state.withLock { $0 } }
+  func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
+    // Checkpoints that are saved later, and ends that are waited for, don't count.
+    let isCancelled = Lock(false)
+    guard [2, 4, 8, 16].contains(seconds) else { return TimerToken {} }
+    state.withLock { $0.append(seconds) }
+    workers.enqueue { if !isCancelled.withLock({ $0 }) { body() } }
+    return TimerToken { isCancelled.withLock { $0 = true } }
+  }
+}
