@@ -58,6 +58,9 @@ let package = Package(
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
+    .systemLibrary(
+      name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -130,6 +133,9 @@ let package = Package(
       dependencies: [
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto",
       ]),
+
+    // The listener: sockets, TLS, HTTP. It knows no documents.
+    .target(name: "Server", dependencies: ["Bytes", "Storage", "Logs", "CMicrohttpd", "CCrypto"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -275,6 +281,8 @@ let package = Package(
         "TestSupport", "StorageConformance", "Replication", "Touchstone", "Documents", "Fleece", "Blobs",
         "Storage", "test-child",
       ]),
+    .testTarget(
+      name: "ServerTests", dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(
