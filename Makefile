@@ -55,7 +55,7 @@ SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libmicrohttpd:libmicrohttpd-dev
-DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev
+DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
 export SWIFT_BACKTRACE := enable=no

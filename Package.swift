@@ -57,10 +57,13 @@ let package = Package(
     // libstemmer has no .pc file.
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
+    // Nor has libwslay.
+    .systemLibrary(name: "CWslay", path: "Sources/CWslay", providers: [.apt(["libwslay-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .systemLibrary(
       name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -73,6 +76,9 @@ let package = Package(
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(
       name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "WebSocket", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "CWslay", "CSockets", "CCrypto"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
@@ -135,7 +141,7 @@ let package = Package(
       ]),
 
     // The listener: sockets, TLS, HTTP. It knows no documents.
-    .target(name: "Server", dependencies: ["Bytes", "Storage", "Logs", "CMicrohttpd", "CCrypto"]),
+    .target(name: "Server", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -259,6 +265,8 @@ let package = Package(
         "test-child",
       ]),
     .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
+    .testTarget(
+      name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
@@ -282,7 +290,7 @@ let package = Package(
         "Storage", "test-child",
       ]),
     .testTarget(
-      name: "ServerTests", dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "Server"]),
+      name: "ServerTests", dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

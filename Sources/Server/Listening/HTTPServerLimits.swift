@@ -1,3 +1,5 @@
+import WebSocket
+
 /// What clients may ask of a server. Each limit has a test (docs/server.md).
 package struct HTTPServerLimits: Sendable {
   /// The maximum number of open connections, upgraded ones included. More are closed when they come. The number of
@@ -31,8 +33,12 @@ package struct HTTPServerLimits: Sendable {
   package var halfClosedSeconds = 10.0
   /// The maximum number of requests whose passwords are being checked. More get 503.
   package var pendingLogins = 64
-  /// The maximum size of a WebSocket message in bytes.
-  package var webSocketMessageBytes = 32 << 20
+  /// How WebSockets behave, and what they take.
+  package var webSocket = {
+    var options = WebSocketOptions()
+    options.heartbeat = 300
+    return options
+  }()
 
   /// Makes the default limits.
   package init() {}

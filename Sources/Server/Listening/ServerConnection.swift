@@ -26,6 +26,7 @@ final class ServerConnection: Sendable {
     var exchange: Exchange?
     var user: String?
     var certificate: ClientCertificate?
+    var counts: (@Sendable () -> (bytesIn: UInt64, bytesOut: UInt64))?
     /// A copy of the descriptor, of a connection whose client may still send what nobody wants.
     var lingering: Int32 = -1
   }
@@ -78,6 +79,7 @@ final class ServerConnection: Sendable {
     state.withLock { state in
       state.isOpen = false
       state.exchange = nil
+      state.counts = nil
       defer { state.lingering = -1 }
       return state.lingering
     }
@@ -98,6 +100,15 @@ final class ServerConnection: Sendable {
   func set(user: String?) { state.withLock { $0.user = user } }
   var certificate: ClientCertificate? { state.withLock { $0.certificate } }
   func set(_ certificate: ClientCertificate?) { state.withLock { $0.certificate = certificate } }
+  func set(counts: @escaping @Sendable () -> (bytesIn: UInt64, bytesOut: UInt64)) {
+    state.withLock { $0.counts = counts }
+  }
+  /// Bytes of bodies, or of what it was upgraded to.
+  var counts: (bytesIn: UInt64, bytesOut: UInt64) {
+    let (bytesIn, bytesOut) = (bytesIn.load(ordering: .relaxed), bytesOut.load(ordering: .relaxed))
+    guard let upgraded = state.withLock({ $0.counts })?() else { return (bytesIn, bytesOut) }
+    return (bytesIn + upgraded.bytesIn, bytesOut + upgraded.bytesOut)
+  }
   var isCutOff: Bool { state.withLock { $0.isCutOff } }
 
   /// Cuts the connection off. The library sees its end, and what works on its request is told.
@@ -147,9 +158,9 @@ package struct HTTPConnectionStatus: Sendable, Hashable {
   package let user: String?
   /// How long it has been open.
   package let seconds: Double
-  /// Bytes of bodies that came.
+  /// Bytes of bodies or of a WebSocket that came.
   package let bytesIn: UInt64
-  /// Bytes of bodies that went.
+  /// Bytes of bodies or of a WebSocket that went.
   package let bytesOut: UInt64
   /// The number of requests so far.
   package let requests: Int
@@ -160,8 +171,7 @@ package struct HTTPConnectionStatus: Sendable, Hashable {
     peer = connection.peer
     user = connection.user
     seconds = MonotonicClock.now - connection.since
-    bytesIn = connection.bytesIn.load(ordering: .relaxed)
-    bytesOut = connection.bytesOut.load(ordering: .relaxed)
+    (bytesIn, bytesOut) = connection.counts
     requests = connection.requests.load(ordering: .relaxed)
     kind =
       switch connection.phase.load(ordering: .relaxed) {

@@ -50,10 +50,9 @@ package final class UpgradedConnection: Sendable {
     if isStopping { body() }
   }
 
-  /// Counts bytes that came and went, for status pages.
-  package func count(bytesIn: Int, bytesOut: Int) {
-    connection.bytesIn.wrappingAdd(UInt64(bytesIn), ordering: .relaxed)
-    connection.bytesOut.wrappingAdd(UInt64(bytesOut), ordering: .relaxed)
+  /// Tells how many bytes have come and gone, for status pages.
+  package func onCount(_ body: @escaping @Sendable () -> (bytesIn: UInt64, bytesOut: UInt64)) {
+    connection.set(counts: body)
   }
 
   /// The connection isn't used any more. The receiver has closed `descriptor`. May be called more than once.
