@@ -63,6 +63,9 @@ let package = Package(
       name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
       providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
+    .systemLibrary(
+      name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
@@ -151,6 +154,11 @@ let package = Package(
         "WebSocket", "Network",
       ]),
     .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP"]),
+
+    // The listener: sockets, TLS, HTTP. It knows no documents.
+    .target(
+      name: "Server",
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -303,6 +311,9 @@ let package = Package(
         "Documents",
         "Fleece", "Blobs", "Storage", "test-child",
       ]),
+    .testTarget(
+      name: "ServerTests",
+      dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

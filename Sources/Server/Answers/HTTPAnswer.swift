@@ -1,0 +1,50 @@
+/// What a handler answers.
+package struct HTTPAnswer: Sendable {
+  /// A header of an answer.
+  package struct Header: Sendable, Hashable {
+    /// The name.
+    package var name: String
+    /// The value.
+    package var value: String
+
+    /// Makes a header.
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// The body of an answer.
+  package enum Body: Sendable {
+    /// All of it.
+    case bytes([UInt8])
+    /// It is written while it is sent. `start` is called once, on a handler's thread, unless the client asked with HEAD.
+    /// A nil `length` is sent in chunks.
+    case stream(length: Int?, start: @Sendable (HTTPBodyWriter) -> Void)
+    /// The connection speaks another protocol from now on. `takeOver` is called on a handler's thread.
+    case upgrade(takeOver: @Sendable (UpgradedConnection) -> Void)
+  }
+
+  /// The status, 200 to 599, or 101 for an upgrade.
+  package var status: Int
+  /// The headers. `Content-Length`, `Transfer-Encoding`, `Date` and `Connection` are the server's own.
+  package var headers: [Header]
+  /// The body.
+  package var body: Body
+  /// Whether the connection is closed after this answer.
+  package var closesConnection = false
+
+  /// Makes an answer.
+  package init(status: Int, headers: [Header] = [], body: Body = .bytes([])) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// Makes an answer of plain text.
+  package init(status: Int, text: String) {
+    self.init(
+      status: status, headers: [Header("Content-Type", "text/plain; charset=utf-8")],
+      body: .bytes(Array(text.utf8)))
+  }
+}

@@ -1,0 +1,63 @@
+/// What an authenticator is asked.
+package struct LoginQuestion: Sendable {
+  /// The client's address.
+  package let peer: PeerAddress
+  /// The header `Authorization`; nil if there is none.
+  package let authorization: String?
+  /// The client's certificate, which was checked; nil if there is none.
+  package let certificate: ClientCertificate?
+}
+
+/// Whether a client may ask.
+package enum LoginVerdict: Sendable {
+  /// It may; as whom, unless nobody has to say so.
+  case allowed(user: String?)
+  /// It may not.
+  case refused(Int, headers: [HTTPAnswer.Header], String)
+}
+
+/// Decides who may ask.
+package protocol Authenticator: Sendable {
+  /// The verdict, if it needs no time; nil otherwise, and `check` is called. It is called on a thread that serves many
+  /// connections: it must not wait for anything.
+  func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict?
+
+  /// Decides. It is called on a thread for logins, may take its time, and calls `completion` once, from any thread.
+  func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void)
+}
+
+/// Lets everybody in.
+package struct NoAuthenticator: Authenticator {
+  /// Makes one.
+  package init() {}
+  package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? { .allowed(user: nil) }
+  package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
+    completion(.allowed(user: nil))
+  }
+}
+
+/// Lets in who shows a certificate that was checked (`HTTPServerConfiguration.clientCertificates`). The others are asked
+/// by another authenticator, or refused.
+package struct CertificateAuthenticator: Authenticator {
+  private let user: @Sendable (ClientCertificate) -> String?
+  private let other: (any Authenticator)?
+
+  /// `user` names who shows a certificate; nil refuses it. The default is its common name.
+  package init(
+    user: @escaping @Sendable (ClientCertificate) -> String? = { $0.commonName }, otherwise: (any Authenticator)? = nil
+  ) {
+    self.user = user
+    other = otherwise
+  }
+
+  package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
+    if let certificate = question.certificate, let user = user(certificate) { return .allowed(user: user) }
+    if let other { return other.verdictAtOnce(question) }
+    return .refused(403, headers: [], "this server lets in clients with certain certificates")
+  }
+
+  package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
+    if let verdict = verdictAtOnce(question) { return completion(verdict) }
+    other?.check(question, completion)
+  }
+}

@@ -1,0 +1,80 @@
+import CMicrohttpd
+import Storage
+import Synchronization
+
+/// What the parts of a running server share.
+final class ServerCore: Sendable {
+  let configuration: HTTPServerConfiguration
+  let limits: HTTPServerLimits
+  let handler: any HTTPHandler
+  let hostCheck: HostCheck
+  let workers: Workers
+  let table = ConnectionTable()
+  let upgraded = UpgradedConnections()
+  let lingering = LingeringSockets()
+  private let loginWorkers = Workers(maximum: 2)
+  private let logins = Atomic<Int>(0)
+  private let stopping = Atomic<Bool>(false)
+
+  init(_ configuration: HTTPServerConfiguration, _ handler: any HTTPHandler, _ addresses: [PeerAddress]) {
+    self.configuration = configuration
+    limits = configuration.limits
+    self.handler = handler
+    hostCheck = HostCheck(configuration, addresses)
+    workers = Workers(maximum: max(1, configuration.handlerThreads))
+  }
+
+  var authenticator: any Authenticator { configuration.authenticator }
+  var isStopping: Bool { stopping.load(ordering: .acquiring) }
+  func beginStopping() { stopping.store(true, ordering: .releasing) }
+
+  func errorAnswer(_ status: Int, _ reason: String) -> HTTPAnswer { configuration.errorAnswer(status, reason) }
+
+  /// Asks the authenticator on a thread of its own. Passwords are slow on purpose, so only so many wait.
+  func authenticate(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
+    guard logins.wrappingAdd(1, ordering: .relaxed).newValue <= limits.pendingLogins else {
+      logins.wrappingSubtract(1, ordering: .relaxed)
+      return completion(
+        .refused(503, headers: [.init("Retry-After", "1")], "too many logins are being checked"))
+    }
+    loginWorkers.enqueue { [self] in
+      authenticator.check(question) { [self] verdict in
+        logins.wrappingSubtract(1, ordering: .relaxed)
+        completion(verdict)
+      }
+    }
+  }
+}
+
+/// Which names a client may give in the header `Host`.
+struct HostCheck: Sendable {
+  /// Nil allows all.
+  private let names: Set<String>?
+
+  init(_ configuration: HTTPServerConfiguration, _ addresses: [PeerAddress]) {
+    guard configuration.checksHost ?? addresses.allSatisfy(\.isLoopback) else {
+      names = nil
+      return
+    }
+    var names: Set<String> = ["localhost", "127.0.0.1", "::1"]
+    names.formUnion(addresses.map(\.host))
+    names.formUnion(configuration.hostNames.map { $0.lowercased() })
+    self.names = names
+  }
+
+  /// HTTP/1.0 has no such header; a browser always sends it.
+  func allows(_ header: String?) -> Bool {
+    guard let names, let header else { return true }
+    var host = Substring(header.trimmed.lowercased())
+    if host.hasPrefix("[") {
+      guard let end = host.firstIndex(of: "]") else { return false }
+      let rest = host[host.index(after: end)...]
+      guard rest.isEmpty || rest.hasPrefix(":") else { return false }
+      host = host[..<end].dropFirst()
+    } else if let colon = host.firstIndex(of: ":") {
+      host = host[..<colon]
+    }
+    if host.hasSuffix(".") { host = host.dropLast() }
+    return names.contains(String(host))
+  }
+}

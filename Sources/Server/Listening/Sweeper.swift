@@ -1,0 +1,102 @@
+import Logs
+import Storage
+
+/// A thread that looks at all connections, and cuts off those that have had their time.
+final class Sweeper: Sendable {
+  private static let interval = 0.2
+  private let core: ServerCore
+  private let stopSignal = CountingSemaphore()
+  private let ended = CountingSemaphore()
+  private let worker = Workers(maximum: 1)
+
+  init(_ core: ServerCore) { self.core = core }
+
+  func start() {
+    worker.enqueue { [self] in
+      while !stopSignal.wait(seconds: core.lingering.isEmpty ? Self.interval : 0.02) {
+        let now = MonotonicClock.now
+        core.lingering.drain(now: now)
+        for connection in core.table.all { look(at: connection, now) }
+      }
+      core.lingering.closeAll()
+      ended.signal()
+    }
+  }
+
+  func stop() {
+    stopSignal.signal()
+    ended.wait()
+  }
+
+  private func look(at connection: ServerConnection, _ now: Double) {
+    let limits = core.limits
+    let phase = connection.phase.load(ordering: .relaxed)
+    let seconds = now - connection.phaseSince
+    switch phase {
+    case .waiting:
+      let isFirst = connection.requests.load(ordering: .relaxed) == 0
+      if core.isStopping, connection.exchange == nil { return connection.cutOff() }
+      if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) { cutOff(connection, "no request came") }
+    case .working:
+      if seconds > limits.handlerSeconds, let exchange = connection.exchange, !exchange.isAnswered {
+        Log.write(.warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
+        var answer = core.errorAnswer(503, "the answer takes too long")
+        answer.closesConnection = true
+        exchange.answer(answer)
+      }
+      lookForClient(connection, now)
+    case .receiving, .sending:
+      if connection.isPaused.load(ordering: .relaxed) {
+        connection.progress.slowSince = nil
+        connection.progress.phase = .waiting
+        lookForClient(connection, now)
+      } else {
+        connection.progress.halfClosedSince = nil
+        measure(connection, phase, now)
+      }
+    case .upgraded: break
+    }
+  }
+
+  /// Whether the client of a connection that waits for this side is still there.
+  private func lookForClient(_ connection: ServerConnection, _ now: Double) {
+    let state = connection.peerState()
+    if state.isGone { return connection.cutOff() }
+    guard state.isHalfClosed else { return connection.progress.halfClosedSince = nil }
+    let since = connection.progress.halfClosedSince ?? now
+    connection.progress.halfClosedSince = since
+    if now - since >= core.limits.halfClosedSeconds { connection.cutOff() }
+  }
+
+  /// Whether the client sends or takes enough.
+  private func measure(_ connection: ServerConnection, _ phase: ServerConnection.Phase, _ now: Double) {
+    let bytes =
+      phase == .receiving ? connection.bytesIn.load(ordering: .relaxed) : connection.confirmedBytes
+    guard connection.progress.phase == phase, connection.progress.bytes <= bytes else {
+      connection.progress.phase = phase
+      connection.progress.bytes = bytes
+      connection.progress.since = now
+      connection.progress.slowSince = nil
+      return
+    }
+    let seconds = now - connection.progress.since
+    guard seconds >= min(1, core.limits.slowSeconds / 2) else { return }
+    let isSlow = Double(bytes - connection.progress.bytes) < Double(core.limits.slowBytesPerSecond) * seconds
+    if isSlow {
+      let since = connection.progress.slowSince ?? connection.progress.since
+      connection.progress.slowSince = since
+      if now - since >= core.limits.slowSeconds {
+        cutOff(connection, phase == .receiving ? "it sends too slowly" : "it takes its answer too slowly")
+      }
+    } else {
+      connection.progress.slowSince = nil
+    }
+    connection.progress.bytes = bytes
+    connection.progress.since = now
+  }
+
+  private func cutOff(_ connection: ServerConnection, _ reason: String) {
+    Log.write(.info, .network, nil, "listener: cut off \(connection.peer): \(reason)")
+    connection.cutOff()
+  }
+}

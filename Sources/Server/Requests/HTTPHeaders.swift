@@ -1,0 +1,87 @@
+import Bytes
+import Glibc
+
+/// The headers of a request, in their order. Names are compared without regard to case.
+package struct HTTPHeaders: Sendable {
+  private struct Entry {
+    var name: Range<Int>
+    var value: Range<Int>
+  }
+
+  /// All names and values, one after another. Names are lower-case.
+  private var bytes: [UInt8] = []
+  private var entries: [Entry] = []
+
+  init() {}
+
+  mutating func reserve(bytes count: Int) {
+    bytes.reserveCapacity(count)
+    entries.reserveCapacity(16)
+  }
+
+  /// Adds a header. Returns its lower-case name's place, to be compared.
+  mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    let start = bytes.count
+    for byte in name { bytes.append(byte &- 0x41 < 26 ? byte | 0x20 : byte) }
+    let middle = bytes.count
+    bytes.append(contentsOf: value)
+    entries.append(Entry(name: start..<middle, value: middle..<bytes.count))
+  }
+
+  /// The number of headers.
+  package var count: Int { entries.count }
+
+  /// The bytes of the first header of that name, which must be lower-case; nil if there is none.
+  package func bytes(_ name: StaticString) -> ArraySlice<UInt8>? {
+    for entry in entries where matches(entry, name) { return bytes[entry.value] }
+    return nil
+  }
+
+  /// The value of the first header of that name, in any case; nil if there is none. What isn't UTF-8 becomes U+FFFD.
+  package func first(_ name: String) -> String? {
+    entries.first { matches($0, name) }.map { text($0.value) }
+  }
+
+  /// The values of all headers of that name.
+  package func all(_ name: String) -> [String] {
+    entries.filter { matches($0, name) }.map { text($0.value) }
+  }
+
+  /// The names, which are lower-case, and the values.
+  package var all: [(name: String, value: String)] { entries.map { (text($0.name), text($0.value)) } }
+
+  /// The tokens of headers whose values are lists, such as `Connection`. They are lower-case.
+  package func tokens(_ name: String) -> [String] {
+    all(name).flatMap { $0.split(separator: ",") }
+      .map { $0.trimmed.lowercased() }.filter { !$0.isEmpty }
+  }
+
+  func count(_ name: StaticString) -> Int { entries.reduce(0) { $0 + (matches($1, name) ? 1 : 0) } }
+
+  private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+  private func matches(_ entry: Entry, _ name: StaticString) -> Bool {
+    guard entry.name.count == name.utf8CodeUnitCount else { return false }
+    return bytes.withUnsafeBufferPointer {
+      $0.baseAddress.map { memcmp($0 + entry.name.lowerBound, name.utf8Start, entry.name.count) == 0 } ?? false
+    }
+  }
+
+  private func matches(_ entry: Entry, _ name: String) -> Bool {
+    entry.name.count == name.utf8.count
+      && bytes[entry.name].elementsEqual(name.utf8.lazy.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 })
+  }
+}
+
+extension StringProtocol {
+  /// Without blanks and tabs around.
+  var trimmed: String {
+    let blanks: Set<Character> = [" ", "\t"]
+    let start = drop { blanks.contains($0) }
+    var end = start.endIndex
+    while end > start.startIndex, blanks.contains(start[start.index(before: end)]) {
+      end = start.index(before: end)
+    }
+    return String(start[..<end])
+  }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import Testing
+
+@testable import Server
+
+/// A client that writes and reads bytes, for requests that no HTTP library would send.
+final class RawClient {
+  struct Failure: Error, CustomStringConvertible {
+    var description: String
+  }
+
+  struct Answer {
+    var status: Int
+    var headers: [(String, String)]
+    var body: [UInt8]
+    var text: String { String(decoding: body, as: UTF8.self) }
+
+    func header(_ name: String) -> String? {
+      headers.first { $0.0.lowercased() == name.lowercased() }?.1
+    }
+  }
+
+  let descriptor: Int32
+  private var buffer: [UInt8] = []
+
+  /// Reads wait a minute at most.
+  init(_ port: UInt16, receiveBufferBytes: Int32? = nil) throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var time = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
+    var address = sockaddr_in(
+      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian, sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
+      sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard result == 0 else { throw Failure(description: "connect: \(String(cString: strerror(errno)))") }
+  }
+
+  deinit { close(descriptor) }
+
+  func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) throws {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Foundation.send(descriptor, $0.baseAddress! + sent, $0.count - sent, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { throw Failure(description: "send: \(String(cString: strerror(errno)))") }
+      sent += count
+    }
+  }
+
+  func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// More bytes; false at the end.
+  @discardableResult
+  func fill() throws -> Bool {
+    var part = [UInt8](repeating: 0, count: 65_536)
+    let count = recv(descriptor, &part, part.count, 0)
+    if count == 0 { return false }
+    guard count > 0 else {
+      if errno == ECONNRESET { return false }
+      throw Failure(description: "recv: \(String(cString: strerror(errno)))")
+    }
+    buffer += part[..<count]
+    return true
+  }
+
+  /// Whether the server has closed the connection, after what was read.
+  func isClosed() throws -> Bool {
+    guard buffer.isEmpty else { return false }
+    return try !fill()
+  }
+
+  /// Everything up to the end.
+  func rest() throws -> [UInt8] {
+    while try fill() {}
+    defer { buffer = [] }
+    return buffer
+  }
+
+  func line() throws -> String {
+    while true {
+      if let end = buffer.firstIndex(of: 0x0A) {
+        var line = Array(buffer[..<end])
+        buffer.removeSubrange(...end)
+        if line.last == 0x0D { line.removeLast() }
+        return String(decoding: line, as: UTF8.self)
+      }
+      guard try fill() else { throw Failure(description: "the end came in a line: \(buffer.count) bytes") }
+    }
+  }
+
+  func bytes(_ count: Int) throws -> [UInt8] {
+    while buffer.count < count {
+      guard try fill() else { throw Failure(description: "the end came after \(buffer.count) of \(count) bytes") }
+    }
+    defer { buffer.removeFirst(count) }
+    return Array(buffer[..<count])
+  }
+
+  /// The next answer, without interim ones.
+  func answer(to method: String = "GET") throws -> Answer {
+    while true {
+      let answer = try anyAnswer(to: method)
+      if answer.status >= 200 || answer.status == 101 { return answer }
+    }
+  }
+
+  /// The next answer, or an interim one.
+  func anyAnswer(to method: String = "GET") throws -> Answer {
+    let parts = try line().split(separator: " ")
+    guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let status = Int(parts[1]) else {
+      throw Failure(description: "no status line: \(parts)")
+    }
+    var answer = Answer(status: status, headers: [], body: [])
+    while true {
+      let line = try line()
+      if line.isEmpty { break }
+      let colon = try #require(line.firstIndex(of: ":"))
+      answer.headers.append(
+        (String(line[..<colon]), line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
+    }
+    guard method != "HEAD", status >= 200, status != 204, status != 304 else { return answer }
+    if let length = answer.header("Content-Length").flatMap({ Int($0) }) {
+      answer.body = try bytes(length)
+    } else if answer.header("Transfer-Encoding")?.lowercased() == "chunked" {
+      while true {
+        let size = try #require(Int(try line(), radix: 16))
+        answer.body += try bytes(size)
+        guard try line().isEmpty else { throw Failure(description: "no line end behind a chunk") }
+        if size == 0 { break }
+      }
+    } else {
+      answer.body = try rest()
+    }
+    return answer
+  }
+
+  /// Sends a request without a body and reads the answer.
+  func get(_ target: String, method: String = "GET", headers: [String] = []) throws -> Answer {
+    try send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
+    return try answer(to: method)
+  }
+}
+
+/// A server for one test. It stops with the object.
+final class TestServer {
+  let server: HTTPServer
+
+  convenience init(_ handler: @escaping @Sendable (HTTPRequest, HTTPResponder) -> Void = echo) throws {
+    try self.init(with: { _ in }, handler)
+  }
+
+  init(
+    with change: (inout HTTPServerConfiguration) throws -> Void,
+    _ handler: @escaping @Sendable (HTTPRequest, HTTPResponder) -> Void
+  ) throws {
+    var configuration = HTTPServerConfiguration()
+    try change(&configuration)
+    server = HTTPServer(configuration, handler)
+    try server.start()
+  }
+
+  deinit { server.stop(graceSeconds: 0) }
+
+  var port: UInt16 { server.port ?? 0 }
+  var url: String { server.urls.first ?? "" }
+  func client() throws -> RawClient { try RawClient(port) }
+}
+
+/// Answers with what the request was.
+@Sendable func echo(_ request: HTTPRequest, _ responder: HTTPResponder) {
+  var lines = ["\(request.method)", String(decoding: request.target.raw, as: UTF8.self)]
+  do throws(HTTPBodyError) {
+    let body = try request.body.collect(limit: 1 << 20)
+    lines.append(String(decoding: body, as: UTF8.self))
+  } catch {
+    return responder.answer(HTTPAnswer(status: error == .tooLong ? 413 : 400, text: "\(error)"))
+  }
+  responder.answer(HTTPAnswer(status: 200, text: lines.joined(separator: "\n")))
+}
