@@ -32,6 +32,7 @@ let package = Package(
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
     // Sync (docs/sync.md).
     .library(name: "TouchstoneSync", targets: ["TouchstoneSync"]),
+    .library(name: "TouchstoneServer", targets: ["TouchstoneServer"]),
     // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
@@ -159,6 +160,12 @@ let package = Package(
     .target(
       name: "Server",
       dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
+
+    .target(
+      name: "TouchstoneServer",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP", "Server",
+      ]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -306,7 +313,8 @@ let package = Package(
     .testTarget(
       name: "ReplicationTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "WebSocket", "Network",
+        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "TouchstoneServer", "WebSocket",
+        "Network",
         "Touchstone",
         "Documents",
         "Fleece", "Blobs", "Storage", "test-child",

@@ -1,24 +1,66 @@
 // How the tests connect two databases: as databases of one process, or over BLIP. The variable TOUCHSTONE_LINK says which:
-// `blip` is BLIP through a pipe.
+// `blip` is BLIP through a pipe, and `listener` BLIP over a WebSocket to a listener of this process.
 
 import BLIP
 import Foundation
 import Replication
+import Storage
+import Testing
 import Touchstone
+import TouchstoneServer
+import Network
 
 @testable import ReplicationBLIP
 
+private let link = ProcessInfo.processInfo.environment["TOUCHSTONE_LINK"] ?? "local"
+
 /// Whether the tests replicate over BLIP.
-let linksByBLIP = ProcessInfo.processInfo.environment["TOUCHSTONE_LINK"] == "blip"
+let linksByBLIP = link != "local"
 
 /// Connects to a database in the way of this run.
 func connection(to database: Database, _ options: Responder.Options = Responder.Options())
   -> any PeerConnector
 {
-  linksByBLIP ? pipeConnector(database, options) : LocalConnector(database, options)
+  switch link {
+  case "blip": pipeConnector(database, options)
+  case "listener": listenerConnector(database, options)
+  default: LocalConnector(database, options)
+  }
 }
 
-/// Connects to a database over BLIP. `clientBytes` and `serverBytes` see what each side sends.
+/// Connects over a WebSocket to a listener of this process. It stops when the process ends.
+private func listenerConnector(_ database: Database, _ options: Responder.Options) -> any PeerConnector {
+  var configuration = SyncListenerConfiguration(databases: ["db": database])
+  configuration.isReadOnly = !options.acceptsRevisions
+  configuration.refusesConflicts = options.refusesConflicts
+  let listener = SyncListener(configuration)
+  do {
+    try listener.start()
+    listeners.withLock { $0.append(listener) }
+    guard options.givesRevisions, let url = listener.urls.first, let target = WebSocketURL(url) else {
+      return pipeConnector(database, options)
+    }
+    return RenamedConnector(
+      inner: ReplicatorTarget.webSocketConnector(target), remoteID: LocalConnector(database).remoteID)
+  } catch {
+    Issue.record("a listener can't start: \(error)")
+    return pipeConnector(database, options)
+  }
+}
+
+private let listeners = Lock<[SyncListener]>([])
+
+/// The same connector with another remote ID: each listener of a database has another port.
+private struct RenamedConnector: PeerConnector {
+  let inner: any PeerConnector
+  let remoteID: String
+  var name: String { inner.name }
+  func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
+    inner.connect(options, done)
+  }
+}
+
+/// Connects to a database over BLIP.
 func pipeConnector(
   _ database: Database, _ options: Responder.Options = Responder.Options(),
   subprotocol: String? = ReplicationProtocol.offered[0]

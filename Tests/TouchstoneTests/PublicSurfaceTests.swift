@@ -8,6 +8,7 @@ struct PublicSurfaceTests {
   private static let products = [
     "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "Storage", "StorageConformance"],
     "TouchstoneBench": ["Suites", "BenchmarkKit"], "TouchstoneSync": ["Replication", "ReplicationBLIP"],
+    "TouchstoneServer": ["TouchstoneServer"],
   ]
   /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows.
   private static let forEngineWriters = ["Touchstone.Engines": "Storage.EngineType"]

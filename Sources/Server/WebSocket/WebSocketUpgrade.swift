@@ -59,8 +59,8 @@ extension HTTPAnswer {
             stream, .server, options: options, received: connection.extra, loop: try SocketLoop.shared(),
             name: "\(connection.peer)")
           connection.onCount { [weak transport] in
-            let counts = transport?.byteCounts
-            return (counts?.received ?? 0, counts?.sent ?? 0)
+            let traffic = transport?.traffic
+            return (traffic?.receivedBytes ?? 0, traffic?.sentBytes ?? 0)
           }
           connection.onStop { [weak transport] in
             transport?.close(.webSocket(1001, "the server stops"))

@@ -1,0 +1,52 @@
+import BLIP
+import Bytes
+import Replication
+import ReplicationBLIP
+import Server
+import Storage
+import Touchstone
+import WebSocket
+
+/// Answers the requests of a listener: `GET /NAME/_blipsync` becomes a WebSocket.
+final class SyncHandler: HTTPHandler {
+  private let databases: [ByteString: Database]
+  private let options: Responder.Options
+  /// Connections take turns on these threads.
+  private let workers = Workers(maximum: 4)
+
+  init(_ configuration: SyncListenerConfiguration) {
+    databases = Dictionary(uniqueKeysWithValues: configuration.databases.map { (ByteString($0), $1) })
+    var options = Responder.Options()
+    options.acceptsRevisions = !configuration.isReadOnly
+    options.refusesConflicts = configuration.refusesConflicts
+    self.options = options
+  }
+
+  func handle(_ request: HTTPRequest, _ responder: HTTPResponder) { responder.answer(answer(request)) }
+
+  private func answer(_ request: HTTPRequest) -> HTTPAnswer {
+    guard let segments = request.target.segments else {
+      return HTTPAnswer(status: 400, text: "the path isn't percent-encoded properly\n")
+    }
+    guard segments.count == 2, segments[1] == ByteString("_blipsync"), let database = databases[segments[0]]
+    else {
+      return HTTPAnswer(status: 404, text: "there is no such database here\n")
+    }
+    guard request.isWebSocketUpgrade else {
+      return HTTPAnswer(
+        status: 426, headers: [.init("Upgrade", "websocket"), .init("Connection", "Upgrade")],
+        body: .bytes(Array("databases are replicated over a WebSocket\n".utf8)))
+    }
+    guard let version = ReplicationProtocol.choose(from: request.webSocketProtocols) else {
+      return HTTPAnswer(
+        status: 400,
+        text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
+    }
+    let name = "\(request.peer)"
+    return .webSocket(request, subprotocol: version) { [options, workers] transport in
+      // Connections don't share a worker's thread for their whole life: each job is short.
+      let connection = BLIPConnection(transport, name: name, workers: workers)
+      BLIPResponder(connection, database, options).start()
+    }
+  }
+}

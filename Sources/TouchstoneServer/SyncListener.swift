@@ -1,0 +1,136 @@
+import BLIP
+import Bytes
+import Logs
+import Replication
+import ReplicationBLIP
+import Server
+import Storage
+import Touchstone
+import WebSocket
+
+/// Lets other devices replicate with databases, over WebSockets: those of this library, and Couchbase Lite 2 and 3.
+///
+/// ```swift
+/// var configuration = SyncListenerConfiguration(databases: ["notes": notes])
+/// configuration.port = 4984
+/// let listener = SyncListener(configuration)
+/// try listener.start()
+/// print(listener.urls)                    // ["ws://127.0.0.1:4984/notes"]
+/// ```
+///
+/// All calls may come from any thread. It stops when the last reference to it goes. Databases must stay open while it runs; one
+/// that is closed loses its connections.
+public final class SyncListener: Sendable {
+  /// How it listens. A copy: later changes of the original have no effect.
+  public let configuration: SyncListenerConfiguration
+  private let state = Lock(State())
+
+  private struct State {
+    var server: HTTPServer?
+    var fingerprint: String?
+  }
+
+  /// Creates a listener that doesn't run yet.
+  public init(_ configuration: SyncListenerConfiguration) { self.configuration = configuration }
+
+  deinit { stop(graceSeconds: 0) }
+
+  /// Begins to listen. Throws `SyncListenerError` that says what is wrong, where, and what to do. A listener that was stopped may be
+  /// started again.
+  public func start() throws {
+    try state.withLock { state in
+      guard state.server == nil else {
+        throw SyncListenerError(.badRequest, "the listener runs already")
+      }
+      do {
+        let (settings, fingerprint) = try configuration.serverConfiguration()
+        let server = HTTPServer(settings, handler: SyncHandler(configuration))
+        try server.start()
+        state = State(server: server, fingerprint: fingerprint)
+      } catch let error as HTTPServerError { throw SyncListenerError(error) }
+    }
+  }
+
+  /// Stops: refuses new connections, says goodbye to those that are open with WebSocket code 1001, and returns when they
+  /// have ended, or have been cut off after `graceSeconds`. Don't call it on a thread that a callback of the
+  /// configuration was called on.
+  public func stop(graceSeconds: Double = 10) {
+    let server = state.withLock { state in
+      defer { state = State() }
+      return state.server
+    }
+    server?.stop(graceSeconds: graceSeconds)
+  }
+
+  /// The port that it listens on; nil if it doesn't run.
+  public var port: Int? { state.withLock { $0.server?.port }.map(Int.init) }
+
+  /// The URL of each database and address, in order of the names; none if it doesn't run.
+  public var urls: [String] {
+    let bases = state.withLock { $0.server?.urls } ?? []
+    return configuration.databases.keys.sorted().flatMap { name in
+      bases.map { "ws\($0.dropFirst(4))/\(SyncListenerConfiguration.escaped(name))" }
+    }
+  }
+
+  /// The SHA-256 of the server's certificate as lower-case hexadecimal digits; nil without TLS or if it doesn't run. Show it
+  /// to people who have to trust a certificate that the listener has made itself.
+  public var certificateFingerprint: String? { state.withLock { $0.fingerprint } }
+
+  /// The open connections.
+  public var connections: [SyncListenerConnection] {
+    (state.withLock { $0.server }?.connections ?? []).map { SyncListenerConnection($0) }
+  }
+}
+
+/// An open connection of a listener.
+public struct SyncListenerConnection: Sendable, Hashable {
+  /// The address and port of the other side.
+  public let peer: String
+  /// Who the other side says to be; nil if nobody has to say that.
+  public let user: String?
+  /// How long it has been open, in seconds.
+  public let seconds: Double
+  /// The bytes that came.
+  public let receivedBytes: UInt64
+  /// The bytes that were sent.
+  public let sentBytes: UInt64
+  /// Whether it replicates. Otherwise it has only been opened.
+  public let isReplicating: Bool
+
+  init(_ status: HTTPConnectionStatus) {
+    peer = "\(status.peer)"
+    user = status.user
+    seconds = status.seconds
+    receivedBytes = status.bytesIn
+    sentBytes = status.bytesOut
+    isReplicating = status.kind == .webSocket
+  }
+}
+
+/// Why a listener can't start.
+public struct SyncListenerError: TouchstoneError {
+  /// The kind of failure.
+  public let kind: ErrorKind
+  /// What was tried, where, what was found, and what to do.
+  public let description: String
+  /// Nil.
+  public var subject: ErrorSubject? { nil }
+
+  init(_ kind: ErrorKind, _ description: String) {
+    self.kind = kind
+    self.description = description
+  }
+
+  init(_ error: HTTPServerError) {
+    kind =
+      switch error.code {
+      case .portInUse: .busy
+      case .permissionDenied: .forbidden
+      case .addressNotAvailable, .invalidAddress, .fileInvalid, .invalidConfiguration, .alreadyStarted:
+        .badRequest
+      case .fileUnreadable, .systemFailure: .ioError
+      }
+    description = error.message
+  }
+}

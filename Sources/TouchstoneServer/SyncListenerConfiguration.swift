@@ -1,0 +1,119 @@
+import Bytes
+import Server
+import Touchstone
+import WebSocket
+
+/// Where a listener listens, what it serves, and whom it lets in.
+public struct SyncListenerConfiguration: Sendable {
+  /// The certificate of the listener.
+  public enum TLS: Sendable, Hashable {
+    /// PEM files of the certificate, with those that lead to its authority, and of its key without a passphrase.
+    case files(certificate: String, key: String)
+    /// A certificate that the listener makes itself and keeps in a directory, with its key. Clients pin it.
+    case selfSigned(directory: String)
+  }
+
+  /// Whom the listener lets in.
+  public enum Authenticator: Sendable {
+    /// Everybody.
+    case none
+    /// Who has a name and a password that the closure accepts. It is called on a background thread and may take its time. Right
+    /// ones are remembered for a minute.
+    case basic(@Sendable (_ name: String, _ password: String) -> Bool)
+    /// Who is in a file of users with salted hashes (docs/server.md).
+    case userFile(String)
+    /// Who shows a certificate that an authority of this PEM file has issued. Needs TLS.
+    case certificates(authorities: String)
+    /// Who shows a certificate, in DER, that the closure accepts. It is called on a thread that serves many connections, and
+    /// mustn't wait. Needs TLS.
+    case certificatesAccepted(@Sendable (_ der: [UInt8]) -> Bool)
+  }
+
+  /// The databases by the names under which they are reached.
+  public var databases: [String: Database]
+  /// The numeric address to listen on, such as `127.0.0.1`, `::1` or `0.0.0.0`. Default: the loopback interface.
+  public var address = "127.0.0.1"
+  /// The network interface to listen on in place of `address`, such as `eth0`.
+  public var networkInterface: String?
+  /// The port. 0 takes any.
+  public var port = 0
+  /// The certificate. Nil: without TLS.
+  public var tls: TLS?
+  /// Whom it lets in. Default: everybody.
+  public var authenticator = Authenticator.none
+  /// Whether everybody may be let in from other machines. Without this, a listener with the authenticator `none` listens on
+  /// loopback addresses only.
+  public var allowsAnyoneFromOutside = false
+  /// Whether clients only fetch changes.
+  public var isReadOnly = false
+  /// Whether revisions that conflict with the current one are refused, also from clients that would make branches.
+  public var refusesConflicts = false
+  /// The most connections at a time.
+  public var maximumConnections = 10_000
+  /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Peers answer pings, so this
+  /// closes those that are idle.
+  public var idleTimeout: Double?
+
+  /// Creates a configuration for the loopback interface and any port.
+  public init(databases: [String: Database]) { self.databases = databases }
+
+  /// A name as a segment of a URL.
+  static func escaped(_ name: String) -> String {
+    var text = ""
+    for byte in name.utf8 {
+      let isPlain =
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+      text += isPlain ? String(UnicodeScalar(byte)) : "%" + Hex.text([byte], isUpper: true)
+    }
+    return text
+  }
+
+  private var isOpenToOthers: Bool {
+    if networkInterface != nil { return networkInterface != "lo" }
+    return !(address.hasPrefix("127.") || address == "::1")
+  }
+
+  /// The settings of the server, and the fingerprint of its certificate.
+  func serverConfiguration() throws -> (HTTPServerConfiguration, fingerprint: String?) {
+    guard !databases.isEmpty else { throw SyncListenerError(.badRequest, "a listener needs a database") }
+    if let name = databases.keys.first(where: { $0.isEmpty || $0 == "." || $0 == ".." || $0.first == "_" }) {
+      throw SyncListenerError(.badRequest, "a database can't be reached by the name “\(name)”")
+    }
+    guard (0...65_535).contains(port) else {
+      throw SyncListenerError(.badRequest, "there is no port \(port); ports are from 0 to 65535")
+    }
+    if case .none = authenticator, isOpenToOthers, !allowsAnyoneFromOutside {
+      throw SyncListenerError(
+        .forbidden,
+        "listening on \(networkInterface ?? address) would let everybody in; give the listener users or client certificates, listen on 127.0.0.1, or set allowsAnyoneFromOutside"
+      )
+    }
+    var settings = HTTPServerConfiguration()
+    settings.listen = networkInterface.map { .interface($0) } ?? .address(address)
+    settings.port = UInt16(port)
+    settings.limits.connections = maximumConnections
+    settings.limits.webSocket.idleTimeout = idleTimeout
+    switch tls {
+    case nil: break
+    case .files(let certificate, let key):
+      settings.tls = try TLSIdentity(certificateFile: certificate, keyFile: key)
+    case .selfSigned(let directory): settings.tls = try TLSIdentity.selfMade(in: directory)
+    }
+    switch authenticator {
+    case .none: break
+    case .basic(let check):
+      let checker = ClosurePasswordChecker { name, password, done in
+        done(check(name.string, String(decoding: password, as: UTF8.self)))
+      }
+      settings.authenticator = try BasicAuthenticator(checker: checker)
+    case .userFile(let path): settings.authenticator = try BasicAuthenticator(checker: UserFile(path))
+    case .certificates(let authorities):
+      settings.clientCertificates = .required(try ClientCertificateCheck(authorities: authorities))
+      settings.authenticator = CertificateAuthenticator()
+    case .certificatesAccepted(let accepts):
+      settings.clientCertificates = .required(ClientCertificateCheck { accepts($0.der) })
+      settings.authenticator = CertificateAuthenticator(user: { $0.commonName ?? $0.fingerprint })
+    }
+    return (settings, settings.tls?.fingerprint)
+  }
+}
