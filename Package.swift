@@ -164,7 +164,8 @@ let package = Package(
     .target(
       name: "TouchstoneServer",
       dependencies: [
-        "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP", "Server",
+        "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
+        "Server",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -186,9 +187,9 @@ let package = Package(
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "Documents", "Query", "Views", "Fleece", "Storage",
-        "BenchmarkKit",
-        "Datasets", "Suites",
+        "Bytes", "Touchstone", "TouchstoneSync", "TouchstoneServer", "Server", "Documents", "Query", "Views",
+        "Fleece",
+        "Storage", "BenchmarkKit", "Datasets", "Suites",
       ],
       path: "Sources/CLI"),
 
@@ -313,7 +314,8 @@ let package = Package(
     .testTarget(
       name: "ReplicationTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "TouchstoneServer", "WebSocket",
+        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "TouchstoneServer",
+        "WebSocket",
         "Network",
         "Touchstone",
         "Documents",

@@ -1,7 +1,8 @@
 import Datasets
 import Query
-import Replication
 import Touchstone
+import TouchstoneServer
+import TouchstoneSync
 import Views
 
 /// The exit status of the process.
@@ -31,7 +32,13 @@ enum ExitStatus: Int32 {
       default: self = .database
       }
     case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
-    case let error as ReplicationError: self = error.domain == .touchstone ? .database : .no
+    case let error as ReplicationError:
+      // The other side can't be reached, or refuses.
+      self =
+        error.domain == .network && error.code == ReplicationError.NetworkCode.invalidURL.rawValue
+        ? .usage : .database
+    case let error as SyncListenerError:
+      self = [.badRequest, .forbidden].contains(error.kind) ? .usage : .database
     case let error as DocumentError:
       switch error.code {
       case .conflict, .notFound: self = .no

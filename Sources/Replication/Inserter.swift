@@ -7,23 +7,32 @@ import Touchstone
 /// Stores revisions that arrive, on a thread of its own: fetches their blobs first, stores many in one transaction, and
 /// resolves conflicts, or reports them.
 package final class Inserter: @unchecked Sendable {
-  /// A part of revisions with their results. The result is false for a revision that was left out or known.
+  /// What became of a revision that wasn't refused.
+  package enum Inserted: Sendable {
+    /// It was left out by the filter, or known.
+    case nothing
+    case added
+    /// It was added, and so was what its conflict was resolved to.
+    case resolved
+  }
+
+  /// The result of a revision.
+  package typealias InsertResult = Result<Inserted, ReplicationError>
+
+  /// A part of revisions with their results.
   private final class Part: Sendable {
     let revisions: [IncomingRevision]
-    private let done: @Sendable ([Result<Bool, ReplicationError>]) -> Void
-    private let state: Lock<(results: [Result<Bool, ReplicationError>?], left: Int)>
+    private let done: @Sendable ([InsertResult]) -> Void
+    private let state: Lock<(results: [InsertResult?], left: Int)>
 
-    init(
-      _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
-    ) {
+    init(_ revisions: [IncomingRevision], _ done: @escaping @Sendable ([InsertResult]) -> Void) {
       self.revisions = revisions
       self.done = done
-      state = Lock(
-        ([Result<Bool, ReplicationError>?](repeating: nil, count: revisions.count), revisions.count))
+      state = Lock(([InsertResult?](repeating: nil, count: revisions.count), revisions.count))
     }
 
-    func end(_ index: Int, _ result: Result<Bool, ReplicationError>) {
-      let all = state.withLock { state -> [Result<Bool, ReplicationError>]? in
+    func end(_ index: Int, _ result: InsertResult) {
+      let all = state.withLock { state -> [InsertResult]? in
         guard state.results[index] == nil else { return nil }
         state.results[index] = result
         state.left -= 1
@@ -40,7 +49,7 @@ package final class Inserter: @unchecked Sendable {
     var hasFetched = false
     var incoming: IncomingRevision { part.revisions[index] }
     var revision: SyncRevision { incoming.revision }
-    func end(_ result: Result<Bool, ReplicationError>) { part.end(index, result) }
+    func end(_ result: InsertResult) { part.end(index, result) }
   }
 
   /// The most revisions of a transaction.
@@ -95,9 +104,7 @@ package final class Inserter: @unchecked Sendable {
     insert = { try responder.apply($0.map { ($0.revision, $0.allowsNoConflict) }) }
   }
 
-  package func store(
-    _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Bool, ReplicationError>]) -> Void
-  ) {
+  package func store(_ revisions: [IncomingRevision], _ done: @escaping @Sendable ([InsertResult]) -> Void) {
     guard !revisions.isEmpty else { return done([]) }
     waiting.withLock { $0.append(Part(revisions, done)) }
     worker.enqueue { [self] in storeWaiting() }
@@ -120,7 +127,7 @@ package final class Inserter: @unchecked Sendable {
         let item = Item(part: part, index: index)
         do {
           guard try passes(item.revision) else {
-            item.end(.success(false))
+            item.end(.success(.nothing))
             continue
           }
           let missing = try database.replicating { try $0.missingBlobs(of: item.revision.body) }
@@ -145,8 +152,8 @@ package final class Inserter: @unchecked Sendable {
       let outcomes = try insert(items.map(\.incoming))
       for (item, outcome) in zip(items, outcomes) {
         switch outcome {
-        case .added: item.end(.success(true))
-        case .known: item.end(.success(false))
+        case .added: item.end(.success(.added))
+        case .known: item.end(.success(.nothing))
         case .conflict: resolver == nil ? item.end(.failure(.conflictsHere)) : resolve(item)
         case .refused(let error as DocumentError) where error.code == .missingBlob && !item.hasFetched:
           // A compaction has removed it since.
@@ -285,7 +292,11 @@ package final class Inserter: @unchecked Sendable {
     _ attempt: Int
   ) throws {
     let applied = try database.replicatingChanges { try $0.apply(pulled, met, resolution, remote: remote) }
-    if let applied { item.end(.success(applied)) } else { resolve(item, pulled, attempt: attempt + 1) }
+    if let applied {
+      item.end(.success(applied ? .resolved : .nothing))
+    } else {
+      resolve(item, pulled, attempt: attempt + 1)
+    }
   }
 }
 

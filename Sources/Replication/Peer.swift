@@ -101,6 +101,11 @@ package struct PeerTraffic: Sendable, Hashable {
     self.sentBytes = sentBytes
     self.receivedBytes = receivedBytes
   }
+
+  package static func + (left: PeerTraffic, right: PeerTraffic) -> PeerTraffic {
+    PeerTraffic(
+      sentBytes: left.sentBytes + right.sentBytes, receivedBytes: left.receivedBytes + right.receivedBytes)
+  }
 }
 
 // MARK: - What is exchanged

@@ -67,6 +67,13 @@ public final class Replicator: Sendable {
     ReplicatorToken(runner.observeDocuments(handler))
   }
 
+  /// The bytes that were sent and received over the network since the replicator was made, with all its connections. Zeros
+  /// for a database of this process.
+  public var transferredBytes: (sent: UInt64, received: UInt64) {
+    let traffic = runner.traffic
+    return (traffic.sentBytes, traffic.receivedBytes)
+  }
+
   /// The IDs of documents whose current revision isn't pushed yet. Empty if the replicator doesn't push.
   public func pendingDocumentIDs() throws -> Set<String> { try runner.pendingDocumentIDs() }
 
@@ -99,6 +106,8 @@ final class ReplicatorRunner: @unchecked Sendable {
     var documentHandlers: [Int: @Sendable ([ReplicatedDocument]) -> Void] = [:]
   }
   private let shown = Lock(Shown())
+  /// The bytes of earlier connections, and the peer of the present one.
+  private let peers = Lock((earlier: PeerTraffic(), present: (any Peer)?.none))
   /// The number of documents that handlers weren't told of yet, and the most of them.
   private let untold = Lock(0)
   private static let maximumUntold = 20_000
@@ -124,6 +133,16 @@ final class ReplicatorRunner: @unchecked Sendable {
   }
 
   var status: ReplicatorStatus { shown.withLock { $0.status } }
+
+  var traffic: PeerTraffic { peers.withLock { $0.earlier + ($0.present?.traffic ?? PeerTraffic()) } }
+
+  /// Counts the bytes of another connection from now on; nil: of none.
+  private func countTraffic(of peer: (any Peer)?) {
+    peers.withLock { peers in
+      peers.earlier = peers.earlier + (peers.present?.traffic ?? PeerTraffic())
+      peers.present = peer
+    }
+  }
 
   private func enqueue(_ step: @escaping @Sendable (ReplicatorRunner) -> Void) {
     work.enqueue { [self] in step(self) }
@@ -226,6 +245,7 @@ final class ReplicatorRunner: @unchecked Sendable {
 
   private func stopped(_ error: ReplicationError?) {
     isRunning = false
+    countTraffic(of: nil)
     generation += 1
     retryToken?.cancel()
     retryToken = nil
@@ -275,6 +295,7 @@ final class ReplicatorRunner: @unchecked Sendable {
     let session = Session(configuration, peer, remote: remote, own, progress)
     session.owner = self
     self.session = session
+    countTraffic(of: peer)
     session.start()
   }
 

@@ -162,6 +162,20 @@ public struct ReplicatedDocument: Sendable, Hashable {
   public let isDeleted: Bool
   /// Whether it was pushed; otherwise it was pulled.
   public let isPush: Bool
+  /// Whether it was pulled, conflicted with the current revision here, and the conflict was resolved.
+  public let hadConflict: Bool
   /// Why it wasn't replicated. Nil if it was.
   public let error: ReplicationError?
+
+  init(
+    id: String, revisionID: String, isDeleted: Bool, isPush: Bool, hadConflict: Bool = false,
+    error: ReplicationError?
+  ) {
+    self.id = id
+    self.revisionID = revisionID
+    self.isDeleted = isDeleted
+    self.isPush = isPush
+    self.hadConflict = hadConflict
+    self.error = error
+  }
 }

@@ -132,7 +132,7 @@ extension Session: PullSink {
     }
   }
 
-  private func stored(_ revisions: [IncomingRevision], _ results: [Result<Bool, ReplicationError>]) throws {
+  private func stored(_ revisions: [IncomingRevision], _ results: [Inserter.InsertResult]) throws {
     pull?.stores -= 1
     for (revision, result) in zip(revisions, results) {
       guard let ticket = pull?.awaited.removeValue(forKey: PullState.Key(revision)) else { continue }
@@ -149,13 +149,15 @@ extension Session: PullSink {
       zip(revisions, results).compactMap { revision, result in
         var error: ReplicationError?
         switch result {
-        case .success(false): return nil
-        case .success(true): break
+        case .success(.nothing): return nil
+        case .success: break
         case .failure(let failure): error = failure
         }
+        let hadConflict = if case .success(.resolved) = result { true } else { false }
         return ReplicatedDocument(
           id: revision.revision.id, revisionID: revision.revision.revision,
-          isDeleted: revision.revision.isDeleted, isPush: false, error: error)
+          isDeleted: revision.revision.isDeleted, isPush: false, hadConflict: hadConflict,
+          error: error)
       })
     try answerHeld()
     step()

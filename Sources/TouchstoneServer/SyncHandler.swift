@@ -28,7 +28,10 @@ final class SyncHandler: HTTPHandler {
     guard let segments = request.target.segments else {
       return HTTPAnswer(status: 400, text: "the path isn't percent-encoded properly\n")
     }
-    guard segments.count == 2, segments[1] == ByteString("_blipsync"), let database = databases[segments[0]]
+    // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
+    let path = segments.drop { $0 == ByteString("") }
+    guard path.count == 2, path.last == ByteString("_blipsync"), let name = path.first,
+      let database = databases[name]
     else {
       return HTTPAnswer(status: 404, text: "there is no such database here\n")
     }
@@ -42,10 +45,10 @@ final class SyncHandler: HTTPHandler {
         status: 400,
         text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
     }
-    let name = "\(request.peer)"
+    let peer = "\(request.peer)"
     return .webSocket(request, subprotocol: version) { [options, workers] transport in
       // Connections don't share a worker's thread for their whole life: each job is short.
-      let connection = BLIPConnection(transport, name: name, workers: workers)
+      let connection = BLIPConnection(transport, name: peer, workers: workers)
       BLIPResponder(connection, database, options).start()
     }
   }

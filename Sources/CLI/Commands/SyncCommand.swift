@@ -1,6 +1,6 @@
-import Replication
 import Storage
 import Touchstone
+import TouchstoneSync
 
 #if canImport(Glibc)
   import Glibc
@@ -9,51 +9,126 @@ import Touchstone
 /// `touchstone sync`: replicates a database with another one.
 struct SyncCommand: Subcommand {
   private static let target = Positional(
-    "TARGET", "The other database: the path of a NAME.touchstone directory")
+    "TARGET",
+    "The other database: the path of a NAME.touchstone directory, or its URL: ws://host:port/name, or wss:// with TLS"
+  )
   private static let push = Flag("push", "Only sends changes of DB")
   private static let pull = Flag("pull", "Only fetches changes of TARGET")
   private static let continuous = Flag("continuous", "Goes on until Ctrl-C")
+  private static let user = Option("user", "NAME", "Says who the user is. Needs --password-file")
+  private static let passwordFile = Option(
+    "password-file", "FILE", "A file with the user's password in one line")
+  private static let header = Option(
+    "header", "NAME: VALUE", "A header of the request that connects; may be repeated"
+  ) {
+    text in
+    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[0].isEmpty else { throw UsageError("'\(text)' isn't NAME: VALUE") }
+    return (name: String(parts[0]), value: String(parts[1].drop { $0 == " " }))
+  }
+  private static let channels = Option(
+    "channels", "A,B…", "Only documents of these channels, from a server that has channels")
   private static let ids = Option("ids", "ID,ID…", "Only these documents")
   private static let reset = Flag("reset", "Compares all documents, whatever earlier runs did")
+  private static let pinned = Option(
+    "pinned-cert", "FILE",
+    "The server's certificate, or that of its authority: DER or PEM. No other is trusted")
+  private static let selfSigned = Flag(
+    "trust-self-signed", "Trusts any certificate that has signed itself; the server may be anybody")
 
   static let usage = Usage(
     "sync", "Replicates DB with another database, in both directions",
     positionals: [DatabaseArguments.database, target],
-    options: [push, pull, continuous, ids, reset, DatabaseArguments.json, Keys.file],
-    examples: ["touchstone sync travel backup/travel", "touchstone sync travel other --pull --json"],
+    options: [
+      push, pull, continuous, user, passwordFile, header, channels, ids, reset, pinned, selfSigned,
+      DatabaseArguments.json, Keys.file,
+    ],
+    examples: [
+      "touchstone sync travel backup/travel", "touchstone sync travel other --pull --json",
+      "touchstone sync travel wss://example.com:4984/travel --user me --password-file secret --continuous",
+    ],
     notes: """
-      Both databases must exist. Conflicts are resolved in DB by the rules of Couchbase Lite, and the results
-      are sent to TARGET. A second run begins where the first one stopped. The key opens each encrypted database.
-      Documents that couldn't be replicated are lines on standard error, and the status is then 1.
+      The other side of a URL is 'touchstone serve', Couchbase Lite 2 or 3, or Sync Gateway. Conflicts are
+      resolved in DB by the rules of Couchbase Lite, and the results are sent to TARGET. A second run begins
+      where the first one stopped. The key opens each encrypted database. Documents that couldn't be replicated
+      are lines on standard error, and the status is then 1. It is 3 if TARGET can't be reached or refuses.
       """)
 
+  private enum Target {
+    case path(DatabaseArguments)
+    case url(ReplicatorTarget)
+  }
+
   private let database: DatabaseArguments
-  private let targetDatabase: DatabaseArguments
+  private let target: Target
   private let direction: ReplicatorConfiguration.Direction
   private let isContinuous: Bool
+  private let channels: [String]?
   private let ids: [String]?
   private let resets: Bool
+  private let connection: ConnectionOptions
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
-    targetDatabase = try DatabaseArguments(arguments, Self.target)
+    let text = try arguments.required(Self.target)
+    if let scheme = text.firstRange(of: "://") {
+      guard ["ws", "wss"].contains(text[..<scheme.lowerBound].lowercased()) else {
+        throw UsageError("TARGET is a path, or a URL that begins with ws:// or wss://")
+      }
+      do { target = .url(try .url(text)) } catch let error as ReplicationError {
+        throw UsageError("TARGET: \(error.message)")
+      }
+    } else {
+      target = .path(try DatabaseArguments(arguments, Self.target))
+    }
     let (pushes, pulls) = (arguments[Self.push], arguments[Self.pull])
     direction = pushes == pulls ? .pushAndPull : pushes ? .push : .pull
     isContinuous = arguments[Self.continuous]
+    channels = try arguments.value(Self.channels).map { $0.split(separator: ",").map(String.init) }
     ids = try arguments.value(Self.ids).map { $0.split(separator: ",").map(String.init) }
     resets = arguments[Self.reset]
+    connection = try Self.connection(arguments)
     asJSON = arguments[DatabaseArguments.json]
+  }
+
+  private static func connection(_ arguments: Arguments) throws -> ConnectionOptions {
+    var options = ConnectionOptions()
+    options.headers = try arguments.allValues(header)
+    if let name = try arguments.value(user) {
+      guard let path = try arguments.value(passwordFile) else {
+        throw UsageError("--user needs --password-file: a password is never an argument")
+      }
+      options.authenticator = .basic(name: name, password: try PasswordFile.read(path))
+    }
+    if let path = try arguments.value(pinned) {
+      options.serverTrust = .pinned(try PasswordFile.bytes(path))
+    } else if arguments[selfSigned] {
+      options.serverTrust = .selfSigned
+    }
+    return options
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let (local, other) = (try database.open(), try targetDatabase.open())
-    var configuration = ReplicatorConfiguration(local, .database(other))
+    let local = try database.open()
+    var opened = [local]
+    defer { for database in opened { try? database.close() } }
+    let replicatorTarget: ReplicatorTarget
+    switch target {
+    case .url(let target): replicatorTarget = target
+    case .path(let arguments):
+      let other = try arguments.open()
+      opened.append(other)
+      replicatorTarget = .database(other)
+    }
+    var configuration = ReplicatorConfiguration(local, replicatorTarget)
     configuration.direction = direction
     configuration.isContinuous = isContinuous
+    configuration.channels = channels
     configuration.documentIDs = ids
     configuration.resetsCheckpoint = resets
+    configuration.connection = connection
     let replicator = Replicator(configuration)
     let counts = Lock(Counts())
     let changed = CountingSemaphore()
@@ -67,9 +142,15 @@ struct SyncCommand: Subcommand {
     replicator.start()
     var progress = Progress("sync", unit: "documents")
     var isStopping = false
+    var shownError: ReplicationError?
     while !changed.wait(seconds: 0.1) {
-      progress.update(Int(replicator.status.progress.completed))
+      let status = replicator.status
+      progress.update(Int(status.progress.completed))
       for line in counts.withLock({ $0.takeLines() }) { StandardError.line(line) }
+      if status.activity == .offline, let error = status.error, error != shownError {
+        shownError = error
+        StandardError.line("offline: \(error.description); it will be tried again")
+      }
       if Interrupt.isRequested, !isStopping {
         isStopping = true
         replicator.stop()
@@ -77,44 +158,55 @@ struct SyncCommand: Subcommand {
     }
     progress.end()
     for token in tokens { token.cancel() }
-    let seconds = (ContinuousClock.now - start).components
+    let elapsed = (ContinuousClock.now - start).components
+    let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds / 1_000_000_000_000_000) / 1_000
     let status = replicator.status
-    for database in [local, other] { try database.close() }
     let result = counts.withLock { $0 }
     for line in result.lines { StandardError.line(line) }
     if let error = status.error { throw error }
-    let milliseconds = Int(seconds.seconds) * 1_000 + Int(seconds.attoseconds / 1_000_000_000_000_000)
+    try print(result, replicator.transferredBytes, seconds, output)
+    if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
+    guard result.errors == 0 else { throw Refusal("\(result.errors) documents couldn't be replicated") }
+  }
+
+  private func print(
+    _ result: Counts, _ bytes: (sent: UInt64, received: UInt64), _ seconds: Double, _ output: StandardOutput
+  ) throws {
     if asJSON {
       let object: JSONObjectText = [
-        "pushed": result.pushed, "pulled": result.pulled, "failed": result.failed,
-        "milliseconds": milliseconds,
+        "pushed": result.pushed, "pulled": result.pulled, "conflicts": result.conflicts,
+        "errors": result.errors,
+        "bytesSent": bytes.sent, "bytesReceived": bytes.received, "seconds": seconds,
       ]
-      try output.line(object.jsonText)
-    } else {
-      try output.line(
-        "\(TextTable.grouped(result.pushed)) pushed, \(TextTable.grouped(result.pulled)) pulled"
-          + (result.failed == 0 ? "" : ", \(TextTable.grouped(result.failed)) failed")
-          + ", in \(milliseconds) ms")
+      return try output.line(object.jsonText)
     }
-    if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
-    guard result.failed == 0 else { throw Refusal("\(result.failed) documents couldn't be replicated") }
+    var line = "\(TextTable.grouped(result.pushed)) pushed, \(TextTable.grouped(result.pulled)) pulled"
+    if result.conflicts > 0 { line += ", \(TextTable.grouped(result.conflicts)) conflicts resolved" }
+    if result.errors > 0 { line += ", \(TextTable.grouped(result.errors)) failed" }
+    if bytes.sent + bytes.received > 0 {
+      line +=
+        ", \(TextTable.grouped(Int(bytes.sent))) bytes sent, \(TextTable.grouped(Int(bytes.received))) received"
+    }
+    try output.line(line + ", in \(Int(seconds * 1_000)) ms")
   }
 
   private struct Counts: Sendable {
     var pushed = 0
     var pulled = 0
-    var failed = 0
+    var conflicts = 0
+    var errors = 0
     var lines: [String] = []
 
     mutating func add(_ documents: [ReplicatedDocument]) {
       for document in documents {
         if let error = document.error {
-          failed += 1
+          errors += 1
           lines.append("\(document.id) \(document.revisionID): \(error.message)")
         } else if document.isPush {
           pushed += 1
         } else {
           pulled += 1
+          if document.hadConflict { conflicts += 1 }
         }
       }
     }

@@ -1,0 +1,143 @@
+import Storage
+import Touchstone
+import TouchstoneServer
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// `touchstone serve`: lets others replicate with databases.
+struct ServeCommand: Subcommand {
+  private static let databases = Positional("DB", "The databases: NAME.touchstone directories", count: .any)
+  private static let listen = Option(
+    "listen", "ADDRESS:PORT", "Where to listen. Default: 127.0.0.1:4984. Port 0 takes any"
+  ) {
+    text in
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+      (0...65_535).contains(port)
+    else { throw UsageError("'\(text)' isn't ADDRESS:PORT") }
+    var address = String(text[..<colon])
+    if address.hasPrefix("["), address.hasSuffix("]") { address = String(address.dropFirst().dropLast()) }
+    return (address: address, port: port)
+  }
+  private static let userFile = Option(
+    "user-file", "FILE", "Who may connect: a file that 'touchstone user' writes")
+  private static let anyone = Flag("anyone", "Lets everybody in, also from other machines")
+  private static let certificate = Option("tls-cert", "FILE", "The certificate of this server, in PEM format")
+  private static let key = Option("tls-key", "FILE", "The key of the certificate, in PEM format")
+  private static let tls = Option(
+    "tls", "self-signed", "Makes a certificate, and keeps it beside the first database"
+  ) { text in
+    guard text == "self-signed" else { throw UsageError("'\(text)' isn't self-signed") }
+    return text
+  }
+  private static let create = Flag("create", "Makes databases that don't exist; needs --engine")
+  private static let engine = DatabaseArguments.engine("The engine of databases that are made")
+
+  static let usage = Usage(
+    "serve", "Lets others replicate with databases",
+    positionals: [databases],
+    options: [
+      listen, userFile, anyone, certificate, key, tls, DatabaseArguments.readOnly, create, engine, Keys.file,
+    ],
+    examples: [
+      "touchstone serve travel",
+      "touchstone serve travel hotels --listen 0.0.0.0:4984 --user-file users --tls self-signed",
+    ],
+    notes: """
+      The first line on standard output is the server's URL, and a line for each database follows. Clients are
+      'touchstone sync' and Couchbase Lite 2 and 3. It stops on Ctrl-C and SIGTERM. Without users it listens on this
+      machine only, unless --anyone is given.
+      """)
+
+  private let paths: [String]
+  private let keys: Keys
+  private let listen: (address: String, port: Int)
+  private let authenticator: SyncListenerConfiguration.Authenticator
+  private let allowsAnyone: Bool
+  private let files: SyncListenerConfiguration.TLS?
+  private let isSelfSigned: Bool
+  private let isReadOnly: Bool
+  private let engine: EngineName?
+
+  init(_ arguments: Arguments) throws {
+    paths = arguments.all(Self.databases)
+    guard !paths.isEmpty else { throw UsageError("DB is missing") }
+    keys = try Keys(arguments)
+    listen = try arguments.value(Self.listen) ?? ("127.0.0.1", 4984)
+    authenticator = try arguments.value(Self.userFile).map { .userFile($0) } ?? .none
+    allowsAnyone = arguments[Self.anyone]
+    let certificate = try arguments.value(Self.certificate)
+    let key = try arguments.value(Self.key)
+    switch (certificate, key) {
+    case (nil, nil): files = nil
+    case (let certificate?, let key?): files = .files(certificate: certificate, key: key)
+    default: throw UsageError("--tls-cert and --tls-key go together")
+    }
+    isSelfSigned = try arguments.value(Self.tls) != nil
+    guard files == nil || !isSelfSigned else { throw UsageError("--tls-cert and --tls exclude each other") }
+    isReadOnly = arguments[DatabaseArguments.readOnly]
+    engine = try arguments.value(Self.engine)
+    guard arguments[Self.create] == (engine != nil) else {
+      throw UsageError("--create and --engine go together")
+    }
+  }
+
+  func run(_ output: StandardOutput) throws {
+    Interrupt.listen()
+    var databases: [(name: String, database: Database)] = []
+    defer { for (_, database) in databases { try? database.close() } }
+    for path in paths {
+      let database = try open(path)
+      let name = Self.name(database.path)
+      databases.append((name, database))
+      guard databases.count(where: { $0.name.utf8.elementsEqual(name.utf8) }) == 1 else {
+        throw UsageError("two databases have the name '\(name)'")
+      }
+    }
+    var configuration = SyncListenerConfiguration(
+      databases: Dictionary(uniqueKeysWithValues: databases.map { ($0.name, $0.database) }))
+    configuration.address = listen.address
+    configuration.port = listen.port
+    configuration.authenticator = authenticator
+    configuration.allowsAnyoneFromOutside = allowsAnyone
+    configuration.isReadOnly = isReadOnly
+    configuration.tls =
+      isSelfSigned ? .selfSigned(directory: Self.directory(databases[0].database.path)) : files
+    let listener = SyncListener(configuration)
+    do { try listener.start() } catch let error as SyncListenerError where error.kind == .forbidden {
+      throw UsageError(
+        "\(listen.address) is reached from other machines; give --user-file FILE, or --anyone to let everybody in"
+      )
+    }
+    try output.line(listener.url ?? "")
+    for url in listener.urls { try output.line(url) }
+    if let fingerprint = listener.certificateFingerprint {
+      try output.line("certificate SHA-256: \(fingerprint)")
+    }
+    try output.flush()
+    while !Interrupt.isRequested { usleep(100_000) }
+    listener.stop(graceSeconds: 5)
+  }
+
+  private func open(_ path: String) throws -> Database {
+    var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
+    if let engine, !Database.exists(path) {
+      options = DatabaseOptions(engine: engine, creation: .createNew)
+      options.key = try keys.new() ?? keys.given()
+      return try Database.open(path, options: options)
+    }
+    if try Database.isEncrypted(path) { options.key = try keys.required(for: path) }
+    return try Database.open(path, options: options)
+  }
+
+  /// The last part of a path without the suffix.
+  private static func name(_ path: String) -> String {
+    let last = path.split(separator: "/").last.map(String.init) ?? path
+    return last.hasSuffix(".touchstone") ? String(last.dropLast(11)) : last
+  }
+
+  private static func directory(_ path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+  }
+}
