@@ -29,7 +29,7 @@ final class FrameWriter {
       if let existing = self.deflater {
         deflater = existing
       } else {
-        deflater = Deflater()
+        deflater = try Deflater()
         self.deflater = deflater
       }
       try deflater.compress(payload, into: &buffer)

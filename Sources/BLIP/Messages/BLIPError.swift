@@ -44,10 +44,8 @@ package struct BLIPError: Error, Sendable, Hashable, CustomStringConvertible {
     case invalidMessage
     /// The source of a body failed after a part of it was sent.
     case sourceFailed
-    /// zlib has no memory to inflate.
+    /// zlib has no memory.
     case outOfMemory
-    /// ISA-L reports an error of its own.
-    case compressionFailed
     /// The connection ended.
     case closed
   }
