@@ -20,6 +20,7 @@ package final class ChangeServer: @unchecked Sendable {
   static let bytesTogether = 1 << 20
 
   private let database: Database
+  private let echoes: EchoRanges
   private let request: PullRequest
   private let sink: any PullSink
   private let listCount: Int
@@ -45,11 +46,12 @@ package final class ChangeServer: @unchecked Sendable {
 
   /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`.
   package init(
-    _ database: Database, _ request: PullRequest, _ sink: any PullSink,
+    _ responder: Responder, _ request: PullRequest, _ sink: any PullSink,
     listCount: Int = ChangeServer.maximumListCount,
     onError: @escaping @Sendable (ReplicationError) -> Void
   ) {
-    self.database = database
+    database = responder.database
+    echoes = responder.echoes
     self.request = request
     self.sink = sink
     self.listCount = listCount
@@ -115,6 +117,7 @@ package final class ChangeServer: @unchecked Sendable {
       let isEnd = changes.count < listCount
       let offered = changes.filter { change in
         !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
+          && !echoes.contains(change.sequence)
       }.map { change in
         OfferedChange(
           sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
@@ -126,10 +129,12 @@ package final class ChangeServer: @unchecked Sendable {
         sink.offered(offered) { [weak self] answers in self?.enqueue { try $0.take(answers, for: offered) } }
       }
       if isEnd {
+        // Tombstones that were left out come with the next pull, as from Couchbase Lite.
+        let reached = skipsTombstones || next == 0 ? nil : RemoteSequence(json: "\(next)")
         skipsTombstones = false
         if !hasCaughtUp || !offered.isEmpty {
           hasCaughtUp = true
-          sink.caughtUp()
+          sink.caughtUp(at: reached)
         }
         if !hasNews.withLock({ $0 }) { return }
         if !request.isContinuous { return }

@@ -37,8 +37,8 @@ package protocol Peer: AnyObject, Sendable {
   /// Asks for changes. They arrive at `sink` until the connection ends, or with a one-shot request until the sink was
   /// told that all are there. `done` has the error of a request that the peer refuses.
   func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>)
-  /// Whether a one-shot session may ask for changes once more, after it has pushed: for those that it has pushed itself.
-  /// The next session doesn't get them then.
+  /// Whether a one-shot session may ask for changes once more, after it has pushed, to learn the sequence of what it has
+  /// pushed itself. The next session doesn't get that then.
   var canPullAgain: Bool { get }
   /// Fetches a blob and writes its bytes, at most as many as the document says. The writer isn't finished by the peer.
   func fetchBlob(
@@ -230,8 +230,9 @@ package protocol PullSink: AnyObject, Sendable {
     _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void)
   /// Takes note of wanted revisions that don't come.
   func unavailable(_ revisions: [UnavailableRevision])
-  /// All changes so far were offered.
-  func caughtUp()
+  /// All changes so far were offered. With `sequence`, all up to this one: those behind the last one that was offered
+  /// aren't wanted, or came from this side.
+  func caughtUp(at sequence: RemoteSequence?)
 }
 
 /// A revision that this side wants to push.

@@ -21,6 +21,8 @@ package final class Responder: Sendable {
 
   package let database: Database
   package let options: Options
+  /// What this connection's peer has pushed.
+  let echoes = EchoRanges()
 
   package init(_ database: Database, _ options: Options = Options()) {
     self.database = database
@@ -122,17 +124,46 @@ package final class Responder: Sendable {
   {
     try checkAcceptsRevisions()
     return try database.replicatingChanges { store in
-      // Almost always all have the same rule.
-      let allowed = revisions.map { !($0.allowsNoConflict || options.refusesConflicts) }
-      guard allowed.contains(true), allowed.contains(false) else {
-        return try store.apply(
-          revisions.map(\.revision), allowed.first == true ? .allow : .reportUnlessDeleted)
+      let (outcomes, range) = try store.inBatch {
+        let start = try store.lastSequence
+        let outcomes = try apply(revisions, store)
+        return (outcomes, try areCurrent(revisions, outcomes, store) ? (start, try store.lastSequence) : nil)
       }
-      return try store.inBatch {
-        try zip(revisions, allowed).map { revision, isAllowed in
-          try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted)[0]
-        }
-      }
+      if let range { echoes.add(after: range.0, upTo: range.1) }
+      return outcomes
+    }
+  }
+
+  private func apply(_ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)], _ store: DocumentStore)
+    throws
+    -> [SyncOutcome]
+  {
+    // Almost always all have the same rule.
+    let allowed = revisions.map { !($0.allowsNoConflict || options.refusesConflicts) }
+    guard allowed.contains(true), allowed.contains(false) else {
+      return try store.apply(
+        revisions.map(\.revision), allowed.first == true ? .allow : .reportUnlessDeleted)
+    }
+    return try zip(revisions, allowed).map { revision, isAllowed in
+      try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted)[0]
+    }
+  }
+
+  /// Whether all that were added are current now. A new document that makes no conflict is, without a look.
+  private func areCurrent(
+    _ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)], _ outcomes: [SyncOutcome],
+    _ store: DocumentStore
+  ) throws -> Bool {
+    let unsure = zip(revisions, outcomes).compactMap { revision, outcome -> SyncRevision? in
+      guard case .added = outcome else { return nil }
+      let isSure =
+        (revision.allowsNoConflict || options.refusesConflicts) && !revision.revision.isDeleted
+        && revision.revision.replaces == nil && revision.revision.history.count == 1
+      return isSure ? nil : revision.revision
+    }
+    if unsure.isEmpty { return true }
+    return try zip(unsure, store.currentRevisions(of: unsure.map(\.id))).allSatisfy { revision, current in
+      current?.revision.hasSameBytes(as: revision.revision) ?? false
     }
   }
 

@@ -32,8 +32,13 @@ struct PullState {
   var hasCaughtUp = false
   /// The number of parts that are being stored.
   var stores = 0
-  /// Offered lists that aren't answered yet.
-  var held: [(changes: [OfferedChange], answer: @Sendable (OfferAnswers) -> Void)] = []
+  /// Offered lists that aren't answered yet, and sequences that were reached after them.
+  var held: [Held] = []
+
+  enum Held {
+    case offer([OfferedChange], @Sendable (OfferAnswers) -> Void)
+    case reached(RemoteSequence)
+  }
 
   init(reached: RemoteSequence?) { progress = SequenceQueue(reached: reached) }
 
@@ -45,7 +50,7 @@ extension Session: PullSink {
     enqueue { session in
       guard let awaited = session.pull?.awaited.count, let held = session.pull?.held.count else { return }
       if awaited >= session.peer.revisionsInFlight || held > 0 {
-        session.pull?.held.append((changes, answer))
+        session.pull?.held.append(.offer(changes, answer))
       } else {
         try session.answer(changes, answer)
       }
@@ -166,7 +171,10 @@ extension Session: PullSink {
   private func answerHeld() throws {
     while let first = pull?.held.first, (pull?.awaited.count ?? 0) < peer.revisionsInFlight {
       pull?.held.removeFirst()
-      try answer(first.changes, first.answer)
+      switch first {
+      case .offer(let changes, let answer): try self.answer(changes, answer)
+      case .reached(let sequence): pull?.progress.pass(sequence)
+      }
     }
   }
 
@@ -183,9 +191,16 @@ extension Session: PullSink {
     }
   }
 
-  func caughtUp() {
+  func caughtUp(at sequence: RemoteSequence?) {
     enqueue { session in
       session.pull?.hasCaughtUp = true
+      if let sequence {
+        if session.pull?.held.isEmpty ?? true {
+          session.pull?.progress.pass(sequence)
+        } else {
+          session.pull?.held.append(.reached(sequence))
+        }
+      }
       session.step()
     }
   }

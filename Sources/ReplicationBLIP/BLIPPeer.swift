@@ -326,6 +326,7 @@ package final class BLIPPeer: Peer {
     properties.append("batch", "200")
     if request.takesReplacements { properties.append("sendReplacementRevs", "1") }
     properties.append("versioning", "rev-trees")
+    properties.append("upTo", "1")
     if request.skipsTombstones { properties.append("activeOnly", "true") }
     if request.wantsLostAccess { properties.append("revocations", "true") }
     if let filter = request.filter {
@@ -360,8 +361,10 @@ package final class BLIPPeer: Peer {
       return _ = request.reply(ReplicationError(error).reply)
     }
     guard !changes.isEmpty else {
+      let sequence = request.message.properties["upTo"]
       request.reply()
-      return sink.caughtUp()
+      return sink.caughtUp(
+        at: sequence.flatMap { UInt64($0) == nil ? nil : RemoteSequence(json: $0) })
     }
     sink.offered(changes) { [hasAnsweredOffers] answers in
       var properties: BLIPProperties = ["maxHistory": String(answers.maximumHistory), "blobs": "true"]

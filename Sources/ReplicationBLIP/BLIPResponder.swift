@@ -246,9 +246,10 @@ package final class BLIPResponder: Sendable {
     }
     try responder.check(request)
     let batch = properties["batch"].flatMap { Int($0) } ?? ChangeServer.maximumListCount
-    let sink = PullingClient(connection, outbox, collection: collection.withLock { $0 })
+    let sink = PullingClient(
+      connection, outbox, collection: collection.withLock { $0 }, takesSequence: properties.isTrue("upTo"))
     let server = ChangeServer(
-      responder.database, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount)
+      responder, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount)
     ) { [connection] error in
       connection.close(.webSocket(1011, error.message))
     }
@@ -268,8 +269,11 @@ private final class PullingClient: PullSink {
   private let connection: BLIPConnection
   private let outbox: RevisionOutbox
   private let collection: String?
+  /// Whether the client takes the sequence that was reached: it is of this library.
+  private let takesSequence: Bool
 
-  init(_ connection: BLIPConnection, _ outbox: RevisionOutbox, collection: String?) {
+  init(_ connection: BLIPConnection, _ outbox: RevisionOutbox, collection: String?, takesSequence: Bool) {
+    self.takesSequence = takesSequence
     self.connection = connection
     self.outbox = outbox
     self.collection = collection
@@ -326,8 +330,9 @@ private final class PullingClient: PullSink {
     for revision in revisions { connection.send(.unavailable(revision, collection: collection)) { _ in } }
   }
 
-  func caughtUp() {
+  func caughtUp(at sequence: RemoteSequence?) {
     var request = changes([])
+    if takesSequence, let sequence { request.properties.append("upTo", sequence.json) }
     request.isNoReply = true
     connection.send(request) { _ in }
   }

@@ -192,5 +192,5 @@ private final class FaultySink: PullSink {
     }
   }
   func unavailable(_ revisions: [UnavailableRevision]) { if goesOn() { inner.unavailable(revisions) } }
-  func caughtUp() { if goesOn() { inner.caughtUp() } }
+  func caughtUp(at sequence: RemoteSequence?) { if goesOn() { inner.caughtUp(at: sequence) } }
 }

@@ -15,7 +15,10 @@ import Touchstone
     var random = SeededGenerator(seed: testSeed)
     var unfinished = 0
     var directory = TemporaryDirectory()
-    for round in 0..<(isLong ? 70 : 10) {
+    let rounds = isLong ? 70 : 10
+    // On a loaded machine kills come too early or too late more often. Then there are more of them.
+    for round in 0..<3 * rounds {
+      if round >= rounds, unfinished > 2 { break }
       let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
       if round % 5 == 0 { directory = TemporaryDirectory() }
       let child = try startChild(
