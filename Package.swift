@@ -269,7 +269,7 @@ let package = Package(
     .testTarget(
       name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(
-      name: "NetworkTests", dependencies: ["Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
+      name: "NetworkTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",

@@ -92,7 +92,7 @@ extension WebSocketTransport {
 /// Two connected sockets.
 func socketPair() throws -> (CInt, CInt) {
   var pair: [CInt] = [0, 0]
-  try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &pair) == 0)
+  try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
   return (pair[0], pair[1])
 }
 

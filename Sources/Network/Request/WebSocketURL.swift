@@ -84,7 +84,26 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
     let path = target.prefix { $0 != "?" }
     if location.hasPrefix("?") { return WebSocketURL(base + path + location) }
     guard !location.isEmpty, let slash = path.lastIndex(of: "/") else { return nil }
-    return WebSocketURL(base + path[...slash] + location)
+    let query = location.firstIndex(of: "?") ?? location.endIndex
+    let merged = Self.withoutDots(path[...slash] + location[..<query])
+    return WebSocketURL(base + merged + location[query...])
+  }
+
+  /// A path without the segments "." and "..".
+  private static func withoutDots(_ path: some StringProtocol) -> String {
+    var segments: [Substring] = []
+    let parts = Substring(path).split(separator: "/", omittingEmptySubsequences: false)
+    for (index, part) in parts.enumerated() {
+      let isLast = index == parts.count - 1
+      switch part {
+      case ".": if isLast { segments.append("") }
+      case "..":
+        if segments.count > 1 { segments.removeLast() }
+        if isLast { segments.append("") }
+      default: segments.append(part)
+      }
+    }
+    return segments.joined(separator: "/")
   }
 
   /// Whether what is secret may be sent to another URL too: to the same host and port, and never from TLS to none. From
