@@ -25,10 +25,12 @@ import Testing
 
   @Test(arguments: [
     "\r\n\r\n", "SSH-2.0-x\r\n", "HTTP/2 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
-    "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "http/1.1 200 OK\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n",
+    "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "http/1.1 200 OK\r\n\r\n",
+    "HTTP/1.1  200 OK\r\n\r\n",
     "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\r\nA: b\n\r\n", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
     "HTTP/1.1 200 OK\r\n: b\r\n\r\n", "HTTP/1.1 200 OK\r\nA\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nA: b\u{1}\r\n\r\n", "HTTP/1.1 200 O\rK\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\u{0}\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nA: b\u{1}\r\n\r\n", "HTTP/1.1 200 O\rK\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nA: b\u{0}\r\n\r\n",
   ])
   func whatIsMalformedIsRefused(_ text: String) {
     #expect(throws: AnswerHead.Malformed.self) { try read(text) }

@@ -80,7 +80,10 @@ import WebSocket
       (start + "Upgrade: websocket\r\n" + chosen + accept + "\r\n", "webSocket 1002"),
       (start + "Connection: Upgrade\r\n" + chosen + accept + "\r\n", "webSocket 1002"),
       (start + "Upgrade: h2c\r\nConnection: Upgrade\r\n" + chosen + accept + "\r\n", "webSocket 1002"),
-      (start + upgrade + chosen + accept + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n", "webSocket 1010"),
+      (
+        start + upgrade + chosen + accept + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+        "webSocket 1010"
+      ),
       ("HTTP/1.1 200 OK\r\n\r\n", "webSocket 1002"),
       ("nonsense\r\n", "webSocket 1002"),
       ("HTTP/1.1 101 x\r\n" + String(repeating: "a: b\r\n", count: 65), "webSocket 1002"),
@@ -176,7 +179,8 @@ import WebSocket
   }
 
   @Test func aPasswordCanWaitForAChallenge() async throws {
-    let challenge = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n"
+    let challenge =
+      "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n"
     let server = try RawServer { connection, number in
       if number == 0 {
         connection.readHead()
@@ -192,7 +196,9 @@ import WebSocket
     #expect(server.headers(1)["authorization"] == "Basic amFuZTpzZWNyZXQ=")
 
     // A second 401 is the answer, and so is one that asks for something else.
-    for (text, requests) in [(challenge, 2), (challenge.replacingOccurrences(of: "Basic", with: "Digest"), 1)] {
+    for (text, requests) in [
+      (challenge, 2), (challenge.replacingOccurrences(of: "Basic", with: "Digest"), 1),
+    ] {
       let refusing = try RawServer { connection, _ in
         connection.readHead()
         connection.write(text)

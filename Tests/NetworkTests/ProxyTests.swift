@@ -17,7 +17,8 @@ private func proxy(refusing status: Int? = nil) throws -> RawServer {
       port = asked
     } else {
       let line = connection.readHead().components(separatedBy: " ")
-      guard line.count > 1, line[0] == "CONNECT", let asked = Int(line[1].components(separatedBy: ":").last ?? "")
+      guard line.count > 1, line[0] == "CONNECT",
+        let asked = Int(line[1].components(separatedBy: ":").last ?? "")
       else { return }
       if let status { return connection.write("HTTP/1.1 \(status) no\r\nContent-Length: 0\r\n\r\n") }
       port = asked

@@ -49,7 +49,8 @@ final class RawServer: Sendable {
     var headers: [String: String] = [:]
     for line in heads[index].components(separatedBy: "\r\n").dropFirst() {
       guard let colon = line.firstIndex(of: ":") else { continue }
-      headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+      headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+        in: .whitespaces)
     }
     return headers
   }
@@ -65,7 +66,8 @@ func listen() throws -> (CInt, Int) {
   var length = socklen_t(MemoryLayout<sockaddr_in>.size)
   let code = withUnsafeMutablePointer(to: &address) { address in
     address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-      bind(descriptor, address, length) | Foundation.listen(descriptor, 64) | getsockname(descriptor, address, &length)
+      bind(descriptor, address, length) | Foundation.listen(descriptor, 64)
+        | getsockname(descriptor, address, &length)
     }
   }
   try #require(code == 0)
@@ -119,7 +121,9 @@ final class RawConnection: Sendable {
   func readHead() -> String {
     var bytes: [UInt8] = []
     var byte: UInt8 = 0
-    while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]), read(descriptor, &byte, 1) == 1 { bytes.append(byte) }
+    while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]), read(descriptor, &byte, 1) == 1 {
+      bytes.append(byte)
+    }
     let head = String(decoding: bytes, as: UTF8.self)
     if !head.isEmpty { requests.withLock { $0.append(head) } }
     return head
@@ -151,7 +155,10 @@ final class RawConnection: Sendable {
   /// Answers a request with 101 and further headers.
   func upgrade(_ head: String, _ headers: String...) {
     write(
-      (["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Accept: \(acceptValue(head))"]
+      ([
+        "HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",
+        "Sec-WebSocket-Accept: \(acceptValue(head))",
+      ]
         + headers).joined(separator: "\r\n") + "\r\n\r\n")
   }
 

@@ -23,12 +23,14 @@ final class Certificates: Sendable {
   private init() throws {
     directory = try TemporaryDirectory()
     try openssl(
-      "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=Authority -keyout ca.key -out ca.pem -addext keyUsage=keyCertSign")
+      "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=Authority -keyout ca.key -out ca.pem -addext keyUsage=keyCertSign"
+    )
     try sign("localhost", "subjectAltName=DNS:localhost,IP:127.0.0.1")
     try sign("other", "subjectAltName=DNS:other.example")
     try sign("jane", "extendedKeyUsage=clientAuth")
     for name in ["self", "self2"] {
-      try openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=anonymous -keyout \(name).key -out \(name).pem")
+      try openssl(
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=anonymous -keyout \(name).key -out \(name).pem")
     }
     try openssl("x509 -in self.pem -outform DER -out self.der")
     try openssl("pkcs12 -export -in jane.pem -inkey jane.key -out jane.p12 -passout pass:p12-word")
@@ -36,7 +38,8 @@ final class Certificates: Sendable {
     // One whose time is over: it is signed for a day that has passed.
     try openssl("req -new -key localhost.key -subj /CN=expired -out expired.csr")
     try openssl(
-      "x509 -req -in expired.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days -1 -extfile localhost.ext -out expired.pem")
+      "x509 -req -in expired.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days -1 -extfile localhost.ext -out expired.pem"
+    )
     try FileManager.default.copyItem(atPath: path("localhost.key"), toPath: path("expired.key"))
   }
 
@@ -44,7 +47,8 @@ final class Certificates: Sendable {
     try openssl("req -newkey rsa:2048 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr")
     try extensions.write(toFile: path("\(name).ext"), atomically: true, encoding: .utf8)
     try openssl(
-      "x509 -req -in \(name).csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile \(name).ext -out \(name).pem")
+      "x509 -req -in \(name).csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile \(name).ext -out \(name).pem"
+    )
   }
 
   private func openssl(_ arguments: String) throws {
@@ -59,7 +63,9 @@ final class Certificates: Sendable {
 
   func path(_ name: String) -> String { "\(directory.path)/\(name)" }
 
-  func bytes(_ name: String) -> [UInt8] { FileManager.default.contents(atPath: path(name)).map { [UInt8]($0) } ?? [] }
+  func bytes(_ name: String) -> [UInt8] {
+    FileManager.default.contents(atPath: path(name)).map { [UInt8]($0) } ?? []
+  }
 
   func text(_ name: String) -> String { String(decoding: bytes(name), as: UTF8.self) }
 }
@@ -106,10 +112,12 @@ final class TLSFront: Sendable {
     """
 
   /// `clients` is the file of the authorities of clients; without, none is asked for.
-  init(_ certificates: Certificates, _ name: String, _ backend: RawServer, clients: String = "") async throws {
+  init(_ certificates: Certificates, _ name: String, _ backend: RawServer, clients: String = "") async throws
+  {
     self.backend = backend
     child = try Child([
-      try #require(python), "-c", Self.script, certificates.path("\(name).pem"), certificates.path("\(name).key"),
+      try #require(python), "-c", Self.script, certificates.path("\(name).pem"),
+      certificates.path("\(name).key"),
       "\(backend.port)", clients,
     ])
     port = try #require(Int(try await child.line()))

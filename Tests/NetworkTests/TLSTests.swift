@@ -76,7 +76,8 @@ struct TLSTests {
 
   @Test func aClientShowsItsCertificate() async throws {
     let certificates = try Certificates.shared.get()
-    let front = try await TLSFront(certificates, "localhost", try backend(), clients: certificates.path("ca.pem"))
+    let front = try await TLSFront(
+      certificates, "localhost", try backend(), clients: certificates.path("ca.pem"))
     var request = request("wss://127.0.0.1:\(front.port)/")
     request.trust = .pinned(certificates.bytes("ca.pem"))
     let pem = certificates.bytes("jane.pem")
@@ -92,7 +93,8 @@ struct TLSTests {
     }
     request.identity = nil
     #expect(await connect(request).failure?.kind == "network 9")
-    request.identity = .pem(certificate: certificates.bytes("self.pem"), key: Secret(certificates.text("self.key")))
+    request.identity = .pem(
+      certificate: certificates.bytes("self.pem"), key: Secret(certificates.text("self.key")))
     #expect(await connect(request).failure?.kind == "network 10")
     let unreadable: [WebSocketRequest.Identity] = [
       .pem(certificate: pem, key: Secret(certificates.text("jane.encrypted.key")), password: "wrong"),

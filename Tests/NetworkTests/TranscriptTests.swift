@@ -42,7 +42,8 @@ private struct RecordedSession: CustomTestStringConvertible, Sendable {
       switch object["kind"] as? String {
       case "tcp": if let connection { connections[connection, default: RecordedConnection()].request += [] }
       case "http":
-        guard let connection, let headers = object["headers"] as? [[String]], let line = object["line"] as? String
+        guard let connection, let headers = object["headers"] as? [[String]],
+          let line = object["line"] as? String
         else { continue }
         if object["dir"] as? String == "C>S" {
           connections[connection, default: RecordedConnection()].request = headers
@@ -106,13 +107,16 @@ struct TranscriptTests {
     if let value = authorizations.values.compactMap({ $0 }).first {
       let text = try #require(Data(base64Encoded: String(value.dropFirst("Basic ".count))))
       let parts = String(decoding: text, as: UTF8.self).components(separatedBy: ":")
-      request.authentication = .basic(name: parts[0], password: Secret(parts[1]), answersChallenge: isChallenged)
+      request.authentication = .basic(
+        name: parts[0], password: Secret(parts[1]), answersChallenge: isChallenged)
     }
     if let cookie = recorded.first(where: { $0[0] == "Cookie" })?[1] {
       let parts = cookie.components(separatedBy: "=")
       request.authentication = .cookie(name: parts[0], value: Secret(parts[1]))
     }
-    request.headers = recorded.filter { $0[0] == "User-Agent" || $0[0].hasPrefix("X-") }.map { ($0[0], $0[1]) }
+    request.headers = recorded.filter { $0[0] == "User-Agent" || $0[0].hasPrefix("X-") }.map {
+      ($0[0], $0[1])
+    }
 
     // A session that goes on after an error connects again: as many times as were recorded.
     var result = await connect(request)
@@ -137,7 +141,8 @@ struct TranscriptTests {
       let isClose = code >= 1000 || session.name.hasSuffix("closed-without-answer")
       #expect(failure.domain == (isClose ? .webSocket : .http))
     }
-    for (number, authorization) in authorizations where session.connections[number]?.request.isEmpty == false {
+    for (number, authorization) in authorizations where session.connections[number]?.request.isEmpty == false
+    {
       #expect(server.headers(number - 1)["authorization"] == authorization)
     }
   }

@@ -5,7 +5,8 @@ import Testing
 @Suite struct URLTests {
   @Test func urlsAreTakenApart() throws {
     let url = try #require(WebSocketURL("wss://Example.com:4984/db/_blipsync?a=b#c"))
-    #expect((url.isSecure, url.host, url.port, url.target) == (true, "example.com", 4984, "/db/_blipsync?a=b"))
+    #expect(
+      (url.isSecure, url.host, url.port, url.target) == (true, "example.com", 4984, "/db/_blipsync?a=b"))
     #expect(url.hostHeader == "example.com:4984")
     #expect("\(url)" == "wss://example.com:4984/db/_blipsync")
     #expect(WebSocketURL("ws://h")?.target == "/")
@@ -19,8 +20,10 @@ import Testing
 
   @Test(arguments: [
     "", "ws:", "ws://", "ws:///db", "ftp://h/", "h/db", "ws://user:password@h/", "ws://h:0/", "ws://h:65536/",
-    "ws://h:x/", "ws://h:1:2/", "ws://a b/", "ws://h/a b", "ws://h/\u{E4}", "ws://[::1/", "ws://[h]/", "ws://h\r\nX: y/",
-    "ws://h:-1/", "ws://" + String(repeating: "a", count: 254), "ws://h/" + String(repeating: "a", count: 8192),
+    "ws://h:x/", "ws://h:1:2/", "ws://a b/", "ws://h/a b", "ws://h/\u{E4}", "ws://[::1/", "ws://[h]/",
+    "ws://h\r\nX: y/",
+    "ws://h:-1/", "ws://" + String(repeating: "a", count: 254),
+    "ws://h/" + String(repeating: "a", count: 8192),
   ])
   func whatIsNoURLIsRefused(_ text: String) { #expect(WebSocketURL(text) == nil) }
 
@@ -32,7 +35,9 @@ import Testing
       ("../x/./y?../z", "ws://h:1/x/y?../z"), ("../../../x/..", "ws://h:1/"), (".", "ws://h:1/a/"),
       ("/x?u=http://z/", "ws://h:1/x?u=http://z/"),
     ]
-    for (location, expected) in cases { #expect(url.resolve(location) == WebSocketURL(expected), "\(location)") }
+    for (location, expected) in cases {
+      #expect(url.resolve(location) == WebSocketURL(expected), "\(location)")
+    }
     for location in ["", "ftp://h/", "http://user@h/", "mailto://x"] { #expect(url.resolve(location) == nil) }
   }
 

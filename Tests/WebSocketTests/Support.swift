@@ -33,7 +33,9 @@ func events(_ session: WebSocketSession, _ bytes: [UInt8]) throws -> [WebSocketE
 func violation(
   _ bytes: [UInt8], _ role: WebSocketSession.Role = .client, _ limits: WebSocketLimits = WebSocketLimits()
 ) -> WebSocketViolation? {
-  do { _ = try events(WebSocketSession(role, limits: limits), bytes) } catch { return error as? WebSocketViolation }
+  do { _ = try events(WebSocketSession(role, limits: limits), bytes) } catch {
+    return error as? WebSocketViolation
+  }
   return nil
 }
 
@@ -148,7 +150,8 @@ final class RawPeer: Sendable {
       var offset = 0
       while offset < bytes.count {
         let count = bytes.withUnsafeBytes {
-          Foundation.send(descriptor, $0.baseAddress.map { $0 + offset }, bytes.count - offset, CInt(MSG_NOSIGNAL))
+          Foundation.send(
+            descriptor, $0.baseAddress.map { $0 + offset }, bytes.count - offset, CInt(MSG_NOSIGNAL))
         }
         if count <= 0 { break }
         offset += count

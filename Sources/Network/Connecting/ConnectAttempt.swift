@@ -28,7 +28,9 @@ struct ConnectAttempt {
   let cancellation: JobCancellation
 
   func run() throws(TransportClose) -> Established {
-    guard var url = WebSocketURL(request.url) else { throw .network(.invalidURL, "the URL isn't one of a WebSocket") }
+    guard var url = WebSocketURL(request.url) else {
+      throw .network(.invalidURL, "the URL isn't one of a WebSocket")
+    }
     var redirects = 0
     var sendsSecrets = true
     var authorizes = !answersChallenge

@@ -44,7 +44,9 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
       guard let end = authority.firstIndex(of: "]") else { return nil }
       host = authority[authority.index(after: authority.startIndex)..<end]
       rest = authority[authority.index(after: end)...]
-      guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+      guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else {
+        return nil
+      }
     } else {
       host = authority.prefix { $0 != ":" }
       rest = authority[host.endIndex...]
@@ -75,7 +77,9 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
   package func resolve(_ location: String) -> WebSocketURL? {
     let scheme = isSecure ? "wss" : "ws"
     if location.contains("://"), location.first?.isLetter == true, !location.hasPrefix("/") {
-      let isAbsolute = location.prefix { $0 != ":" }.allSatisfy { $0.isLetter || $0.isNumber || "+-.".contains($0) }
+      let isAbsolute = location.prefix { $0 != ":" }.allSatisfy {
+        $0.isLetter || $0.isNumber || "+-.".contains($0)
+      }
       if isAbsolute { return WebSocketURL(location) }
     }
     if location.hasPrefix("//") { return WebSocketURL("\(scheme):\(location)") }

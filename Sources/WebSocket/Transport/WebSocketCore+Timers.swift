@@ -10,10 +10,15 @@ extension WebSocketCore {
     switch phase {
     case .open:
       var times: [MonotonicTime] = []
-      if let heartbeat { times.append(lastPing + (isPingUnanswered ? answerTime(heartbeat) : heartbeat)) }
+      if let heartbeat {
+        let beat = lastPing + heartbeat
+        let answer = lastPing + answerTime(heartbeat)
+        times.append(!isPingUnanswered ? beat : .now < beat ? min(beat, answer) : answer)
+      }
       if let idleTimeout { times.append(lastReceived + idleTimeout) }
       return times.min()
-    case .closing: return min(closeProgress + options.closeTimeout, closeBegan + WebSocketOptions.longestClose)
+    case .closing:
+      return min(closeProgress + options.closeTimeout, closeBegan + WebSocketOptions.longestClose)
     case .closed: return nil
     }
   }
@@ -21,7 +26,10 @@ extension WebSocketCore {
   private var heartbeat: Double? { options.heartbeat.map { max(Self.shortestInterval, $0) } }
   private var idleTimeout: Double? { options.idleTimeout.map { max(Self.shortestInterval, $0) } }
 
-  private func answerTime(_ heartbeat: Double) -> Double { min(heartbeat, WebSocketOptions.longestAnswer) }
+  private func answerTime(_ heartbeat: Double) -> Double {
+    options.answerTimeout.map { max(Self.shortestInterval, $0) }
+      ?? min(heartbeat, WebSocketOptions.longestAnswer)
+  }
 
   /// Sees to it that `call` comes when something is due.
   func armTimer(_ call: @escaping @Sendable (UInt64) -> Void) {
