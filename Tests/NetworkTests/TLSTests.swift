@@ -74,6 +74,17 @@ struct TLSTests {
     #expect(connection.certificateFingerprint == Certificate.fingerprint(certificates.bytes("self.der")))
   }
 
+  /// Whether connecting fails in a way. With TLS 1.3 the refusal comes after the handshake, and the end of the socket may
+  /// overtake it.
+  private func isRefused(_ request: WebSocketRequest, _ kind: String) async -> Bool {
+    for _ in 0..<50 {
+      let found = await connect(request).failure?.kind
+      if found == kind { return true }
+      guard let found, found == "webSocket 400" || found.hasPrefix("posix") else { return false }
+    }
+    return false
+  }
+
   @Test func aClientShowsItsCertificate() async throws {
     let certificates = try Certificates.shared.get()
     let front = try await TLSFront(
@@ -92,10 +103,10 @@ struct TLSTests {
       #expect(await connect(request).failure == nil)
     }
     request.identity = nil
-    #expect(await connect(request).failure?.kind == "network 9")
+    #expect(await isRefused(request, "network 9"))
     request.identity = .pem(
       certificate: certificates.bytes("self.pem"), key: Secret(certificates.text("self.key")))
-    #expect(await connect(request).failure?.kind == "network 10")
+    #expect(await isRefused(request, "network 10"))
     let unreadable: [WebSocketRequest.Identity] = [
       .pem(certificate: pem, key: Secret(certificates.text("jane.encrypted.key")), password: "wrong"),
       .pem(certificate: pem, key: Secret(certificates.text("jane.encrypted.key"))),
@@ -139,6 +150,8 @@ struct TLSTests {
     var request = request("wss://127.0.0.1:\(front.port)/")
     request.trust = .onlySelfSigned
     let transport = try await connect(request).get().transport
+    // Writing to it is an error, and no signal.
+    while await transport.send([[UInt8](repeating: 0, count: 100_000)]) == nil {}
     let end = await transport.waitForEnd()
     #expect(end.isTransient)
     #expect(end.code == 1006 || end.domain == .posix)

@@ -91,6 +91,13 @@ extension WebSocketTransport {
   }
 }
 
+/// Options with much time for closing: the machine may be loaded.
+var patientOptions: WebSocketOptions {
+  var options = WebSocketOptions()
+  options.closeTimeout = 240
+  return options
+}
+
 /// Two connected sockets.
 func socketPair() throws -> (CInt, CInt) {
   var pair: [CInt] = [0, 0]
@@ -100,7 +107,7 @@ func socketPair() throws -> (CInt, CInt) {
 
 /// A client and a server that are connected.
 func transports(
-  client: WebSocketOptions = WebSocketOptions(), server: WebSocketOptions = WebSocketOptions()
+  client: WebSocketOptions = patientOptions, server: WebSocketOptions = patientOptions
 ) throws -> (client: WebSocketTransport, server: WebSocketTransport) {
   let (left, right) = try socketPair()
   return (
@@ -120,7 +127,7 @@ final class RawPeer: Sendable {
 
   /// A transport and the other end of its socket.
   static func pair(
-    _ role: WebSocketSession.Role, _ options: WebSocketOptions = WebSocketOptions(), received: [UInt8] = []
+    _ role: WebSocketSession.Role, _ options: WebSocketOptions = patientOptions, received: [UInt8] = []
   ) throws -> (WebSocketTransport, RawPeer) {
     let (left, right) = try socketPair()
     let transport = WebSocketTransport(

@@ -50,6 +50,7 @@ final class CurlConnection: @unchecked Sendable {
       throw .network(.unknown, "libcurl has no socket")
     }
     descriptor = socket
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
   }
 
   private func configure(_ url: WebSocketURL, _ request: WebSocketRequest, _ seconds: Double)

@@ -13,8 +13,8 @@ package struct WebSocketOptions: Sendable, Hashable {
   /// The connection is closed with 1001 when the peer has sent nothing for so long; nil for never. At least 0.05.
   package var idleTimeout: Double?
 
-  /// How long to wait in the closing handshake, each time that nothing happens. Altogether it takes no more than
-  /// `longestClose`.
+  /// How long to wait in the closing handshake, each time that nothing happens. Altogether it takes no more than that or
+  /// `longestClose`, if that is more.
   package var closeTimeout = 5.0
 
   /// Bytes of messages that are read before they are asked for. Each message counts as `messageOverhead` bytes more. When
