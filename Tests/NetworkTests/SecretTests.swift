@@ -31,9 +31,10 @@ private final class KeptEntries: LogSink {
   }
 
   @Test func secretsAreNotInErrorsOrInTheLog() async throws {
+    // It stays: to remove it while other tests log looks like a race to the thread sanitizer, which doesn't see how Swift
+    // counts references.
     let kept = KeptEntries()
     Log.add(kept, levels: LogLevels(.debug))
-    defer { Log.remove(kept) }
     let refusing = try RawServer { connection, _ in
       connection.readHead()
       connection.write("HTTP/1.1 401 Unauthorized\r\n\r\n")
