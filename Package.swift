@@ -294,7 +294,8 @@ let package = Package(
       name: "WebSocketTests",
       dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(
-      name: "NetworkTests", dependencies: ["Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
+      name: "NetworkTests",
+      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
@@ -349,6 +350,11 @@ let package = Package(
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
           name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP", "CZlib"], path: "Fuzz/BLIP",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-websocket", dependencies: ["FuzzDriver", "WebSocket", "Network"],
+          path: "Fuzz/WebSocket",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

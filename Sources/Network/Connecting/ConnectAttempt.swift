@@ -28,7 +28,9 @@ struct ConnectAttempt {
   let cancellation: JobCancellation
 
   func run() throws(TransportClose) -> Established {
-    guard var url = WebSocketURL(request.url) else { throw .network(.invalidURL, "the URL isn't one of a WebSocket") }
+    guard var url = WebSocketURL(request.url) else {
+      throw .network(.invalidURL, "the URL isn't one of a WebSocket")
+    }
     var redirects = 0
     var sendsSecrets = true
     var authorizes = !answersChallenge
@@ -115,9 +117,18 @@ struct ConnectAttempt {
       switch code {
       case CURLE_OK: offset += count
       case CURLE_AGAIN: try wait(connection, CInt(POLLOUT), deadline)
-      default: throw connection.lost(code) ?? .unexpectedEnd
+      default: throw reasonOfLoss(connection, connection.lost(code) ?? .unexpectedEnd)
       }
     }
+  }
+
+  /// Why a connection can't be written. The server may have said it before it left, as a TLS alert.
+  private func reasonOfLoss(_ connection: CurlConnection, _ close: TransportClose) -> TransportClose {
+    let (code, _) = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) {
+      connection.read(into: $0)
+    }
+    guard code != CURLE_OK, code != CURLE_AGAIN else { return close }
+    return connection.lost(code) ?? close
   }
 
   private func receive(_ connection: CurlConnection, _ deadline: MonotonicTime) throws(TransportClose)

@@ -19,7 +19,9 @@ final class CurlConnection: @unchecked Sendable {
   private(set) var descriptor: CInt = -1
 
   init(_ cancellation: JobCancellation) throws(TransportClose) {
-    guard Self.isReady, let curl = curl_easy_init() else { throw .network(.unknown, "libcurl has failed to start") }
+    guard Self.isReady, let curl = curl_easy_init() else {
+      throw .network(.unknown, "libcurl has failed to start")
+    }
     self.curl = curl
     isCancelled = cancellation
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -48,6 +50,7 @@ final class CurlConnection: @unchecked Sendable {
       throw .network(.unknown, "libcurl has no socket")
     }
     descriptor = socket
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
   }
 
   private func configure(_ url: WebSocketURL, _ request: WebSocketRequest, _ seconds: Double)
@@ -107,7 +110,9 @@ final class CurlConnection: @unchecked Sendable {
       set(CURLOPT_SSL_VERIFYHOST, 2)
     case .pinned(let bytes):
       let certificates = Certificate.read(bytes)
-      guard !certificates.isEmpty else { throw .network(.tlsCertificateUntrusted, "the pinned certificate can't be read") }
+      guard !certificates.isEmpty else {
+        throw .network(.tlsCertificateUntrusted, "the pinned certificate can't be read")
+      }
       set(CURLOPT_SSL_VERIFYPEER, 1)
       // The host is checked after the handshake: see `checkServer`.
       set(CURLOPT_SSL_VERIFYHOST, 0)

@@ -52,7 +52,9 @@ struct AnswerHead: Sendable, Equatable {
       // What isn't HTTP is refused at its first line.
       if lines.count == 1 { _ = try statusLine(line) }
     }
-    guard bytes.count < maximumBytes else { throw Malformed(reason: "a head of more than \(maximumBytes) bytes") }
+    guard bytes.count < maximumBytes else {
+      throw Malformed(reason: "a head of more than \(maximumBytes) bytes")
+    }
     return nil
   }
 

@@ -138,7 +138,9 @@ struct Upgrade: Sendable {
 
   private static func asksForBasic(_ answer: AnswerHead) -> Bool {
     answer.values("www-authenticate").contains { value in
-      value.split(separator: ",").contains { $0.trimmingBlanks.lowercased().split(separator: " ").first == "basic" }
+      value.split(separator: ",").contains {
+        $0.trimmingBlanks.lowercased().split(separator: " ").first == "basic"
+      }
     }
   }
 }

@@ -47,6 +47,7 @@ extension TransportClose {
   /// An HTTP status that ends the connection.
   static func http(_ status: Int, _ reason: String) -> TransportClose {
     let transient = [408, 429, 500, 502, 503, 504]
-    return TransportClose(domain: .http, code: status, reason: reason, isTransient: transient.contains(status))
+    return TransportClose(
+      domain: .http, code: status, reason: reason, isTransient: transient.contains(status))
   }
 }

@@ -44,7 +44,9 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
       guard let end = authority.firstIndex(of: "]") else { return nil }
       host = authority[authority.index(after: authority.startIndex)..<end]
       rest = authority[authority.index(after: end)...]
-      guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+      guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else {
+        return nil
+      }
     } else {
       host = authority.prefix { $0 != ":" }
       rest = authority[host.endIndex...]
@@ -75,7 +77,9 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
   package func resolve(_ location: String) -> WebSocketURL? {
     let scheme = isSecure ? "wss" : "ws"
     if location.contains("://"), location.first?.isLetter == true, !location.hasPrefix("/") {
-      let isAbsolute = location.prefix { $0 != ":" }.allSatisfy { $0.isLetter || $0.isNumber || "+-.".contains($0) }
+      let isAbsolute = location.prefix { $0 != ":" }.allSatisfy {
+        $0.isLetter || $0.isNumber || "+-.".contains($0)
+      }
       if isAbsolute { return WebSocketURL(location) }
     }
     if location.hasPrefix("//") { return WebSocketURL("\(scheme):\(location)") }
@@ -84,7 +88,26 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
     let path = target.prefix { $0 != "?" }
     if location.hasPrefix("?") { return WebSocketURL(base + path + location) }
     guard !location.isEmpty, let slash = path.lastIndex(of: "/") else { return nil }
-    return WebSocketURL(base + path[...slash] + location)
+    let query = location.firstIndex(of: "?") ?? location.endIndex
+    let merged = Self.withoutDots(path[...slash] + location[..<query])
+    return WebSocketURL(base + merged + location[query...])
+  }
+
+  /// A path without the segments "." and "..".
+  private static func withoutDots(_ path: some StringProtocol) -> String {
+    var segments: [Substring] = []
+    let parts = Substring(path).split(separator: "/", omittingEmptySubsequences: false)
+    for (index, part) in parts.enumerated() {
+      let isLast = index == parts.count - 1
+      switch part {
+      case ".": if isLast { segments.append("") }
+      case "..":
+        if segments.count > 1 { segments.removeLast() }
+        if isLast { segments.append("") }
+      default: segments.append(part)
+      }
+    }
+    return segments.joined(separator: "/")
   }
 
   /// Whether what is secret may be sent to another URL too: to the same host and port, and never from TLS to none. From
