@@ -108,6 +108,12 @@ static inline int cmicrohttpd_unconfirmed(int socket) {
   return ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
 
+// Bytes of a socket that wait to be read; -1 if unknown.
+static inline int cmicrohttpd_unread(int socket) {
+  int bytes = 0;
+  return ioctl(socket, FIONREAD, &bytes) == 0 ? bytes : -1;
+}
+
 // What glibc declares only to those who ask for all of its extensions.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 static const short cmicrohttpd_half_closed = 0x2000;  // POLLRDHUP

@@ -111,7 +111,7 @@ extension Exchange {
       }, Unmanaged.passUnretained(self).toOpaque())
     guard let response else { return .NO }
     defer { MHD_destroy_response(response) }
-    for header in answer.headers { MHD_add_response_header(response, header.name, header.value) }
+    add(answer.headers, to: response)
     return MHD_queue_response(mhd, 101, response)
   }
 
