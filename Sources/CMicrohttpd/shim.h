@@ -102,6 +102,12 @@ static inline enum MHD_Result cmicrohttpd_close_upgraded(struct MHD_UpgradeRespo
   return MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
+// Sees to it that the library looks at a connection again, in a second. A body that ends early closes the connection, and
+// up to 0.9.75 the library then forgets it until something happens to its socket. Call it inside a callback of it.
+static inline void cmicrohttpd_look_again(struct MHD_Connection *connection) {
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+}
+
 // Bytes that were written to a socket, and that its peer hasn't confirmed; -1 if unknown.
 static inline int cmicrohttpd_unconfirmed(int socket) {
   int bytes = 0;

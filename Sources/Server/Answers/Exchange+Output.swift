@@ -154,7 +154,10 @@ extension Exchange {
   /// early end.
   private func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
     let (result, waiting) = state.withLock { state -> (Int, Waiting?) in
-      if state.isAborted || state.output.isFailed { return (-2, nil) }
+      if state.isAborted || state.output.isFailed {
+        if let mhd = state.mhd { cmicrohttpd_look_again(mhd) }
+        return (-2, nil)
+      }
       let count = state.output.move(to: buffer)
       if count == 0 {
         if state.output.isFinished {
