@@ -141,7 +141,9 @@ let package = Package(
       ]),
 
     // The listener: sockets, TLS, HTTP. It knows no documents.
-    .target(name: "Server", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
+    .target(
+      name: "Server",
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
@@ -266,7 +268,8 @@ let package = Package(
       ]),
     .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
     .testTarget(
-      name: "WebSocketTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
+      name: "WebSocketTests",
+      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
@@ -290,7 +293,8 @@ let package = Package(
         "Storage", "test-child",
       ]),
     .testTarget(
-      name: "ServerTests", dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
+      name: "ServerTests",
+      dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

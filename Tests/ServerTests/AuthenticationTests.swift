@@ -7,7 +7,9 @@ import Testing
 @testable import Server
 
 @Suite struct AuthenticationTests {
-  private static func basic(_ text: String) -> String { "Authorization: Basic \(Data(text.utf8).base64EncodedString())" }
+  private static func basic(_ text: String) -> String {
+    "Authorization: Basic \(Data(text.utf8).base64EncodedString())"
+  }
 
   @Sendable private static func who(_ request: HTTPRequest, _ responder: HTTPResponder) {
     responder.answer(HTTPAnswer(status: 200, text: request.user ?? "nobody"))
@@ -18,19 +20,22 @@ import Testing
     let file = directory.file("users")
     let lines = [
       "# users", "", try UserFile.line(user: "alice", password: Array("secret".utf8)),
-      try UserFile.line(user: "böb", password: Array("p:w ü".utf8)), try UserFile.line(user: "empty", password: []),
+      try UserFile.line(user: "böb", password: Array("p:w ü".utf8)),
+      try UserFile.line(user: "empty", password: []),
       // RFC 7914's own example of PBKDF2 isn't 32 bytes; this is "password" under 16 bytes of 0x01.
     ]
     try (lines.joined(separator: "\n") + "\n").write(toFile: file, atomically: true, encoding: .utf8)
     let server = try TestServer(
-      with: { $0.authenticator = try BasicAuthenticator(realm: "a \"b\"", checker: UserFile(file)) }, Self.who)
+      with: { $0.authenticator = try BasicAuthenticator(realm: "a \"b\"", checker: UserFile(file)) }, Self.who
+    )
     let client = try server.client()
     #expect(try client.get("/", headers: [Self.basic("alice:secret")]).text == "alice")
     #expect(try client.get("/", headers: [Self.basic("böb:p:w ü")]).text == "böb")
     #expect(try client.get("/", headers: [Self.basic("empty:")]).text == "empty")
     #expect(server.server.connections.first?.user == "empty")
     let wrong = [
-      Self.basic("alice:Secret"), Self.basic("carol:secret"), "Authorization: Basic", "Authorization: Basic !!!",
+      Self.basic("alice:Secret"), Self.basic("carol:secret"), "Authorization: Basic",
+      "Authorization: Basic !!!",
       "Authorization: Bearer abc", Self.basic("alice"), Self.basic(":secret"),
     ]
     for header in wrong {
@@ -39,7 +44,9 @@ import Testing
       #expect(answer.header("WWW-Authenticate") == "Basic realm=\"a b\", charset=\"UTF-8\"")
     }
     #expect(try client.get("/").status == 401)
-    #expect(try client.get("/", headers: [Self.basic("alice:" + String(repeating: "a", count: 5_000))]).status == 401)
+    #expect(
+      try client.get("/", headers: [Self.basic("alice:" + String(repeating: "a", count: 5_000))]).status
+        == 401)
   }
 
   @Test func aFileThatChangesIsReadAgain() throws {
@@ -90,7 +97,8 @@ import Testing
     let salt = String(repeating: "01", count: 16)
     let known = [
       "pbkdf2-sha256:1000:\(salt):" + Self.python("pbkdf2_hmac('sha256', b'password', b'\\1' * 16, 1000)"),
-      "scrypt:1024:8:1:\(salt):" + Self.python("scrypt(b'password', salt=b'\\1' * 16, n=1024, r=8, p=1, dklen=32)"),
+      "scrypt:1024:8:1:\(salt):"
+        + Self.python("scrypt(b'password', salt=b'\\1' * 16, n=1024, r=8, p=1, dklen=32)"),
     ]
     for text in known {
       guard !text.hasSuffix(":") else {
@@ -115,7 +123,8 @@ import Testing
       // Later, from another thread.
       DispatchQueue.global().async { completion(user.string == "a" && password == Array("b".utf8)) }
     }
-    let server = try TestServer(with: { $0.authenticator = try BasicAuthenticator(checker: checker) }, Self.who)
+    let server = try TestServer(
+      with: { $0.authenticator = try BasicAuthenticator(checker: checker) }, Self.who)
     let client = try server.client()
     for _ in 0..<50 { #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200) }
     #expect(asked.withLock { $0 } == 1)
@@ -169,5 +178,6 @@ func run(_ program: String, _ arguments: [String]) -> (status: Int32, output: St
   do { try process.run() } catch { return nil }
   let data = output.fileHandleForReading.readDataToEndOfFile()
   process.waitUntilExit()
-  return process.terminationStatus == 127 ? nil : (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  return process.terminationStatus == 127
+    ? nil : (process.terminationStatus, String(decoding: data, as: UTF8.self))
 }

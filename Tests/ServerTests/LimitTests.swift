@@ -34,7 +34,9 @@ import Testing
     #expect(try client.get("/", headers: ["X: " + String(repeating: "a", count: 4_096)]).status == 431)
     #expect(try client.isClosed())
     #expect(try server.client().get("/" + String(repeating: "a", count: 5_000)).status == 431)
-    for text in ["GET /" + String(repeating: "a", count: 100_000), "X: " + String(repeating: "a", count: 100_000)] {
+    for text in [
+      "GET /" + String(repeating: "a", count: 100_000), "X: " + String(repeating: "a", count: 100_000),
+    ] {
       let endless = try server.client()
       try endless.send(text.hasPrefix("GET") ? text : "GET / HTTP/1.1\r\nHost: localhost\r\n" + text)
       #expect([414, 431].contains(try endless.answer().status))
@@ -48,7 +50,9 @@ import Testing
     let server = try TestServer(with: { $0.limits.bodyBytes = 1_000 }, echo)
     let client = try server.client()
     func put(_ count: Int, _ client: RawClient) throws -> Int {
-      try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(count)\r\n\r\n" + String(repeating: "x", count: count))
+      try client.send(
+        "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(count)\r\n\r\n"
+          + String(repeating: "x", count: count))
       return try client.answer().status
     }
     #expect(try put(1_000, client) == 200)
@@ -103,7 +107,9 @@ import Testing
       responders.withLock { $0.append(responder) }
     }
     #expect(try server.client().get("/").status == 503)
-    for responder in responders.withLock({ $0 }) { responder.answer(HTTPAnswer(status: 200, text: "too late")) }
+    for responder in responders.withLock({ $0 }) {
+      responder.answer(HTTPAnswer(status: 200, text: "too late"))
+    }
   }
 
   @Test func aClientThatSendsTooSlowlyIsCutOff() throws {
@@ -207,10 +213,15 @@ import Testing
       try client.send("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")
       return try client.answer().status
     }
-    for host in ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:80", "my.example", "my.example.:1"] {
+    for host in [
+      "localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:80", "my.example",
+      "my.example.:1",
+    ] {
       #expect(try status(host) == 200, "\(host)")
     }
-    for host in ["evil.example", "localhost.evil.example", "evil.example:80", "127.0.0.1.evil", "[::1", "[::1]x", ""] {
+    for host in [
+      "evil.example", "localhost.evil.example", "evil.example:80", "127.0.0.1.evil", "[::1", "[::1]x", "",
+    ] {
       #expect(try status(host) == 403, "\(host)")
     }
     let open = try TestServer(with: { $0.checksHost = false }, echo)

@@ -31,7 +31,10 @@ import Testing
     ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
     ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: identity\r\n\r\n", 501),
     ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501),
-    ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    (
+      "POST / HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      400
+    ),
     ("POST / HTTP/1.0\r\n\(host)Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\n\(host)Content-Length : 5\r\n\r\nhello", 400),
@@ -105,12 +108,16 @@ import Testing
     let server = try TestServer()
     var generator = SystemRandomNumberGenerator()
     let pieces = [
-      "GET ", "/", " HTTP/1.1", "\r\n", "\n", "Host: localhost", "Content-Length: ", "5", "Transfer-Encoding: chunked",
-      ":", " ", "\0", "\u{FF}", "%", "?", "&", "=", "0\r\n\r\n", "Expect: 100-continue", "Connection: Upgrade", "Upgrade: websocket",
+      "GET ", "/", " HTTP/1.1", "\r\n", "\n", "Host: localhost", "Content-Length: ", "5",
+      "Transfer-Encoding: chunked",
+      ":", " ", "\0", "\u{FF}", "%", "?", "&", "=", "0\r\n\r\n", "Expect: 100-continue",
+      "Connection: Upgrade", "Upgrade: websocket",
     ].map { Array($0.utf8) }
     for _ in 0..<300 {
       var bytes: [UInt8] = []
-      for _ in 0..<Int.random(in: 1...30, using: &generator) { bytes += pieces.randomElement(using: &generator) ?? [] }
+      for _ in 0..<Int.random(in: 1...30, using: &generator) {
+        bytes += pieces.randomElement(using: &generator) ?? []
+      }
       let client = try server.client()
       try client.send(bytes)
       client.shutdownSending()

@@ -33,7 +33,8 @@ final class RawClient {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
     var address = sockaddr_in(
-      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian, sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
+      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian,
+      sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
       sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
     let result = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -105,7 +106,9 @@ final class RawClient {
 
   func bytes(_ count: Int) throws -> [UInt8] {
     while buffer.count - used < count {
-      guard try fill() else { throw Failure(description: "the end came after \(buffer.count - used) of \(count) bytes") }
+      guard try fill() else {
+        throw Failure(description: "the end came after \(buffer.count - used) of \(count) bytes")
+      }
     }
     defer { used += count }
     return Array(buffer[used..<used + count])
@@ -151,7 +154,8 @@ final class RawClient {
 
   /// Sends a request without a body and reads the answer.
   func get(_ target: String, method: String = "GET", headers: [String] = []) throws -> Answer {
-    try send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
+    try send(
+      "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
     return try answer(to: method)
   }
 }

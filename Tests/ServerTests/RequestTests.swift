@@ -25,14 +25,16 @@ import Testing
 
   @Test func methodsAndRawTargetsPassAsTheyCame() throws {
     let server = try TestServer { request, responder in
-      let segments = request.target.segments.map { $0.map { Hex.text($0.bytes) }.joined(separator: "/") } ?? "bad"
+      let segments =
+        request.target.segments.map { $0.map { Hex.text($0.bytes) }.joined(separator: "/") } ?? "bad"
       responder.answer(
         HTTPAnswer(status: 200, text: "\(request.method) \(Hex.text(request.target.raw)) \(segments)"))
     }
     let client = try server.client()
     let cases: [(String, [String]?)] = [
       ("/", []), ("/db/", ["db", ""]), ("/db/a%2Fb", ["db", "a/b"]), ("/db/..%2f..%2Fx", ["db", "../../x"]),
-      ("/a/../b/./c", ["a", "..", "b", ".", "c"]), ("//", ["", ""]), ("/%00", ["\0"]), ("/%", nil), ("/%4", nil),
+      ("/a/../b/./c", ["a", "..", "b", ".", "c"]), ("//", ["", ""]), ("/%00", ["\0"]), ("/%", nil),
+      ("/%4", nil),
       ("/%zz", nil), ("/a+b", ["a+b"]), ("/%C3%A4", ["ä"]), ("/a?b/c=%2F", ["a"]), ("/;x=1", [";x=1"]),
       ("http://localhost:1/a/b?c", ["a", "b"]), ("HTTP://localhost", []), ("http://localhost?a=/b", []),
     ]
@@ -44,7 +46,8 @@ import Testing
       }
     }
     // Bytes that aren't UTF-8, as they are and as escapes.
-    try client.send(Array("GET /".utf8) + [0xFF, 0xFE] + Array("%FF HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+    try client.send(
+      Array("GET /".utf8) + [0xFF, 0xFE] + Array("%FF HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
     #expect(try client.answer().text == "GET 2ffffe254646 fffeff")
   }
 
@@ -68,7 +71,8 @@ import Testing
     let server = try TestServer { request, responder in
       let all = request.headers.all("x-ONE").joined(separator: "|")
       responder.answer(
-        HTTPAnswer(status: 200, text: "\(all) \(request.headers.first("x-two") ?? "-") \(request.headers.count)"))
+        HTTPAnswer(
+          status: 200, text: "\(all) \(request.headers.first("x-two") ?? "-") \(request.headers.count)"))
     }
     let client = try server.client()
     let answer = try client.get("/", headers: ["X-One: a", "x-one: b, c", "X-TWO:", "Cookie: a=b; c=d"])
@@ -96,7 +100,8 @@ import Testing
     for number in 0..<200 {
       requests += "GET /\(number) HTTP/1.1\r\nHost: localhost\r\n\r\n"
       requests += "PUT /\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"
-      requests += "POST /\(number) HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+      requests +=
+        "POST /\(number) HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
     }
     try client.send(requests)
     for number in 0..<200 {
@@ -130,11 +135,13 @@ import Testing
       echo(request, responder)
     }
     let client = try server.client()
-    try client.send("PUT /want HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+    try client.send(
+      "PUT /want HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
     #expect(try client.anyAnswer().status == 100)
     try client.send("ab")
     #expect(try client.anyAnswer().text == "PUT\n/want\nab")
-    try client.send("PUT /not HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+    try client.send(
+      "PUT /not HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
     #expect(try client.anyAnswer().status == 404)
     #expect(try client.isClosed())
     let other = try server.client()
@@ -145,7 +152,9 @@ import Testing
     let server = try TestServer { _, responder in responder.answer(HTTPAnswer(status: 404, text: "no")) }
     let client = try server.client()
     for _ in 0..<3 {
-      try client.send("PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n" + String(repeating: "x", count: 70_000))
+      try client.send(
+        "PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n"
+          + String(repeating: "x", count: 70_000))
       #expect(try client.answer().status == 404)
     }
   }
@@ -231,7 +240,10 @@ import Testing
     let server = try TestServer { _, responder in
       responder.answer(
         HTTPAnswer(
-          status: 200, headers: [.init("X-A", "a\r\nSet-Cookie: b"), .init("X B", "c"), .init("X-C", "d\0e"), .init("X-D", "f")]))
+          status: 200,
+          headers: [
+            .init("X-A", "a\r\nSet-Cookie: b"), .init("X B", "c"), .init("X-C", "d\0e"), .init("X-D", "f"),
+          ]))
     }
     let answer = try server.client().get("/")
     #expect(answer.header("Set-Cookie") == nil)

@@ -25,7 +25,9 @@ import Testing
     #expect(error { $0.listen = .interface("none0") }?.code == .addressNotAvailable)
     #expect(error { $0.limits.connections = 0 }?.code == .invalidConfiguration)
     #expect(error { $0.threads = 0 }?.code == .invalidConfiguration)
-    #expect(error { $0.clientCertificates = .required(ClientCertificateCheck { _ in true }) }?.code == .invalidConfiguration)
+    #expect(
+      error { $0.clientCertificates = .required(ClientCertificateCheck { _ in true }) }?.code
+        == .invalidConfiguration)
     #expect(error { _ in } == nil)
     #expect(throws: HTTPServerError.self) { try first.server.start() }
   }
@@ -100,11 +102,14 @@ import Testing
               while (try? writer.write([UInt8](repeating: 0x61, count: 100_000))) != nil {}
             }))
       default:
-        responder.answer(HTTPAnswer(status: 200, body: .stream(length: nil) { writer in
-          began.signal()
-          goOn.wait()
-          writer.finish()
-        }))
+        responder.answer(
+          HTTPAnswer(
+            status: 200,
+            body: .stream(length: nil) { writer in
+              began.signal()
+              goOn.wait()
+              writer.finish()
+            }))
       }
     }
     var clients: [RawClient] = []

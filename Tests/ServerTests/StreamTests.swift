@@ -15,12 +15,16 @@ import Testing
     return (Int(text.split(separator: " ").dropFirst().first ?? "0") ?? 0) * 4_096
   }
 
-  private static func expectLittleMemory(since before: Int, _ sourceLocation: SourceLocation = #_sourceLocation) {
+  private static func expectLittleMemory(
+    since before: Int, _ sourceLocation: SourceLocation = #_sourceLocation
+  ) {
     if environmentIsSanitized { return }
     #expect(residentBytes - before < 60 << 20, sourceLocation: sourceLocation)
   }
 
-  static var environmentIsSanitized: Bool { ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil }
+  static var environmentIsSanitized: Bool {
+    ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil
+  }
 
   @Test(arguments: [false, true]) func aLongBodyIsReadInLittleMemory(_ isChunked: Bool) throws {
     let highest = Lock(0)
@@ -137,7 +141,8 @@ import Testing
     let writers = Lock<[HTTPBodyWriter]>([])
     let server = try TestServer(with: { $0.handlerThreads = 1 }) { _, responder in
       responder.answer(
-        HTTPAnswer(status: 200, body: .stream(length: nil) { writer in writers.withLock { $0.append(writer) } }))
+        HTTPAnswer(
+          status: 200, body: .stream(length: nil) { writer in writers.withLock { $0.append(writer) } }))
     }
     let clients = try (0..<10).map { _ in try server.client() }
     for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
@@ -249,6 +254,7 @@ import Testing
       if number != 3 { #expect(answer.text == "0123456789") }
     }
     let long = try server.client()
-    #expect(try long.get("/", method: "PUT", headers: ["Content-Length: 11", "Expect: 100-continue"]).status == 413)
+    #expect(
+      try long.get("/", method: "PUT", headers: ["Content-Length: 11", "Expect: 100-continue"]).status == 413)
   }
 }

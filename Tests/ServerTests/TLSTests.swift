@@ -28,8 +28,11 @@ import Testing
     #expect(answer == "GET\n/a\n\n200")
     let port = server.port
     #expect(
-      curl(["--cacert", certificate, "--resolve", "box.example:\(port):127.0.0.1", "-H", "Host: localhost", "https://box.example:\(port)/"])?
-        .hasSuffix("200") == true)
+      curl([
+        "--cacert", certificate, "--resolve", "box.example:\(port):127.0.0.1", "-H", "Host: localhost",
+        "https://box.example:\(port)/",
+      ])?
+      .hasSuffix("200") == true)
     #expect(curl(["\(server.url)/"]) == "\n000")
     #expect(curl(["-k", "--tls-max", "1.1", "\(server.url)/"]) == "\n000")
     // Another certificate serves new connections.
@@ -59,7 +62,9 @@ import Testing
     #expect(code(certificate, certificate) == .fileInvalid)
     #expect(code(certificate, other.file("server-key.pem")) == .fileInvalid)
     #expect(throws: HTTPServerError.self) { try TLSIdentity.selfMade(in: directory.path + "/none") }
-    #expect(throws: HTTPServerError.self) { try TLSIdentity.selfMade(in: other.path + "/x", hostNames: ["a,IP:1.2.3.4"]) }
+    #expect(throws: HTTPServerError.self) {
+      try TLSIdentity.selfMade(in: other.path + "/x", hostNames: ["a,IP:1.2.3.4"])
+    }
   }
 
   @Test func clientsShowCertificates() throws {
@@ -68,19 +73,38 @@ import Testing
     func openssl(_ arguments: [String]) -> Bool { run("openssl", arguments)?.status == 0 }
     let (authority, authorityKey) = (directory.file("ca.pem"), directory.file("ca-key.pem"))
     guard
-      openssl(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=CA", "-keyout", authorityKey, "-out", authority])
+      openssl([
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+        "-subj", "/CN=CA", "-keyout", authorityKey, "-out", authority,
+      ])
     else {
       print("skipped clientsShowCertificates: there is no openssl command")
       return
     }
-    let (client, clientKey, request) = (directory.file("c.pem"), directory.file("c-key.pem"), directory.file("c.csr"))
-    #expect(openssl(["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=alice", "-keyout", clientKey, "-out", request]))
-    #expect(openssl(["x509", "-req", "-in", request, "-CA", authority, "-CAkey", authorityKey, "-CAcreateserial", "-days", "2", "-out", client]))
+    let (client, clientKey, request) = (
+      directory.file("c.pem"), directory.file("c-key.pem"), directory.file("c.csr")
+    )
+    #expect(
+      openssl([
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=alice",
+        "-keyout", clientKey, "-out", request,
+      ]))
+    #expect(
+      openssl([
+        "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authorityKey, "-CAcreateserial", "-days",
+        "2", "-out", client,
+      ]))
     let (stranger, strangerKey) = (directory.file("s.pem"), directory.file("s-key.pem"))
-    #expect(openssl(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=alice", "-keyout", strangerKey, "-out", stranger]))
+    #expect(
+      openssl([
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+        "-subj", "/CN=alice", "-keyout", strangerKey, "-out", stranger,
+      ]))
     let check = try ClientCertificateCheck(authorities: authority)
     let who: @Sendable (HTTPRequest, HTTPResponder) -> Void = { request, responder in
-      responder.answer(HTTPAnswer(status: 200, text: "\(request.user ?? "-") \(request.clientCertificate?.commonName ?? "-")"))
+      responder.answer(
+        HTTPAnswer(
+          status: 200, text: "\(request.user ?? "-") \(request.clientCertificate?.commonName ?? "-")"))
     }
     let required = try TestServer(
       with: {
@@ -94,7 +118,8 @@ import Testing
     let requested = try TestServer(
       with: {
         $0.tls = identity
-        $0.clientCertificates = .requested(ClientCertificateCheck { $0.commonName == "alice" && $0.fingerprint.count == 64 })
+        $0.clientCertificates = .requested(
+          ClientCertificateCheck { $0.commonName == "alice" && $0.fingerprint.count == 64 })
       }, who)
     #expect(curl(["-k", "--cert", stranger, "--key", strangerKey, requested.url]) == "- alice\n200")
     #expect(curl(["-k", requested.url]) == "- -\n200")

@@ -9,20 +9,25 @@ import WebSocket
 
 @Suite struct WebSocketUpgradeTests {
   static let key = "dGhlIHNhbXBsZSBub25jZQ=="
-  static let upgrade = ["Upgrade: websocket", "Connection: keep-alive, Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: \(key)"]
+  static let upgrade = [
+    "Upgrade: websocket", "Connection: keep-alive, Upgrade", "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: \(key)",
+  ]
 
   /// Sends back what comes, until the end.
   @Sendable static func echoMessages(_ transport: WebSocketTransport) {
     transport.receive { result in
       switch result {
-      case .success(let messages): transport.send(messages) { end in if end == nil { echoMessages(transport) } }
+      case .success(let messages):
+        transport.send(messages) { end in if end == nil { echoMessages(transport) } }
       case .failure: transport.close(.normal)
       }
     }
   }
 
   private func server(
-    _ ends: Lock<[TransportClose]> = Lock([]), with change: @escaping (inout HTTPServerConfiguration) throws -> Void = { _ in }
+    _ ends: Lock<[TransportClose]> = Lock([]),
+    with change: @escaping (inout HTTPServerConfiguration) throws -> Void = { _ in }
   ) throws -> TestServer {
     try TestServer(with: change) { request, responder in
       let chosen = request.webSocketProtocols.first { $0.hasPrefix("BLIP") }
@@ -40,7 +45,9 @@ import WebSocket
   @Test func aProperRequestIsUpgraded() throws {
     let server = try server()
     let client = try server.client()
-    let answer = try client.get("/", headers: Self.upgrade + ["Sec-WebSocket-Protocol: chat, BLIP_3+CBMobile_3", "Origin: http://localhost"])
+    let answer = try client.get(
+      "/",
+      headers: Self.upgrade + ["Sec-WebSocket-Protocol: chat, BLIP_3+CBMobile_3", "Origin: http://localhost"])
     #expect(answer.status == 101)
     #expect(answer.header("Sec-WebSocket-Accept") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     #expect(answer.header("Sec-WebSocket-Protocol") == "BLIP_3+CBMobile_3")
@@ -144,7 +151,9 @@ import WebSocket
   @Test(arguments: [false, true]) func pythonsWebSocketsTalksToIt(_ isSecure: Bool) throws {
     let python = ProcessInfo.processInfo.environment["TOUCHSTONE_PYTHON"] ?? "python3"
     guard run(python, ["-c", "import websockets"])?.status == 0 else {
-      print("skipped pythonsWebSocketsTalksToIt: \(python) has no module websockets (TOUCHSTONE_PYTHON names another Python)")
+      print(
+        "skipped pythonsWebSocketsTalksToIt: \(python) has no module websockets (TOUCHSTONE_PYTHON names another Python)"
+      )
       return
     }
     let directory = TemporaryDirectory()

@@ -58,7 +58,8 @@ struct OutputState {
     guard !isDone else { return nil }
     isFailed = true
     (parts, head, offset, bytes) = ([], 0, 0, 0)
-    return waiter.take().map { waiter in Waiting(isDirect: waiter.isDirect) { waiter.completion(.clientGone) } }
+    return waiter.take().map { waiter in Waiting(isDirect: waiter.isDirect) { waiter.completion(.clientGone) }
+    }
   }
 }
 
@@ -126,7 +127,8 @@ extension Exchange {
       // C would end it there.
       let isWhole = !header.value.utf8.contains(0) && !header.name.utf8.contains(0)
       guard isWhole, MHD_add_response_header(response, header.name, header.value) == .YES else {
-        Log.write(.error, .network, nil, "listener: an answer's header “\(header.name)” isn't allowed; left out")
+        Log.write(
+          .error, .network, nil, "listener: an answer's header “\(header.name)” isn't allowed; left out")
         continue
       }
     }

@@ -36,11 +36,14 @@ final class Sweeper: Sendable {
     case .waiting:
       let isFirst = connection.requests.load(ordering: .relaxed) == 0
       if core.isStopping, connection.exchange == nil { return connection.cutOff() }
-      if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) { return cutOff(connection, "no request came") }
+      if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) {
+        return cutOff(connection, "no request came")
+      }
       lookForEnd(connection)
     case .working:
       if seconds > limits.handlerSeconds, let exchange = connection.exchange, !exchange.isAnswered {
-        Log.write(.warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
+        Log.write(
+          .warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
         var answer = core.errorAnswer(503, "the answer takes too long")
         answer.closesConnection = true
         exchange.answer(answer)

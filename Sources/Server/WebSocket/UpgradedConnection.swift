@@ -118,7 +118,8 @@ extension Exchange {
   private func upgraded(socket: Int32, extra: [UInt8], handle: OpaquePointer) {
     connection.enter(.upgraded)
     let takeOver = self.takeOver.take()
-    guard let takeOver, let upgraded = UpgradedConnection(self, socket: socket, extra: extra, handle: handle) else {
+    guard let takeOver, let upgraded = UpgradedConnection(self, socket: socket, extra: extra, handle: handle)
+    else {
       _ = cmicrohttpd_close_upgraded(handle)
       return
     }
