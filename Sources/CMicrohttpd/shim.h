@@ -102,10 +102,22 @@ static inline enum MHD_Result cmicrohttpd_close_upgraded(struct MHD_UpgradeRespo
   return MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
+// Sees to it that the library looks at a connection again, in a second. A body that ends early closes the connection, and
+// up to 0.9.75 the library then forgets it until something happens to its socket. Call it inside a callback of it.
+static inline void cmicrohttpd_look_again(struct MHD_Connection *connection) {
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+}
+
 // Bytes that were written to a socket, and that its peer hasn't confirmed; -1 if unknown.
 static inline int cmicrohttpd_unconfirmed(int socket) {
   int bytes = 0;
   return ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
+}
+
+// Bytes of a socket that wait to be read; -1 if unknown.
+static inline int cmicrohttpd_unread(int socket) {
+  int bytes = 0;
+  return ioctl(socket, FIONREAD, &bytes) == 0 ? bytes : -1;
 }
 
 // What glibc declares only to those who ask for all of its extensions.

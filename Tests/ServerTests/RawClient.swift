@@ -22,6 +22,8 @@ final class RawClient {
 
   let descriptor: Int32
   private var buffer: [UInt8] = []
+  /// Bytes of the buffer that were used.
+  private var used = 0
 
   /// Reads wait a minute at most.
   init(_ port: UInt16, receiveBufferBytes: Int32? = nil) throws {
@@ -31,7 +33,8 @@ final class RawClient {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
     var address = sockaddr_in(
-      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian, sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
+      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian,
+      sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
       sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
     let result = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -68,28 +71,32 @@ final class RawClient {
       if errno == ECONNRESET { return false }
       throw Failure(description: "recv: \(String(cString: strerror(errno)))")
     }
+    if used > 1 << 16 {
+      buffer.removeFirst(used)
+      used = 0
+    }
     buffer += part[..<count]
     return true
   }
 
   /// Whether the server has closed the connection, after what was read.
   func isClosed() throws -> Bool {
-    guard buffer.isEmpty else { return false }
+    guard used == buffer.count else { return false }
     return try !fill()
   }
 
   /// Everything up to the end.
   func rest() throws -> [UInt8] {
     while try fill() {}
-    defer { buffer = [] }
-    return buffer
+    defer { (buffer, used) = ([], 0) }
+    return Array(buffer[used...])
   }
 
   func line() throws -> String {
     while true {
-      if let end = buffer.firstIndex(of: 0x0A) {
-        var line = Array(buffer[..<end])
-        buffer.removeSubrange(...end)
+      if let end = buffer[used...].firstIndex(of: 0x0A) {
+        var line = Array(buffer[used..<end])
+        used = end + 1
         if line.last == 0x0D { line.removeLast() }
         return String(decoding: line, as: UTF8.self)
       }
@@ -98,11 +105,13 @@ final class RawClient {
   }
 
   func bytes(_ count: Int) throws -> [UInt8] {
-    while buffer.count < count {
-      guard try fill() else { throw Failure(description: "the end came after \(buffer.count) of \(count) bytes") }
+    while buffer.count - used < count {
+      guard try fill() else {
+        throw Failure(description: "the end came after \(buffer.count - used) of \(count) bytes")
+      }
     }
-    defer { buffer.removeFirst(count) }
-    return Array(buffer[..<count])
+    defer { used += count }
+    return Array(buffer[used..<used + count])
   }
 
   /// The next answer, without interim ones.
@@ -145,7 +154,8 @@ final class RawClient {
 
   /// Sends a request without a body and reads the answer.
   func get(_ target: String, method: String = "GET", headers: [String] = []) throws -> Answer {
-    try send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
+    try send(
+      "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
     return try answer(to: method)
   }
 }

@@ -58,7 +58,8 @@ struct OutputState {
     guard !isDone else { return nil }
     isFailed = true
     (parts, head, offset, bytes) = ([], 0, 0, 0)
-    return waiter.take().map { waiter in Waiting(isDirect: waiter.isDirect) { waiter.completion(.clientGone) } }
+    return waiter.take().map { waiter in Waiting(isDirect: waiter.isDirect) { waiter.completion(.clientGone) }
+    }
   }
 }
 
@@ -106,9 +107,7 @@ extension Exchange {
       return .NO
     }
     defer { MHD_destroy_response(response) }
-    for header in answer.headers where MHD_add_response_header(response, header.name, header.value) == .NO {
-      Log.write(.error, .network, nil, "listener: an answer's header “\(header.name)” isn't allowed; left out")
-    }
+    add(answer.headers, to: response)
     if let name = core.configuration.serverName { MHD_add_response_header(response, "Server", name) }
     if answer.closesConnection || core.isStopping { MHD_add_response_header(response, "Connection", "close") }
     guard MHD_queue_response(mhd, UInt32(answer.status), response) == .YES else {
@@ -120,6 +119,19 @@ extension Exchange {
       core.workers.enqueue { start(writer) }
     }
     return .YES
+  }
+
+  /// Adds headers, without those that would be another header or the body: the library refuses line ends.
+  func add(_ headers: [HTTPAnswer.Header], to response: OpaquePointer) {
+    for header in headers {
+      // C would end it there.
+      let isWhole = !header.value.utf8.contains(0) && !header.name.utf8.contains(0)
+      guard isWhole, MHD_add_response_header(response, header.name, header.value) == .YES else {
+        Log.write(
+          .error, .network, nil, "listener: an answer's header “\(header.name)” isn't allowed; left out")
+        continue
+      }
+    }
   }
 
   private func streamed(length: Int?) -> OpaquePointer? {
@@ -144,7 +156,10 @@ extension Exchange {
   /// early end.
   private func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
     let (result, waiting) = state.withLock { state -> (Int, Waiting?) in
-      if state.isAborted || state.output.isFailed { return (-2, nil) }
+      if state.isAborted || state.output.isFailed {
+        if let mhd = state.mhd { cmicrohttpd_look_again(mhd) }
+        return (-2, nil)
+      }
       let count = state.output.move(to: buffer)
       if count == 0 {
         if state.output.isFinished {

@@ -44,7 +44,8 @@ package struct CertificateAuthenticator: Authenticator {
 
   /// `user` names who shows a certificate; nil refuses it. The default is its common name.
   package init(
-    user: @escaping @Sendable (ClientCertificate) -> String? = { $0.commonName }, otherwise: (any Authenticator)? = nil
+    user: @escaping @Sendable (ClientCertificate) -> String? = { $0.commonName },
+    otherwise: (any Authenticator)? = nil
   ) {
     self.user = user
     other = otherwise

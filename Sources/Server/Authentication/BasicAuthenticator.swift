@@ -15,7 +15,8 @@ package struct ClosurePasswordChecker: PasswordChecker {
   package let generation: UInt64 = 0
 
   /// `body` answers now or later.
-  package init(_ body: @escaping @Sendable (ByteString, [UInt8], @escaping @Sendable (Bool) -> Void) -> Void) {
+  package init(_ body: @escaping @Sendable (ByteString, [UInt8], @escaping @Sendable (Bool) -> Void) -> Void)
+  {
     self.body = body
   }
 
@@ -70,7 +71,8 @@ package final class BasicAuthenticator: Authenticator {
   private func tooSoon(_ question: LoginQuestion) -> LoginVerdict? {
     throttle.secondsToWait(question.peer.network).map {
       .refused(
-        429, headers: [.init("Retry-After", String(Int($0.rounded(.up))))], "too many failed logins; try again later")
+        429, headers: [.init("Retry-After", String(Int($0.rounded(.up))))],
+        "too many failed logins; try again later")
     }
   }
 

@@ -82,7 +82,8 @@ struct PasswordHash: Sendable {
           return EVP_PBE_scrypt(text, password.count, salt, salt.count, n, r, p, 1 << 30, &key, keyBytes)
         case .pbkdf2(let rounds):
           return PKCS5_PBKDF2_HMAC(
-            text, Int32(password.count), salt, Int32(salt.count), Int32(rounds), EVP_sha256(), Int32(keyBytes), &key)
+            text, Int32(password.count), salt, Int32(salt.count), Int32(rounds), EVP_sha256(),
+            Int32(keyBytes), &key)
         }
       }
     }

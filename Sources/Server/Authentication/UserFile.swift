@@ -48,7 +48,8 @@ package final class UserFile: PasswordChecker {
   package static func line(user: String, password: [UInt8]) throws -> String {
     guard isName(user.utf8) else {
       throw HTTPServerError(
-        .invalidConfiguration, "the user “\(user)” has an empty name, a colon or a control character in it, or more than 256 bytes")
+        .invalidConfiguration,
+        "the user “\(user)” has an empty name, a colon or a control character in it, or more than 256 bytes")
     }
     return "\(user):\(try PasswordHash(password).text)"
   }
@@ -95,7 +96,9 @@ package final class UserFile: PasswordChecker {
     var status = stat()
     guard !path.utf8.contains(0), stat(path, &status) == 0 else {
       throw HTTPServerError(
-        .fileUnreadable, "can't read the file of users \(path): \(ListeningSocket.text(path.utf8.contains(0) ? EINVAL : errno))")
+        .fileUnreadable,
+        "can't read the file of users \(path): \(ListeningSocket.text(path.utf8.contains(0) ? EINVAL : errno))"
+      )
     }
     return Identity(
       device: UInt(status.st_dev), file: UInt(status.st_ino), size: Int(status.st_size),

@@ -67,7 +67,8 @@ final class Acceptor: Sendable {
     guard descriptor >= 0 else {
       let number = errno
       if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number) {
-        Log.write(.warning, .network, nil, "listener: can't accept a connection: \(ListeningSocket.text(number))")
+        Log.write(
+          .warning, .network, nil, "listener: can't accept a connection: \(ListeningSocket.text(number))")
         // Waits until something may have been closed, or the server stops.
         var entry = pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)
         poll(&entry, 1, 100)

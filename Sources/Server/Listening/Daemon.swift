@@ -37,7 +37,7 @@ final class Daemon: @unchecked Sendable {
     setup.pointee.threads = UInt32(threads)
     // Connections are counted before they come here. The library divides its limit among its threads.
     setup.pointee.connections = UInt32(clamping: max(1, core.limits.connections) * threads + threads)
-    // Room for the headers, what is noted of each, and the header of the answer.
+    // Room for the headers, what is noted of each, and the header of the answer. The library wipes it for each request.
     setup.pointee.connection_memory = max(16_384, core.limits.headerBytes) * 2
     setup.pointee.context = context.toOpaque()
     setup.pointee.on_target = Self.onTarget
@@ -55,7 +55,8 @@ final class Daemon: @unchecked Sendable {
       throw HTTPServerError(
         tls == nil ? .systemFailure : .fileInvalid,
         "can't start the HTTP server: libmicrohttpd refused"
-          + (tls.map { "; does the key of \($0.source) fit its certificate?" } ?? ": \(ListeningSocket.text(errno))"))
+          + (tls.map { "; does the key of \($0.source) fit its certificate?" }
+            ?? ": \(ListeningSocket.text(errno))"))
     }
     self.daemon = daemon
   }
@@ -110,16 +111,20 @@ final class Daemon: @unchecked Sendable {
   }
 
   private static let onTarget:
-    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
-      context, target, mhd in
-      guard let core = Daemon.core(context), let mhd, let pointer = cmicrohttpd_context(mhd) else { return nil }
-      let connection = Unmanaged<ServerConnection>.fromOpaque(pointer).takeUnretainedValue()
-      let exchange = Exchange(core, connection, mhd: mhd, target: target)
-      connection.set(exchange)
-      return Unmanaged.passRetained(exchange).toOpaque()
-    }
+    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->
+      UnsafeMutableRawPointer? = {
+        context, target, mhd in
+        guard let core = Daemon.core(context), let mhd, let pointer = cmicrohttpd_context(mhd) else {
+          return nil
+        }
+        let connection = Unmanaged<ServerConnection>.fromOpaque(pointer).takeUnretainedValue()
+        let exchange = Exchange(core, connection, mhd: mhd, target: target)
+        connection.set(exchange)
+        return Unmanaged.passRetained(exchange).toOpaque()
+      }
 
-  private static let onRequest: MHD_AccessHandlerCallback = { _, mhd, _, method, version, upload, size, slot in
+  private static let onRequest: MHD_AccessHandlerCallback = {
+    _, mhd, _, method, version, upload, size, slot in
     guard let mhd, let method, let version, let size, let pointer = slot?.pointee else { return .NO }
     return Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
       .handle(mhd, method, version, UnsafeRawPointer(upload), size)

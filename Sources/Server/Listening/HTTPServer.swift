@@ -74,7 +74,8 @@ package final class HTTPServer: Sendable {
   private func check() throws {
     let limits = configuration.limits
     let numbers: [(String, Double)] = [
-      ("connections", Double(limits.connections)), ("connectionsPerAddress", Double(limits.connectionsPerAddress)),
+      ("connections", Double(limits.connections)),
+      ("connectionsPerAddress", Double(limits.connectionsPerAddress)),
       ("headerBytes", Double(limits.headerBytes)), ("bodyBytes", Double(limits.bodyBytes)),
       ("bufferedBodyBytes", Double(limits.bufferedBodyBytes)),
       ("bufferedAnswerBytes", Double(limits.bufferedAnswerBytes)), ("headerSeconds", limits.headerSeconds),
@@ -91,7 +92,8 @@ package final class HTTPServer: Sendable {
     }
     if case .none = configuration.clientCertificates { return }
     if configuration.tls == nil {
-      throw HTTPServerError(.invalidConfiguration, "client certificates need TLS; give the server a certificate")
+      throw HTTPServerError(
+        .invalidConfiguration, "client certificates need TLS; give the server a certificate")
     }
   }
 
@@ -105,7 +107,8 @@ package final class HTTPServer: Sendable {
     if possible < configuration.limits.connections {
       Log.write(
         .info, .network, nil,
-        "listener: the process may open \(limit.rlim_cur) files, so there are at most \(possible) connections")
+        "listener: the process may open \(limit.rlim_cur) files, so there are at most \(possible) connections"
+      )
     }
     return min(possible, configuration.limits.connections)
   }
@@ -144,7 +147,8 @@ package final class HTTPServer: Sendable {
     _ = try running { running in
       // The old one serves the connections that it has. It ends when the server stops.
       guard running.daemons.count < 32 else {
-        throw HTTPServerError(.invalidConfiguration, "the certificate was changed too often; restart the server")
+        throw HTTPServerError(
+          .invalidConfiguration, "the certificate was changed too often; restart the server")
       }
       let daemon = try Daemon(running.core, tls: identity)
       running.daemons.append(daemon)
@@ -201,7 +205,8 @@ package final class HTTPServer: Sendable {
       guard MonotonicClock.now < deadline else {
         // Whoever took over a connection still uses its descriptor. The threads that serve it stay.
         running.sweeper.stop()
-        return Log.write(.error, .network, nil, "listener: \(core.table.count) upgraded connections weren't given back")
+        return Log.write(
+          .error, .network, nil, "listener: \(core.table.count) upgraded connections weren't given back")
       }
     }
     running.sweeper.stop()

@@ -8,7 +8,7 @@ package struct HTTPServerLimits: Sendable {
   /// The maximum number of open connections from one IPv4 address, or from one IPv6 network of 64 bits.
   package var connectionsPerAddress = 2_000
   /// The maximum size of a request's line and headers in bytes. Longer ones get 431 or 414.
-  package var headerBytes = 32_768
+  package var headerBytes = 16_384
   /// The maximum size of a request's body in bytes. Longer ones get 413.
   package var bodyBytes = 4 << 30
   /// The maximum number of bytes of a body that wait in memory for the handler.

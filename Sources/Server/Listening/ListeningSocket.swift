@@ -54,7 +54,9 @@ final class ListeningSocket: Sendable {
   private static func setting(_ port: UInt16, in address: sockaddr_storage) -> sockaddr_storage {
     // The port is at the same place for both families.
     var address = address
-    withUnsafeMutableBytes(of: &address) { $0.storeBytes(of: port.bigEndian, toByteOffset: 2, as: UInt16.self) }
+    withUnsafeMutableBytes(of: &address) {
+      $0.storeBytes(of: port.bigEndian, toByteOffset: 2, as: UInt16.self)
+    }
     return address
   }
 
@@ -93,9 +95,11 @@ final class ListeningSocket: Sendable {
     return found
   }
 
-  private static func open(_ address: sockaddr_storage, text: String, port: UInt16) throws -> ListeningSocket {
+  private static func open(_ address: sockaddr_storage, text: String, port: UInt16) throws -> ListeningSocket
+  {
     let family = Int32(address.ss_family)
-    let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+    let descriptor = socket(
+      family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
     guard descriptor >= 0 else { throw failure(errno, "open a socket", text, port) }
     var isDone = false
     defer { if !isDone { close(descriptor) } }

@@ -16,7 +16,8 @@ package struct PeerAddress: Sendable, Hashable, CustomStringConvertible {
     switch Int32(storage.ss_family) {
     case AF_INET:
       let address = withUnsafeBytes(of: &storage) { $0.loadUnaligned(as: sockaddr_in.self) }
-      self.init(v4: withUnsafeBytes(of: address.sin_addr) { Array($0) }, port: UInt16(bigEndian: address.sin_port))
+      self.init(
+        v4: withUnsafeBytes(of: address.sin_addr) { Array($0) }, port: UInt16(bigEndian: address.sin_port))
     case AF_INET6:
       let address = withUnsafeBytes(of: &storage) { $0.loadUnaligned(as: sockaddr_in6.self) }
       let bytes = withUnsafeBytes(of: address.sin6_addr) { Array($0) }

@@ -38,6 +38,7 @@ final class ServerConnection: Sendable {
     var phase = Phase.waiting
     var slowSince: Double?
     var halfClosedSince: Double?
+    var looksEnded = false
   }
 
   let descriptor: Int32
@@ -130,6 +131,12 @@ final class ServerConnection: Sendable {
       let events = Int32(entry.revents)
       return (events & (POLLERR | POLLHUP) != 0, events & Int32(cmicrohttpd_half_closed) != 0)
     }
+  }
+
+  /// Whether the client sends nothing more, and all that it has sent was read.
+  var isAtEnd: Bool {
+    guard peerState().isHalfClosed else { return false }
+    return state.withLock { $0.isOpen && cmicrohttpd_unread(descriptor) == 0 }
   }
 
   /// Bytes that went to the client and were confirmed by it, about.

@@ -28,7 +28,9 @@ final class ServerCore: Sendable {
   var isStopping: Bool { stopping.load(ordering: .acquiring) }
   func beginStopping() { stopping.store(true, ordering: .releasing) }
 
-  func errorAnswer(_ status: Int, _ reason: String) -> HTTPAnswer { configuration.errorAnswer(status, reason) }
+  func errorAnswer(_ status: Int, _ reason: String) -> HTTPAnswer {
+    configuration.errorAnswer(status, reason)
+  }
 
   /// Asks the authenticator on a thread of its own. Passwords are slow on purpose, so only so many wait.
   func authenticate(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
@@ -48,8 +50,8 @@ final class ServerCore: Sendable {
 
 /// Which names a client may give in the header `Host`.
 struct HostCheck: Sendable {
-  /// Nil allows all.
-  private let names: Set<String>?
+  /// Lower-case. Nil allows all.
+  private let names: [[UInt8]]?
 
   init(_ configuration: HTTPServerConfiguration, _ addresses: [PeerAddress]) {
     guard configuration.checksHost ?? addresses.allSatisfy(\.isLoopback) else {
@@ -59,22 +61,23 @@ struct HostCheck: Sendable {
     var names: Set<String> = ["localhost", "127.0.0.1", "::1"]
     names.formUnion(addresses.map(\.host))
     names.formUnion(configuration.hostNames.map { $0.lowercased() })
-    self.names = names
+    self.names = names.map { Array($0.utf8) }
   }
 
   /// HTTP/1.0 has no such header; a browser always sends it.
-  func allows(_ header: String?) -> Bool {
+  func allows(_ header: ArraySlice<UInt8>?) -> Bool {
     guard let names, let header else { return true }
-    var host = Substring(header.trimmed.lowercased())
-    if host.hasPrefix("[") {
-      guard let end = host.firstIndex(of: "]") else { return false }
-      let rest = host[host.index(after: end)...]
-      guard rest.isEmpty || rest.hasPrefix(":") else { return false }
-      host = host[..<end].dropFirst()
-    } else if let colon = host.firstIndex(of: ":") {
+    var host = header.trimmed
+    if host.first == UInt8(ascii: "[") {
+      guard let end = host.firstIndex(of: UInt8(ascii: "]")) else { return false }
+      if end + 1 < host.endIndex, host[end + 1] != UInt8(ascii: ":") { return false }
+      host = host[(host.startIndex + 1)..<end]
+    } else if let colon = host.firstIndex(of: UInt8(ascii: ":")) {
       host = host[..<colon]
     }
-    if host.hasSuffix(".") { host = host.dropLast() }
-    return names.contains(String(host))
+    if host.last == UInt8(ascii: ".") { host = host.dropLast() }
+    return names.contains { name in
+      name.count == host.count && zip(name, host).allSatisfy { $0 == ($1 &- 0x41 < 26 ? $1 | 0x20 : $1) }
+    }
   }
 }

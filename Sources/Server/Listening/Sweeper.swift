@@ -36,10 +36,14 @@ final class Sweeper: Sendable {
     case .waiting:
       let isFirst = connection.requests.load(ordering: .relaxed) == 0
       if core.isStopping, connection.exchange == nil { return connection.cutOff() }
-      if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) { cutOff(connection, "no request came") }
+      if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) {
+        return cutOff(connection, "no request came")
+      }
+      lookForEnd(connection)
     case .working:
       if seconds > limits.handlerSeconds, let exchange = connection.exchange, !exchange.isAnswered {
-        Log.write(.warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
+        Log.write(
+          .warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
         var answer = core.errorAnswer(503, "the answer takes too long")
         answer.closesConnection = true
         exchange.answer(answer)
@@ -51,11 +55,20 @@ final class Sweeper: Sendable {
         connection.progress.phase = .waiting
         lookForClient(connection, now)
       } else {
-        connection.progress.halfClosedSince = nil
         measure(connection, phase, now)
+        if phase == .receiving { lookForEnd(connection) }
       }
     case .upgraded: break
     }
+  }
+
+  /// Whether the client will never send the rest of its request. The library doesn't see an end that came together with
+  /// the bytes before it: it waits for an event that has been.
+  private func lookForEnd(_ connection: ServerConnection) {
+    guard connection.isAtEnd else { return connection.progress.looksEnded = false }
+    if connection.progress.looksEnded { return connection.cutOff() }
+    // It may be on the way to the library.
+    connection.progress.looksEnded = true
   }
 
   /// Whether the client of a connection that waits for this side is still there.

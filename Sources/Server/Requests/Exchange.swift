@@ -47,7 +47,8 @@ final class Exchange: @unchecked Sendable {
   var takeOver: (@Sendable (UpgradedConnection) -> Void)?
   private var user: String?
 
-  init(_ core: ServerCore, _ connection: ServerConnection, mhd: OpaquePointer, target: UnsafePointer<CChar>?) {
+  init(_ core: ServerCore, _ connection: ServerConnection, mhd: OpaquePointer, target: UnsafePointer<CChar>?)
+  {
     self.core = core
     self.connection = connection
     rawTarget = target.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: strlen($0))) } ?? []
@@ -114,7 +115,9 @@ final class Exchange: @unchecked Sendable {
       if state.isAborted { return .abort }
       if let answer = state.answer {
         // A short body is read and dropped, and the connection stays.
-        if let head, let length = head.bodyLength, length <= core.limits.droppedBodyBytes, !head.expectsContinue {
+        if let head, let length = head.bodyLength, length <= core.limits.droppedBodyBytes,
+          !head.expectsContinue
+        {
           return .body
         }
         state.answer = nil
@@ -204,14 +207,16 @@ final class Exchange: @unchecked Sendable {
     hasBegun = true
     guard let head else { return }
     connection.requests.wrappingAdd(1, ordering: .relaxed)
-    if !core.hostCheck.allows(head.headers.first("host")) {
-      return answer(core.errorAnswer(403, "this server isn't reached under that name; the header Host is wrong"))
+    if !core.hostCheck.allows(head.headers.bytes("host")) {
+      return answer(
+        core.errorAnswer(403, "this server isn't reached under that name; the header Host is wrong"))
     }
     do throws(Rejection) { try core.checkCertificate(connection, mhd) } catch {
       return answer(core.errorAnswer(error.status, error.reason))
     }
     let question = LoginQuestion(
-      peer: connection.peer, authorization: head.headers.first("authorization"),
+      peer: connection.peer,
+      authorization: head.headers.bytes("authorization").map { String(decoding: $0, as: UTF8.self) },
       certificate: connection.certificate)
     if let verdict = core.authenticator.verdictAtOnce(question) { return go(verdict, head) }
     core.authenticate(question) { [self] verdict in go(verdict, head) }

@@ -63,7 +63,8 @@ package struct HTTPHeaders: Sendable {
   private func matches(_ entry: Entry, _ name: StaticString) -> Bool {
     guard entry.name.count == name.utf8CodeUnitCount else { return false }
     return bytes.withUnsafeBufferPointer {
-      $0.baseAddress.map { memcmp($0 + entry.name.lowerBound, name.utf8Start, entry.name.count) == 0 } ?? false
+      $0.baseAddress.map { memcmp($0 + entry.name.lowerBound, name.utf8Start, entry.name.count) == 0 }
+        ?? false
     }
   }
 
@@ -73,15 +74,24 @@ package struct HTTPHeaders: Sendable {
   }
 }
 
-extension StringProtocol {
+extension StringProtocol where UTF8View: BidirectionalCollection {
   /// Without blanks and tabs around.
   var trimmed: String {
-    let blanks: Set<Character> = [" ", "\t"]
-    let start = drop { blanks.contains($0) }
-    var end = start.endIndex
-    while end > start.startIndex, blanks.contains(start[start.index(before: end)]) {
-      end = start.index(before: end)
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    guard let start = utf8.firstIndex(where: { !isBlank($0) }),
+      let end = utf8.lastIndex(where: { !isBlank($0) })
+    else { return "" }
+    return String(self[start...end])
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Without blanks and tabs around.
+  var trimmed: ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    guard let start = firstIndex(where: { !isBlank($0) }), let end = lastIndex(where: { !isBlank($0) }) else {
+      return []
     }
-    return String(start[..<end])
+    return self[start...end]
   }
 }

@@ -101,10 +101,16 @@ final class RequestHead: Sendable {
     }
   }
 
-  /// Common methods aren't allocated.
+  private static let commonMethods: [StaticString] = [
+    "GET", "PUT", "POST", "HEAD", "DELETE", "COPY", "OPTIONS",
+  ]
+
+  /// Short texts need no allocation, but checking their UTF-8 takes time too.
   private static func name(of method: UnsafePointer<CChar>) -> String {
-    for known in ["GET", "PUT", "POST", "HEAD", "DELETE", "COPY", "OPTIONS"] where strcmp(method, known) == 0 {
-      return known
+    let length = strlen(method)
+    for known in commonMethods
+    where known.utf8CodeUnitCount == length && memcmp(known.utf8Start, method, length) == 0 {
+      return known.description
     }
     return String(cString: method)
   }
@@ -152,7 +158,9 @@ private struct HeaderCollector {
     if end != nil, let base = value.baseAddress { end = UnsafeRawPointer(base + value.count) }
     headers.add(name: name, value: value)
     func isName(_ other: StaticString) -> Bool {
-      name.baseAddress.map { strncasecmp($0.assumingMemoryBound(to: CChar.self), other.utf8Start, name.count) == 0 }
+      name.baseAddress.map {
+        strncasecmp($0.assumingMemoryBound(to: CChar.self), other.utf8Start, name.count) == 0
+      }
         ?? false
     }
     switch name.count {

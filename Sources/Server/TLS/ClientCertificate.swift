@@ -83,7 +83,8 @@ extension ServerCore {
     }
     if connection.certificate != nil { return }
     var count: UInt32 = 0
-    guard let session = cmicrohttpd_session(mhd), let list = gnutls_certificate_get_peers(session, &count), count > 0
+    guard let session = cmicrohttpd_session(mhd), let list = gnutls_certificate_get_peers(session, &count),
+      count > 0
     else {
       if isRequired { throw Rejection(403, "this server asks for a certificate of the client") }
       return

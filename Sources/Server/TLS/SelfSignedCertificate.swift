@@ -10,7 +10,8 @@ enum SelfSignedCertificate {
   static func make(hostNames: [String]) throws -> (certificate: [UInt8], key: [UInt8]) {
     guard hostNames.count <= maximumNames, hostNames.allSatisfy(isName) else {
       throw HTTPServerError(
-        .invalidConfiguration, "a certificate names at most \(maximumNames) hosts, of letters, digits, dots, colons and hyphens")
+        .invalidConfiguration,
+        "a certificate names at most \(maximumNames) hosts, of letters, digits, dots, colons and hyphens")
     }
     guard let key = makeKey() else { throw failure("make a key") }
     defer { EVP_PKEY_free(key) }
@@ -55,7 +56,9 @@ enum SelfSignedCertificate {
         X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, $0, Int32(min(64, text.utf8.count)), -1, 0)
       }
     }
-    guard isNamed == 1, X509_set_issuer_name(certificate, name) == 1 else { throw failure("name a certificate") }
+    guard isNamed == 1, X509_set_issuer_name(certificate, name) == 1 else {
+      throw failure("name a certificate")
+    }
     var names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
     for name in hostNames {
       var v4 = in_addr()
@@ -68,7 +71,9 @@ enum SelfSignedCertificate {
       (NID_ext_key_usage, "serverAuth"), (NID_subject_alt_name, names.joined(separator: ",")),
     ]
     for (number, value) in extensions {
-      guard let one = X509V3_EXT_conf_nid(nil, nil, number, value) else { throw failure("name the hosts of a certificate") }
+      guard let one = X509V3_EXT_conf_nid(nil, nil, number, value) else {
+        throw failure("name the hosts of a certificate")
+      }
       defer { X509_EXTENSION_free(one) }
       guard X509_add_ext(certificate, one, -1) == 1 else { throw failure("fill a certificate") }
     }

@@ -35,7 +35,8 @@ package struct TLSIdentity: Sendable {
     // A passphrase isn't asked for.
     guard let loaded = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
       throw HTTPServerError(
-        .fileInvalid, "there is no key in PEM format in \(source), or it is encrypted; store it without a passphrase")
+        .fileInvalid,
+        "there is no key in PEM format in \(source), or it is encrypted; store it without a passphrase")
     }
     defer { EVP_PKEY_free(loaded) }
     guard X509_check_private_key(first.pointer, loaded) == 1 else {

@@ -111,14 +111,15 @@ extension Exchange {
       }, Unmanaged.passUnretained(self).toOpaque())
     guard let response else { return .NO }
     defer { MHD_destroy_response(response) }
-    for header in answer.headers { MHD_add_response_header(response, header.name, header.value) }
+    add(answer.headers, to: response)
     return MHD_queue_response(mhd, 101, response)
   }
 
   private func upgraded(socket: Int32, extra: [UInt8], handle: OpaquePointer) {
     connection.enter(.upgraded)
     let takeOver = self.takeOver.take()
-    guard let takeOver, let upgraded = UpgradedConnection(self, socket: socket, extra: extra, handle: handle) else {
+    guard let takeOver, let upgraded = UpgradedConnection(self, socket: socket, extra: extra, handle: handle)
+    else {
       _ = cmicrohttpd_close_upgraded(handle)
       return
     }

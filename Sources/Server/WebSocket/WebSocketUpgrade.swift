@@ -31,7 +31,8 @@ extension HTTPAnswer {
   /// 400, 405, 426 or, from a web page of another origin, 403: browsers send passwords and certificates along for any
   /// page. `origins` are those that are let in, such as `https://example.com`; without, it is the server's own.
   package static func webSocket(
-    _ request: HTTPRequest, subprotocol: String? = nil, origins: [String]? = nil, options: WebSocketOptions? = nil,
+    _ request: HTTPRequest, subprotocol: String? = nil, origins: [String]? = nil,
+    options: WebSocketOptions? = nil,
     accept: @escaping @Sendable (WebSocketTransport) -> Void
   ) -> HTTPAnswer {
     let core = request.exchange.core
@@ -43,7 +44,8 @@ extension HTTPAnswer {
       if refusal.status == 405 { answer.headers.append(Header("Allow", "GET")) }
       return answer
     }
-    guard let proof = request.headers.first("sec-websocket-key").flatMap({ WebSocketKey.accept($0.trimmed) }) else {
+    guard let proof = request.headers.first("sec-websocket-key").flatMap({ WebSocketKey.accept($0.trimmed) })
+    else {
       return core.errorAnswer(500, "the handshake of the WebSocket failed")
     }
     let options = options ?? core.limits.webSocket
@@ -76,8 +78,12 @@ extension HTTPAnswer {
 
   private static func refusal(_ request: HTTPRequest, _ origins: [String]?) -> Rejection? {
     guard request.method == "GET" else { return Rejection(405, "a WebSocket begins with GET") }
-    guard request.isWebSocketUpgrade else { return Rejection(426, "this is a WebSocket; it needs an upgrade") }
-    guard request.head.isHTTP11, !request.head.hasBody, request.headers.tokens("connection").contains("upgrade") else {
+    guard request.isWebSocketUpgrade else {
+      return Rejection(426, "this is a WebSocket; it needs an upgrade")
+    }
+    guard request.head.isHTTP11, !request.head.hasBody,
+      request.headers.tokens("connection").contains("upgrade")
+    else {
       return Rejection(400, "the request to upgrade to a WebSocket is malformed")
     }
     guard request.headers.all("sec-websocket-version").map(\.trimmed) == ["13"] else {
@@ -87,7 +93,8 @@ extension HTTPAnswer {
     guard keys.count == 1, WebSocketKey.isValid(keys[0].trimmed) else {
       return Rejection(400, "the key of the WebSocket isn't 16 bytes in base64")
     }
-    for origin in request.headers.all("origin") where !isAllowed(origin.trimmed.lowercased(), origins, request) {
+    for origin in request.headers.all("origin")
+    where !isAllowed(origin.trimmed.lowercased(), origins, request) {
       return Rejection(403, "web pages of other origins aren't let in")
     }
     return nil

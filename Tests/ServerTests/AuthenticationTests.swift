@@ -1,0 +1,183 @@
+import Bytes
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Server
+
+@Suite struct AuthenticationTests {
+  private static func basic(_ text: String) -> String {
+    "Authorization: Basic \(Data(text.utf8).base64EncodedString())"
+  }
+
+  @Sendable private static func who(_ request: HTTPRequest, _ responder: HTTPResponder) {
+    responder.answer(HTTPAnswer(status: 200, text: request.user ?? "nobody"))
+  }
+
+  @Test func usersOfAFileAreLetIn() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("users")
+    let lines = [
+      "# users", "", try UserFile.line(user: "alice", password: Array("secret".utf8)),
+      try UserFile.line(user: "böb", password: Array("p:w ü".utf8)),
+      try UserFile.line(user: "empty", password: []),
+      // RFC 7914's own example of PBKDF2 isn't 32 bytes; this is "password" under 16 bytes of 0x01.
+    ]
+    try (lines.joined(separator: "\n") + "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    let server = try TestServer(
+      with: { $0.authenticator = try BasicAuthenticator(realm: "a \"b\"", checker: UserFile(file)) }, Self.who
+    )
+    let client = try server.client()
+    #expect(try client.get("/", headers: [Self.basic("alice:secret")]).text == "alice")
+    #expect(try client.get("/", headers: [Self.basic("böb:p:w ü")]).text == "böb")
+    #expect(try client.get("/", headers: [Self.basic("empty:")]).text == "empty")
+    #expect(server.server.connections.first?.user == "empty")
+    let wrong = [
+      Self.basic("alice:Secret"), Self.basic("carol:secret"), "Authorization: Basic",
+      "Authorization: Basic !!!",
+      "Authorization: Bearer abc", Self.basic("alice"), Self.basic(":secret"),
+    ]
+    for header in wrong {
+      let answer = try client.get("/", headers: [header])
+      #expect(answer.status == 401, "\(header)")
+      #expect(answer.header("WWW-Authenticate") == "Basic realm=\"a b\", charset=\"UTF-8\"")
+    }
+    #expect(try client.get("/").status == 401)
+    #expect(
+      try client.get("/", headers: [Self.basic("alice:" + String(repeating: "a", count: 5_000))]).status
+        == 401)
+  }
+
+  @Test func aFileThatChangesIsReadAgain() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("users")
+    try (UserFile.line(user: "alice", password: Array("one".utf8)) + "\n").write(
+      toFile: file, atomically: true, encoding: .utf8)
+    let server = try TestServer(
+      with: { $0.authenticator = try BasicAuthenticator(checker: UserFile(file)) }, Self.who)
+    let client = try server.client()
+    #expect(try client.get("/", headers: [Self.basic("alice:one")]).status == 200)
+    try (UserFile.line(user: "alice", password: Array("second".utf8)) + "\n").write(
+      toFile: file, atomically: true, encoding: .utf8)
+    // The right password of before is remembered no longer than until the file is looked at.
+    try waitUntil { try client.get("/", headers: [Self.basic("alice:one")]).status == 401 }
+    #expect(try client.get("/", headers: [Self.basic("alice:second")]).status == 200)
+    // A file with a fault in it changes nothing.
+    try "nonsense\n".write(toFile: file, atomically: true, encoding: .utf8)
+    usleep(1_100_000)
+    #expect(try client.get("/", headers: [Self.basic("alice:second")]).status == 200)
+  }
+
+  @Test func aWrongFileOfUsersIsRefusedWithItsLine() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("users")
+    #expect(throws: HTTPServerError.self) { try UserFile(file) }
+    let good = try UserFile.line(user: "a", password: [1])
+    let salt = String(repeating: "00", count: 16)
+    let key = String(repeating: "00", count: 32)
+    let cases = [
+      "a", ":x", "a:x", "a:scrypt:3:8:1:\(salt):\(key)", "a:scrypt:1073741824:8:1:\(salt):\(key)",
+      "a:scrypt:16384:8:1:00:\(key)", "a:scrypt:16384:8:1:\(salt):00", "a:pbkdf2-sha256:10:\(salt):\(key)",
+      "a:pbkdf2-sha256:99999999999:\(salt):\(key)", good,
+    ]
+    for line in cases {
+      try "\(good)\n\(line)\n".write(toFile: file, atomically: true, encoding: .utf8)
+      let error = #expect(throws: HTTPServerError.self, "\(line)") { try UserFile(file) }
+      #expect(error?.code == .fileInvalid)
+      #expect(error?.message.contains("line 2") == true)
+    }
+    for name in ["", "a:b", "a\nb", "#a", String(repeating: "a", count: 257)] {
+      #expect(throws: HTTPServerError.self) { try UserFile.line(user: name, password: []) }
+    }
+  }
+
+  @Test func hashesAreThoseOfTheStandards() throws {
+    // PBKDF2-HMAC-SHA-256 and scrypt as Python's hashlib computes them.
+    let salt = String(repeating: "01", count: 16)
+    let known = [
+      "pbkdf2-sha256:1000:\(salt):" + Self.python("pbkdf2_hmac('sha256', b'password', b'\\1' * 16, 1000)"),
+      "scrypt:1024:8:1:\(salt):"
+        + Self.python("scrypt(b'password', salt=b'\\1' * 16, n=1024, r=8, p=1, dklen=32)"),
+    ]
+    for text in known {
+      guard !text.hasSuffix(":") else {
+        print("skipped hashesAreThoseOfTheStandards: there is no python3")
+        return
+      }
+      let hash = try #require(PasswordHash(text))
+      #expect(hash.matches(Array("password".utf8)))
+      #expect(!hash.matches(Array("Password".utf8)))
+      #expect(hash.text == text)
+    }
+  }
+
+  private static func python(_ call: String) -> String {
+    run("python3", ["-c", "import hashlib; print(hashlib.\(call).hex(), end='')"])?.output ?? ""
+  }
+
+  @Test func rightPasswordsAreAskedForOnceAndWrongOnesSlowedDown() throws {
+    let asked = Lock(0)
+    let checker = ClosurePasswordChecker { user, password, completion in
+      asked.withLock { $0 += 1 }
+      // Later, from another thread.
+      DispatchQueue.global().async { completion(user.string == "a" && password == Array("b".utf8)) }
+    }
+    let server = try TestServer(
+      with: { $0.authenticator = try BasicAuthenticator(checker: checker) }, Self.who)
+    let client = try server.client()
+    for _ in 0..<50 { #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200) }
+    #expect(asked.withLock { $0 } == 1)
+    var statuses: [Int] = []
+    for _ in 0..<50 { statuses.append(try client.get("/", headers: [Self.basic("a:x")]).status) }
+    #expect(statuses.prefix(4) == [401, 401, 401, 401])
+    #expect(statuses.contains(429))
+    #expect(asked.withLock { $0 } < 30)
+    #expect(try client.get("/", headers: [Self.basic("x:x")]).header("Retry-After") != nil)
+    // Who was let in before isn't kept out by others of his network.
+    #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200)
+  }
+
+  @Test func loginsThatWaitAreFew() throws {
+    let waiting = Lock<[@Sendable (Bool) -> Void]>([])
+    let checker = ClosurePasswordChecker { _, _, completion in waiting.withLock { $0.append(completion) } }
+    let server = try TestServer(
+      with: {
+        $0.authenticator = try BasicAuthenticator(checker: checker)
+        $0.limits.pendingLogins = 2
+      }, Self.who)
+    let clients = try (0..<3).map { _ in try server.client() }
+    for client in clients.prefix(2) {
+      try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\(Self.basic("a:b"))\r\n\r\n")
+    }
+    waitUntil { waiting.withLock { $0.count } == 2 }
+    #expect(try clients[2].get("/", headers: [Self.basic("a:b")]).status == 503)
+    for completion in waiting.withLock({ $0 }) { completion(true) }
+    for client in clients.prefix(2) { #expect(try client.answer().status == 200) }
+  }
+
+  @Test func theMemoryOfFailedLoginsIsBounded() {
+    let throttle = LoginThrottle()
+    for number in 0..<10_000 {
+      for _ in 0..<5 { throttle.failed(ByteString("\(number)")) }
+    }
+    #expect(throttle.count <= 4_096)
+    #expect(throttle.secondsToWait("9999") != nil)
+    #expect(throttle.secondsToWait("0") == nil)
+  }
+}
+
+/// Runs a program. Nil if it isn't there.
+func run(_ program: String, _ arguments: [String]) -> (status: Int32, output: String)? {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+  process.arguments = [program] + arguments
+  let output = Pipe()
+  process.standardOutput = output
+  process.standardError = FileHandle.nullDevice
+  do { try process.run() } catch { return nil }
+  let data = output.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return process.terminationStatus == 127
+    ? nil : (process.terminationStatus, String(decoding: data, as: UTF8.self))
+}

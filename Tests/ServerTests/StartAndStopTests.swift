@@ -1,0 +1,145 @@
+import Foundation
+import Storage
+import Testing
+
+@testable import Server
+
+@Suite struct StartAndStopTests {
+  private func error(_ change: (inout HTTPServerConfiguration) -> Void) -> HTTPServerError? {
+    var configuration = HTTPServerConfiguration()
+    change(&configuration)
+    let server = HTTPServer(configuration, echo)
+    defer { server.stop(graceSeconds: 0) }
+    do { try server.start() } catch { return error as? HTTPServerError }
+    return nil
+  }
+
+  @Test func whatPreventsAStartIsSaid() throws {
+    let first = try TestServer()
+    let inUse = error { $0.port = first.port }
+    #expect(inUse?.code == .portInUse)
+    #expect(inUse?.message.contains("port \(first.port)") == true)
+    #expect(error { $0.listen = .address("192.0.2.1") }?.code == .addressNotAvailable)
+    #expect(error { $0.listen = .address("localhost") }?.code == .invalidAddress)
+    #expect(error { $0.listen = .address("1.2.3") }?.code == .invalidAddress)
+    #expect(error { $0.listen = .interface("none0") }?.code == .addressNotAvailable)
+    #expect(error { $0.limits.connections = 0 }?.code == .invalidConfiguration)
+    #expect(error { $0.threads = 0 }?.code == .invalidConfiguration)
+    #expect(
+      error { $0.clientCertificates = .required(ClientCertificateCheck { _ in true }) }?.code
+        == .invalidConfiguration)
+    #expect(error { _ in } == nil)
+    #expect(throws: HTTPServerError.self) { try first.server.start() }
+  }
+
+  @Test func anInterfaceIsListenedOnByItsName() throws {
+    let server = try TestServer(with: { $0.listen = .interface("lo") }, echo)
+    #expect(server.server.urls.contains("http://127.0.0.1:\(server.port)"))
+    #expect(try server.client().get("/").status == 200)
+  }
+
+  @Test func aStoppedServerRefusesAndCanBeStoppedAgain() throws {
+    let server = try TestServer()
+    let port = server.port
+    let client = try server.client()
+    #expect(try client.get("/").status == 200)
+    server.server.stop()
+    server.server.stop()
+    #expect(try client.isClosed())
+    #expect(throws: RawClient.Failure.self) { try RawClient(port) }
+    #expect(server.server.port == nil)
+    #expect(server.server.urls.isEmpty)
+    #expect(throws: HTTPServerError.self) { try server.server.start() }
+    let other = try TestServer(with: { $0.port = port }, echo)
+    #expect(try other.client().get("/").status == 200)
+  }
+
+  @Test func requestsThatAreWorkedOnEndBeforeTheStop() throws {
+    let (began, goOn) = (CountingSemaphore(), CountingSemaphore())
+    let server = try TestServer { _, responder in
+      began.signal()
+      goOn.wait()
+      responder.answer(HTTPAnswer(status: 200, text: "done"))
+    }
+    let client = try server.client()
+    try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    began.wait()
+    let stopped = Lock(0)
+    for _ in 0..<2 {
+      Thread.detachNewThread { [server = server.server] in
+        server.stop(graceSeconds: 120)
+        stopped.withLock { $0 += 1 }
+      }
+    }
+    waitUntil { server.server.port == nil }
+    #expect(stopped.withLock { $0 } == 0)
+    goOn.signal()
+    let answer = try client.answer()
+    #expect(answer.text == "done")
+    #expect(answer.header("Connection")?.lowercased() == "close")
+    waitUntil { stopped.withLock { $0 } == 2 }
+  }
+
+  @Test func aBusyServerStopsAfterItsGraceTime() throws {
+    let (began, goOn) = (CountingSemaphore(), CountingSemaphore())
+    let cancelled = Lock(0)
+    let server = try TestServer { request, responder in
+      request.onCancel { cancelled.withLock { $0 += 1 } }
+      switch String(decoding: request.target.raw, as: UTF8.self) {
+      case "/work":
+        began.signal()
+        goOn.wait()
+        responder.answer(HTTPAnswer(status: 200, text: "too late"))
+      case "/body":
+        began.signal()
+        _ = try? request.body.collect(limit: 1 << 20)
+      case "/stream":
+        responder.answer(
+          HTTPAnswer(
+            status: 200,
+            body: .stream(length: nil) { writer in
+              began.signal()
+              while (try? writer.write([UInt8](repeating: 0x61, count: 100_000))) != nil {}
+            }))
+      default:
+        responder.answer(
+          HTTPAnswer(
+            status: 200,
+            body: .stream(length: nil) { writer in
+              began.signal()
+              goOn.wait()
+              writer.finish()
+            }))
+      }
+    }
+    var clients: [RawClient] = []
+    for target in ["/work", "/body", "/stream", "/pause"] {
+      for _ in 0..<5 {
+        let client = try server.client()
+        try client.send(
+          target == "/body"
+            ? "PUT /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nab"
+            : "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        clients.append(client)
+      }
+    }
+    for _ in clients { began.wait() }
+    // Half a request, and none.
+    clients += try (0..<2).map { _ in try server.client() }
+    try clients.last?.send("GET / HT")
+    server.server.stop(graceSeconds: 0.2)
+    for client in clients { _ = try client.rest() }
+    waitUntil { cancelled.withLock { $0 } == 20 }
+    for _ in 0..<10 { goOn.signal() }
+  }
+
+  @Test func serversComeAndGo() throws {
+    for round in 0..<20 {
+      let server = try TestServer(with: { $0.threads = 1 + round % 3 }, echo)
+      let clients = try (0..<5).map { _ in try server.client() }
+      for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+      if round % 2 == 0 { for client in clients { #expect(try client.answer().status == 200) } }
+      server.server.stop(graceSeconds: round % 3 == 0 ? 0 : 60)
+    }
+  }
+}

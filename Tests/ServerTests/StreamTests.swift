@@ -1,0 +1,260 @@
+import Bytes
+import Foundation
+import Storage
+import Testing
+
+@testable import Server
+
+/// Bodies that are longer than what may wait in memory.
+@Suite struct StreamTests {
+  private static let total = 100 << 20
+
+  /// The memory of this process in use, in bytes.
+  private static var residentBytes: Int {
+    let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+    return (Int(text.split(separator: " ").dropFirst().first ?? "0") ?? 0) * 4_096
+  }
+
+  private static func expectLittleMemory(
+    since before: Int, _ sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    if environmentIsSanitized { return }
+    #expect(residentBytes - before < 60 << 20, sourceLocation: sourceLocation)
+  }
+
+  static var environmentIsSanitized: Bool {
+    ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil
+  }
+
+  @Test(arguments: [false, true]) func aLongBodyIsReadInLittleMemory(_ isChunked: Bool) throws {
+    let highest = Lock(0)
+    let server = try TestServer { request, responder in
+      var (count, sum) = (0, UInt64(0))
+      do throws(HTTPBodyError) {
+        while let part = try request.body.read() {
+          highest.withLock { $0 = max($0, part.count) }
+          count += part.count
+          sum &+= UInt64(part.first ?? 0) &+ UInt64(part.last ?? 0)
+        }
+      } catch { return responder.answer(HTTPAnswer(status: 400, text: "\(error)")) }
+      responder.answer(HTTPAnswer(status: 200, text: "\(count)"))
+    }
+    let client = try server.client()
+    let part = [UInt8](repeating: 0x61, count: 1 << 20)
+    let before = Self.residentBytes
+    try client.send(
+      "PUT / HTTP/1.1\r\nHost: localhost\r\n"
+        + (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "Content-Length: \(Self.total)\r\n\r\n"))
+    for _ in 0..<(Self.total / part.count) {
+      if isChunked { try client.send("100000\r\n") }
+      try client.send(part)
+      if isChunked { try client.send("\r\n") }
+    }
+    if isChunked { try client.send("0\r\n\r\n") }
+    #expect(try client.answer().text == "\(Self.total)")
+    #expect(highest.withLock { $0 } <= 512 << 10)
+    Self.expectLittleMemory(since: before)
+    #expect(try client.get("/").text == "0")
+  }
+
+  @Test func aSlowHandlerHoldsUpTheClientAndNotOthers() throws {
+    let goOn = CountingSemaphore()
+    let server = try TestServer { request, responder in
+      guard request.method == "PUT" else { return echo(request, responder) }
+      _ = try? request.body.read()
+      goOn.wait()
+      do throws(HTTPBodyError) {
+        let rest = try request.body.collect(limit: 64 << 20)
+        responder.answer(HTTPAnswer(status: 200, text: "\(rest.count > 1 << 20)"))
+      } catch { responder.answer(HTTPAnswer(status: 400, text: "\(error)")) }
+    }
+    let client = try server.client()
+    try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(32 << 20)\r\n\r\n")
+    // The client can send what the kernel and the server hold, and no more.
+    let part = [UInt8](repeating: 0x61, count: 1 << 16)
+    var sent = 0
+    var time = timeval(tv_sec: 0, tv_usec: 300_000)
+    setsockopt(client.descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    while sent < 32 << 20 {
+      let count = send(client.descriptor, part, min(part.count, (32 << 20) - sent), Int32(MSG_NOSIGNAL))
+      if count <= 0 { break }
+      sent += count
+    }
+    #expect(sent < 32 << 20)
+    #expect(try server.client().get("/").status == 200)
+    goOn.signal()
+    time = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(client.descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    try client.send([UInt8](repeating: 0x61, count: (32 << 20) - sent))
+    #expect(try client.answer().text == "true")
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func aLongAnswerIsWrittenInLittleMemory(_ isChunked: Bool, _ isBlocking: Bool) throws {
+    let server = try TestServer { _, responder in
+      responder.answer(
+        HTTPAnswer(
+          status: 200,
+          body: .stream(length: isChunked ? nil : Self.total) { writer in
+            let part = [UInt8](repeating: 0x62, count: 100 << 10)
+            @Sendable func next(_ left: Int) {
+              if left == 0 { return writer.finish() }
+              writer.offer(Array(part.prefix(left))) { error in
+                if error == nil { next(left - min(left, part.count)) }
+              }
+            }
+            guard isBlocking else { return next(Self.total) }
+            var left = Self.total
+            do throws(HTTPBodyError) {
+              while left > 0 {
+                try writer.write(Array(part.prefix(left)))
+                left -= min(left, part.count)
+              }
+              writer.finish()
+            } catch { Issue.record("\(error)") }
+          }))
+    }
+    let client = try server.client()
+    let before = Self.residentBytes
+    try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    while try !client.line().isEmpty {}
+    var count = 0
+    if isChunked {
+      while true {
+        let size = try #require(Int(try client.line(), radix: 16))
+        let part = try client.bytes(size)
+        #expect(part.first == part.last)
+        count += part.count
+        _ = try client.line()
+        if size == 0 { break }
+      }
+    } else {
+      for _ in 0..<(Self.total >> 16) { count += try client.bytes(1 << 16).count }
+    }
+    #expect(count == Self.total)
+    Self.expectLittleMemory(since: before)
+    try client.send("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    #expect(try client.answer(to: "HEAD").status == 200)
+  }
+
+  @Test func aStreamMayPauseWithoutAThread() throws {
+    let writers = Lock<[HTTPBodyWriter]>([])
+    let server = try TestServer(with: { $0.handlerThreads = 1 }) { _, responder in
+      responder.answer(
+        HTTPAnswer(
+          status: 200, body: .stream(length: nil) { writer in writers.withLock { $0.append(writer) } }))
+    }
+    let clients = try (0..<10).map { _ in try server.client() }
+    for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    waitUntil { writers.withLock { $0.count } == clients.count }
+    for text in ["one", "two"] {
+      for writer in writers.withLock({ $0 }) { writer.offer(Array(text.utf8)) { _ in } }
+      for client in clients {
+        if text == "one" { while try !client.line().isEmpty {} }
+        #expect(try client.line() == "3")
+        #expect(try client.line() == text)
+      }
+    }
+    for writer in writers.withLock({ $0 }) { writer.finish() }
+    for client in clients {
+      #expect(try client.line() == "0")
+      #expect(try client.line() == "")
+    }
+    #expect(try clients[0].get("/", method: "HEAD").status == 200)
+  }
+
+  @Test func anAnswerThatIsCutOffDoesNotLookWhole() throws {
+    let server = try TestServer { request, responder in
+      let way = String(decoding: request.target.raw, as: UTF8.self)
+      responder.answer(
+        HTTPAnswer(
+          status: 200,
+          body: .stream(length: way.hasSuffix("known") ? 100 : nil) { writer in
+            writer.offer(Array("abc".utf8)) { _ in }
+            switch way {
+            case "/failed-known", "/failed": writer.fail()
+            case "/short-known": writer.finish()
+            case "/long-known":
+              writer.offer([UInt8](repeating: 0x61, count: 98)) { error in #expect(error == .wrongLength) }
+            default: break
+            }
+          }))
+    }
+    for way in ["failed-known", "failed", "short-known", "long-known", "dropped-known", "dropped"] {
+      let client = try server.client()
+      try client.send("GET /\(way) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      while try !client.line().isEmpty {}
+      let rest = String(decoding: try client.rest(), as: UTF8.self)
+      #expect(!rest.hasSuffix("0\r\n\r\n") && rest.count < 100, "\(way): \(rest)")
+    }
+  }
+
+  @Test func aClientThatGoesAwayIsSeenWhileItIsAnswered() throws {
+    let errors = Lock<[HTTPBodyError]>([])
+    let cancelled = Lock(0)
+    let server = try TestServer { request, responder in
+      request.onCancel { cancelled.withLock { $0 += 1 } }
+      responder.answer(
+        HTTPAnswer(
+          status: 200,
+          body: .stream(length: nil) { writer in
+            do throws(HTTPBodyError) {
+              while true { try writer.write([UInt8](repeating: 0x61, count: 50_000)) }
+            } catch { errors.withLock { $0.append(error) } }
+          }))
+    }
+    for _ in 0..<10 {
+      let client = try server.client()
+      try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      _ = try client.bytes(100_000)
+    }
+    waitUntil { errors.withLock { $0.count } == 10 && cancelled.withLock { $0 } == 10 }
+    waitUntil { server.server.connectionCount == 0 }
+    #expect(errors.withLock { $0 } == [HTTPBodyError](repeating: .clientGone, count: 10))
+  }
+
+  @Test func aClientThatGoesAwayIsSeenWhileItSends() throws {
+    let errors = Lock<[HTTPBodyError]>([])
+    let server = try TestServer { request, responder in
+      do throws(HTTPBodyError) { _ = try request.body.collect(limit: 1 << 20) } catch {
+        errors.withLock { $0.append(error) }
+      }
+      responder.answer(HTTPAnswer(status: 200, text: "late"))
+    }
+    for chunked in [false, true] {
+      let client = try server.client()
+      try client.send(
+        "PUT / HTTP/1.1\r\nHost: localhost\r\n"
+          + (chunked ? "Transfer-Encoding: chunked\r\n\r\n5\r\nab" : "Content-Length: 5\r\n\r\nab"))
+    }
+    waitUntil { errors.withLock { $0.count } == 2 }
+    #expect(errors.withLock { $0 } == [.clientGone, .clientGone])
+    waitUntil { server.server.connectionCount == 0 }
+  }
+
+  @Test func bodiesAreCollectedWithoutAThread() throws {
+    let server = try TestServer(with: { $0.handlerThreads = 1 }) { request, responder in
+      request.body.collect(limit: 10) { result in
+        switch result {
+        case .success(let bytes): responder.answer(HTTPAnswer(status: 200, body: .bytes(bytes)))
+        case .failure(let error): responder.answer(HTTPAnswer(status: error == .tooLong ? 413 : 400))
+        }
+      }
+    }
+    let clients = try (0..<10).map { _ in try server.client() }
+    for client in clients {
+      try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n")
+    }
+    for (number, client) in clients.enumerated() {
+      try client.send(number == 3 ? "6\r\n567890\r\n0\r\n\r\n" : "5\r\n56789\r\n0\r\n\r\n")
+    }
+    for (number, client) in clients.enumerated() {
+      let answer = try client.answer()
+      #expect(answer.status == (number == 3 ? 413 : 200))
+      if number != 3 { #expect(answer.text == "0123456789") }
+    }
+    let long = try server.client()
+    #expect(
+      try long.get("/", method: "PUT", headers: ["Content-Length: 11", "Expect: 100-continue"]).status == 413)
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Server
+
+@Suite struct TLSTests {
+  /// Curl's output, with the status in its last line.
+  private func curl(_ arguments: [String]) -> String? {
+    run("curl", ["-s", "-m", "60", "-w", "\n%{http_code}"] + arguments)?.output
+  }
+
+  @Test func aSelfMadeIdentityIsKeptAndCanBePinned() throws {
+    let directory = TemporaryDirectory()
+    let identity = try TLSIdentity.selfMade(in: directory.path, hostNames: ["box.example", "192.0.2.7"])
+    #expect(identity.fingerprint.count == 64)
+    #expect(try TLSIdentity.selfMade(in: directory.path).fingerprint == identity.fingerprint)
+    let attributes = try FileManager.default.attributesOfItem(atPath: directory.file("server-key.pem"))
+    #expect((attributes[.posixPermissions] as? Int) == 0o600)
+    let server = try TestServer(with: { $0.tls = identity }, echo)
+    #expect(server.url.hasPrefix("https://"))
+    let certificate = directory.file("server-cert.pem")
+    guard let answer = curl(["--cacert", certificate, "\(server.url)/a"]) else {
+      print("skipped a part of aSelfMadeIdentityIsKeptAndCanBePinned: there is no curl")
+      return
+    }
+    #expect(answer == "GET\n/a\n\n200")
+    let port = server.port
+    #expect(
+      curl([
+        "--cacert", certificate, "--resolve", "box.example:\(port):127.0.0.1", "-H", "Host: localhost",
+        "https://box.example:\(port)/",
+      ])?
+      .hasSuffix("200") == true)
+    #expect(curl(["\(server.url)/"]) == "\n000")
+    #expect(curl(["-k", "--tls-max", "1.1", "\(server.url)/"]) == "\n000")
+    // Another certificate serves new connections.
+    let other = TemporaryDirectory()
+    try server.server.use(TLSIdentity.selfMade(in: other.path))
+    #expect(curl(["--cacert", certificate, "\(server.url)/"]) == "\n000")
+    #expect(curl(["--cacert", other.file("server-cert.pem"), "\(server.url)/"])?.hasSuffix("200") == true)
+    #expect(curl(["-k", "-T", certificate, "\(server.url)/"])?.contains("BEGIN CERTIFICATE") == true)
+  }
+
+  @Test func wrongFilesAreRefused() throws {
+    let directory = TemporaryDirectory()
+    _ = try TLSIdentity.selfMade(in: directory.path)
+    let other = TemporaryDirectory()
+    _ = try TLSIdentity.selfMade(in: other.path)
+    let (certificate, key) = (directory.file("server-cert.pem"), directory.file("server-key.pem"))
+    func code(_ certificate: String, _ key: String) -> HTTPServerError.Code? {
+      do { _ = try TLSIdentity(certificateFile: certificate, keyFile: key) } catch {
+        return (error as? HTTPServerError)?.code
+      }
+      return nil
+    }
+    #expect(code(certificate, key) == nil)
+    #expect(code(directory.file("none"), key) == .fileUnreadable)
+    #expect(code(certificate, directory.file("none")) == .fileUnreadable)
+    #expect(code(key, key) == .fileInvalid)
+    #expect(code(certificate, certificate) == .fileInvalid)
+    #expect(code(certificate, other.file("server-key.pem")) == .fileInvalid)
+    #expect(throws: HTTPServerError.self) { try TLSIdentity.selfMade(in: directory.path + "/none") }
+    #expect(throws: HTTPServerError.self) {
+      try TLSIdentity.selfMade(in: other.path + "/x", hostNames: ["a,IP:1.2.3.4"])
+    }
+  }
+
+  @Test func clientsShowCertificates() throws {
+    let directory = TemporaryDirectory()
+    let identity = try TLSIdentity.selfMade(in: directory.path)
+    func openssl(_ arguments: [String]) -> Bool { run("openssl", arguments)?.status == 0 }
+    let (authority, authorityKey) = (directory.file("ca.pem"), directory.file("ca-key.pem"))
+    guard
+      openssl([
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+        "-subj", "/CN=CA", "-keyout", authorityKey, "-out", authority,
+      ])
+    else {
+      print("skipped clientsShowCertificates: there is no openssl command")
+      return
+    }
+    let (client, clientKey, request) = (
+      directory.file("c.pem"), directory.file("c-key.pem"), directory.file("c.csr")
+    )
+    #expect(
+      openssl([
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=alice",
+        "-keyout", clientKey, "-out", request,
+      ]))
+    #expect(
+      openssl([
+        "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authorityKey, "-CAcreateserial", "-days",
+        "2", "-out", client,
+      ]))
+    let (stranger, strangerKey) = (directory.file("s.pem"), directory.file("s-key.pem"))
+    #expect(
+      openssl([
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+        "-subj", "/CN=alice", "-keyout", strangerKey, "-out", stranger,
+      ]))
+    let check = try ClientCertificateCheck(authorities: authority)
+    let who: @Sendable (HTTPRequest, HTTPResponder) -> Void = { request, responder in
+      responder.answer(
+        HTTPAnswer(
+          status: 200, text: "\(request.user ?? "-") \(request.clientCertificate?.commonName ?? "-")"))
+    }
+    let required = try TestServer(
+      with: {
+        $0.tls = identity
+        $0.clientCertificates = .required(check)
+        $0.authenticator = CertificateAuthenticator()
+      }, who)
+    #expect(curl(["-k", "--cert", client, "--key", clientKey, required.url]) == "alice alice\n200")
+    #expect(curl(["-k", "--cert", stranger, "--key", strangerKey, required.url])?.hasSuffix("403") == true)
+    #expect(curl(["-k", required.url]) == "\n000")
+    let requested = try TestServer(
+      with: {
+        $0.tls = identity
+        $0.clientCertificates = .requested(
+          ClientCertificateCheck { $0.commonName == "alice" && $0.fingerprint.count == 64 })
+      }, who)
+    #expect(curl(["-k", "--cert", stranger, "--key", strangerKey, requested.url]) == "- alice\n200")
+    #expect(curl(["-k", requested.url]) == "- -\n200")
+    #expect(throws: HTTPServerError.self) { try ClientCertificateCheck(authorities: clientKey) }
+  }
+}
