@@ -216,7 +216,7 @@ let package = Package(
       name: "test-child",
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-        "Touchstone", "Replication", "CountedSync", "HeldHandles", "Logs",
+        "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),

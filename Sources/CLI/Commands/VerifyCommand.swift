@@ -6,20 +6,24 @@ struct VerifyCommand: Subcommand {
     "DB1", "A database: a NAME.touchstone directory; the suffix may be left out")
   private static let right = Positional("DB2", "The database to compare it with, on any engine")
   private static let sequences = Flag("sequences", "Compares sequences too")
+  private static let current = Flag(
+    "current", "Compares only the current revision of each document and its blobs")
 
   static let usage = Usage(
     "verify", "Compares two databases, revision by revision; status 1 if they differ",
     positionals: [left, right],
-    options: [sequences, DatabaseArguments.json] + DatabaseArguments.readingOptions,
-    examples: ["touchstone verify travel travel-on-lmdb"],
+    options: [sequences, current, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: ["touchstone verify travel travel-on-lmdb", "touchstone verify --current travel copy"],
     notes: """
       Compares documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and the
       bytes of blobs. Each difference is one line: the document, what differs, and the values in DB1 and DB2. The
-      key opens each encrypted database and is ignored for a plain one.
+      key opens each encrypted database and is ignored for a plain one. Databases that replicate have the same current
+      revisions; the other branches of resolved conflicts stay where they are.
       """)
 
   private let databases: [DatabaseArguments]
   private let comparesSequences: Bool
+  private let onlyCurrent: Bool
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
@@ -27,6 +31,7 @@ struct VerifyCommand: Subcommand {
       try DatabaseArguments(arguments, Self.left), try DatabaseArguments(arguments, Self.right),
     ]
     comparesSequences = arguments[Self.sequences]
+    onlyCurrent = arguments[Self.current]
     asJSON = arguments[DatabaseArguments.json]
   }
 
@@ -34,7 +39,9 @@ struct VerifyCommand: Subcommand {
     Interrupt.listen()
     let opened = try databases.map { try $0.open() }
     let writer = DifferenceWriter(output, asJSON: asJSON)
-    let compared = try opened[0].compare(with: opened[1], sequences: comparesSequences) { count in
+    let compared = try opened[0].compare(
+      with: opened[1], sequences: comparesSequences, onlyCurrent: onlyCurrent
+    ) { count in
       guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
       writer.progress.update(count)
     } report: { difference in

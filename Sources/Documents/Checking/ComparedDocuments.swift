@@ -157,14 +157,15 @@ extension DocumentStore {
   /// Compares everything stored with `other`, each in one snapshot, and reports the differences.
   @discardableResult
   package func compare(
-    with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },
+    with other: DocumentStore, sequences: Bool = false, onlyCurrent: Bool = false,
+    progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
     try withSnapshot(attempts: 1, verifying: true) { left, leftContext in
       try other.withSnapshot(attempts: 1, verifying: true) { right, rightContext in
         try DocumentComparison(
           try ComparedDocuments(self, left, leftContext), try ComparedDocuments(other, right, rightContext),
-          sequences: sequences, progress: progress, report: report
+          sequences: sequences, onlyCurrent: onlyCurrent, progress: progress, report: report
         ).run()
       }
     }

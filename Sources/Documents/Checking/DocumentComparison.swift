@@ -12,6 +12,8 @@ final class DocumentComparison {
   private let left: ComparedDocuments
   private let right: ComparedDocuments
   private let comparesSequences: Bool
+  /// Whether only the current revision of each document is compared.
+  private let onlyCurrent: Bool
   private let report: (DocumentDifference) throws -> Void
   private let progress: (Int) throws -> Void
   /// Whether each name known to both has the same number in both. Then equal bytes are equal bodies.
@@ -23,12 +25,13 @@ final class DocumentComparison {
   private var rightJSON: [UInt8] = []
 
   init(
-    _ left: ComparedDocuments, _ right: ComparedDocuments, sequences: Bool,
+    _ left: ComparedDocuments, _ right: ComparedDocuments, sequences: Bool, onlyCurrent: Bool,
     progress: @escaping (Int) throws -> Void, report: @escaping (DocumentDifference) throws -> Void
   ) {
     self.left = left
     self.right = right
     comparesSequences = sequences
+    self.onlyCurrent = onlyCurrent
     self.progress = progress
     self.report = report
     haveSameKeys = left.sharedKeys.agrees(with: right.sharedKeys)
@@ -56,6 +59,7 @@ final class DocumentComparison {
       compared += 1
       if compared & 1023 == 0 { try progress(compared) }
     }
+    if onlyCurrent { return compared }
     try compareNamed(.local, "local")
     try compareNamed(.expiration, "expirations")
     try compareIndexes()
@@ -105,6 +109,7 @@ final class DocumentComparison {
     if comparesSequences, recordA.sequence != recordB.sequence {
       try differ(id, .sequence, "\(recordA.sequence)", "\(recordB.sequence)")
     }
+    if onlyCurrent { return try compareCurrent(recordA, recordB, a.id, id) }
     // Trees are ordered by priority, so equal trees have their revisions at the same indices.
     var placesOfB: [RevisionID: Int]?
     if !left.tree.hasSameRevisions(as: right.tree) {
@@ -128,6 +133,23 @@ final class DocumentComparison {
     }
     for (revision, _) in (placesOfB ?? [:]).sorted(by: { $0.value < $1.value }) {
       try differ(id, .revision, "none", "\(revision)")
+    }
+  }
+
+  /// Compares the current revisions, and nothing that is known of others.
+  private func compareCurrent(
+    _ recordA: DocumentRecord, _ recordB: DocumentRecord, _ idBytes: RawSpan, _ id: String
+  )
+    throws
+  {
+    let (currentA, currentB) = (left.tree.revisionID(of: 0), right.tree.revisionID(of: 0))
+    guard currentA == currentB else { return try differ(id, .current, "\(currentA)", "\(currentB)") }
+    let (flagsA, flagsB) = (left.tree.nodes[0].flags, right.tree.nodes[0].flags)
+    if flagsA.contains(.deleted) != flagsB.contains(.deleted) {
+      try differ(id, .flags, "\(currentA) \(flagsA.words)", "\(currentB) \(flagsB.words)")
+    }
+    try left.withBody(of: 0, recordA) { a in
+      try right.withBody(of: 0, recordB) { b in try compareBodies(a, b, id, idBytes) { currentA } }
     }
   }
 

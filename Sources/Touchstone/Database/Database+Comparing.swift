@@ -6,14 +6,17 @@ extension Database {
   ///
   /// Two databases are equal if these are equal: documents, tombstones, revision trees, flags, bodies that
   /// are still stored, local documents, expirations, indexes and the bytes of blobs. Sequences are compared
-  /// only if `sequences` is true. Each database is read from one snapshot. The memory used doesn't depend on
+  /// only if `sequences` is true. With `onlyCurrent`, only the current revision of each document and tombstone and its blobs are
+  /// compared: what databases that replicate have in common. Each database is read from one snapshot. The memory used doesn't depend on
   /// their sizes. `progress` receives the number of documents compared so far, from time to time. If
   /// `progress` or `report` throws, the comparison ends. Throws `damaged` for data that can't be read.
   @discardableResult
   public func compare(
-    with other: Database, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },
+    with other: Database, sequences: Bool = false, onlyCurrent: Bool = false,
+    progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
-    try store.compare(with: other.store, sequences: sequences, progress: progress, report: report)
+    try store.compare(
+      with: other.store, sequences: sequences, onlyCurrent: onlyCurrent, progress: progress, report: report)
   }
 }

@@ -20,6 +20,9 @@ private final class PieceConnection: MessageEndpointConnection {
     var hasOtherClosed = false
     var closeError: (any Error)?
     var sentPieces = 0
+    var sentBytes = 0
+    /// After so many bytes of both ends together nothing arrives any more.
+    var cut: ByteCut?
     /// The piece whose sending fails, and how.
     var failure: (piece: Int, error: MessagingError)?
     var openError: MessagingError?
@@ -63,9 +66,17 @@ private final class PieceConnection: MessageEndpointConnection {
         let piece = Array(message[start..<min(message.count, start + min(pieceBytes, message.count))])
         let failure = state.withLock { state in
           state.sentPieces += 1
+          state.sentBytes += piece.count
           return state.failure.flatMap { $0.piece == state.sentPieces ? $0.error : nil }
         }
         if let failure { return completion(failure) }
+        if let cut = state.withLock({ $0.cut }) {
+          let left = cut.take(piece.count)
+          if left < piece.count {
+            if left > 0 { other.withLock { $0.end }?.take(Array(piece[..<left])) }
+            return completion(MessagingError("the connection is cut", isRecoverable: true))
+          }
+        }
         if delayMicroseconds > 0 { usleep(delayMicroseconds) }
         guard let end = other.withLock({ $0.end }) else {
           return completion(MessagingError("the other end is gone", isRecoverable: true))
@@ -96,6 +107,11 @@ private final class PieceConnection: MessageEndpointConnection {
     completion()
   }
 
+  /// Both ends together carry no more than `cut` lets through.
+  func cut(by cut: ByteCut) {
+    for end in [self, other.withLock { $0.end }] { end?.state.withLock { $0.cut = cut } }
+  }
+
   func otherEndHasClosed() {
     workers.enqueue { [self] in
       let connection = state.withLock { state in
@@ -103,6 +119,20 @@ private final class PieceConnection: MessageEndpointConnection {
         return state.connection
       }
       connection?.close()
+    }
+  }
+}
+
+/// Lets so many bytes through.
+private final class ByteCut: Sendable {
+  private let left: Lock<Int>
+  init(after count: Int) { left = Lock(count) }
+  /// Takes at most `count` bytes, and returns how many.
+  func take(_ count: Int) -> Int {
+    left.withLock { left in
+      let taken = min(left, count)
+      left -= taken
+      return taken
     }
   }
 }
@@ -195,6 +225,47 @@ private final class PieceConnection: MessageEndpointConnection {
       #expect(outcome.status.error?.message == "the radio is off" && made.withLock { $0.count } == 2)
     }
     eventually { listener.connectionCount == 0 }
+  }
+
+  @Test("a session that is cut at any byte is completed by the next one") func cuts() throws {
+    let length = try cutSession(after: .max)
+    #expect(length > 2_000)
+    // Every byte in a long run.
+    let step = isLong ? 1 : max(1, length / 60)
+    for count in stride(from: 0, to: length, by: step) { _ = try cutSession(after: count) }
+  }
+
+  /// Replicates two small databases over a byte stream that is cut after so many bytes, completes that over another one,
+  /// and returns the bytes that the first one carried.
+  private func cutSession(after count: Int) throws -> Int {
+    let (a, b) = (try Database.inMemory(), try Database.inMemory())
+    for number in 0..<12 {
+      try a.save("a\(number)", ["n": .int(Int64(number)), "text": "some text to send"])
+    }
+    for number in 0..<8 { try b.save("b\(number)", ["n": .int(Int64(number))]) }
+    try a.save("both", ["from": "a"])
+    try b.save("both", ["from": "b"])
+    try b.save("gone", ["n": 1])
+    try b.delete("gone")
+    let listener = MessageEndpointListener(b, .byteStream)
+    let cut = ByteCut(after: count)
+    let (first, made) = endpoint(listener) { connection, _ in connection.cut(by: cut) }
+    var configuration = ReplicatorConfiguration(a, .messageEndpoint(first))
+    configuration.maximumRetries = 0
+    configuration.skipsTombstonesOfFirstPull = false
+    _ = try ReplicationTests.run(configuration)
+    let sent = made.withLock { $0 }.reduce(0) { sum, end in sum + end.state.withLock { $0.sentBytes } }
+    for end in made.withLock({ $0 }) { end.otherEndHasClosed() }
+    eventually { listener.connectionCount == 0 }
+    for database in [a, b] { #expect(try database.check(deep: true) == [], "cut after \(count)") }
+    let (second, _) = endpoint(listener)
+    configuration.target = .messageEndpoint(second)
+    #expect(try ReplicationTests.run(configuration).status.error == nil, "cut after \(count)")
+    try expectEqual(a, b, "cut after \(count)")
+    eventually { listener.connectionCount == 0 }
+    try a.close()
+    try b.close()
+    return sent
   }
 
   @Test("a listener that closes ends its connections, and the other side may come back") func closing() throws

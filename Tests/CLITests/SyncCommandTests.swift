@@ -1,0 +1,151 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Replication on the command line: between databases, and with `touchstone serve`.
+@Suite struct SyncCommandTests {
+  /// Runs `touchstone serve` while `body` runs. Gives the lines of its output.
+  private func serving(
+    _ tool: Tool, _ arguments: String..., body: ([String]) throws -> Void
+  ) throws {
+    let server = try Child(
+      tool, Tool.executable, ["serve", "--listen", "127.0.0.1:0"] + arguments, input: "/dev/null")
+    var hasEnded = false
+    defer { if !hasEnded { kill(server.pid, SIGKILL) } }
+    let databases = arguments.prefix { !$0.hasPrefix("--") }.count
+    try server.wait { server.output.split(separator: "\n").count > databases }
+    try body(server.output.split(separator: "\n").map(String.init))
+    kill(server.pid, SIGTERM)
+    let result = try server.wait()
+    hasEnded = true
+    #expect(result.status == 0, "\(result.errors)")
+  }
+
+  @Test(arguments: TestEngine.allCases) func aServedDatabaseReplicates(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      for number in 0..<30 { try tool.succeed("put", "db", "a\(number)", #"{"n":\#(number)}"#) }
+      var plain = tool
+      plain.keyFile = nil
+      try plain.succeed("create", "other", "--engine", "sqlite")
+      try plain.succeed("put", "other", "b", #"{"n":-1}"#)
+      try serving(tool, "db") { lines in
+        #expect(lines[0].hasPrefix("ws://127.0.0.1:") && lines[0].hasSuffix("/"))
+        #expect(lines[1] == lines[0] + "db")
+        let first = try plain.succeed("sync", "other", lines[1], "--json").json()
+        #expect(first["pushed"] as? Int == 1 && first["pulled"] as? Int == 30)
+        #expect(first["conflicts"] as? Int == 0 && first["errors"] as? Int == 0)
+        #expect(first["bytesSent"] as? Int ?? 0 > 100 && first["bytesReceived"] as? Int ?? 0 > 1_000)
+        #expect(first["seconds"] as? Double ?? -1 >= 0)
+        // The server has the same database open.
+        try plain.succeed("put", "other", "a1", #"{"n":"changed"}"#)
+        #expect(
+          try plain.succeed("sync", "other", lines[1], "--push").output.hasPrefix("1 pushed, 0 pulled, "))
+        let again = try plain.succeed("sync", "other", lines[1], "--json").json()
+        #expect(again["pushed"] as? Int == 0 && again["pulled"] as? Int == 0)
+      }
+      #expect(try tool.succeed("get", "db", "a1").output.contains("changed"))
+      #expect(try tool.succeed("verify", "db", "other").status == 0)
+      #expect(try tool("check", "db").faults == [])
+    }
+  }
+
+  @Test func conflictsAreCounted() throws {
+    try Tool.run { tool in
+      for name in ["a", "b"] {
+        try tool.succeed("create", name, "--engine", "lmdb")
+        try tool.succeed("put", name, "doc", #"{"from":"\#(name)"}"#)
+      }
+      try serving(tool, "b") { lines in
+        let result = try tool.succeed("sync", "a", lines[1], "--json").json()
+        #expect(result["conflicts"] as? Int == 1 && result["errors"] as? Int == 0)
+      }
+      #expect(try tool("verify", "a", "b").status == 1)
+      #expect(try tool.succeed("verify", "--current", "a", "b").status == 0)
+      try tool.succeed("put", "a", "doc", #"{"from":"nobody"}"#)
+      #expect(try tool("verify", "--current", "a", "b").output.contains("doc"))
+    }
+  }
+
+  @Test func usersNeedTheirPasswords() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "db", "--engine", "lmdb")
+      try tool.succeed("put", "db", "doc", "{}")
+      try tool.succeed("create", "copy", "--engine", "lmdb")
+      try tool.write("secret\n", to: "password")
+      try tool.write("wrong\n", to: "other")
+      #expect(
+        try tool.succeed("user", "users", "me", "--password-file", "password").output == "added me in users\n"
+      )
+      #expect(
+        try tool.succeed("user", "users", "you", "--password-file", "other").output == "added you in users\n")
+      #expect(
+        try tool.succeed("user", "users", "me", "--password-file", "password").output
+          == "changed me in users\n")
+      #expect(try tool.succeed("user", "users", "you", "--remove").output == "removed you in users\n")
+      #expect(try tool("user", "users", "you", "--remove").status == 1)
+      let file = try tool.read("users")
+      #expect(file.hasPrefix("me:") && !file.contains("secret"))
+      try serving(tool, "db", "--user-file", "users", "--tls", "self-signed") { lines in
+        #expect(lines[0].hasPrefix("wss://"))
+        let nobody = try tool("sync", "copy", lines[1], "--trust-self-signed")
+        #expect(nobody.status == 3 && nobody.errors.contains("401"))
+        #expect(
+          try tool(
+            "sync", "copy", lines[1], "--trust-self-signed", "--user", "me", "--password-file", "other"
+          ).status == 3)
+        #expect(try tool("sync", "copy", lines[1], "--user", "me", "--password-file", "password").status == 3)
+        let pinned = try tool.succeed(
+          "sync", "copy", lines[1], "--pinned-cert", "server-cert.pem", "--user", "me", "--password-file",
+          "password")
+        #expect(pinned.output.hasPrefix("0 pushed, 1 pulled"))
+      }
+    }
+  }
+
+  @Test func continuousGoesOnUntilItIsStopped() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "a", "--engine", "lmdb")
+      try serving(tool, "b", "--create", "--engine", "lmdb") { lines in
+        let sync = try Child(
+          tool, Tool.executable, ["sync", "a", lines[1], "--continuous"], input: "/dev/null")
+        var hasEnded = false
+        defer { if !hasEnded { kill(sync.pid, SIGKILL) } }
+        try tool.succeed("put", "a", "doc", "{}")
+        try tool.succeed("create", "c", "--engine", "lmdb")
+        try sync.wait {
+          try tool.succeed("sync", "c", lines[1], "--pull", "--json").json()["pulled"] as? Int == 1
+        }
+        kill(sync.pid, SIGINT)
+        let result = try sync.wait()
+        hasEnded = true
+        #expect(result.status == 0 && result.output.hasPrefix("1 pushed, 0 pulled"), "\(result)")
+      }
+    }
+  }
+
+  @Test func whatIsWrongIsSaid() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "db", "--engine", "lmdb")
+      func sync(_ arguments: String...) throws -> Tool.Result {
+        try tool.run(Tool.executable, ["sync", "db"] + arguments)
+      }
+      #expect(try sync("http://127.0.0.1/x").status == 2)
+      #expect(try sync("ws://me:secret@127.0.0.1/x").status == 2)
+      #expect(try sync("ws://127.0.0.1:1/x", "--user", "me").errors.contains("--password-file"))
+      #expect(try sync("ws://127.0.0.1:1/x", "--header", "no colon").status == 2)
+      #expect(try sync("ws://127.0.0.1:1/x", "--pinned-cert", "missing").status == 2)
+      let refused = try sync("ws://127.0.0.1:1/x")
+      #expect(refused.status == 3 && refused.errors.contains("refused"))
+      func serve(_ arguments: String...) throws -> Tool.Result {
+        try tool.run(Tool.executable, ["serve"] + arguments)
+      }
+      #expect(try serve().errors.contains("DB is missing"))
+      #expect(try serve("missing").status == 3)
+      #expect(try serve("db", "--listen", "127.0.0.1").status == 2)
+      #expect(try serve("db", "--listen", "0.0.0.0:0").errors.contains("--user-file"))
+      #expect(try serve("db", "--listen", "127.0.0.1:0", "--tls-cert", "x").status == 2)
+      #expect(try serve("db", "--listen", "127.0.0.1:0", "--user-file", "missing").errors.contains("missing"))
+      #expect(try serve("db", "./db", "--listen", "127.0.0.1:0").status == 2)
+    }
+  }
+}
