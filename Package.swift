@@ -59,6 +59,9 @@ let package = Package(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
     // Nor has libwslay.
     .systemLibrary(name: "CWslay", path: "Sources/CWslay", providers: [.apt(["libwslay-dev"])]),
+    .systemLibrary(
+      name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .systemLibrary(
       name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
@@ -79,6 +82,10 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "WebSocket", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "CWslay", "CSockets", "CCrypto"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "Network",
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
@@ -270,6 +277,9 @@ let package = Package(
     .testTarget(
       name: "WebSocketTests",
       dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
+    .testTarget(
+      name: "NetworkTests",
+      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
@@ -294,7 +304,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "ServerTests",
-      dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(
@@ -320,6 +330,11 @@ let package = Package(
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
           name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP", "CZlib"], path: "Fuzz/BLIP",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-websocket", dependencies: ["FuzzDriver", "WebSocket", "Network"],
+          path: "Fuzz/WebSocket",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

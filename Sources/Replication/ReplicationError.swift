@@ -39,8 +39,26 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
     case tooManyRedirects = 5
     /// The TLS handshake failed.
     case tlsHandshakeFailed = 6
-    /// The server's certificate isn't valid.
-    case tlsCertificateUntrusted = 7
+    /// The server's certificate has expired.
+    case tlsCertificateExpired = 7
+    /// The server's certificate isn't trusted.
+    case tlsCertificateUntrusted = 8
+    /// The server wants a certificate of the client.
+    case tlsClientCertificateRequired = 9
+    /// The server doesn't take the client's certificate, or it can't be read.
+    case tlsClientCertificateRejected = 10
+    /// The server's certificate is self-signed, or comes from an authority that isn't known.
+    case tlsCertificateUnknownRoot = 11
+    /// A redirect leads to no database.
+    case invalidRedirect = 12
+    /// Another failure.
+    case unknown = 13
+    /// The server's certificate was revoked.
+    case tlsCertificateRevoked = 14
+    /// The server's certificate is for another host.
+    case tlsCertificateNameMismatch = 15
+    /// There is no such network interface.
+    case unknownInterface = 27
   }
 
   /// Where the code comes from.

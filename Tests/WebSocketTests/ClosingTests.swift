@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test func aPeerThatBreaksTheRulesIsToldSo() async throws {
-    var options = WebSocketOptions()
+    var options = patientOptions
     options.limits.messageBytes = 100
     let cases: [([UInt8], Int)] = [
       (frame(2, [1]), 1002), (frame(3, [1], mask: mask), 1002),

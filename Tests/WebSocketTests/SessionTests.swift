@@ -36,7 +36,8 @@ import Testing
     let long = [UInt8](repeating: 9, count: 65536)
     #expect(
       try events(
-        WebSocketSession(.client), bytes("82 7E 01 00") + short + bytes("82 7F 00 00 00 00 00 01 00 00") + long)
+        WebSocketSession(.client),
+        bytes("82 7E 01 00") + short + bytes("82 7F 00 00 00 00 00 01 00 00") + long)
         == [.message(short), .message(long)])
     let session = WebSocketSession(.server)
     #expect(written { session.write(message: short, to: &$0) } == bytes("82 7E 01 00") + short)
@@ -47,7 +48,8 @@ import Testing
   @Test func theHandshakeAnswersTheKeyOfTheRFC() {
     #expect(WebSocketKey.accept("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     #expect(WebSocketKey.isValid("dGhlIHNhbXBsZSBub25jZQ=="))
-    for key in ["", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZ===", "dGhlIHNhbXBsZSBub25j*Q==", "AAAA"] {
+    for key in ["", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZ===", "dGhlIHNhbXBsZSBub25j*Q==", "AAAA"]
+    {
       #expect(!WebSocketKey.isValid(key), "\(key)")
     }
     let keys = Set((0..<100).compactMap { _ in WebSocketKey.make() })
@@ -106,7 +108,9 @@ import Testing
 
   @Test func nothingIsReadAfterAViolationOrAClose() throws {
     let session = WebSocketSession(.client)
-    #expect(throws: WebSocketViolation.self) { try events(session, frame(2, [1]) + frame(3, []) + frame(2, [2])) }
+    #expect(throws: WebSocketViolation.self) {
+      try events(session, frame(2, [1]) + frame(3, []) + frame(2, [2]))
+    }
     #expect(session.isOver)
     #expect(try events(session, frame(2, [3])) == [])
     let closed = WebSocketSession(.client)
@@ -179,7 +183,9 @@ import Testing
   }
 
   @Test func onlyCodesThatMayBeOnTheWireClose() throws {
-    for code in [0, 999, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1011, 1014, 1015, 1016, 2999, 3000, 4999, 5000] {
+    for code in [
+      0, 999, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1011, 1014, 1015, 1016, 2999, 3000, 4999, 5000,
+    ] {
       let payload = [UInt8(code >> 8), UInt8(code & 255)] + utf8("why")
       let isAllowed = [1000, 1001, 1002, 1003, 1007, 1011, 1014, 3000, 4999].contains(code)
       #expect(CloseCode.isOnWire(code) == isAllowed)
@@ -204,7 +210,10 @@ import Testing
     // 120 bytes and a character of 4.
     let before = String(repeating: "a", count: 120)
     #expect(try sent(before + "🦊") == [.close(code: 1001, reason: before)])
-    #expect(try sent(String(repeating: "a", count: 119) + "🦊x") == [.close(code: 1001, reason: String(repeating: "a", count: 119) + "🦊")])
+    #expect(
+      try sent(String(repeating: "a", count: 119) + "🦊x") == [
+        .close(code: 1001, reason: String(repeating: "a", count: 119) + "🦊")
+      ])
     #expect(written { session.write(close: 1006, "x", to: &$0) } == [0x88, 0])
   }
 

@@ -33,7 +33,9 @@ func events(_ session: WebSocketSession, _ bytes: [UInt8]) throws -> [WebSocketE
 func violation(
   _ bytes: [UInt8], _ role: WebSocketSession.Role = .client, _ limits: WebSocketLimits = WebSocketLimits()
 ) -> WebSocketViolation? {
-  do { _ = try events(WebSocketSession(role, limits: limits), bytes) } catch { return error as? WebSocketViolation }
+  do { _ = try events(WebSocketSession(role, limits: limits), bytes) } catch {
+    return error as? WebSocketViolation
+  }
   return nil
 }
 
@@ -89,16 +91,23 @@ extension WebSocketTransport {
   }
 }
 
+/// Options with much time for closing: the machine may be loaded.
+var patientOptions: WebSocketOptions {
+  var options = WebSocketOptions()
+  options.closeTimeout = 240
+  return options
+}
+
 /// Two connected sockets.
 func socketPair() throws -> (CInt, CInt) {
   var pair: [CInt] = [0, 0]
-  try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &pair) == 0)
+  try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
   return (pair[0], pair[1])
 }
 
 /// A client and a server that are connected.
 func transports(
-  client: WebSocketOptions = WebSocketOptions(), server: WebSocketOptions = WebSocketOptions()
+  client: WebSocketOptions = patientOptions, server: WebSocketOptions = patientOptions
 ) throws -> (client: WebSocketTransport, server: WebSocketTransport) {
   let (left, right) = try socketPair()
   return (
@@ -118,7 +127,7 @@ final class RawPeer: Sendable {
 
   /// A transport and the other end of its socket.
   static func pair(
-    _ role: WebSocketSession.Role, _ options: WebSocketOptions = WebSocketOptions(), received: [UInt8] = []
+    _ role: WebSocketSession.Role, _ options: WebSocketOptions = patientOptions, received: [UInt8] = []
   ) throws -> (WebSocketTransport, RawPeer) {
     let (left, right) = try socketPair()
     let transport = WebSocketTransport(
@@ -148,7 +157,8 @@ final class RawPeer: Sendable {
       var offset = 0
       while offset < bytes.count {
         let count = bytes.withUnsafeBytes {
-          Foundation.send(descriptor, $0.baseAddress.map { $0 + offset }, bytes.count - offset, CInt(MSG_NOSIGNAL))
+          Foundation.send(
+            descriptor, $0.baseAddress.map { $0 + offset }, bytes.count - offset, CInt(MSG_NOSIGNAL))
         }
         if count <= 0 { break }
         offset += count

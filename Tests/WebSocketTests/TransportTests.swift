@@ -89,6 +89,21 @@ import Testing
     #expect(await server.waitForEnd() == .normal)
   }
 
+  @Test func readingGoesOnWhenMessagesWereTakenThoughNobodyAsks() async throws {
+    var options = WebSocketOptions()
+    options.readAheadBytes = 1000
+    let (server, peer) = try RawPeer.pair(.server, options)
+    // The second message isn't read before the first was taken; and then the ping is.
+    for byte: UInt8 in [1, 2] {
+      try await peer.write(frame(2, [UInt8](repeating: byte, count: 100_000 / 2), mask: [1, 2, 3, 4]))
+    }
+    try await peer.write(frame(9, [7], mask: [1, 2, 3, 4]))
+    #expect(await server.messages(1).count == 1)
+    #expect(await server.messages(1).count == 1)
+    #expect(try await peer.read(3) == frame(10, [7]))
+    server.close(.webSocket(1006))
+  }
+
   @Test func aSlowStreamOfByteByByteIsRead() async throws {
     let (server, peer) = try RawPeer.pair(.server)
     let frames = frame(2, utf8("abc"), mask: [1, 2, 3, 4]) + frame(2, utf8("defg"), mask: [9, 2, 3, 4])

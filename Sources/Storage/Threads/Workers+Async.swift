@@ -15,7 +15,7 @@ package final class JobCancellation: Sendable {
     if isCancelled { throw CancellationError() }
   }
 
-  func cancel() { cancelled.store(true, ordering: .releasing) }
+  package func cancel() { cancelled.store(true, ordering: .releasing) }
 }
 
 extension Workers {

@@ -19,7 +19,9 @@ package enum WebSocketKey {
     let text = [UInt8]((key + suffix).utf8)
     var digest = [UInt8](repeating: 0, count: 20)
     var length: CUnsignedInt = 0
-    guard EVP_Digest(text, text.count, &digest, &length, EVP_sha1(), nil) == 1, length == 20 else { return nil }
+    guard EVP_Digest(text, text.count, &digest, &length, EVP_sha1(), nil) == 1, length == 20 else {
+      return nil
+    }
     return base64(digest)
   }
 

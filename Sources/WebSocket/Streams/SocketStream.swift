@@ -16,6 +16,8 @@ package final class SocketStream: ByteStream {
   package init(_ descriptor: CInt, onClose: @escaping @Sendable (CInt) -> Void = { Glibc.close($0) }) {
     self.descriptor = descriptor
     self.onClose = onClose
+    // Children of this process don't get it.
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     var isOn: CInt = 1
     // Sockets of other families refuse it, and have no delay.
     setsockopt(

@@ -10,10 +10,15 @@ extension WebSocketCore {
     switch phase {
     case .open:
       var times: [MonotonicTime] = []
-      if let heartbeat { times.append(lastPing + (isPingUnanswered ? answerTime(heartbeat) : heartbeat)) }
+      if let heartbeat {
+        times.append(lastPing + (isPingUnanswered ? answerTime(heartbeat) : heartbeat))
+      }
       if let idleTimeout { times.append(lastReceived + idleTimeout) }
       return times.min()
-    case .closing: return min(closeProgress + options.closeTimeout, closeBegan + WebSocketOptions.longestClose)
+    case .closing:
+      return min(
+        closeProgress + options.closeTimeout,
+        closeBegan + max(options.closeTimeout, WebSocketOptions.longestClose))
     case .closed: return nil
     }
   }
@@ -21,12 +26,18 @@ extension WebSocketCore {
   private var heartbeat: Double? { options.heartbeat.map { max(Self.shortestInterval, $0) } }
   private var idleTimeout: Double? { options.idleTimeout.map { max(Self.shortestInterval, $0) } }
 
-  private func answerTime(_ heartbeat: Double) -> Double { min(heartbeat, WebSocketOptions.longestAnswer) }
+  private func answerTime(_ heartbeat: Double) -> Double {
+    options.answerTimeout.map { max(Self.shortestInterval, $0) }
+      ?? min(heartbeat, WebSocketOptions.longestAnswer)
+  }
 
   /// Sees to it that `call` comes when something is due.
   func armTimer(_ call: @escaping @Sendable (UInt64) -> Void) {
-    // While the connection is open, times move only later. Closing brings a new one.
-    if let timer, phase == .open || timer.time <= closeProgress + options.closeTimeout { return }
+    // While the connection is open, times move only later, but for an answer. Closing brings a new one.
+    if let timer, phase == .open ? !isTimerLate : timer.time <= closeProgress + options.closeTimeout {
+      return
+    }
+    isTimerLate = false
     guard let time = nextTime else { return }
     if let timer { loop.cancel(timer.id) }
     timerNumber += 1
@@ -57,7 +68,7 @@ extension WebSocketCore {
   private func beat(_ now: MonotonicTime) {
     guard let heartbeat else { return }
     if isPingUnanswered {
-      if lastReceived > lastPing || isReadingPaused {
+      if isReadingPaused {
         isPingUnanswered = false
       } else if lastPing + answerTime(heartbeat) <= now {
         return finish(.webSocket(1006, "the peer hasn't answered a ping in \(answerTime(heartbeat)) s"))

@@ -74,6 +74,7 @@ final class WebSocketCore {
   var lastReceived = MonotonicTime.now
   var lastPing = MonotonicTime.now
   var isPingUnanswered = false
+  var isTimerLate = false
   var closeBegan = MonotonicTime(nanoseconds: 0)
   var closeProgress = MonotonicTime(nanoseconds: 0)
 
@@ -121,6 +122,9 @@ final class WebSocketCore {
   /// Whether so many messages wait to be asked for that no more are read.
   var isReadingPaused: Bool { phase == .open && waitingBytes >= options.readAheadBytes }
 
+  /// Whether there is room again for what nobody has asked for.
+  var mayReadAhead: Bool { receiver == nil && isReadable && phase == .open && !isReadingPaused }
+
   func readIfWanted() {
     if receiver != nil, !isDelivering, messages.isEmpty, end == nil { read() }
   }
@@ -151,6 +155,11 @@ final class WebSocketCore {
   private func take(_ bytes: UnsafeRawBufferPointer) {
     receivedBytes += UInt64(bytes.count)
     lastReceived = .now
+    if isPingUnanswered {
+      isPingUnanswered = false
+      // The next ping may be due before the end of the time for an answer.
+      isTimerLate = true
+    }
     do {
       try session.receive(bytes) { event in
         switch event {

@@ -90,6 +90,8 @@ package final class WebSocketTransport: MessageTransport {
       calls = core.withLock { core in
         core.isDelivering = false
         core.readIfWanted()
+        // The loop reads on while nobody asks.
+        if core.mayReadAhead { core.needsAnotherRound = true }
         return takeCalls(core)
       }
     }
