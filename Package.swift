@@ -324,7 +324,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "ServerTests",
-      dependencies: ["TestSupport", "Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
+      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

@@ -1,7 +1,6 @@
 import Bytes
 import Foundation
 import Storage
-import TestSupport
 import Testing
 
 @testable import Server

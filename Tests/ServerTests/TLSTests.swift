@@ -1,6 +1,5 @@
 import Foundation
 import Storage
-import TestSupport
 import Testing
 
 @testable import Server

@@ -1,7 +1,6 @@
 import BLIP
 import Foundation
 import Storage
-import TestSupport
 import Testing
 import WebSocket
 
