@@ -61,6 +61,29 @@ import Testing
     #expect(rows.sortedRows(ofView: 0).count == 18)
   }
 
+  @Test("documents have their IDs, whether they have rows and whatever bytes the IDs have")
+  func documentIDs() throws {
+    let rows = MappedRows()
+    let encoder = try ViewKeyEncoder(.ascii)
+    let emitter = RowEmitter(rows, encoder, .empty)
+    let ids: [[UInt8]] = ["plain", "none", "é"].map { Array($0.utf8) } + [[0, 1, 2], [1], [0x41, 0]]
+    for (place, id) in ids.enumerated() {
+      id.withUnsafeBytes { rows.begin($0, sequence: 1) }
+      if place != 1, place != 4 { for key in ["k", "k", "a"] { emitter.emit(key, .none) { _ in } } }
+      rows.end()
+    }
+    #expect(rows.documents.map { [UInt8](rows.id($0)) } == ids)
+    #expect(rows.documents.map(\.rowCount) == [3, 0, 3, 3, 0, 3])
+    #expect(rows.rows.map(\.emission) == [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0])
+    for row in rows.rows {
+      let stored = try StoredRow(rows.rowKey(row).bytes, rows.value(row).bytes)
+      #expect(stored.emission == row.emission)
+      var id: [UInt8] = []
+      StoredRow.unescape(stored.escapedID, into: &id)
+      #expect(id == ids[Int(row.document)])
+    }
+  }
+
   @Test("an emission that can't be stored leaves nothing behind")
   func failedEmissions() throws {
     let rows = MappedRows()

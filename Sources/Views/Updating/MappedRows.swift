@@ -27,11 +27,15 @@ final class MappedRows {
 
   /// One document.
   struct Document: BitwiseCopyable {
+    /// Where its ID is in the memory.
     var idOffset: Int
     var idLength: Int32
     var rowCount: Int32
     /// Its first row.
     var firstRow: Int
+
+    /// The offset until the document ends.
+    static let inFirstRow = -1
   }
 
   /// Rows while they are emitted.
@@ -51,8 +55,12 @@ final class MappedRows {
       self.sequence = sequence
       escapedID.removeAll()
       StoredRow.escape(id, into: &escapedID)
-      let offset = bytes.count
-      bytes.append(id)
+      // The ID of nearly every document is in its first row.
+      var offset = Document.inFirstRow
+      if _slowPath(escapedID.count != id.count + 1) {
+        offset = bytes.count
+        bytes.append(id)
+      }
       documents.append(
         Document(idOffset: offset, idLength: Int32(id.count), rowCount: 0, firstRow: rows.count))
     }
@@ -92,6 +100,14 @@ final class MappedRows {
       let first = documents[index].firstRow
       let count = rows.count - first
       documents[index].rowCount = Int32(count)
+      if documents[index].idOffset == Document.inFirstRow {
+        if count > 0 {
+          documents[index].idOffset = rows[first].offset + Int(rows[first].keyLength)
+        } else {
+          documents[index].idOffset = bytes.count
+          bytes.append(UnsafeRawBufferPointer(rebasing: escapedID.bytes.dropLast()))
+        }
+      }
       if count > 1 { number(from: first) }
     }
 

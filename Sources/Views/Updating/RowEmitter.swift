@@ -13,9 +13,9 @@ final class RowEmitter {
   /// keyspace of sources, which an engine must be able to store.
   static let maximumKeyBytes = 256 << 20
 
-  /// The view that rows are of, and the encoder of its keys, which its maker keeps.
+  /// The view that rows are of, and the encoder of its keys.
   @exclusivity(unchecked) private var view = 0
-  @exclusivity(unchecked) private unowned(unsafe) var encoder: ViewKeyEncoder
+  @exclusivity(unchecked) private var encoder: ViewKeyEncoder
   /// The first emission of the document that can't be stored.
   @exclusivity(unchecked) private var failure: String?
 
@@ -48,7 +48,7 @@ final class RowEmitter {
     keyText.deallocate()
   }
 
-  /// Sets the view of the rows that follow. The caller keeps the encoder.
+  /// Sets the view of the rows that follow.
   func begin(view: Int, _ encoder: ViewKeyEncoder) {
     self.view = view
     self.encoder = encoder
