@@ -61,6 +61,21 @@ import Testing
     #expect(rows.sortedRows(ofView: 0).count == 18)
   }
 
+  @Test("documents are sorted by their whole IDs", arguments: [0, 1, 2, 100, 129, 3_000])
+  func sortedDocuments(_ count: Int) {
+    var random = SystemRandomNumberGenerator()
+    let rows = MappedRows()
+    let ids = (0..<count).map { Array("document-\($0)".utf8) }
+    for id in ids.shuffled(using: &random) {
+      id.withUnsafeBytes { rows.begin($0, sequence: 1) }
+      rows.end()
+    }
+    let order = rows.sortedDocuments() ?? ContiguousArray(0..<count)
+    #expect(
+      order.map { [UInt8](rows.id(rows.documents[$0])) } == ids.sorted { $0.lexicographicallyPrecedes($1) })
+    #expect(count > 2 || rows.documents.count == count)
+  }
+
   @Test("documents have their IDs, whether they have rows and whatever bytes the IDs have")
   func documentIDs() throws {
     let rows = MappedRows()

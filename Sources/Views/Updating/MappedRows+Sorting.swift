@@ -15,7 +15,25 @@ extension MappedRows {
     items.withUnsafeMutableBufferPointer { items in
       let scratch = UnsafeMutableBufferPointer<SortedRow>.allocate(capacity: items.count)
       defer { scratch.deallocate() }
-      sort(items, scratch, from: 0)
+      MappedRows.sort(items, scratch, from: 0) { rowKey(rows[$0]) }
+    }
+    return ContiguousArray(items.lazy.map(\.index))
+  }
+
+  /// The places in `documents` in the order of the bytes of their IDs; nil if they are in that order.
+  func sortedDocuments() -> ContiguousArray<Int>? {
+    let documents = documents
+    let isSorted = zip(documents, documents.dropFirst()).allSatisfy { compareBytes(id($0), id($1)) < 0 }
+    if isSorted { return nil }
+    var items = ContiguousArray<SortedRow>()
+    items.reserveCapacity(documents.count)
+    for (index, document) in documents.enumerated() {
+      items.append(SortedRow(prefix: RowKeyPrefix.word(of: id(document), at: 0), index: index))
+    }
+    items.withUnsafeMutableBufferPointer { items in
+      let scratch = UnsafeMutableBufferPointer<SortedRow>.allocate(capacity: items.count)
+      defer { scratch.deallocate() }
+      MappedRows.sort(items, scratch, from: 0) { id(documents[$0]) }
     }
     return ContiguousArray(items.lazy.map(\.index))
   }
@@ -24,7 +42,7 @@ extension MappedRows {
   @inline(__always)
   func prefix(of row: Row) -> UInt64 { RowKeyPrefix.word(of: rowKey(row), at: 0) }
 
-  /// A row to sort, with eight bytes of its key.
+  /// A row or document to sort, with eight bytes of its key.
   private struct SortedRow: BitwiseCopyable {
     var prefix: UInt64
     var index: Int
@@ -33,10 +51,10 @@ extension MappedRows {
   /// Keys that have more bytes in common are compared.
   private static let comparedFrom = 32
 
-  /// Sorts rows whose keys have their first `offset` bytes in common, and whose prefixes are the next eight bytes.
-  private func sort(
+  /// Sorts items whose keys have their first `offset` bytes in common, and whose prefixes are the next eight bytes.
+  private static func sort(
     _ given: UnsafeMutableBufferPointer<SortedRow>, _ scratch: UnsafeMutableBufferPointer<SortedRow>,
-    from offset: Int
+    from offset: Int, key: (Int) -> UnsafeRawBufferPointer
   ) {
     var items = given
     guard items.count > 1 else { return }
@@ -55,11 +73,11 @@ extension MappedRows {
         let next = offset + 8
         if run.count > 16, next < MappedRows.comparedFrom {
           for place in run.indices {
-            run[place].prefix = RowKeyPrefix.word(of: rowKey(rows[run[place].index]), at: next)
+            run[place].prefix = RowKeyPrefix.word(of: key(run[place].index), at: next)
           }
-          sort(run, scratch, from: next)
+          sort(run, scratch, from: next, key: key)
         } else {
-          run.sort { compareBytes(rowKey(rows[$0.index]), rowKey(rows[$1.index])) < 0 }
+          run.sort { compareBytes(key($0.index), key($1.index)) < 0 }
         }
       }
       first = end

@@ -29,8 +29,8 @@ struct RowUpdate {
     specialKeys = SpecialKeyUpdate(tables.record, in: transaction)
   }
 
-  /// Loads the rows into empty keyspaces, and makes the partial reductions as they pass. The documents are in the order
-  /// of their IDs. Returns the number of rows.
+  /// Loads the rows into empty keyspaces, and makes the partial reductions as they pass. Returns the
+  /// number of rows.
   func load(_ tree: ReductionTree) throws -> Int {
     let sorted = rows.sortedRows(ofView: view)
     let all = rows.rows
@@ -48,9 +48,11 @@ struct RowUpdate {
     }
     if rows.hasSpecialKeys { try specialKeys.load(rows, sorted) }
     var value = ByteBuffer(capacity: 512)
+    let (documents, order) = (rows.documents, rows.sortedDocuments())
     try transaction.load(tables.sources) { append in
-      for document in rows.documents where document.rowCount > 0 {
-        if composeSources(of: document, into: &value) {
+      for place in documents.indices {
+        let document = documents[order?[place] ?? place]
+        if document.rowCount > 0, composeSources(of: document, into: &value) {
           try append(rows.id(document).bytes, value.bytes.bytes)
         }
       }
