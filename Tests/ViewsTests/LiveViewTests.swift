@@ -2,8 +2,8 @@ import Foundation
 import StorageConformance
 import TestSupport
 import Testing
-import Touchstone
 
+@testable import Touchstone
 @testable import Views
 
 /// Live queries of views, update modes, asynchronous runs.
@@ -43,6 +43,27 @@ import Touchstone
     eventually { heard.last()?.first == "\"b\"" }
     let reports = heard.rows.withLock { $0 }
     for (before, after) in zip(reports, reports.dropFirst()) { #expect(before != after) }
+    live.cancel()
+  }
+
+  @Test("a live query runs once for commits that come together, and once for another reducer")
+  func coalesced() throws {
+    let database = try databases.open(.lmdb)
+    let view = try database.view("n")
+    try view.setMap(version: "1") { document, emit in emit(document["n"], document["n"]) }
+    view.setReduce(.count)
+    let values = Lock<[String]>([])
+    let interval = Duration.seconds(2)
+    let live = try database.observe(view.query(), updateInterval: interval) { outcome in
+      values.withLock { $0.append((try? outcome.get().first?.valueJSON) ?? "none") }
+    }
+    eventually { values.withLock { $0 } == ["none"] }
+    // All of these come within one interval, so few runs see them.
+    for number in 1...50 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
+    eventually { values.withLock { $0.last } == "50" }
+    #expect(live.runCount <= 10, "\(live.runCount) runs for 50 commits")
+    view.setReduce(.sum)
+    eventually { values.withLock { $0.last } == "1275" }
     live.cancel()
   }
 

@@ -27,8 +27,8 @@ struct TestRow: Hashable {
       Array((value ?? "").utf8).withUnsafeBytes { valueJSON in
         StoredRow.write(
           kind: value == nil ? .document : .json, keyLength: key.utf8.count + 1, sequence: 1,
-          keyJSON: keyJSON,
-          valueJSON: valueJSON, into: &buffer)
+          keyJSON: keyJSON, into: &buffer)
+        buffer.append(valueJSON)
       }
     }
     return Array(buffer.bytes)

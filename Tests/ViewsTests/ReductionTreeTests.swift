@@ -46,7 +46,8 @@ final class TreeModel {
     Array(keyJSON.utf8).withUnsafeBytes { keyJSON in
       Array(valueJSON.utf8).withUnsafeBytes { valueJSON in
         StoredRow.write(
-          kind: .json, keyLength: length, sequence: 1, keyJSON: keyJSON, valueJSON: valueJSON, into: &value)
+          kind: .json, keyLength: length, sequence: 1, keyJSON: keyJSON, into: &value)
+        value.append(valueJSON)
       }
     }
     return Row(key: Array(key.bytes), value: Array(value.bytes))

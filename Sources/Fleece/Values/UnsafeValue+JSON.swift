@@ -41,18 +41,32 @@ extension UnsafeValue {
 
   /// Appends a string in quotes if it is ASCII that needs no escapes.
   private static func append(plain utf8: UnsafeRawBufferPointer, to output: inout [UInt8]) -> Bool {
-    for byte in utf8
-    where byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-      return false
-    }
+    guard isPlain(utf8) else { return false }
     output.append(UInt8(ascii: "\""))
     output.append(contentsOf: utf8)
     output.append(UInt8(ascii: "\""))
     return true
   }
 
-  /// Appends the canonical JSON text to a writer's buffer.
-  func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
+  /// Whether a string is ASCII that needs no escapes.
+  @inline(__always)
+  private static func isPlain(_ utf8: UnsafeRawBufferPointer) -> Bool {
+    for byte in utf8
+    where byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+      return false
+    }
+    return true
+  }
+
+  /// Appends the canonical JSON text to a buffer. After an error, nothing is appended.
+  package func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
+    if type == .int, let int { return text.appendInteger(int) }
+    if type == .string, let utf8, UnsafeValue.isPlain(utf8) {
+      text.reserve(utf8.count + 2)
+      text.append(UInt8(ascii: "\""))
+      text.append(utf8)
+      return text.append(UInt8(ascii: "\""))
+    }
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: true)
     try writer.write(self, depth: 0)
     text.append(writer.text.bytes)

@@ -182,7 +182,9 @@ extension ViewError: TouchstoneError {
   /// The kind of failure.
   public var kind: ErrorKind {
     switch code {
-    case .invalidArgument, .invalidDesign, .invalidEmission, .reduceFailed, .scriptFailed: .badRequest
+    case .invalidArgument, .invalidDesign, .invalidEmission, .reduceFailed, .scriptFailed, .filterFailed,
+      .validationFailed:
+      .badRequest
     case .notFound: .notFound
     case .tooManyRows: .tooLarge
     case .damaged: .corrupt
@@ -192,6 +194,13 @@ extension ViewError: TouchstoneError {
   }
   /// The document.
   public var subject: ErrorSubject? { documentID.map { .document($0) } }
+}
+
+extension ValidationRefusal: TouchstoneError {
+  /// The kind of failure.
+  public var kind: ErrorKind { code == .forbidden ? .forbidden : .unauthorized }
+  /// The document.
+  public var subject: ErrorSubject? { .document(documentID) }
 }
 
 extension ViewReduceError: TouchstoneError {

@@ -19,6 +19,13 @@ package final class DesignDocument: Sendable {
 
   static let idPrefix = "_design/"
 
+  /// What follows `_design/` in an ID, compared by bytes; nil if it is no ID of a design document.
+  static func name(ofID id: String) -> String? {
+    let utf8 = id.utf8
+    guard utf8.starts(with: idPrefix.utf8) else { return nil }
+    return String(utf8.dropFirst(idPrefix.utf8.count))
+  }
+
   init(
     _ name: String, revisionID: RevisionID, _ body: JSONObject, languages: [any ScriptLanguage]
   ) throws {

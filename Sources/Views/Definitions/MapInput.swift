@@ -5,7 +5,8 @@ import Fleece
 public struct MappedDocument: ~Escapable {
   let view: DocumentView
   private let body: Value?
-  let sharedKeys: SharedKeys
+  // Whoever lends the document keeps them.
+  unowned(unsafe) let sharedKeys: SharedKeys
   let options: MapOptions
 
   @_lifetime(copy view)
@@ -84,6 +85,7 @@ enum MapInput {
   struct Extra {
     var sequence: UInt64?
     var leaves: (live: [RevisionID], deleted: [RevisionID]) = ([], [])
+    var isDeleted = false
   }
 
   static func writeJSON(
@@ -102,6 +104,7 @@ enum MapInput {
       member(",\"_local_seq\":", &writer)
       writer.append(sequence)
     }
+    if extra.isDeleted { member(",\"_deleted\":true", &writer) }
     func list(_ ids: [RevisionID], _ writer: inout JSONWriter) {
       writer.append(byte: UInt8(ascii: "["))
       for (index, id) in ids.enumerated() {

@@ -14,6 +14,10 @@ public struct ViewError: Error, Sendable, Hashable, CustomStringConvertible {
     case reduceFailed
     /// A script failed or was stopped.
     case scriptFailed
+    /// A filter of a design document threw.
+    case filterFailed
+    /// A validation function of a design document threw what is no refusal.
+    case validationFailed
     /// The rows don't fit the memory that a query may use.
     case tooManyRows
     /// Stored rows or definitions can't be read.

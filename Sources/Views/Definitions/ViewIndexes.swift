@@ -27,6 +27,8 @@ package final class ViewIndexes: Sendable {
   /// The languages of design documents.
   let languages: [any ScriptLanguage]
   private let designs = Lock<[ByteString: DesignDocument]>([:])
+  /// Those whose views don't compile, without their views.
+  private let withoutViews = Lock<[ByteString: DesignDocument]>([:])
 
   package init(_ store: DocumentStore, workers: Workers, languages: [any ScriptLanguage] = [JavaScript()]) {
     self.store = store
@@ -98,17 +100,8 @@ package final class ViewIndexes: Sendable {
   /// Returns a design document with its functions compiled, as it is now; nil if there is none. `name` is what follows
   /// `_design/` in its ID. Throws `invalidDesign` for one that can't be compiled.
   package func design(_ name: String) throws -> DesignDocument? {
-    let id = DesignDocument.idPrefix + name
-    let found = try store.read { snapshot -> (RevisionID, JSONObject)? in
-      let document: Document?
-      do { document = try snapshot.document(id) } catch let error as DocumentError
-        where error.code == .invalidDocumentID
-      { return nil }
-      guard let document else { return nil }
-      return (document.revisionID, try document.value().object ?? JSONObject())
-    }
     let key = ByteString(name)
-    guard let (revisionID, body) = found else {
+    guard let (revisionID, body) = try designBody(name) else {
       _ = designs.withLock { $0.removeValue(forKey: key) }
       return nil
     }
@@ -116,6 +109,34 @@ package final class ViewIndexes: Sendable {
     let design = try DesignDocument(name, revisionID: revisionID, body, languages: languages)
     designs.withLock { $0[key] = design }
     return design
+  }
+
+  private func designBody(_ name: String) throws -> (RevisionID, JSONObject)? {
+    try store.read { snapshot in
+      let document: Document?
+      do { document = try snapshot.document(DesignDocument.idPrefix + name) } catch let error as DocumentError
+        where error.code == .invalidDocumentID
+      { return nil }
+      guard let document else { return nil }
+      return (document.revisionID, try document.value().object ?? JSONObject())
+    }
+  }
+
+  /// Returns the filters and the validation function of a design document, nil if there is none. A view that doesn't
+  /// compile doesn't matter for them.
+  func functions(of name: String) throws -> (any ScriptContext)? {
+    do { return try design(name)?.context } catch let error as ViewError where error.code == .invalidDesign {
+      guard let (revisionID, body) = try designBody(name) else { return nil }
+      let key = ByteString(name)
+      if let known = withoutViews.withLock({ $0[key] }), known.revisionID == revisionID {
+        return known.context
+      }
+      var reduced = body
+      reduced["views"] = nil
+      let design = try DesignDocument(name, revisionID: revisionID, reduced, languages: languages)
+      withoutViews.withLock { $0[key] = design }
+      return design.context
+    }
   }
 
   /// Returns the design document that a view is of: one without functions of this process.
@@ -248,7 +269,7 @@ extension DocumentSnapshot {
       guard let value = document.body, let object = try value.jsonValue(sharedKeys: keys).object else {
         return true
       }
-      try body(String(document.id.dropFirst(DesignDocument.idPrefix.count)), object)
+      if let name = DesignDocument.name(ofID: document.id) { try body(name, object) }
       return true
     }
   }

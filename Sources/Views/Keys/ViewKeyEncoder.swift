@@ -20,11 +20,14 @@ package final class ViewKeyEncoder {
   let codes: ViewKeyCodes
   let collator: ViewCollator?
   /// The order of numbers is that of index keys.
-  var number = OrderedKeyEncoder(capacity: 64)
+  @exclusivity(unchecked) var number = OrderedKeyEncoder(capacity: 64)
   /// A string whose escapes are decoded.
-  var text = ByteBuffer(capacity: 256)
+  @exclusivity(unchecked) var text = ByteBuffer(capacity: 256)
   /// The closing bytes of arrays and objects that are open in a JSON text.
-  var closers: [UInt8] = []
+  @exclusivity(unchecked) var closers: [UInt8] = []
+
+  /// No encoding goes on behind this length of what it is appended to, until the value's own length is known.
+  @exclusivity(unchecked) private var farthest = 0
 
   /// Throws `ViewKeyError.collator` if ICU has no collator.
   package init(_ collation: ViewCollation) throws {
@@ -56,6 +59,7 @@ package final class ViewKeyEncoder {
 
   private func append(to key: inout ByteBuffer, _ body: (inout ByteBuffer) throws -> Void) throws {
     let start = key.count
+    farthest = start + 4 * LongKeyspace.maximumKeyBytes
     // Memory for one long text isn't kept.
     defer { text.removeAll(keepingAtMost: 1 << 16) }
     do {
@@ -155,7 +159,7 @@ package final class ViewKeyEncoder {
 
   /// Ends the encoding of a value that is far too large before it takes all memory.
   func checkStep(_ key: borrowing ByteBuffer) throws {
-    if key.count > 4 * LongKeyspace.maximumKeyBytes { throw ViewKeyError.tooLong(limit: Self.maximumBytes) }
+    if key.count > farthest { throw ViewKeyError.tooLong(limit: Self.maximumBytes) }
   }
 
   // MARK: Scalars

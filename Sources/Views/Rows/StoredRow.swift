@@ -155,10 +155,11 @@ package struct StoredRow: ~Escapable {
     key.append(0)
   }
 
-  /// Appends the value of a row.
+  /// Appends the value of a row but for the value's JSON, which follows.
+  @inline(__always)
   static func write(
     kind: ValueKind, keyLength: Int, sequence: UInt64, keyJSON: UnsafeRawBufferPointer,
-    valueJSON: UnsafeRawBufferPointer, _ specialKind: SpecialKind = .none,
+    _ specialKind: SpecialKind = .none,
     special: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
     into value: inout ByteBuffer
   ) {
@@ -171,6 +172,5 @@ package struct StoredRow: ~Escapable {
       value.append(special)
     }
     value.append(keyJSON)
-    value.append(valueJSON)
   }
 }

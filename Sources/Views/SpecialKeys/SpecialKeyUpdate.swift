@@ -72,9 +72,10 @@ final class SpecialKeyUpdate {
   }
 
   /// Loads the entries of all rows of a view that has none. The rows are in order.
-  func load(_ rows: MappedRows, _ sorted: ContiguousArray<MappedRows.Row>) throws {
+  func load(_ rows: MappedRows, _ sorted: ContiguousArray<Int>) throws {
     var entries: [(key: [UInt8], value: [UInt8])] = []
-    for row in sorted {
+    for index in sorted {
+      let row = rows.rows[index]
       let value = rows.value(row).bytes
       guard StoredRow.isSpecial(value) else { continue }
       let entry = try SpecialEntry(rows.rowKey(row).bytes, value)

@@ -25,20 +25,42 @@ protocol GroupMapper: AnyObject {
 /// Maps documents with functions of this process.
 final class ClosureMapper: GroupMapper {
   /// What is done with each document for one view.
-  private struct Work {
+  private final class Work {
     let index: Int
     let map: ViewMap
+    let member: GroupMember
     let hasType: Bool
     let encoder: ViewKeyEncoder
+
+    init(_ index: Int, _ map: @escaping ViewMap, _ member: GroupMember, _ encoder: ViewKeyEncoder) {
+      self.index = index
+      self.map = map
+      self.member = member
+      self.encoder = encoder
+      hasType = member.documentType != nil
+    }
+  }
+
+  /// One run.
+  private final class Run {
+    let rows: MappedRows
+    let works: [Work]
+    let emitter: RowEmitter
+    let sharedKeys: SharedKeys
+
+    init(_ rows: MappedRows, _ works: [Work], _ emitter: RowEmitter, _ sharedKeys: SharedKeys) {
+      self.rows = rows
+      self.works = works
+      self.emitter = emitter
+      self.sharedKeys = sharedKeys
+    }
   }
 
   private let members: [GroupMember]
   private let encoders: [ViewKeyEncoder]
   private let report: (ViewFault) -> Void
-  private var rows = MappedRows()
-  private var works: [Work] = []
-  private var emitter: RowEmitter?
-  private var sharedKeys = SharedKeys.empty
+  // `map` is called for each document, and nothing else runs meanwhile.
+  @exclusivity(unchecked) private var run: Run?
 
   init(_ members: [GroupMember], _ encoders: [ViewKeyEncoder], report: @escaping (ViewFault) -> Void) {
     self.members = members
@@ -49,45 +71,47 @@ final class ClosureMapper: GroupMapper {
   var waitingBytes: Int { 0 }
 
   func begin(_ rows: MappedRows, _ sharedKeys: SharedKeys, wanted: [Int]) {
-    self.rows = rows
-    works = wanted.compactMap { index in
-      guard let map = members[index].map else { return nil }
-      return Work(
-        index: index, map: map, hasType: members[index].documentType != nil, encoder: encoders[index])
+    let works = wanted.compactMap { index in
+      members[index].map.map { Work(index, $0, members[index], encoders[index]) }
     }
-    self.sharedKeys = sharedKeys
-    emitter = wanted.first.map { RowEmitter(rows, encoders[$0], sharedKeys) }
-    if let first = wanted.first { emitter?.view = first }
+    run = works.first.map { first in
+      let emitter = RowEmitter(rows, first.encoder, sharedKeys)
+      emitter.begin(view: first.index, first.encoder)
+      return Run(rows, works, emitter, sharedKeys)
+    }
   }
 
   func addRemoved(_ id: UnsafeRawBufferPointer) {
-    rows.begin(id, sequence: 0)
-    rows.end()
+    guard let run else { return }
+    run.rows.begin(id, sequence: 0)
+    run.rows.end()
   }
 
   func map(_ document: DocumentView) throws {
-    guard let emitter else { return }
+    guard let run else { return }
     let sequence = try document.currentSequence()
-    document.idBytes.withUnsafeBytes { rows.begin($0, sequence: sequence) }
-    let input = MappedDocument(document, sharedKeys, MapOptions())
-    for work in works {
-      if work.hasType, !members[work.index].accepts(input) { continue }
-      if emitter.view != work.index || works.count > 1 {
-        emitter.view = work.index
-        emitter.encoder = work.encoder
+    document.idBytes.withUnsafeBytes { run.rows.begin($0, sequence: sequence) }
+    let input = MappedDocument(document, run.sharedKeys, MapOptions())
+    if run.works.count == 1 {
+      map(input, run.works[0], run.emitter)
+    } else {
+      for work in run.works {
+        run.emitter.begin(view: work.index, work.encoder)
+        map(input, work, run.emitter)
       }
-      do { try work.map(input, ViewEmitter(emitter)) } catch {
-        report(ViewFault(view: members[work.index].name, documentID: document.id, message: "\(error)"))
-      }
-      if emitter.failure != nil { reportFailure(of: work.index, document.id, emitter) }
     }
-    rows.end()
+    run.rows.end()
   }
 
-  private func reportFailure(of index: Int, _ documentID: String, _ emitter: RowEmitter) {
-    guard let failure = emitter.failure else { return }
-    report(ViewFault(view: members[index].name, documentID: documentID, message: failure))
-    emitter.failure = nil
+  @inline(__always)
+  private func map(_ document: MappedDocument, _ work: Work, _ emitter: RowEmitter) {
+    if work.hasType, !work.member.accepts(document) { return }
+    do { try work.map(document, ViewEmitter(emitter)) } catch {
+      report(ViewFault(view: work.member.name, documentID: document.id, message: "\(error)"))
+    }
+    if let failure = emitter.endDocument() {
+      report(ViewFault(view: work.member.name, documentID: document.id, message: failure))
+    }
   }
 
   func finish() throws {}

@@ -41,6 +41,8 @@ public struct ViewUpdate: Sendable, Hashable {
 final class GroupUpdate {
   /// Mapped rows are stored when they take this much memory, in bytes.
   static let defaultMemoryLimit = 128 << 20
+  /// What a document with one row takes at least, in bytes.
+  private static let leastBytesOfDocument = 80
   /// The number of documents of one transaction of an incremental update.
   static let documentsOfTransaction = 20_000
   /// The number of times that an update begins again because another one was faster.
@@ -156,23 +158,24 @@ final class GroupUpdate {
     var cursor: [UInt8] = []
     let begin = standings[0].record
     let (isDone, sequence, purge) = try store.read(cancellation: cancellation) { snapshot in
-      mapper.begin(rows, try snapshot.sharedKeys, wanted: standings.map(\.index))
-      let range = KeyRange(lower: begin.stage == .building ? .exclusive(begin.cursor) : .unbounded)
-      var isDone = true
-      var count = 0
-      let (rows, mapper, memoryLimit) = (rows, mapper, memoryLimit)
-      let leavesOutDesign = !group.options.includesDesign
-      defer { outcome.update.documents += count }
-      try snapshot.forEachDocument(in: range, order: .ascending) { document in
-        if leavesOutDesign, isDesign(document.idBytes) { return true }
-        try mapper.map(document)
-        count += 1
-        guard rows.usedBytes + mapper.waitingBytes > memoryLimit else { return true }
-        cursor = [UInt8](copying: document.idBytes)
-        isDone = false
-        return false
+      let keys = try snapshot.sharedKeys
+      let before = outcome.update
+      var isDone = false
+      // In the engine's own order if the rows of all documents fit in the memory: on SQLite, documents are in no order of
+      // IDs. Otherwise by ID, so that a later round knows where to go on.
+      if begin.stage == .empty, try snapshot.documentCount <= memoryLimit / GroupUpdate.leastBytesOfDocument {
+        mapper.begin(rows, keys, wanted: standings.map(\.index))
+        isDone = try map(snapshot, .all, .stored) == nil
       }
-      try mapper.finish()
+      if !isDone {
+        rows.removeAll()
+        outcome.update = before
+        mapper.begin(rows, keys, wanted: standings.map(\.index))
+        let range = KeyRange(lower: begin.stage == .building ? .exclusive(begin.cursor) : .unbounded)
+        let last = try map(snapshot, range, .ascending)
+        isDone = last == nil
+        cursor = last ?? []
+      }
       return (isDone, try snapshot.lastSequence, try snapshot.newestPurge)
     }
     try write(standings) { standing, record, transaction in
@@ -200,6 +203,25 @@ final class GroupUpdate {
         record.changedAt = record.lastSequence
       }
     }
+  }
+
+  /// Maps documents until their rows take too much memory. Returns the ID of the last one then.
+  private func map(_ snapshot: DocumentSnapshot, _ range: KeyRange, _ order: ScanOrder) throws -> [UInt8]? {
+    var last: [UInt8]?
+    var count = 0
+    let (rows, mapper, memoryLimit) = (rows, mapper, memoryLimit)
+    let leavesOutDesign = !group.options.includesDesign
+    defer { outcome.update.documents += count }
+    try snapshot.forEachDocument(in: range, order: order) { document in
+      if leavesOutDesign, isDesign(document.idBytes) { return true }
+      try mapper.map(document)
+      count += 1
+      guard rows.usedBytes + mapper.waitingBytes > memoryLimit else { return true }
+      last = [UInt8](copying: document.idBytes)
+      return false
+    }
+    try mapper.finish()
+    return last
   }
 
   private func isDesign(_ id: RawSpan) -> Bool {

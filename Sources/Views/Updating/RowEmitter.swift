@@ -3,168 +3,214 @@ import Documents
 import Fleece
 
 /// Makes rows of what map functions and scripts emit. Used on one thread at a time.
+///
+/// A row is written where it stays, in the memory of the mapped rows: the encoded key first. A row that can't be stored
+/// is taken back.
 final class RowEmitter {
   /// What the key, the value and the special key of a row may have together, in bytes of JSON.
   static let maximumRowBytes = 256 << 20
+  /// What the encoded keys of a document's rows in one view may have together, in bytes. They are one value in the
+  /// keyspace of sources, which an engine must be able to store.
+  static let maximumKeyBytes = 256 << 20
 
-  let rows: MappedRows
-  var encoder: ViewKeyEncoder
-  var view = 0
+  /// The view that rows are of, and the encoder of its keys.
+  @exclusivity(unchecked) private var view = 0
+  @exclusivity(unchecked) private var encoder: ViewKeyEncoder
   /// The first emission of the document that can't be stored.
-  var failure: String?
-  private struct State: ~Copyable {
-    var key = ByteBuffer(capacity: 256)
-    var keyText: [UInt8] = []
-    var valueText: [UInt8] = []
-  }
+  @exclusivity(unchecked) private var failure: String?
 
-  // A pointer avoids exclusivity checks at run time.
-  private let state: UnsafeMutablePointer<State>
-  private var key: ByteBuffer {
-    @inline(__always) _read { yield state.pointee.key }
-    @inline(__always) _modify { yield &state.pointee.key }
-  }
-  private var keyText: [UInt8] {
-    @inline(__always) _read { yield state.pointee.keyText }
-    @inline(__always) _modify { yield &state.pointee.keyText }
-  }
-  private var valueText: [UInt8] {
-    @inline(__always) _read { yield state.pointee.valueText }
-    @inline(__always) _modify { yield &state.pointee.valueText }
-  }
-  private var special: [UInt8] = []
+  /// The bytes of the document's keys, with what the keyspace of sources has besides.
+  @exclusivity(unchecked) private var keyBytes = 0
+  private let keyLimit: Int
+
+  private let owner: MappedRows
   private let sharedKeys: SharedKeys
+  // Pointers avoid exclusivity checks at run time.
+  private let rows: UnsafeMutablePointer<MappedRows.State>
+  /// The JSON of a key.
+  private let keyText: UnsafeMutablePointer<ByteBuffer>
 
-  init(_ rows: MappedRows, _ encoder: ViewKeyEncoder, _ sharedKeys: SharedKeys) {
-    self.rows = rows
+  init(
+    _ rows: MappedRows, _ encoder: ViewKeyEncoder, _ sharedKeys: SharedKeys,
+    keyLimit: Int = RowEmitter.maximumKeyBytes
+  ) {
+    self.keyLimit = keyLimit
+    owner = rows
+    self.rows = rows.state
     self.encoder = encoder
     self.sharedKeys = sharedKeys
-    state = .allocate(capacity: 1)
-    state.initialize(to: State())
+    keyText = .allocate(capacity: 1)
+    keyText.initialize(to: ByteBuffer(capacity: 256))
   }
 
   deinit {
-    state.deinitialize(count: 1)
-    state.deallocate()
+    keyText.deinitialize(count: 1)
+    keyText.deallocate()
   }
 
-  // MARK: Parts
-
-  func take(_ special: some SpecialKey, value setValue: () throws -> StoredRow.ValueKind) {
-    self.special.removeAll(keepingCapacity: true)
-    var specialKind = StoredRow.SpecialKind.none
-    take {
-      specialKind = try special.specialKeyContent.write(to: &self.special)
-      return try setKey(JSONValue.null)
-    } value: {
-      try setValue()
-    } add: { kind in
-      keyText.withUnsafeBytes { keyJSON in
-        valueText.withUnsafeBytes { valueJSON in
-          self.special.withUnsafeBytes { special in
-            add(keyJSON, kind, valueJSON, specialKind, special)
-          }
-        }
-      }
-    }
+  /// Sets the view of the rows that follow.
+  func begin(view: Int, _ encoder: ViewKeyEncoder) {
+    self.view = view
+    self.encoder = encoder
   }
 
+  /// Ends a document in a view. Returns why its first emission that can't be stored can't; nil if there is none.
   @inline(__always)
-  func take(key setKey: () throws -> Bool, value setValue: () throws -> StoredRow.ValueKind) {
-    take(key: setKey, value: setValue, add: add)
+  func endDocument() -> String? {
+    keyBytes = 0
+    guard _slowPath(failure != nil) else { return nil }
+    defer { failure = nil }
+    return failure
   }
 
+  // MARK: Emissions
+
+  /// A value in place.
   @inline(__always)
-  func take(
-    key setKey: () throws -> Bool, value setValue: () throws -> StoredRow.ValueKind,
-    add: (StoredRow.ValueKind) -> Void
-  ) {
-    key.removeAll()
-    keyText.removeAll(keepingCapacity: true)
-    valueText.removeAll(keepingCapacity: true)
-    do {
-      guard try setKey() else { return }
-      let kind = try setValue()
-      add(kind)
-    } catch {
-      if failure == nil { failure = "an emission can't be stored: \(error)" }
-    }
+  func emit(_ key: Value, _ value: Value?) {
+    guard let value else { return emit(key, .none) { _ in } }
+    let plain = value.unsafeValue
+    emit(key, .json) { text in try plain.writeJSON(sharedKeys: sharedKeys, into: &text) }
   }
 
-  private func add(_ kind: StoredRow.ValueKind) {
-    keyText.withUnsafeBytes { keyJSON in
-      valueText.withUnsafeBytes { valueJSON in
-        add(keyJSON, kind, valueJSON)
-      }
-    }
+  /// A key in place, with a value that `writeValue` appends the JSON of.
+  @inline(__always)
+  func emit(_ key: Value, _ kind: StoredRow.ValueKind, writeValue: (inout ByteBuffer) throws -> Void) {
+    let key = key.unsafeValue
+    add(kind, writeKey: { try append(key, to: &$0) }, writeValue: writeValue)
   }
 
-  private func add(
-    _ keyJSON: UnsafeRawBufferPointer, _ kind: StoredRow.ValueKind, _ valueJSON: UnsafeRawBufferPointer,
-    _ specialKind: StoredRow.SpecialKind = .none,
-    _ special: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
-  ) {
-    let count = keyJSON.count + valueJSON.count + special.count
-    guard count <= RowEmitter.maximumRowBytes else {
-      let limit = RowEmitter.maximumRowBytes
-      if failure == nil { failure = "an emission has \(count) bytes, and at most \(limit) are allowed" }
-      return
-    }
-    rows.add(
-      view: view, key: key.bytes, keyJSON: keyJSON, kind, valueJSON: valueJSON, specialKind, special: special)
-  }
-
-  func setKey(_ value: Value?) throws -> Bool {
-    guard let value else { return false }
-    try value.writeJSON(sharedKeys: sharedKeys, into: &keyText)
+  private func append(_ value: UnsafeValue, to key: inout ByteBuffer) throws {
+    try value.writeJSON(sharedKeys: sharedKeys, into: &keyText.pointee)
     switch value.type {
     case .array, .dict:
       // Members of objects have the order of their names then, whatever numbers the names have in this database.
-      try keyText.withUnsafeBytes { try encoder.append(json: $0, to: &key) }
-    default:
-      try encoder.append(value.unsafeValue, sharedKeys: sharedKeys, to: &key)
-    }
-    return true
-  }
-
-  func setKey(_ value: (any JSONConvertible)?) throws -> Bool {
-    guard let value else { return false }
-    let json = value.jsonValue
-    try append(json, to: &keyText)
-    switch json {
-    case .array, .object: try keyText.withUnsafeBytes { try encoder.append(json: $0, to: &key) }
-    default: try encoder.append(json, to: &key)
-    }
-    return true
-  }
-
-  func setValue(_ value: Value?) throws -> StoredRow.ValueKind {
-    guard let value else { return .none }
-    try value.writeJSON(sharedKeys: sharedKeys, into: &valueText)
-    return .json
-  }
-
-  func setValue(_ value: (any JSONConvertible)?) throws -> StoredRow.ValueKind {
-    guard let value else { return .none }
-    try append(value.jsonValue, to: &valueText)
-    return .json
-  }
-
-  private func append(_ value: JSONValue, to text: inout [UInt8]) throws {
-    switch value {
-    case .object, .array: text += try Array(value.canonicalJSON().utf8)
-    default: text += try value.jsonText()
+      try encoder.append(json: keyText.pointee.bytes, to: &key)
+    default: try encoder.append(value, sharedKeys: sharedKeys, to: &key)
     }
   }
 
-  /// Takes a row of a script, as JSON.
-  func emit(keyJSON: UnsafeRawBufferPointer, _ kind: StoredRow.ValueKind, valueJSON: UnsafeRawBufferPointer) {
-    key.removeAll()
+  /// A key in memory, with a value that `writeValue` appends the JSON of.
+  func emit(
+    _ key: any JSONConvertible, _ kind: StoredRow.ValueKind, writeValue: (inout ByteBuffer) throws -> Void
+  ) {
+    let value = key.jsonValue
+    add(kind) { key in
+      try RowEmitter.append(value, to: &keyText.pointee)
+      switch value {
+      case .array, .object: try encoder.append(json: keyText.pointee.bytes, to: &key)
+      default: try encoder.append(value, to: &key)
+      }
+    } writeValue: { text in
+      try writeValue(&text)
+    }
+  }
+
+  /// A row for an index of places or texts. Its key is null.
+  func emit(
+    _ special: some SpecialKey, _ kind: StoredRow.ValueKind, writeValue: (inout ByteBuffer) throws -> Void
+  ) {
+    var bytes: [UInt8] = []
     do {
+      let specialKind = try special.specialKeyContent.write(to: &bytes)
+      try bytes.withUnsafeBytes { bytes in
+        try add(kind, specialKind, bytes) { key in
+          try RowEmitter.append(.null, to: &keyText.pointee)
+          try encoder.append(.null, to: &key)
+        } writeValue: { text in
+          try writeValue(&text)
+        }
+      }
+    } catch { fail(error) }
+  }
+
+  /// A row of a script, as JSON.
+  func emit(keyJSON: UnsafeRawBufferPointer, _ kind: StoredRow.ValueKind, valueJSON: UnsafeRawBufferPointer) {
+    add(kind) { key in
+      keyText.pointee.append(keyJSON)
       try encoder.append(json: keyJSON, to: &key)
-      add(keyJSON, kind, valueJSON)
-    } catch {
-      if failure == nil { failure = "an emission can't be stored: \(error)" }
+    } writeValue: {
+      $0.append(valueJSON)
+    }
+  }
+
+  /// Writes the JSON of a value in place.
+  func write(_ value: Value, to text: inout ByteBuffer) throws {
+    try value.unsafeValue.writeJSON(sharedKeys: sharedKeys, into: &text)
+  }
+
+  /// Writes the JSON of a value in memory.
+  static func write(_ value: any JSONConvertible, to text: inout ByteBuffer) throws {
+    try append(value.jsonValue, to: &text)
+  }
+
+  private static func append(_ value: JSONValue, to text: inout ByteBuffer) throws {
+    switch value {
+    case .object, .array:
+      var json = try value.canonicalJSON()
+      json.withUTF8 { text.append(UnsafeRawBufferPointer($0)) }
+    default: try value.jsonText().withUnsafeBytes { text.append($0) }
+    }
+  }
+
+  // MARK: Rows
+
+  @inline(__always)
+  private func add(
+    _ kind: StoredRow.ValueKind, writeKey: (inout ByteBuffer) throws -> Void,
+    writeValue: (inout ByteBuffer) throws -> Void
+  ) {
+    do {
+      try add(
+        kind, .none, UnsafeRawBufferPointer(start: nil, count: 0), writeKey: writeKey, writeValue: writeValue)
+    } catch { fail(error) }
+  }
+
+  /// Adds a row. `writeKey` appends the encoded key to its argument, and the JSON to `keyText`.
+  @inline(__always)
+  private func add(
+    _ kind: StoredRow.ValueKind, _ specialKind: StoredRow.SpecialKind, _ special: UnsafeRawBufferPointer,
+    writeKey: (inout ByteBuffer) throws -> Void, writeValue: (inout ByteBuffer) throws -> Void
+  ) throws {
+    keyText.pointee.removeAll()
+    let start = rows.pointee.bytes.count
+    do { try writeKey(&rows.pointee.bytes) } catch {
+      rows.pointee.bytes.truncate(to: start)
+      throw error
+    }
+    keyBytes += rows.pointee.bytes.count - start + 8
+    if _slowPath(keyBytes > keyLimit) {
+      rows.pointee.bytes.truncate(to: start)
+      throw TooManyKeys(limit: keyLimit)
+    }
+    let keyJSON = keyText.pointee.bytes
+    try rows.pointee.add(view: view, keyAt: start, keyJSON: keyJSON, kind, specialKind, special: special) {
+      text in
+      let valueStart = text.count
+      try writeValue(&text)
+      let count = keyJSON.count + special.count + text.count - valueStart
+      if _slowPath(count > RowEmitter.maximumRowBytes) { throw TooLong(count: count) }
+    }
+    if _slowPath(keyJSON.count > 1 << 16) { keyText.pointee.removeAll(keepingAtMost: 1 << 16) }
+  }
+
+  private struct TooLong: Error {
+    let count: Int
+  }
+
+  private struct TooManyKeys: Error, CustomStringConvertible {
+    let limit: Int
+    var description: String { "the keys of a document's rows may have \(limit) bytes together" }
+  }
+
+  @inline(never)
+  private func fail(_ error: any Error) {
+    guard failure == nil else { return }
+    if let error = error as? TooLong {
+      let limit = RowEmitter.maximumRowBytes
+      failure = "an emission has \(error.count) bytes, and at most \(limit) are allowed"
+    } else {
+      failure = "an emission can't be stored: \(error)"
     }
   }
 }

@@ -29,15 +29,17 @@ struct RowUpdate {
     specialKeys = SpecialKeyUpdate(tables.record, in: transaction)
   }
 
-  /// Loads the rows into empty keyspaces, and makes the partial reductions as they pass. The documents are in the order
-  /// of their IDs. Returns the number of rows.
+  /// Loads the rows into empty keyspaces, and makes the partial reductions as they pass. Returns the
+  /// number of rows.
   func load(_ tree: ReductionTree) throws -> Int {
     let sorted = rows.sortedRows(ofView: view)
-    let longest = sorted.reduce(0) { max($0, Int($1.rowKeyLength)) }
+    let all = rows.rows
+    let longest = sorted.reduce(0) { max($0, Int(all[$1].rowKeyLength)) }
     try tree.build(in: transaction) { add in
       try tables.rows.load(longestKey: longest, in: transaction) { append in
-        for (index, row) in sorted.enumerated() {
-          if index % MappedRows.rowsAhead == 0 { rows.readAhead(sorted[index...]) }
+        for (place, index) in sorted.enumerated() {
+          if place % MappedRows.rowsAhead == 0 { rows.readAhead(sorted[place...]) }
+          let row = all[index]
           let (key, value) = (rows.rowKey(row).bytes, rows.value(row).bytes)
           try append(key, value)
           try add(key, value)
@@ -46,9 +48,11 @@ struct RowUpdate {
     }
     if rows.hasSpecialKeys { try specialKeys.load(rows, sorted) }
     var value = ByteBuffer(capacity: 512)
+    let (documents, order) = (rows.documents, rows.sortedDocuments())
     try transaction.load(tables.sources) { append in
-      for document in rows.documents where document.rowCount > 0 {
-        if composeSources(of: document, into: &value) {
+      for place in documents.indices {
+        let document = documents[order?[place] ?? place]
+        if document.rowCount > 0, composeSources(of: document, into: &value) {
           try append(rows.id(document).bytes, value.bytes.bytes)
         }
       }
@@ -59,7 +63,8 @@ struct RowUpdate {
   /// Puts the rows of documents that have none yet. Returns the number of rows.
   func put() throws -> Int {
     let sorted = rows.sortedRows(ofView: view)
-    for row in sorted {
+    for index in sorted {
+      let row = rows.rows[index]
       try tables.rows.put(rows.rowKey(row).bytes, rows.value(row).bytes, in: transaction)
       if rows.hasSpecialKeys {
         try specialKeys.replace(rows.rowKey(row).bytes, old: nil, new: rows.value(row).bytes)
@@ -78,7 +83,7 @@ struct RowUpdate {
   private func composeSources(of document: MappedRows.Document, into value: inout ByteBuffer) -> Bool {
     value.removeAll()
     let all = rows.rows
-    for index in document.firstRow..<(document.firstRow + document.rowCount) {
+    for index in document.firstRow..<(document.firstRow + Int(document.rowCount)) {
       let row = all[index]
       guard row.view == Int32(view) else { continue }
       RowSources.append(key: rows.key(row), emission: row.emission, to: &value)
@@ -110,9 +115,9 @@ struct RowUpdate {
           let length = removed.count - offset
           operations.append(
             Operation(
-              prefix: prefix(UnsafeRawBufferPointer(start: removed.base + offset, count: length)),
-              offset: offset,
-              length: Int32(length), put: -1))
+              prefix: RowKeyPrefix.word(
+                of: UnsafeRawBufferPointer(start: removed.base + offset, count: length), at: 0),
+              offset: offset, length: Int32(length), put: -1))
         }
       }
       if composeSources(of: document, into: &value) {
@@ -124,7 +129,8 @@ struct RowUpdate {
     let puts = rows.rows
     for (index, row) in puts.enumerated() where row.view == Int32(view) {
       operations.append(
-        Operation(prefix: row.prefix, offset: row.offset, length: row.rowKeyLength, put: Int32(index)))
+        Operation(
+          prefix: rows.prefix(of: row), offset: row.offset, length: row.rowKeyLength, put: Int32(index)))
     }
     func key(_ operation: Operation) -> UnsafeRawBufferPointer {
       operation.put < 0
@@ -140,16 +146,9 @@ struct RowUpdate {
     return try apply(operations, key: key, puts, tree)
   }
 
-  private func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
-    if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
-    var word: UInt64 = 0
-    for (index, byte) in key.enumerated() { word |= UInt64(byte) << UInt64(56 - 8 * index) }
-    return word
-  }
-
   private func apply(
     _ operations: ContiguousArray<Operation>, key: (Operation) -> UnsafeRawBufferPointer,
-    _ puts: ContiguousArray<MappedRows.Row>, _ tree: ReductionTree
+    _ puts: UnsafeBufferPointer<MappedRows.Row>, _ tree: ReductionTree
   ) throws -> Int {
     var old = ByteBuffer(capacity: 512)
     var changed = 0

@@ -104,8 +104,7 @@ final class ScriptMapper: GroupMapper {
           fail(exception)
           continue
         }
-        emitter.view = member
-        emitter.encoder = encoders[member]
+        emitter.begin(view: member, encoders[member])
         try answer.forEachRow(document: index, view: place) { key, value, isDocument in
           key.withUnsafeBytes { key in
             value.withUnsafeBytes {
@@ -113,10 +112,7 @@ final class ScriptMapper: GroupMapper {
             }
           }
         }
-        if let failure = emitter.failure {
-          fail(failure)
-          emitter.failure = nil
-        }
+        if let failure = emitter.endDocument() { fail(failure) }
       }
       rows.end()
     }

@@ -162,7 +162,7 @@ private struct ViewCheck {
     let id = mapped.id(document)
     var difference: String?
     var count = 0
-    for index in document.firstRow..<(document.firstRow + document.rowCount) {
+    for index in document.firstRow..<(document.firstRow + Int(document.rowCount)) {
       let row = mapped.rows[index]
       guard row.view == Int32(member) else { continue }
       count += 1

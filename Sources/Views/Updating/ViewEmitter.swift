@@ -9,7 +9,8 @@ import Fleece
 /// }
 /// ```
 public struct ViewEmitter: ~Escapable {
-  private let rows: RowEmitter
+  // Whoever makes it keeps the rows until the function returns.
+  private unowned(unsafe) let rows: RowEmitter
 
   @_lifetime(borrow rows)
   init(_ rows: borrowing RowEmitter) { self.rows = copy rows }
@@ -18,43 +19,27 @@ public struct ViewEmitter: ~Escapable {
 
   /// Emits a row. Without a key, there is no row.
   public func callAsFunction(_ key: Value?, _ value: Value?) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      try rows.setValue(value)
-    }
+    guard let key else { return }
+    rows.emit(key, value)
   }
 
   /// Emits a row without a value.
   public func callAsFunction(_ key: Value?) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      .none
-    }
+    guard let key else { return }
+    rows.emit(key, .none) { _ in }
   }
 
   /// Emits a row.
   @_disfavoredOverload
   public func callAsFunction(_ key: Value?, _ value: (any JSONConvertible)?) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      try rows.setValue(value)
-    }
+    guard let key else { return }
+    rows.emit(key, value == nil ? .none : .json) { if let value { try RowEmitter.write(value, to: &$0) } }
   }
 
   /// Emits a row with the document itself as the value, which isn't stored again.
   public func callAsFunction(_ key: Value?, _ document: MappedDocument) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      .document
-    }
+    guard let key else { return }
+    rows.emit(key, .document) { _ in }
   }
 
   // MARK: Keys in memory
@@ -62,60 +47,46 @@ public struct ViewEmitter: ~Escapable {
   /// Emits a row. Without a key, there is no row; `JSONValue.null` is a key.
   @_disfavoredOverload
   public func callAsFunction(_ key: (any JSONConvertible)?, _ value: (any JSONConvertible)? = nil) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      try rows.setValue(value)
-    }
+    guard let key else { return }
+    rows.emit(key, value == nil ? .none : .json) { if let value { try RowEmitter.write(value, to: &$0) } }
   }
 
   /// Emits a row. Without a key, there is no row; `JSONValue.null` is a key.
   @_disfavoredOverload
   public func callAsFunction(_ key: (any JSONConvertible)?, _ value: Value?) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      try rows.setValue(value)
-    }
+    guard let key else { return }
+    guard let value else { return rows.emit(key, .none) { _ in } }
+    rows.emit(key, .json) { try rows.write(value, to: &$0) }
   }
 
   /// Emits a row with the document itself as the value, which isn't stored again.
   @_disfavoredOverload
   public func callAsFunction(_ key: (any JSONConvertible)?, _ document: MappedDocument) {
-    let rows = rows
-    rows.take {
-      try rows.setKey(key)
-    } value: {
-      .document
-    }
+    guard let key else { return }
+    rows.emit(key, .document) { _ in }
   }
 
   // MARK: Special keys
 
   /// Emits a row for an index of places or texts. Its key is null.
   public func callAsFunction(_ key: some SpecialKey) {
-    let rows = rows
-    rows.take(key) { .none }
+    rows.emit(key, .none) { _ in }
   }
 
   /// Emits a row for an index of places or texts. Its key is null.
   public func callAsFunction(_ key: some SpecialKey, _ value: Value?) {
-    let rows = rows
-    rows.take(key) { try rows.setValue(value) }
+    guard let value else { return rows.emit(key, .none) { _ in } }
+    rows.emit(key, .json) { try rows.write(value, to: &$0) }
   }
 
   /// Emits a row for an index of places or texts. Its key is null.
   @_disfavoredOverload
   public func callAsFunction(_ key: some SpecialKey, _ value: (any JSONConvertible)?) {
-    let rows = rows
-    rows.take(key) { try rows.setValue(value) }
+    rows.emit(key, value == nil ? .none : .json) { if let value { try RowEmitter.write(value, to: &$0) } }
   }
 
   /// Emits a row for an index of places or texts, with the document itself as the value. Its key is null.
   public func callAsFunction(_ key: some SpecialKey, _ document: MappedDocument) {
-    let rows = rows
-    rows.take(key) { .document }
+    rows.emit(key, .document) { _ in }
   }
 }

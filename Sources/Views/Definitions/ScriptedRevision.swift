@@ -1,0 +1,46 @@
+import Bytes
+import Documents
+import Fleece
+import Scripts
+
+/// A revision as filters and validation functions of design documents get it: the body with `_id`, and with `_rev`,
+/// `_deleted` and `_revisions` where there are any.
+package struct ScriptedRevision: Sendable {
+  /// The document's ID.
+  package let id: String
+  /// The JSON of the object.
+  package let json: [UInt8]
+
+  /// Makes one of a body in memory. Members of the body that begin with `_` and that this adds are replaced.
+  ///
+  /// - Parameters:
+  ///   - history: the IDs of the revision and its ancestors, the newest first. Without any, there is no `_rev`: the
+  ///     document is yet to be stored.
+  package init(id: String, history: [RevisionID] = [], isDeleted: Bool = false, _ body: JSONObject) throws {
+    self.id = id
+    var object = body
+    object["_id"] = .string(id)
+    if let newest = history.first {
+      object["_rev"] = .string(newest.description)
+      object["_revisions"] = [
+        "start": .int(Int64(clamping: newest.generation)),
+        "ids": .array(history.map { .string($0.suffix) }),
+      ]
+    }
+    object["_deleted"] = isDeleted ? true : nil
+    json = try JSONValue.object(object).jsonText()
+  }
+
+  /// Makes one of a stored document, with its current revision.
+  init(_ document: DocumentView, sharedKeys: SharedKeys) throws {
+    id = document.id
+    guard let body = document.body else {
+      throw DocumentError(.damaged, "a stored document can't be read", documentID: id)
+    }
+    var json: [UInt8] = []
+    try MapInput.writeJSON(
+      id: document.idBytes, revisionID: document.revisionID(), body, sharedKeys: sharedKeys,
+      MapInput.Extra(isDeleted: document.isDeleted), into: &json)
+    self.json = json
+  }
+}
