@@ -1,0 +1,55 @@
+import Fleece
+import Storage
+
+/// What a replay has compared, and where it differs from the recording.
+final class ReplayNotes: Sendable {
+  struct Difference: Hashable, Sendable {
+    let kind: String
+    let detail: String
+  }
+  private struct State {
+    var differences: [Difference] = []
+    var compared = 0
+  }
+  private let state = Lock(State())
+
+  /// The number of messages that were compared.
+  var compared: Int { state.withLock { $0.compared } }
+  var differences: [Difference] { state.withLock { $0.differences } }
+
+  func count() { state.withLock { $0.compared += 1 } }
+  func note(_ kind: String, _ detail: String) {
+    state.withLock { $0.differences.append(Difference(kind: kind, detail: detail)) }
+  }
+
+  /// Compares two values, and notes it if they aren't equal.
+  func compare<Value: Equatable>(_ kind: String, _ what: String, _ own: Value?, _ recorded: Value?) {
+    guard own != recorded else { return }
+    func text(_ value: Value?) -> String { value.map { "\($0)" } ?? "none" }
+    note(kind, "\(what): \(text(own)) for \(text(recorded))")
+  }
+
+  /// Compares properties without some of them.
+  func compare(
+    _ kind: String, _ what: String, _ own: [String: String], _ recorded: [String: String],
+    without ignored: Set<String>
+  ) {
+    for name in Set(own.keys).union(recorded.keys).sorted() where !ignored.contains(name) {
+      if own[name] != recorded[name] {
+        note("\(kind).\(name)", "\(what): \(own[name] ?? "none") for \(recorded[name] ?? "none")")
+      }
+    }
+  }
+}
+
+/// Items of an answer without the zeros at the end.
+func trimmed(_ items: [JSONValue]) -> [JSONValue] {
+  var items = items.map { $0.isNull ? 0 : $0 }
+  while items.last == 0 { items.removeLast() }
+  return items
+}
+
+/// Histories are separated by commas, and some peers write blanks behind them.
+func history(_ properties: [String: String]) -> [String] {
+  (properties["history"] ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
+}
