@@ -25,6 +25,7 @@ final class RecordedClient: @unchecked Sendable {
   private let server: ReplayDatabase
   private let connection: BLIPConnection
   private let responder: BLIPResponder
+  private let serverEnd: CountingTransport
   private let work = Workers()
   private let ended = CountingSemaphore()
   private let shown = Lock("")
@@ -55,7 +56,9 @@ final class RecordedClient: @unchecked Sendable {
     self.number = number
     self.server = server
     self.notes = notes
-    let (client, passive) = PipeTransport.pair()
+    let (client, end) = PipeTransport.pair()
+    let passive = CountingTransport(end)
+    serverEnd = passive
     connection = BLIPConnection(client, name: "recorded client")
     var options = Responder.Options()
     options.acceptsRevisions = !session.name.hasSuffix("/server-pull-only")
@@ -69,11 +72,16 @@ final class RecordedClient: @unchecked Sendable {
     index()
   }
 
-  var serverBytes: UInt64 { connection.traffic.receivedBytes }
+  var serverBytes: UInt64 { serverEnd.sentBytes }
 
   // MARK: The recording
 
   private func index() {
+    // A revision may have been sent in another connection.
+    for message in session.messages where message.isRequest && !message.isFromClient {
+      guard message.profile == "rev" || message.profile == "norev" else { continue }
+      if message.connection == number || sentByServer[message.key] == nil { sentByServer[message.key] = message }
+    }
     var isOwn = false
     for event in session.events {
       switch event {
@@ -100,7 +108,6 @@ final class RecordedClient: @unchecked Sendable {
           }
         }
         guard message.isRequest, !message.isFromClient else { continue }
-        if message.profile == "rev" || message.profile == "norev" { sentByServer[message.key] = message }
         if message.profile == "changes" { recordedOffers.formUnion(message.items.map(Self.offer)) }
       }
     }
@@ -117,7 +124,9 @@ final class RecordedClient: @unchecked Sendable {
     switch message.profile {
     case "changes":
       return message.items.map { "changes \($0[1].string ?? "") \($0[2].string ?? "")" }
-    case "rev", "norev": return ["rev \(message.key)"]
+    case "rev", "norev":
+      let revision = message.properties["replacedRev"] ?? message.properties["rev"] ?? ""
+      return ["rev \(message.properties["id"] ?? "") \(revision)"]
     case "getAttachment": return ["blob \(message.properties["digest"] ?? "")"]
     default: return []
     }
@@ -154,7 +163,7 @@ final class RecordedClient: @unchecked Sendable {
     responder.start()
     connection.start()
     work.enqueue { [self] in advance() }
-    let isDone = ended.wait(seconds: 60)
+    let isDone = ended.wait(seconds: replayLimit)
     if !isDone { notes.note("hang", "it waits for \(shown.withLock { $0 })") }
     connection.close()
     work.sync {}

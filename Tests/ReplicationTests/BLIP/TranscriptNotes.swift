@@ -1,5 +1,7 @@
+import BLIP
 import Fleece
 import Storage
+import TestSupport
 
 /// What a replay has compared, and where it differs from the recording.
 final class ReplayNotes: Sendable {
@@ -52,4 +54,26 @@ func trimmed(_ items: [JSONValue]) -> [JSONValue] {
 /// Histories are separated by commas, and some peers write blanks behind them.
 func history(_ properties: [String: String]) -> [String] {
   (properties["history"] ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
+}
+
+/// How long a session may take in seconds before it counts as hanging.
+let replayLimit = environmentVariable("TOUCHSTONE_REPLAY_LIMIT").flatMap { Double($0) } ?? 120
+
+/// Counts the bytes that one end of a pipe sends.
+final class CountingTransport: MessageTransport {
+  private let inner: PipeTransport
+  private let sent = Lock<UInt64>(0)
+
+  init(_ inner: PipeTransport) { self.inner = inner }
+
+  var sentBytes: UInt64 { sent.withLock { $0 } }
+
+  func receive(_ completion: @escaping @Sendable (Result<[[UInt8]], TransportClose>) -> Void) {
+    inner.receive(completion)
+  }
+  func send(_ messages: [[UInt8]], _ completion: @escaping @Sendable (TransportClose?) -> Void) {
+    sent.withLock { $0 += UInt64(messages.reduce(0) { $0 + $1.count }) }
+    inner.send(messages, completion)
+  }
+  func close(_ close: TransportClose) { inner.close(close) }
 }

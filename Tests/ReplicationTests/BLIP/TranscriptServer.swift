@@ -56,7 +56,7 @@ final class RecordedServer: @unchecked Sendable {
   private var heldReplies: [(request: BLIPIncomingRequest, attachments: Int, reply: RecordedMessage?)] = []
   /// What the client has proposed: document, revision, parent.
   private var proposed: Set<String> = []
-  private var traffics: [BLIPConnection] = []
+  private var clientEnds: [CountingTransport] = []
 
   // What is recorded.
   private var statuses: [String: JSONValue] = [:]
@@ -79,7 +79,7 @@ final class RecordedServer: @unchecked Sendable {
   /// What it waits for, for people.
   var waiting: String { shown.withLock { $0 } }
   /// The bytes of the client's frames.
-  var clientBytes: UInt64 { work.sync { self.traffics.map(\.traffic.receivedBytes).reduce(0, +) } }
+  var clientBytes: UInt64 { work.sync { self.clientEnds.map(\.sentBytes).reduce(0, +) } }
 
   // MARK: The recording
 
@@ -131,7 +131,7 @@ final class RecordedServer: @unchecked Sendable {
 
   // MARK: The run
 
-  /// Runs the client until it has stopped. Returns nil if it doesn't stop.
+  /// Runs the client until it has stopped. Returns nil if it doesn't stop. Some sessions have several runs.
   func run(_ configuration: ReplicatorConfiguration) -> ReplicatorStatus? {
     let stopped = CountingSemaphore()
     let replicator = Replicator(configuration)
@@ -146,7 +146,7 @@ final class RecordedServer: @unchecked Sendable {
       self.replicator = replicator
       replicator.start()
     }
-    let hasStopped = stopped.wait(seconds: 60)
+    let hasStopped = stopped.wait(seconds: replayLimit)
     token.cancel()
     work.sync {
       self.replicator = nil
@@ -162,7 +162,9 @@ final class RecordedServer: @unchecked Sendable {
         guard !isDown, !unusedConnections.isEmpty else {
           return done(.failure(ReplicationError(.posix, Int(ECONNREFUSED), "Connection refused")))
         }
-        let (client, server) = PipeTransport.pair()
+        let (end, server) = PipeTransport.pair()
+        let client = CountingTransport(end)
+        clientEnds.append(client)
         connected(server, unusedConnections.removeFirst())
         done(.success(BLIPConnector.Opened(client, subprotocol: session.subprotocol)))
       }
@@ -173,7 +175,6 @@ final class RecordedServer: @unchecked Sendable {
     let connection = BLIPConnection(transport, name: "recorded server")
     let link = Link(connection, number)
     self.link = link
-    traffics.append(connection)
     let handlers: [String: (RecordedServer, BLIPIncomingRequest) -> Void] = [
       "getCollections": { $0.getCollections($1) }, "getCheckpoint": { $0.getCheckpoint($1) },
       "setCheckpoint": { $0.setCheckpoint($1) }, "subChanges": { $0.subChanges($1) },
@@ -225,7 +226,11 @@ final class RecordedServer: @unchecked Sendable {
         }
         send(message, link)
       case .action(let action, let pause):
-        guard isReady(for: action, pause) else { return wait("the time for \(action)") }
+        guard isReady(for: action, pause) else {
+          // A checkpoint that waits for its time is saved now.
+          if status.activity == .idle { timer.advance(by: 5) }
+          return wait("the time for \(action)")
+        }
         steps.removeFirst()
         act(action)
       }

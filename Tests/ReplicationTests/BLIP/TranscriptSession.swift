@@ -109,7 +109,7 @@ struct TranscriptSession: Sendable {
     return try data.withUnsafeBytes { try JSONValue(json: $0) }
   }
 
-  private init(_ name: String, _ bodies: JSONValue) throws {
+  init(_ name: String, _ bodies: JSONValue) throws {
     self.name = name
     let path = (transcriptFolder ?? "") + "/\(name)/transcript.jsonl"
     guard let data = FileManager.default.contents(atPath: path) else { throw CocoaError(.fileNoSuchFile) }
@@ -234,7 +234,8 @@ struct TranscriptSession: Sendable {
 
   /// Long bodies are recorded as frames only.
   private mutating func addLongBodies(_ lines: [JSONValue]) throws {
-    guard lines.contains(where: { $0["blip"]["message"]["body_sha1"].string != nil }) else { return }
+    let isLong = messages.contains { $0.json == nil && $0.bytes == nil && $0.bodyCount > 0 }
+    guard isLong, lines.contains(where: { $0["hex"].string != nil }) else { return }
     var bodies: [Int: [UInt8]] = [:]
     for direction in ["C>S", "S>C"] {
       let session = BLIPSession()

@@ -104,9 +104,11 @@ struct TranscriptState: Sendable {
     return body
   }
 
-  /// The body of about 2 MB. It is recorded only as frames of one session.
-  private static let largeBody: JSONValue? = TranscriptSession.all.first { $0.name == "v3/large-1-push" }
-    .flatMap { session in session.messages.first { $0.profile == "rev" && $0.isRequest && $0.json != nil }?.json }
+  /// The body of about 2 MB. It is recorded only as the frames of one session.
+  private static let largeBody: JSONValue? = {
+    guard let session = try? TranscriptSession("v3/large-1-push", [:]) else { return nil }
+    return session.messages.first { $0.profile == "rev" && $0.isRequest && $0.isFromClient }?.json
+  }()
 }
 
 /// The contents of blobs, from the recorded transfers.
