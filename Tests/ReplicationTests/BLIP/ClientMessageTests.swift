@@ -358,11 +358,12 @@ import Touchstone
     for (properties, body, code) in cases {
       let got = Lock<Int?>(nil)
       let server = pullServer(#"[[6,"z","1-zz"],[7,"a","1-aa"]]"#) { server, _ in
-        server.rev(["id": "z", "rev": "1-zz", "sequence": "6"], "{}")
-        server.rev(properties, body) { reply in
-          got.withLock { $0 = reply.error?.code }
-          // The peer gives up on it.
-          server.close(.webSocket(1006, "lost"))
+        server.rev(["id": "z", "rev": "1-zz", "sequence": "6"], "{}") { _ in
+          server.rev(properties, body) { reply in
+            got.withLock { $0 = reply.error?.code }
+            // The peer gives up on it.
+            server.close(.webSocket(1006, "lost"))
+          }
         }
       }
       let database = try database()

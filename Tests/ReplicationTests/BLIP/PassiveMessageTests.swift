@@ -357,7 +357,7 @@ import Touchstone
   }
 
   @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func takenBlobs() throws {
-    for (answer, error) in [("abcd", "HTTP 413"), ("abd", "HTTP 4"), ("ab", "HTTP 4"), (nil, "HTTP 404"), ("abc", "none")]
+    for (answer, error) in [("abcd", "HTTP 413"), ("abd", "HTTP 503"), ("ab", "HTTP 503"), (nil, "HTTP 404"), ("abc", "none")]
       as [(String?, String)]
     {
       let database = try database()

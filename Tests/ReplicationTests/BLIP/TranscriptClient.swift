@@ -37,7 +37,6 @@ final class RecordedClient: @unchecked Sendable {
   private var held: [(request: BLIPIncomingRequest, items: [JSONValue])] = []
   private var hasAnsweredList = false
   private var offered: Set<String> = []
-  private var actionsDone = -1
   private var openRequests = 0
   private var hasEnded = false
   private var caughtUp = 0
@@ -82,18 +81,17 @@ final class RecordedClient: @unchecked Sendable {
       guard message.profile == "rev" || message.profile == "norev" else { continue }
       if message.connection == number || sentByServer[message.key] == nil { sentByServer[message.key] = message }
     }
-    var isOwn = false
+    // Actions belong to the connection whose messages came before them, and after a kill to the next one.
+    var current = session.connections.first ?? 1
     for event in session.events {
       switch event {
       case .action(let place, let action, _):
-        // Actions belong to the connection whose messages came before them.
-        if isOwn || number == session.connections.first, action["who"].string == "server" {
-          steps.append(.action(action, place: place))
-        }
+        if current == number, action["who"].string == "server" { steps.append(.action(action, place: place)) }
+        if action["cmd"].string?.hasPrefix("killed") == true { current += 1 }
       case .close: break
       case .message(let message):
-        isOwn = message.connection == number
-        guard isOwn else { continue }
+        current = message.connection
+        guard current == number else { continue }
         let name = "\(message.isRequest == message.isFromClient) \(message.number)"
         if message.isRequest {
           requests[name] = message
@@ -195,8 +193,8 @@ final class RecordedClient: @unchecked Sendable {
       case .action(let action, let place):
         guard isReady(place), openRequests == 0 else { return }
         steps.removeFirst()
-        actionsDone = place
         act(action)
+        if hasEnded { return }
         answerHeld()
       }
     }
@@ -257,7 +255,8 @@ final class RecordedClient: @unchecked Sendable {
     let what = "\(request.profile) \(request.place)"
     guard reply.error == nil, recorded.kind == .reply else {
       return notes.compare(
-        "error", what, reply.error.map { "\($0.domain) \($0.code) \($0.text)" },
+        "error", what,
+        reply.error.map { "\($0.domain) \($0.code) \(recorded.body.isEmpty ? "" : $0.text)" },
         recorded.kind == .error
           ? "\(recorded.properties["Error-Domain"] ?? "BLIP") \(recorded.properties["Error-Code"] ?? "") \(String(decoding: recorded.body, as: UTF8.self))"
           : nil)

@@ -3,6 +3,8 @@ import Fleece
 import Storage
 import TestSupport
 
+@testable import Replication
+
 /// What a replay has compared, and where it differs from the recording.
 final class ReplayNotes: Sendable {
   struct Difference: Hashable, Sendable {
@@ -76,4 +78,24 @@ final class CountingTransport: MessageTransport {
     inner.send(messages, completion)
   }
   func close(_ close: TransportClose) { inner.close(close) }
+}
+
+/// A time that tests move. Checkpoints are saved at once.
+final class ReplayTimer: ReplicationTimer {
+  /// The delay that isn't waited for, in seconds.
+  static let atOnce = 0.001
+
+  private let manual = ManualTimer()
+  private let workers = Workers()
+
+  var now: Double { manual.now }
+
+  func advance(by seconds: Double) { manual.advance(by: seconds) }
+
+  func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
+    guard seconds <= Self.atOnce else { return manual.schedule(after: seconds, body) }
+    let isCancelled = Lock(false)
+    workers.enqueue { if !isCancelled.withLock({ $0 }) { body() } }
+    return TimerToken { isCancelled.withLock { $0 = true } }
+  }
 }

@@ -63,6 +63,9 @@ struct TranscriptReplayTests {
           guard client.run() else { break }
           bytes += client.serverBytes
         }
+        // What the test did on the server after the last connection.
+        let last = (session.connections.last ?? 1) + 1
+        _ = RecordedClient(session, connection: last, database, notes).run()
         let state = session.state
         try database.compare(with: state.endServer, state, marks: false) { notes.note("end.\($0)", $1) }
         try database.compareCheckpoints(state.endServer.value["peerCheckpoints"], isPeer: true) {
@@ -90,6 +93,7 @@ struct TranscriptReplayTests {
     configuration.documentIDs = start["coll_options"]["docIDs"].array?.compactMap(\.string)
     configuration.channels = start["coll_options"]["channels"].array?.compactMap(\.string)
     configuration.timer = server.timer
+    configuration.checkpointDelay = ReplayTimer.atOnce
     configuration.maximumRetries = 9
     configuration.retriesAfterNormalClose = false
     return configuration

@@ -38,7 +38,7 @@ final class RecordedServer: @unchecked Sendable {
   private let session: TranscriptSession
   private let notes: ReplayNotes
   private let client: ReplayDatabase
-  let timer = ManualTimer()
+  let timer = ReplayTimer()
   private let work = Workers()
   private let shown = Lock("")
 
@@ -83,8 +83,10 @@ final class RecordedServer: @unchecked Sendable {
 
   // MARK: The recording
 
-  private static func proposal(_ item: JSONValue) -> String {
-    "\(item[0].string ?? "") \(item[1].string ?? "") \(item[2].string ?? "")"
+  private static func proposal(_ item: JSONValue, _ profile: String) -> String {
+    profile == "changes"
+      ? "\(item[1].string ?? "") \(item[2].string ?? "") offered"
+      : "\(item[0].string ?? "") \(item[1].string ?? "") \(item[2].string ?? "")"
   }
 
   private func index() {
@@ -116,7 +118,7 @@ final class RecordedServer: @unchecked Sendable {
       }
     case ("proposeChanges", false, false), ("changes", false, false):
       for (place, item) in (request?.items ?? []).enumerated() {
-        statuses[Self.proposal(item)] = place < message.items.count ? message.items[place] : 0
+        statuses[Self.proposal(item, message.profile)] = place < message.items.count ? message.items[place] : 0
       }
     default: break
     }
@@ -221,14 +223,17 @@ final class RecordedServer: @unchecked Sendable {
         steps.removeFirst()
         if link.number > message.connection { continue }
         guard isReady(for: message, link) else {
+          // What the client would have to push for it, it doesn't push.
+          if message.profile == "changes", link.hasPulled, status.activity == .idle, isSettled {
+            notes.note("not-echoed", "\(message.items)")
+            continue
+          }
           steps.insert(step, at: 0)
           return wait("the time to send \(message.profile) \(message.place)")
         }
         send(message, link)
       case .action(let action, let pause):
         guard isReady(for: action, pause) else {
-          // A checkpoint that waits for its time is saved now.
-          if status.activity == .idle { timer.advance(by: 5) }
           return wait("the time for \(action)")
         }
         steps.removeFirst()
@@ -279,7 +284,8 @@ final class RecordedServer: @unchecked Sendable {
         $0.profile == "rev" && !$0.isRequest && $0.isFromClient && $0.connection == connection
       }.count
       return link?.answeredRevisions ?? 0 >= answers
-    default: return status.activity == .offline || link?.hasPulled == true && isSettled
+    default:
+      return [.offline, .stopped].contains(status.activity) || link?.hasPulled == true && isSettled
     }
   }
 
@@ -503,16 +509,17 @@ final class RecordedServer: @unchecked Sendable {
       // Older clients don't say it.
       if !session.namesCollections { ignored = ["conflictIncludesRev"] }
       notes.compare(profile, "properties", properties(request.message), first.properties, without: ignored)
-      if refuse(request, replies[first.place]) { return }
     }
     var answers: [JSONValue] = []
     for item in items {
-      let key = Self.proposal(profile == "changes" ? .array([item[1], item[2]]) : item)
+      let key = Self.proposal(item, profile)
       proposed.insert(key)
-      let status = statuses[profile == "changes" ? Self.proposal(item) : key]
-      if status == nil { notes.note("proposed", key) }
-      answers.append(status ?? 0)
+      if statuses[key] == nil { notes.note("proposed", key) }
+      // What comes from the server is known there.
+      let name = "\(item[0].string ?? "") \(item[1].string ?? "")"
+      answers.append(statuses[key] ?? (sentByServer[name] == nil ? 0 : 304))
     }
+    if let first, refuse(request, replies[first.place]) { return }
     var properties = first.flatMap { replies[$0.place]?.properties } ?? ["maxHistory": "20", "blobs": "true"]
     if link?.hasAnsweredList == true { properties["deltas"] = nil }
     link?.hasAnsweredList = true
@@ -609,11 +616,10 @@ final class RecordedServer: @unchecked Sendable {
   /// Compares what the client has done with all that was recorded.
   func finish(_ status: ReplicatorStatus?) throws {
     guard let status else { return notes.note("hang", "the client doesn't stop: \(waiting)") }
-    work.sync {}
+    // What the test did after the client had stopped.
+    work.sync { self.advance() }
     let missing = Set(statuses.keys).subtracting(proposed)
-    for key in missing.sorted() where !proposed.contains(where: { $0.hasPrefix("\(key) ") }) {
-      notes.note("not-proposed", key)
-    }
+    for key in missing.sorted() { notes.note("not-proposed", key) }
     for (key, message) in sentByClient where message.profile == "rev" && !clientRevisions.contains(key) {
       notes.note("not-sent", key)
     }
@@ -631,14 +637,17 @@ final class RecordedServer: @unchecked Sendable {
     // What the server has stored is what was recorded last.
     let last = session.messages.last { $0.profile == "setCheckpoint" && $0.isRequest }?.json
     if let last {
-      for name in ["local", "remote"] {
-        notes.compare("checkpoint.\(name)", "at the end", stored?.json[name] ?? .null, last[name])
-      }
+      let isFurther = try stored?.json["local"].uint == client.database.lastSequence
+      notes.compare(
+        isFurther ? "further" : "checkpoint.local", "at the end", stored?.json["local"] ?? .null, last["local"])
+      notes.compare("checkpoint.remote", "at the end", stored?.json["remote"] ?? .null, last["remote"])
     }
   }
 
   private func compare(_ status: ReplicatorStatus) {
     let result = session.state.result
+    // The command had no status.
+    if result.isNull { return }
     notes.compare("activity", "at the end", "\(status.activity)", result["level"].string)
     let error = result["error"]
     let code = error["code"].int.map { Int($0) }

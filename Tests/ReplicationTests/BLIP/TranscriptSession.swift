@@ -163,6 +163,8 @@ struct TranscriptSession: Sendable {
       default: break
       }
     }
+    // What the client was told, if that was changed on the way.
+    if let forced = header["forced_answer"].string { subprotocol = forced }
     try addLongBodies(lines)
   }
 
