@@ -25,7 +25,7 @@ package final class ChangeServer: @unchecked Sendable {
   private let sink: any PullSink
   private let listCount: Int
   private let onError: @Sendable (ReplicationError) -> Void
-  private let workers = Workers()
+  private let lane: Lane
   private let isStopped = Lock(false)
 
   // Used on the worker's thread only.
@@ -47,9 +47,10 @@ package final class ChangeServer: @unchecked Sendable {
   /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`.
   package init(
     _ responder: Responder, _ request: PullRequest, _ sink: any PullSink,
-    listCount: Int = ChangeServer.maximumListCount,
+    listCount: Int = ChangeServer.maximumListCount, on pool: Workers? = nil,
     onError: @escaping @Sendable (ReplicationError) -> Void
   ) {
+    lane = Lane(on: pool)
     database = responder.database
     echoes = responder.echoes
     self.request = request
@@ -81,7 +82,7 @@ package final class ChangeServer: @unchecked Sendable {
   /// Ends it. The sink gets nothing more, except for a call that has begun.
   package func stop() {
     isStopped.withLock { $0 = true }
-    workers.enqueue { [self] in
+    lane.enqueue { [self] in
       observer?.cancel()
       observer = nil
       wanted = []
@@ -90,7 +91,7 @@ package final class ChangeServer: @unchecked Sendable {
   }
 
   private func enqueue(_ step: @escaping @Sendable (ChangeServer) throws -> Void) {
-    workers.enqueue { [self] in
+    lane.enqueue { [self] in
       guard !isStopped.withLock({ $0 }) else { return }
       do { try step(self) } catch {
         let wasStopped = isStopped.withLock { stopped in

@@ -65,7 +65,7 @@ package final class Inserter: @unchecked Sendable {
   private let resolver: (resolve: ReplicationConflictResolver, remote: UInt32)?
   private let fetchBlob: FetchBlob
   private let insert: Insert
-  private let worker = Workers()
+  private let lane: Lane
   private let waiting = Lock<[Part]>([])
 
   // Used on the worker's thread only.
@@ -81,6 +81,7 @@ package final class Inserter: @unchecked Sendable {
 
   /// Stores what a replicator pulls.
   init(_ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32) {
+    lane = Lane()
     database = configuration.database
     filter = configuration.pullFilter
     resolver = (configuration.conflictResolver, remote)
@@ -96,7 +97,8 @@ package final class Inserter: @unchecked Sendable {
   }
 
   /// Stores what a replicator of the other side pushes. Conflicts are refused with HTTP 409.
-  package init(_ responder: Responder, fetchBlob: @escaping FetchBlob) {
+  package init(_ responder: Responder, on pool: Workers? = nil, fetchBlob: @escaping FetchBlob) {
+    lane = Lane(on: pool)
     database = responder.database
     filter = nil
     resolver = nil
@@ -107,7 +109,7 @@ package final class Inserter: @unchecked Sendable {
   package func store(_ revisions: [IncomingRevision], _ done: @escaping @Sendable ([InsertResult]) -> Void) {
     guard !revisions.isEmpty else { return done([]) }
     waiting.withLock { $0.append(Part(revisions, done)) }
-    worker.enqueue { [self] in storeWaiting() }
+    lane.enqueue { [self] in storeWaiting() }
   }
 
   private func storeWaiting() {
@@ -202,7 +204,7 @@ package final class Inserter: @unchecked Sendable {
       fetching += 1
       let given = GivenWriter(writer: writer)
       fetchBlob(blob, id, writer) { [self] result in
-        self.worker.enqueue {
+        self.lane.enqueue {
           self.fetching -= 1
           var error: ReplicationError?
           switch result {
@@ -275,7 +277,7 @@ package final class Inserter: @unchecked Sendable {
         Task { [self] in
           do {
             let resolution = try await resolve(conflict)
-            worker.enqueue { [self] in
+            lane.enqueue { [self] in
               do { try write(item, pulled, met, .resolved(resolution), remote, attempt) } catch {
                 item.end(.failure(.refused(error)))
               }

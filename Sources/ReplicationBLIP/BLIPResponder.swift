@@ -25,26 +25,31 @@ package final class BLIPResponder: Sendable {
   private let connection: BLIPConnection
   private let responder: Responder
   private let state = Lock(State())
-  private let workers = Workers()
+  private let pool: Workers?
+  private let lane: Lane
   private let outbox: RevisionOutbox
   private let inserter: Inserter
   private let blobs: BlobTransfer
 
-  /// Makes a responder over a connection that isn't started. It lives until the connection ends.
+  /// Makes a responder over a connection that isn't started. It lives until the connection ends. It works on threads of
+  /// the pool, or on its own.
   package init(
-    _ connection: BLIPConnection, _ database: Database, _ options: Responder.Options = Responder.Options()
+    _ connection: BLIPConnection, _ database: Database, _ options: Responder.Options = Responder.Options(),
+    on pool: Workers? = nil
   ) {
     self.connection = connection
+    self.pool = pool
+    lane = Lane(on: pool)
     let responder = Responder(database, options)
     self.responder = responder
-    let blobs = BlobTransfer(connection)
+    let blobs = BlobTransfer(connection, on: pool)
     self.blobs = blobs
     let collection = Lock<String?>(nil)
     self.collection = collection
-    outbox = RevisionOutbox(connection) { id, revision in
+    outbox = RevisionOutbox(connection, on: pool) { id, revision in
       try database.replicating { try $0.syncBody(of: id, revision) }
     }
-    inserter = Inserter(responder) { blob, id, writer, done in
+    inserter = Inserter(responder, on: pool) { blob, id, writer, done in
       blobs.fetch(blob, of: id, collection: collection.withLock { $0 }, into: writer, done)
     }
   }
@@ -68,11 +73,12 @@ package final class BLIPResponder: Sendable {
     answer(Profile.subChanges) { try $0.subChanges($1) }
     // What can't be sent is proposed again, or the document is gone.
     answer(Profile.norev) { _, _ in BLIPReply() }
-    BlobTransfer.answer(connection) { [responder] digest in
+    BlobTransfer.answer(connection, on: pool) { [responder] digest in
       try responder.database.replicating { try $0.requiredBlobs.open(digest) }
     }
     let database = responder.database
     let inbox = RevisionInbox(
+      on: pool,
       storedBody: { id, revision in try database.replicating { try $0.syncBody(of: id, revision) } },
       deliver: { [inserter] revisions, done in inserter.store(revisions) { done($0.map { $0.map { _ in } }) }
       })
@@ -110,7 +116,7 @@ package final class BLIPResponder: Sendable {
   ) {
     connection.onRequest(profile) { [weak self] request in
       guard let self else { return _ = request.reply(ReplicationError.connectionEnded.reply) }
-      self.workers.enqueue {
+      self.lane.enqueue {
         do {
           if needsCollection { try self.checkCollection(request.message) }
           request.reply(try body(self, request.message))
@@ -249,7 +255,7 @@ package final class BLIPResponder: Sendable {
     let sink = PullingClient(
       connection, outbox, collection: collection.withLock { $0 }, takesSequence: properties.isTrue("upTo"))
     let server = ChangeServer(
-      responder, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount)
+      responder, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount), on: pool
     ) { [connection] error in
       connection.close(.webSocket(1011, error.message))
     }

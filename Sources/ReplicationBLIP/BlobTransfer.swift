@@ -24,19 +24,19 @@ private final class BlobSource: BLIPSource, @unchecked Sendable {
 private final class BlobSink: BLIPSink, @unchecked Sendable {
   private let writer: BlobWriter
   private let limit: UInt64
-  private let workers: Workers
-  // Used on the workers' thread only.
+  private let lane: Lane
+  // Used on the lane' thread only.
   private var count: UInt64 = 0
   private var error: (any Error)?
 
-  init(_ writer: BlobWriter, limit: UInt64, _ workers: Workers) {
+  init(_ writer: BlobWriter, limit: UInt64, _ lane: Lane) {
     self.writer = writer
     self.limit = limit
-    self.workers = workers
+    self.lane = lane
   }
 
   func write(_ bytes: ArraySlice<UInt8>, _ consumed: @escaping @Sendable () -> Void) {
-    workers.enqueue { [self] in
+    lane.enqueue { [self] in
       defer { consumed() }
       guard error == nil else { return }
       count += UInt64(bytes.count)
@@ -50,7 +50,7 @@ private final class BlobSink: BLIPSink, @unchecked Sendable {
 
   /// Calls `done` when everything that has come is written, or couldn't be.
   func end(_ done: @escaping Completion<Void>) {
-    workers.enqueue { [self] in
+    lane.enqueue { [self] in
       if let error { done(.failure(ReplicationError(error))) } else { done(.success(())) }
     }
   }
@@ -64,9 +64,12 @@ struct BlobTransfer: Sendable {
   private static let compressedTypes = ["image/", "video/", "audio/", "application/zip", "application/gzip"]
 
   private let connection: BLIPConnection
-  private let workers = Workers()
+  private let lane: Lane
 
-  init(_ connection: BLIPConnection) { self.connection = connection }
+  init(_ connection: BLIPConnection, on pool: Workers? = nil) {
+    self.connection = connection
+    lane = Lane(on: pool)
+  }
 
   // MARK: Fetching
 
@@ -81,7 +84,7 @@ struct BlobTransfer: Sendable {
     let type = blob.contentType ?? ""
     let isCompressed = Self.compressedTypes.contains { type.hasPrefix($0) } && !type.hasPrefix("image/svg")
     if !isCompressed { properties.append("compress", "true") }
-    let sink = BlobSink(writer, limit: blob.length ?? Self.maximumBytes, workers)
+    let sink = BlobSink(writer, limit: blob.length ?? Self.maximumBytes, lane)
     connection.send(BLIPRequest(Profile.getAttachment, properties), sink: sink) { result in
       switch result {
       case .failure(let error): done(.failure(ReplicationError(noReply: error)))
@@ -95,11 +98,12 @@ struct BlobTransfer: Sendable {
 
   /// Answers requests for blobs, and for proofs that this side has them.
   static func answer(
-    _ connection: BLIPConnection, openBlob: @escaping @Sendable (BlobDigest) throws -> BlobReader
+    _ connection: BLIPConnection, on pool: Workers? = nil,
+    openBlob: @escaping @Sendable (BlobDigest) throws -> BlobReader
   ) {
-    let workers = Workers()
+    let lane = Lane(on: pool)
     connection.onRequest(Profile.getAttachment) { request in
-      workers.enqueue {
+      lane.enqueue {
         answer(request) { digest in
           var reply = BLIPReply(body: .source(BlobSource(try openBlob(digest))))
           reply.isCompressed = request.message.properties.isTrue("compress")
@@ -108,7 +112,7 @@ struct BlobTransfer: Sendable {
       }
     }
     connection.onRequest(Profile.proveAttachment) { request in
-      workers.enqueue {
+      lane.enqueue {
         answer(request) { digest in
           let nonce = Array(request.message.body)
           guard (1...255).contains(nonce.count) else {

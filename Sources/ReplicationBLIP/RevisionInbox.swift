@@ -23,15 +23,17 @@ final class RevisionInbox: Sendable {
   private let deliver: Deliver
   private let refused: Refused
   private let waiting = Lock<[BLIPIncomingRequest]>([])
-  private let workers = Workers()
+  private let lane: Lane
 
   /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
   typealias Refused = @Sendable (_ id: String, _ revision: String, ReplicationError) -> Void
 
   init(
+    on pool: Workers? = nil,
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?,
     deliver: @escaping Deliver, refused: @escaping Refused = { _, _, _ in }
   ) {
+    lane = Lane(on: pool)
     self.storedBody = storedBody
     self.deliver = deliver
     self.refused = refused
@@ -42,7 +44,7 @@ final class RevisionInbox: Sendable {
       waiting.append(request)
       return waiting.count == 1
     }
-    if isFirst { workers.enqueue { [self] in handOver() } }
+    if isFirst { lane.enqueue { [self] in handOver() } }
   }
 
   private func handOver() {

@@ -35,15 +35,16 @@ final class RevisionOutbox: Sendable {
 
   private let connection: BLIPConnection
   private let storedBody: @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
-  private let workers = Workers()
+  private let lane: Lane
   private let abilities = Lock(Abilities())
   /// The value of the property `collection`, nil if there is none.
   private let collection = Lock<String?>(nil)
 
   init(
-    _ connection: BLIPConnection,
+    _ connection: BLIPConnection, on pool: Workers? = nil,
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
   ) {
+    lane = Lane(on: pool)
     self.connection = connection
     self.storedBody = storedBody
   }
@@ -57,7 +58,7 @@ final class RevisionOutbox: Sendable {
   /// Sends revisions in order. `answered` is called with the place of each and its error, from the connection's thread
   /// or another one.
   func send(_ items: [Item], _ answered: @escaping @Sendable (_ index: Int, ReplicationError?) -> Void) {
-    workers.enqueue { [self] in
+    lane.enqueue { [self] in
       for (index, item) in items.enumerated() { send(item, asDelta: true) { answered(index, $0) } }
     }
   }
@@ -77,7 +78,7 @@ final class RevisionOutbox: Sendable {
         guard let error = reply.error else { return answered(nil) }
         // The peer may not have what the delta changes. Then it gets the whole body.
         if isDelta, !(error.domain == "HTTP" && [403, 409].contains(error.code)), let self {
-          return self.workers.enqueue { self.send(item, asDelta: false, answered) }
+          return self.lane.enqueue { self.send(item, asDelta: false, answered) }
         }
         answered(ReplicationError(error))
       }

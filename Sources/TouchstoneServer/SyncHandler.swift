@@ -11,8 +11,9 @@ import WebSocket
 final class SyncHandler: HTTPHandler {
   private let databases: [ByteString: Database]
   private let options: Responder.Options
-  /// Connections take turns on these threads.
+  /// Connections take turns on these threads: frames on some, databases and files on the others.
   private let workers = Workers(maximum: 4)
+  private let pool = Workers(maximum: 32)
 
   init(_ configuration: SyncListenerConfiguration) {
     databases = Dictionary(uniqueKeysWithValues: configuration.databases.map { (ByteString($0), $1) })
@@ -46,10 +47,10 @@ final class SyncHandler: HTTPHandler {
         text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
     }
     let peer = "\(request.peer)"
-    return .webSocket(request, subprotocol: version) { [options, workers] transport in
+    return .webSocket(request, subprotocol: version) { [options, workers, pool] transport in
       // Connections don't share a worker's thread for their whole life: each job is short.
       let connection = BLIPConnection(transport, name: peer, workers: workers)
-      BLIPResponder(connection, database, options).start()
+      BLIPResponder(connection, database, options, on: pool).start()
     }
   }
 }
