@@ -2,6 +2,7 @@
 
 import Blobs
 import Documents
+import Fleece
 import Storage
 import Touchstone
 
@@ -37,8 +38,11 @@ package final class Responder: Sendable {
   }
 
   /// Stores a peer's checkpoint and returns its new revision. Throws HTTP 409 unless `revision` is the stored one, empty
-  /// if there is none.
+  /// if there is none, and HTTP 400 unless the checkpoint is a JSON object.
   package func setCheckpoint(_ id: String, _ json: [UInt8], basedOn revision: String) throws -> String {
+    guard (try? json.withUnsafeBytes({ try JSONValue(json: $0) }))?.object != nil else {
+      throw ReplicationError(.http, 400, "a checkpoint isn't a JSON object")
+    }
     var base: UInt64?
     if !revision.isEmpty {
       guard revision.hasSuffix("-cc"), let number = UInt64(revision.dropLast(3)), number > 0 else {
