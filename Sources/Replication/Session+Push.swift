@@ -124,6 +124,9 @@ extension Session {
       return nil
     }
     progress.total += 1
+    var change = change
+    // A peer that has lost the document would take the revision for a conflict with itself.
+    if let known = change.known, known.hasSameBytes(as: change.revision) { change.known = nil }
     let item = PushState.Item(change: change, ticket: push.progress.append(change.sequence))
     if let waiting = push.active[id] {
       // The newest change of a document waits for the one on its way.
