@@ -299,11 +299,13 @@ final class ReplicatorRunner: @unchecked Sendable {
     session = nil
     guard isRunning else { return }
     // A close ends it without an error.
-    guard let error, configuration.database.isOpenForReplication else {
+    guard var error, configuration.database.isOpenForReplication else {
       wantsReset = false
       return stopped(nil)
     }
     let isNormalClose = error.domain == .webSocket && error.code == 1000
+    // This side didn't begin it: the peer goes away.
+    if isNormalClose { error = ReplicationError(.webSocket, 1001, error.message) }
     let mayRetry =
       isNormalClose
       ? configuration.retriesAfterNormalClose
