@@ -119,14 +119,12 @@ enum WireBody {
 
   // MARK: Outgoing
 
-  /// Adds a stand-in for each blob, each digest once, for a peer that knows only attachments.
+  /// Adds a stand-in for each blob, also of equal ones, for a peer that knows only attachments.
   static func addStandIns(to value: inout JSONValue, generation: UInt64) {
     guard case .object(var members) = value else { return }
     var standIns: [(name: String, blob: JSONObject)] = []
-    var digests: Set<ByteString> = []
     findBlobs(in: value, path: "") { path, blob in
-      guard let digest = blob["digest"]?.string, digests.insert(ByteString(digest)).inserted else { return }
-      standIns.append((standInPrefix + path, blob))
+      if blob["digest"]?.string != nil { standIns.append((standInPrefix + path, blob)) }
     }
     guard !standIns.isEmpty else { return }
     var attached = members[attachments]?.object ?? [:]
