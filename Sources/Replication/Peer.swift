@@ -225,8 +225,15 @@ package protocol PullSink: AnyObject, Sendable {
     _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void)
   /// Takes note of wanted revisions that don't come.
   func unavailable(_ revisions: [UnavailableRevision])
+  /// Takes note of a revision that has come, couldn't be read, and was refused. It isn't sent again. `revision` is the one
+  /// that was asked for.
+  func unreadable(_ documentID: String, _ revision: String, _ error: ReplicationError)
   /// All changes so far were offered.
   func caughtUp()
+}
+
+extension PullSink {
+  package func unreadable(_ documentID: String, _ revision: String, _ error: ReplicationError) {}
 }
 
 /// A revision that this side wants to push.

@@ -181,6 +181,22 @@ extension Session: PullSink {
     }
   }
 
+  func unreadable(_ documentID: String, _ revision: String, _ error: ReplicationError) {
+    enqueue { session in
+      // Its sequence stays open, so the next session asks for it again.
+      let key = PullState.Key(id: documentID, revision: revision)
+      guard session.pull?.awaited.removeValue(forKey: key) != nil else { return }
+      session.progress.completed += 1
+      if error.isTransient { session.failedTransiently(error) }
+      session.replicated([
+        ReplicatedDocument(
+          id: documentID, revisionID: revision, isDeleted: false, isPush: false, error: error)
+      ])
+      try session.answerHeld()
+      session.step()
+    }
+  }
+
   func caughtUp() {
     enqueue { session in
       session.pull?.hasCaughtUp = true

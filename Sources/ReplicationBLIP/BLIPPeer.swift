@@ -87,7 +87,8 @@ package final class BLIPPeer: Peer {
             revisions.map { _ in .failure(ReplicationError(.http, 403, "nothing is pulled here")) })
         }
         sink.received(revisions, done)
-      })
+      },
+      refused: { [weak self] id, revision, error in self?.sink?.unreadable(id, revision, error) })
     connection.onRequest(Profile.rev) { [weak self] request in
       if let code = request.message.properties["error"] {
         self?.takeUnavailable(request, code)

@@ -21,15 +21,20 @@ final class RevisionInbox: Sendable {
 
   private let storedBody: @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
   private let deliver: Deliver
+  private let refused: Refused
   private let waiting = Lock<[BLIPIncomingRequest]>([])
   private let workers = Workers()
 
+  /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
+  typealias Refused = @Sendable (_ id: String, _ revision: String, ReplicationError) -> Void
+
   init(
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?,
-    deliver: @escaping Deliver
+    deliver: @escaping Deliver, refused: @escaping Refused = { _, _, _ in }
   ) {
     self.storedBody = storedBody
     self.deliver = deliver
+    self.refused = refused
   }
 
   func take(_ request: BLIPIncomingRequest) {
@@ -53,7 +58,7 @@ final class RevisionInbox: Sendable {
         part.revisions.append(revision)
         part.bytes += revision.revision.body.byteCount
       } catch {
-        request.reply(ReplicationError(error).reply)
+        refuse(request, ReplicationError(error))
         continue
       }
       if part.revisions.count == Self.revisionsTogether || part.bytes >= Self.bytesTogether {
@@ -70,6 +75,17 @@ final class RevisionInbox: Sendable {
         if case .failure(let error) = result { request.reply(error.reply) } else { request.reply() }
       }
     }
+  }
+
+  private func refuse(_ request: BLIPIncomingRequest, _ error: ReplicationError) {
+    let properties = request.message.properties
+    request.reply(error.reply)
+    // A delta that can't be applied is followed by the whole body.
+    if error.code == 422 && properties["deltaSrc"] != nil { return }
+    guard let id = properties["id"], let revision = properties["replacedRev"] ?? properties["rev"] else {
+      return
+    }
+    refused(id, revision, error)
   }
 
   /// Reads a message. Throws HTTP 400 if something is missing or can't be, 422 for a delta that can't be applied.
