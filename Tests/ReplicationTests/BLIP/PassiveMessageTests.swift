@@ -1,0 +1,401 @@
+// What the passive side answers to single messages, row by row.
+
+import BLIP
+import Blobs
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+@Suite("Messages to the passive side") struct PassiveMessageTests {
+  private let databases = TestDatabases()
+
+  private func database(_ documents: [String: JSONValue] = [:]) throws -> Database {
+    let database = try databases.open(.sqlite)
+    for (id, body) in documents.sorted(by: { $0.key < $1.key }) {
+      var document = MutableDocument(id: id, body)
+      try database.save(&document)
+    }
+    return database
+  }
+
+  // MARK: Collections
+
+  @Test("clients of the old form are served without the property collection") func oldForm() throws {
+    let client = ScriptedClient(try database(["a": ["n": 1]]))
+    #expect(try client.error("getCheckpoint", ["client": "cp-1"]) == "HTTP 404")
+    #expect(
+      try client.ask("setCheckpoint", ["client": "cp-1", "rev": ""], #"{"local":1}"#).properties["rev"]
+        == "1-cc")
+    let stored = try client.ask("getCheckpoint", ["client": "cp-1"])
+    #expect(stored.properties["rev"] == "1-cc" && stored.json == ["local": 1])
+    #expect(try client.error("subChanges") == "none")
+    // The property needs getCollections first.
+    for profile in ["getCheckpoint", "setCheckpoint", "subChanges", "proposeChanges", "changes", "rev"] {
+      #expect(try client.error(profile, ["collection": "0", "client": "cp-1"]) == "HTTP 400", "\(profile)")
+    }
+  }
+
+  @Test("clients of the new form name the collection in each request") func newForm() throws {
+    let client = ScriptedClient(try database())
+    let body = #"{"checkpoint_ids":["cp-1"],"collections":["_default"]}"#
+    #expect(try client.ask("getCollections", [:], body).json == [[:]])
+    #expect(
+      try client.ask("setCheckpoint", ["collection": "0", "client": "cp-1", "rev": ""], #"{"remote":3}"#)
+        .properties["rev"] == "1-cc")
+    #expect(
+      try client.ask("getCollections", ["uuid": "x"], body).json == [["remote": 3, "rev": "1-cc"]])
+    for profile in ["getCheckpoint", "setCheckpoint", "subChanges", "proposeChanges", "changes", "rev"] {
+      #expect(try client.error(profile, ["client": "cp-1"]) == "HTTP 400", "\(profile)")
+      for number in ["1", "-1", "x", "", "99999999999999999999", "00x"] {
+        #expect(
+          try client.error(profile, ["collection": number, "client": "cp-1"]) == "HTTP 400",
+          "\(profile) \(number)")
+      }
+    }
+  }
+
+  @Test("named collections are refused, and the default one is found at its place") func named() throws {
+    let client = ScriptedClient(try database())
+    let body =
+      #"{"checkpoint_ids":["cp-1","cp-2","cp-3","cp-4"],"collections":["inventory.hotel","_default","x","_default._default"]}"#
+    #expect(try client.ask("getCollections", [:], body).json == [.null, [:], .null, [:]])
+    #expect(try client.error("subChanges", ["collection": "0"]) == "HTTP 404")
+    #expect(try client.error("subChanges", ["collection": "2"]) == "HTTP 404")
+    #expect(try client.error("subChanges", ["collection": "1"]) == "none")
+  }
+
+  @Test(
+    "getCollections that can't be read is refused",
+    arguments: [
+      "", "[]", "{}", "x", #"{"collections":["_default"]}"#,
+      #"{"collections":["_default"],"checkpoint_ids":[]}"#, #"{"collections":[],"checkpoint_ids":[]}"#,
+      #"{"collections":["_default"],"checkpoint_ids":[1]}"#,
+      #"{"collections":"_default","checkpoint_ids":"cp"}"#,
+    ])
+  func badCollections(_ body: String) throws {
+    #expect(try ScriptedClient(try database()).error("getCollections", [:], body) == "HTTP 400")
+  }
+
+  @Test("a list of more than 1,000 collections is refused") func manyCollections() throws {
+    func list(_ text: String, _ count: Int) -> String {
+      "[" + Array(repeating: "\"\(text)\"", count: count).joined(separator: ",") + "]"
+    }
+    let client = ScriptedClient(try database())
+    for (count, error) in [(1_000, "none"), (1_001, "HTTP 400")] {
+      let body = #"{"collections":\#(list("x", count)),"checkpoint_ids":\#(list("cp", count))}"#
+      #expect(try client.error("getCollections", [:], body) == error)
+    }
+  }
+
+  // MARK: Checkpoints
+
+  @Test("checkpoints have revisions, and a stale one is refused") func checkpoints() throws {
+    let client = ScriptedClient(try database())
+    #expect(try client.error("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}") == "HTTP 409")
+    #expect(try client.ask("setCheckpoint", ["client": "cp"], "{}").properties["rev"] == "1-cc")
+    for stale in ["", "2-cc", "0-cc", "x", "-1-cc", "1-", "1-cc-cc", "18446744073709551616-cc"] {
+      #expect(
+        try client.error("setCheckpoint", ["client": "cp", "rev": stale], "{}") == "HTTP 409", "\(stale)")
+    }
+    #expect(
+      try client.ask("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}").properties["rev"] == "2-cc")
+  }
+
+  @Test("checkpoints without an ID, with a long one, or that are large are refused") func badCheckpoints()
+    throws
+  {
+    let client = ScriptedClient(try database())
+    #expect(try client.error("getCheckpoint") == "HTTP 400")
+    #expect(try client.error("setCheckpoint", ["client": ""], "{}") == "HTTP 400")
+    let long = String(repeating: "c", count: 1_001)
+    #expect(try client.error("getCheckpoint", ["client": long]) == "HTTP 400")
+    #expect(try client.error("setCheckpoint", ["client": long], "{}") == "HTTP 400")
+    #expect(
+      try client.error(
+        "setCheckpoint", ["client": "cp"], "{\"x\":\"\(String(repeating: "x", count: 64 << 10))\"}")
+        == "HTTP 400")
+    for text in ["", "x", "[]", "1", "{", "{}x"] {
+      #expect(try client.error("setCheckpoint", ["client": "cp"], text) == "HTTP 400", "\(text)")
+    }
+    #expect(try client.error("getCheckpoint", ["client": "cp"]) == "HTTP 404")
+  }
+
+  // MARK: Lists of changes
+
+  @Test(
+    "lists that can't be read are refused",
+    arguments: [
+      "x", "{}", "1", "[1]", "[[]]", #"["a"]"#, #"[["a"]]"#, #"[["a",1]]"#, #"[[1,"1-a"]]"#,
+      #"[[null,null,null]]"#,
+    ])
+  func badLists(_ body: String) throws {
+    let client = ScriptedClient(try database())
+    #expect(try client.error("proposeChanges", [:], body) == "HTTP 400")
+    #expect(try client.error("changes", [:], body) == "HTTP 400")
+  }
+
+  @Test("a list has at most 10,000 changes") func longLists() throws {
+    let client = ScriptedClient(try database())
+    for (count, error) in [(10_000, "none"), (10_001, "HTTP 400")] {
+      let list = "[" + Array(repeating: #"["a","1-a"]"#, count: count).joined(separator: ",") + "]"
+      #expect(try client.error("proposeChanges", [:], list) == error)
+    }
+  }
+
+  @Test("the deleted state of a change is a number, a boolean, or left out") func deletedForms() throws {
+    let list =
+      #"[[1,"a","1-a"],[2,"b","1-a",0],[3,"c","1-a",1],[4,"d","1-a",true],[5,"e","1-a",false],[6,"f","1-a",2],[7,"g","1-a",4],[8,"h","1-a",7],[[9,"x"],"i","1-a",null],["10:2","j","1-a"]]"#
+    let changes = try ChangeLists.offered(Array(list.utf8)[...])
+    #expect(changes.map(\.isDeleted) == [false, false, true, true, false, false, false, true, false, false])
+    #expect(
+      changes.map(\.isAccessLost) == [false, false, false, false, false, true, true, true, false, false])
+    #expect(changes.map(\.sequence.json).suffix(2) == [#"[9,"x"]"#, #""10:2""#])
+  }
+
+  @Test("a proposal conflicts with other current revisions, and the answer names them if asked")
+  func conflicts()
+    throws
+  {
+    let database = try database(["a": ["n": 1]])
+    let current = try #require(try database.document("a")).revisionID.description
+    let client = ScriptedClient(database)
+    let list =
+      #"[["a","2-b","1-c"],["a","2-b","\#(current)"],["a","\#(current)"],["b","1-a"],["b","2-a","1-a"]]"#
+    #expect(try client.ask("proposeChanges", [:], list).json == [409, 0, 304, 0, 409])
+    let conflict: JSONValue = ["status": 409, "rev": .string(current)]
+    #expect(
+      try client.ask("proposeChanges", ["conflictIncludesRev": "true"], list).json
+        == [conflict, 0, 304, 0, 409])
+  }
+
+  // MARK: Pull
+
+  @Test("other versionings and filters are refused with the errors of LiteCore") func refusedPulls() throws {
+    let client = ScriptedClient(try database())
+    #expect(try client.error("subChanges", ["versioning": "version-vectors"]) == "LiteCore 501")
+    #expect(try client.error("subChanges", ["versioning": "x"]) == "LiteCore 501")
+    #expect(try client.error("subChanges", ["filter": "app/x", "p": "1"]) == "LiteCore 19")
+    #expect(
+      try client.error("subChanges", ["filter": "sync_gateway/bychannel", "channels": "a"]) == "LiteCore 19")
+    #expect(try client.error("subChanges", ["channels": "a"]) == "LiteCore 19")
+    #expect(try client.error("subChanges", ["versioning": "rev-trees"]) == "none")
+  }
+
+  @Test(
+    "a sequence that isn't one of this database is refused",
+    arguments: [
+      "x", "-1", "1.5", "[1]", "\"1\"", "18446744073709551616", String(repeating: "1", count: 5_000),
+    ])
+  func badSince(_ since: String) throws {
+    #expect(try ScriptedClient(try database()).error("subChanges", ["since": since]) == "HTTP 400")
+  }
+
+  @Test("a body of subChanges that isn't an object is refused", arguments: ["x", "[]", "1", "{"])
+  func badFilterBody(_ body: String) throws {
+    #expect(try ScriptedClient(try database()).error("subChanges", [:], body) == "HTTP 400")
+  }
+
+  @Test("a revision that is gone comes as norev 410, or as the newer one if the client takes it")
+  func replaced() throws {
+    for takesReplacements in [false, true] {
+      let database = try database(["a": ["n": 1]])
+      let first = try #require(try database.document("a")).revisionID.description
+      let held = Awaited<BLIPIncomingRequest>()
+      let came = Awaited<ReceivedRequest>()
+      let take: @Sendable (BLIPIncomingRequest) -> Void = { request in
+        request.reply()
+        came.set(
+          ReceivedRequest(
+            profile: request.message.profile ?? "", properties: request.message.properties,
+            body: Array(request.message.body)))
+      }
+      let client = ScriptedClient(
+        database, Responder.Options(),
+        [
+          "changes": { request in
+            if !request.message.isNoReply { held.set(request) } else { request.reply() }
+          }, "rev": take, "norev": take,
+        ])
+      #expect(
+        try client.error("subChanges", takesReplacements ? ["sendReplacementRevs": "1"] : [:]) == "none")
+      let offer = try held.get()
+      for generation in 2...40 {
+        var document = try #require(try database.document("a")).toMutable()
+        document["n"] = JSONValue(generation)
+        try database.save(&document)
+      }
+      offer.reply(BLIPReply(["maxHistory": "20", "blobs": "true"], body: .bytes(Array("[[]]".utf8))))
+      let answer = try came.get()
+      #expect(answer.profile == (takesReplacements ? "rev" : "norev"))
+      #expect(answer["sequence"] == "1" && answer["id"] == "a")
+      if takesReplacements {
+        #expect(answer["replacedRev"] == first && answer["rev"]?.hasPrefix("40-") == true)
+        #expect(answer.json == ["n": 40])
+      } else {
+        #expect(answer["error"] == "410" && answer["rev"] == first)
+      }
+    }
+  }
+
+  // MARK: Revisions
+
+  private func rev(_ id: String? = "a", _ rev: String? = "1-aa", _ more: BLIPProperties = [:])
+    -> BLIPProperties
+  {
+    var properties = BLIPProperties()
+    if let id { properties.append("id", id) }
+    if let rev { properties.append("rev", rev) }
+    properties.append(more)
+    return properties
+  }
+
+  @Test("a revision without a property that it needs is refused") func missingProperties() throws {
+    let database = try database()
+    let client = ScriptedClient(database)
+    let sequence: BLIPProperties = ["sequence": "1"]
+    #expect(try client.error("rev", rev(nil, "1-aa", sequence), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("a", nil, sequence), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("a", "1-aa"), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("", "1-aa", sequence), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("a", "", sequence), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("a", "x", sequence), "{}") == "HTTP 400")
+    #expect(try client.error("rev", rev("a", "0-aa", sequence), "{}") == "HTTP 400")
+    #expect(
+      try client.error("rev", rev(String(repeating: "i", count: 481), "1-aa", sequence), "{}") == "HTTP 400")
+    let long = "\"" + String(repeating: "1", count: 5_000) + "\""
+    #expect(try client.error("rev", rev("a", "1-aa", ["sequence": long]), "{}") == "HTTP 400")
+    #expect(try database.lastSequence == 0)
+    #expect(try client.error("rev", rev("a", "1-aa", sequence), "{}") == "none")
+  }
+
+  @Test(
+    "a body that isn't a JSON object is refused, and nothing is stored",
+    arguments: ["x", "[]", "1", "null", "{", #"{"a":}"#, #"{"a":"\ud800"}"#, "{}{}"])
+  func badBodies(_ body: String) throws {
+    let database = try database()
+    let error = try ScriptedClient(database).error("rev", rev("a", "1-aa", ["sequence": "1"]), body)
+    #expect(error == "HTTP 400")
+    #expect(try database.lastSequence == 0)
+  }
+
+  @Test("a history is refused that is too long or isn't one") func histories() throws {
+    let database = try database()
+    let client = ScriptedClient(database)
+    func history(_ text: String, _ revision: String = "9000-aa") -> BLIPProperties {
+      rev("a", revision, ["sequence": "1", "history": text])
+    }
+    let long = (1...5_001).reversed().map { "\($0)-aa" }.joined(separator: ",")
+    #expect(try client.error("rev", history(long), "{}") == "HTTP 400")
+    for bad in ["x", "9001-aa", "9000-aa", "8999-aa,8999-bb", "8998-aa,8999-aa", ",", "1-aa,", "0-a"] {
+      #expect(try client.error("rev", history(bad), "{}") == "HTTP 400", "\(bad)")
+    }
+    #expect(try database.lastSequence == 0)
+    // Blanks behind the commas are those of some peers.
+    #expect(try client.error("rev", history("2-bb, 1-aa", "3-cc"), "{}") == "none")
+    #expect(try database.revisions(of: "a")?.map(\.id.description) == ["3-cc", "2-bb", "1-aa"])
+    // A long history is accepted, and pruned.
+    let allowed = (4_001...8_999).reversed().map { "\($0)-aa" }.joined(separator: ",")
+    #expect(
+      try client.error("rev", rev("b", "9000-aa", ["sequence": "1", "history": allowed]), "{}") == "none")
+    #expect(try database.revisions(of: "b")?.count == 20)
+  }
+
+  @Test("a delta is applied to its source; without the source, or if it doesn't fit, it is refused with 422")
+  func deltas() throws {
+    let database = try database()
+    let client = ScriptedClient(database)
+    #expect(try client.error("rev", rev("a", "1-aa", ["sequence": "1"]), #"{"n":1,"t":"x"}"#) == "none")
+    func delta(_ revision: String, _ source: String, _ id: String = "a") -> BLIPProperties {
+      rev(id, revision, ["sequence": "2", "history": source, "deltaSrc": source])
+    }
+    for (source, body) in [
+      ("1-bb", "{}"), ("1-aa", "x"), ("1-aa", #"{"n":{"x":1}}"#), ("1-aa", "[]"), ("x", "{}"),
+    ] {
+      #expect(try client.error("rev", delta("2-aa", source), body) == "HTTP 422", "\(source) \(body)")
+    }
+    #expect(try client.error("rev", delta("2-aa", "1-aa", "b"), "{}") == "HTTP 422")
+    #expect(try database.lastSequence == 1)
+    #expect(try client.error("rev", delta("2-aa", "1-aa"), #"{"n":2,"t":[],"_id":"x"}"#) == "none")
+    #expect(try database.document("a")?.value() == ["n": 2])
+  }
+
+  @Test("norev of a client is taken note of") func norev() throws {
+    let database = try database()
+    let client = ScriptedClient(database)
+    #expect(try client.error("norev", ["id": "a", "rev": "1-aa", "error": "410"]) == "none")
+    #expect(try client.error("norev") == "none")
+    #expect(try database.lastSequence == 0)
+  }
+
+  @Test("a profile that isn't known is refused with BLIP 404") func unknownProfile() throws {
+    let client = ScriptedClient(try database())
+    #expect(try client.error("unsubChanges") == "BLIP 404")
+    #expect(try client.error("") == "BLIP 404")
+  }
+
+  // MARK: Blobs
+
+  private static let abc = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
+
+  private func databaseWithBlob() throws -> Database {
+    let database = try database()
+    var document = MutableDocument(id: "a", [:])
+    document.set(try Blob(Array("abc".utf8), contentType: "text/plain"), forKey: "photo")
+    try database.save(&document)
+    return database
+  }
+
+  @Test("a blob is given, and proven with the hash of the nonce's length, the nonce and the blob")
+  func givenBlobs() throws {
+    let client = ScriptedClient(try databaseWithBlob())
+    #expect(try client.ask("getAttachment", ["digest": Self.abc]).text == "abc")
+    let nonce = String(decoding: [1, 2, 3, 4] as [UInt8], as: UTF8.self)
+    #expect(
+      try client.ask("proveAttachment", ["digest": Self.abc], nonce).text
+        == "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=")
+    let other = "sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    for profile in ["getAttachment", "proveAttachment"] {
+      #expect(try client.error(profile, ["digest": other], nonce) == "HTTP 404")
+      #expect(try client.error(profile, ["digest": "md5-x"], nonce) == "HTTP 400")
+      #expect(try client.error(profile, [:], nonce) == "HTTP 400")
+    }
+    #expect(try client.error("proveAttachment", ["digest": Self.abc], "") == "HTTP 400")
+    let long = String(repeating: "n", count: 255)
+    #expect(try client.error("proveAttachment", ["digest": Self.abc], long) == "none")
+    #expect(try client.error("proveAttachment", ["digest": Self.abc], long + "n") == "HTTP 400")
+  }
+
+  @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func takenBlobs()
+    throws
+  {
+    for (answer, error) in [
+      ("abcd", "HTTP 413"), ("abd", "HTTP 503"), ("ab", "HTTP 503"), (nil, "HTTP 404"), ("abc", "none"),
+    ]
+      as [(String?, String)]
+    {
+      let database = try database()
+      let client = ScriptedClient(
+        database, Responder.Options(),
+        [
+          "getAttachment": { request in
+            guard let answer else {
+              return _ = request.reply(BLIPErrorReply(domain: "HTTP", code: 404))
+            }
+            request.reply(BLIPReply(body: .bytes(Array(answer.utf8))))
+          }
+        ])
+      let body = #"{"p":{"@type":"blob","digest":"\#(Self.abc)","length":3,"content_type":"text/plain"}}"#
+      let result = try client.error("rev", rev("a", "1-aa", ["sequence": "1"]), body)
+      #expect(result.hasPrefix(error), "\(answer ?? "none"): \(result)")
+      #expect(try (database.document("a") != nil) == (error == "none"), "\(answer ?? "none")")
+      #expect(try database.check(deep: true).isEmpty)
+    }
+  }
+}
