@@ -40,7 +40,8 @@ import Touchstone
     #expect(server.requests.allSatisfy { $0["collection"] == nil })
   }
 
-  @Test("a peer that refuses the property after getCollections gets requests without it") func fallsBackAfter400()
+  @Test("a peer that refuses the property after getCollections gets requests without it")
+  func fallsBackAfter400()
     throws
   {
     var answers: [String: ScriptedServer.Answer] = [:]
@@ -107,7 +108,9 @@ import Touchstone
   }
 
   /// Pushes a document, and then an edit of it as a delta, which is answered by `answer`.
-  private func pushDelta(_ answer: @escaping ScriptedServer.Answer) throws -> (ScriptedServer, Outcome, Database) {
+  private func pushDelta(_ answer: @escaping ScriptedServer.Answer) throws -> (
+    ScriptedServer, Outcome, Database
+  ) {
     let database = try database(["a": Self.big("one")])
     #expect(try replicate(database, ScriptedServer()) { $0.direction = .push }.pushed == ["a"])
     var document = try #require(try database.document("a")).toMutable()
@@ -191,7 +194,9 @@ import Touchstone
   }
 
   @Test("histories are cut as the peer says, within bounds") func maximumHistory() throws {
-    for (maximum, count) in [("3", 3), ("0", 1), ("-1", 1), ("x", 20), ("99999999999999999999", 20), ("1000000", 29)] {
+    for (maximum, count) in [
+      ("3", 3), ("0", 1), ("-1", 1), ("x", 20), ("99999999999999999999", 20), ("1000000", 29),
+    ] {
       let database = try databases.open(.sqlite) { $0.maximumTreeDepth = 100 }
       for generation in 1...30 {
         var document = try database.document("a")?.toMutable() ?? MutableDocument(id: "a", [:])
@@ -241,7 +246,8 @@ import Touchstone
     #expect(try replicate(database, server) { $0.direction = .push }.pushed == ["a"])
     #expect(
       results.withLock { $0 } == [
-        "0": "abc", "1": "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=", "2": "HTTP 400", "3": "HTTP 404", "4": "HTTP 400",
+        "0": "abc", "1": "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=", "2": "HTTP 400", "3": "HTTP 404",
+        "4": "HTTP 400",
       ])
   }
 
@@ -263,7 +269,8 @@ import Touchstone
     return ScriptedServer(subprotocol: "BLIP_3+CBMobile_2", answers)
   }
 
-  @Test("documents that the user can't read any more are purged, if that is wanted", arguments: [2, 4, 6, 3, 7])
+  @Test(
+    "documents that the user can't read any more are purged, if that is wanted", arguments: [2, 4, 6, 3, 7])
   func lostAccess(_ flags: Int) throws {
     for purges in [true, false] {
       let database = try database(["a": ["n": 1], "b": ["n": 2]])
@@ -284,7 +291,9 @@ import Touchstone
     }
   }
 
-  @Test("a revision that can't be sent counts as done", arguments: ["norev", "rev"]) func norev(_ profile: String)
+  @Test("a revision that can't be sent counts as done", arguments: ["norev", "rev"]) func norev(
+    _ profile: String
+  )
     throws
   {
     let server = pullServer(#"[[7,"a","1-aa"],[8,"b","1-bb"]]"#) { server, _ in
@@ -301,7 +310,8 @@ import Touchstone
   @Test("a newer revision may come in the place of the one that was asked for") func replacedRev() throws {
     let server = pullServer(#"[[7,"a","1-aa"]]"#) { server, _ in
       server.rev(
-        ["id": "a", "rev": "3-cc", "replacedRev": "1-aa", "sequence": "7", "history": "2-bb,1-aa"], #"{"n":3}"#)
+        ["id": "a", "rev": "3-cc", "replacedRev": "1-aa", "sequence": "7", "history": "2-bb,1-aa"],
+        #"{"n":3}"#)
     }
     let database = try database()
     let outcome = try replicate(database, server) { $0.direction = .pull }
@@ -410,7 +420,9 @@ import Touchstone
     #expect(server.checkpoint.withLock { $0 }?["remote"] == 4)
   }
 
-  @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func pulledBlobs() throws {
+  @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func pulledBlobs()
+    throws
+  {
     let digest = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
     for answer in ["abcd", "abd", "ab", nil, "abc"] as [String?] {
       let server = pullServer(

@@ -63,7 +63,8 @@ private final class CuttingTransport: MessageTransport {
   private func makeSides(_ engines: (EngineName, EngineName)) throws -> (Database, Database) {
     let (client, server) = (try databases.open(engines.0), try databases.open(engines.1))
     for number in 0..<8 {
-      var document = MutableDocument(id: "old\(number)", ["n": JSONValue(number), "text": .string(Self.long)])
+      var document = MutableDocument(
+        id: "old\(number)", ["n": JSONValue(number), "text": .string(Self.long)])
       try client.save(&document)
     }
     _ = try run(ReplicatorConfiguration(client, ReplicatorTarget(pipeConnector(server))))

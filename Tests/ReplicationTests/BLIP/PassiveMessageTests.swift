@@ -30,7 +30,9 @@ import Touchstone
   @Test("clients of the old form are served without the property collection") func oldForm() throws {
     let client = ScriptedClient(try database(["a": ["n": 1]]))
     #expect(try client.error("getCheckpoint", ["client": "cp-1"]) == "HTTP 404")
-    #expect(try client.ask("setCheckpoint", ["client": "cp-1", "rev": ""], #"{"local":1}"#).properties["rev"] == "1-cc")
+    #expect(
+      try client.ask("setCheckpoint", ["client": "cp-1", "rev": ""], #"{"local":1}"#).properties["rev"]
+        == "1-cc")
     let stored = try client.ask("getCheckpoint", ["client": "cp-1"])
     #expect(stored.properties["rev"] == "1-cc" && stored.json == ["local": 1])
     #expect(try client.error("subChanges") == "none")
@@ -102,7 +104,8 @@ import Touchstone
       #expect(
         try client.error("setCheckpoint", ["client": "cp", "rev": stale], "{}") == "HTTP 409", "\(stale)")
     }
-    #expect(try client.ask("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}").properties["rev"] == "2-cc")
+    #expect(
+      try client.ask("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}").properties["rev"] == "2-cc")
   }
 
   @Test("checkpoints without an ID, with a long one, or that are large are refused") func badCheckpoints()
@@ -129,7 +132,8 @@ import Touchstone
   @Test(
     "lists that can't be read are refused",
     arguments: [
-      "x", "{}", "1", "[1]", "[[]]", #"["a"]"#, #"[["a"]]"#, #"[["a",1]]"#, #"[[1,"1-a"]]"#, #"[[null,null,null]]"#,
+      "x", "{}", "1", "[1]", "[[]]", #"["a"]"#, #"[["a"]]"#, #"[["a",1]]"#, #"[[1,"1-a"]]"#,
+      #"[[null,null,null]]"#,
     ])
   func badLists(_ body: String) throws {
     let client = ScriptedClient(try database())
@@ -150,17 +154,20 @@ import Touchstone
       #"[[1,"a","1-a"],[2,"b","1-a",0],[3,"c","1-a",1],[4,"d","1-a",true],[5,"e","1-a",false],[6,"f","1-a",2],[7,"g","1-a",4],[8,"h","1-a",7],[[9,"x"],"i","1-a",null],["10:2","j","1-a"]]"#
     let changes = try ChangeLists.offered(Array(list.utf8)[...])
     #expect(changes.map(\.isDeleted) == [false, false, true, true, false, false, false, true, false, false])
-    #expect(changes.map(\.isAccessLost) == [false, false, false, false, false, true, true, true, false, false])
+    #expect(
+      changes.map(\.isAccessLost) == [false, false, false, false, false, true, true, true, false, false])
     #expect(changes.map(\.sequence.json).suffix(2) == [#"[9,"x"]"#, #""10:2""#])
   }
 
-  @Test("a proposal conflicts with other current revisions, and the answer names them if asked") func conflicts()
+  @Test("a proposal conflicts with other current revisions, and the answer names them if asked")
+  func conflicts()
     throws
   {
     let database = try database(["a": ["n": 1]])
     let current = try #require(try database.document("a")).revisionID.description
     let client = ScriptedClient(database)
-    let list = #"[["a","2-b","1-c"],["a","2-b","\#(current)"],["a","\#(current)"],["b","1-a"],["b","2-a","1-a"]]"#
+    let list =
+      #"[["a","2-b","1-c"],["a","2-b","\#(current)"],["a","\#(current)"],["b","1-a"],["b","2-a","1-a"]]"#
     #expect(try client.ask("proposeChanges", [:], list).json == [409, 0, 304, 0, 409])
     let conflict: JSONValue = ["status": 409, "rev": .string(current)]
     #expect(
@@ -183,7 +190,9 @@ import Touchstone
 
   @Test(
     "a sequence that isn't one of this database is refused",
-    arguments: ["x", "-1", "1.5", "[1]", "\"1\"", "18446744073709551616", String(repeating: "1", count: 5_000)])
+    arguments: [
+      "x", "-1", "1.5", "[1]", "\"1\"", "18446744073709551616", String(repeating: "1", count: 5_000),
+    ])
   func badSince(_ since: String) throws {
     #expect(try ScriptedClient(try database()).error("subChanges", ["since": since]) == "HTTP 400")
   }
@@ -214,7 +223,8 @@ import Touchstone
             if !request.message.isNoReply { held.set(request) } else { request.reply() }
           }, "rev": take, "norev": take,
         ])
-      #expect(try client.error("subChanges", takesReplacements ? ["sendReplacementRevs": "1"] : [:]) == "none")
+      #expect(
+        try client.error("subChanges", takesReplacements ? ["sendReplacementRevs": "1"] : [:]) == "none")
       let offer = try held.get()
       for generation in 2...40 {
         var document = try #require(try database.document("a")).toMutable()
@@ -236,7 +246,9 @@ import Touchstone
 
   // MARK: Revisions
 
-  private func rev(_ id: String? = "a", _ rev: String? = "1-aa", _ more: BLIPProperties = [:]) -> BLIPProperties {
+  private func rev(_ id: String? = "a", _ rev: String? = "1-aa", _ more: BLIPProperties = [:])
+    -> BLIPProperties
+  {
     var properties = BLIPProperties()
     if let id { properties.append("id", id) }
     if let rev { properties.append("rev", rev) }
@@ -290,7 +302,8 @@ import Touchstone
     #expect(try database.revisions(of: "a")?.map(\.id.description) == ["3-cc", "2-bb", "1-aa"])
     // A long history is accepted, and pruned.
     let allowed = (4_001...8_999).reversed().map { "\($0)-aa" }.joined(separator: ",")
-    #expect(try client.error("rev", rev("b", "9000-aa", ["sequence": "1", "history": allowed]), "{}") == "none")
+    #expect(
+      try client.error("rev", rev("b", "9000-aa", ["sequence": "1", "history": allowed]), "{}") == "none")
     #expect(try database.revisions(of: "b")?.count == 20)
   }
 
@@ -302,7 +315,9 @@ import Touchstone
     func delta(_ revision: String, _ source: String, _ id: String = "a") -> BLIPProperties {
       rev(id, revision, ["sequence": "2", "history": source, "deltaSrc": source])
     }
-    for (source, body) in [("1-bb", "{}"), ("1-aa", "x"), ("1-aa", #"{"n":{"x":1}}"#), ("1-aa", "[]"), ("x", "{}")] {
+    for (source, body) in [
+      ("1-bb", "{}"), ("1-aa", "x"), ("1-aa", #"{"n":{"x":1}}"#), ("1-aa", "[]"), ("x", "{}"),
+    ] {
       #expect(try client.error("rev", delta("2-aa", source), body) == "HTTP 422", "\(source) \(body)")
     }
     #expect(try client.error("rev", delta("2-aa", "1-aa", "b"), "{}") == "HTTP 422")
@@ -343,7 +358,8 @@ import Touchstone
     #expect(try client.ask("getAttachment", ["digest": Self.abc]).text == "abc")
     let nonce = String(decoding: [1, 2, 3, 4] as [UInt8], as: UTF8.self)
     #expect(
-      try client.ask("proveAttachment", ["digest": Self.abc], nonce).text == "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=")
+      try client.ask("proveAttachment", ["digest": Self.abc], nonce).text
+        == "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=")
     let other = "sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA="
     for profile in ["getAttachment", "proveAttachment"] {
       #expect(try client.error(profile, ["digest": other], nonce) == "HTTP 404")
@@ -356,8 +372,12 @@ import Touchstone
     #expect(try client.error("proveAttachment", ["digest": Self.abc], long + "n") == "HTTP 400")
   }
 
-  @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func takenBlobs() throws {
-    for (answer, error) in [("abcd", "HTTP 413"), ("abd", "HTTP 503"), ("ab", "HTTP 503"), (nil, "HTTP 404"), ("abc", "none")]
+  @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func takenBlobs()
+    throws
+  {
+    for (answer, error) in [
+      ("abcd", "HTTP 413"), ("abd", "HTTP 503"), ("ab", "HTTP 503"), (nil, "HTTP 404"), ("abc", "none"),
+    ]
       as [(String?, String)]
     {
       let database = try database()

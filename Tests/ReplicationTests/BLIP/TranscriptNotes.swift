@@ -99,3 +99,19 @@ final class ReplayTimer: ReplicationTimer {
     return TimerToken { isCancelled.withLock { $0 = true } }
   }
 }
+
+extension Workers {
+  /// Runs `body` after everything that was enqueued, and waits for it.
+  func sync<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
+    let result = Lock<Result?>(nil)
+    let done = CountingSemaphore()
+    enqueue {
+      let value = body()
+      result.withLock { $0 = value }
+      done.signal()
+    }
+    done.wait()
+    guard let value = result.withLock({ $0 }) else { preconditionFailure("the work has run") }
+    return value
+  }
+}

@@ -13,13 +13,13 @@ import Touchstone
 /// Answers the client's requests with what was recorded for the same requests, offers the recorded changes, and sends
 /// the recorded revisions for those that the client wants. It does what the recording's test did: edits, kills, stops.
 final class RecordedServer: @unchecked Sendable {
-  private enum Step {
+  enum Step {
     case send(RecordedMessage)
     case action(JSONValue, pause: Double)
   }
 
   /// One connection of the client.
-  private final class Link: @unchecked Sendable {
+  final class Link: @unchecked Sendable {
     let connection: BLIPConnection
     let number: Int
     var hasPulled = false
@@ -35,37 +35,37 @@ final class RecordedServer: @unchecked Sendable {
     }
   }
 
-  private let session: TranscriptSession
-  private let notes: ReplayNotes
-  private let client: ReplayDatabase
+  let session: TranscriptSession
+  let notes: ReplayNotes
+  let client: ReplayDatabase
   let timer = ReplayTimer()
-  private let work = Workers()
+  let work = Workers()
   private let shown = Lock("")
 
   // Used on the thread `work` only.
-  private var replicator: Replicator?
-  private var steps: [Step] = []
-  private var link: Link?
-  private var unusedConnections: [Int]
-  private var isDown = false
-  private var status = ReplicatorStatus()
-  private var stored: (json: JSONValue, revision: Int)?
-  private var lastOffered: JSONValue?
-  private var clientRevisions: Set<String> = []
-  private var attachmentsAnswered = 0
-  private var heldReplies: [(request: BLIPIncomingRequest, attachments: Int, reply: RecordedMessage?)] = []
+  var replicator: Replicator?
+  var steps: [Step] = []
+  var link: Link?
+  var unusedConnections: [Int]
+  var isDown = false
+  var status = ReplicatorStatus(activity: .connecting)
+  var stored: (json: JSONValue, revision: Int)?
+  var lastOffered: JSONValue?
+  var clientRevisions: Set<String> = []
+  var attachmentsAnswered = 0
+  var heldReplies: [(request: BLIPIncomingRequest, attachments: Int, reply: RecordedMessage?)] = []
   /// What the client has proposed: document, revision, parent.
-  private var proposed: Set<String> = []
-  private var clientEnds: [CountingTransport] = []
+  var proposed: Set<String> = []
+  var clientEnds: [CountingTransport] = []
 
   // What is recorded.
-  private var statuses: [String: JSONValue] = [:]
-  private var sentByClient: [String: RecordedMessage] = [:]
-  private var replies: [Int: RecordedMessage] = [:]
-  private var wanted: [String: JSONValue] = [:]
-  private var sentByServer: [String: [RecordedMessage]] = [:]
+  var statuses: [String: JSONValue] = [:]
+  var sentByClient: [String: RecordedMessage] = [:]
+  var replies: [Int: RecordedMessage] = [:]
+  var wanted: [String: JSONValue] = [:]
+  var sentByServer: [String: [RecordedMessage]] = [:]
   /// Whether the recorded server refuses the property `collection`, as 3.2 does.
-  private let refusesCollection: Bool
+  let refusesCollection: Bool
 
   init(_ session: TranscriptSession, _ client: ReplayDatabase, _ notes: ReplayNotes) {
     self.session = session
@@ -83,7 +83,7 @@ final class RecordedServer: @unchecked Sendable {
 
   // MARK: The recording
 
-  private static func proposal(_ item: JSONValue, _ profile: String) -> String {
+  static func proposal(_ item: JSONValue, _ profile: String) -> String {
     profile == "changes"
       ? "\(item[1].string ?? "") \(item[2].string ?? "") offered"
       : "\(item[0].string ?? "") \(item[1].string ?? "") \(item[2].string ?? "")"
@@ -118,13 +118,14 @@ final class RecordedServer: @unchecked Sendable {
       }
     case ("proposeChanges", false, false), ("changes", false, false):
       for (place, item) in (request?.items ?? []).enumerated() {
-        statuses[Self.proposal(item, message.profile)] = place < message.items.count ? message.items[place] : 0
+        statuses[Self.proposal(item, message.profile)] =
+          place < message.items.count ? message.items[place] : 0
       }
     default: break
     }
   }
 
-  private func recorded(_ profile: String) -> RecordedMessage? {
+  func recorded(_ profile: String) -> RecordedMessage? {
     session.messages.first {
       $0.profile == profile && $0.isRequest && $0.isFromClient && $0.connection == link?.number
         && !($0.isNoReply && $0.items.isEmpty)
@@ -212,7 +213,7 @@ final class RecordedServer: @unchecked Sendable {
   // MARK: Steps
 
   /// Does the next steps, as far as their time has come.
-  private func advance() {
+  func advance() {
     answerHeld()
     if status.activity == .offline, !isDown, !unusedConnections.isEmpty { timer.advance(by: 1_000) }
     while let step = steps.first {
@@ -397,306 +398,10 @@ final class RecordedServer: @unchecked Sendable {
         if message.profile == "rev" {
           notes.count()
           let recorded = replies[message.place]
-          notes.compare("rev-answer", key, reply.error?.code, recorded?.properties["Error-Code"].flatMap { Int($0) })
+          notes.compare(
+            "rev-answer", key, reply.error?.code, recorded?.properties["Error-Code"].flatMap { Int($0) })
         }
         advance()
-      }
-    }
-  }
-
-  // MARK: What the client asks for
-
-  private func properties(_ message: BLIPMessage) -> [String: String] {
-    Dictionary(message.properties.entries.map { ($0.name, $0.value) }) { first, _ in first }
-  }
-
-  /// Answers with a recorded error. Returns false if the recorded answer isn't one.
-  private func refuse(_ request: BLIPIncomingRequest, _ recorded: RecordedMessage?) -> Bool {
-    guard let recorded, recorded.kind == .error else { return false }
-    request.reply(
-      BLIPErrorReply(
-        domain: recorded.properties["Error-Domain"] ?? "BLIP",
-        code: recorded.properties["Error-Code"].flatMap { Int($0) } ?? 0,
-        text: String(decoding: recorded.body, as: UTF8.self)))
-    return true
-  }
-
-  /// The checkpoint that the recorded server has at first.
-  private func takeStored(_ json: JSONValue, _ revision: String?) {
-    guard stored == nil, let revision, let number = Int(revision.dropLast(3)) else { return }
-    stored = (json, number)
-  }
-
-  private func getCollections(_ request: BLIPIncomingRequest) {
-    let recorded = recorded("getCollections")
-    if let recorded {
-      notes.count()
-      let body = try? request.message.body.withUnsafeBytes { try JSONValue(json: $0) }
-      notes.compare("getCollections", "body", body, recorded.json)
-      if refuse(request, replies[recorded.place]) { return }
-      var first = replies[recorded.place]?.items.first ?? [:]
-      let revision = first.remove("rev")?.string
-      if link?.number == session.connections.first { takeStored(first, revision) }
-    } else if let plain = self.recorded("getCheckpoint"), let reply = replies[plain.place], reply.kind == .reply {
-      takeStored(reply.json ?? .null, reply.properties["rev"])
-    }
-    var item = stored?.json ?? [:]
-    if let stored { item["rev"] = .string("\(stored.revision)-cc") }
-    request.reply(BLIPReply(body: .bytes((try? JSONValue.array([item]).jsonText()) ?? [])))
-  }
-
-  private func getCheckpoint(_ request: BLIPIncomingRequest) {
-    if let recorded = recorded("getCheckpoint") {
-      notes.count()
-      notes.compare(
-        "getCheckpoint", "properties", properties(request.message), recorded.properties, without: [])
-      if let reply = replies[recorded.place], reply.kind == .reply {
-        takeStored(reply.json ?? .null, reply.properties["rev"])
-      }
-    }
-    guard let stored else { return _ = request.reply(BLIPErrorReply(domain: "HTTP", code: 404)) }
-    request.reply(
-      BLIPReply(["rev": "\(stored.revision)-cc"], body: .bytes((try? stored.json.jsonText()) ?? [])))
-  }
-
-  private func setCheckpoint(_ request: BLIPIncomingRequest) {
-    notes.count()
-    let base = request.message.properties["rev"] ?? ""
-    guard base == stored.map({ "\($0.revision)-cc" }) ?? "" else {
-      notes.note("setCheckpoint", "it is based on \(base)")
-      return _ = request.reply(BLIPErrorReply(domain: "HTTP", code: 409))
-    }
-    if let recorded = recorded("setCheckpoint") {
-      notes.compare(
-        "setCheckpoint", "properties", properties(request.message), recorded.properties, without: ["rev"])
-    }
-    let json = (try? request.message.body.withUnsafeBytes { try JSONValue(json: $0) }) ?? .null
-    stored = (json, (stored?.revision ?? 0) + 1)
-    request.reply(BLIPReply(["rev": "\(stored?.revision ?? 0)-cc"]))
-  }
-
-  private func subChanges(_ request: BLIPIncomingRequest) {
-    link?.hasPulled = true
-    guard let recorded = recorded("subChanges") else {
-      notes.note("unrecorded", "subChanges")
-      request.reply()
-      var end = BLIPRequest("changes", [:], body: .bytes(Array("[]".utf8)))
-      end.isNoReply = true
-      _ = link?.connection.send(end) { _ in }
-      return
-    }
-    notes.count()
-    var ignored: Set<String> = []
-    // Older clients don't say these.
-    if !session.namesCollections { ignored = ["sendReplacementRevs", "versioning", "revocations"] }
-    notes.compare(
-      "subChanges", "properties", properties(request.message), recorded.properties, without: ignored)
-    let body = try? request.message.body.withUnsafeBytes { try JSONValue(json: $0) }
-    notes.compare("subChanges", "body", body, recorded.json)
-    if refuse(request, replies[recorded.place]) { return }
-    request.reply()
-  }
-
-  /// Answers a list of changes that the client wants to push.
-  private func proposed(_ request: BLIPIncomingRequest) {
-    let profile = request.message.profile ?? ""
-    let items = (try? request.message.body.withUnsafeBytes { try JSONValue(json: $0) })?.array ?? []
-    guard !items.isEmpty else { return _ = request.reply() }
-    notes.count()
-    let first = recorded(profile)
-    if let first {
-      var ignored: Set<String> = []
-      // Older clients don't say it.
-      if !session.namesCollections { ignored = ["conflictIncludesRev"] }
-      notes.compare(profile, "properties", properties(request.message), first.properties, without: ignored)
-    }
-    var answers: [JSONValue] = []
-    for item in items {
-      let key = Self.proposal(item, profile)
-      proposed.insert(key)
-      if statuses[key] == nil { notes.note("proposed", key) }
-      // What comes from the server is known there.
-      let name = "\(item[0].string ?? "") \(item[1].string ?? "")"
-      answers.append(statuses[key] ?? (sentByServer[name] == nil ? 0 : 304))
-    }
-    if let first, refuse(request, replies[first.place]) { return }
-    var properties = first.flatMap { replies[$0.place]?.properties } ?? ["maxHistory": "20", "blobs": "true"]
-    if link?.hasAnsweredList == true { properties["deltas"] = nil }
-    link?.hasAnsweredList = true
-    var list = BLIPProperties()
-    for name in ["maxHistory", "blobs", "deltas", "sendReplacementRevs"] {
-      if let value = properties[name] { list.append(name, value) }
-    }
-    var reply = BLIPReply(list, body: .bytes((try? JSONValue.array(trimmed(answers)).jsonText()) ?? []))
-    reply.isCompressed = true
-    request.reply(reply)
-  }
-
-  private func rev(_ request: BLIPIncomingRequest) {
-    let properties = properties(request.message)
-    let key = "\(properties["id"] ?? "") \(properties["rev"] ?? "")"
-    clientRevisions.insert(key)
-    guard let recorded = sentByClient[key] else {
-      notes.note("rev", key)
-      return _ = request.reply()
-    }
-    notes.count()
-    notes.compare(
-      "rev", key, properties, recorded.properties, without: ["history", "deltaSrc"])
-    notes.compare("rev.history", key, history(properties), history(recorded.properties))
-    compareBodies(request.message, properties, recorded, key)
-    let reply = replies[recorded.place]
-    let attachments = session.messages.filter {
-      $0.profile == "getAttachment" && $0.isRequest && !$0.isFromClient && $0.place < (reply?.place ?? 0)
-    }.count
-    heldReplies.append((request, attachments, reply))
-    answerHeld()
-  }
-
-  private func answerHeld() {
-    heldReplies.removeAll { held in
-      guard held.attachments <= attachmentsAnswered else { return false }
-      if !refuse(held.request, held.reply) { held.request.reply() }
-      return true
-    }
-  }
-
-  /// Compares the bodies that both revisions have after deltas are applied.
-  private func compareBodies(
-    _ message: BLIPMessage, _ properties: [String: String], _ recorded: RecordedMessage, _ key: String
-  ) {
-    do {
-      let id = properties["id"] ?? ""
-      func whole(_ body: JSONValue, _ source: String?) throws -> JSONValue {
-        guard let source else { return body }
-        guard let old = session.state.body(id, source) else { throw CocoaError(.coderValueNotFound) }
-        return try JSONDelta.apply(body, to: old)
-      }
-      let own = try message.body.withUnsafeBytes { try JSONValue(json: $0) }
-      let theirs = recorded.json ?? [:]
-      notes.compare(
-        "rev.body", key, try whole(own, properties["deltaSrc"]),
-        try whole(theirs, recorded.properties["deltaSrc"]))
-      if properties["deltaSrc"] != nil || recorded.properties["deltaSrc"] != nil {
-        notes.compare("delta", key, properties["deltaSrc"], recorded.properties["deltaSrc"])
-        notes.compare("delta.form", key, own, theirs)
-      }
-    } catch { notes.note("rev.body", "\(key): \(error)") }
-  }
-
-  private func norev(_ request: BLIPIncomingRequest) {
-    notes.count()
-    let properties = properties(request.message)
-    if sentByClient["\(properties["id"] ?? "") \(properties["rev"] ?? "")"]?.profile != "norev" {
-      notes.note("norev", "\(properties)")
-    }
-    request.reply()
-  }
-
-  private func getAttachment(_ request: BLIPIncomingRequest) {
-    notes.count()
-    let properties = properties(request.message)
-    let recorded = session.messages.first {
-      $0.profile == "getAttachment" && $0.isRequest && $0.isFromClient
-        && $0.properties["digest"] == properties["digest"]
-    }
-    guard let recorded, let bytes = RecordedBlobs.all[properties["digest"] ?? ""] else {
-      notes.note("getAttachment", "\(properties)")
-      return _ = request.reply(BLIPErrorReply(domain: "HTTP", code: 404))
-    }
-    notes.compare(
-      "getAttachment", "properties", properties, recorded.properties, without: ["docID"])
-    var reply = BLIPReply(body: .bytes(bytes))
-    reply.isCompressed = properties["compress"] != nil
-    request.reply(reply)
-  }
-
-  // MARK: After the run
-
-  /// Compares what the client has done with all that was recorded.
-  func finish(_ status: ReplicatorStatus?) throws {
-    guard let status else { return notes.note("hang", "the client doesn't stop: \(waiting)") }
-    // What the test did after the client had stopped.
-    work.sync { self.advance() }
-    let missing = Set(statuses.keys).subtracting(proposed)
-    for key in missing.sorted() { notes.note("not-proposed", key) }
-    for (key, message) in sentByClient where message.profile == "rev" && !clientRevisions.contains(key) {
-      notes.note("not-sent", key)
-    }
-    if case .some(let step) = steps.first {
-      if case .send(let message) = step, message.items.isEmpty {} else {
-        notes.note("steps", "\(steps.count) steps weren't reached: \(waiting)")
-      }
-    }
-    compare(status)
-    let state = session.state
-    try client.compare(with: state.endClient, state, marks: true) { notes.note("end.\($0)", $1) }
-    try client.compareCheckpoints(state.endClient.value["checkpoints"], isPeer: false) {
-      notes.note("end.\($0)", $1)
-    }
-    // What the server has stored is what was recorded last.
-    let last = session.messages.last { $0.profile == "setCheckpoint" && $0.isRequest }?.json
-    if let last {
-      let isFurther = try stored?.json["local"].uint == client.database.lastSequence
-      notes.compare(
-        isFurther ? "further" : "checkpoint.local", "at the end", stored?.json["local"] ?? .null, last["local"])
-      notes.compare("checkpoint.remote", "at the end", stored?.json["remote"] ?? .null, last["remote"])
-    }
-  }
-
-  private func compare(_ status: ReplicatorStatus) {
-    let result = session.state.result
-    // The command had no status.
-    if result.isNull { return }
-    notes.compare("activity", "at the end", "\(status.activity)", result["level"].string)
-    let error = result["error"]
-    let code = error["code"].int.map { Int($0) }
-    let domain: ReplicationError.Domain? =
-      switch error["domain"].int {
-      case 1: .liteCore
-      case 2: .posix
-      case 6: (code ?? 0) < 1_000 ? .http : .webSocket
-      default: nil
-      }
-    notes.compare("error", "code", status.error?.code, code)
-    notes.compare("error", "domain", status.error?.domain, domain)
-  }
-}
-
-extension Workers {
-  /// Runs `body` after everything that was enqueued, and waits for it.
-  func sync<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
-    let result = Lock<Result?>(nil)
-    let done = CountingSemaphore()
-    enqueue {
-      let value = body()
-      result.withLock { $0 = value }
-      done.signal()
-    }
-    done.wait()
-    guard let value = result.withLock({ $0 }) else { preconditionFailure("the work has run") }
-    return value
-  }
-}
-
-extension ReplayDatabase {
-  /// Makes edits of the recording's test, with the revisions that they had there.
-  func apply(_ edits: [JSONValue], _ end: RecordedDatabase) throws {
-    try database.replicatingChanges { store in
-      let revisions = try edits.map { edit -> SyncRevision in
-        let id = edit["id"].string ?? ""
-        let current = try store.currentRevisions(of: [id])[0]?.revision
-        let tree = end.documents.first { $0.id == id }?.revisions ?? []
-        let isDeleted = edit["deleted"].bool ?? false
-        let found =
-          tree.first { $0.parent == current && $0.isDeleted == isDeleted }?.id ?? end.current[id]
-        guard let found else { throw CocoaError(.fileReadUnknown) }
-        return SyncRevision(
-          id: id, history: [found] + (current.map { [$0] } ?? []), isDeleted: isDeleted,
-          body: .json(try edit["body"].jsonText()))
-      }
-      for outcome in try store.apply(revisions, .report) {
-        guard case .added = outcome else { throw CocoaError(.fileWriteUnknown) }
       }
     }
   }

@@ -1,7 +1,6 @@
 // The recorded sessions of Couchbase Lite clients and passive peers: $TOUCHSTONE_DATA/sync-transcripts. Its README.md gives
 // the format.
 
-
 import Fleece
 import Foundation
 import TestSupport
@@ -78,7 +77,9 @@ struct TranscriptSession: Sendable {
   var messages: [RecordedMessage] {
     events.compactMap { if case .message(let message) = $0 { message } else { nil } }
   }
-  var actions: [JSONValue] { events.compactMap { if case .action(_, let action, _) = $0 { action } else { nil } } }
+  var actions: [JSONValue] {
+    events.compactMap { if case .action(_, let action, _) = $0 { action } else { nil } }
+  }
   /// The first action: the options of the client.
   var start: JSONValue { actions.first { $0["cmd"].string == "start" } ?? .null }
   var connections: [Int] { Set(messages.map(\.connection)).sorted() }
@@ -179,7 +180,8 @@ struct TranscriptSession: Sendable {
 
   private static func texts(_ value: JSONValue) -> [String: String] {
     Dictionary(
-      uniqueKeysWithValues: (value.object ?? [:]).compactMap { name, value in value.string.map { (name, $0) } })
+      uniqueKeysWithValues: (value.object ?? [:]).compactMap { name, value in value.string.map { (name, $0) }
+      })
   }
 
   private func message(_ line: JSONValue, _ blip: JSONValue, _ place: Int) -> RecordedMessage? {

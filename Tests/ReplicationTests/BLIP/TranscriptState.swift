@@ -154,7 +154,8 @@ final class ReplayDatabase {
     }
     try made.replicatingChanges { store in
       try store.importing {
-        try $0.setIdentity(publicUUID: recorded.uuid("public_uuid"), privateUUID: recorded.uuid("private_uuid"))
+        try $0.setIdentity(
+          publicUUID: recorded.uuid("public_uuid"), privateUUID: recorded.uuid("private_uuid"))
       }
     }
     try made.close()
@@ -248,7 +249,9 @@ extension ReplayDatabase {
     for (id, revision) in recorded.current where own[id] != revision {
       note("current", "\(id): \(own[id] ?? "missing") for \(revision)")
     }
-    for id in own.keys where recorded.current[id] == nil { note("extra", "\(id) isn't in the recorded state") }
+    for id in own.keys where recorded.current[id] == nil {
+      note("extra", "\(id) isn't in the recorded state")
+    }
     for document in recorded.documents where own[document.id] == document.revision {
       try compare(document, state, marks: marks, note)
     }
@@ -301,10 +304,34 @@ extension ReplayDatabase {
       for name in ["local", "remote", "localCompleted"] where stored.0?[name] ?? .null != expected[name] {
         let isFurther =
           try name == "local" && !isPeer && stored.0?[name].uint == database.lastSequence
-        note(isFurther ? "further" : "checkpoint", "\(name): \(stored.0?[name] ?? .null) for \(expected[name])")
+        note(
+          isFurther ? "further" : "checkpoint", "\(name): \(stored.0?[name] ?? .null) for \(expected[name])")
       }
       if isPeer, stored.1 != checkpoint["rev"].string {
         note("checkpoint-rev", "\(stored.1 ?? "none") for \(checkpoint["rev"])")
+      }
+    }
+  }
+}
+
+extension ReplayDatabase {
+  /// Makes edits of the recording's test, with the revisions that they had there.
+  func apply(_ edits: [JSONValue], _ end: RecordedDatabase) throws {
+    try database.replicatingChanges { store in
+      let revisions = try edits.map { edit -> SyncRevision in
+        let id = edit["id"].string ?? ""
+        let current = try store.currentRevisions(of: [id])[0]?.revision
+        let tree = end.documents.first { $0.id == id }?.revisions ?? []
+        let isDeleted = edit["deleted"].bool ?? false
+        let found =
+          tree.first { $0.parent == current && $0.isDeleted == isDeleted }?.id ?? end.current[id]
+        guard let found else { throw CocoaError(.fileReadUnknown) }
+        return SyncRevision(
+          id: id, history: [found] + (current.map { [$0] } ?? []), isDeleted: isDeleted,
+          body: .json(try edit["body"].jsonText()))
+      }
+      for outcome in try store.apply(revisions, .report) {
+        guard case .added = outcome else { throw CocoaError(.fileWriteUnknown) }
       }
     }
   }

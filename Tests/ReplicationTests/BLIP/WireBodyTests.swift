@@ -24,7 +24,9 @@ import Testing
   }
 
   @Test("what isn't an object is refused", arguments: [#""_""#, #"["_"]"#, #"{"_a":}"#])
-  func refused(_ received: String) { #expect(throws: (any Error).self) { try WireBody.stored(Array(received.utf8)) } }
+  func refused(_ received: String) {
+    #expect(throws: (any Error).self) { try WireBody.stored(Array(received.utf8)) }
+  }
 
   private static let digest = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
   private static let other = "sha1-ALLdIemlv8DYbxopft/x57RKL+s="
