@@ -2,7 +2,7 @@ import TestSupport
 
 @testable import Storage
 
-@Suite struct WorkersTests {
+@Suite(.serialized) struct WorkersTests {
   @Test func jobsOfOneThreadRunInTheirOrderAlsoAfterTheWorkersAreReleased() {
     let seen = Lock<[Int]>([])
     let last = CountingSemaphore()
@@ -27,6 +27,25 @@ import TestSupport
     }
     return (key, CountingSemaphore())
   }()
+
+  /// Holds workers, as what uses them does.
+  private final class Owner: Sendable { let workers = Workers() }
+
+  @Test func aJobMayHoldTheLastReferenceToItsWorkers() {
+    for _ in 0..<100 {
+      var owner: Owner? = Owner()
+      let mayRun = CountingSemaphore()
+      owner?.workers.enqueue { [owner] in
+        pthread_setspecific(Self.ended.key, Unmanaged.passRetained(Self.ended.count).toOpaque())
+        mayRun.wait()
+        withExtendedLifetime(owner) {}
+      }
+      owner = nil
+      mayRun.signal()
+      // The thread ends: it isn't stuck in the release of the workers.
+      #expect(Self.ended.count.wait(seconds: 300))
+    }
+  }
 
   @Test func idleThreadsEndWithTheWorkers() {
     var workers: Workers? = Workers(maximum: 3)

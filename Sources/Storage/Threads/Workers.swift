@@ -34,6 +34,7 @@ package final class Workers: Sendable {
       /// Whether the `Workers` object is gone, so that no more jobs come.
       var isReleased = false
     }
+    private static let nothing: Job = {}
     let maximum: Int
     let state = Lock(State())
     private let work = CountingSemaphore()
@@ -112,7 +113,10 @@ package final class Workers: Sendable {
     private func next() -> Job? {
       state.withLock { state in
         guard state.head < state.jobs.count else { return nil }
+        // The job leaves the array, so that it is released after it has run, and not below while the lock is held: it may
+        // hold the last reference to these workers.
         let job = state.jobs[state.head]
+        state.jobs[state.head] = Self.nothing
         state.head += 1
         if state.head == state.jobs.count {
           state.jobs.removeAll(keepingCapacity: state.head <= 64)
