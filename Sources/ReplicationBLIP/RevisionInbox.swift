@@ -28,9 +28,6 @@ final class RevisionInbox: Sendable {
   /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
   typealias Refused = @Sendable (_ id: String, _ revision: String, ReplicationError) -> Void
 
-  /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
-  typealias Refused = @Sendable (_ id: String, _ revision: String, ReplicationError) -> Void
-
   init(
     on pool: Workers? = nil,
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?,
