@@ -180,8 +180,8 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB",
-        "BenchmarkKit",
+        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "Storage", "SQLiteLibrary", "StorageSQLite",
+        "StorageLMDB", "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
@@ -329,7 +329,9 @@ let package = Package(
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(
       name: "SuitesTests",
-      dependencies: ["TestSupport", "Suites", "Touchstone", "StorageLMDB", "StorageConformance"]),
+      dependencies: [
+        "TestSupport", "Suites", "Limits", "Touchstone", "StorageLMDB", "StorageConformance", "touchstone",
+      ]),
     .testTarget(
       name: "CLITests", dependencies: ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
   ]

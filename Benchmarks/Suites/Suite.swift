@@ -31,6 +31,7 @@ public struct Suite: Sendable {
   /// All suites, in the order in which they run if none is named.
   public static let all = [
     travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync,
+    replicate,
     scale,
     memory, harness,
   ]
@@ -73,6 +74,11 @@ public struct BenchSettings: Sendable {
   /// The size of the engines' page caches in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10
   /// MiB for the peer of `travel`, as in Couchbase Lite.
   public var cacheBytes: Int?
+  /// The path of the executable `touchstone`, which serves the other database in the suite `replicate`. Nil: no
+  /// other process takes part.
+  public var executable: String?
+  /// Whether the suite `replicate` runs all workloads on each pair of different engines.
+  public var measuresAllPairs = false
   /// A slowdown of all workloads, to test a gate.
   package var plantedDelay: PlantedDelay?
   /// The workloads to run. Nil: all of the suite.

@@ -56,7 +56,7 @@ package protocol Peer: AnyObject, Sendable {
   /// Says that revisions which the peer wants can't be sent.
   func unavailable(_ revisions: [UnavailableRevision])
 
-  /// The bytes that went over the network.
+  /// What went over the network.
   var traffic: PeerTraffic { get }
 
   // MARK: The end
@@ -92,19 +92,27 @@ extension Peer {
   package var traffic: PeerTraffic { PeerTraffic() }
 }
 
-/// The bytes that a connection has sent and received over the network.
+/// What a connection has sent and received over the network.
 package struct PeerTraffic: Sendable, Hashable {
   package var sentBytes: UInt64 = 0
   package var receivedBytes: UInt64 = 0
+  package var sentMessages: UInt64 = 0
+  package var receivedMessages: UInt64 = 0
 
-  package init(sentBytes: UInt64 = 0, receivedBytes: UInt64 = 0) {
+  package init(
+    sentBytes: UInt64 = 0, receivedBytes: UInt64 = 0, sentMessages: UInt64 = 0, receivedMessages: UInt64 = 0
+  ) {
     self.sentBytes = sentBytes
     self.receivedBytes = receivedBytes
+    self.sentMessages = sentMessages
+    self.receivedMessages = receivedMessages
   }
 
   package static func + (left: PeerTraffic, right: PeerTraffic) -> PeerTraffic {
     PeerTraffic(
-      sentBytes: left.sentBytes + right.sentBytes, receivedBytes: left.receivedBytes + right.receivedBytes)
+      sentBytes: left.sentBytes + right.sentBytes, receivedBytes: left.receivedBytes + right.receivedBytes,
+      sentMessages: left.sentMessages + right.sentMessages,
+      receivedMessages: left.receivedMessages + right.receivedMessages)
   }
 }
 

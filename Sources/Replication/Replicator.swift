@@ -74,6 +74,13 @@ public final class Replicator: Sendable {
     return (traffic.sentBytes, traffic.receivedBytes)
   }
 
+  /// The messages that were sent and received over the network since the replicator was made, as the protocol counts
+  /// them.
+  package var transferredMessages: (sent: UInt64, received: UInt64) {
+    let traffic = runner.traffic
+    return (traffic.sentMessages, traffic.receivedMessages)
+  }
+
   /// The IDs of documents whose current revision isn't pushed yet. Empty if the replicator doesn't push.
   public func pendingDocumentIDs() throws -> Set<String> { try runner.pendingDocumentIDs() }
 

@@ -134,10 +134,13 @@ package final class BLIPPeer: Peer {
     connection.close()
   }
 
-  /// The bytes that went over the network, both ways.
+  /// What went over the network, both ways.
   package var traffic: PeerTraffic {
     let traffic = connection.traffic
-    return PeerTraffic(sentBytes: traffic.sentBytes, receivedBytes: traffic.receivedBytes)
+    let messages = connection.messages
+    return PeerTraffic(
+      sentBytes: traffic.sentBytes, receivedBytes: traffic.receivedBytes, sentMessages: messages.sent,
+      receivedMessages: messages.received)
   }
 
   // MARK: Requests

@@ -169,6 +169,13 @@ void limit_sqlite_reopen(
     const char *path, const limit_sqlite_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);
 
+// Sockets.
+
+// Sends `bytes` in `messages` over a TCP connection of this process with itself, over loopback. The other end answers
+// with `reply_bytes` in `replies` while they come. `count` is of the bytes received at both ends.
+void limit_exchange(
+    size_t bytes, size_t messages, size_t reply_bytes, size_t replies, limit_outcome *outcome);
+
 // Not a limit: documents in SQLite in the layout of LiteCore, Couchbase Lite's C++ core, with its settings. Results call it `peer`.
 
 typedef struct litecore litecore;

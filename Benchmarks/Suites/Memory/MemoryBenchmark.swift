@@ -114,28 +114,33 @@ struct StreamedDocuments: Sendable {
   let count: Int
   private let settings: BenchSettings
 
-  /// Opens the data set of the settings, limited to the number of documents that they ask for. Throws
-  /// `DatasetError`.
-  init(_ settings: BenchSettings) throws {
+  private let suite: String
+
+  /// Opens the data set of the settings for a suite, limited to the number of documents that they ask for.
+  /// Throws `DatasetError`.
+  init(_ settings: BenchSettings, for suite: String = "memory") throws {
     self.settings = settings
+    self.suite = suite
     name = settings.dataset ?? Manifest.standard().name
-    let source = try Self.open(name, settings)
+    let source = try Self.open(name, settings, suite)
     var count = 0
     while count < settings.documents ?? .max, try source.next() != nil { count += 1 }
     self.count = count
   }
 
-  private static func open(_ name: String, _ settings: BenchSettings) throws -> any RecordSource {
+  private static func open(_ name: String, _ settings: BenchSettings, _ suite: String) throws
+    -> any RecordSource
+  {
     if CBLite2Dataset.isNamed(name) {
       throw DatasetError(
-        .invalidArgument, "the suite memory needs a data set or a file of JSON lines", path: name)
+        .invalidArgument, "the suite \(suite) needs a data set or a file of JSON lines", path: name)
     }
     return try DatasetLookup.open(name, documents: settings.documents, seed: settings.seed)
   }
 
   /// Calls `body` with the ID and the JSON of each document. The JSON is valid until `body` returns.
   func forEach(_ body: (_ id: String, _ json: UnsafeRawBufferPointer) throws -> Void) throws {
-    let source = try Self.open(name, settings)
+    let source = try Self.open(name, settings, suite)
     for number in 0..<count {
       guard let record = try source.next() else { return }
       try body(record.idString ?? "row-\(number + 1)", record.json)

@@ -3,7 +3,7 @@ import Foundation
 import Storage
 
 /// The peak of the process's anonymous memory during a call. The kernel doesn't record this peak, so a thread
-/// samples the memory every two milliseconds. Shorter peaks can be missed.
+/// samples the memory, by default every two milliseconds. Shorter peaks can be missed.
 final class MemoryPeak: Sendable {
   private struct State {
     var bytes = 0
@@ -11,9 +11,16 @@ final class MemoryPeak: Sendable {
   }
   private let state = Lock(State())
   private let now: @Sendable () -> Int?
+  private let interval: Double
 
-  /// `now` returns the current memory in bytes.
-  init(_ now: @escaping @Sendable () -> Int? = { ProcessUsage.anonymousMemory() }) { self.now = now }
+  /// `now` returns the current memory in bytes. It is called every `interval` seconds.
+  init(
+    every interval: Double = 0.002,
+    _ now: @escaping @Sendable () -> Int? = { ProcessUsage.anonymousMemory() }
+  ) {
+    self.interval = interval
+    self.now = now
+  }
 
   /// The peak in bytes; 0 before a measurement, or if the kernel doesn't report it.
   var bytes: Int { state.withLock { $0.bytes } }
@@ -25,7 +32,7 @@ final class MemoryPeak: Sendable {
     let thread = Thread { [self] in
       while !state.withLock({ $0.isDone }) {
         look()
-        Thread.sleep(forTimeInterval: 0.002)
+        Thread.sleep(forTimeInterval: interval)
       }
       ended.signal()
     }

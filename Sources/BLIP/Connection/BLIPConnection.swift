@@ -105,6 +105,9 @@ package final class BLIPConnection: Sendable {
   /// The bytes that the transport has sent and received.
   package var traffic: TransportTraffic { link.traffic }
 
+  /// The messages that have begun to be sent and received, without ACKs.
+  package var messages: BLIPMessageCounts { link.messages }
+
   /// Why the connection has ended; nil if it hasn't. The code is `closed` when an end was asked for, by either side, and
   /// otherwise what was wrong.
   package var closed: BLIPError? { link.closed }

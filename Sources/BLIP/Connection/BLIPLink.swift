@@ -50,6 +50,7 @@ final class BLIPLink: @unchecked Sendable {
   private let name: String?
   private let mailbox = Lock(Mailbox())
   private let end = Lock(End())
+  private let counted = Lock(BLIPMessageCounts())
 
   // Of the running job.
   private let session: BLIPSession
@@ -91,6 +92,7 @@ final class BLIPLink: @unchecked Sendable {
       if isOver { return }
       for command in commands { handle(command) }
       sendFrames()
+      counted.withLock { $0 = session.messages }
     }
     // Connections that share workers take turns.
     workers.enqueue { self.run() }
@@ -338,6 +340,8 @@ final class BLIPLink: @unchecked Sendable {
   }
 
   var traffic: TransportTraffic { transport.traffic }
+
+  var messages: BLIPMessageCounts { counted.withLock { $0 } }
 
   var closed: BLIPError? { end.withLock { $0.error } }
 

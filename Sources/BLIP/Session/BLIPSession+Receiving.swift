@@ -28,6 +28,7 @@ extension BLIPSession {
       throw BLIPError(.tooManyRequests, "the peer has more than \(limits.openRequests) requests open")
     }
     openRequests += 1
+    messages.received += 1
     guard frame.flags.contains(.moreComing) else {
       let message = try MessageParts.message(frame, limits)
       try count(frame.payload.count)
@@ -51,6 +52,7 @@ extension BLIPSession {
     guard let request = awaiting[frame.number] else {
       throw BLIPError(.unexpectedReply, "a reply came to request \(frame.number), which waits for none")
     }
+    messages.received += 1
     guard frame.flags.contains(.moreComing) else {
       let message = try MessageParts.message(frame, limits)
       answered(frame.number)

@@ -135,6 +135,7 @@ extension BLIPSession {
     -> [UInt8]
   {
     let isFirst = !message.hasBegun
+    if isFirst { messages.sent += 1 }
     if isFirst, message.type == .request {
       message.number = number
       lastSentRequest = number

@@ -1,3 +1,11 @@
+/// Counts of messages.
+package struct BLIPMessageCounts: Sendable, Hashable {
+  package var sent: UInt64 = 0
+  package var received: UInt64 = 0
+
+  package init() {}
+}
+
 /// One end of a BLIP connection without the connection: takes received frames and gives events, takes messages and gives
 /// frames to send.
 ///
@@ -18,6 +26,8 @@ package final class BLIPSession {
   }
 
   let limits: BLIPLimits
+  /// The messages of both directions that have begun, without ACKs.
+  package internal(set) var messages = BLIPMessageCounts()
 
   // Received.
   var reader: FrameReader

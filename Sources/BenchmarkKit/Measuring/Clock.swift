@@ -13,6 +13,15 @@
   @inlinable
   package static func cpuNanoseconds() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }
 
+  /// The processor time used by all threads of another process so far, user and system, in nanoseconds
+  /// (`clock_getcpuclockid`); nil if it has ended.
+  package static func cpuNanoseconds(of process: pid_t) -> UInt64? {
+    var clock = clockid_t()
+    var time = timespec()
+    guard clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else { return nil }
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
   @usableFromInline
   static func read(_ clock: clockid_t) -> UInt64 {
     var time = timespec()

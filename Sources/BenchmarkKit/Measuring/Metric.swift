@@ -24,6 +24,18 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   /// The anonymous part of the resident memory. It doesn't contain pages of mapped files, which the system
   /// can take back and other processes can share.
   case anonymousMemoryBytes = "anonymous_bytes"
+  /// Processor time of another process that has a part in the run, in seconds.
+  case remoteCPUSeconds = "remote_cpu_seconds"
+  /// The anonymous part of the resident memory of that process.
+  case remoteAnonymousBytes = "remote_anonymous_bytes"
+  /// Bytes that this process sent over the network.
+  case sentBytes = "sent_bytes"
+  /// Bytes that this process received over the network.
+  case receivedBytes = "received_bytes"
+  /// Messages that were sent and received over the network.
+  case messages
+  /// Bytes that were sent and received over the network divided by the bytes of data that the run had to move.
+  case wireAmplification = "wire_amplification"
   /// Bytes written divided by the bytes of data that the run had to write.
   case writeAmplification = "write_amplification"
   /// Size of the files divided by the bytes of data in them.
@@ -60,13 +72,16 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   /// The unit, for people and dashboards; empty for ratios.
   package var unit: String {
     switch self {
-    case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
+    case .seconds, .cpuSeconds, .remoteCPUSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999,
+      .latencyMax:
+      "s"
     case .opsPerSecond: "1/s"
     case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes,
-      .anonymousMemoryBytes, .diskBytesRead:
+      .anonymousMemoryBytes, .remoteAnonymousBytes, .diskBytesRead, .sentBytes, .receivedBytes:
       "B"
     case .systemCalls, .allocations: "calls"
-    case .writeAmplification, .spaceAmplification, .cachedShare, .keptShare: ""
+    case .messages: "messages"
+    case .writeAmplification, .spaceAmplification, .wireAmplification, .cachedShare, .keptShare: ""
     }
   }
 

@@ -50,6 +50,11 @@ package enum ProcessUsage {
     field("RssAnon:", of: "/proc/self/status").map { $0 * 1_024 }
   }
 
+  /// The anonymous resident memory of another process, in bytes; nil if it has ended.
+  package static func anonymousMemory(of process: pid_t) -> Int? {
+    field("RssAnon:", of: "/proc/\(process)/status").map { $0 * 1_024 }
+  }
+
   /// Resets the peak to the memory that is resident now, by writing 5 to `/proc/self/clear_refs`. Returns
   /// false if the kernel doesn't allow it. The peak is then that of the whole process so far.
   @discardableResult

@@ -79,6 +79,7 @@ struct BenchSession {
     arguments.add(option: "threads", settings.threads.map(String.init).joined(separator: ","))
     arguments.add(option: "rates", settings.rates.map(String.init).joined(separator: ","))
     arguments.add(option: "work-directory", directory)
+    if settings.measuresAllPairs { arguments.append("--all-pairs") }
     if let dataset = settings.dataset { arguments.add(option: "dataset", dataset) }
     if let only = settings.only { arguments.add(option: "only", only.sorted().joined(separator: ",")) }
     return arguments

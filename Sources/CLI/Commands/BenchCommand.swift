@@ -55,6 +55,8 @@ struct BenchCommand: Subcommand {
   private static let scaleDocuments = Option(
     "scale-docs", "N", in: 10...100_000_000,
     "The largest number of documents in the suite scale (--docs, or 100,000)")
+  private static let allPairs = Flag(
+    "all-pairs", "Runs all workloads of the suite replicate on each pair of engines")
   private static let only = Option("only", "A,B", "Runs only these workloads of the suites")
   private static let instructions = Flag(
     "instructions", "Also counts the instructions of each run, with fewer documents, under callgrind")
@@ -76,7 +78,8 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      cache, threads, rates, scaleDocuments, only, instructions, allocations, delay, delayCounts, runLog,
+      cache, threads, rates, scaleDocuments, allPairs, only, instructions, allocations, delay, delayCounts,
+      runLog,
       directory, output,
     ],
     examples: [
@@ -121,6 +124,8 @@ struct BenchCommand: Subcommand {
     if let threads = try arguments.value(Self.threads) { settings.threads = threads }
     if let rates = try arguments.value(Self.rates) { settings.rates = rates }
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
+    settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+    settings.measuresAllPairs = arguments[Self.allPairs]
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
       let known = Set(chosen.flatMap(\.workloadNames))

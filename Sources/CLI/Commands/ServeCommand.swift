@@ -34,11 +34,16 @@ struct ServeCommand: Subcommand {
   private static let create = Flag("create", "Makes databases that don't exist; needs --engine")
   private static let engine = DatabaseArguments.engine("The engine of databases that are made")
 
+  private static let durability = Option<Durability>(
+    "durability", "LEVEL", "What survives a crash: full, normal or none (normal)",
+    refusal: "isn't full, normal or none")
+
   static let usage = Usage(
     "serve", "Lets others replicate with databases",
     positionals: [databases],
     options: [
-      listen, userFile, anyone, certificate, key, tls, DatabaseArguments.readOnly, create, engine, Keys.file,
+      listen, userFile, anyone, certificate, key, tls, DatabaseArguments.readOnly, create, engine, durability,
+      Keys.file,
     ],
     examples: [
       "touchstone serve travel",
@@ -59,6 +64,7 @@ struct ServeCommand: Subcommand {
   private let isSelfSigned: Bool
   private let isReadOnly: Bool
   private let engine: EngineName?
+  private let durability: Durability
 
   init(_ arguments: Arguments) throws {
     paths = arguments.all(Self.databases)
@@ -78,6 +84,7 @@ struct ServeCommand: Subcommand {
     guard files == nil || !isSelfSigned else { throw UsageError("--tls-cert and --tls exclude each other") }
     isReadOnly = arguments[DatabaseArguments.readOnly]
     engine = try arguments.value(Self.engine)
+    durability = try arguments.value(Self.durability) ?? .normal
     guard arguments[Self.create] == (engine != nil) else {
       throw UsageError("--create and --engine go together")
     }
@@ -121,9 +128,10 @@ struct ServeCommand: Subcommand {
   }
 
   private func open(_ path: String) throws -> Database {
-    var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
+    var options = DatabaseOptions(
+      creation: .openExisting, isReadOnly: isReadOnly, durability: durability)
     if let engine, !Database.exists(path) {
-      options = DatabaseOptions(engine: engine, creation: .createNew)
+      options = DatabaseOptions(engine: engine, creation: .createNew, durability: durability)
       options.key = try keys.new() ?? keys.given()
       return try Database.open(path, options: options)
     }

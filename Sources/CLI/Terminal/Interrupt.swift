@@ -19,6 +19,12 @@ enum Interrupt {
     action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
     sigaction(SIGINT, &action, nil)
     sigaction(SIGTERM, &action, nil)
+    // A process that was started by a thread which blocks signals has inherited that.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGINT)
+    sigaddset(&signals, SIGTERM)
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
   }
 
   /// Whether the command should stop.
