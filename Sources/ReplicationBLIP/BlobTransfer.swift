@@ -6,14 +6,28 @@ import Documents
 import Replication
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// Gives the bytes of a blob.
 private final class BlobSource: BLIPSource, @unchecked Sendable {
   // Used by the connection's executor only.
   private let reader: BlobReader
+  /// What was read before and isn't given yet.
+  private var head: ArraySlice<UInt8>
 
-  init(_ reader: BlobReader) { self.reader = reader }
+  init(_ reader: BlobReader, head: [UInt8]) {
+    self.reader = reader
+    self.head = head[...]
+  }
 
   func read(_ count: Int, into bytes: inout [UInt8]) throws -> BLIPSourceState {
+    if !head.isEmpty {
+      bytes += head.prefix(count)
+      head = head.dropFirst(count)
+      return .more
+    }
     let piece = try reader.read(upTo: count)
     bytes += piece
     return piece.isEmpty ? .end : .more
@@ -105,8 +119,11 @@ struct BlobTransfer: Sendable {
     connection.onRequest(Profile.getAttachment) { request in
       lane.enqueue {
         answer(request) { digest in
-          var reply = BLIPReply(body: .source(BlobSource(try openBlob(digest))))
-          reply.isCompressed = request.message.properties.isTrue("compress")
+          let reader = try openBlob(digest)
+          let mayCompress = request.message.properties.isTrue("compress")
+          let head = mayCompress ? try reader.read(upTo: sampleBytes) : []
+          var reply = BLIPReply(body: .source(BlobSource(reader, head: head)))
+          reply.isCompressed = mayCompress && isWorthCompressing(head)
           return reply
         }
       }
@@ -122,6 +139,23 @@ struct BlobTransfer: Sendable {
         }
       }
     }
+  }
+
+  /// The bytes at the beginning of a blob by which it is judged.
+  static let sampleBytes = 16 << 10
+
+  /// Whether compression would make bytes smaller that are distributed like these. Random, encrypted and compressed ones
+  /// it doesn't, and then it takes six times the time of all other work.
+  static func isWorthCompressing(_ bytes: [UInt8]) -> Bool {
+    var counts = [Int](repeating: 0, count: 256)
+    for byte in bytes { counts[Int(byte)] += 1 }
+    // The entropy in bits a byte. That of a short sample is at most the logarithm of its length.
+    let entropy = counts.reduce(0.0) { sum, count in
+      guard count > 0 else { return sum }
+      let share = Double(count) / Double(bytes.count)
+      return sum - share * log2(share)
+    }
+    return entropy < 7.8
   }
 
   private static func answer(_ request: BLIPIncomingRequest, _ body: (BlobDigest) throws -> BLIPReply) {
