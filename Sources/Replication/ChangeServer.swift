@@ -118,7 +118,7 @@ package final class ChangeServer: @unchecked Sendable {
       let isEnd = changes.count < listCount
       let offered = changes.filter { change in
         !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
-          && !echoes.contains(change.sequence)
+          && !(request.takesReachedSequence && echoes.contains(change.sequence))
       }.map { change in
         OfferedChange(
           sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,

@@ -147,6 +147,9 @@ package struct PullRequest: Sendable {
   package var channels: [String]?
   /// Whether the peer may send a newer revision when the one that was asked for isn't there any more.
   package var takesReplacements = true
+  /// Whether the peer says which sequence was reached when it has offered all. Then it needn't offer what came from this
+  /// side.
+  package var takesReachedSequence = true
   /// Whether the peer says which documents the user can't read any more.
   package var wantsLostAccess = true
   /// A filter of the peer with its parameters.

@@ -330,7 +330,7 @@ package final class BLIPPeer: Peer {
     properties.append("batch", "200")
     if request.takesReplacements { properties.append("sendReplacementRevs", "1") }
     properties.append("versioning", "rev-trees")
-    properties.append("upTo", "1")
+    if request.takesReachedSequence { properties.append("upTo", "1") }
     if request.skipsTombstones { properties.append("activeOnly", "true") }
     if request.wantsLostAccess { properties.append("revocations", "true") }
     if let filter = request.filter {

@@ -239,6 +239,7 @@ package final class BLIPResponder: Sendable {
     request.isContinuous = properties.isTrue("continuous")
     request.skipsTombstones = properties.isTrue("activeOnly")
     request.takesReplacements = properties.isTrue("sendReplacementRevs")
+    request.takesReachedSequence = properties.isTrue("upTo")
     request.filter = properties["filter"]
     if let channels = properties["channels"] {
       request.channels = channels.split(separator: ",").map(String.init)
@@ -253,7 +254,7 @@ package final class BLIPResponder: Sendable {
     try responder.check(request)
     let batch = properties["batch"].flatMap { Int($0) } ?? ChangeServer.maximumListCount
     let sink = PullingClient(
-      connection, outbox, collection: collection.withLock { $0 }, takesSequence: properties.isTrue("upTo"))
+      connection, outbox, collection: collection.withLock { $0 }, takesSequence: request.takesReachedSequence)
     let server = ChangeServer(
       responder, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount), on: pool
     ) { [connection] error in

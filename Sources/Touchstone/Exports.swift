@@ -135,6 +135,7 @@
 @_exported import typealias Views.ViewMap
 @_exported import struct Views.ViewQuery
 @_exported import struct Views.ViewReduce
+@_exported import struct Views.ValidationRefusal
 @_exported import struct Views.ViewReduceError
 @_exported import struct Views.ViewResults
 @_exported import struct Views.ViewRow

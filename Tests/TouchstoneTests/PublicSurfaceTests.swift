@@ -66,6 +66,7 @@ struct PublicSurfaceTests {
     let app = types(of: "Touchstone")
     let engine = types(of: "TouchstoneStorage")
     let sync = app.union(types(of: "TouchstoneSync"))
+    let server = sync.union(types(of: "TouchstoneServer"))
     let bench = app.union(engine).union(types(of: "TouchstoneBench"))
     var hidden: [String] = []
     for symbol in graphs.symbols {
@@ -74,8 +75,10 @@ struct PublicSurfaceTests {
         ? bench
         : Self.products["TouchstoneSync", default: []].contains(symbol.module)
           ? sync
-          : Self.products["TouchstoneStorage", default: []].contains(symbol.module)
-            && !exports.contains(symbol.outermost) ? engine : app
+          : Self.products["TouchstoneServer", default: []].contains(symbol.module)
+            ? server
+            : Self.products["TouchstoneStorage", default: []].contains(symbol.module)
+              && !exports.contains(symbol.outermost) ? engine : app
       for type in symbol.named.compactMap({ graphs.types[$0] })
       where !visible.contains(type.name) && Self.forEngineWriters[symbol.outermost] != type.name {
         hidden.append("\(symbol.name) names \(type.name)")
