@@ -15,7 +15,8 @@ package final class TimerToken: Sendable {
   package func cancel() { onCancel() }
 }
 
-/// The time of the system.
+/// The time of the system. Calls come from a thread of their own, so they come on time also when an app blocks Swift's
+/// cooperative pool.
 package struct SystemTimer: ReplicationTimer {
   private let clock = ContinuousClock()
   private let start = ContinuousClock().now
@@ -28,10 +29,69 @@ package struct SystemTimer: ReplicationTimer {
   }
 
   package func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
-    let task = Task {
-      try await Task.sleep(for: .milliseconds(Int64(seconds * 1_000)))
-      body()
+    TimerThread.shared.schedule(at: .now + .milliseconds(Int64(seconds * 1_000)), body)
+  }
+}
+
+/// Calls closures at their times. Its thread runs while any are scheduled.
+private final class TimerThread: Sendable {
+  private struct Entry {
+    let number: UInt64
+    let time: ContinuousClock.Instant
+    let body: @Sendable () -> Void
+  }
+
+  private struct State {
+    /// In the order of their times.
+    var entries: [Entry] = []
+    var next: UInt64 = 0
+    var isRunning = false
+  }
+
+  static let shared = TimerThread()
+  /// The longest sleep, in seconds. The semaphore waits by the wall clock, which may be set meanwhile.
+  private static let longestSleep = 60.0
+
+  private let state = Lock(State())
+  private let isChanged = CountingSemaphore()
+  private let workers = Workers()
+
+  func schedule(at time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) -> TimerToken {
+    let (number, isFirst) = state.withLock { state in
+      state.next += 1
+      let place = state.entries.firstIndex { $0.time > time } ?? state.entries.count
+      state.entries.insert(Entry(number: state.next, time: time, body: body), at: place)
+      defer { state.isRunning = true }
+      return (state.next, !state.isRunning)
     }
-    return TimerToken { task.cancel() }
+    if isFirst { workers.enqueue { [self] in run() } } else { isChanged.signal() }
+    return TimerToken { [self] in
+      // It is released outside of the lock.
+      let entry = state.withLock { state in
+        state.entries.firstIndex { $0.number == number }.map { state.entries.remove(at: $0) }
+      }
+      withExtendedLifetime(entry) {}
+    }
+  }
+
+  private func run() {
+    while true {
+      let (due, sleep) = state.withLock { state -> ([Entry], Double?) in
+        let now = ContinuousClock.now
+        let count = state.entries.firstIndex { $0.time > now } ?? state.entries.count
+        let due = Array(state.entries[..<count])
+        state.entries.removeFirst(count)
+        guard let next = state.entries.first else {
+          if due.isEmpty { state.isRunning = false }
+          return (due, nil)
+        }
+        let (seconds, attoseconds) = (next.time - now).components
+        return (due, Double(seconds) + Double(attoseconds) / 1e18)
+      }
+      for entry in due { entry.body() }
+      if !due.isEmpty { continue }
+      guard let sleep else { return }
+      _ = isChanged.wait(seconds: min(sleep, Self.longestSleep))
+    }
   }
 }
