@@ -29,9 +29,11 @@ struct DatabaseArguments {
     isReadOnly = arguments[Self.readOnly]
   }
 
-  /// Opens the database, which must exist. The key is needed only if it is encrypted.
-  func open() throws -> Database {
+  /// Opens the database, which must exist. The key is needed only if it is encrypted. With `watchesOtherProcesses`, changes
+  /// of other processes are noticed at once.
+  func open(watchesOtherProcesses: Bool = false) throws -> Database {
     var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
+    options.watchesOtherProcesses = watchesOtherProcesses
     if try Database.isEncrypted(path) { options.key = try key() }
     return try Database.open(path, options: options)
   }

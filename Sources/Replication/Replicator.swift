@@ -345,7 +345,6 @@ final class ReplicatorRunner: @unchecked Sendable {
     }
     retries += 1
     let delay = retries > 30 ? configuration.maximumRetryWait : Double(1 << retries)
-    show(.offline, error)
     let generation = generation
     retryToken = configuration.timer.schedule(after: min(delay, configuration.maximumRetryWait)) {
       [weak self] in
@@ -355,6 +354,8 @@ final class ReplicatorRunner: @unchecked Sendable {
         runner.connect()
       }
     }
+    // Who hears this may count on the retry: it is scheduled.
+    show(.offline, error)
   }
 
   // MARK: Pending documents

@@ -112,13 +112,21 @@ import Testing
         defer { if !hasEnded { kill(sync.pid, SIGKILL) } }
         try tool.succeed("put", "a", "doc", "{}")
         try tool.succeed("create", "c", "--engine", "lmdb")
-        try sync.wait {
-          try tool.succeed("sync", "c", lines[1], "--pull", "--json").json()["pulled"] as? Int == 1
+        func pullsOne() throws {
+          try sync.wait {
+            try tool.succeed("sync", "c", lines[1], "--pull", "--json").json()["pulled"] as? Int == 1
+          }
         }
+        try pullsOne()
+        // Other processes change what is replicated, on either side.
+        try tool.succeed("put", "a", "later", "{}")
+        try pullsOne()
+        try tool.succeed("put", "b", "there", "{}")
+        try sync.wait { try tool("get", "a", "there").status == 0 }
         kill(sync.pid, SIGINT)
         let result = try sync.wait()
         hasEnded = true
-        #expect(result.status == 0 && result.output.hasPrefix("1 pushed, 0 pulled"), "\(result)")
+        #expect(result.status == 0 && result.output.hasPrefix("2 pushed, 1 pulled"), "\(result)")
       }
     }
   }

@@ -133,9 +133,11 @@ struct ServeCommand: Subcommand {
     if let engine, !Database.exists(path) {
       options = DatabaseOptions(engine: engine, creation: .createNew, durability: durability)
       options.key = try keys.new() ?? keys.given()
-      return try Database.open(path, options: options)
+    } else if try Database.isEncrypted(path) {
+      options.key = try keys.required(for: path)
     }
-    if try Database.isEncrypted(path) { options.key = try keys.required(for: path) }
+    // Clients that wait for changes get those of other processes too.
+    options.watchesOtherProcesses = true
     return try Database.open(path, options: options)
   }
 

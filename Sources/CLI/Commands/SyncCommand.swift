@@ -111,14 +111,14 @@ struct SyncCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let local = try database.open()
+    let local = try database.open(watchesOtherProcesses: isContinuous)
     var opened = [local]
     defer { for database in opened { try? database.close() } }
     let replicatorTarget: ReplicatorTarget
     switch target {
     case .url(let target): replicatorTarget = target
     case .path(let arguments):
-      let other = try arguments.open()
+      let other = try arguments.open(watchesOtherProcesses: isContinuous)
       opened.append(other)
       replicatorTarget = .database(other)
     }
