@@ -21,7 +21,7 @@ package final class BLIPPeer: Peer {
     case collections
   }
 
-  private struct State {
+  struct State {
     weak var owner: (any PeerOwner)?
     /// Nil until it is known.
     var form: Form?
@@ -40,10 +40,10 @@ package final class BLIPPeer: Peer {
 
   let connection: BLIPConnection
   private let firstForm: Form
-  private let state = Lock(State())
+  let state = Lock(State())
   let outbox: RevisionOutbox
-  private let blobs: BlobTransfer
-  private let hasAnsweredOffers = Lock(false)
+  let blobs: BlobTransfer
+  let hasAnsweredOffers = Lock(false)
 
   /// Makes a peer of a connection that isn't started. `subprotocol` is what the server has agreed on, nil if it isn't
   /// known.
@@ -145,7 +145,7 @@ package final class BLIPPeer: Peer {
 
   // MARK: Requests
 
-  private var sink: (any PullSink)? { state.withLock { $0.sink } }
+  var sink: (any PullSink)? { state.withLock { $0.sink } }
 
   /// Sends a request when the form is known. A peer that has collections and refuses the property gets it once more
   /// without.
@@ -202,7 +202,7 @@ package final class BLIPPeer: Peer {
     return gaveUp
   }
 
-  private var collection: String? {
+  var collection: String? {
     state.withLock { $0.form } == .collections ? Self.firstCollection : nil
   }
 
@@ -318,168 +318,6 @@ package final class BLIPPeer: Peer {
           }
           return .success(revision)
         })
-    }
-  }
-
-  // MARK: Pull
-
-  package func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
-    var properties = BLIPProperties()
-    if let since = request.since { properties.append("since", since.json) }
-    if request.isContinuous { properties.append("continuous", "true") }
-    properties.append("batch", "200")
-    if request.takesReplacements { properties.append("sendReplacementRevs", "1") }
-    properties.append("versioning", "rev-trees")
-    if request.takesReachedSequence { properties.append("upTo", "1") }
-    if request.skipsTombstones { properties.append("activeOnly", "true") }
-    if request.wantsLostAccess { properties.append("revocations", "true") }
-    if let filter = request.filter {
-      properties.append("filter", filter)
-      for (name, value) in request.filterParameters.sorted(by: { $0.key < $1.key }) {
-        let text: String? = if case .string(let text) = value { text } else { try? value.canonicalJSON() }
-        properties.append(name, text ?? "null")
-      }
-    }
-    var message = BLIPRequest(Profile.subChanges, properties)
-    if let ids = request.documentIDs {
-      let body = JSONValue.object(["docIDs": .array(ids.map { .string($0) })])
-      do { message.body = .bytes(try WireBody.text(body)) } catch {
-        return done(.failure(ReplicationError(error)))
-      }
-      message.isCompressed = true
-    }
-    state.withLock { $0.sink = sink }
-    ask(message) { done($0.map { _ in }) }
-  }
-
-  /// Databases of this library take a second request on a connection.
-  package var canPullAgain: Bool { outbox.current.takesReplaces }
-
-  private func takeChanges(_ request: BLIPIncomingRequest) {
-    guard let sink else {
-      // What this side hasn't asked for, it doesn't take.
-      return _ = request.reply(ReplicationError(.http, 403, "nothing is pulled here").reply)
-    }
-    let changes: [OfferedChange]
-    do { changes = try ChangeLists.offered(request.message.body) } catch {
-      return _ = request.reply(ReplicationError(error).reply)
-    }
-    guard !changes.isEmpty else {
-      let sequence = request.message.properties["upTo"]
-      request.reply()
-      return sink.caughtUp(
-        at: sequence.flatMap { UInt64($0) == nil ? nil : RemoteSequence(json: $0) })
-    }
-    sink.offered(changes) { [hasAnsweredOffers] answers in
-      var properties: BLIPProperties = ["maxHistory": String(answers.maximumHistory), "blobs": "true"]
-      let isFirst = hasAnsweredOffers.withLock { hasAnswered in
-        defer { hasAnswered = true }
-        return !hasAnswered
-      }
-      if isFirst { properties.append("deltas", "true") }
-      properties.append("sendReplacementRevs", "1")
-      var reply = BLIPReply(properties, body: .bytes(ChangeLists.body(answers.answers)))
-      reply.isCompressed = true
-      request.reply(reply)
-    }
-  }
-
-  private func takeUnavailable(_ request: BLIPIncomingRequest, _ code: String) {
-    let properties = request.message.properties
-    if let id = properties["id"], let rev = properties["rev"] {
-      sink?.unavailable([
-        UnavailableRevision(
-          id: id, revision: rev, sequence: properties["sequence"].map { RemoteSequence(json: $0) },
-          code: Int(code) ?? 404)
-      ])
-    }
-    request.reply()
-  }
-
-  package func fetchBlob(
-    _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
-  ) { blobs.fetch(blob, of: documentID, collection: collection, into: writer, done) }
-
-  // MARK: Push
-
-  package func propose(
-    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
-  ) {
-    guard allowingConflicts, state.withLock({ $0.takesConflicts }) else { return propose(changes, done) }
-    let offered = changes.map { change in
-      OfferedChange(
-        sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
-        isDeleted: change.isDeleted, bodyBytes: change.bodyBytes)
-    }
-    ask(list(Profile.changes, [:], ChangeLists.body(offered))) { [weak self] result in
-      guard let self else { return done(.failure(.connectionEnded)) }
-      if case .failure(let error) = result, error.code == 409, [.blip, .http].contains(error.domain) {
-        // It wants to be asked whether there are conflicts.
-        self.state.withLock { $0.takesConflicts = false }
-        return self.propose(changes, done)
-      }
-      done(
-        result.flatMap { reply in
-          self.learn(reply)
-          do {
-            let answers = try ChangeLists.offerAnswers(reply.body, count: changes.count)
-            return .success(
-              ProposalAnswer(OfferAnswers(answers, maximumHistory: Self.maximumHistory(reply))))
-          } catch { return .failure(ReplicationError(error)) }
-        })
-    }
-  }
-
-  private func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>) {
-    ask(list(Profile.proposeChanges, ["conflictIncludesRev": "true"], ChangeLists.body(changes))) {
-      [weak self] result in
-      done(
-        result.flatMap { reply in
-          self?.learn(reply)
-          do {
-            let statuses = try ChangeLists.statuses(reply.body, count: changes.count)
-            return .success(ProposalAnswer(statuses, maximumHistory: Self.maximumHistory(reply)))
-          } catch { return .failure(ReplicationError(error)) }
-        })
-    }
-  }
-
-  private func list(_ profile: String, _ properties: BLIPProperties, _ body: [UInt8]) -> BLIPRequest {
-    var request = BLIPRequest(profile, properties, body: .bytes(body))
-    request.isCompressed = true
-    request.isUrgent = true
-    return request
-  }
-
-  private static func maximumHistory(_ reply: BLIPMessage) -> Int {
-    min(max(reply.properties["maxHistory"].flatMap { Int($0) } ?? 20, 1), 1_000)
-  }
-
-  /// Takes note of what the peer says of itself.
-  private func learn(_ reply: BLIPMessage) {
-    let properties = reply.properties
-    outbox.changeAbilities { abilities in
-      abilities.takesBlobs = properties.isTrue("blobs")
-      // It is said once in a connection.
-      if properties.isTrue("deltas") { abilities.takesDeltas = true }
-      if properties.isTrue("replaces") { abilities.takesReplaces = true }
-    }
-  }
-
-  package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
-    let takesConflicts = state.withLock { $0.takesConflicts }
-    let items = revisions.map { revision in
-      RevisionOutbox.Item(
-        revision: revision.revision, sequence: "\(revision.sequence)",
-        allowsNoConflict: revision.allowsNoConflict || !takesConflicts,
-        deltaSources: revision.revision.replaces.map { [$0] } ?? [])
-    }
-    outbox.send(items) { answered([SendAnswer($0, $1)]) }
-  }
-
-  package func unavailable(_ revisions: [UnavailableRevision]) {
-    for revision in revisions {
-      connection.send(.unavailable(revision, collection: collection)) { _ in }
     }
   }
 }

@@ -1,0 +1,89 @@
+import BLIP
+import Blobs
+import Documents
+import Fleece
+import Replication
+import Storage
+
+extension BLIPPeer {
+  package func propose(
+    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+  ) {
+    guard allowingConflicts, state.withLock({ $0.takesConflicts }) else { return propose(changes, done) }
+    let offered = changes.map { change in
+      OfferedChange(
+        sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
+        isDeleted: change.isDeleted, bodyBytes: change.bodyBytes)
+    }
+    ask(list(Profile.changes, [:], ChangeLists.body(offered))) { [weak self] result in
+      guard let self else { return done(.failure(.connectionEnded)) }
+      if case .failure(let error) = result, error.code == 409, [.blip, .http].contains(error.domain) {
+        // It wants to be asked whether there are conflicts.
+        self.state.withLock { $0.takesConflicts = false }
+        return self.propose(changes, done)
+      }
+      done(
+        result.flatMap { reply in
+          self.learn(reply)
+          do {
+            let answers = try ChangeLists.offerAnswers(reply.body, count: changes.count)
+            return .success(
+              ProposalAnswer(OfferAnswers(answers, maximumHistory: Self.maximumHistory(reply))))
+          } catch { return .failure(ReplicationError(error)) }
+        })
+    }
+  }
+
+  private func propose(_ changes: [ProposedChange], _ done: @escaping Completion<ProposalAnswer>) {
+    ask(list(Profile.proposeChanges, ["conflictIncludesRev": "true"], ChangeLists.body(changes))) {
+      [weak self] result in
+      done(
+        result.flatMap { reply in
+          self?.learn(reply)
+          do {
+            let statuses = try ChangeLists.statuses(reply.body, count: changes.count)
+            return .success(ProposalAnswer(statuses, maximumHistory: Self.maximumHistory(reply)))
+          } catch { return .failure(ReplicationError(error)) }
+        })
+    }
+  }
+
+  private func list(_ profile: String, _ properties: BLIPProperties, _ body: [UInt8]) -> BLIPRequest {
+    var request = BLIPRequest(profile, properties, body: .bytes(body))
+    request.isCompressed = true
+    request.isUrgent = true
+    return request
+  }
+
+  private static func maximumHistory(_ reply: BLIPMessage) -> Int {
+    min(max(reply.properties["maxHistory"].flatMap { Int($0) } ?? 20, 1), 1_000)
+  }
+
+  /// Takes note of what the peer says of itself.
+  private func learn(_ reply: BLIPMessage) {
+    let properties = reply.properties
+    outbox.changeAbilities { abilities in
+      abilities.takesBlobs = properties.isTrue("blobs")
+      // It is said once in a connection.
+      if properties.isTrue("deltas") { abilities.takesDeltas = true }
+      if properties.isTrue("replaces") { abilities.takesReplaces = true }
+    }
+  }
+
+  package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
+    let takesConflicts = state.withLock { $0.takesConflicts }
+    let items = revisions.map { revision in
+      RevisionOutbox.Item(
+        revision: revision.revision, sequence: "\(revision.sequence)",
+        allowsNoConflict: revision.allowsNoConflict || !takesConflicts,
+        deltaSources: revision.revision.replaces.map { [$0] } ?? [])
+    }
+    outbox.send(items) { answered([SendAnswer($0, $1)]) }
+  }
+
+  package func unavailable(_ revisions: [UnavailableRevision]) {
+    for revision in revisions {
+      connection.send(.unavailable(revision, collection: collection)) { _ in }
+    }
+  }
+}
