@@ -191,11 +191,29 @@ extension Session {
       case .known:
         known.append((item.change.id, item.change.revision))
         done(item, nil, isReported: false)
-      case .conflict: try conflicts(item, .conflict("the document has another revision there"))
+      case .conflict(let current):
+        if let current, try proposeAgain(item, on: current) { continue }
+        try conflicts(item, .conflict("the document has another revision there"))
       case .refused(let error): done(item, error)
       }
     }
     try mark(known)
+  }
+
+  /// The peer has a revision that is known here, but it wasn't known that the peer has it: this side ended before it took note
+  /// of the answer. Takes note now, and proposes the change once more. Returns false if there is no use in that.
+  private func proposeAgain(_ item: PushState.Item, on current: String) throws -> Bool {
+    let (id, remote) = (item.change.id, remote)
+    guard item.attempts < PushState.attempts, !current.hasSameBytes(as: item.change.known ?? ""),
+      case .known(let relation) = try database.replicating({ try $0.syncKnowledge(of: [(id, current)]) })[0],
+      relation != .current
+    else { return false }
+    try mark([(id, current)])
+    guard let now = try database.replicating({ try $0.syncChange(of: id, remote: remote) }) else {
+      return false
+    }
+    push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
+    return true
   }
 
   /// The peer has another revision. The pull brings the other branch; then the conflict is resolved, and the result is

@@ -51,6 +51,22 @@ import Touchstone
     #expect(try a.revisions(of: "b0", withBodies: false)?.count == 6)
   }
 
+  @Test("a change reaches the peer although it wasn't noted what the peer has", arguments: [true, false])
+  func lostMark(_ pushesOnly: Bool) throws {
+    let (a, b) = try two()
+    let first = try a.save("doc", ["n": 1]).revisionID.description
+    try replicate(a, b)
+    try a.update("doc") { $0["n"] = 2 }
+    try replicate(a, b)
+    // The checkpoints have passed the second revision. As if this side had ended before it noted the answer:
+    let remote = try a.replicating { try $0.remoteNumber(LocalConnector(b).remoteID) }
+    try a.replicatingChanges { try $0.mark([("doc", first)], remote: remote) }
+    try a.update("doc") { $0["n"] = 3 }
+    let outcome = try replicate(a, b) { $0.direction = pushesOnly ? .push : .pushAndPull }
+    #expect(outcome.status.error == nil && outcome.pushed == ["doc"])
+    try expectEqual(a, b)
+  }
+
   @Test("a direction that isn't wanted does nothing", arguments: [EngineName.lmdb, .sqlite])
   func directions(_ engine: EngineName) throws {
     let (a, b) = try two((engine, engine))
