@@ -48,7 +48,6 @@ final class SyncHandler: HTTPHandler {
     }
     let peer = "\(request.peer)"
     return .webSocket(request, subprotocol: version) { [options, workers, pool] transport in
-      // Connections don't share a worker's thread for their whole life: each job is short.
       let connection = BLIPConnection(transport, name: peer, workers: workers)
       BLIPResponder(connection, database, options, on: pool).start()
     }

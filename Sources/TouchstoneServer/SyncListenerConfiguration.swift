@@ -50,8 +50,8 @@ public struct SyncListenerConfiguration: Sendable {
   public var refusesConflicts = false
   /// The most connections at a time.
   public var maximumConnections = 10_000
-  /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Peers answer pings, so this
-  /// closes those that are idle.
+  /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Answers to pings count, and a
+  /// ping goes every 300 seconds: a longer time closes no peer that answers.
   public var idleTimeout: Double?
 
   /// Creates a configuration for the loopback interface and any port.
