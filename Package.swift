@@ -156,16 +156,26 @@ let package = Package(
       ]),
     .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP"]),
 
+    // HTTP messages as values: for the listener, and for the API, which knows no sockets.
+    .target(name: "HTTP", dependencies: ["Bytes", "Storage"]),
     // The listener: sockets, TLS, HTTP. It knows no documents.
     .target(
       name: "Server",
-      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
+      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
+    // Answers to the requests of clients of CouchDB. It knows no sockets.
+    .target(
+      name: "HTTPAPI",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
+        "Touchstone", "CCrypto", "CZlib",
+      ],
+      swiftSettings: lifetimes),
 
     .target(
       name: "TouchstoneServer",
       dependencies: [
         "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
-        "Server",
+        "HTTP", "HTTPAPI", "Server",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -324,7 +334,13 @@ let package = Package(
       ]),
     .testTarget(
       name: "ServerTests",
-      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "Server"]),
+      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server"]),
+    .testTarget(
+      name: "HTTPAPITests",
+      dependencies: [
+        "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
+        "Documents", "Views", "Touchstone", "touchstone-scripts", "test-child",
+      ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

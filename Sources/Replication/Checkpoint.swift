@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// How far a replication has come, as both sides store it: `{"local":N,"remote":X}`.
 struct Checkpoint: Sendable, Equatable {

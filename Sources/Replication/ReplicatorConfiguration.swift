@@ -1,6 +1,7 @@
 import Documents
 import Fleece
 import Touchstone
+import Storage
 
 /// What a replicator connects to.
 public struct ReplicatorTarget: Sendable {
@@ -101,7 +102,7 @@ public struct ReplicatorConfiguration: Sendable {
   /// Whether the start forgets how far earlier replications came. What the other side has isn't sent again.
   public var resetsCheckpoint = false
 
-  package var timer: any ReplicationTimer = SystemTimer()
+  package var timer: any CallTimer = SystemTimer()
   /// Seconds from a change of the checkpoint to its save.
   package var checkpointDelay = 5.0
 

@@ -85,7 +85,7 @@ func expectEqual(
 }
 
 /// A time that tests move.
-final class ManualTimer: ReplicationTimer {
+final class ManualTimer: CallTimer {
   private struct State {
     var now = 0.0
     var next = 0

@@ -1,3 +1,4 @@
+import HTTP
 import BLIP
 import Foundation
 import Storage

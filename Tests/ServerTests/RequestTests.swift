@@ -1,3 +1,4 @@
+import HTTP
 import Bytes
 import Foundation
 import Storage

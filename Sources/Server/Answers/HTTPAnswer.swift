@@ -1,18 +1,9 @@
+import HTTP
+
 /// What a handler answers.
 package struct HTTPAnswer: Sendable {
   /// A header of an answer.
-  package struct Header: Sendable, Hashable {
-    /// The name.
-    package var name: String
-    /// The value.
-    package var value: String
-
-    /// Makes a header.
-    package init(_ name: String, _ value: String) {
-      self.name = name
-      self.value = value
-    }
-  }
+  package typealias Header = HTTPHeader
 
   /// The body of an answer.
   package enum Body: Sendable {

@@ -1,3 +1,4 @@
+import HTTP
 import Storage
 
 /// Writes the body of an answer while it is sent.
@@ -5,7 +6,7 @@ import Storage
 /// Bytes wait in memory until the client takes them, up to `HTTPServerLimits.bufferedAnswerBytes`. Any thread may call,
 /// one at a time. A writer that is released before `finish` cuts the body off, so that the client doesn't take it for
 /// whole.
-package final class HTTPBodyWriter: Sendable {
+package final class HTTPBodyWriter: HTTPBodySink {
   private let exchange: Exchange
 
   init(_ exchange: Exchange) { self.exchange = exchange }
@@ -31,22 +32,4 @@ package final class HTTPBodyWriter: Sendable {
 
   /// The body can't be written. The connection is closed, and the client sees that it isn't whole.
   package func fail() { exchange.endOutput(isWhole: false) }
-}
-
-/// Waits for a value from another thread.
-final class BlockingWaiter<Value: Sendable>: Sendable {
-  private let value = Lock<Value?>(nil)
-  private let semaphore = CountingSemaphore()
-
-  func finish(_ value: Value) {
-    self.value.withLock { $0 = value }
-    semaphore.signal()
-  }
-
-  func wait() -> Value {
-    while true {
-      semaphore.wait()
-      if let value = value.withLock({ $0 }) { return value }
-    }
-  }
 }

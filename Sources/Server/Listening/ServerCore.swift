@@ -1,3 +1,4 @@
+import HTTP
 import CMicrohttpd
 import Storage
 import Synchronization

@@ -1,3 +1,4 @@
+import HTTP
 import Bytes
 
 /// A request, as a handler sees it.

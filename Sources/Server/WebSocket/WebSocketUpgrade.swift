@@ -1,3 +1,4 @@
+import HTTP
 import BLIP
 import Glibc
 import WebSocket

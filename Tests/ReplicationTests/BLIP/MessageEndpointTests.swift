@@ -159,7 +159,7 @@ private final class ByteCut: Sendable {
   }
 
   private func run(
-    _ local: Database, _ endpoint: MessageEndpoint, timer: any ReplicationTimer = SystemTimer()
+    _ local: Database, _ endpoint: MessageEndpoint, timer: any CallTimer = SystemTimer()
   )
     throws -> Outcome
   {
@@ -325,7 +325,7 @@ private final class ByteCut: Sendable {
 }
 
 /// A time in which every delay is over at once.
-final class ImmediateTimer: ReplicationTimer {
+final class ImmediateTimer: CallTimer {
   private let state = Lock<[Double]>([])
   private let workers = Workers()
   var now: Double { 0 }

@@ -81,7 +81,7 @@ final class CountingTransport: MessageTransport {
 }
 
 /// A time that tests move. Checkpoints are saved at once.
-final class ReplayTimer: ReplicationTimer {
+final class ReplayTimer: CallTimer {
   /// The delay that isn't waited for, in seconds.
   static let atOnce = 0.001
 

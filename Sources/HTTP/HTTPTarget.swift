@@ -17,7 +17,7 @@ package struct HTTPTarget: Sendable {
   private let query: Range<Int>?
 
   /// Nil if it isn't a path, or has a byte that a target can't have.
-  init?(_ raw: [UInt8]) {
+  package init?(_ raw: [UInt8]) {
     var start = 0
     guard !raw.isEmpty else { return nil }
     if raw[0] != UInt8(ascii: "/") {
@@ -85,8 +85,8 @@ package struct HTTPTarget: Sendable {
     return found
   }
 
-  /// Nil if a percent sign isn't followed by two hexadecimal digits.
-  static func decode(_ bytes: ArraySlice<UInt8>, plusIsBlank: Bool) -> [UInt8]? {
+  /// Bytes without their percent-escapes. Nil if a percent sign isn't followed by two hexadecimal digits.
+  package static func decode(_ bytes: ArraySlice<UInt8>, plusIsBlank: Bool) -> [UInt8]? {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)
     var index = bytes.startIndex
@@ -106,7 +106,7 @@ package struct HTTPTarget: Sendable {
   }
 
   /// The path and the names of the query's items, for the log: values may be secrets.
-  var logged: String {
+  package var logged: String {
     let path = String(decoding: rawPath, as: UTF8.self)
     guard let rawQuery else { return path }
     let names = rawQuery.split(separator: UInt8(ascii: "&")).map { item in

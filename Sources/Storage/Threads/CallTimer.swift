@@ -1,7 +1,6 @@
-import Storage
 
-/// Time as replications see it. Tests give their own.
-package protocol ReplicationTimer: Sendable {
+/// Time, and calls at later times. Tests give their own.
+package protocol CallTimer: Sendable {
   /// Seconds since some time.
   var now: Double { get }
   /// Calls `body` after that many seconds, unless the token is cancelled first. It must not wait.
@@ -17,7 +16,7 @@ package final class TimerToken: Sendable {
 
 /// The time of the system. Calls come from a thread of their own, so they come on time also when an app blocks Swift's
 /// cooperative pool.
-package struct SystemTimer: ReplicationTimer {
+package struct SystemTimer: CallTimer {
   private let clock = ContinuousClock()
   private let start = ContinuousClock().now
 

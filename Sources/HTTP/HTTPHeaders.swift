@@ -1,7 +1,7 @@
 import Bytes
 import Glibc
 
-/// The headers of a request, in their order. Names are compared without regard to case.
+/// The headers of a message, in their order. Names are compared without regard to case.
 package struct HTTPHeaders: Sendable {
   private struct Entry {
     var name: Range<Int>
@@ -12,15 +12,17 @@ package struct HTTPHeaders: Sendable {
   private var bytes: [UInt8] = []
   private var entries: [Entry] = []
 
-  init() {}
+  /// Has no headers yet.
+  package init() {}
 
-  mutating func reserve(bytes count: Int) {
+  /// Makes room for headers whose names and values have that many bytes.
+  package mutating func reserve(bytes count: Int) {
     bytes.reserveCapacity(count)
     entries.reserveCapacity(16)
   }
 
-  /// Adds a header. Returns its lower-case name's place, to be compared.
-  mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+  /// Adds a header.
+  package mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let start = bytes.count
     for byte in name { bytes.append(byte &- 0x41 < 26 ? byte | 0x20 : byte) }
     let middle = bytes.count
@@ -56,7 +58,14 @@ package struct HTTPHeaders: Sendable {
       .map { $0.trimmed.lowercased() }.filter { !$0.isEmpty }
   }
 
-  func count(_ name: StaticString) -> Int { entries.reduce(0) { $0 + (matches($1, name) ? 1 : 0) } }
+  /// The number of headers of that name, which must be lower-case.
+  package func count(_ name: StaticString) -> Int { entries.reduce(0) { $0 + (matches($1, name) ? 1 : 0) } }
+
+  /// Adds a header.
+  package mutating func add(_ name: String, _ value: String) {
+    var (name, value) = (name, value)
+    name.withUTF8 { name in value.withUTF8 { add(name: UnsafeRawBufferPointer(name), value: UnsafeRawBufferPointer($0)) } }
+  }
 
   private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
@@ -76,7 +85,7 @@ package struct HTTPHeaders: Sendable {
 
 extension StringProtocol where UTF8View: BidirectionalCollection {
   /// Without blanks and tabs around.
-  var trimmed: String {
+  package var trimmed: String {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
     guard let start = utf8.firstIndex(where: { !isBlank($0) }),
       let end = utf8.lastIndex(where: { !isBlank($0) })
@@ -87,7 +96,7 @@ extension StringProtocol where UTF8View: BidirectionalCollection {
 
 extension ArraySlice<UInt8> {
   /// Without blanks and tabs around.
-  var trimmed: ArraySlice<UInt8> {
+  package var trimmed: ArraySlice<UInt8> {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
     guard let start = firstIndex(where: { !isBlank($0) }), let end = lastIndex(where: { !isBlank($0) }) else {
       return []

@@ -1,0 +1,68 @@
+import Fleece
+import HTTP
+import Views
+
+/// What the API answers.
+package struct APIAnswer: Sendable {
+  /// The body of an answer.
+  package enum Body: Sendable {
+    /// All of it.
+    case bytes([UInt8])
+    /// A closure that writes it, piece by piece, on the thread that answers. What it throws before the first piece has left
+    /// becomes the answer; what it throws later cuts the body off. A nil `length` is sent in chunks.
+    case written(length: Int? = nil, @Sendable (AnswerOutput) throws -> Void)
+    /// It is written when something happens, without a thread that waits. `start` is called once, unless the client asked
+    /// with HEAD.
+    case stream(length: Int? = nil, start: @Sendable (any HTTPBodySink) -> Void)
+  }
+
+  /// The status.
+  package var status: Int
+  /// The headers. `Content-Length`, `Transfer-Encoding`, `Date` and `Connection` are the server's own.
+  package var headers: [HTTPHeader]
+  /// The body.
+  package var body: Body
+  /// Whether the connection is closed after this answer.
+  package var closesConnection = false
+
+  /// Makes an answer.
+  package init(status: Int, headers: [HTTPHeader] = [], body: Body = .bytes([])) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// An answer of JSON text, which ends with a line feed.
+  static func json(text: [UInt8], status: Int = 200, headers: [HTTPHeader] = []) -> APIAnswer {
+    APIAnswer(status: status, headers: [.json] + headers, body: .bytes(text))
+  }
+
+  /// An answer of a JSON value.
+  static func json(_ value: JSONValue, status: Int = 200, headers: [HTTPHeader] = []) throws -> APIAnswer {
+    json(text: try value.jsonText() + [UInt8(ascii: "\n")], status: status, headers: headers)
+  }
+
+  /// An answer of JSON that is written piece by piece.
+  static func json(
+    status: Int = 200, headers: [HTTPHeader] = [], writing: @escaping @Sendable (AnswerOutput) throws -> Void
+  ) -> APIAnswer {
+    APIAnswer(status: status, headers: [.json] + headers, body: .written(writing))
+  }
+
+  /// `{"ok":true}`
+  static func ok(status: Int = 200, headers: [HTTPHeader] = []) -> APIAnswer {
+    json(text: Array("{\"ok\":true}\n".utf8), status: status, headers: headers)
+  }
+
+  /// The answer of an error.
+  static func error(_ error: CouchDBError, headers: [HTTPHeader] = []) -> APIAnswer {
+    json(text: error.json, status: error.status, headers: headers)
+  }
+
+  /// Whether it has a header of that name, whose case doesn't matter.
+  func hasHeader(_ name: String) -> Bool { headers.contains { $0.name.lowercased() == name.lowercased() } }
+}
+
+extension HTTPHeader {
+  static let json = HTTPHeader("Content-Type", "application/json")
+}

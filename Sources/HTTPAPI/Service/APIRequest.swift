@@ -1,0 +1,42 @@
+import HTTP
+
+/// A request, as the API sees it.
+package struct APIRequest: Sendable {
+  /// The method, as it came.
+  package var method: String
+  /// The target: path and query, with the bytes as they came.
+  package var target: HTTPTarget
+  /// The headers.
+  package var headers: HTTPHeaders
+  /// The body.
+  package var body: any HTTPBodySource
+  /// Who asks; nil if everybody is let in, or if nobody has said a name yet.
+  package var user: String?
+  /// Whether the connection is encrypted.
+  package var isSecure = false
+  /// Tells when nobody waits for the answer any more.
+  package var cancellation: any APICancellation
+
+  /// Makes a request. See the properties.
+  package init(
+    method: String, target: HTTPTarget, headers: HTTPHeaders, body: any HTTPBodySource, user: String?,
+    isSecure: Bool = false, cancellation: any APICancellation
+  ) {
+    self.method = method
+    self.target = target
+    self.headers = headers
+    self.body = body
+    self.user = user
+    self.isSecure = isSecure
+    self.cancellation = cancellation
+  }
+}
+
+/// Tells when nobody waits for an answer any more: the client is gone, or the server stops.
+package protocol APICancellation: Sendable {
+  /// Whether nobody waits any more.
+  var isCancelled: Bool { get }
+  /// Calls `body` once when nobody waits any more, on any thread: at once if that is so already. After the answer was sent it isn't
+  /// called.
+  func onCancel(_ body: @escaping @Sendable () -> Void)
+}

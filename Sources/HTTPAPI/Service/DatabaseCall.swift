@@ -1,0 +1,70 @@
+import Bytes
+import Fleece
+import HTTP
+import Touchstone
+import Views
+
+/// A request to a database while it is answered. The files around extend it by what is asked for.
+struct DatabaseCall: Sendable {
+  let service: DatabaseService
+  let request: APIRequest
+  /// The database's name.
+  let name: String
+  let database: Database
+  /// The segments of the path behind the database's name, decoded; without empty ones at the end.
+  let path: [ByteString]
+  /// The options in the query string.
+  let query: APIQuery
+
+  var method: String { request.method }
+
+  /// The segment at `index` as text; nil if there is none.
+  func segment(_ index: Int) -> String? { index < path.count ? path[index].string : nil }
+
+  /// The value of the request's body, which has to be JSON. Throws `CouchDBError`s of 400, 413 and 415.
+  func jsonBody() throws -> JSONValue {
+    try checkContentType()
+    let bytes = try bodyBytes()
+    do { return try bytes.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } } catch {
+      throw CouchDBError(400, "bad_request", "invalid UTF-8 JSON")
+    }
+  }
+
+  /// The request's body, at most `maximumRequestBytes` of it. Throws 413 for more.
+  func bodyBytes() throws -> [UInt8] {
+    do { return try request.body.collect(limit: service.configuration.maximumRequestBytes) } catch .tooLong {
+      throw CouchDBError(413, "too_large", "the request entity is too large")
+    }
+  }
+
+  /// Throws 415 unless the body is said to be JSON, or nothing is said.
+  func checkContentType() throws {
+    guard let type = request.headers.first("content-type") else { return }
+    let media = type.prefix { $0 != ";" }.trimmed.lowercased()
+    guard media == "application/json" || media.isEmpty else {
+      throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
+    }
+  }
+
+  /// Throws 405 unless the method is one of those.
+  func allow(_ methods: String...) throws {
+    guard methods.contains(method) else { throw MethodNotAllowed(methods) }
+  }
+
+  /// The base of URLs in answers: `http://HOST`.
+  var baseURL: String {
+    "http\(request.isSecure ? "s" : "")://\(request.headers.first("host") ?? "localhost")"
+  }
+}
+
+/// Another method is asked for than those that are allowed here.
+struct MethodNotAllowed: Error {
+  let methods: [String]
+  init(_ methods: [String]) { self.methods = methods }
+
+  var answer: APIAnswer {
+    let list = methods.joined(separator: ",")
+    return .error(
+      CouchDBError(405, "method_not_allowed", "Only \(list) allowed"), headers: [.init("Allow", list)])
+  }
+}

@@ -1,0 +1,37 @@
+import Bytes
+import HTTP
+import Touchstone
+import Views
+
+extension DatabaseService {
+  /// Finds out what is asked for, and answers it. Throws errors that become answers.
+  func route(_ request: APIRequest) throws -> APIAnswer {
+    guard var path = request.target.segments else {
+      throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")
+    }
+    while path.last == ByteString("") { path.removeLast() }
+    let query = try APIQuery(request.target)
+    guard let first = path.first else { return try serverRoute(request, [], query) }
+    let name = first.string
+    // A database's name begins with a letter; `_users` and `_replicator` may exist.
+    if name.utf8.first == UInt8(ascii: "_"), try catalog.database(name) == nil {
+      return try serverRoute(request, path.map(\.string), query)
+    }
+    let rest = Array(path.dropFirst())
+    if rest.isEmpty, let answer = try databaseRoute(request, name, query) { return answer }
+    guard let database = try catalog.database(name) else {
+      throw CouchDBError(404, "not_found", "Database does not exist.")
+    }
+    let call = DatabaseCall(
+      service: self, request: request, name: name, database: database, path: rest, query: query)
+    return try call.answer()
+  }
+}
+
+extension DatabaseCall {
+  /// The answer to a request to a database, or to something in it.
+  func answer() throws -> APIAnswer {
+    if let answer = try databaseAnswer() ?? readingAnswer() ?? documentAnswer() { return answer }
+    throw CouchDBError(404, "not_found", "missing")
+  }
+}

@@ -1,0 +1,151 @@
+import Fleece
+import HTTP
+import HTTPAPI
+import Storage
+import TestSupport
+import Touchstone
+
+/// A service over databases in a temporary folder, and requests to it without sockets.
+final class APIClient {
+  let service: DatabaseService
+  private let directory: TemporaryDirectory
+
+  /// Makes a service over an empty folder whose databases have that engine.
+  init(
+    _ engine: EngineName = .lmdb, _ configuration: DatabaseServiceConfiguration = .init(),
+    timer: any CallTimer = SystemTimer()
+  ) throws {
+    directory = try TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path, options: DatabaseOptions(engine: engine))
+    service = DatabaseService(FolderDatabases(folder), configuration, timer: timer)
+  }
+
+  /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.
+  func ask(
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = []
+  ) throws -> Response {
+    var fields = HTTPHeaders()
+    for (name, value) in headers { fields.add(name, value) }
+    let response = Response()
+    guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
+    service.answer(
+      APIRequest(
+        method: method, target: target, headers: fields, body: BytesBody(body), user: nil, cancellation: response)
+    ) { answer in response.begin(answer, isHead: method == "HEAD") }
+    response.waitForHead()
+    return response
+  }
+
+  struct InvalidTarget: Error { let target: String }
+}
+
+/// An answer as it arrives.
+final class Response: APICancellation {
+  private struct State {
+    var answer: APIAnswer?
+    var body: [UInt8] = []
+    var isWhole = false
+    var hasFailed = false
+    var onCancel: [@Sendable () -> Void] = []
+    var isCancelled = false
+  }
+
+  private let state = Lock(State())
+  private let head = BlockingWaiter<Bool>()
+  private let end = BlockingWaiter<Bool>()
+
+  fileprivate func begin(_ answer: APIAnswer, isHead: Bool) {
+    state.withLock { $0.answer = answer }
+    head.finish(true)
+    switch answer.body {
+    case .bytes(let bytes):
+      state.withLock { $0.body = isHead ? [] : bytes; $0.isWhole = true }
+      end.finish(true)
+    case .stream(_, let start): if isHead { end.finish(true) } else { start(GatheringSink(response: self)) }
+    case .written: break
+    }
+  }
+
+  fileprivate func waitForHead() { _ = head.wait() }
+  fileprivate func add(_ bytes: [UInt8]) { state.withLock { $0.body += bytes } }
+  fileprivate func finish(isWhole: Bool) {
+    state.withLock { $0.isWhole = isWhole; $0.hasFailed = !isWhole }
+    end.finish(true)
+  }
+
+  var status: Int { state.withLock { $0.answer?.status ?? 0 } }
+  var headers: [HTTPHeader] { state.withLock { $0.answer?.headers ?? [] } }
+  func header(_ name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+  /// What has arrived of the body.
+  var arrived: [UInt8] { state.withLock { $0.body } }
+  /// Whether the body was cut off.
+  var hasFailed: Bool { state.withLock { $0.hasFailed } }
+  /// Waits for the end of the body, and returns it.
+  func body() -> [UInt8] {
+    _ = end.wait()
+    return arrived
+  }
+  func json() throws -> JSONValue { try body().withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } }
+  var text: String { String(decoding: body(), as: UTF8.self) }
+
+  /// The client goes away.
+  func cancel() {
+    let bodies = state.withLock { state in
+      state.isCancelled = true
+      defer { state.onCancel = [] }
+      return state.onCancel
+    }
+    for body in bodies { body() }
+  }
+
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
+  func onCancel(_ body: @escaping @Sendable () -> Void) {
+    let isCancelled = state.withLock { state in
+      if !state.isCancelled { state.onCancel.append(body) }
+      return state.isCancelled
+    }
+    if isCancelled { body() }
+  }
+}
+
+private final class GatheringSink: HTTPBodySink {
+  private let response: Response
+  init(response: Response) { self.response = response }
+  func write(_ bytes: [UInt8]) throws(HTTPBodyError) {
+    if response.isCancelled { throw .clientGone }
+    response.add(bytes)
+  }
+  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
+    if response.isCancelled { return completion(.clientGone) }
+    response.add(bytes)
+    completion(nil)
+  }
+  func finish() { response.finish(isWhole: true) }
+  func fail() { response.finish(isWhole: false) }
+}
+
+/// The body of a request, all there.
+struct BytesBody: HTTPBodySource {
+  private let rest: Lock<[UInt8]>
+  let length: Int?
+
+  init(_ bytes: [UInt8]) {
+    rest = Lock(bytes)
+    length = bytes.count
+  }
+
+  func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
+    completion(.success(take()))
+  }
+
+  func read() throws(HTTPBodyError) -> [UInt8]? { take() }
+
+  private func take() -> [UInt8]? {
+    rest.withLock { rest in
+      defer { rest = [] }
+      return rest.isEmpty ? nil : rest
+    }
+  }
+}
