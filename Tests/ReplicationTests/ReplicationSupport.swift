@@ -83,39 +83,3 @@ func expectEqual(
     "\(what): \(different.count) documents differ; \(first): \(a[first] ?? "missing") | \(b[first] ?? "missing")",
     sourceLocation: sourceLocation)
 }
-
-/// A time that tests move.
-final class ManualTimer: CallTimer {
-  private struct State {
-    var now = 0.0
-    var next = 0
-    var scheduled: [Int: (time: Double, body: @Sendable () -> Void)] = [:]
-    var delays: [Double] = []
-  }
-  private let state = Lock(State())
-
-  var now: Double { state.withLock { $0.now } }
-  /// The delays that were asked for, in order.
-  var delays: [Double] { state.withLock { $0.delays } }
-  var count: Int { state.withLock { $0.scheduled.count } }
-
-  func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
-    let number = state.withLock { state in
-      state.next += 1
-      state.delays.append(seconds)
-      state.scheduled[state.next] = (state.now + seconds, body)
-      return state.next
-    }
-    return TimerToken { [self] in state.withLock { $0.scheduled[number] = nil } }
-  }
-
-  func advance(by seconds: Double) {
-    let due = state.withLock { state in
-      state.now += seconds
-      let due = state.scheduled.filter { $0.value.time <= state.now }
-      for number in due.keys { state.scheduled[number] = nil }
-      return due.values.sorted { $0.time < $1.time }
-    }
-    for item in due { item.body() }
-  }
-}
