@@ -339,7 +339,7 @@ let package = Package(
       name: "HTTPAPITests",
       dependencies: [
         "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
-        "Documents", "Views", "Touchstone", "touchstone-scripts", "test-child",
+        "Documents", "Views", "Touchstone", "Datasets", "CZlib", "touchstone-scripts", "test-child",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

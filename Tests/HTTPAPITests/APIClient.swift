@@ -22,7 +22,16 @@ final class APIClient {
 
   /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.
   func ask(
-    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = []
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [], user: String? = nil
+  ) throws -> Response {
+    let response = try begin(method, target, headers: headers, body: body, user: user)
+    response.waitForHead()
+    return response
+  }
+
+  /// Asks, and returns before the answer begins.
+  func begin(
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [], user: String? = nil
   ) throws -> Response {
     var fields = HTTPHeaders()
     for (name, value) in headers { fields.add(name, value) }
@@ -30,9 +39,8 @@ final class APIClient {
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     service.answer(
       APIRequest(
-        method: method, target: target, headers: fields, body: BytesBody(body), user: nil, cancellation: response)
+        method: method, target: target, headers: fields, body: BytesBody(body), user: user, cancellation: response)
     ) { answer in response.begin(answer, isHead: method == "HEAD") }
-    response.waitForHead()
     return response
   }
 
@@ -80,6 +88,8 @@ final class Response: APICancellation {
   }
   /// What has arrived of the body.
   var arrived: [UInt8] { state.withLock { $0.body } }
+  /// Whether the body is there, or was cut off.
+  var hasEnded: Bool { state.withLock { $0.isWhole || $0.hasFailed } }
   /// Whether the body was cut off.
   var hasFailed: Bool { state.withLock { $0.hasFailed } }
   /// Waits for the end of the body, and returns it.

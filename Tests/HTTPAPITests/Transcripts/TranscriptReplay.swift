@@ -1,0 +1,194 @@
+import Fleece
+import Foundation
+import HTTPAPI
+import Storage
+import TestSupport
+import Touchstone
+
+/// Plays a recorded session against a fresh service, in the recorded order, and compares the answers.
+///
+/// Time is the recording's: heartbeats and timeouts come when the recorded ones came. An exchange that isn't a feed is answered before
+/// the next event. A feed stays open until its recorded end, and time waits until it has brought what the recorded one had brought.
+final class TranscriptReplay {
+  /// A feed that is open.
+  private struct OpenFeed {
+    let exchange: RecordedExchange
+    let target: String
+    let response: Response
+  }
+
+  /// What happens next.
+  private enum Moment {
+    case begin(RecordedExchange)
+    case end(RecordedExchange)
+    case write(RecordedWrite)
+    /// A write of which the recording gives a description only.
+    case request(method: String, target: String, body: String)
+  }
+
+  private let recording: Recording
+  private let client: APIClient
+  private let timer: ManualTimer
+  private var comparison = AnswerComparison()
+  private var feeds: [Int: OpenFeed] = [:]
+  private(set) var report: ReplayReport
+
+  init(_ recording: Recording, _ engine: EngineName) throws {
+    self.recording = recording
+    timer = ManualTimer()
+    client = try APIClient(engine, SessionStart.configuration(recording.name), timer: timer)
+    report = ReplayReport(session: recording.name)
+  }
+
+  /// Plays the session.
+  func run() throws {
+    try SessionStart.prepare(recording.name) { method, target, headers, body in
+      let response = try client.ask(method, target, headers: headers, body: body, user: SessionStart.admin)
+      if response.status >= 300 {
+        report.problems.append("preparing \(method) \(target.prefix(80)): \(response.status) \(response.text.prefix(200))")
+      }
+    }
+    for (time, moment) in moments() {
+      try awaitFeeds(until: time)
+      timer.advance(by: max(0, time - timer.now))
+      switch moment {
+      case .begin(let exchange): try begin(exchange)
+      case .end(let exchange): try end(exchange)
+      case .write(let write): try self.write(write)
+      case .request(let method, let target, let body):
+        let headers = [("Content-Type", "application/json")]
+        let target = comparison.tokens.translate(request: target, isEscaped: true)
+        let response = try client.ask(
+          method, target, headers: headers, body: Array(body.utf8), user: SessionStart.admin)
+        if response.status >= 300 { report.problems.append("\(method) \(target): \(response.status)") }
+        _ = response.body()
+      }
+    }
+    report.compared = comparison.compared
+  }
+
+  /// What happens, in the order of the recording. The end of a feed is a moment of its own.
+  private func moments() -> [(Double, Moment)] {
+    var moments: [(Double, Moment)] = []
+    for event in recording.events {
+      switch event {
+      case .exchange(let exchange):
+        moments.append((exchange.start, .begin(exchange)))
+        if exchange.isFeed { moments.append((exchange.end, .end(exchange))) }
+      case .write(let write):
+        guard write.request == nil else {
+          moments.append((write.time, .write(write)))
+          continue
+        }
+        for described in SessionStart.describedWrites(write.text) {
+          moments.append(
+            (write.time + described.delay, .request(
+              method: described.method, target: described.target, body: described.body)))
+        }
+      }
+    }
+    // Equal times keep their order.
+    return moments.enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }.map(\.element)
+  }
+
+  // MARK: Exchanges
+
+  private func begin(_ exchange: RecordedExchange) throws {
+    report.exchanges += 1
+    let fate = TranscriptTables.fate(of: exchange, in: recording.name)
+    if case .left(let reason) = fate { return report.leave(exchange, reason) }
+    let target = comparison.tokens.translate(request: exchange.target, isEscaped: true)
+    let body = comparison.tokens.translate(request: exchange.body)
+    let user = SessionStart.user(of: exchange)
+    let headers = self.headers(of: exchange, bodyCount: body.count)
+    if case .answered(let status, let reason) = fate {
+      let response = try client.ask(exchange.method, target, headers: headers, body: body, user: user)
+      return report.answer(exchange, response, expecting: status, reason)
+    }
+    guard exchange.isFeed else {
+      let response = try client.ask(exchange.method, target, headers: headers, body: body, user: user)
+      return compare(exchange, response, response.body())
+    }
+    feeds[exchange.number] = OpenFeed(
+      exchange: exchange, target: target,
+      response: try client.begin(exchange.method, target, headers: headers, body: body, user: user))
+  }
+
+  private func headers(of exchange: RecordedExchange, bodyCount: Int) -> [(String, String)] {
+    exchange.headers.compactMap { name, value in
+      switch name.lowercased() {
+      case "content-length": (name, String(bodyCount))
+      case "transfer-encoding", "expect": nil
+      case "if-none-match", "if-match": (name, comparison.tokens.translate(tags: value, of: exchange.target))
+      case "destination": (name, comparison.tokens.translate(request: value, isEscaped: true))
+      default: (name, comparison.tokens.translate(request: value))
+      }
+    }
+  }
+
+  private func compare(_ exchange: RecordedExchange, _ response: Response, _ body: [UInt8]) {
+    // CouchDB's tag of a list changes with what isn't in the list. A tag of ours that still holds is no difference.
+    if exchange.status == 200, response.status == 304, exchange.header("if-none-match") != nil {
+      report.stillHolding += 1
+      return
+    }
+    let headers = response.headers.map { (name: $0.name, value: $0.value) }
+    let found = comparison.compare(
+      exchange, target: exchange.target, status: response.status, headers: headers, body: body)
+    report.add(found, exchange)
+  }
+
+  private func write(_ write: RecordedWrite) throws {
+    guard let (method, target, body) = write.request else { return }
+    var bytes: [UInt8] = []
+    if !body.isNull { bytes = comparison.tokens.translate(request: try body.jsonText()) }
+    let response = try client.ask(
+      method, comparison.tokens.translate(request: target, isEscaped: true),
+      headers: [("Content-Type", "application/json")], body: bytes, user: SessionStart.admin)
+    // What it made is in later answers of the recorded client.
+    let answer = (try? response.json()) ?? .null
+    let revisions = write.answer.array ?? [write.answer]
+    let ours = answer.array ?? [answer]
+    let isEqual =
+      response.status == write.status
+      && zip(revisions, ours).allSatisfy { recorded, ours in
+        guard let revision = recorded["rev"].string else { return true }
+        return comparison.tokens.match(revision, ours["rev"].string ?? "")
+      }
+    if !isEqual { report.problems.append("write \(method) \(target): \(response.status) \(answer)") }
+  }
+
+  // MARK: Feeds
+
+  /// Waits until the open feeds have brought what the recorded ones had brought by that time.
+  private func awaitFeeds(until time: Double) throws {
+    for feed in feeds.values {
+      let recorded = feed.exchange.pieces?.filter { $0.time <= time }.map(\.text).joined() ?? ""
+      let wanted = Self.rows(Array(recorded.utf8))
+      wait { feed.response.hasEnded || Self.rows(feed.response.arrived) >= wanted }
+    }
+  }
+
+  /// The number of changes in a feed's text.
+  private static func rows(_ text: [UInt8]) -> Int { text.ranges(of: Array("\"changes\":[".utf8)).count }
+
+  private func end(_ exchange: RecordedExchange) throws {
+    guard let feed = feeds.removeValue(forKey: exchange.number) else { return }
+    if exchange.ended == "client_closed" {
+      feed.response.cancel()
+    } else {
+      wait { feed.response.hasEnded }
+      if !feed.response.hasEnded {
+        report.problems.append("[\(exchange.number)] \(exchange.method) \(exchange.target) doesn't end")
+        feed.response.cancel()
+      }
+    }
+    compare(exchange, feed.response, feed.response.arrived)
+  }
+
+  /// Waits for what other threads do, some seconds at most.
+  private func wait(_ condition: () -> Bool) {
+    let deadline = Date(timeIntervalSinceNow: 5)
+    while !condition(), Date() < deadline { usleep(200) }
+  }
+}

@@ -1,0 +1,26 @@
+import TestSupport
+import Testing
+import Touchstone
+
+/// Every recorded exchange of CouchDB's, played against the API: status, content type, headers, members and values are equal.
+@Suite(
+  .enabled(if: recordingFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded exchanges to replay"))
+struct TranscriptTests {
+  @Test("recorded sessions are answered as CouchDB answers them", arguments: Recording.names, [EngineName.sqlite, .lmdb])
+  func session(_ name: String, _ engine: EngineName) throws {
+    let replay = try TranscriptReplay(try Recording(name), engine)
+    try replay.run()
+    let report = replay.report
+    print("\(engine): \(report.summary)")
+    for (exchange, difference) in report.unequal {
+      Issue.record(
+        """
+        \(name) [\(exchange.number)] \(exchange.method) \(exchange.target.prefix(200)) (\(exchange.note)): \(difference.place)
+          recorded \(difference.recorded)
+          ours     \(difference.ours)
+        """)
+    }
+    for problem in report.problems { Issue.record("\(name): \(problem)") }
+    for reason in report.needless { Issue.record("\(name): a decision explains nothing any more: \(reason)") }
+  }
+}
