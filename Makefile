@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long valgrind examples bench bench-full docs lint fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test test-long valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -28,6 +28,8 @@ SCALE_DOCS ?= 1000000
 RESULTS ?= results/local
 # Where `make docs` writes.
 DOCS ?= .build/docs
+# What `make test-http` runs on.
+ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
 FILTER ?=
 
@@ -185,6 +187,9 @@ examples: deps ## Builds the examples and runs the self-test of the notes; with 
 	    $(if $(SANITIZE),--sanitize $(SANITIZE) -Xswiftc -use-ld=lld)
 	done
 	timeout 300 $(SCRATCH)/examples/debug/notes selftest
+
+test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
+	@Tests/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local

@@ -26,7 +26,8 @@ struct AnswerComparison {
 
   /// Compares an answer with the recorded one, and returns the differences.
   mutating func compare(
-    _ exchange: RecordedExchange, target: String, status: Int, headers: [(name: String, value: String)], body: [UInt8]
+    _ exchange: RecordedExchange, target: String, status: Int, headers: [(name: String, value: String)],
+    body: [UInt8]
   ) -> [AnswerDifference] {
     differences = []
     func header(_ name: String) -> String? { headers.first { $0.name.lowercased() == name }?.value }
@@ -50,7 +51,8 @@ struct AnswerComparison {
   /// `Connection`, which the listener makes; `Expires`, `X-Couch-Request-ID`, `X-CouchDB-Body-Time`, `X-Couch-Stack-Hash`: times and
   /// random numbers; `Vary`, which CouchDB doesn't send.
   private static let comparedHeaders = [
-    "Location", "Accept-Ranges", "Content-Range", "Content-Encoding", "Content-Security-Policy", "Cache-Control",
+    "Location", "Accept-Ranges", "Content-Range", "Content-Encoding", "Content-Security-Policy",
+    "Cache-Control",
     "X-Couch-Update-NewRev", "X-Couch-Id", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
     "Access-Control-Max-Age",
   ]
@@ -79,7 +81,8 @@ struct AnswerComparison {
     if exchange.method != "HEAD" || exchange.status == 200 {
       let (recorded, mine) = (exchange.answerHeader("content-type"), ours("content-type"))
       if recorded != nil || mine != nil, exchange.status != 304 {
-        expect(Self.withoutBoundary(recorded) == Self.withoutBoundary(mine), "header Content-Type", recorded, mine)
+        expect(
+          Self.withoutBoundary(recorded) == Self.withoutBoundary(mine), "header Content-Type", recorded, mine)
       }
     }
     let (tag, mine) = (exchange.answerHeader("etag"), ours("etag"))
@@ -105,7 +108,8 @@ struct AnswerComparison {
 
   /// The name of a cookie, and whether it has a value.
   private static func cookie(_ text: String?) -> String? {
-    text.map { $0.prefix { $0 != "=" } + ($0.contains("=;") ? " without a value" : " with a value") }.map(String.init)
+    text.map { $0.prefix { $0 != "=" } + ($0.contains("=;") ? " without a value" : " with a value") }.map(
+      String.init)
   }
 
   // MARK: Bodies
@@ -116,9 +120,12 @@ struct AnswerComparison {
     switch (recorded, ours) {
     case (.json(let recorded), .json(let ours)):
       if isScriptError, recorded["error"].string != nil {
-        expect(ours["error"].string?.isEmpty == false, "\(place).error", recorded["error"].string, ours["error"].string)
         expect(
-          ours["reason"].string?.isEmpty == false, "\(place).reason", recorded["reason"].string, ours["reason"].string)
+          ours["error"].string?.isEmpty == false, "\(place).error", recorded["error"].string,
+          ours["error"].string)
+        expect(
+          ours["reason"].string?.isEmpty == false, "\(place).reason", recorded["reason"].string,
+          ours["reason"].string)
       } else {
         compare(recorded, ours, place)
       }
@@ -144,7 +151,8 @@ struct AnswerComparison {
         let (recorded, mine) = (part.header(name), mine.header(name))
         if recorded == nil, mine == nil { continue }
         expect(
-          Self.withoutBoundary(recorded) == Self.withoutBoundary(mine), "\(place).header \(name)", recorded, mine)
+          Self.withoutBoundary(recorded) == Self.withoutBoundary(mine), "\(place).header \(name)", recorded,
+          mine)
       }
       compare(part.content, mine.content, place)
     }
@@ -206,7 +214,8 @@ struct AnswerComparison {
   private static func revision(_ value: JSONValue) -> String? {
     func isRevision(_ text: String) -> Bool {
       let generation = text.prefix { $0.isNumber }
-      return !generation.isEmpty && text.dropFirst(generation.count).first == "-" && text.count > generation.count + 1
+      return !generation.isEmpty && text.dropFirst(generation.count).first == "-"
+        && text.count > generation.count + 1
     }
     if let text = value.string { return isRevision(text) ? text : nil }
     guard let object = value.object, object.count == 1 else { return nil }
@@ -223,7 +232,8 @@ struct AnswerComparison {
     if recorded.heartbeats > 2, exchange.query.contains("heartbeat=") {
       expect(ours.heartbeats > 0, "body.heartbeats", "\(recorded.heartbeats)", "\(ours.heartbeats)")
     }
-    expect(recorded.rows.count == ours.rows.count, "body.rows", "\(recorded.rows.count)", "\(ours.rows.count)")
+    expect(
+      recorded.rows.count == ours.rows.count, "body.rows", "\(recorded.rows.count)", "\(ours.rows.count)")
     for (index, (recorded, ours)) in zip(recorded.rows, ours.rows).enumerated() {
       compare(recorded, ours, "body.row[\(index)]")
     }
@@ -251,7 +261,9 @@ struct AnswerComparison {
     case .object: "object"
     }
   }
-  private static func names(_ value: JSONValue) -> [String] { value.object.map { $0.map(\.key).sorted() } ?? [] }
+  private static func names(_ value: JSONValue) -> [String] {
+    value.object.map { $0.map(\.key).sorted() } ?? []
+  }
   private static func short(_ value: JSONValue) -> String { String(value.description.prefix(600)) }
   private static func short(_ bytes: [UInt8]) -> String { String(decoding: bytes.prefix(300), as: UTF8.self) }
   private static func short(_ content: AnswerContent) -> String {

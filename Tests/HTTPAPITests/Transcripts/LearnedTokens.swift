@@ -50,7 +50,8 @@ struct LearnedTokens: Sendable {
     for part in Self.parts(Array(text.utf8)[...], isEscaped: false) {
       switch part {
       case .literal(let bytes): result += bytes
-      case .token(_, let bytes): result += ours[String(decoding: bytes, as: UTF8.self)].map { Array($0.utf8) } ?? Array(bytes)
+      case .token(_, let bytes):
+        result += ours[String(decoding: bytes, as: UTF8.self)].map { Array($0.utf8) } ?? Array(bytes)
       }
     }
     return String(decoding: result, as: UTF8.self)
@@ -144,7 +145,8 @@ struct LearnedTokens: Sendable {
         let dash = word.firstIndex(of: UInt8(ascii: "-")) ?? word.endIndex
         let isNumbered = dash > index && dash < word.endIndex && word[index..<dash].allSatisfy(isDigit)
         let hash = isNumbered ? dash + 1 : index
-        if isNumbered, word[dash...].dropFirst().first == UInt8(ascii: "g"), word.count - (dash - index) > 20 {
+        if isNumbered, word[dash...].dropFirst().first == UInt8(ascii: "g"), word.count - (dash - index) > 20
+        {
           add(.sequence, index..<end)
         } else if end - hash == 32, word[hash...].allSatisfy(isHex) {
           add(.hash, hash..<end)
@@ -163,6 +165,7 @@ struct LearnedTokens: Sendable {
     isDigit(byte) || isLetter(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
   }
   private static func isBase64(_ byte: UInt8) -> Bool {
-    isDigit(byte) || isLetter(byte) || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=")
+    isDigit(byte) || isLetter(byte) || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/")
+      || byte == UInt8(ascii: "=")
   }
 }

@@ -37,7 +37,9 @@ indirect enum AnswerContent {
     guard let first = rest.firstRange(of: line) else { return nil }
     rest = rest[first.upperBound...]
     while !rest.starts(with: "--".utf8) {
-      guard let end = rest.firstRange(of: line), let part = AnswerPart(rest[..<end.lowerBound]) else { return nil }
+      guard let end = rest.firstRange(of: line), let part = AnswerPart(rest[..<end.lowerBound]) else {
+        return nil
+      }
       parts.append(part)
       rest = rest[end.upperBound...]
     }
@@ -53,7 +55,8 @@ struct AnswerPart {
   /// Reads a part: the rest of the line of the boundary, headers, an empty line, the content.
   init?(_ bytes: ArraySlice<UInt8>) {
     guard let head = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
-    headers = String(decoding: bytes[..<head.lowerBound], as: UTF8.self).split(separator: "\r\n").compactMap { line in
+    headers = String(decoding: bytes[..<head.lowerBound], as: UTF8.self).split(separator: "\r\n").compactMap {
+      line in
       guard let colon = line.firstIndex(of: ":") else { return nil }
       return (String(line[..<colon]), String(line[line.index(after: colon)...].trimmingPrefix(" ")))
     }
@@ -63,7 +66,9 @@ struct AnswerPart {
     }
   }
 
-  func header(_ name: String) -> String? { headers.first { $0.name.lowercased() == name.lowercased() }?.value }
+  func header(_ name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
 
   /// What tells this part from others beside it: the name of an attachment, or a revision.
   var key: String {
@@ -81,7 +86,9 @@ struct AnswerPart {
 /// What gzip has compressed; nil if it isn't gzip.
 func gunzipped(_ bytes: [UInt8]) -> [UInt8]? {
   var stream = z_stream()
-  guard inflateInit2_(&stream, 15 + 16, zlibVersion(), Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
+  guard inflateInit2_(&stream, 15 + 16, zlibVersion(), Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+    return nil
+  }
   defer { inflateEnd(&stream) }
   var input = bytes
   var output: [UInt8] = []

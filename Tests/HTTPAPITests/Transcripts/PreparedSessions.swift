@@ -17,7 +17,9 @@ enum TravelSession {
     let design = exchanges.first { $0.path == "/travel/_design/travel" && $0.method == "GET" }
     var documents: [JSONValue] = []
     let revisions = recordedRevisions(exchanges)
-    var body = try (design?.answerBody ?? []).withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+    var body = try (design?.answerBody ?? []).withUnsafeBytes { bytes throws(FleeceError) in
+      try JSONValue(json: bytes)
+    }
     body["_revisions"] = history(body["_rev"].string ?? "")
     documents.append(body)
 
@@ -29,7 +31,9 @@ enum TravelSession {
       let type = String(id.prefix { $0 != "_" })
       guard let count = left[type], count > 0 else { continue }
       left[type] = count - 1
-      var document = try [UInt8](record.json).withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+      var document = try [UInt8](record.json).withUnsafeBytes { bytes throws(FleeceError) in
+        try JSONValue(json: bytes)
+      }
       let first = revisions[id] ?? "1-" + String(repeating: "0", count: 32)
       document["_id"] = .string(id)
       document["_rev"] = .string(first)
@@ -48,7 +52,8 @@ enum TravelSession {
       } else if (20..<30).contains(airlines) {
         let revision = "2-" + String(repeating: "d", count: 32)
         documents.append([
-          "_id": .string(id), "_rev": .string(revision), "_deleted": true, "_revisions": history(revision, first),
+          "_id": .string(id), "_rev": .string(revision), "_deleted": true,
+          "_revisions": history(revision, first),
         ])
       }
       airlines += 1
@@ -60,7 +65,8 @@ enum TravelSession {
   private static func history(_ revisions: String...) -> JSONValue {
     let start = revisions.first.flatMap { Int64($0.prefix { $0 != "-" }) } ?? 0
     return [
-      "start": .int(start), "ids": .array(revisions.map { .string(String($0.drop { $0 != "-" }.dropFirst())) }),
+      "start": .int(start),
+      "ids": .array(revisions.map { .string(String($0.drop { $0 != "-" }.dropFirst())) }),
     ]
   }
 
@@ -88,9 +94,11 @@ enum CollationSession {
     try ask("PUT", "/p_coll/_design/d", json, try design.jsonText())
     let exchanges = try Recording("api-10-views-changing").exchanges
     let all = exchanges.first { $0.path.hasPrefix("/p_coll/") }?.answerBody ?? []
-    for line in String(decoding: all, as: UTF8.self).split(whereSeparator: \.isNewline) where line.hasPrefix("{\"id\"") {
+    for line in String(decoding: all, as: UTF8.self).split(whereSeparator: \.isNewline)
+    where line.hasPrefix("{\"id\"") {
       let id = String(line.dropFirst(7).prefix { $0 != "\"" })
-      guard let start = line.range(of: "\"key\":")?.upperBound, let end = line.range(of: ",\"value\":null}")?.lowerBound
+      guard let start = line.range(of: "\"key\":")?.upperBound,
+        let end = line.range(of: ",\"value\":null}")?.lowerBound
       else { continue }
       let document: JSONValue = ["json": .string(String(line[start..<end]))]
       try ask("PUT", "/p_coll/\(SessionStart.escaped(id))", json, try document.jsonText())

@@ -16,10 +16,13 @@ struct RecordedRevisions {
   private var writes: [String: [Write]] = [:]
 
   private init() {
-    for exchange in (try? Recording("replicator-03-push").exchanges) ?? [] where exchange.note == "push, create_target" {
+    for exchange in (try? Recording("replicator-03-push").exchanges) ?? []
+    where exchange.note == "push, create_target" {
       let type = [("Content-Type", exchange.header("content-type") ?? "")]
       if exchange.path == "/r_push/_bulk_docs" {
-        let json = try? exchange.body.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+        let json = try? exchange.body.withUnsafeBytes { bytes throws(FleeceError) in
+          try JSONValue(json: bytes)
+        }
         for document in json?["docs"].array ?? [] {
           guard let id = document["_id"].string else { continue }
           let body: JSONValue = ["new_edits": false, "docs": [document]]
@@ -39,7 +42,9 @@ struct RecordedRevisions {
   /// Writes documents to a database, in this order.
   func write(_ ids: [String], to database: String, _ ask: SessionStart.Ask) throws {
     for id in ids {
-      guard let writes = writes[id] else { throw RecordingError(description: "\(id) isn't in replicator-03-push") }
+      guard let writes = writes[id] else {
+        throw RecordingError(description: "\(id) isn't in replicator-03-push")
+      }
       for write in Self.olderRevisions(id) + writes {
         try ask(write.method, "/\(database)\(write.path)", write.headers, write.body)
       }

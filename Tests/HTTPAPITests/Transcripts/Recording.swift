@@ -72,10 +72,11 @@ struct Recording: Sendable {
   }
 
   /// The names of all recordings, sorted.
-  static let names: [String] = recordingFolder.map { folder in
-    let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    return files.filter { $0.hasSuffix(".jsonl") }.map { String($0.dropLast(6)) }.sorted()
-  } ?? []
+  static let names: [String] =
+    recordingFolder.map { folder in
+      let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+      return files.filter { $0.hasSuffix(".jsonl") }.map { String($0.dropLast(6)) }.sorted()
+    } ?? []
 
   init(_ name: String) throws {
     self.name = name

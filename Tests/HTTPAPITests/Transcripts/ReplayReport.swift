@@ -21,12 +21,18 @@ struct ReplayReport {
 
   mutating func leave(_ exchange: RecordedExchange, _ reason: String) { left[reason, default: 0] += 1 }
 
-  mutating func answer(_ exchange: RecordedExchange, _ response: Response, expecting status: Int, _ reason: String) {
+  mutating func answer(
+    _ exchange: RecordedExchange, _ response: Response, expecting status: Int, _ reason: String
+  ) {
     answered[reason, default: 0] += 1
     if response.status != status {
       unequal.append(
-        (exchange, AnswerDifference(
-          place: "status, by the table", recorded: "\(status)", ours: "\(response.status) \(response.text.prefix(200))")))
+        (
+          exchange,
+          AnswerDifference(
+            place: "status, by the table", recorded: "\(status)",
+            ours: "\(response.status) \(response.text.prefix(200))")
+        ))
     }
   }
 

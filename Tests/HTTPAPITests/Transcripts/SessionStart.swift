@@ -10,7 +10,8 @@ enum SessionStart {
   static let admin = "admin"
 
   /// Asks for something, before the session.
-  typealias Ask = (_ method: String, _ target: String, _ headers: [(String, String)], _ body: [UInt8]) throws -> Void
+  typealias Ask = (_ method: String, _ target: String, _ headers: [(String, String)], _ body: [UInt8]) throws
+    -> Void
 
   /// The settings of the recorded server, where they aren't the defaults.
   static func configuration(_ session: String) -> DatabaseServiceConfiguration {
@@ -32,11 +33,16 @@ enum SessionStart {
   // MARK: Databases
 
   private static let documents = [
-    "airline_10", "airline_10123", "airline_10226", "airline_10642", "airline_10748", "airline_10765", "airline_109",
-    "airline_112", "airline_1191", "airline_1203", "airline_1316", "airline_13391", "airport_1254", "airport_1255",
-    "airport_1256", "airport_1257", "airport_1258", "airport_1259", "airport_1260", "airport_1261", "hotel_1097",
-    "hotel_11378", "landmark_1", "landmark_10", "landmark_100", "upd_1", "conf_1", "conf_2", "conf_3", "conf_4", "del_1",
-    "del_2", "del_3", "att_inline", "att_multi", "att_updated", "att_conf", "att_big", "sp ace/slash+plus", "ünïcode-✓",
+    "airline_10", "airline_10123", "airline_10226", "airline_10642", "airline_10748", "airline_10765",
+    "airline_109",
+    "airline_112", "airline_1191", "airline_1203", "airline_1316", "airline_13391", "airport_1254",
+    "airport_1255",
+    "airport_1256", "airport_1257", "airport_1258", "airport_1259", "airport_1260", "airport_1261",
+    "hotel_1097",
+    "hotel_11378", "landmark_1", "landmark_10", "landmark_100", "upd_1", "conf_1", "conf_2", "conf_3",
+    "conf_4", "del_1",
+    "del_2", "del_3", "att_inline", "att_multi", "att_updated", "att_conf", "att_big", "sp ace/slash+plus",
+    "ünïcode-✓",
     "_design/travel",
   ]
 
@@ -65,7 +71,9 @@ enum SessionStart {
     case "api-08":
       try create("p_all", documents.filter { $0 != "att_big" })
       try create("p_ids")
-      for id in try listedIDs("api-08-all-docs", "/p_ids/_all_docs") { try put("/p_ids/\(escaped(id))", "{}") }
+      for id in try listedIDs("api-08-all-docs", "/p_ids/_all_docs") {
+        try put("/p_ids/\(escaped(id))", "{}")
+      }
     case "api-09": try TravelSession.prepare(ask)
     case "api-10":
       try create("p_view")
@@ -113,14 +121,18 @@ enum SessionStart {
   /// The IDs in a recorded answer of `_all_docs`.
   private static func listedIDs(_ session: String, _ path: String) throws -> [String] {
     let exchange = try Recording(session).exchanges.first { $0.path == path && $0.query.isEmpty }
-    let answer = try (exchange?.answerBody ?? []).withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+    let answer = try (exchange?.answerBody ?? []).withUnsafeBytes { bytes throws(FleeceError) in
+      try JSONValue(json: bytes)
+    }
     return (answer["rows"].array ?? []).compactMap { $0["id"].string }
   }
 
   /// The design document that refuses some documents: it is in the answer to the last request of that database.
   private static func refusingDesign(_ session: String) throws -> String {
     for exchange in try Recording(session).exchanges where exchange.path == "/p_deny/_changes" {
-      let answer = try exchange.answerBody.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+      let answer = try exchange.answerBody.withUnsafeBytes { bytes throws(FleeceError) in
+        try JSONValue(json: bytes)
+      }
       for row in answer["results"].array ?? [] where row["id"].string == "_design/v" {
         var document = row["doc"]
         document.remove("_rev")
@@ -137,8 +149,11 @@ enum SessionStart {
   // MARK: Writes beside
 
   /// The writes beside the feeds of api-07, of which the recording gives a description: what, and how many seconds later.
-  static func describedWrites(_ text: String) -> [(delay: Double, method: String, target: String, body: String)] {
-    func put(_ delay: Double, _ id: String, _ body: String = #"{"n":1}"#) -> (Double, String, String, String) {
+  static func describedWrites(_ text: String) -> [(
+    delay: Double, method: String, target: String, body: String
+  )] {
+    func put(_ delay: Double, _ id: String, _ body: String = #"{"n":1}"#) -> (Double, String, String, String)
+    {
       (delay, "PUT", "/p_feed/\(id)", body)
     }
     // The revision that CouchDB gave to {"n":1}.
@@ -158,8 +173,10 @@ enum SessionStart {
       ]
     case "1 s: POST _bulk_docs of five":
       [
-        (1.4, "POST", "/p_feed/_bulk_docs",
-          #"{"docs":[{"_id":"b_0"},{"_id":"b_1"},{"_id":"b_2"},{"_id":"b_3"},{"_id":"b_4"}]}"#)
+        (
+          1.4, "POST", "/p_feed/_bulk_docs",
+          #"{"docs":[{"_id":"b_0"},{"_id":"b_1"},{"_id":"b_2"},{"_id":"b_3"},{"_id":"b_4"}]}"#
+        )
       ]
     case "1 s: PUT no, 2 s: PUT yes": [put(1, "no"), put(2, "yes")]
     case "1 s: PUT e_1; 2 s: PUT e_2": [put(1, "e_1"), put(2, "e_2", #"{"n":2}"#)]

@@ -45,7 +45,8 @@ final class TranscriptReplay {
     try SessionStart.prepare(recording.name) { method, target, headers, body in
       let response = try client.ask(method, target, headers: headers, body: body, user: SessionStart.admin)
       if response.status >= 300 {
-        report.problems.append("preparing \(method) \(target.prefix(80)): \(response.status) \(response.text.prefix(200))")
+        report.problems.append(
+          "preparing \(method) \(target.prefix(80)): \(response.status) \(response.text.prefix(200))")
       }
     }
     for (time, moment) in moments() {
@@ -82,13 +83,17 @@ final class TranscriptReplay {
         }
         for described in SessionStart.describedWrites(write.text) {
           moments.append(
-            (write.time + described.delay, .request(
-              method: described.method, target: described.target, body: described.body)))
+            (
+              write.time + described.delay,
+              .request(
+                method: described.method, target: described.target, body: described.body)
+            ))
         }
       }
     }
     // Equal times keep their order.
-    return moments.enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }.map(\.element)
+    return moments.enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }.map(
+      \.element)
   }
 
   // MARK: Exchanges

@@ -38,7 +38,8 @@ enum TranscriptTables {
     case "_security": return (501, "for security objects")
     case "_find", "_index", "_explain": return (501, "for Mango")
     case "_shards", "_sync_shards": return (501, "of shards")
-    case "_design" where segments.count > 3 && ["_show", "_list", "_update", "_rewrite"].contains(segments[3]):
+    case "_design"
+    where segments.count > 3 && ["_show", "_list", "_update", "_rewrite"].contains(segments[3]):
       return (501, "for functions that make answers")
     default: return nil
     }
@@ -59,7 +60,9 @@ enum TranscriptTables {
   static let decisions: [Decision] = []
 
   /// The index of the decision that explains a difference.
-  static func decision(_ session: String, _ exchange: RecordedExchange, _ difference: AnswerDifference) -> Int? {
+  static func decision(_ session: String, _ exchange: RecordedExchange, _ difference: AnswerDifference)
+    -> Int?
+  {
     decisions.firstIndex { decision in
       decision.session == session && (decision.numbers.isEmpty || decision.numbers.contains(exchange.number))
         && difference.place.hasPrefix(decision.place)

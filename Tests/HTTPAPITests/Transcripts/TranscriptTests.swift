@@ -4,9 +4,12 @@ import Touchstone
 
 /// Every recorded exchange of CouchDB's, played against the API: status, content type, headers, members and values are equal.
 @Suite(
-  .enabled(if: recordingFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded exchanges to replay"))
+  .enabled(
+    if: recordingFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded exchanges to replay"))
 struct TranscriptTests {
-  @Test("recorded sessions are answered as CouchDB answers them", arguments: Recording.names, [EngineName.sqlite, .lmdb])
+  @Test(
+    "recorded sessions are answered as CouchDB answers them", arguments: Recording.names,
+    [EngineName.sqlite, .lmdb])
   func session(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine)
     try replay.run()
