@@ -110,7 +110,10 @@ struct LearnedTokens: Sendable {
     case .hash:
       let count = bytes.prefix(while: isHex).count
       return count == 32 || count == 40 ? count : 0
-    case .sequence: return bytes.prefix(while: isDigit).count
+    case .sequence:
+      let count = bytes.prefix(while: isDigit).count
+      let suffix = bytes.dropFirst(count).prefix(while: isWord)
+      return suffix.starts(with: "-g".utf8) ? count + suffix.count : count
     case .digest:
       let name = bytes.prefix { isWord($0) && $0 != UInt8(ascii: "-") }.count
       guard bytes.dropFirst(name).first == UInt8(ascii: "-") else { return 0 }
