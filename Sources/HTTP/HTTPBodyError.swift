@@ -6,4 +6,6 @@ package enum HTTPBodyError: Error, Sendable, Hashable {
   case tooLong
   /// An answer is longer or shorter than its length said, or has ended.
   case wrongLength
+  /// A request's body isn't what its headers say, such as gzip. The answer is 400.
+  case malformed
 }

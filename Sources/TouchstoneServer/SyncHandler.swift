@@ -1,5 +1,7 @@
 import BLIP
 import Bytes
+import HTTP
+import HTTPAPI
 import Replication
 import ReplicationBLIP
 import Server
@@ -7,20 +9,27 @@ import Storage
 import Touchstone
 import WebSocket
 
-/// Answers the requests of a listener: `GET /NAME/_blipsync` becomes a WebSocket.
+/// Answers the requests of replicators: `GET /NAME/_blipsync` becomes a WebSocket.
 final class SyncHandler: HTTPHandler {
-  private let databases: [ByteString: Database]
+  private let catalog: any DatabaseCatalog
   private let options: Responder.Options
   /// Connections take turns on these threads: frames on some, databases and files on the others.
   private let workers = Workers(maximum: 4)
   private let pool = Workers(maximum: 32)
 
-  init(_ configuration: SyncListenerConfiguration) {
-    databases = Dictionary(uniqueKeysWithValues: configuration.databases.map { (ByteString($0), $1) })
+  init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
+    self.catalog = catalog
     var options = Responder.Options()
     options.acceptsRevisions = !configuration.isReadOnly
     options.refusesConflicts = configuration.refusesConflicts
     self.options = options
+  }
+
+  /// Whether a request is that of a replicator over BLIP.
+  static func isReplication(_ request: HTTPRequest) -> Bool {
+    guard let segments = request.target.segments else { return false }
+    let path = segments.drop { $0 == ByteString("") }
+    return path.count == 2 && path.last == ByteString("_blipsync")
   }
 
   func handle(_ request: HTTPRequest, _ responder: HTTPResponder) { responder.answer(answer(request)) }
@@ -32,7 +41,7 @@ final class SyncHandler: HTTPHandler {
     // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
     let path = segments.drop { $0 == ByteString("") }
     guard path.count == 2, path.last == ByteString("_blipsync"), let name = path.first,
-      let database = databases[name]
+      let database = try? catalog.database(name.string)
     else {
       return HTTPAnswer(status: 404, text: "there is no such database here\n")
     }

@@ -1,5 +1,6 @@
 import BLIP
 import Bytes
+import HTTPAPI
 import Logs
 import Replication
 import ReplicationBLIP
@@ -8,7 +9,8 @@ import Storage
 import Touchstone
 import WebSocket
 
-/// Lets other devices replicate with databases, over WebSockets: those of this library, and Couchbase Lite 2 and 3.
+/// Lets other devices replicate with databases, over WebSockets: those of this library, and Couchbase Lite 2 and 3. If the configuration
+/// says so, clients of CouchDB are answered too.
 ///
 /// ```swift
 /// var configuration = SyncListenerConfiguration(databases: ["notes": notes])
@@ -44,7 +46,11 @@ public final class SyncListener: Sendable {
       }
       do {
         let (settings, fingerprint) = try configuration.serverConfiguration()
-        let server = HTTPServer(settings, handler: SyncHandler(configuration))
+        let catalog = configuration.catalog()
+        let handler = ListenerHandler(
+          sync: SyncHandler(configuration, catalog), service: configuration.service(catalog, settings),
+          crossOrigin: configuration.crossOriginRules)
+        let server = HTTPServer(settings, handler: handler)
         try server.start()
         state = State(server: server, fingerprint: fingerprint)
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
@@ -71,8 +77,9 @@ public final class SyncListener: Sendable {
   /// The URL of each database and address, in order of the names; none if it doesn't run.
   public var urls: [String] {
     let bases = state.withLock { $0.server?.urls } ?? []
-    return configuration.databases.keys.sorted().flatMap { name in
-      bases.map { "ws\($0.dropFirst(4))/\(SyncListenerConfiguration.escaped(name))" }
+    let names = (try? configuration.catalog().names()) ?? []
+    return names.flatMap { name in
+      bases.map { "ws\($0.dropFirst(4))/\(name.pathSegment)" }
     }
   }
 

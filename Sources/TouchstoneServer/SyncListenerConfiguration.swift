@@ -1,4 +1,6 @@
 import Bytes
+import HTTP
+import HTTPAPI
 import Server
 import Touchstone
 import WebSocket
@@ -29,8 +31,25 @@ public struct SyncListenerConfiguration: Sendable {
     case certificatesAccepted(@Sendable (_ der: [UInt8]) -> Bool)
   }
 
-  /// The databases by the names under which they are reached.
+  /// Web pages of which origins may use the HTTP API, and read its answers.
+  public enum CrossOrigin: Sendable, Hashable {
+    /// None but those of the listener itself.
+    case none
+    /// Pages of these origins, such as `https://app.example`.
+    case origins([String])
+    /// All pages.
+    case all
+  }
+
+  /// The databases by the names under which they are reached. Clients can neither make nor delete one.
   public var databases: [String: Database]
+  /// A folder whose databases are served in place of `databases`. They are opened when a client asks for one, and clients of the HTTP API
+  /// make and delete them. It must not be closed while the listener runs.
+  public var folder: DatabaseFolder?
+  /// Whether clients of CouchDB are answered too (docs/http.md): CouchDB's replicator, PouchDB, HTTP libraries. Default: no.
+  public var servesHTTP = false
+  /// Web pages of which origins may use the HTTP API. Default: none.
+  public var crossOrigin = CrossOrigin.none
   /// The numeric address to listen on, such as `127.0.0.1`, `::1` or `0.0.0.0`. Default: the loopback interface.
   public var address = "127.0.0.1"
   /// The network interface to listen on in place of `address`, such as `eth0`.
@@ -55,18 +74,37 @@ public struct SyncListenerConfiguration: Sendable {
   public var idleTimeout: Double?
 
   /// Creates a configuration for the loopback interface and any port.
-  public init(databases: [String: Database]) { self.databases = databases }
+  public init(databases: [String: Database] = [:]) { self.databases = databases }
 
-  /// A name as a segment of a URL.
-  static func escaped(_ name: String) -> String {
-    var text = ""
-    for byte in name.utf8 {
-      let isPlain =
-        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
-      text += isPlain ? String(UnicodeScalar(byte)) : "%" + Hex.text([byte], isUpper: true)
-    }
-    return text
+  /// Creates a configuration for the databases of a folder, the loopback interface and any port.
+  public init(folder: DatabaseFolder) {
+    databases = [:]
+    self.folder = folder
   }
+
+  var crossOriginRules: CrossOriginRules {
+    switch crossOrigin {
+    case .none: .none
+    case .origins(let origins): .origins(origins)
+    case .all: .all
+    }
+  }
+
+  /// The databases as the handlers find them.
+  func catalog() -> any DatabaseCatalog { folder.map { FolderDatabases($0) } ?? OpenedDatabases(databases) }
+
+  /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.
+  static func isOpen(_ question: LoginQuestion) -> Bool {
+    if question.method == "OPTIONS" { return true }
+    guard let segments = question.target.segments?.filter({ $0 != ByteString("") }) else { return false }
+    switch segments.count {
+    case 0: return question.method == "GET" || question.method == "HEAD"
+    case 1 where segments[0] == ByteString("_up"): return question.method == "GET" || question.method == "HEAD"
+    case 1: return segments[0] == ByteString("_session")
+    default: return false
+    }
+  }
+
 
   private var isOpenToOthers: Bool {
     if networkInterface != nil { return networkInterface != "lo" }
@@ -75,7 +113,12 @@ public struct SyncListenerConfiguration: Sendable {
 
   /// The settings of the server, and the fingerprint of its certificate.
   func serverConfiguration() throws -> (HTTPServerConfiguration, fingerprint: String?) {
-    guard !databases.isEmpty else { throw SyncListenerError(.badRequest, "a listener needs a database") }
+    guard !databases.isEmpty || folder != nil else {
+      throw SyncListenerError(.badRequest, "a listener needs a database or a folder")
+    }
+    guard databases.isEmpty || folder == nil else {
+      throw SyncListenerError(.badRequest, "a listener serves databases or a folder, not both")
+    }
     if let name = databases.keys.first(where: { $0.isEmpty || $0 == "." || $0 == ".." || $0.first == "_" }) {
       throw SyncListenerError(.badRequest, "a database can't be reached by the name “\(name)”")
     }
@@ -105,8 +148,8 @@ public struct SyncListenerConfiguration: Sendable {
       let checker = ClosurePasswordChecker { name, password, done in
         done(check(name.string, String(decoding: password, as: UTF8.self)))
       }
-      settings.authenticator = try BasicAuthenticator(checker: checker)
-    case .userFile(let path): settings.authenticator = try BasicAuthenticator(checker: UserFile(path))
+      settings.authenticator = try authenticator(checker)
+    case .userFile(let path): settings.authenticator = try authenticator(UserFile(path))
     case .certificates(let authorities):
       settings.clientCertificates = .required(try ClientCertificateCheck(authorities: authorities))
       settings.authenticator = CertificateAuthenticator()
@@ -114,6 +157,27 @@ public struct SyncListenerConfiguration: Sendable {
       settings.clientCertificates = .required(ClientCertificateCheck { accepts($0.der) })
       settings.authenticator = CertificateAuthenticator(user: { $0.commonName ?? $0.fingerprint })
     }
+    if servesHTTP {
+      settings.errorAnswer = { status, reason in HTTPAnswer(.error(status: status, reason: reason)) }
+    }
     return (settings, settings.tls?.fingerprint)
+  }
+
+  private func authenticator(_ checker: any PasswordChecker) throws -> any Server.Authenticator {
+    let basic = try BasicAuthenticator(checker: checker)
+    return servesHTTP ? try SessionAuthenticator(basic, isOpen: Self.isOpen) : basic
+  }
+
+  /// What answers the clients of CouchDB; nil if nothing does.
+  func service(_ catalog: any DatabaseCatalog, _ settings: HTTPServerConfiguration) -> DatabaseService? {
+    guard servesHTTP else { return nil }
+    var configuration = DatabaseServiceConfiguration()
+    configuration.isReadOnly = isReadOnly
+    configuration.crossOrigin = crossOriginRules
+    configuration.maximumAttachmentBytes = settings.limits.bodyBytes
+    configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
+      ListenerSessions(authenticator: $0)
+    }
+    return DatabaseService(catalog, configuration)
   }
 }

@@ -1,6 +1,9 @@
-import Testing
-import TestSupport
+import Fleece
+import HTTP
 import HTTPAPI
+import Storage
+import TestSupport
+import Testing
 
 @Suite struct ServerRequestTests {
   @Test func rootWelcomes() throws {
@@ -8,14 +11,116 @@ import HTTPAPI
     let response = try client.ask("GET", "/")
     #expect(response.status == 200)
     #expect(try response.json().object?["couchdb"]?.string == "Welcome")
+    #expect(response.header("Content-Type") == "application/json")
   }
 
   @Test func databasesAreMadeAndDeleted() throws {
     let client = try APIClient()
-    #expect(try client.ask("PUT", "/a%2Fb").status == 201)
+    let made = try client.ask("PUT", "/a%2Fb", headers: [("Host", "h:1")])
+    #expect(made.status == 201)
+    #expect(made.header("Location") == "http://h:1/a%2Fb")
     #expect(try client.ask("PUT", "/a%2Fb").status == 412)
     #expect(try client.ask("GET", "/a%2Fb").json().object?["db_name"]?.string == "a/b")
+    #expect(try client.ask("GET", "/a/b").status == 404)
+    #expect(try client.ask("DELETE", "/a%2Fb?rev=1-x").status == 400)
     #expect(try client.ask("DELETE", "/a%2Fb").status == 200)
     #expect(try client.ask("GET", "/a%2Fb").status == 404)
+    #expect(try client.ask("DELETE", "/a%2Fb").status == 404)
+  }
+
+  @Test(arguments: ["Upper", "1abc", "_under", "a.b", "a%20b", "%C3%A4", "p+", "..%2Fetc", "a%00b"])
+  func illegalNamesAreRefused(_ name: String) throws {
+    let client = try APIClient()
+    let response = try client.ask("PUT", "/" + name)
+    #expect(response.status == 400)
+    #expect(try response.json().object?["error"]?.string == "illegal_database_name")
+    #expect(try client.ask("GET", "/_all_dbs").json() == [])
+  }
+
+  @Test func listsOfDatabasesHaveRanges() throws {
+    let client = try APIClient()
+    for name in ["b", "a", "d", "c"] { #expect(try client.ask("PUT", "/" + name).status == 201) }
+    func names(_ query: String) throws -> JSONValue { try client.ask("GET", "/_all_dbs?" + query).json() }
+    #expect(try names("") == ["a", "b", "c", "d"])
+    #expect(try names("limit=1&descending=true") == ["d"])
+    #expect(try names("start_key=%22b%22&end_key=%22c%22") == ["b", "c"])
+    #expect(try names("startkey=%22c%22&endkey=%22b%22&descending=true&inclusive_end=false") == ["c"])
+    #expect(try names("skip=3") == ["d"])
+    #expect(try client.ask("GET", "/_all_dbs?limit=x").status == 400)
+  }
+
+  @Test func uuidsAreDistinctAndLimited() throws {
+    let client = try APIClient()
+    let uuids = try client.ask("GET", "/_uuids?count=1000").json().object?["uuids"]?.array ?? []
+    #expect(Set(uuids.compactMap(\.string)).count == 1_000)
+    #expect(uuids.allSatisfy { $0.string?.utf8.count == 32 })
+    #expect(try client.ask("GET", "/_uuids?count=1001").status == 400)
+    #expect(try client.ask("GET", "/_uuids?count=-1").status == 400)
+    #expect(try client.ask("POST", "/_uuids").header("Allow") == "GET")
+  }
+
+  @Test func pagesOfOtherOriginsAskOnlyWhereTheyMay() throws {
+    var configuration = DatabaseServiceConfiguration()
+    let question = [
+      ("Origin", "https://app.example"), ("Access-Control-Request-Method", "PUT"),
+      ("Access-Control-Request-Headers", "content-type,authorization"),
+    ]
+    var client = try APIClient(.lmdb, configuration)
+    #expect(try client.ask("OPTIONS", "/db", headers: question).status == 405)
+    #expect(try client.ask("GET", "/", headers: question).header("Access-Control-Allow-Origin") == nil)
+    configuration.crossOrigin = .origins(["https://app.example"])
+    client = try APIClient(.lmdb, configuration)
+    let preflight = try client.ask("OPTIONS", "/db/x", headers: question)
+    #expect(preflight.status == 204)
+    #expect(preflight.header("Access-Control-Allow-Origin") == "https://app.example")
+    #expect(preflight.header("Access-Control-Allow-Headers") == "content-type,authorization")
+    #expect(try client.ask("GET", "/", headers: question).header("Access-Control-Allow-Origin") != nil)
+    let other = [("Origin", "https://app.example.evil")] + question.dropFirst()
+    #expect(try client.ask("OPTIONS", "/db/x", headers: other).header("Access-Control-Allow-Origin") == nil)
+    #expect(try client.ask("GET", "/", headers: other).header("Access-Control-Allow-Origin") == nil)
+    let strange = question.dropLast() + [("Access-Control-Request-Headers", "x-strange")]
+    #expect(try client.ask("OPTIONS", "/db/x", headers: Array(strange)).status != 204)
+  }
+
+  @Test func answersAreCompressedForThoseWhoTakeIt() throws {
+    let client = try APIClient()
+    let path = "/_uuids?count=1000"
+    let plain = try client.ask("GET", path)
+    #expect(plain.header("Content-Encoding") == nil)
+    let packed = try client.ask("GET", path, headers: [("Accept-Encoding", "br;q=0.5, gzip")])
+    #expect(packed.header("Content-Encoding") == "gzip")
+    #expect(packed.body().prefix(2) == [0x1F, 0x8B])
+    #expect(packed.body().count < plain.body().count)
+    #expect(try client.ask("GET", path, headers: [("Accept-Encoding", "gzip;q=0")]).header("Content-Encoding") == nil)
+    #expect(try client.ask("GET", "/", headers: [("Accept-Encoding", "gzip")]).header("Content-Encoding") == nil)
+  }
+
+  @Test func whatIsNotHereSaysSo() throws {
+    let client = try APIClient()
+    #expect(try client.ask("PUT", "/db").status == 201)
+    for path in ["/_node/_local/_config", "/_reshard", "/db/_shards", "/db/_partition/x"] {
+      #expect(try client.ask("GET", path).status == 501, "\(path)")
+    }
+    #expect(try client.ask("GET", "/_nosuch").status == 404)
+    #expect(try client.ask("GET", "/nosuch").status == 404)
+    #expect(try client.ask("PATCH", "/db").header("Allow") == "DELETE,GET,HEAD,POST")
+  }
+
+  @Test func metricsCountRequests() throws {
+    let client = try APIClient()
+    _ = try client.ask("GET", "/")
+    _ = try client.ask("BREW", "/")
+    let text = try client.ask("GET", "/_metrics").text
+    #expect(text.contains("touchstone_http_requests_total{method=\"GET\",status=\"200\"} 1\n"))
+    #expect(text.contains("touchstone_http_requests_total{method=\"other\",status=\"405\"} 1\n"))
+    #expect(text.contains("touchstone_http_request_seconds_count 2\n"))
+  }
+
+  @Test func readersWriteNothing() throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.isReadOnly = true
+    let client = try APIClient(.lmdb, configuration)
+    #expect(try client.ask("PUT", "/db").status == 403)
+    #expect(try client.ask("GET", "/_all_dbs").json() == [])
   }
 }

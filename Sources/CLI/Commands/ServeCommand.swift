@@ -31,6 +31,8 @@ struct ServeCommand: Subcommand {
     guard text == "self-signed" else { throw UsageError("'\(text)' isn't self-signed") }
     return text
   }
+  private static let cors = Option(
+    "cors", "ORIGIN", "Lets web pages of this origin use the HTTP API, such as https://app.example; * lets all. May be repeated")
   private static let create = Flag("create", "Makes databases that don't exist; needs --engine")
   private static let engine = DatabaseArguments.engine("The engine of databases that are made")
 
@@ -42,7 +44,7 @@ struct ServeCommand: Subcommand {
     "serve", "Lets others replicate with databases",
     positionals: [databases],
     options: [
-      listen, userFile, anyone, certificate, key, tls, DatabaseArguments.readOnly, create, engine, durability,
+      listen, userFile, anyone, certificate, key, tls, cors, DatabaseArguments.readOnly, create, engine, durability,
       Keys.file,
     ],
     examples: [
@@ -62,6 +64,7 @@ struct ServeCommand: Subcommand {
   private let allowsAnyone: Bool
   private let files: SyncListenerConfiguration.TLS?
   private let isSelfSigned: Bool
+  private let crossOrigin: SyncListenerConfiguration.CrossOrigin
   private let isReadOnly: Bool
   private let engine: EngineName?
   private let durability: Durability
@@ -82,6 +85,8 @@ struct ServeCommand: Subcommand {
     }
     isSelfSigned = try arguments.value(Self.tls) != nil
     guard files == nil || !isSelfSigned else { throw UsageError("--tls-cert and --tls exclude each other") }
+    let origins = try arguments.allValues(Self.cors)
+    crossOrigin = origins.isEmpty ? .none : origins.contains("*") ? .all : .origins(origins)
     isReadOnly = arguments[DatabaseArguments.readOnly]
     engine = try arguments.value(Self.engine)
     durability = try arguments.value(Self.durability) ?? .normal
@@ -109,6 +114,8 @@ struct ServeCommand: Subcommand {
     configuration.authenticator = authenticator
     configuration.allowsAnyoneFromOutside = allowsAnyone
     configuration.isReadOnly = isReadOnly
+    configuration.servesHTTP = true
+    configuration.crossOrigin = crossOrigin
     configuration.tls =
       isSelfSigned ? .selfSigned(directory: Self.directory(databases[0].database.path)) : files
     let listener = SyncListener(configuration)

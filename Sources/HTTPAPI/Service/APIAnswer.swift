@@ -59,6 +59,22 @@ package struct APIAnswer: Sendable {
     json(text: error.json, status: error.status, headers: headers)
   }
 
+  /// The answer to what the server itself refuses, with the word that CouchDB has for the status.
+  package static func error(status: Int, reason: String) -> APIAnswer {
+    let word =
+      switch status {
+      case 401: "unauthorized"
+      case 403: "forbidden"
+      case 404: "not_found"
+      case 405: "method_not_allowed"
+      case 413, 414, 431: "too_large"
+      case 429: "too_many_requests"
+      case 500...: "internal_server_error"
+      default: "bad_request"
+      }
+    return error(CouchDBError(status, word, reason))
+  }
+
   /// Whether it has a header of that name, whose case doesn't matter.
   func hasHeader(_ name: String) -> Bool { headers.contains { $0.name.lowercased() == name.lowercased() } }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import HTTP
 
 /// A request, as the API sees it.
@@ -14,13 +15,15 @@ package struct APIRequest: Sendable {
   package var user: String?
   /// Whether the connection is encrypted.
   package var isSecure = false
+  /// The client's network, for limits of logins; empty if nobody knows.
+  package var network: ByteString
   /// Tells when nobody waits for the answer any more.
   package var cancellation: any APICancellation
 
   /// Makes a request. See the properties.
   package init(
     method: String, target: HTTPTarget, headers: HTTPHeaders, body: any HTTPBodySource, user: String?,
-    isSecure: Bool = false, cancellation: any APICancellation
+    isSecure: Bool = false, network: ByteString = ByteString([]), cancellation: any APICancellation
   ) {
     self.method = method
     self.target = target
@@ -28,6 +31,7 @@ package struct APIRequest: Sendable {
     self.body = body
     self.user = user
     self.isSecure = isSecure
+    self.network = network
     self.cancellation = cancellation
   }
 }

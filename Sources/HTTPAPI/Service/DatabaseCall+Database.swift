@@ -1,24 +1,57 @@
+import Bytes
 import Fleece
+import Glibc
 import HTTP
+import Logs
 import Touchstone
 import Views
 
 extension DatabaseService {
-  /// The answer to `PUT`, `DELETE`, `GET` and `HEAD` of a database; nil for other methods.
+  /// The answer to `PUT` and `DELETE` of a database, and to methods that a database doesn't know; nil for others.
   func databaseRoute(_ request: APIRequest, _ name: String, _ query: APIQuery) throws -> APIAnswer? {
     switch request.method {
     case "PUT":
+      try checkWritable()
+      try Self.checkName(name)
       guard try catalog.create(name) else {
         throw CouchDBError(
           412, "file_exists", "The database could not be created, the file already exists.")
       }
-      return .ok(status: 201)
+      return .ok(status: 201, headers: [.init("Location", "\(request.baseURL)/\(name.pathSegment)")])
     case "DELETE":
+      try checkWritable()
+      guard query["rev"] == nil else {
+        throw CouchDBError(
+          400, "bad_request",
+          "You tried to DELETE a database with a ?=rev parameter. Did you mean to DELETE a document instead?")
+      }
       guard try catalog.delete(name) else {
         throw CouchDBError(404, "not_found", "Database does not exist.")
       }
       return .ok()
-    default: return nil
+    case "GET", "HEAD", "POST": return nil
+    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST"])
+    }
+  }
+
+  /// Throws 403 if clients only read.
+  func checkWritable() throws {
+    if configuration.isReadOnly { throw CouchDBError(403, "forbidden", "this server only lets you read") }
+  }
+
+  /// Throws the error of CouchDB for a name that a new database can't have.
+  private static func checkName(_ name: String) throws {
+    guard name.utf8.count <= 238 else {
+      throw CouchDBError(
+        400, "database_name_too_long",
+        "At least one path segment of `\(name)` is too long.")
+    }
+    let bytes = Array(name.utf8)
+    let isLegal =
+      bytes.first.map { $0 &- 0x61 < 26 } ?? false
+        && bytes.allSatisfy { $0 &- 0x61 < 26 || $0 &- 0x30 < 10 || "_$()+-/".utf8.contains($0) }
+    guard isLegal || ["_users", "_replicator"].contains(where: { $0.utf8.elementsEqual(bytes) }) else {
+      throw CouchDBError.illegalName(name)
     }
   }
 }
@@ -28,11 +61,83 @@ extension DatabaseCall {
   func databaseAnswer() throws -> APIAnswer? {
     switch (segment(0), path.count) {
     case (nil, _) where method == "GET" || method == "HEAD":
-      return try .json(["db_name": .string(name), "update_seq": .string(String(database.lastSequence))])
+      return try .json(service.information(name, database))
     case ("_ensure_full_commit", 1):
       try allow("POST")
-      return try .json(["ok": true, "instance_start_time": "0"], status: 201)
+      try checkContentType()
+      return try .json(
+        ["ok": true, "instance_start_time": .string(service.instanceStartTime(database))], status: 201)
+    case ("_compact", 1...2):
+      try allow("POST")
+      try checkContentType()
+      try service.checkWritable()
+      return try path.count == 1 ? compact() : compactViews()
+    case ("_revs_limit", 1): return try revisionsLimit()
+    case ("_purged_infos_limit", 1):
+      try allow("GET", "PUT")
+      if method == "PUT" { throw CouchDBError.notImplemented }
+      return try .json(1_000)
+    case ("_security", 1):
+      try allow("PUT", "GET")
+      if method == "PUT" { throw CouchDBError.notImplemented }
+      return try .json(["members": ["roles": ["_admin"]], "admins": ["roles": ["_admin"]]])
+    case ("_shards", _), ("_sync_shards", _), ("_partition", _), ("_auto_purge", _), ("_search_cleanup", _),
+      ("_nouveau_cleanup", _):
+      throw CouchDBError.notImplemented
     default: return nil
     }
+  }
+
+  private func compact() throws -> APIAnswer {
+    let (service, database, name) = (service, database, name)
+    let number = service.tasks.begin("database_compaction", database: name)
+    service.workers.enqueue {
+      defer { service.tasks.end(number) }
+      do { try database.compact() } catch {
+        Log.write(.warning, .database, database.path, "a compaction failed: \(LogText.of(error))")
+      }
+    }
+    return .ok(status: 202)
+  }
+
+  private func compactViews() throws -> APIAnswer {
+    guard try database.document("_design/" + (segment(1) ?? "")) != nil else {
+      throw CouchDBError(404, "not_found", "missing")
+    }
+    // Rows of views lie in the database's file: its compaction is theirs.
+    return .ok(status: 202)
+  }
+
+  private func revisionsLimit() throws -> APIAnswer {
+    try allow("PUT", "GET")
+    guard method == "PUT" else { return try .json(JSONValue(database.maximumTreeDepth)) }
+    try service.checkWritable()
+    guard case .int(let limit)? = try? JSONValue(body: bodyBytes()), limit > 0, limit <= Int64(Int32.max) else {
+      throw CouchDBError(400, "bad_request", "`rev_limit` must be a positive number")
+    }
+    try database.setMaximumTreeDepth(Int(limit))
+    return .ok()
+  }
+}
+
+/// The size of a file.
+enum FileSize {
+  /// In bytes; 0 if it can't be seen.
+  static func of(_ path: String) -> UInt64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt64(status.st_size) : 0
+  }
+}
+
+extension String {
+  /// As a segment of a URL's path: percent-encoded but for letters, digits and `-._~`.
+  package var pathSegment: String {
+    var text = ""
+    for byte in utf8 {
+      let isPlain =
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+      text += isPlain ? String(UnicodeScalar(byte)) : "%" + Hex.text([byte], isUpper: true)
+    }
+    return text
   }
 }

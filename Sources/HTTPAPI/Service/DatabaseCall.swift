@@ -21,27 +21,19 @@ struct DatabaseCall: Sendable {
   /// The segment at `index` as text; nil if there is none.
   func segment(_ index: Int) -> String? { index < path.count ? path[index].string : nil }
 
-  /// The value of the request's body, which has to be JSON. Throws `CouchDBError`s of 400, 413 and 415.
+  /// The value of the request's body, which has to be JSON and be said to be. Throws `CouchDBError`s of 400, 413 and 415.
   func jsonBody() throws -> JSONValue {
-    try checkContentType()
-    let bytes = try bodyBytes()
-    do { return try bytes.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } } catch {
-      throw CouchDBError(400, "bad_request", "invalid UTF-8 JSON")
-    }
+    try request.jsonBody(limit: service.configuration.maximumRequestBytes)
   }
 
-  /// The request's body, at most `maximumRequestBytes` of it. Throws 413 for more.
+  /// The request's body, at most `maximumRequestBytes` of it, decompressed. Throws 413 for more.
   func bodyBytes() throws -> [UInt8] {
-    do { return try request.body.collect(limit: service.configuration.maximumRequestBytes) } catch .tooLong {
-      throw CouchDBError(413, "too_large", "the request entity is too large")
-    }
+    try request.bodyBytes(limit: service.configuration.maximumRequestBytes)
   }
 
-  /// Throws 415 unless the body is said to be JSON, or nothing is said.
+  /// Throws 415 unless the body is said to be JSON. Web pages of other origins can't say that without being asked for the right to.
   func checkContentType() throws {
-    guard let type = request.headers.first("content-type") else { return }
-    let media = type.prefix { $0 != ";" }.trimmed.lowercased()
-    guard media == "application/json" || media.isEmpty else {
+    guard request.mediaType == "application/json" else {
       throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
     }
   }
@@ -52,9 +44,12 @@ struct DatabaseCall: Sendable {
   }
 
   /// The base of URLs in answers: `http://HOST`.
-  var baseURL: String {
-    "http\(request.isSecure ? "s" : "")://\(request.headers.first("host") ?? "localhost")"
-  }
+  var baseURL: String { request.baseURL }
+}
+
+extension APIRequest {
+  /// The base of URLs in answers: `http://HOST`.
+  var baseURL: String { "http\(isSecure ? "s" : "")://\(headers.first("host") ?? "localhost")" }
 }
 
 /// Another method is asked for than those that are allowed here.

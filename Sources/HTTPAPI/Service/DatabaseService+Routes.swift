@@ -10,6 +10,13 @@ extension DatabaseService {
       throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")
     }
     while path.last == ByteString("") { path.removeLast() }
+    // In the name of a database, and only there, CouchDB reads "+" as a blank.
+    if let name = path.first, name.bytes.contains(UInt8(ascii: "+")),
+      let raw = request.target.rawPath.dropFirst().split(separator: UInt8(ascii: "/")).first,
+      let decoded = HTTPTarget.decode(raw, plusIsBlank: true)
+    {
+      path[0] = ByteString(decoded)
+    }
     let query = try APIQuery(request.target)
     guard let first = path.first else { return try serverRoute(request, [], query) }
     let name = first.string

@@ -1,10 +1,15 @@
 import Bytes
+import CCrypto
 import Fleece
 import HTTP
+import Storage
 import Touchstone
 import Views
 
 extension DatabaseService {
+  /// The most UUIDs in one answer, as in CouchDB.
+  private static let maximumUUIDs = 1_000
+
   /// The answer to what concerns the server. `path` is empty for its root.
   func serverRoute(_ request: APIRequest, _ path: [String], _ query: APIQuery) throws -> APIAnswer {
     func allow(_ methods: String...) throws {
@@ -13,18 +18,176 @@ extension DatabaseService {
     switch (path.first, path.count) {
     case (nil, _):
       try allow("GET", "HEAD")
-      return try .json([
-        "couchdb": "Welcome", "version": .string("3.5.0"), "uuid": .string(uuid),
-        "features": [], "vendor": ["name": "Touchstone", "version": .string(configuration.version)],
-      ])
+      return try .json(welcome)
     case ("_up", 1):
       try allow("GET", "HEAD")
       return try .json(["status": "ok", "seeds": [:]])
+    case ("_uuids", 1):
+      try allow("GET")
+      return try uuids(query)
+    case ("_all_dbs", 1):
+      try allow("GET", "HEAD")
+      return try allDatabases(query)
+    case ("_dbs_info", 1):
+      try allow("GET", "POST")
+      return try databasesInfo(request, query)
+    case ("_session", 1):
+      try allow("GET", "HEAD", "POST", "DELETE")
+      return try session(request)
+    case ("_active_tasks", 1):
+      try allow("GET", "HEAD")
+      return try .json(.array(tasks.json))
+    case ("_metrics", 1):
+      try allow("GET", "HEAD")
+      let text = metrics.text(databases: try catalog.names().count, tasks: tasks.count)
+      return APIAnswer(
+        status: 200, headers: [.init("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
+        body: .bytes(Array(text.utf8)))
+    case ("_membership", 1):
+      try allow("GET")
+      return try .json(["all_nodes": [.string(Self.node)], "cluster_nodes": [.string(Self.node)]])
+    case ("_node", 2) where path[1] == "_local":
+      try allow("GET")
+      return try .json(["name": .string(Self.node)])
+    case ("_scheduler", 2) where path[1] == "jobs":
+      try allow("GET", "HEAD")
+      return try .json(["total_rows": 0, "offset": 0, "jobs": []])
+    case ("_scheduler", 2) where path[1] == "docs":
+      try allow("GET", "HEAD")
+      return try .json(["total_rows": 0, "offset": 0, "docs": []])
+    case ("_replicate", _), ("_node", _), ("_scheduler", _), ("_cluster_setup", _), ("_reshard", _), ("_db_updates", _),
+      ("_search_analyze", _), ("_nouveau_analyze", _), ("_utils", _):
+      throw CouchDBError.notImplemented
     default: break
     }
-    if path.count == 1, request.method == "PUT" || request.method == "DELETE" {
-      throw CouchDBError(400, "illegal_database_name", "")
+    if request.method == "PUT" || request.method == "DELETE", path.count == 1 {
+      throw CouchDBError.illegalName(path[0])
     }
-    throw CouchDBError(404, "not_found", "missing")
+    throw CouchDBError(404, "not_found", path.count == 1 ? "Database does not exist." : "missing")
+  }
+
+  static let node = "touchstone@localhost"
+
+  private var welcome: JSONValue {
+    [
+      "couchdb": "Welcome",
+      // The release of CouchDB whose answers these are: clients choose what they ask by it.
+      "version": "3.5.0", "git_sha": "touchstone", "uuid": .string(uuid), "features": ["scheduler"],
+      "vendor": ["name": "Touchstone", "version": .string(configuration.version)],
+    ]
+  }
+
+  private func uuids(_ query: APIQuery) throws -> APIAnswer {
+    var count = 1
+    if let text = query["count"] {
+      guard let number = Int(text), number >= 0 else {
+        throw CouchDBError(400, "bad_request", "count must be a number")
+      }
+      count = number
+    }
+    guard count <= Self.maximumUUIDs else { throw CouchDBError(400, "bad_request", "count parameter too large") }
+    let uuids = try (0..<count).map { _ in JSONValue(try DocumentUUID.make()) }
+    return try .json(
+      ["uuids": .array(uuids)],
+      headers: [
+        .init("Cache-Control", "no-cache, must-revalidate"), .init("Pragma", "no-cache"),
+        .init("Expires", "Mon, 01 Jan 1990 00:00:00 GMT"), .init("ETag", "\"\(try DocumentUUID.make())\""),
+      ])
+  }
+
+  private func allDatabases(_ query: APIQuery) throws -> APIAnswer {
+    func key(_ names: StaticString...) throws -> String? {
+      for name in names { if let value = try query.json(name) { return value.string ?? "" } }
+      return nil
+    }
+    var names = try catalog.names()
+    let (start, end) = (try key("start_key", "startkey"), try key("end_key", "endkey"))
+    let isDescending = try query.flag("descending") ?? false
+    let includesEnd = try query.flag("inclusive_end") ?? true
+    if isDescending { names.reverse() }
+    func isBefore(_ a: String, _ b: String) -> Bool {
+      isDescending ? b.utf8.lexicographicallyPrecedes(a.utf8) : a.utf8.lexicographicallyPrecedes(b.utf8)
+    }
+    names = names.filter { name in
+      if let start, isBefore(name, start) { return false }
+      guard let end else { return true }
+      return includesEnd ? !isBefore(end, name) : isBefore(name, end)
+    }
+    func count(_ name: StaticString) throws -> Int? {
+      guard let text = query[name] else { return nil }
+      guard let number = Int(text), number >= 0 else {
+        throw CouchDBError(400, "query_parse_error", "Invalid value for integer: \"\(text)\"")
+      }
+      return number
+    }
+    names = Array(names.dropFirst(try count("skip") ?? 0).prefix(try count("limit") ?? .max))
+    return try .json(.array(names.map { .string($0) }))
+  }
+
+  private func databasesInfo(_ request: APIRequest, _ query: APIQuery) throws -> APIAnswer {
+    var names = try catalog.names()
+    if request.method == "POST" {
+      let body = try request.jsonBody(limit: configuration.maximumRequestBytes)
+      guard let keys = body.object?["keys"]?.array else {
+        throw CouchDBError(400, "bad_request", "`keys` member must exist.")
+      }
+      guard keys.count <= 100 else { throw CouchDBError(400, "bad_request", "`keys` must have at most 100 names") }
+      names = try keys.map { key in
+        guard let name = key.string else { throw CouchDBError(400, "bad_request", "`keys` must be names") }
+        return name
+      }
+    }
+    return try .json(
+      .array(
+        names.map { name in
+          guard let database = try catalog.database(name) else {
+            return ["key": .string(name), "error": "not_found"]
+          }
+          return ["key": .string(name), "info": try information(name, database)]
+        }))
+  }
+
+  /// What `GET /{db}` says of a database.
+  func information(_ name: String, _ database: Database) throws -> JSONValue {
+    let (documents, tombstones, last) = try database.read {
+      (try $0.documentCount, try $0.tombstoneCount, try $0.lastSequence)
+    }
+    let size = JSONValue(FileSize.of(database.engineFile))
+    return [
+      "db_name": .string(name), "instance_start_time": .string(instanceStartTime(database)),
+      "update_seq": .string(String(last)), "purge_seq": "0", "doc_count": JSONValue(documents),
+      "doc_del_count": JSONValue(tombstones), "disk_format_version": 8, "props": [:],
+      "compact_running": .bool(tasks.contains("database_compaction", database: name)),
+      "sizes": ["file": size, "external": size, "active": size],
+      "cluster": ["q": 1, "n": 1, "w": 1, "r": 1],
+    ]
+  }
+
+  /// A number that stays the same as long as a database is the same one: replicators compare it.
+  func instanceStartTime(_ database: Database) -> String {
+    let digits = database.publicUUID.utf8.filter { $0 != UInt8(ascii: "-") }.prefix(12)
+    return String(UInt64(String(decoding: digits, as: UTF8.self), radix: 16) ?? 0)
+  }
+}
+
+extension CouchDBError {
+  static let notImplemented = CouchDBError(501, "not_implemented", "this server doesn't have that")
+
+  static func illegalName(_ name: String) -> CouchDBError {
+    CouchDBError(
+      400, "illegal_database_name",
+      "Name: '\(name)'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. Must begin with a letter."
+    )
+  }
+}
+
+/// IDs of documents that get none from their clients: 128 random bits.
+enum DocumentUUID {
+  static func make() throws -> String {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    guard RAND_bytes(&bytes, 16) == 1 else {
+      throw CouchDBError(500, "internal_server_error", "the random generator of the system failed")
+    }
+    return Hex.text(bytes)
   }
 }

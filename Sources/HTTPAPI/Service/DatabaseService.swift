@@ -15,6 +15,11 @@ package final class DatabaseService: Sendable {
   let configuration: DatabaseServiceConfiguration
   let catalog: any DatabaseCatalog
   let timer: any CallTimer
+  let metrics = ServiceMetrics()
+  /// What runs in the background.
+  package let tasks = ActiveTasks()
+  /// Run what requests leave to be done.
+  let workers = Workers(maximum: 2)
   /// What the root and `_uuids` say: a number of this service's life.
   let uuid = Hex.text((0..<16).map { _ in UInt8.random(in: 0...255) })
 
@@ -31,9 +36,16 @@ package final class DatabaseService: Sendable {
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
   package func answer(_ request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
-    let answer: APIAnswer
-    do { answer = try route(request) } catch { answer = self.answer(to: error) }
-    deliver(answer, to: request, respond)
+    let began = timer.now
+    deliver(answer(to: request), to: request) { [self] answer in
+      metrics.count(request.method, answer.status, seconds: timer.now - began)
+      respond(answer)
+    }
+  }
+
+  private func answer(to request: APIRequest) -> APIAnswer {
+    if let preflight = configuration.crossOrigin.preflight(request) { return preflight }
+    do { return try route(request) } catch { return answer(to: error) }
   }
 
   /// The answer to an error that a request has led to.
@@ -44,6 +56,8 @@ package final class DatabaseService: Sendable {
     case let error as DocumentError: .error(CouchDBError(error))
     case HTTPBodyError.tooLong:
       .error(CouchDBError(413, "too_large", "the request entity is too large"))
+    case HTTPBodyError.malformed:
+      .error(CouchDBError(400, "bad_request", "the body of the request isn't gzip"))
     case HTTPBodyError.clientGone, HTTPBodyError.wrongLength:
       .error(CouchDBError(400, "bad_request", "the body of the request ended early"))
     default: .error(unexpected(error))
@@ -61,28 +75,43 @@ package final class DatabaseService: Sendable {
     _ answer: APIAnswer, to request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void
   ) {
     var answer = finished(answer, request)
-    guard case .written(let length, let write) = answer.body else { return respond(answer) }
+    let compresses = self.compresses(answer, for: request)
+    if compresses { answer.headers.append(.init("Vary", "Accept-Encoding")) }
+    switch answer.body {
+    case .stream: respond(answer)
+    case .bytes(let bytes): respond(compresses ? compressed(answer, bytes) : answer)
+    case .written(let length, let write):
+      deliver(answer, length: compresses ? nil : length, write, to: request, compresses: compresses, respond)
+    }
+  }
+
+  private func deliver(
+    _ answer: APIAnswer, length: Int?, _ write: (AnswerOutput) throws -> Void, to request: APIRequest,
+    compresses: Bool, _ respond: @escaping @Sendable (APIAnswer) -> Void
+  ) {
+    var answer = answer
     let isHead = request.method == "HEAD"
     let head = answer
     let output = AnswerOutput {
       if isHead { return DiscardingSink() }
+      let encoder = compresses ? GzipEncoder() : nil
       let sink = BlockingWaiter<any HTTPBodySink>()
       var begun = head
+      if encoder != nil { begun.headers.append(.init("Content-Encoding", "gzip")) }
       begun.body = .stream(length: length) { sink.finish($0) }
       respond(begun)
-      return sink.wait()
+      let plain = sink.wait()
+      return encoder.map { CompressingSink(plain, $0) } ?? plain
     }
     do {
       try write(output)
-      guard let bytes = try output.finish() else {
-        if isHead {
-          answer.body = .stream(length: length) { $0.fail() }
-          respond(answer)
-        }
-        return
+      if let bytes = try output.finish() {
+        answer.body = .bytes(bytes)
+        respond(compresses ? compressed(answer, bytes) : answer)
+      } else if isHead {
+        answer.body = .stream(length: length) { $0.fail() }
+        respond(answer)
       }
-      answer.body = .bytes(bytes)
-      respond(answer)
     } catch {
       guard !isHead, output.hasBegun else {
         return respond(finished(self.answer(to: error), request))
@@ -97,10 +126,63 @@ package final class DatabaseService: Sendable {
   /// Adds the headers that every answer has.
   private func finished(_ answer: APIAnswer, _ request: APIRequest) -> APIAnswer {
     var answer = answer
-    if !answer.hasHeader("Server") { answer.headers.append(.init("Server", "Touchstone/\(configuration.version)")) }
     if !answer.hasHeader("Cache-Control") { answer.headers.append(.init("Cache-Control", "must-revalidate")) }
+    if request.method != "OPTIONS" { answer.headers += configuration.crossOrigin.answerHeaders(request) }
     return answer
   }
+
+  /// Whether an answer is to be compressed: JSON for a client that takes gzip. Streams go out as they come.
+  private func compresses(_ answer: APIAnswer, for request: APIRequest) -> Bool {
+    guard configuration.compressesAnswers, request.method != "HEAD", !answer.hasHeader("Content-Encoding"),
+      answer.headers.contains(where: { $0.value == HTTPHeader.json.value })
+    else { return false }
+    if case .bytes(let bytes) = answer.body, bytes.count < Self.leastCompressedBytes { return false }
+    return request.headers.tokens("accept-encoding").contains { coding in
+      let parts = coding.split(separator: ";")
+      guard let name = parts.first, name.trimmed == "gzip" else { return false }
+      return !parts.dropFirst().contains { ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0.trimmed) }
+    }
+  }
+
+  /// Answers of fewer bytes aren't compressed: that gains nothing.
+  private static let leastCompressedBytes = 1_024
+
+  private func compressed(_ answer: APIAnswer, _ bytes: [UInt8]) -> APIAnswer {
+    guard bytes.count >= Self.leastCompressedBytes, let encoder = GzipEncoder() else { return answer }
+    var answer = answer
+    answer.body = .bytes(encoder.encode(bytes, isLast: true))
+    answer.headers.append(.init("Content-Encoding", "gzip"))
+    return answer
+  }
+}
+
+/// Compresses what goes through it. Only the thread that writes the answer uses it.
+private final class CompressingSink: HTTPBodySink, @unchecked Sendable {
+  private let sink: any HTTPBodySink
+  private let encoder: GzipEncoder
+
+  init(_ sink: any HTTPBodySink, _ encoder: GzipEncoder) {
+    self.sink = sink
+    self.encoder = encoder
+  }
+
+  func write(_ bytes: [UInt8]) throws(HTTPBodyError) {
+    let piece = encoder.encode(bytes, isLast: false)
+    if !piece.isEmpty { try sink.write(piece) }
+  }
+
+  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
+    sink.offer(encoder.encode(bytes, isLast: false), completion)
+  }
+
+  func finish() {
+    do {
+      try sink.write(encoder.encode([], isLast: true))
+      sink.finish()
+    } catch { sink.fail() }
+  }
+
+  func fail() { sink.fail() }
 }
 
 /// Takes what nobody wants: the body of an answer to HEAD.

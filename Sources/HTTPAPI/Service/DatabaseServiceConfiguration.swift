@@ -10,9 +10,29 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var maximumAttachmentBytes = 4 << 30
   /// Whether `_temp_view` runs functions that a client sends.
   package var allowsTemporaryViews = false
-  /// The software that answers, for `Server` and the root.
+  /// Web pages of which origins may ask, and read the answers.
+  package var crossOrigin = CrossOriginRules.none
+  /// Whether answers are compressed for clients that take gzip.
+  package var compressesAnswers = true
+  /// Checks names and passwords, and keeps sessions; nil if everybody is let in.
+  package var logins: (any LoginSessions)?
+  /// The release of this software.
   package var version = "0.1.0"
 
   /// Makes a configuration with the defaults.
   package init() {}
+}
+
+/// Checks names and passwords, and makes the cookies of sessions. Whoever accepts connections checks cookies and headers before a
+/// request comes here.
+package protocol LoginSessions: Sendable {
+  /// How long a cookie is good for, in seconds.
+  var cookieSeconds: Int { get }
+  /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with the error that says why
+  /// not. `request` is the one that brings them.
+  func check(
+    _ user: String, _ password: String, of request: APIRequest,
+    _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void)
+  /// A new cookie for a user.
+  func cookie(for user: String) -> String
 }

@@ -1,3 +1,5 @@
+import HTTP
+
 /// What an authenticator is asked.
 package struct LoginQuestion: Sendable {
   /// The client's address.
@@ -6,6 +8,24 @@ package struct LoginQuestion: Sendable {
   package let authorization: String?
   /// The client's certificate, which was checked; nil if there is none.
   package let certificate: ClientCertificate?
+  let head: RequestHead
+
+  /// The request's method.
+  package var method: String { head.method }
+  /// The request's target.
+  package var target: HTTPTarget { head.target }
+
+  /// The value of a cookie of that name; nil if there is none.
+  package func cookie(_ name: String) -> String? {
+    for header in head.headers.all("cookie") {
+      for pair in header.split(separator: ";") {
+        let pair = pair.trimmed
+        guard let equals = pair.firstIndex(of: "=") else { continue }
+        if pair[..<equals].utf8.elementsEqual(name.utf8) { return String(pair[pair.index(after: equals)...]) }
+      }
+    }
+    return nil
+  }
 }
 
 /// Whether a client may ask.

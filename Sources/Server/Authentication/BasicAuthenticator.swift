@@ -49,28 +49,39 @@ package final class BasicAuthenticator: Authenticator {
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
     guard let (user, password) = Self.credentials(question.authorization) else { return wrong }
     if cache.contains(user, password, checker.generation) { return .allowed(user: user.string) }
-    return tooSoon(question)
+    return tooSoon(question.peer.network)
   }
 
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
     guard let (user, password) = Self.credentials(question.authorization) else { return completion(wrong) }
+    check(user, password, from: question.peer.network, completion)
+  }
+
+  /// Checks a name and a password that came in another way than the header.
+  package func check(
+    _ user: ByteString, _ password: [UInt8], from network: ByteString,
+    _ completion: @escaping @Sendable (LoginVerdict) -> Void
+  ) {
     // Others of the same network may have failed meanwhile.
-    if let verdict = tooSoon(question) { return completion(verdict) }
+    if let verdict = tooSoon(network) { return completion(verdict) }
     let generation = checker.generation
     checker.check(user, password) { [self] isRight in
       if isRight {
         cache.insert(user, password, generation)
-        throttle.succeeded(question.peer.network)
+        throttle.succeeded(network)
         completion(.allowed(user: user.string))
       } else {
-        throttle.failed(question.peer.network)
+        throttle.failed(network)
         completion(wrong)
       }
     }
   }
 
-  private func tooSoon(_ question: LoginQuestion) -> LoginVerdict? {
-    throttle.secondsToWait(question.peer.network).map {
+  /// Changes when a password that was right may be wrong now.
+  var generation: UInt64 { checker.generation }
+
+  private func tooSoon(_ network: ByteString) -> LoginVerdict? {
+    throttle.secondsToWait(network).map {
       .refused(
         429, headers: [.init("Retry-After", String(Int($0.rounded(.up))))],
         "too many failed logins; try again later")

@@ -217,7 +217,7 @@ final class Exchange: @unchecked Sendable {
     let question = LoginQuestion(
       peer: connection.peer,
       authorization: head.headers.bytes("authorization").map { String(decoding: $0, as: UTF8.self) },
-      certificate: connection.certificate)
+      certificate: connection.certificate, head: head)
     if let verdict = core.authenticator.verdictAtOnce(question) { return go(verdict, head) }
     core.authenticate(question) { [self] verdict in go(verdict, head) }
   }
@@ -227,7 +227,8 @@ final class Exchange: @unchecked Sendable {
     case .refused(let status, let headers, let reason):
       var answer = core.errorAnswer(status, reason)
       answer.headers += headers
-      self.answer(answer)
+      let request = HTTPRequest(exchange: self, head: head, user: nil)
+      self.answer(core.handler.refusal(answer, of: request))
     case .allowed(let user):
       self.user = user
       connection.set(user: user)

@@ -49,6 +49,10 @@ package protocol HTTPHandler: Sendable {
   /// many connections: it must not wait for anything.
   func answerAtOnce(_ request: HTTPRequest) -> HTTPAnswer?
 
+  /// The answer to a request whose client may not ask, from the server's own answer. It is called on a thread that serves many
+  /// connections: it must not wait for anything.
+  func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer
+
   /// Answers now or later. It is called on a handler's thread, and may wait.
   func handle(_ request: HTTPRequest, _ responder: HTTPResponder)
 }
@@ -56,6 +60,9 @@ package protocol HTTPHandler: Sendable {
 extension HTTPHandler {
   /// Nothing is answered at once.
   package func answerAtOnce(_ request: HTTPRequest) -> HTTPAnswer? { nil }
+
+  /// The server's own answer.
+  package func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer { answer }
 }
 
 /// A handler of one closure.

@@ -1,0 +1,48 @@
+import Fleece
+import HTTP
+import Views
+
+extension APIRequest {
+  /// The media type of the body, in lower case and without parameters; nil if nothing is said.
+  var mediaType: String? {
+    headers.first("content-type").map { $0.prefix { $0 != ";" }.trimmed.lowercased() }
+  }
+
+  /// The body, decompressed if it comes with gzip. Throws 413 if that is more than `limit` bytes, and 415 for other encodings.
+  func bodyBytes(limit: Int) throws -> [UInt8] {
+    do { return try decodedBody().collect(limit: limit) } catch HTTPBodyError.tooLong {
+      throw CouchDBError(413, "too_large", "the request entity is too large")
+    }
+  }
+
+  /// The body, which is decompressed while it is read if it comes with gzip. Throws 415 for other encodings.
+  func decodedBody() throws -> any HTTPBodySource {
+    switch headers.first("content-encoding")?.lowercased() {
+    case nil, "identity": return body
+    case "gzip", "x-gzip":
+      guard let body = GunzippedBody(body) else {
+        throw CouchDBError(500, "internal_server_error", "there isn't enough memory to decompress the body")
+      }
+      return body
+    case let other?:
+      throw CouchDBError(415, "bad_ctype", "Content-Encoding \(other) isn't known here; use gzip or none")
+    }
+  }
+
+  /// The value of the body, which has to be said to be JSON.
+  func jsonBody(limit: Int) throws -> JSONValue {
+    guard mediaType == "application/json" else {
+      throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
+    }
+    return try JSONValue(body: bodyBytes(limit: limit))
+  }
+}
+
+extension JSONValue {
+  /// Parses the body of a request. Throws 400 if it isn't JSON.
+  init(body: [UInt8]) throws {
+    do { self = try body.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } } catch {
+      throw CouchDBError(400, "bad_request", "invalid UTF-8 JSON")
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Bytes
+import Fleece
+import HTTP
+import Storage
+import Views
+
+extension DatabaseService {
+  /// `_session`: who asks, a login, its end.
+  func session(_ request: APIRequest) throws -> APIAnswer {
+    switch request.method {
+    case "POST": return try logIn(request)
+    case "DELETE": return .ok(headers: [cookie("", seconds: 0, request)])
+    default: return try .json(sessionOf(request))
+    }
+  }
+
+  private func sessionOf(_ request: APIRequest) -> JSONValue {
+    // Without logins everybody is an administrator, as in CouchDB's "admin party" of old.
+    let isAdmin = request.user != nil || configuration.logins == nil
+    var information: [String: JSONValue] = ["authentication_handlers": ["cookie", "default"]]
+    if request.user != nil {
+      information["authenticated"] = request.headers.first("authorization") == nil ? "cookie" : "default"
+    }
+    return [
+      "ok": true,
+      "userCtx": [
+        "name": request.user.map { .string($0) } ?? .null, "roles": isAdmin ? ["_admin"] : [],
+      ],
+      "info": JSONValue(information),
+    ]
+  }
+
+  private func logIn(_ request: APIRequest) throws -> APIAnswer {
+    let (name, password) = try credentials(request)
+    guard let logins = configuration.logins else {
+      throw CouchDBError(401, "unauthorized", "Name or password is incorrect.")
+    }
+    let waiter = BlockingWaiter<(status: Int, reason: String)?>()
+    guard !name.isEmpty else { return refusal(401, request) }
+    logins.check(name, password, of: request) { waiter.finish($0) }
+    if let problem = waiter.wait() { return refusal(problem.status, request, problem.reason) }
+    return try .json(
+      ["ok": true, "name": .string(name), "roles": ["_admin"]],
+      headers: [cookie(logins.cookie(for: name), seconds: logins.cookieSeconds, request)])
+  }
+
+  private func refusal(_ status: Int, _ request: APIRequest, _ reason: String? = nil) -> APIAnswer {
+    let error =
+      status == 401
+      ? CouchDBError(401, "unauthorized", "Name or password is incorrect.")
+      : CouchDBError(status, "too_many_requests", reason ?? "")
+    return .error(error, headers: [cookie("", seconds: 0, request)])
+  }
+
+  /// The name and the password in a body of JSON or of a form; empty where they are missing.
+  private func credentials(_ request: APIRequest) throws -> (String, String) {
+    let type = request.mediaType
+    let bytes = try request.bodyBytes(limit: 16 << 10)
+    if type == "application/x-www-form-urlencoded" {
+      guard let target = HTTPTarget(Array("/?".utf8) + bytes), let items = target.queryItems else {
+        throw CouchDBError(400, "bad_request", "the form can't be read")
+      }
+      func value(_ name: String) -> String { items.last { $0.name == ByteString(name) }?.value.string ?? "" }
+      return (value("name"), value("password"))
+    }
+    guard type == "application/json" else {
+      throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
+    }
+    let object = try JSONValue(body: bytes).object
+    return (object?["name"]?.string ?? "", object?["password"]?.string ?? "")
+  }
+
+  private func cookie(_ value: String, seconds: Int, _ request: APIRequest) -> HTTPHeader {
+    var text = "AuthSession=\(value); Version=1; Max-Age=\(seconds); Path=/; HttpOnly"
+    if request.isSecure { text += "; Secure" }
+    // Pages of other origins that may log in must get their cookies back.
+    text += configuration.crossOrigin == .none ? "; SameSite=Strict" : request.isSecure ? "; SameSite=None" : ""
+    return HTTPHeader("Set-Cookie", text)
+  }
+}

@@ -1,0 +1,100 @@
+import Bytes
+import CCrypto
+import FoundationEssentials
+import Glibc
+import HTTP
+
+// The cookie of a session. It is CouchDB's but for the hash:
+//
+//   cookie := base64url( name ":" time ":" mac )       without padding
+//   time   := seconds since 1970, in upper-case hexadecimal digits
+//   mac    := HMAC-SHA256( key, name ":" time ":" generation )
+//
+// The key is random for each authenticator, and the generation is that of the password checker: sessions end when the server
+// stops, and when the passwords change.
+
+/// Basic authentication, and cookies of those who have logged in with it.
+package final class SessionAuthenticator: Authenticator {
+  /// The name of the cookie.
+  package static let cookieName = "AuthSession"
+  /// How long a cookie is good for, in seconds.
+  package let seconds: Int
+
+  private let basic: BasicAuthenticator
+  private let key: [UInt8]
+  private let isOpen: @Sendable (LoginQuestion) -> Bool
+
+  /// Makes one. Requests for which `isOpen` is true need no login; those that bring one must bring a right one.
+  package init(
+    _ basic: BasicAuthenticator, seconds: Int = 600, isOpen: @escaping @Sendable (LoginQuestion) -> Bool
+  ) throws {
+    self.basic = basic
+    self.seconds = seconds
+    self.isOpen = isOpen
+    var key = [UInt8](repeating: 0, count: 32)
+    guard RAND_bytes(&key, Int32(key.count)) == 1 else {
+      throw HTTPServerError(.systemFailure, "the random generator of the system failed")
+    }
+    self.key = key
+  }
+
+  package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
+    if question.authorization != nil { return basic.verdictAtOnce(question) }
+    if let cookie = question.cookie(Self.cookieName), let user = user(of: cookie, at: time(nil)) {
+      return .allowed(user: user)
+    }
+    if isOpen(question) { return .allowed(user: nil) }
+    return basic.verdictAtOnce(question)
+  }
+
+  package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
+    basic.check(question, completion)
+  }
+
+  /// Checks a name and a password that came in the body of a request.
+  package func check(
+    _ user: String, _ password: String, from network: ByteString,
+    _ completion: @escaping @Sendable (LoginVerdict) -> Void
+  ) {
+    basic.check(ByteString(user), Array(password.utf8), from: network, completion)
+  }
+
+  /// A cookie for a user, from now on.
+  package func cookie(for user: String) -> String { cookie(for: user, at: time(nil)) }
+
+  func cookie(for user: String, at time: Int) -> String {
+    let text = Self.text(user, time)
+    let bytes = text + [UInt8(ascii: ":")] + mac(text)
+    return Data(bytes).base64EncodedString()
+      .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+
+  /// Whose cookie it is; nil if it isn't one of ours, or too old.
+  func user(of cookie: String, at now: Int) -> String? {
+    guard cookie.utf8.count <= 4_096 else { return nil }
+    var text = cookie.replacing("-", with: "+").replacing("_", with: "/")
+    while text.utf8.count % 4 != 0 { text += "=" }
+    guard let bytes = Data(base64Encoded: text).map({ [UInt8]($0) }), bytes.count > 33,
+      bytes[bytes.count - 33] == UInt8(ascii: ":")
+    else { return nil }
+    let (signed, mac) = (Array(bytes.dropLast(33)), Array(bytes.suffix(32)))
+    guard CRYPTO_memcmp(mac, self.mac(signed), 32) == 0,
+      let colon = signed.lastIndex(of: UInt8(ascii: ":")),
+      let time = Int(String(decoding: signed[(colon + 1)...], as: UTF8.self), radix: 16),
+      now >= time - 60, now < time + seconds
+    else { return nil }
+    return String(validating: signed[..<colon], as: UTF8.self)
+  }
+
+  private static func text(_ user: String, _ time: Int) -> [UInt8] {
+    Array("\(user):\(String(time, radix: 16, uppercase: true))".utf8)
+  }
+
+  private func mac(_ text: [UInt8]) -> [UInt8] {
+    let message = text + Array(":\(basic.generation)".utf8)
+    var digest = [UInt8](repeating: 0, count: 32)
+    var count: UInt32 = 32
+    HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &digest, &count)
+    return digest
+  }
+}

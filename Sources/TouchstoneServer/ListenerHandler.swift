@@ -1,0 +1,82 @@
+import Bytes
+import HTTP
+import HTTPAPI
+import Server
+import Storage
+
+/// Answers the requests of a listener: `/NAME/_blipsync` becomes a WebSocket, and the rest goes to the HTTP API.
+final class ListenerHandler: HTTPHandler {
+  private let sync: SyncHandler
+  /// Nil if the listener only replicates.
+  private let service: DatabaseService?
+  private let crossOrigin: CrossOriginRules
+
+  init(sync: SyncHandler, service: DatabaseService?, crossOrigin: CrossOriginRules) {
+    self.sync = sync
+    self.service = service
+    self.crossOrigin = crossOrigin
+  }
+
+  func handle(_ request: HTTPRequest, _ responder: HTTPResponder) {
+    guard let service, !SyncHandler.isReplication(request) else {
+      return sync.handle(request, responder)
+    }
+    service.answer(APIRequest(request)) { responder.answer(HTTPAnswer($0)) }
+  }
+
+  func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer {
+    var answer = answer
+    // A page of another origin sees why it was refused.
+    if service != nil { answer.headers += crossOrigin.answerHeaders(APIRequest(request)) }
+    return answer
+  }
+}
+
+extension APIRequest {
+  init(_ request: HTTPRequest) {
+    self.init(
+      method: request.method, target: request.target, headers: request.headers, body: request.body,
+      user: request.user, isSecure: request.isSecure, network: request.peer.network,
+      cancellation: RequestCancellation(request: request))
+  }
+}
+
+private struct RequestCancellation: APICancellation {
+  let request: HTTPRequest
+  var isCancelled: Bool { request.isCancelled }
+  func onCancel(_ body: @escaping @Sendable () -> Void) { request.onCancel(body) }
+}
+
+extension HTTPAnswer {
+  init(_ answer: APIAnswer) {
+    let body: Body =
+      switch answer.body {
+      case .bytes(let bytes): .bytes(bytes)
+      case .stream(let length, let start): .stream(length: length) { start($0) }
+      // The service has written such a body before it answers.
+      case .written: .bytes([])
+      }
+    self.init(status: answer.status, headers: answer.headers, body: body)
+    closesConnection = answer.closesConnection
+  }
+}
+
+/// The logins of a listener, as the HTTP API wants them.
+struct ListenerSessions: LoginSessions {
+  let authenticator: SessionAuthenticator
+  var cookieSeconds: Int { authenticator.seconds }
+
+  func check(
+    _ user: String, _ password: String, of request: APIRequest,
+    _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
+  ) {
+    authenticator.check(user, password, from: request.network) { verdict in
+      switch verdict {
+      case .allowed: completion(nil)
+      case .refused(let status, _, let reason): completion((status, reason))
+      }
+    }
+  }
+
+  func cookie(for user: String) -> String { authenticator.cookie(for: user) }
+}
