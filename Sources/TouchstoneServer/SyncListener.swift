@@ -74,6 +74,9 @@ public final class SyncListener: Sendable {
   /// The URL of the listener, without a database: `ws://127.0.0.1:4984/`; nil if it doesn't run.
   public var url: String? { state.withLock { $0.server?.urls.first }.map { "ws\($0.dropFirst(4))/" } }
 
+  /// The URL for clients of CouchDB: `http://127.0.0.1:4984/`; nil if it doesn't run, or doesn't serve them.
+  public var httpURL: String? { configuration.servesHTTP ? state.withLock { $0.server?.urls.first } : nil }
+
   /// The URL of each database and address, in order of the names; none if it doesn't run.
   public var urls: [String] {
     let bases = state.withLock { $0.server?.urls } ?? []

@@ -43,9 +43,11 @@ public struct SyncListenerConfiguration: Sendable {
 
   /// The databases by the names under which they are reached. Clients can neither make nor delete one.
   public var databases: [String: Database]
-  /// A folder whose databases are served in place of `databases`. They are opened when a client asks for one, and clients of the HTTP API
-  /// make and delete them. It must not be closed while the listener runs.
+  /// A folder whose databases are served in place of `databases`. They are opened when a client asks for one. It must not be closed
+  /// while the listener runs.
   public var folder: DatabaseFolder?
+  /// Whether clients of the HTTP API make and delete databases in `folder`. Default: no.
+  public var letsClientsMakeDatabases = false
   /// Whether clients of CouchDB are answered too (docs/http.md): CouchDB's replicator, PouchDB, HTTP libraries. Default: no.
   public var servesHTTP = false
   /// Web pages of which origins may use the HTTP API. Default: none.
@@ -91,7 +93,7 @@ public struct SyncListenerConfiguration: Sendable {
   }
 
   /// The databases as the handlers find them.
-  func catalog() -> any DatabaseCatalog { folder.map { FolderDatabases($0) } ?? OpenedDatabases(databases) }
+  func catalog() -> any DatabaseCatalog { folder.map { FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases) } ?? OpenedDatabases(databases) }
 
   /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.
   static func isOpen(_ question: LoginQuestion) -> Bool {

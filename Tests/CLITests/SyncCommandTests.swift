@@ -29,7 +29,7 @@ import Testing
       try plain.succeed("create", "other", "--engine", "sqlite")
       try plain.succeed("put", "other", "b", #"{"n":-1}"#)
       try serving(tool, "db") { lines in
-        #expect(lines[0].hasPrefix("ws://127.0.0.1:") && lines[0].hasSuffix("/"))
+        #expect(lines[0].hasPrefix("http://127.0.0.1:") && lines[0].hasSuffix("/"))
         #expect(lines[1] == lines[0] + "db")
         let first = try plain.succeed("sync", "other", lines[1], "--json").json()
         #expect(first["pushed"] as? Int == 1 && first["pulled"] as? Int == 30)

@@ -6,9 +6,10 @@ import TouchstoneServer
   import Glibc
 #endif
 
-/// `touchstone serve`: lets others replicate with databases.
+/// `touchstone serve`: lets others replicate with databases, and ask them over HTTP.
 struct ServeCommand: Subcommand {
-  private static let databases = Positional("DB", "The databases: NAME.touchstone directories", count: .any)
+  private static let databases = Positional(
+    "DB", "The databases: NAME.touchstone directories, or one directory with databases in it", count: .any)
   private static let listen = Option(
     "listen", "ADDRESS:PORT", "Where to listen. Default: 127.0.0.1:4984. Port 0 takes any"
   ) {
@@ -33,7 +34,8 @@ struct ServeCommand: Subcommand {
   }
   private static let cors = Option(
     "cors", "ORIGIN", "Lets web pages of this origin use the HTTP API, such as https://app.example; * lets all. May be repeated")
-  private static let create = Flag("create", "Makes databases that don't exist; needs --engine")
+  private static let create = Flag(
+    "create", "Makes databases that don't exist, and lets clients make and delete those of a directory; needs --engine")
   private static let engine = DatabaseArguments.engine("The engine of databases that are made")
 
   private static let durability = Option<Durability>(
@@ -41,7 +43,7 @@ struct ServeCommand: Subcommand {
     refusal: "isn't full, normal or none")
 
   static let usage = Usage(
-    "serve", "Lets others replicate with databases",
+    "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
       listen, userFile, anyone, certificate, key, tls, cors, DatabaseArguments.readOnly, create, engine, durability,
@@ -50,10 +52,11 @@ struct ServeCommand: Subcommand {
     examples: [
       "touchstone serve travel",
       "touchstone serve travel hotels --listen 0.0.0.0:4984 --user-file users --tls self-signed",
+      "touchstone serve databases --create --engine lmdb --cors https://app.example",
     ],
     notes: """
       The first line on standard output is the server's URL, and a line for each database follows. Clients are
-      'touchstone sync' and Couchbase Lite 2 and 3. It stops on Ctrl-C and SIGTERM. Without users it listens on this
+      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It stops on Ctrl-C and SIGTERM. Without users it listens on this
       machine only, unless --anyone is given.
       """)
 
@@ -97,6 +100,10 @@ struct ServeCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
+    if let folder = try folder() {
+      defer { try? folder.close() }
+      return try serve(SyncListenerConfiguration(folder: folder), selfSignedIn: folder.path, output)
+    }
     var databases: [(name: String, database: Database)] = []
     defer { for (_, database) in databases { try? database.close() } }
     for path in paths {
@@ -107,8 +114,28 @@ struct ServeCommand: Subcommand {
         throw UsageError("two databases have the name '\(name)'")
       }
     }
-    var configuration = SyncListenerConfiguration(
+    let configuration = SyncListenerConfiguration(
       databases: Dictionary(uniqueKeysWithValues: databases.map { ($0.name, $0.database) }))
+    try serve(configuration, selfSignedIn: Self.directory(databases[0].database.path), output)
+  }
+
+  /// The directory with databases, if one is to be served.
+  private func folder() throws -> DatabaseFolder? {
+    guard paths.count == 1, !paths[0].hasSuffix(".touchstone"), !Database.exists(paths[0]) else { return nil }
+    var status = stat()
+    guard stat(paths[0], &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    var options = DatabaseOptions(isReadOnly: isReadOnly, durability: durability)
+    if let engine { options.engine = engine }
+    options.key = try keys.new() ?? keys.given()
+    options.watchesOtherProcesses = true
+    return try DatabaseFolder(paths[0], options: options)
+  }
+
+  private func serve(
+    _ configuration: SyncListenerConfiguration, selfSignedIn directory: String, _ output: StandardOutput
+  ) throws {
+    var configuration = configuration
+    configuration.letsClientsMakeDatabases = engine != nil && !isReadOnly
     configuration.address = listen.address
     configuration.port = listen.port
     configuration.authenticator = authenticator
@@ -117,14 +144,14 @@ struct ServeCommand: Subcommand {
     configuration.servesHTTP = true
     configuration.crossOrigin = crossOrigin
     configuration.tls =
-      isSelfSigned ? .selfSigned(directory: Self.directory(databases[0].database.path)) : files
+      isSelfSigned ? .selfSigned(directory: directory) : files
     let listener = SyncListener(configuration)
     do { try listener.start() } catch let error as SyncListenerError where error.kind == .forbidden {
       throw UsageError(
         "\(listen.address) is reached from other machines; give --user-file FILE, or --anyone to let everybody in"
       )
     }
-    try output.line(listener.url ?? "")
+    try output.line(listener.httpURL ?? "")
     for url in listener.urls { try output.line(url) }
     if let fingerprint = listener.certificateFingerprint {
       try output.line("certificate SHA-256: \(fingerprint)")

@@ -43,10 +43,15 @@ package final class OpenedDatabases: DatabaseCatalog {
 /// The databases of a folder. They are opened when a client asks for them, and stay open until `close`.
 package final class FolderDatabases: DatabaseCatalog {
   private let folder: DatabaseFolder
+  private let letsClientsMake: Bool
   private let opened = Lock<[ByteString: Database]>([:])
 
-  /// Makes a catalog of the databases in a folder, whose options count for those that are opened and made.
-  package init(_ folder: DatabaseFolder) { self.folder = folder }
+  /// Makes a catalog of the databases in a folder, whose options count for those that are opened and made. `letsClientsMake` says whether
+  /// clients make and delete databases.
+  package init(_ folder: DatabaseFolder, letsClientsMake: Bool = true) {
+    self.folder = folder
+    self.letsClientsMake = letsClientsMake
+  }
 
   package func names() throws -> [String] { try folder.names() }
 
@@ -64,6 +69,7 @@ package final class FolderDatabases: DatabaseCatalog {
   package func create(_ name: String) throws -> Bool {
     try opened.withLock { opened in
       guard opened[ByteString(name)] == nil, !folder.exists(name) else { return false }
+      guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't made here") }
       var options = folder.options
       options.creation = .createNew
       opened[ByteString(name)] = try folder.open(name, options: options)
@@ -73,6 +79,7 @@ package final class FolderDatabases: DatabaseCatalog {
 
   package func delete(_ name: String) throws -> Bool {
     guard let database = try database(name) else { return false }
+    guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't deleted here") }
     try database.delete()
     opened.withLock { _ = $0.removeValue(forKey: ByteString(name)) }
     return true
