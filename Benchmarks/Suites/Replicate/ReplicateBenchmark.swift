@@ -166,7 +166,7 @@ final class OtherSide {
   /// What a replicator connects to.
   func target() throws -> ReplicatorTarget {
     if let database { return .database(database) }
-    return try .url((server?.url ?? "") + ReplicateData.name)
+    return try .url((server?.webSocketURL ?? "") + ReplicateData.name)
   }
 
   /// Ends the server if there is one, and lends the database. It is closed afterwards.

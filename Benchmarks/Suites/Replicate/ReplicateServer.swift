@@ -15,8 +15,10 @@ final class ReplicateServer: @unchecked Sendable {
     let description: String
   }
 
-  /// The URL of the server: `ws://127.0.0.1:PORT/`.
+  /// The URL of the server: `http://127.0.0.1:PORT/`.
   let url: String
+  /// The URL for replication: `ws://127.0.0.1:PORT/`.
+  var webSocketURL: String { "ws" + url.dropFirst(4) }
   private let process: Process
   private let pid: pid_t
   private let errors: String
