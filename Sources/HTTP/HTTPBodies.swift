@@ -82,11 +82,11 @@ package final class BlockingWaiter<Value: Sendable>: Sendable {
     semaphore.signal()
   }
 
-  /// Waits for the value.
+  /// Waits for the value. Later calls return it at once. One thread waits at a time.
   package func wait() -> Value {
     while true {
-      semaphore.wait()
       if let value = value.withLock({ $0 }) { return value }
+      semaphore.wait()
     }
   }
 }

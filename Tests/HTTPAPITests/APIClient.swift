@@ -8,16 +8,26 @@ import Touchstone
 /// A service over databases in a temporary folder, and requests to it without sockets.
 final class APIClient {
   let service: DatabaseService
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory?
 
   /// Makes a service over an empty folder whose databases have that engine.
   init(
     _ engine: EngineName = .lmdb, _ configuration: DatabaseServiceConfiguration = .init(),
     timer: any CallTimer = SystemTimer()
   ) throws {
-    directory = try TemporaryDirectory()
+    let directory = TemporaryDirectory()
+    self.directory = directory
     let folder = try DatabaseFolder(directory.path, options: DatabaseOptions(engine: engine))
     service = DatabaseService(FolderDatabases(folder), configuration, timer: timer)
+  }
+
+  /// Makes a service over databases that are open.
+  init(
+    _ databases: [String: Database], _ configuration: DatabaseServiceConfiguration = .init(),
+    timer: any CallTimer = SystemTimer()
+  ) {
+    directory = nil
+    service = DatabaseService(OpenedDatabases(databases), configuration, timer: timer)
   }
 
   /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.

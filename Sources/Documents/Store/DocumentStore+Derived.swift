@@ -99,6 +99,11 @@ extension DocumentView {
     return (live, deleted)
   }
 
+  /// Appends the text of the current revision's ID. Throws `damaged`.
+  package func appendRevisionID(to text: inout ByteBuffer) throws {
+    try record.currentRevision().appendText(to: &text)
+  }
+
   /// Whether the tree has more than one leaf or the document is conflicted: only then `conflictingLeaves` has any.
   package var mayHaveConflicts: Bool {
     var reader = ByteReader(record.tree)

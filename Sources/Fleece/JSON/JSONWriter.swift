@@ -87,6 +87,25 @@ package struct JSONWriter: ~Copyable {
   package mutating func append(_ value: UnsafeValue, sharedKeys: SharedKeys) throws(FleeceError) {
     try value.writeJSON(sharedKeys: sharedKeys, into: &text)
   }
+
+  /// Appends the members of an object behind others that have been written: a comma before each, without braces. They
+  /// have the order of the body.
+  ///
+  /// - Throws: the errors of `Value.writeJSON`.
+  package mutating func append(membersOf object: Value, sharedKeys: SharedKeys) throws(FleeceError) {
+    let start = text.count
+    try object.unsafeValue.writeJSON(sharedKeys: sharedKeys, canonical: false, into: &text)
+    if text.count <= start + 2 { return text.truncate(to: start) }
+    text.base[start] = UInt8(ascii: ",")
+    text.truncate(to: text.count - 1)
+  }
+
+  /// Appends bytes that `body` writes without escapes.
+  package mutating func append<Failure: Error>(
+    _ body: (inout ByteBuffer) throws(Failure) -> Void
+  ) throws(Failure) {
+    try body(&text)
+  }
 }
 
 extension String {

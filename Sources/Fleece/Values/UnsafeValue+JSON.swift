@@ -58,8 +58,10 @@ extension UnsafeValue {
     return true
   }
 
-  /// Appends the canonical JSON text to a buffer. After an error, nothing is appended.
-  package func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
+  /// Appends the JSON text to a buffer. After an error, nothing is appended.
+  package func writeJSON(
+    sharedKeys: SharedKeys, canonical: Bool = true, into text: inout ByteBuffer
+  ) throws(FleeceError) {
     if type == .int, let int { return text.appendInteger(int) }
     if type == .string, let utf8, UnsafeValue.isPlain(utf8) {
       text.reserve(utf8.count + 2)
@@ -67,7 +69,7 @@ extension UnsafeValue {
       text.append(utf8)
       return text.append(UInt8(ascii: "\""))
     }
-    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: true)
+    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
     try writer.write(self, depth: 0)
     text.append(writer.text.bytes)
   }

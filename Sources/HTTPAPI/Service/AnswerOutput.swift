@@ -14,6 +14,8 @@ package final class AnswerOutput {
   private var text = JSONWriter(capacity: 4 << 10)
   /// Where pieces go: nil until the first one has left.
   private var sink: (any HTTPBodySink)?
+  /// The piece that the client hasn't taken yet.
+  private var offered: OfferedPiece?
   /// Sends the head of the answer, and gives what takes the body.
   private let begin: () -> any HTTPBodySink
 
@@ -48,12 +50,36 @@ package final class AnswerOutput {
   /// Throws `HTTPBodyError` when nobody takes the rest.
   func step() throws { if text.count >= Self.pieceBytes { try flush() } }
 
+  /// Does the same without waiting for the client, unless more than `most` bytes wait for it. It is for writing while something is held,
+  /// such as a snapshot.
+  func step(holding most: Int) throws {
+    guard text.count >= Self.pieceBytes else { return }
+    if let offered {
+      if !offered.isTaken, text.count <= most { return }
+      try finishOffered()
+    }
+    let piece = OfferedPiece()
+    offered = piece
+    openSink().offer(take()) { piece.finish($0) }
+  }
+
   /// Hands on what has been written.
   func flush() throws {
+    try finishOffered()
     guard text.count > 0 else { return }
+    try openSink().write(take())
+  }
+
+  private func openSink() -> any HTTPBodySink {
     let sink = self.sink ?? begin()
     self.sink = sink
-    try sink.write(take())
+    return sink
+  }
+
+  private func finishOffered() throws {
+    guard let offered else { return }
+    self.offered = nil
+    if let error = offered.wait() { throw error }
   }
 
   /// The whole body, if none of it has left.
@@ -73,4 +99,21 @@ package final class AnswerOutput {
 
   /// Cuts off a body that has begun.
   func fail() { sink?.fail() }
+}
+
+/// A piece that was offered to a client.
+private final class OfferedPiece: Sendable {
+  private let waiter = BlockingWaiter<HTTPBodyError?>()
+  private let taken = Lock(false)
+
+  /// Whether the client has taken it, or is gone.
+  var isTaken: Bool { taken.withLock { $0 } }
+
+  func finish(_ error: HTTPBodyError?) {
+    taken.withLock { $0 = true }
+    waiter.finish(error)
+  }
+
+  /// Waits until it is taken, and returns why it can't be.
+  func wait() -> HTTPBodyError? { waiter.wait() }
 }

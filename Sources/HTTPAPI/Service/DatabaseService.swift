@@ -20,6 +20,8 @@ package final class DatabaseService: Sendable {
   package let tasks = ActiveTasks()
   /// Run what requests leave to be done.
   let workers = Workers(maximum: 2)
+  /// Who waits for changes of which database.
+  let watches: DatabaseWatches
   /// What the root and `_uuids` say: a number of this service's life.
   let uuid = Hex.text((0..<16).map { _ in UInt8.random(in: 0...255) })
 
@@ -31,6 +33,7 @@ package final class DatabaseService: Sendable {
     self.catalog = catalog
     self.configuration = configuration
     self.timer = timer
+    watches = DatabaseWatches(timer)
   }
 
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
@@ -52,6 +55,7 @@ package final class DatabaseService: Sendable {
   func answer(to error: any Error) -> APIAnswer {
     switch error {
     case let error as CouchDBError: .error(error)
+    case let error as AnswerInstead: error.answer
     case let error as MethodNotAllowed: error.answer
     case let error as DocumentError: .error(CouchDBError(error))
     case HTTPBodyError.tooLong:

@@ -1,5 +1,33 @@
+import Documents
 import Fleece
+import Logs
 import Views
+
+/// A view of a design document that isn't stored. It is dropped with the last reference.
+package final class TemporaryCouchDBView: Sendable {
+  private let name: String
+  private let indexes: ViewIndexes
+  /// The view.
+  package let view: CouchDBView
+
+  /// The name of its one view.
+  package static let viewName = "temporary"
+
+  fileprivate init(_ name: String, _ indexes: ViewIndexes) throws {
+    self.name = name
+    self.indexes = indexes
+    do { view = try CouchDBView(name, Self.viewName, in: indexes) } catch {
+      try? indexes.removeTemporaryDesign(name)
+      throw error
+    }
+  }
+
+  deinit {
+    do { try indexes.removeTemporaryDesign(name) } catch {
+      Log.write(.warning, .index, indexes.store.logPath, "a temporary view can't be dropped: \(LogText.of(error))")
+    }
+  }
+}
 
 extension Database {
   /// Returns a view with CouchDB's options and answers: one of a design document, or one of this process with the name
@@ -7,6 +35,21 @@ extension Database {
   package func couchDBView(_ design: String, _ name: String) throws -> CouchDBView {
     try CouchDBView(design, name, in: open.views)
   }
+
+  /// Returns a view of a design document that isn't stored. Its rows are in the database until it is dropped.
+  package func temporaryCouchDBView(_ design: JSONObject) throws -> TemporaryCouchDBView {
+    let name = "temporary." + DocumentID.random()
+    try open.views.addTemporaryDesign(name, design)
+    return try TemporaryCouchDBView(name, open.views)
+  }
+
+  /// What CouchDB tells of the views of a design document; nil if there is no such document.
+  package func designInformation(_ design: String) throws -> DesignInformation? {
+    try open.views.information(ofDesign: design)
+  }
+
+  /// Removes the rows of views that belong to no design document any more.
+  package func removeUnusedViews() throws { try open.views.removeUnused() }
 
   /// Throws the `CouchDBError` with which CouchDB refuses to store a design document.
   package func checkDesign(_ body: JSONObject) throws { try open.views.checkDesign(body) }

@@ -8,9 +8,18 @@ import Storage
 ///
 /// It is one of a design document, or one of this process with the name `DESIGN/NAME`. Errors are `CouchDBError`s where CouchDB
 /// has one.
+///
+/// The rows of a map are read in slices of half a mebibyte, each from a snapshot of its own, and a slice is written after its snapshot has
+/// ended. So whoever takes the answer slowly doesn't keep an engine from using freed space again. An answer of one slice shows
+/// one moment; in a longer one the order of rows and the counts are those of its beginning, and rows that come, go or move meanwhile
+/// may be there or not. Reduced rows, and those of a list of keys, are of one snapshot.
 package struct CouchDBView: Sendable {
   private let view: View
   private let design: String
+  /// Reads attachments for documents that have their data. Without it they have stubs.
+  package var contents: CouchDBDocumentWriter.Contents?
+  /// Runs each step that uses the database.
+  package var around: @Sendable (() throws -> Void) throws -> Void = { try $0() }
 
   /// Finds a view. `design` is what follows `_design/` in the design document's ID.
   package init(_ design: String, _ name: String, in indexes: ViewIndexes) throws {
@@ -111,39 +120,55 @@ package struct CouchDBView: Sendable {
       let reducer = try view.reduce
       let selection = try options.selection(hasReducer: reducer != nil)
       try selection.checkRange(encoder())
+      let slice = ViewSlice()
       var attempts = 0
-      while true {
-        if options.update == .before { try view.indexes.update(view.name) }
+      while !slice.isDone {
+        if options.update == .before, !slice.hasBegun { try around { try view.indexes.update(view.name) } }
         let member = try member()
-        let isDone = try view.indexes.store.read { snapshot in
-          let reader = try ViewReader(view, reducer, snapshot)
-          // The rows of another map function, or the reductions of another reducer, aren't the view's.
-          let isCurrent = reader.map { reader in
-            reader.record.mapVersion == member.mapVersion && reader.record.collation == member.collation
-              && reader.record.reducer == member.storedReducer
-          }
-          guard let reader, isCurrent == true else {
+        try around {
+          try view.indexes.store.read { snapshot in
+            let reader = try ViewReader(view, reducer, snapshot)
+            // The rows of another map function, or the reductions of another reducer, aren't the view's.
+            let isCurrent = reader.map { reader in
+              reader.record.mapVersion == member.mapVersion && reader.record.collation == member.collation
+                && reader.record.reducer == member.storedReducer
+            }
+            if let reader, isCurrent == true {
+              let answer = try CouchDBViewAnswer(
+                reader, snapshot, view.indexes.store, options, contents: contents, output)
+              return try answer.write(selection, slice)
+            }
             attempts += 1
-            if options.update == .before, attempts < 10 { return false }
-            guard options.update != .before else {
+            if options.update == .before, !slice.hasBegun, attempts < 10 { return }
+            guard options.update != .before, !slice.hasBegun else {
               throw ViewError(.busy, "its rows vanish again and again", view: view.name)
             }
             try CouchDBViewAnswer.writeEmpty(selection, options, to: output)
-            return true
+            slice.isDone = true
           }
-          try CouchDBViewAnswer(reader, snapshot, view.indexes.store, options, output).write(selection)
-          return true
         }
-        if isDone { break }
+        if !slice.isDone { try output.flush() }
       }
       if options.update == .after { view.indexes.updateLater(view.name) }
     }
   }
 }
 
+/// Where the answer of a view goes on.
+final class ViewSlice {
+  var hasBegun = false
+  var isDone = false
+  /// The number of rows that are written.
+  var rows = 0
+  /// The row key of the last one.
+  var last: [UInt8]?
+}
+
 /// Hands over what is written in pieces.
 final class PiecewiseOutput {
   private static let pieceBytes = 64 << 10
+  /// A slice ends when it has this many bytes.
+  static let sliceBytes = 512 << 10
   private var bytes: [UInt8] = []
   private let write: (UnsafeRawBufferPointer) throws -> Void
 
@@ -151,6 +176,9 @@ final class PiecewiseOutput {
     self.write = write
     bytes.reserveCapacity(PiecewiseOutput.pieceBytes + 4096)
   }
+
+  /// Whether what waits is a slice.
+  var isSlice: Bool { bytes.count >= PiecewiseOutput.sliceBytes }
 
   func append(_ text: StaticString) { text.withUTF8Buffer { bytes.append(contentsOf: $0) } }
   func append(_ text: [UInt8]) { bytes.append(contentsOf: text) }

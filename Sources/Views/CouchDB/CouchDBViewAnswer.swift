@@ -10,16 +10,20 @@ struct CouchDBViewAnswer {
   private let store: DocumentStore
   private let options: CouchDBViewOptions
   private let output: PiecewiseOutput
+  private let documents: CouchDBDocumentWriter?
 
   init(
     _ reader: ViewReader, _ snapshot: DocumentSnapshot, _ store: DocumentStore, _ options: CouchDBViewOptions,
-    _ output: PiecewiseOutput
-  ) {
+    contents: CouchDBDocumentWriter.Contents?, _ output: PiecewiseOutput
+  ) throws {
     self.reader = reader
     self.snapshot = snapshot
     self.store = store
     self.options = options
     self.output = output
+    documents =
+      options.includesDocuments
+      ? try CouchDBDocumentWriter(snapshot, options.document, contents: contents) : nil
   }
 
   /// Writes the answer of a view that was never brought up to date.
@@ -51,18 +55,17 @@ struct CouchDBViewAnswer {
     output.append("\"rows\":[\r\n")
   }
 
-  /// Writes the whole answer, without the line's end.
-  func write(_ selection: ViewSelection) throws {
-    let sequence = options.includesUpdateSequence ? reader.record.lastSequence : nil
-    if selection.grouping != nil {
-      CouchDBViewAnswer.begin(nil, sequence: sequence, to: output)
-      try writeGroups(selection)
-    } else {
-      CouchDBViewAnswer.begin(
-        (try reader.rowCount(), try reader.offset(selection)), sequence: sequence, to: output)
-      try writeRows(selection)
+  /// Writes the next slice of the answer, without the line's end.
+  func write(_ selection: ViewSelection, _ slice: ViewSlice) throws {
+    if !slice.hasBegun {
+      slice.hasBegun = true
+      let sequence = options.includesUpdateSequence ? reader.record.lastSequence : nil
+      let counts = selection.grouping == nil ? (try reader.rowCount(), try reader.offset(selection)) : nil
+      CouchDBViewAnswer.begin(counts, sequence: sequence, to: output)
     }
-    output.append("\r\n]}")
+    slice.isDone = true
+    if selection.grouping != nil { try writeGroups(selection) } else { try writeRows(selection, slice) }
+    if slice.isDone { output.append("\r\n]}") }
   }
 
   // MARK: Groups
@@ -106,32 +109,46 @@ struct CouchDBViewAnswer {
 
   // MARK: Rows
 
-  private func writeRows(_ selection: ViewSelection) throws {
-    var isFirst = true
-    try reader.forEachRow(selection) { row in
-      if !isFirst { output.append(",\r\n") }
-      isFirst = false
-      var id: [UInt8] = []
-      StoredRow.unescape(row.escapedID, into: &id)
-      output.append("{\"id\":")
-      output.append(jsonString: String(decoding: id, as: UTF8.self))
-      output.append(",\"key\":")
-      output.append(row.keyJSON)
-      output.append(",\"value\":")
-      switch row.kind {
-      case .none: output.append("null")
-      case .json: output.append(row.valueJSON)
-      case .document: output.append(try DocumentValue.json(of: row, in: snapshot))
-      }
-      if options.includesDocuments {
-        output.append(",\"doc\":")
-        let link = row.kind == .json ? CouchDBViewAnswer.link(row.valueJSON) : nil
-        output.append(try document(link?.id ?? id, revision: link?.revision) ?? Array("null".utf8))
-      }
-      output.append("}")
-      try output.step()
-      return true
+  private func writeRows(_ selection: ViewSelection, _ slice: ViewSlice) throws {
+    var rest = selection
+    if slice.last != nil {
+      rest.skip = 0
+      rest.limit = selection.limit.map { $0 - slice.rows }
     }
+    let isSliced = selection.keys == nil
+    try reader.forEachRow(rest, after: slice.last) { row in
+      if slice.rows > 0 { output.append(",\r\n") }
+      slice.rows += 1
+      try write(row)
+      guard isSliced, output.isSlice else {
+        if !isSliced { try output.step() }
+        return true
+      }
+      slice.last = [UInt8](copying: row.rowKey)
+      slice.isDone = false
+      return false
+    }
+  }
+
+  private func write(_ row: StoredRow) throws {
+    var id: [UInt8] = []
+    StoredRow.unescape(row.escapedID, into: &id)
+    output.append("{\"id\":")
+    output.append(jsonString: String(decoding: id, as: UTF8.self))
+    output.append(",\"key\":")
+    output.append(row.keyJSON)
+    output.append(",\"value\":")
+    switch row.kind {
+    case .none: output.append("null")
+    case .json: output.append(row.valueJSON)
+    case .document: output.append(try DocumentValue.json(of: row, in: snapshot))
+    }
+    if let documents {
+      output.append(",\"doc\":")
+      let link = row.kind == .json ? CouchDBViewAnswer.link(row.valueJSON) : nil
+      output.append(try document(link?.id ?? id, revision: link?.revision, documents) ?? Array("null".utf8))
+    }
+    output.append("}")
   }
 
   /// The document that a value `{"_id": …}` refers to instead of the one that emitted it.
@@ -145,23 +162,19 @@ struct CouchDBViewAnswer {
   }
 
   /// The JSON of a document as it is now: nil if there is none, or if it is deleted.
-  private func document(_ id: [UInt8], revision: String?) throws -> [UInt8]? {
+  private func document(
+    _ id: [UInt8], revision: String?, _ documents: CouchDBDocumentWriter
+  ) throws -> [UInt8]? {
     guard id.withUnsafeBytes({ DocumentID.isStorable($0) }) else { return nil }
-    let keys = try snapshot.sharedKeys
     var current: RevisionID?
     let json = try snapshot.withDocument(id.span.bytes) { document -> [UInt8]? in
       let revisionID = try document.revisionID()
       current = revisionID
-      guard revision == nil || revision == revisionID.description, let body = document.body else {
-        return nil
-      }
+      guard revision == nil || revision == revisionID.description else { return nil }
+      var writer = JSONWriter()
+      try documents.append(document, to: &writer)
       var json: [UInt8] = []
-      try MapInput.writeJSON(
-        id: id.span.bytes, revisionID: revisionID, body, sharedKeys: keys, into: &json)
-      guard options.includesConflicts, document.isConflicted else { return json }
-      let conflicts = try document.conflictingLeaves().live.map { "\"\($0)\"" }.joined(separator: ",")
-      json.removeLast()
-      json.append(contentsOf: ",\"_conflicts\":[\(conflicts)]}".utf8)
+      writer.write(to: &json)
       return json
     }
     if let found = json.flatMap({ $0 }) { return found }

@@ -31,6 +31,10 @@ package struct CouchDBViewOptions: Sendable {
   package private(set) var groupLevel: Int?
   package private(set) var includesDocuments = false
   package private(set) var includesConflicts = false
+  /// Whether documents have the data of their attachments.
+  package private(set) var includesAttachments = false
+  /// Whether documents say how their attachments are encoded.
+  package private(set) var includesEncodings = false
   package private(set) var includesUpdateSequence = false
   package private(set) var update = Update.before
 
@@ -76,6 +80,18 @@ package struct CouchDBViewOptions: Sendable {
     return try items.map { try CouchDBViewOptions(CouchDBParameter.members(of: $0), query) }
   }
 
+  /// What documents of the answer have.
+  package var document: CouchDBDocumentOptions {
+    var document = CouchDBDocumentOptions()
+    document.includesConflicts = includesConflicts
+    document.includesAttachments = includesAttachments
+    document.includesEncodings = includesEncodings
+    return document
+  }
+
+  /// Leaves out `keys`.
+  package mutating func removeKeys() { keys = nil }
+
   // MARK: Reading
 
   private mutating func set(_ name: String, _ parameter: CouchDBParameter) throws {
@@ -120,8 +136,10 @@ package struct CouchDBViewOptions: Sendable {
       case "lazy": update = .after
       default: throw CouchDBError.query("Invalid value for `update`.")
       }
-    case "stable", "sorted", "attachments", "att_encoding_info":
-      // Rows are always those of one snapshot in their order; documents have stubs of attachments.
+    case "attachments": includesAttachments = try parameter.bool()
+    case "att_encoding_info": includesEncodings = try parameter.bool()
+    case "stable", "sorted":
+      // Rows always are in their order.
       _ = try parameter.bool()
     default: break
     }

@@ -9,8 +9,10 @@ import Storage
 package final class DesignDocument: Sendable {
   /// What follows `_design/` in its ID.
   package let name: String
-  /// The revision that was compiled.
-  package let revisionID: RevisionID
+  /// The revision that was compiled; nil for one that isn't stored.
+  package let revisionID: RevisionID?
+  /// The language of its functions.
+  let language: String
   package let context: any ScriptContext
   let options: MapOptions
   let members: [GroupMember]
@@ -27,11 +29,12 @@ package final class DesignDocument: Sendable {
   }
 
   init(
-    _ name: String, revisionID: RevisionID, _ body: JSONObject, languages: [any ScriptLanguage]
+    _ name: String, revisionID: RevisionID?, _ body: JSONObject, languages: [any ScriptLanguage]
   ) throws {
     self.name = name
     self.revisionID = revisionID
     let language = body["language"]?.string ?? "javascript"
+    self.language = language
     guard let known = languages.first(where: { $0.name == language }) else {
       throw ViewError(
         .invalidDesign, "no language '\(language)' is known", documentID: DesignDocument.idPrefix + name)
@@ -89,6 +92,14 @@ package final class DesignDocument: Sendable {
     }
     self.members = members
     self.reduces = reduces
+  }
+
+  /// A digest of the functions of all views.
+  var signature: String {
+    get throws {
+      let versions = members.map { JSONValue.string(String(decoding: $0.mapVersion, as: UTF8.self)) }
+      return String(try DesignDocument.digest(.array(versions)).prefix(32))
+    }
   }
 
   private static func digest(_ value: JSONValue) throws -> String {

@@ -32,15 +32,23 @@ package struct ScriptedRevision: Sendable {
   }
 
   /// Makes one of a stored document, with its current revision.
-  init(_ document: DocumentView, sharedKeys: SharedKeys) throws {
-    id = document.id
+  package init(_ document: DocumentView, sharedKeys: SharedKeys) throws {
     guard let body = document.body else {
-      throw DocumentError(.damaged, "a stored document can't be read", documentID: id)
+      throw DocumentError(.damaged, "a stored document can't be read", documentID: document.id)
     }
+    try self.init(
+      id: document.idBytes, document.revisionID(), isDeleted: document.isDeleted, body, sharedKeys: sharedKeys)
+  }
+
+  /// Makes one of a stored revision.
+  package init(
+    id: RawSpan, _ revisionID: RevisionID, isDeleted: Bool, _ body: Value, sharedKeys: SharedKeys
+  ) throws {
+    self.id = String(copying: id)
     var json: [UInt8] = []
     try MapInput.writeJSON(
-      id: document.idBytes, revisionID: document.revisionID(), body, sharedKeys: sharedKeys,
-      MapInput.Extra(isDeleted: document.isDeleted), into: &json)
+      id: id, revisionID: revisionID, body, sharedKeys: sharedKeys, MapInput.Extra(isDeleted: isDeleted),
+      into: &json)
     self.json = json
   }
 }

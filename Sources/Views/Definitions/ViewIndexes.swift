@@ -27,6 +27,8 @@ package final class ViewIndexes: Sendable {
   /// The languages of design documents.
   let languages: [any ScriptLanguage]
   private let designs = Lock<[ByteString: DesignDocument]>([:])
+  /// Those that aren't stored, for one query each.
+  private let temporaryDesigns = Lock<[ByteString: DesignDocument]>([:])
   /// Those whose views don't compile, without their views.
   private let withoutViews = Lock<[ByteString: DesignDocument]>([:])
 
@@ -101,6 +103,7 @@ package final class ViewIndexes: Sendable {
   /// `_design/` in its ID. Throws `invalidDesign` for one that can't be compiled.
   package func design(_ name: String) throws -> DesignDocument? {
     let key = ByteString(name)
+    if let temporary = temporaryDesigns.withLock({ $0[key] }) { return temporary }
     guard let (revisionID, body) = try designBody(name) else {
       _ = designs.withLock { $0.removeValue(forKey: key) }
       return nil
@@ -109,6 +112,28 @@ package final class ViewIndexes: Sendable {
     let design = try DesignDocument(name, revisionID: revisionID, body, languages: languages)
     designs.withLock { $0[key] = design }
     return design
+  }
+
+  /// Adds a design document that isn't stored. Its views have rows in the database until `removeTemporaryDesign`.
+  package func addTemporaryDesign(_ name: String, _ body: JSONObject) throws {
+    let design = try DesignDocument(
+      name, revisionID: RevisionID("1-temporary"), body, languages: languages)
+    temporaryDesigns.withLock { $0[ByteString(name)] = design }
+  }
+
+  /// Whether a view is one of a design document that isn't stored.
+  func isTemporary(_ view: String) -> Bool {
+    guard let parts = ViewName.parts(of: view) else { return false }
+    return temporaryDesigns.withLock { $0[ByteString(parts.design)] != nil }
+  }
+
+  /// Removes a design document that isn't stored, and the rows of its views.
+  package func removeTemporaryDesign(_ name: String) throws {
+    guard let design = temporaryDesigns.withLock({ $0.removeValue(forKey: ByteString(name)) }) else { return }
+    try store.writingDerived { transaction in
+      for member in design.members { _ = try ViewRecord.delete(member.name, in: transaction) }
+    }
+    for member in design.members { forget(member.name) }
   }
 
   private func designBody(_ name: String) throws -> (RevisionID, JSONObject)? {

@@ -40,12 +40,18 @@ package final class ViewReader {
 
   // MARK: Rows
 
-  /// Calls `body` with each selected row as it was emitted, until it returns false.
-  func forEachRow(_ selection: ViewSelection, _ body: (StoredRow) throws -> Bool) throws {
+  /// Calls `body` with each selected row as it was emitted, until it returns false. With `last`, the row key of a row of a
+  /// range, it begins behind that row.
+  func forEachRow(
+    _ selection: ViewSelection, after last: [UInt8]? = nil, _ body: (StoredRow) throws -> Bool
+  ) throws {
     var skip = selection.skip
     var left = selection.limit ?? .max
     guard left > 0 else { return }
-    for range in try selection.ranges(encoder) where left > 0 {
+    for var range in try selection.ranges(encoder) where left > 0 {
+      if let last {
+        if selection.isDescending { range.upper = .exclusive(last) } else { range.lower = .exclusive(last) }
+      }
       try tables.rows.scan(range, order: selection.isDescending ? .descending : .ascending, in: transaction) {
         key, value in
         if skip > 0 {

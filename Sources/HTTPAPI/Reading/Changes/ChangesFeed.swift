@@ -1,0 +1,229 @@
+import HTTP
+import Logs
+import Storage
+import Touchstone
+
+// The bodies of feeds, as CouchDB's. A sign of life comes before the first wait, at each heartbeat and whenever a commit wakes the feed.
+//
+//   longpoll    := '{"results":[' LF  [ row ( ',' CR LF row )* ]  LF '],' LF '"last_seq":' seq ',"pending":' number '}' LF LF
+//   continuous  := ( row LF )*  [ '{"last_seq":' seq ',"pending":' number '}' LF LF ]
+//   eventsource := ( 'data: ' row LF 'id: ' seq LF LF )*
+//   sign        := LF    of an eventsource, but for the first one: 'event: heartbeat' LF 'data: ' LF LF
+
+/// A feed of changes that waits for more. It has no thread while it waits for a commit, for its time or for the client.
+///
+/// It runs on one thread at a time: `phase` says whether anybody has it. What happens meanwhile is noted, and looked at before it waits
+/// again, so any number of commits make one run. A feed that waits for the client doesn't read.
+final class ChangesFeed: Sendable {
+  private enum Phase {
+    /// A thread has it, or the client is waited for.
+    case running
+    case waiting
+    case ended
+  }
+
+  private struct State {
+    var phase = Phase.running
+    /// There may be changes that weren't looked at.
+    var hasNews = true
+    /// Whether that was seen at a commit, and is told to the client.
+    var isWoken = false
+    /// Its time has come.
+    var isDue = false
+    var isClosed = false
+    var isTimed = false
+    /// When its time comes.
+    var deadline = 0.0
+    /// Whether anything but the beginning was sent.
+    var hasSent = false
+    var sink: (any HTTPBodySink)?
+  }
+
+  private let reader: ChangesReader
+  private let watches: DatabaseWatches
+  private let watch: DatabaseWatch
+  private let database: Database
+  private let interval: Double
+  private let state = Lock(State())
+
+  /// Makes a feed whose reader has read its first slice.
+  init(_ reader: ChangesReader, _ database: Database, _ watches: DatabaseWatches) {
+    self.reader = reader
+    self.database = database
+    self.watches = watches
+    watch = watches.watch(database)
+    interval = reader.options.heartbeat ?? reader.options.timeout
+  }
+
+  /// Begins to send.
+  func start(_ sink: any HTTPBodySink, _ cancellation: any APICancellation) {
+    state.withLock { state in
+      state.sink = sink
+      state.deadline = watches.timers.timer.now + interval
+    }
+    do { try watch.add(self, to: database) } catch { state.withLock { $0.isClosed = true } }
+    cancellation.onCancel { [weak self] in self?.end(isWhole: false) }
+    watches.workers.enqueue { [self] in send(first: true) }
+  }
+
+  /// Whether it has nothing to do.
+  var isWaiting: Bool { state.withLock { $0.phase == .waiting } }
+
+  // MARK: Events
+
+  /// Something was committed.
+  func wake() { notice { $0.hasNews = true; $0.isWoken = true } }
+
+  /// The database is closed.
+  func close() { notice { $0.isClosed = true } }
+
+  private func notice(_ note: (inout State) -> Void) {
+    let runs = state.withLock { state in
+      note(&state)
+      guard state.phase == .waiting else { return false }
+      state.phase = .running
+      return true
+    }
+    if runs { watches.workers.enqueue { [self] in run() } }
+  }
+
+  /// Its time may have come. Returns when to ask again; nil if it asks itself.
+  func tick(now: Double) -> Double? {
+    let (next, runs) = state.withLock { state -> (Double?, Bool) in
+      guard state.phase == .waiting else {
+        state.isTimed = false
+        return (nil, false)
+      }
+      guard state.deadline <= now + 0.001 else { return (state.deadline, false) }
+      state.isTimed = false
+      state.isDue = true
+      state.phase = .running
+      return (nil, true)
+    }
+    if runs { watches.workers.enqueue { [self] in run() } }
+    return next
+  }
+
+  // MARK: Running
+
+  private enum Next {
+    case read
+    case finish
+    case sign
+    case wait
+    case gone
+  }
+
+  /// Does what is to be done next, until it has to wait.
+  private func run() {
+    let (next, isWoken) = state.withLock { state -> (Next, Bool) in
+      if state.phase == .ended { return (.gone, false) }
+      if state.isClosed { return (.finish, false) }
+      if !reader.isDone { return (.read, false) }
+      // A feed that goes backwards has an end, and so has one with a limit; a long poll ends with its first changes.
+      if reader.left == 0 || reader.options.isDescending || (isLongPoll && reader.rows > 0) { return (.finish, false) }
+      if state.hasNews {
+        defer { (state.hasNews, state.isWoken) = (false, false) }
+        reader.begin()
+        return (.read, state.isWoken)
+      }
+      if state.isDue {
+        state.isDue = false
+        return (reader.options.heartbeat == nil ? .finish : .sign, false)
+      }
+      if !state.hasSent { return (.sign, false) }
+      reader.rest()
+      return (.wait, false)
+    }
+    switch next {
+    case .gone: break
+    case .finish: finish()
+    case .sign: offer(sign())
+    case .wait: wait()
+    case .read:
+      do { try reader.read() } catch {
+        guard database.isOpenForReplication else { return finish() }
+        Log.write(.warning, .network, "HTTP", "a feed of changes was cut off: \(LogText.of(error))")
+        return end(isWhole: false)
+      }
+      send(first: false, isWoken: isWoken)
+    }
+  }
+
+  private var isLongPoll: Bool { reader.options.feed == .longpoll }
+
+  /// Sends the rows that were read.
+  private func send(first: Bool, isWoken: Bool = false) {
+    var bytes = first && isLongPoll ? Array("{\"results\":[\n".utf8) : []
+    if isWoken { bytes += sign() }
+    if !isWoken, !first, reader.text.count == 0, isLate { bytes += sign() }
+    reader.text.withBytes { bytes += $0 }
+    if isWoken || reader.text.count > 0 { state.withLock { $0.hasSent = true } }
+    offer(bytes)
+  }
+
+  /// Whether a heartbeat is due while it reads: scripts may take long to choose nothing.
+  private var isLate: Bool {
+    reader.options.heartbeat != nil && state.withLock { $0.deadline <= watches.timers.timer.now }
+  }
+
+  /// A sign of life. The first one of server-sent events is an empty line.
+  private func sign() -> [UInt8] {
+    let hadSent = state.withLock { state in
+      defer { state.hasSent = true }
+      return state.hasSent
+    }
+    let isEvent = reader.options.feed == .eventsource && hadSent
+    return Array((isEvent ? "event: heartbeat\ndata: \n\n" : "\n").utf8)
+  }
+
+  /// Sends bytes, and goes on when the client has taken enough of them.
+  private func offer(_ bytes: [UInt8]) {
+    if !bytes.isEmpty { state.withLock { $0.deadline = watches.timers.timer.now + interval } }
+    guard let sink = state.withLock({ $0.sink }) else { return }
+    guard !bytes.isEmpty else { return watches.workers.enqueue { [self] in run() } }
+    sink.offer(bytes) { [self] error in
+      if error != nil { return end(isWhole: false) }
+      watches.workers.enqueue { [self] in run() }
+    }
+  }
+
+  private func wait() {
+    let (hasWork, deadline) = state.withLock { state -> (Bool, Double?) in
+      guard state.phase == .running else { return (false, nil) }
+      if state.hasNews || state.isClosed { return (true, nil) }
+      state.phase = .waiting
+      guard !state.isTimed else { return (false, nil) }
+      state.isTimed = true
+      return (false, state.deadline)
+    }
+    if hasWork { return run() }
+    if let deadline { watches.timers.call(self, at: deadline) }
+  }
+
+  // MARK: The end
+
+  /// Sends the end, with the sequence from which a client goes on.
+  private func finish() {
+    var tail = ""
+    let numbers = { [self] in "\"last_seq\":\"\(reader.lastSequence)\",\"pending\":\((try? reader.pending()) ?? 0)}\n\n" }
+    switch reader.options.feed {
+    case .normal, .longpoll: tail = "\n],\n" + numbers()
+    case .continuous: tail = "{" + numbers()
+    case .eventsource: if reader.left == 0 { tail = "\n" }
+    }
+    guard let sink = state.withLock({ $0.sink }), !tail.isEmpty else { return end(isWhole: true) }
+    sink.offer(Array(tail.utf8)) { [self] error in end(isWhole: error == nil) }
+  }
+
+  private func end(isWhole: Bool) {
+    let sink = state.withLock { state in
+      state.phase = .ended
+      defer { state.sink = nil }
+      return state.sink
+    }
+    guard let sink else { return }
+    watch.remove(self)
+    if isWhole { sink.finish() } else { sink.fail() }
+  }
+}

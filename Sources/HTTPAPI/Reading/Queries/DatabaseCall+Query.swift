@@ -1,0 +1,140 @@
+import Bytes
+import Fleece
+import HTTP
+import Storage
+import Touchstone
+import Views
+
+// `POST /{db}/_query` runs a N1QL query (docs/http-reading.md).
+//
+//   request := { "query": text, "parameters": { name: value }?, "row_limit": n?, "timeout": milliseconds?, "explain": bool? }
+//   answer  := '{"columns":[' name* '],"rows":[' CR LF  [ row ( ',' CR LF row )* ]  CR LF ']}' LF
+//   row     := an object with the columns that aren't missing
+
+extension DatabaseCall {
+  /// The answer of a N1QL query. Its rows are written while it runs.
+  func runQuery() throws -> APIAnswer {
+    try allow("POST")
+    let members = try JSONValue(body: jsonBytes())
+    guard let request = members.object else {
+      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+    }
+    guard let text = request["query"]?.string else {
+      throw CouchDBError(400, "bad_request", "`query` must be a string.")
+    }
+    let parameters = try parameters(request["parameters"])
+    let limits = Query.Options(
+      rowLimit: try count(request, "row_limit"),
+      timeLimit: try count(request, "timeout").map { .milliseconds($0) })
+    let query: Query
+    do { query = try database.query(text, options: limits) } catch let error as QueryError {
+      return try .queryError(error)
+    }
+    if request["explain"]?.bool == true {
+      do { return try .json(["plan": .string(query.explain(parameters).description)]) } catch let error as QueryError {
+        return try .queryError(error)
+      }
+    }
+    return .queryRows { output in
+      let cancellation = QueryCancellation()
+      self.request.cancellation.onCancel { cancellation.cancel() }
+      output.append("{\"columns\":")
+      try output.write { try $0.append(JSONValue.array(query.columnNames.map { .string($0) })) }
+      output.append(",\"rows\":[\r\n")
+      try QueryRows(query, parameters, cancellation).write(to: output)
+      output.append("\r\n]}\n")
+    }
+  }
+
+  private func parameters(_ value: JSONValue?) throws -> [String: JSONValue] {
+    guard let value, !value.isNull else { return [:] }
+    guard let members = value.object else {
+      throw CouchDBError(400, "bad_request", "`parameters` must be an object.")
+    }
+    var parameters: [String: JSONValue] = [:]
+    for (name, value) in members {
+      parameters[name.utf8.first == UInt8(ascii: "$") ? String(name.dropFirst()) : name] = value
+    }
+    return parameters
+  }
+
+  private func count(_ request: JSONObject, _ name: String) throws -> Int? {
+    guard let value = request[name], !value.isNull else { return nil }
+    guard let number = value.int, number >= 0 else {
+      throw CouchDBError(400, "bad_request", "`\(name)` must be an integer of at least 0.")
+    }
+    return Int(number)
+  }
+}
+
+/// Writes the rows of a query.
+///
+/// The snapshot of a query lasts as long as it runs. So that a slow client doesn't keep it, up to `AnswerOutput.heldBytes` wait for the client.
+private struct QueryRows {
+  private let query: Query
+  private let parameters: [String: JSONValue]
+  private let cancellation: QueryCancellation
+
+  init(_ query: Query, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation) {
+    self.query = query
+    self.parameters = parameters
+    self.cancellation = cancellation
+  }
+
+  func write(to output: AnswerOutput) throws {
+    var row: [UInt8] = []
+    var isFirst = true
+    try query.forEach(parameters, cancellation: cancellation) { found in
+      row.removeAll(keepingCapacity: true)
+      if !isFirst { row += [0x2C, 0x0D, 0x0A] }
+      isFirst = false
+      try found.writeJSON(into: &row)
+      output.append(row)
+      try output.step(holding: AnswerOutput.heldBytes)
+      return true
+    }
+  }
+}
+
+extension AnswerOutput {
+  /// How much of an answer waits in memory for a slow client while a snapshot is held.
+  static let heldBytes = 8 << 20
+}
+
+extension APIAnswer {
+  /// The answer to a query that is wrong or fails: an error as CouchDB's, and the kind and the place in the text.
+  fileprivate static func queryError(_ error: QueryError) throws -> APIAnswer {
+    var body: JSONObject = [
+      "error": "query_error", "reason": .string(error.message), "code": .string(error.code.rawValue),
+    ]
+    if let location = error.location {
+      body["line"] = JSONValue(location.line)
+      body["column"] = JSONValue(location.column)
+      body["offset"] = JSONValue(location.offset)
+      body["excerpt"] = .string(location.excerpt)
+    }
+    let status =
+      switch error.code {
+      case .timedOut: 408
+      case .memoryLimit, .rowLimit: 413
+      case .cancelled, .snapshotEnded: 500
+      default: 400
+      }
+    return try .json(.object(body), status: status)
+  }
+
+  /// An answer of rows that are written. A `QueryError` before the first piece has left is the answer.
+  fileprivate static func queryRows(_ write: @escaping @Sendable (AnswerOutput) throws -> Void) -> APIAnswer {
+    .json { output in
+      do { try write(output) } catch let error as QueryError {
+        guard !output.hasBegun else { throw error }
+        throw AnswerInstead(answer: try .queryError(error))
+      }
+    }
+  }
+}
+
+/// An answer that takes the place of the one that was being written.
+struct AnswerInstead: Error {
+  let answer: APIAnswer
+}

@@ -1,0 +1,241 @@
+import Fleece
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import HTTPAPI
+
+@Suite("Changes are those of CouchDB") struct ChangesTests {
+  @Test("rows, sequences and what is left", arguments: allEngines)
+  func rows(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    #expect(try reading.get("_changes").text == "{\"results\":[\n\n],\n\"last_seq\":\"0\",\"pending\":0}\n\n")
+    try reading.saveKnown()
+    #expect(
+      try reading.get("_changes?style=all_docs&include_docs=true&conflicts=true&since=2").text
+        == "{\"results\":[\n"
+        + "{\"seq\":\"3\",\"id\":\"gone\",\"changes\":[{\"rev\":\"2-g\"}],\"deleted\":true,"
+        + "\"doc\":{\"_id\":\"gone\",\"_rev\":\"2-g\",\"left\":true,\"_deleted\":true}},\r\n"
+        + "{\"seq\":\"4\",\"id\":\"c\",\"changes\":[{\"rev\":\"1-c\"}],\"doc\":{\"_id\":\"c\",\"_rev\":\"1-c\",\"x\":3}},\r\n"
+        + "{\"seq\":\"6\",\"id\":\"conf\",\"changes\":[{\"rev\":\"2-x\"},{\"rev\":\"2-w\"}],"
+        + "\"doc\":{\"_id\":\"conf\",\"_rev\":\"2-x\",\"x\":4,\"_conflicts\":[\"2-w\"]}}\n"
+        + "],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+    #expect(
+      try reading.get("_changes?limit=1").text
+        == "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n],\n\"last_seq\":\"1\",\"pending\":4}\n\n")
+    #expect(try reading.get("_changes?limit=0").text == "{\"results\":[\n\n],\n\"last_seq\":\"0\",\"pending\":5}\n\n")
+    #expect(try reading.get("_changes?since=now").text == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+    #expect(try reading.get("_changes?since=99").text == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+    #expect(
+      try reading.get("_changes?descending=true&limit=2").text
+        == "{\"results\":[\n{\"seq\":\"6\",\"id\":\"conf\",\"changes\":[{\"rev\":\"2-x\"}]},\r\n"
+        + "{\"seq\":\"4\",\"id\":\"c\",\"changes\":[{\"rev\":\"1-c\"}]}\n],\n\"last_seq\":\"4\",\"pending\":3}\n\n")
+    let everySecond = try reading.get("_changes?seq_interval=2").json()["results"]?.array ?? []
+    #expect(everySecond.map { $0["seq"] } == ["1", .null, "3", .null, "6"])
+    let quoted = try reading.get("_changes?since=%224%22").json()
+    #expect(quoted["results"]?.array?.count == 1)
+    #expect(try reading.get("_changes?active_only=true").json()["results"]?.array?.count == 4)
+  }
+
+  @Test("changes of chosen documents are looked up", arguments: allEngines)
+  func documentIDs(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.saveKnown()
+    try reading.database.save("_design/d", [:])
+    func ids(_ answer: Response) throws -> [String] {
+      try answer.json()["results"]?.array?.compactMap { $0["id"]?.string } ?? []
+    }
+    let some = try reading.post("_changes?filter=_doc_ids", "{\"doc_ids\":[\"c\",\"gone\",\"a\",\"nosuch\",\"a\"]}")
+    #expect(try ids(some) == ["a", "gone", "c"])
+    #expect(try some.json()["last_seq"] == "7" && some.json()["pending"] == 3)
+    let limited = try reading.post("_changes?filter=_doc_ids&limit=1&since=1", "{\"doc_ids\":[\"c\",\"gone\"]}")
+    #expect(try ids(limited) == ["gone"])
+    #expect(try limited.json()["last_seq"] == "3" && limited.json()["pending"] == 4)
+    let backwards = try reading.get("_changes?filter=_doc_ids&doc_ids=%5B%22a%22,%22c%22%5D&descending=true")
+    #expect(try ids(backwards) == ["c", "a"])
+    let many = (0..<150).map { "\"x\($0)\"" }.joined(separator: ",")
+    let walked = try reading.post("_changes?filter=_doc_ids", "{\"doc_ids\":[\"b\",\(many)]}")
+    #expect(try ids(walked) == ["b"])
+    #expect(try walked.json()["last_seq"] == "7" && walked.json()["pending"] == 0)
+    #expect(try ids(reading.post("_changes?filter=_doc_ids", "{\"doc_ids\":[]}")) == [])
+    let design = try reading.get("_changes?filter=_design")
+    #expect(try ids(design) == ["_design/d"] && design.json()["pending"] == 5)
+  }
+
+  @Test("pages and what is left agree with a naive count", arguments: allEngines)
+  func random(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    var random = SeededGenerator(seed: testSeed)
+    // What is expected: the last change of each document.
+    var order: [String] = []
+    for _ in 0..<200 {
+      let id = "doc\(random.below(60))"
+      if random.once(in: 5), try reading.database.document(id) != nil {
+        try reading.database.delete(id)
+      } else {
+        try reading.database.save(id, ["n": .int(Int64(random.below(100)))])
+      }
+      order.removeAll { $0 == id }
+      order.append(id)
+    }
+    for _ in 0..<20 {
+      let limit = 1 + random.below(20)
+      var (since, found) = ("0", [String]())
+      while true {
+        let page = try reading.get("_changes?limit=\(limit)&since=\(since)").json()
+        let rows = page["results"]?.array ?? []
+        found += rows.compactMap { $0["id"]?.string }
+        since = page["last_seq"]?.string ?? ""
+        #expect(page["pending"]?.int == Int64(order.count - found.count), "seed \(testSeed)")
+        if rows.count < limit { break }
+      }
+      #expect(found == order, "seed \(testSeed)")
+    }
+    let backwards = try reading.get("_changes?descending=true").json()["results"]?.array ?? []
+    #expect(backwards.map { $0["id"]?.string } == order.reversed())
+  }
+
+  @Test("long answers are whole", arguments: allEngines)
+  func long(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    let filling = String(repeating: "x", count: 20_000)
+    try reading.database.inBatch {
+      for number in 0..<150 { try reading.database.save("doc\(number)", ["text": .string(filling)]) }
+    }
+    for options in ["include_docs=true", "include_docs=true&descending=true"] {
+      let rows = try reading.get("_changes?" + options).json()["results"]?.array ?? []
+      #expect(Set(rows.map { $0["id"]?.string }).count == 150 && rows.count == 150)
+    }
+  }
+
+  @Test("the same state has the same tag") func tags() throws {
+    let reading = try ReadingClient(.sqlite)
+    try reading.saveKnown()
+    let tag = try #require(try reading.get("_changes").header("ETag"))
+    #expect(try reading.get("_changes", headers: [("If-None-Match", tag)]).status == 304)
+    #expect(try reading.get("_changes", headers: [("If-None-Match", "\"x\", W/\(tag)")]).status == 304)
+    #expect(try reading.get("_changes", headers: [("If-None-Match", "\"x\"")]).status == 200)
+    #expect(try reading.client.ask("HEAD", "/db/_changes").header("ETag") == tag)
+    try reading.database.purge("a")
+    #expect(try reading.get("_changes", headers: [("If-None-Match", tag)]).status == 200)
+  }
+
+  @Test(
+    "wrong options get CouchDB's errors",
+    arguments: [
+      ("since=junk", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
+      ("since=12-g1AAAABPeJzLYWBg", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
+      ("since=", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
+      ("since=99999999999999999999999", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
+      (
+        "feed=other", 400, "bad_request",
+        "Supported `feed` types: normal, continuous, live, longpoll, eventsource"
+      ),
+      (
+        "heartbeat=0", 400, "bad_request",
+        "Invalid heartbeat value. Expecting a positive integer value (in milliseconds)."
+      ),
+      ("limit=x", 500, "unknown_error", "badarg"), ("timeout=x", 500, "unknown_error", "badarg"),
+      ("filter=_nosuch", 400, "bad_request", "unknown builtin filter name"),
+      ("filter=bad", 400, "bad_request", "`filter` must be of the form `designname/filtername`"),
+      ("filter=nosuch/x", 404, "not_found", "missing"),
+      ("filter=d/nosuch", 404, "not_found", "missing json key: nosuch"),
+      ("filter=_view&view=d/nosuch", 404, "not_found", "missing json key: views"),
+      ("filter=_doc_ids", 400, "bad_request", "`doc_ids` filter parameter is not a list of doc ids."),
+      ("filter=_selector", 400, "bad_request", "Selector must be specified in POST payload"),
+    ])
+  func errors(_ options: String, _ status: Int, _ error: String, _ reason: String) throws {
+    let reading = try ReadingClient(.lmdb)
+    try reading.database.save("_design/d", ["filters": ["f": "function (doc) { return true; }"]])
+    for feed in ["", "&feed=longpoll", "&feed=continuous"] where !options.hasPrefix("feed") {
+      let answer = try reading.get("_changes?" + options + feed)
+      #expect(answer.status == status)
+      #expect(try answer.json() == ["error": .string(error), "reason": .string(reason)])
+    }
+  }
+
+  @Test("scripts choose revisions", arguments: [EngineName.sqlite, .lmdb])
+  func scripts(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.saveKnown()
+    try reading.database.save(
+      "_design/d",
+      [
+        "filters": [
+          "odd": "function (doc, req) { return doc.x % 2 == 1; }",
+          "least": "function (doc, req) { return doc.x >= Number(req.query.least); }",
+          "gone": "function (doc, req) { return doc._deleted === true; }",
+          "boom": "function (doc, req) { throw 'boom'; }",
+        ], "views": ["v": ["map": "function (doc) { if (doc.x > 2) emit(doc.x); }"]],
+      ])
+    func changes(_ options: String) throws -> [String] {
+      try reading.get("_changes?" + options).json()["results"]?.array?.map { row in
+        let revisions = row["changes"]?.array?.compactMap { $0["rev"]?.string } ?? []
+        return (row["id"]?.string ?? "") + " " + revisions.joined(separator: ",")
+      } ?? []
+    }
+    #expect(try changes("filter=d/odd") == ["a 1-a", "c 1-c"])
+    #expect(try changes("filter=d/odd&style=all_docs") == ["a 1-a", "c 1-c", "conf 2-w"])
+    #expect(try changes("filter=d/least&least=3&limit=1") == ["c 1-c"])
+    #expect(try reading.get("_changes?filter=d/least&least=3&limit=1").json()["last_seq"] == "4")
+    #expect(try changes("filter=d/gone") == ["gone 2-g"])
+    #expect(try changes("filter=_view&view=d/v") == ["c 1-c", "conf 2-x"])
+    #expect(try changes("filter=d/odd&descending=true") == ["c 1-c", "a 1-a"])
+    let boom = try reading.get("_changes?filter=d/boom")
+    #expect(boom.status == 500)
+    #expect(try boom.json()["error"] == "error")
+  }
+
+  @Test("channels of 1.x", arguments: allEngines)
+  func channels(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.database.save("one", ["channels": "news"])
+    try reading.database.save("two", ["channels": ["sport", "news"]])
+    try reading.database.save("three", ["channels": ["sport"]])
+    try reading.database.save("none", [:])
+    try reading.database.save("gone", [:])
+    try reading.database.delete("gone")
+    func ids(_ answer: Response) throws -> [String] {
+      try answer.json()["results"]?.array?.compactMap { $0["id"]?.string } ?? []
+    }
+    let filter = "_changes?filter=sync_gateway/bychannel"
+    #expect(try ids(reading.get(filter + "&channels=news")) == ["one", "two", "gone"])
+    #expect(try ids(reading.post(filter, "{\"channels\":\"sport,other\"}")) == ["two", "three", "gone"])
+    #expect(try ids(reading.get(filter + "&channels=*")).count == 5)
+    #expect(try reading.get(filter).status == 400)
+  }
+
+  @Test("ranks are exact with and without a table", arguments: allEngines)
+  func ranks(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    let timer = ManualTimer()
+    let ranks = EntryRanks(timer, walked: 10, spacing: 8)
+    var random = SeededGenerator(seed: testSeed)
+    var ids = Set<String>()
+    for round in 0..<4 {
+      try reading.database.inBatch {
+        for _ in 0..<80 {
+          let id = "doc\(random.below(1_000))"
+          try reading.database.save(id, ["n": 1])
+          ids.insert(id)
+        }
+      }
+      let sorted = ids.sortedByBytes()
+      for _ in 0..<50 {
+        let id = "doc\(random.below(1_100))"
+        let count = try reading.database.read { snapshot in
+          try ranks.count(of: .documents, before: Array(id.utf8), in: snapshot)
+        }
+        #expect(count == sorted.filter { $0.precedesInBytes(id) }.count, "round \(round), seed \(testSeed)")
+      }
+      let changes = try reading.database.changes().map(\.sequence)
+      for _ in 0..<50 {
+        let sequence = UInt64(random.below(350))
+        let key = withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
+        let count = try reading.database.read { try ranks.count(of: .changes, before: key, in: $0) }
+        #expect(count == changes.filter { $0 < sequence }.count, "round \(round), seed \(testSeed)")
+      }
+    }
+  }
+}

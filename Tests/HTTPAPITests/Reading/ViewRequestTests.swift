@@ -1,0 +1,144 @@
+import Fleece
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import HTTPAPI
+
+@Suite("Views over HTTP", .serialized) struct ViewRequestTests {
+  private func client(
+    _ engine: EngineName, _ configuration: DatabaseServiceConfiguration = .init()
+  ) throws -> ReadingClient {
+    let reading = try ReadingClient(engine, configuration)
+    try reading.database.save(
+      "_design/d",
+      [
+        "views": [
+          "n": ["map": "function (doc) { if ('n' in doc) emit(doc.n, doc.v); }", "reduce": "_sum"],
+          "m": ["map": "function (doc) { emit(doc.n, null); }"],
+        ]
+      ])
+    try reading.apply("a", "1-a", body: ["n": 1, "v": 10])
+    try reading.apply("b", "1-b", body: ["n": 2, "v": 20])
+    try reading.apply("c", "1-c", body: ["n": 1, "v": -5])
+    return reading
+  }
+
+  private let row = "{\"id\":\"a\",\"key\":1,\"value\":10}"
+
+  @Test("rows and groups", arguments: allEngines)
+  func rows(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    let view = "_design/d/_view/n"
+    #expect(try reading.get(view).text == "{\"rows\":[\r\n{\"key\":null,\"value\":25}\r\n]}\n")
+    #expect(
+      try reading.get(view + "?group=true").text
+        == "{\"rows\":[\r\n{\"key\":1,\"value\":5},\r\n{\"key\":2,\"value\":20}\r\n]}\n")
+    #expect(
+      try reading.get(view + "?reduce=false&limit=1").text
+        == "{\"total_rows\":3,\"offset\":0,\"rows\":[\r\n\(row)\r\n]}\n")
+    #expect(try reading.get("_design%2Fd/_view/n?reduce=false&limit=1").text.contains(row))
+    #expect(
+      try reading.post(view, "{\"reduce\":false,\"keys\":[2,1]}").text
+        == "{\"total_rows\":3,\"offset\":2,\"rows\":[\r\n{\"id\":\"b\",\"key\":2,\"value\":20},\r\n\(row),\r\n"
+        + "{\"id\":\"c\",\"key\":1,\"value\":-5}\r\n]}\n")
+    #expect(
+      try reading.get(view + "?reduce=false&include_docs=true&key=2").text
+        == "{\"total_rows\":3,\"offset\":2,\"rows\":[\r\n{\"id\":\"b\",\"key\":2,\"value\":20,"
+        + "\"doc\":{\"_id\":\"b\",\"_rev\":\"1-b\",\"n\":2,\"v\":20}}\r\n]}\n"
+        || reading.get(view + "?reduce=false&include_docs=true&key=2").json()["rows"]?.array?[0]["doc"]?["v"] == 20)
+    #expect(
+      try reading.post(view + "/queries", "{\"queries\":[{},{\"reduce\":false,\"limit\":1}]}").text
+        == "{\"results\":[\r\n{\"rows\":[\r\n{\"key\":null,\"value\":25}\r\n]},\r\n"
+        + "{\"total_rows\":3,\"offset\":0,\"rows\":[\r\n\(row)\r\n]}\r\n]}\n")
+    #expect(try reading.client.ask("HEAD", "/db/" + view).status == 200)
+  }
+
+  @Test("answers of many slices are whole, in both directions", arguments: [EngineName.sqlite, .lmdb])
+  func long(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    let filling = String(repeating: "x", count: 5_000)
+    try reading.database.inBatch {
+      for number in 0..<400 {
+        try reading.database.save("doc\(number)", ["n": .int(Int64(number / 3)), "text": .string(filling)])
+      }
+    }
+    let all = try reading.get("_design/d/_view/m?include_docs=true").json()["rows"]?.array ?? []
+    #expect(all.count == 403)
+    func names(_ rows: [JSONValue]) -> [String] { rows.compactMap { $0["id"]?.string } }
+    #expect(Set(names(all)).count == 403)
+    let backwards = try reading.get("_design/d/_view/m?include_docs=true&descending=true").json()["rows"]?.array
+    #expect(names(backwards ?? []) == names(all).reversed())
+    let part = try reading.get("_design/d/_view/m?include_docs=true&skip=7&limit=390").json()["rows"]?.array
+    #expect(names(part ?? []) == Array(names(all)[7..<397]))
+  }
+
+  @Test(
+    "wrong requests get CouchDB's errors",
+    arguments: [
+      ("GET", "_design/d/_view/nosuch", 404, "not_found", "missing_named_view"),
+      ("GET", "_design/nosuch/_view/x", 404, "not_found", "missing"),
+      ("GET", "_design/d/_view", 405, "method_not_allowed", "Only GET,POST,HEAD allowed"),
+      ("PUT", "_design/d/_view/n", 405, "method_not_allowed", "Only GET,POST,HEAD allowed"),
+      ("GET", "_design/d/_view/n?limit=x", 400, "query_parse_error", "Invalid value for integer: \"x\""),
+      (
+        "GET", "_design/d/_view/n?reduce=false&startkey=2&endkey=1", 400, "query_parse_error",
+        "No rows can match your key range, reverse your start_key and end_key or set descending=true"
+      ),
+      ("POST", "_temp_view", 410, "gone", "Temporary views are not supported in CouchDB"),
+      ("POST", "_design/d/_view/n", 400, "bad_request", "invalid UTF-8 JSON"),
+    ])
+  func errors(_ method: String, _ target: String, _ status: Int, _ error: String, _ reason: String) throws {
+    let reading = try client(.lmdb)
+    let answer = try reading.client.ask(
+      method, "/db/" + target, headers: [("Content-Type", "application/json")])
+    #expect(answer.status == status)
+    #expect(try answer.json() == ["error": .string(error), "reason": .string(reason)])
+  }
+
+  @Test("what isn't there yet says so") func missing() throws {
+    let reading = try client(.lmdb)
+    for target in [
+      "_design/d/_show/x", "_design/d/_list/x/y", "_design/d/_update/x", "_design/d/_rewrite/x", "_design/d/_search/x",
+      "_design/d/_nouveau/x", "_find", "_explain", "_index",
+    ] {
+      #expect(try reading.post(target, "{}").status == 501, "\(target)")
+    }
+  }
+
+  @Test("information and cleaning up", arguments: allEngines)
+  func information(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    _ = try reading.get("_design/d/_view/n").json()
+    let information = try reading.get("_design/d/_info").json()
+    #expect(information["name"] == "d")
+    #expect(information["view_index"]?["language"] == "javascript")
+    #expect(information["view_index"]?["update_seq"] == 4)
+    #expect(information["view_index"]?["updates_pending"]?["total"] == 0)
+    #expect(information["view_index"]?["signature"]?.string?.utf8.count == 32)
+    #expect(try reading.get("_design/nosuch/_info").status == 404)
+    try reading.database.delete("_design/d")
+    #expect(try reading.database.viewNames == ["d/m", "d/n"])
+    #expect(try reading.post("_view_cleanup", "").status == 202)
+    #expect(try reading.database.viewNames == [])
+  }
+
+  @Test("a temporary view, where it is allowed", arguments: allEngines)
+  func temporary(_ engine: EngineName) throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.allowsTemporaryViews = true
+    let reading = try client(engine, configuration)
+    let map = "\"map\":\"function (doc) { emit(doc.n, doc.v); }\""
+    #expect(
+      try reading.post("_temp_view?limit=1", "{\(map)}").text
+        == "{\"total_rows\":3,\"offset\":0,\"rows\":[\r\n\(row)\r\n]}\n")
+    #expect(
+      try reading.post("_temp_view", "{\(map),\"reduce\":\"_count\"}").text
+        == "{\"rows\":[\r\n{\"key\":null,\"value\":3}\r\n]}\n")
+    #expect(try reading.post("_temp_view", "{}").status == 400)
+    #expect(try reading.post("_temp_view", "{\"map\":\"function (\"}").json()["error"] == "compilation_error")
+    #expect(try !reading.database.viewNames.contains { $0.hasPrefix("temporary") })
+    #expect(try reading.database.check() == [])
+  }
+}
