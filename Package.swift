@@ -190,8 +190,8 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "Storage", "SQLiteLibrary", "StorageSQLite",
-        "StorageLMDB", "BenchmarkKit",
+        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "HTTP", "Server", "TouchstoneServer", "Storage",
+        "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(

@@ -31,7 +31,7 @@ public struct Suite: Sendable {
   /// All suites, in the order in which they run if none is named.
   public static let all = [
     travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync,
-    replicate,
+    replicate, http,
     scale,
     memory, harness,
   ]
