@@ -138,7 +138,10 @@ final class ChangesFeed: Sendable {
     switch next {
     case .gone: break
     case .finish: finish()
-    case .sign: offer(sign())
+    case .sign:
+      // The time of a feed begins with it, not with the first sign.
+      let isFirst = state.withLock { !$0.hasSent }
+      offer(sign(), extends: !isFirst)
     case .wait: wait()
     case .read:
       do { try reader.read() } catch {
@@ -178,8 +181,8 @@ final class ChangesFeed: Sendable {
   }
 
   /// Sends bytes, and goes on when the client has taken enough of them.
-  private func offer(_ bytes: [UInt8]) {
-    if !bytes.isEmpty { state.withLock { $0.deadline = watches.timers.timer.now + interval } }
+  private func offer(_ bytes: [UInt8], extends: Bool = true) {
+    if extends, !bytes.isEmpty { state.withLock { $0.deadline = watches.timers.timer.now + interval } }
     guard let sink = state.withLock({ $0.sink }) else { return }
     guard !bytes.isEmpty else { return watches.workers.enqueue { [self] in run() } }
     sink.offer(bytes) { [self] error in
@@ -191,7 +194,8 @@ final class ChangesFeed: Sendable {
   private func wait() {
     let (hasWork, deadline) = state.withLock { state -> (Bool, Double?) in
       guard state.phase == .running else { return (false, nil) }
-      if state.hasNews || state.isClosed { return (true, nil) }
+      if state.deadline <= watches.timers.timer.now { state.isDue = true }
+      if state.hasNews || state.isClosed || state.isDue { return (true, nil) }
       state.phase = .waiting
       guard !state.isTimed else { return (false, nil) }
       state.isTimed = true

@@ -22,7 +22,15 @@ enum ChangesFilter: Sendable {
   /// Up to so many documents are looked up by their IDs, as in CouchDB.
   static let mostLookups = 100
 
-  /// Whether changes are looked up by the IDs of documents. CouchDB doesn't count the others as examined then.
+  /// Whether only the changes that are chosen count as examined, as in CouchDB.
+  var countsRows: Bool {
+    switch self {
+    case .few, .documents, .design: true
+    default: false
+    }
+  }
+
+  /// Whether changes are looked up by the IDs of documents.
   var looksUp: Bool {
     switch self {
     case .few, .design: true

@@ -37,6 +37,8 @@ final class ChangesReader: @unchecked Sendable {
   private var hasBegun = false
   /// Where the first pass began; nil before that.
   private var start: UInt64?
+  /// Where this pass began.
+  private var passStart: UInt64 = 0
   private let attachments: AttachmentContents
 
   init(_ call: DatabaseCall, _ options: ChangesOptions, _ filter: ChangesFilter, sliceBytes: Int) {
@@ -102,6 +104,7 @@ final class ChangesReader: @unchecked Sendable {
       start = first
       position = options.isDescending ? end + 1 : first
     }
+    passStart = options.isDescending ? 0 : position
     hasBegun = true
   }
 
@@ -326,10 +329,8 @@ final class ChangesReader: @unchecked Sendable {
     try database.replicating { store in
       try store.read(attempts: DocumentStore.defaultAttempts) { snapshot in
         let total = try snapshot.count(of: .changes)
-        if filter.looksUp {
-          let since = options.isDescending ? 0 : start ?? 0
-          return max(0, try changes(after: since, total, snapshot) - (options.limit - left))
-        }
+        // The other changes of the pass don't count as examined.
+        if filter.countsRows { return max(0, try changes(after: passStart, total, snapshot) - rows) }
         guard options.isDescending else { return try changes(after: position, total, snapshot) }
         return position == 0 ? 0 : max(0, total - (try changes(after: position - 1, total, snapshot)))
       }

@@ -25,6 +25,8 @@ final class FeedTimers: Sendable {
       Self.push(Entry(time: time, feed: feed), to: &state.entries)
       schedule(&state)
     }
+    // It may have come meanwhile.
+    if time <= timer.now { run() }
   }
 
   private func schedule(_ state: inout State) {
