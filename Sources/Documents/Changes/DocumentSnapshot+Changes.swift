@@ -59,7 +59,8 @@ extension DocumentSnapshot {
     let (transaction, context) = try open()
     let tree = RevisionTree()
     try tree.decode(document.record.tree)
-    for (index, node) in tree.nodes.enumerated() where index > 0 && node.isLeaf && node.flags.contains(.hasBody) {
+    for (index, node) in tree.nodes.enumerated()
+    where index > 0 && node.isLeaf && node.flags.contains(.hasBody) {
       try withSequenceKey(node.sequence) { key in
         _ = try transaction.read(key.bytes, in: context.keyspaces.conflicts) { stored in
           guard let root = Value(rootOf: try BodyRecord(stored).body) else { throw DocumentRecord.damaged }

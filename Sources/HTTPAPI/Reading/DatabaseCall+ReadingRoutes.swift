@@ -33,7 +33,9 @@ extension DatabaseCall {
     }
     let prefix = "_design/"
     guard first.utf8.starts(with: prefix.utf8), path.count > 1 else { return nil }
-    return (String(decoding: first.utf8.dropFirst(prefix.utf8.count), as: UTF8.self), path.dropFirst().map(\.string))
+    return (
+      String(decoding: first.utf8.dropFirst(prefix.utf8.count), as: UTF8.self), path.dropFirst().map(\.string)
+    )
   }
 
   /// The answer to what belongs to a design document but isn't an attachment of it.

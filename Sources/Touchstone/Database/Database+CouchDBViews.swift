@@ -24,7 +24,8 @@ package final class TemporaryCouchDBView: Sendable {
 
   deinit {
     do { try indexes.removeTemporaryDesign(name) } catch {
-      Log.write(.warning, .index, indexes.store.logPath, "a temporary view can't be dropped: \(LogText.of(error))")
+      Log.write(
+        .warning, .index, indexes.store.logPath, "a temporary view can't be dropped: \(LogText.of(error))")
     }
   }
 }

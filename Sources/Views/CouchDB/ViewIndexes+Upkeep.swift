@@ -37,7 +37,9 @@ extension ViewIndexes {
         sequences.append(record.lastSequence)
         information.purge = max(information.purge, record.purge)
         let collator = ViewIndexes.short(String(decoding: record.collator, as: UTF8.self))
-        if !collator.isEmpty, !information.collators.contains(collator) { information.collators.append(collator) }
+        if !collator.isEmpty, !information.collators.contains(collator) {
+          information.collators.append(collator)
+        }
       }
       information.sequence = sequences.min() ?? 0
       let last = try snapshot.lastSequence

@@ -37,7 +37,8 @@ package struct ScriptedRevision: Sendable {
       throw DocumentError(.damaged, "a stored document can't be read", documentID: document.id)
     }
     try self.init(
-      id: document.idBytes, document.revisionID(), isDeleted: document.isDeleted, body, sharedKeys: sharedKeys)
+      id: document.idBytes, document.revisionID(), isDeleted: document.isDeleted, body, sharedKeys: sharedKeys
+    )
   }
 
   /// Makes one of a stored revision.

@@ -23,14 +23,22 @@ import Touchstone
         + "],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
     #expect(
       try reading.get("_changes?limit=1").text
-        == "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n],\n\"last_seq\":\"1\",\"pending\":4}\n\n")
-    #expect(try reading.get("_changes?limit=0").text == "{\"results\":[\n\n],\n\"last_seq\":\"0\",\"pending\":5}\n\n")
-    #expect(try reading.get("_changes?since=now").text == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
-    #expect(try reading.get("_changes?since=99").text == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+        == "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n],\n\"last_seq\":\"1\",\"pending\":4}\n\n"
+    )
+    #expect(
+      try reading.get("_changes?limit=0").text
+        == "{\"results\":[\n\n],\n\"last_seq\":\"0\",\"pending\":5}\n\n")
+    #expect(
+      try reading.get("_changes?since=now").text
+        == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+    #expect(
+      try reading.get("_changes?since=99").text
+        == "{\"results\":[\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
     #expect(
       try reading.get("_changes?descending=true&limit=2").text
         == "{\"results\":[\n{\"seq\":\"6\",\"id\":\"conf\",\"changes\":[{\"rev\":\"2-x\"}]},\r\n"
-        + "{\"seq\":\"4\",\"id\":\"c\",\"changes\":[{\"rev\":\"1-c\"}]}\n],\n\"last_seq\":\"4\",\"pending\":3}\n\n")
+        + "{\"seq\":\"4\",\"id\":\"c\",\"changes\":[{\"rev\":\"1-c\"}]}\n],\n\"last_seq\":\"4\",\"pending\":3}\n\n"
+    )
     let everySecond = try reading.get("_changes?seq_interval=2").json()["results"]?.array ?? []
     #expect(everySecond.map { $0["seq"] } == ["1", .null, "3", .null, "6"])
     let quoted = try reading.get("_changes?since=%224%22").json()
@@ -46,10 +54,12 @@ import Touchstone
     func ids(_ answer: Response) throws -> [String] {
       try answer.json()["results"]?.array?.compactMap { $0["id"]?.string } ?? []
     }
-    let some = try reading.post("_changes?filter=_doc_ids", "{\"doc_ids\":[\"c\",\"gone\",\"a\",\"nosuch\",\"a\"]}")
+    let some = try reading.post(
+      "_changes?filter=_doc_ids", "{\"doc_ids\":[\"c\",\"gone\",\"a\",\"nosuch\",\"a\"]}")
     #expect(try ids(some) == ["a", "gone", "c"])
     #expect(try some.json()["last_seq"] == "7" && some.json()["pending"] == 3)
-    let limited = try reading.post("_changes?filter=_doc_ids&limit=1&since=1", "{\"doc_ids\":[\"c\",\"gone\"]}")
+    let limited = try reading.post(
+      "_changes?filter=_doc_ids&limit=1&since=1", "{\"doc_ids\":[\"c\",\"gone\"]}")
     #expect(try ids(limited) == ["gone"])
     #expect(try limited.json()["last_seq"] == "3" && limited.json()["pending"] == 4)
     let backwards = try reading.get("_changes?filter=_doc_ids&doc_ids=%5B%22a%22,%22c%22%5D&descending=true")
@@ -127,7 +137,10 @@ import Touchstone
       ("since=junk", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
       ("since=12-g1AAAABPeJzLYWBg", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
       ("since=", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
-      ("since=99999999999999999999999", 400, "bad_request", "Malformed sequence supplied in 'since' parameter."),
+      (
+        "since=99999999999999999999999", 400, "bad_request",
+        "Malformed sequence supplied in 'since' parameter."
+      ),
       (
         "feed=other", 400, "bad_request",
         "Supported `feed` types: normal, continuous, live, longpoll, eventsource"

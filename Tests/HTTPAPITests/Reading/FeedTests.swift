@@ -25,7 +25,8 @@ import Touchstone
     #expect(
       answer.text
         == "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]},\r\n"
-        + "{\"seq\":\"2\",\"id\":\"b\",\"changes\":[{\"rev\":\"1-b\"}]}\n],\n\"last_seq\":\"2\",\"pending\":3}\n\n")
+        + "{\"seq\":\"2\",\"id\":\"b\",\"changes\":[{\"rev\":\"1-b\"}]}\n],\n\"last_seq\":\"2\",\"pending\":3}\n\n"
+    )
     #expect(reading.client.service.watches.counts.open == 0)
     let backwards = try reading.get("_changes?feed=longpoll&descending=true&limit=1&since=0").json()
     #expect(backwards["last_seq"] == "6" && backwards["pending"] == 4)
@@ -132,10 +133,12 @@ import Touchstone
     let now = try reading.get("_changes?feed=continuous&limit=1")
     #expect(
       now.text
-        == "{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"1\",\"pending\":4}\n\n")
+        == "{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"1\",\"pending\":4}\n\n"
+    )
     let later = try reading.get("_changes?feed=live&since=now&limit=1")
     try reading.apply("n1", "1-a")
-    #expect(later.text.hasSuffix("\"n1\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"7\",\"pending\":0}\n\n"))
+    #expect(
+      later.text.hasSuffix("\"n1\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"7\",\"pending\":0}\n\n"))
   }
 
   @Test("server-sent events") func events() throws {
@@ -156,7 +159,8 @@ import Touchstone
     try reading.apply("new", "1-n")
     eventually {
       text(resumed)
-        == row(6, "conf", "2-x") + "event: heartbeat\ndata: \n\nevent: heartbeat\ndata: \n\n" + row(7, "new", "1-n")
+        == row(6, "conf", "2-x") + "event: heartbeat\ndata: \n\nevent: heartbeat\ndata: \n\n"
+        + row(7, "new", "1-n")
     }
     resumed.cancel()
   }
@@ -164,7 +168,8 @@ import Touchstone
   @Test("filters wait on for what they choose", arguments: allEngines)
   func filters(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
-    let poll = try reading.post("_changes?feed=longpoll&filter=_doc_ids&heartbeat=60000", "{\"doc_ids\":[\"yes\"]}")
+    let poll = try reading.post(
+      "_changes?feed=longpoll&filter=_doc_ids&heartbeat=60000", "{\"doc_ids\":[\"yes\"]}")
     try reading.save("no")
     eventually { text(poll) == "{\"results\":[\n\n\n" || text(poll) == "{\"results\":[\n\n" }
     try reading.save("yes")
@@ -212,7 +217,8 @@ import Touchstone
   func slow(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     try reading.save("first")
-    let feed = try reading.client.stall("GET", "/db/_changes?feed=continuous&include_docs=true&heartbeat=1000")
+    let feed = try reading.client.stall(
+      "GET", "/db/_changes?feed=continuous&include_docs=true&heartbeat=1000")
     feed.waitUntilStalled()
     let filling = String(repeating: "x", count: 20_000)
     for number in 0..<40 { try reading.database.save("doc\(number)", ["text": .string(filling)]) }
@@ -221,7 +227,9 @@ import Touchstone
     #expect(feed.arrived.count < 200)
     feed.release()
     eventually { String(decoding: feed.arrived, as: UTF8.self).contains("doc39") }
-    let found = String(decoding: feed.arrived, as: UTF8.self).split(separator: "\n").filter { $0.hasPrefix("{") }
+    let found = String(decoding: feed.arrived, as: UTF8.self).split(separator: "\n").filter {
+      $0.hasPrefix("{")
+    }
     #expect(found.count == 41)
     feed.cancel()
     eventually { feed.hasEnded }
@@ -242,9 +250,13 @@ import Touchstone
     let reading = try ReadingClient(engine)
     try reading.save("first")
     let count = 5_000
-    func threads() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count }
+    func threads() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
+    }
     let (memory, before) = (ProcessMemory.anonymousBytes, try threads())
-    let feeds = try (0..<count).map { _ in try reading.get("_changes?feed=continuous&since=now&heartbeat=60000") }
+    let feeds = try (0..<count).map { _ in
+      try reading.get("_changes?feed=continuous&since=now&heartbeat=60000")
+    }
     eventually { feeds.allSatisfy { $0.arrived == [0x0A] } }
     #expect(reading.client.service.watches.counts.open == count)
     let each = (ProcessMemory.anonymousBytes - memory) / count

@@ -19,9 +19,13 @@ import Touchstone
       first.text
         == "{\"total_rows\":4,\"offset\":0,\"rows\":[\r\n{\"id\":\"a\",\"key\":\"a\",\"value\":{\"rev\":\"1-a\"}},\r\n"
         + "{\"id\":\"b\",\"key\":\"b\",\"value\":{\"rev\":\"1-b\"}}\r\n]}\n")
-    #expect(try reading.get("_all_docs?skip=9").text == "{\"total_rows\":4,\"offset\":4,\"rows\":[\r\n\r\n]}\n")
-    #expect(try reading.get("_all_docs?key=5").text == "{\"total_rows\":4,\"offset\":0,\"rows\":[\r\n\r\n]}\n")
-    #expect(try reading.get("_all_docs?key=%22gone%22").text == "{\"total_rows\":4,\"offset\":4,\"rows\":[\r\n\r\n]}\n")
+    #expect(
+      try reading.get("_all_docs?skip=9").text == "{\"total_rows\":4,\"offset\":4,\"rows\":[\r\n\r\n]}\n")
+    #expect(
+      try reading.get("_all_docs?key=5").text == "{\"total_rows\":4,\"offset\":0,\"rows\":[\r\n\r\n]}\n")
+    #expect(
+      try reading.get("_all_docs?key=%22gone%22").text
+        == "{\"total_rows\":4,\"offset\":4,\"rows\":[\r\n\r\n]}\n")
     #expect(
       try reading.get("_all_docs?update_seq=true&limit=0").text
         == "{\"total_rows\":4,\"offset\":0,\"update_seq\":\"6\",\"rows\":[\r\n\r\n]}\n")
@@ -45,17 +49,20 @@ import Touchstone
         + "{\"id\":\"gone\",\"key\":\"gone\",\"value\":{\"rev\":\"2-g\",\"deleted\":true},\"doc\":null},\r\n"
         + "{\"key\":1,\"error\":\"not_found\"},\r\n{\"key\":null,\"error\":\"not_found\"},\r\n"
         + "{\"key\":\"_bad\",\"error\":\"not_found\"},\r\n{\"key\":\"\",\"error\":\"not_found\"},\r\n"
-        + "{\"id\":\"b\",\"key\":\"b\",\"value\":{\"rev\":\"1-b\"},\"doc\":{\"_id\":\"b\",\"_rev\":\"1-b\",\"x\":2}}\r\n]}\n")
+        + "{\"id\":\"b\",\"key\":\"b\",\"value\":{\"rev\":\"1-b\"},\"doc\":{\"_id\":\"b\",\"_rev\":\"1-b\",\"x\":2}}\r\n]}\n"
+    )
     let some = try reading.get("_all_docs?keys=%5B%22a%22,%22b%22,%22c%22%5D&descending=true&skip=1&limit=1")
     #expect(try some.json()["rows"]?.array?.map { $0["key"]?.string } == ["b"])
     #expect(
-      try reading.post("_all_docs", "{\"keys\":[]}").text == "{\"total_rows\":4,\"offset\":null,\"rows\":[\r\n\r\n]}\n")
+      try reading.post("_all_docs", "{\"keys\":[]}").text
+        == "{\"total_rows\":4,\"offset\":null,\"rows\":[\r\n\r\n]}\n")
   }
 
   @Test("several queries") func queries() throws {
     let reading = try ReadingClient(.lmdb)
     try reading.saveKnown()
-    let answer = try reading.post("_all_docs/queries", "{\"queries\":[{\"limit\":1},{\"keys\":[\"c\",\"d\"]}]}")
+    let answer = try reading.post(
+      "_all_docs/queries", "{\"queries\":[{\"limit\":1},{\"keys\":[\"c\",\"d\"]}]}")
     #expect(
       answer.text
         == "{\"results\":[\r\n{\"total_rows\":4,\"offset\":0,\"rows\":[\r\n"
@@ -74,7 +81,10 @@ import Touchstone
       ),
       ("GET", "_all_docs?reduce=true", "", 400, "query_parse_error", "Reduce is invalid for map-only views."),
       ("GET", "_all_docs?group=true", "", 400, "query_parse_error", "Invalid use of grouping on a map view."),
-      ("GET", "_all_docs?limit=-1", "", 400, "query_parse_error", "Invalid value for positive integer: \"-1\""),
+      (
+        "GET", "_all_docs?limit=-1", "", 400, "query_parse_error",
+        "Invalid value for positive integer: \"-1\""
+      ),
       ("GET", "_all_docs?skip=x", "", 400, "query_parse_error", "Invalid value for integer: \"x\""),
       ("GET", "_all_docs?descending=x", "", 400, "query_parse_error", "Invalid boolean parameter: \"x\""),
       ("GET", "_all_docs?startkey=junk", "", 400, "bad_request", "invalid UTF-8 JSON"),
@@ -121,7 +131,8 @@ import Touchstone
       let start = random.once(in: 2) ? random.pick(names) : nil
       let end = random.once(in: 2) ? random.pick(names) : nil
       let (skip, limit) = (random.below(4), random.once(in: 2) ? random.below(5) : 100)
-      var target = "\(isDesign ? "_design_docs" : "_all_docs")?descending=\(isDescending)&inclusive_end=\(includesEnd)"
+      var target =
+        "\(isDesign ? "_design_docs" : "_all_docs")?descending=\(isDescending)&inclusive_end=\(includesEnd)"
       target += "&skip=\(skip)&limit=\(limit)"
       if let start { target += "&startkey=" + escaped(start) }
       if let end { target += "&end_key=" + escaped(end) }
@@ -175,7 +186,8 @@ import Touchstone
     let stub = plain?["_attachments"]?["n"]
     #expect(stub?["stub"] == true && stub?["length"] == 3 && stub?["content_type"] == "text/plain")
     #expect(plain?["x"] == 1)
-    let whole = try reading.get("_all_docs?include_docs=true&attachments=true").json()["rows"]?.array?[0]["doc"]
+    let whole = try reading.get("_all_docs?include_docs=true&attachments=true").json()["rows"]?.array?[0][
+      "doc"]
     let attachment = whole?["_attachments"]?["n"]
     #expect(attachment?["data"] == "b25l" && attachment?.count == 4)
   }

@@ -18,15 +18,19 @@ import Touchstone
   func rows(_ engine: EngineName) throws {
     let reading = try client(engine)
     let answer = try reading.post(
-      "_query", "{\"query\":\"SELECT name, n AS number FROM _ WHERE n >= $least ORDER BY n\",\"parameters\":{\"least\":1}}")
+      "_query",
+      "{\"query\":\"SELECT name, n AS number FROM _ WHERE n >= $least ORDER BY n\",\"parameters\":{\"least\":1}}"
+    )
     #expect(answer.status == 200 && answer.header("Content-Type") == "application/json")
     #expect(
       answer.text
-        == "{\"columns\":[\"name\",\"number\"],\"rows\":[\r\n{\"name\":\"Ä\\\"\",\"number\":1},\r\n{\"number\":2}\r\n]}\n")
+        == "{\"columns\":[\"name\",\"number\"],\"rows\":[\r\n{\"name\":\"Ä\\\"\",\"number\":1},\r\n{\"number\":2}\r\n]}\n"
+    )
     let none = try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n > 5\",\"parameters\":{}}")
     #expect(none.text == "{\"columns\":[\"n\"],\"rows\":[\r\n\r\n]}\n")
     #expect(
-      try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n = $n\",\"parameters\":{\"$n\":2}}").json()["rows"]
+      try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n = $n\",\"parameters\":{\"$n\":2}}")
+        .json()["rows"]
         == [["n": 2]])
     let plan = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"explain\":true}").json()
     #expect(plan["plan"]?.string?.isEmpty == false)

@@ -104,7 +104,9 @@ final class StalledResponse: APICancellation {
   }
 
   fileprivate func finish(isWhole: Bool) {
-    state.withLock { $0.isWhole = isWhole; $0.hasFailed = !isWhole }
+    state.withLock {
+      $0.isWhole = isWhole; $0.hasFailed = !isWhole
+    }
     end.finish(true)
   }
 

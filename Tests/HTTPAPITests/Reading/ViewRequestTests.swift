@@ -47,7 +47,9 @@ import Touchstone
       try reading.get(view + "?reduce=false&include_docs=true&key=2").text
         == "{\"total_rows\":3,\"offset\":2,\"rows\":[\r\n{\"id\":\"b\",\"key\":2,\"value\":20,"
         + "\"doc\":{\"_id\":\"b\",\"_rev\":\"1-b\",\"n\":2,\"v\":20}}\r\n]}\n"
-        || reading.get(view + "?reduce=false&include_docs=true&key=2").json()["rows"]?.array?[0]["doc"]?["v"] == 20)
+        || reading.get(view + "?reduce=false&include_docs=true&key=2").json()["rows"]?.array?[0]["doc"]?["v"]
+          == 20
+    )
     #expect(
       try reading.post(view + "/queries", "{\"queries\":[{},{\"reduce\":false,\"limit\":1}]}").text
         == "{\"results\":[\r\n{\"rows\":[\r\n{\"key\":null,\"value\":25}\r\n]},\r\n"
@@ -68,7 +70,8 @@ import Touchstone
     #expect(all.count == 403)
     func names(_ rows: [JSONValue]) -> [String] { rows.compactMap { $0["id"]?.string } }
     #expect(Set(names(all)).count == 403)
-    let backwards = try reading.get("_design/d/_view/m?include_docs=true&descending=true").json()["rows"]?.array
+    let backwards = try reading.get("_design/d/_view/m?include_docs=true&descending=true").json()["rows"]?
+      .array
     #expect(names(backwards ?? []) == names(all).reversed())
     let part = try reading.get("_design/d/_view/m?include_docs=true&skip=7&limit=390").json()["rows"]?.array
     #expect(names(part ?? []) == Array(names(all)[7..<397]))
@@ -100,7 +103,8 @@ import Touchstone
   @Test("what isn't there yet says so") func missing() throws {
     let reading = try client(.lmdb)
     for target in [
-      "_design/d/_show/x", "_design/d/_list/x/y", "_design/d/_update/x", "_design/d/_rewrite/x", "_design/d/_search/x",
+      "_design/d/_show/x", "_design/d/_list/x/y", "_design/d/_update/x", "_design/d/_rewrite/x",
+      "_design/d/_search/x",
       "_design/d/_nouveau/x", "_find", "_explain", "_index",
     ] {
       #expect(try reading.post(target, "{}").status == 501, "\(target)")

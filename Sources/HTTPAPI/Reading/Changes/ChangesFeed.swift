@@ -72,7 +72,11 @@ final class ChangesFeed: Sendable {
   // MARK: Events
 
   /// Something was committed.
-  func wake() { notice { $0.hasNews = true; $0.isWoken = true } }
+  func wake() {
+    notice {
+      $0.hasNews = true; $0.isWoken = true
+    }
+  }
 
   /// The database is closed.
   func close() { notice { $0.isClosed = true } }
@@ -121,7 +125,9 @@ final class ChangesFeed: Sendable {
       if state.isClosed { return (.finish, false) }
       if !reader.isDone { return (.read, false) }
       // A feed that goes backwards has an end, and so has one with a limit; a long poll ends with its first changes.
-      if reader.left == 0 || reader.options.isDescending || (isLongPoll && reader.rows > 0) { return (.finish, false) }
+      if reader.left == 0 || reader.options.isDescending || (isLongPoll && reader.rows > 0) {
+        return (.finish, false)
+      }
       if state.hasNews {
         defer { (state.hasNews, state.isWoken) = (false, false) }
         reader.begin()
@@ -210,7 +216,9 @@ final class ChangesFeed: Sendable {
   /// Sends the end, with the sequence from which a client goes on.
   private func finish() {
     var tail = ""
-    let numbers = { [self] in "\"last_seq\":\"\(reader.lastSequence)\",\"pending\":\((try? reader.pending()) ?? 0)}\n\n" }
+    let numbers = { [self] in
+      "\"last_seq\":\"\(reader.lastSequence)\",\"pending\":\((try? reader.pending()) ?? 0)}\n\n"
+    }
     switch reader.options.feed {
     case .normal, .longpoll: tail = "\n],\n" + numbers()
     case .continuous: tail = "{" + numbers()

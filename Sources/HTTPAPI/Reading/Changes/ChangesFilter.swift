@@ -68,7 +68,8 @@ extension DatabaseCall {
     switch name {
     case "_doc_ids":
       let list = method == "POST" ? body?.object?["doc_ids"] : try query.json("doc_ids")
-      guard let items = list?.array, case let ids = items.compactMap(\.string), ids.count == items.count else {
+      guard let items = list?.array, case let ids = items.compactMap(\.string), ids.count == items.count
+      else {
         throw CouchDBError(
           400, "bad_request", "`doc_ids` filter parameter is not a list of doc ids.")
       }
@@ -89,7 +90,8 @@ extension DatabaseCall {
       }
       let parts = try filterParts(view, "`view` must be of the form `designname/viewname`")
       try checkMember(parts.design, "views", parts.name)
-      return .script(try designFilter { try database.designFilter(view: view) }, try filterRequest(body: body))
+      return .script(
+        try designFilter { try database.designFilter(view: view) }, try filterRequest(body: body))
     default:
       if name.utf8.first == UInt8(ascii: "_") {
         throw CouchDBError(400, "bad_request", "unknown builtin filter name")
@@ -130,8 +132,8 @@ extension DatabaseCall {
   }
 
   private func designBody(_ design: String, includesDeleted: Bool) throws -> Document? {
-    do { return try database.document("_design/" + design, includeDeleted: includesDeleted) } catch
-      let error as DocumentError where error.code == .invalidDocumentID
+    do { return try database.document("_design/" + design, includeDeleted: includesDeleted) } catch let error
+      as DocumentError where error.code == .invalidDocumentID
     { return nil }
   }
 

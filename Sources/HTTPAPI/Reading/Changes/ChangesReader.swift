@@ -287,8 +287,8 @@ final class ChangesReader: @unchecked Sendable {
   private func choose(_ candidates: [Candidate], _ filter: DesignFilter, _ request: JSONObject) throws {
     guard !candidates.isEmpty else { return }
     let chosen: [Bool]
-    do { chosen = try filter.choose(candidates.flatMap(\.scripted), request: request) } catch
-      let error as ViewError
+    do { chosen = try filter.choose(candidates.flatMap(\.scripted), request: request) } catch let error
+      as ViewError
     { throw Self.error(error) }
     var next = 0
     for candidate in candidates {

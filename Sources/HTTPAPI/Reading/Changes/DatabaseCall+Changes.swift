@@ -35,7 +35,8 @@ extension DatabaseCall {
         reader.text.withBytes { bytes in output.write { $0.append(json: bytes) } }
         try output.step()
       } while !reader.isDone
-      output.append(raw: "\n],\n\"last_seq\":\"\(reader.lastSequence)\",\"pending\":\(try reader.pending())}\n\n")
+      output.append(
+        raw: "\n],\n\"last_seq\":\"\(reader.lastSequence)\",\"pending\":\(try reader.pending())}\n\n")
     }
   }
 
@@ -44,7 +45,9 @@ extension DatabaseCall {
     if options.feed == .eventsource {
       headers = [.init("Content-Type", "text/event-stream"), .init("Cache-Control", "no-cache")]
     }
-    guard method != "HEAD" else { return APIAnswer(status: 200, headers: headers, body: .stream { $0.fail() }) }
+    guard method != "HEAD" else {
+      return APIAnswer(status: 200, headers: headers, body: .stream { $0.fail() })
+    }
     // What is wrong with the first slice is the answer.
     let reader = ChangesReader(self, options, filter, sliceBytes: 64 << 10)
     reader.begin()

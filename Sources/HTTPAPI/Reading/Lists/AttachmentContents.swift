@@ -28,7 +28,8 @@ struct AttachmentContents: Sendable {
 
   private static func gunzip(_ bytes: [UInt8]) throws -> [UInt8] {
     guard let body = GunzippedBody(HeldBody(bytes)) else {
-      throw CouchDBError(500, "internal_server_error", "there isn't enough memory to decompress an attachment")
+      throw CouchDBError(
+        500, "internal_server_error", "there isn't enough memory to decompress an attachment")
     }
     do { return try body.collect(limit: maximumBytes) } catch .tooLong {
       throw CouchDBError(413, "attachment_too_large", "an attachment is too large for JSON")

@@ -22,7 +22,9 @@ extension DatabaseCall {
       }
     }
     try allow("POST")
-    let queries = try CouchDBViewOptions.queries(body: jsonBytes(), query: textQuery).map { try ListOptions($0) }
+    let queries = try CouchDBViewOptions.queries(body: jsonBytes(), query: textQuery).map {
+      try ListOptions($0)
+    }
     return .json { output in
       output.append("{\"results\":[\r\n")
       for (index, options) in queries.enumerated() {

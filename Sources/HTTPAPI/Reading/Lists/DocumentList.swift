@@ -49,7 +49,9 @@ struct DocumentList {
       left = options.limit
     }
 
-    func append(_ text: StaticString) { text.withUTF8Buffer { self.text.append(json: UnsafeRawBufferPointer($0)) } }
+    func append(_ text: StaticString) {
+      text.withUTF8Buffer { self.text.append(json: UnsafeRawBufferPointer($0)) }
+    }
 
     func beginRow() {
       if hasRows { append(",\r\n") }
@@ -74,7 +76,11 @@ struct DocumentList {
           (slice.hasBegun, slice.hasRows, slice.skip, slice.left) = (hasBegun, hasRows, skip, left)
           (slice.last, slice.nextKey, slice.isDone) = (last, nextKey, false)
           if !hasBegun { try begin(snapshot, slice) }
-          if let keys = options.keys { try write(keys, snapshot, slice) } else { try writeRange(snapshot, slice) }
+          if let keys = options.keys {
+            try write(keys, snapshot, slice)
+          } else {
+            try writeRange(snapshot, slice)
+          }
         }
       }
       if slice.isDone { slice.append("\r\n]}") }

@@ -36,13 +36,16 @@ struct ListOptions: Sendable {
     }
     if let text = body {
       let members = try JSONValue(body: text)
-      if members.object == nil { throw CouchDBError(400, "bad_request", "Request body must be a JSON object") }
+      if members.object == nil {
+        throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+      }
       if let keys = members.object?["keys"], keys.array == nil {
         throw CouchDBError(400, "bad_request", "`keys` body member must be an array.")
       }
       if members.object?.isEmpty ?? true { body = nil }
     }
-    let options = try body.map { try CouchDBViewOptions(body: $0, query: query) } ?? CouchDBViewOptions(query: query)
+    let options =
+      try body.map { try CouchDBViewOptions(body: $0, query: query) } ?? CouchDBViewOptions(query: query)
     try self.init(options, hasBounds: query.contains { Self.bounds.contains($0.name) })
   }
 

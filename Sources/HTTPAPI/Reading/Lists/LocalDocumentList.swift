@@ -59,9 +59,9 @@ struct LocalDocumentList {
 
   private func document(_ id: String) throws -> LocalDocument? {
     guard id.utf8.starts(with: Self.prefix.utf8) else { return nil }
-    do { return try database.localDocument(String(id.utf8.dropFirst(Self.prefix.utf8.count)) ?? "") } catch
-      let error as DocumentError where error.code == .invalidDocumentID
-    { return nil }
+    do {
+      return try database.localDocument(String(id.utf8.dropFirst(Self.prefix.utf8.count)) ?? "")
+    } catch let error as DocumentError where error.code == .invalidDocumentID { return nil }
   }
 
   /// The keys of the rows, in their order. A key of another kind than text has no ID.

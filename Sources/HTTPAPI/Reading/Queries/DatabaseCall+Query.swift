@@ -31,7 +31,9 @@ extension DatabaseCall {
       return try .queryError(error)
     }
     if request["explain"]?.bool == true {
-      do { return try .json(["plan": .string(query.explain(parameters).description)]) } catch let error as QueryError {
+      do { return try .json(["plan": .string(query.explain(parameters).description)]) } catch let error
+        as QueryError
+      {
         return try .queryError(error)
       }
     }

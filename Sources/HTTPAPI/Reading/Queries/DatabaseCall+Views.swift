@@ -48,7 +48,8 @@ extension DatabaseCall {
       "name": .string(design),
       "view_index": [
         "updates_pending": [
-          "minimum": JSONValue(information.pendingChanges), "preferred": JSONValue(information.pendingChanges),
+          "minimum": JSONValue(information.pendingChanges),
+          "preferred": JSONValue(information.pendingChanges),
           "total": JSONValue(information.pendingChanges),
         ],
         "waiting_commit": false, "waiting_clients": 0, "updater_running": false,

@@ -40,7 +40,9 @@ final class EntryRanks: Sendable {
     let below = KeyRange(upper: .exclusive(key))
     let above = KeyRange(lower: .inclusive(key))
     if let count = try count(entries, below, .ascending, upTo: walked, snapshot) { return count }
-    if let count = try count(entries, above, .descending, upTo: walked, snapshot) { return max(0, total - count) }
+    if let count = try count(entries, above, .descending, upTo: walked, snapshot) {
+      return max(0, total - count)
+    }
     if let known, timer.now - known.madeAt < known.seconds * 100 {
       return try count(known, entries, key, total, snapshot)
     }
@@ -66,7 +68,8 @@ final class EntryRanks: Sendable {
 
   /// The number of keys in a range, nil if there are more than `most`.
   private func count(
-    _ entries: CountedEntries, _ range: KeyRange, _ order: ScanOrder, upTo most: Int, _ snapshot: DocumentSnapshot
+    _ entries: CountedEntries, _ range: KeyRange, _ order: ScanOrder, upTo most: Int,
+    _ snapshot: DocumentSnapshot
   ) throws -> Int? {
     var count = 0
     try snapshot.forEachKey(of: entries, in: range, order: order) { _ in
