@@ -11,6 +11,17 @@ enum Precondition {
   case based(on: RevisionID?)
   /// The base is known. If it isn't a leaf, the write adds a branch.
   case branching(from: RevisionID)
+  /// As in CouchDB. The base is a leaf; with no base, there is no live document, and the write goes on top of a tombstone.
+  /// Of a document that isn't there the base is taken for known, and a deletion makes a tombstone.
+  case edit(of: RevisionID?)
+
+  /// Whether the write inserts a new document if there is none, and has no base.
+  var mayInsert: Bool {
+    switch self {
+    case .lastWriteWins(basedOn: nil), .edit(of: nil): true
+    default: false
+    }
+  }
 }
 
 extension DocumentWriter {
@@ -21,17 +32,21 @@ extension DocumentWriter {
   ) throws -> SavedRevision {
     try checkWritable()
     let deleted = deleted || body.isDeletion
-    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
+    if precondition.mayInsert, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
       validations.isEmpty, let saved = try insertNew(id, body)
     {
       return saved
     }
     let isStored = try load(id)
     var parent = -1
+    /// The parent of the first revision that is stored.
+    var outside: RevisionID?
     if isStored != nil {
       parent = try self.parent(for: precondition, deleting: deleted, id: id)
       // A branch needs the complete tree.
       if parent != 0 { try loadHistory(of: id) }
+    } else if case .edit(let base) = precondition {
+      outside = base
     } else if case .branching(let base) = precondition {
       throw DocumentError(
         .notFound, "there is no document, so the change can't be based on its revision \(base)",
@@ -54,6 +69,12 @@ extension DocumentWriter {
           .invalidRevisionID, "there can be no generation above that of \(tree.revisionID(of: parent))",
           documentID: idText(id))
       }
+    } else if let outside {
+      generation = outside.generation + 1
+      guard generation <= RevisionID.maximumGeneration else {
+        throw DocumentError(
+          .invalidRevisionID, "there can be no generation above that of \(outside)", documentID: idText(id))
+      }
     }
     let body = try settleBlobs(
       body, id, generation: generation, deleted: deleted, ancestor: parent, stored: isStored)
@@ -63,6 +84,9 @@ extension DocumentWriter {
     if parent >= 0 {
       let node = tree.nodes[parent]
       StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).appendText(to: &text)
+    } else if let outside {
+      var name = outside.description
+      name.withUTF8 { text.append(UnsafeRawBufferPointer($0)) }
     }
     let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: body.canonicalJSON)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
@@ -76,10 +100,21 @@ extension DocumentWriter {
     if closed { flags.insert(.closed) }
     return try mutating {
       if isStored == nil { tree.removeAll() }
-      let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
+      let root = outside.map { add($0, sequence) }
+      let index = tree.addChild(new, of: root ?? parent, sequence: sequence, flags: flags)
       try write(id, body, stored: isStored, newRevision: index, parent: parent, sequence)
       return saved(sequence, generation, suffix)
     }
+  }
+
+  /// Adds a revision to `tree` that is known by its ID only. Returns its index.
+  private func add(_ root: RevisionID, _ sequence: UInt64) -> Int {
+    var suffix = root.suffix
+    text.removeAll()
+    let isText = suffix.withUTF8 { text.append(suffix: UnsafeRawBufferPointer($0)) }
+    return tree.add(
+      StoredRevisionID(generation: root.generation, suffix: StoredSuffix(bytes: text.bytes, isText: isText)),
+      parent: -1, sequence: sequence, flags: [])
   }
 
   /// Handles a local save whose revision had arrived from another database without its parent: the same
@@ -139,6 +174,16 @@ extension DocumentWriter {
     switch precondition {
     case .lastWriteWins(let revision): (base, canFail) = (revision, false)
     case .based(let revision): (base, canFail) = (revision, true)
+    case .edit(let revision):
+      if let revision {
+        if let index = leaf(revision) { return index }
+      } else if tree.nodes[0].isDeleted {
+        return 0
+      }
+      throw DocumentError(
+        .conflict,
+        "the change is based on revision \(revision?.description ?? "none"), but the current one is"
+          + " \(tree.revisionID(of: 0))", documentID: idText(id))
     case .branching(let revision):
       guard let index = try index(of: revision, in: id) else {
         throw DocumentError(

@@ -37,8 +37,8 @@ extension DocumentStore {
     try saveLocalDocument(id, body, basedOn: generation, control, generation: nil)
   }
 
-  /// Saves a local document with a generation that comes from elsewhere, regardless of the stored generation.
-  func saveLocalDocument(_ id: String, _ body: JSONValue, generation: UInt64) throws {
+  /// Saves a local document with a generation that comes from elsewhere, 1 or more, regardless of the stored generation.
+  package func saveLocalDocument(_ id: String, _ body: JSONValue, generation: UInt64) throws {
     _ = try saveLocalDocument(id, body, basedOn: nil, .lastWriteWins, generation: generation)
   }
 

@@ -1,7 +1,58 @@
+import Bytes
+import HTTP
 import Views
 
 extension DatabaseCall {
   /// The answer to what concerns single documents and lists of them: `DOC`, `DOC/ATTACHMENT`, `_local/…`, `_bulk_docs`, `_bulk_get`,
   /// `_revs_diff`, `_missing_revs`, `_purge`, and `POST` to the database. Nil for anything else.
-  func documentAnswer() throws -> APIAnswer? { nil }
+  func documentAnswer() throws -> APIAnswer? {
+    guard let first = path.first else { return method == "POST" ? try postDocument() : nil }
+    guard path.allSatisfy({ String(validating: $0.bytes, as: UTF8.self) != nil }) else {
+      throw CouchDBError(400, "illegal_docid", "the path isn't UTF-8")
+    }
+    if path.count == 1 {
+      switch first.string {
+      case "_bulk_docs": return try bulkDocumentsAnswer()
+      case "_bulk_get": return try bulkGetAnswer()
+      case "_revs_diff": return try revisionsDifferenceAnswer()
+      case "_missing_revs": return try missingRevisionsAnswer()
+      case "_purge": return try purgeAnswer()
+      default: break
+      }
+    }
+    var id = first.string
+    var rest = path.dropFirst()
+    // `_design/x` and `_local/x` are IDs; their slash may be escaped.
+    if id == "_design" || id == "_local", let next = rest.popFirst() { id += "/" + next.string }
+    if IncomingID.isLocal(id) {
+      guard rest.isEmpty else {
+        throw CouchDBError(400, "bad_request", "_local documents do not accept attachments.")
+      }
+      return try localAnswer(id)
+    }
+    if first.string.utf8.starts(with: IncomingID.designPrefix.utf8), method == "GET" || method == "HEAD" {
+      return redirect(to: id, rest.map(\.string))
+    }
+    guard rest.isEmpty else {
+      return try attachmentAnswer(id, rest.map(\.string).joined(separator: "/"))
+    }
+    switch method {
+    case "GET", "HEAD": return try readDocument(id)
+    case "PUT": return try putDocument(id)
+    case "DELETE": return try deleteDocument(id)
+    case "COPY": return try copyDocument(id)
+    // CouchDB takes forms of its former web pages here.
+    case "POST": throw CouchDBError(400, "bad_request", "Referer header required.")
+    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST", "PUT", "COPY"])
+    }
+  }
+
+  /// Leads from `_design%2Fx` to `_design/x`, so that relative links in attachments of design documents work.
+  private func redirect(to id: String, _ rest: [String]) -> APIAnswer {
+    let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
+    var url = "\(baseURL)/\(Self.escaped(self.name))/_design/\(Self.escaped(name))"
+    for part in rest { url += "/" + Self.escaped(part) }
+    if let raw = request.target.rawQuery { url += "?" + String(decoding: raw, as: UTF8.self) }
+    return APIAnswer(status: 301, headers: [.init("Location", url)])
+  }
 }

@@ -74,6 +74,9 @@ extension Database {
     try open.store.read { try filter.choose(documents: ids, in: $0, request: request) }
   }
 
+  /// Whether a design document has a validation function.
+  package var hasDesignValidations: Bool { get throws { try open.views.validatesChanges } }
+
   /// Lets the validation functions of all design documents look at a change before it is stored. See
   /// `ViewIndexes.validate`.
   package func validate(

@@ -87,6 +87,9 @@ extension ViewIndexes {
     }
   }
 
+  /// Whether a design document has a validation function.
+  package var validatesChanges: Bool { get throws { try !validatingDesigns().isEmpty } }
+
   /// The names of the design documents that have a validation function.
   private func validatingDesigns() throws -> [String] {
     try store.read { snapshot in

@@ -1,0 +1,53 @@
+import Storage
+
+/// A change as clients of CouchDB make it: it replaces the revision that the client has seen.
+package struct DocumentEdit: Sendable {
+  /// The document's ID, up to 480 bytes.
+  package var id: String
+  /// The revision that it replaces, a leaf. Nil if the client has seen none: then there may be no live document.
+  package var base: RevisionID?
+  /// Whether the new revision is a tombstone.
+  package var isDeleted: Bool
+
+  /// Creates a change. See the properties.
+  package init(id: String, base: RevisionID?, isDeleted: Bool = false) {
+    self.id = id
+    self.base = base
+    self.isDeleted = isDeleted
+  }
+}
+
+extension DocumentStore {
+  /// Saves changes in one transaction, and returns what became of each: the new revision, or why it was refused. `body`
+  /// appends the JSON object of the change with a number to a text. It may be called again when the transaction is repeated.
+  ///
+  /// A document that was never here may have any base, which becomes the parent of its first revision, and it may be deleted.
+  /// A change that is refused changes nothing, and the others are saved. A body that isn't a JSON object, `invalidBody`, and what
+  /// fails the transaction are thrown; then nothing has changed.
+  package func save(_ edits: [DocumentEdit], body: (Int, inout [UInt8]) -> Void) throws
+    -> [Result<SavedRevision, any Error>]
+  {
+    try writing { writer in
+      var results: [Result<SavedRevision, any Error>] = []
+      results.reserveCapacity(edits.count)
+      var text: [UInt8] = []
+      for (index, edit) in edits.enumerated() {
+        text.removeAll(keepingCapacity: true)
+        body(index, &text)
+        do {
+          let saved = try writer.joined { writer in
+            try DocumentID.withValidated(edit.id, maximum: DocumentID.maximumStoredBytes) { key in
+              let body = try text.withUnsafeBytes { try writer.encode(json: $0, of: key) }
+              return try writer.save(key, body, deleted: edit.isDeleted, .edit(of: edit.base))
+            }
+          }
+          results.append(.success(saved))
+        } catch let error as DocumentError where error.code != .invalidBody && error.code != .batchFailed {
+          // What fails the transaction fails it at its end too.
+          results.append(.failure(error))
+        }
+      }
+      return results
+    }
+  }
+}

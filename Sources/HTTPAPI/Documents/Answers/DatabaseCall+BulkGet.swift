@@ -1,0 +1,142 @@
+import Bytes
+import Documents
+import Fleece
+import Views
+
+extension DatabaseCall {
+  /// The answer to `_bulk_get`: JSON, or multipart if the client takes no JSON.
+  func bulkGetAnswer() throws -> APIAnswer {
+    try allow("POST")
+    try checkContentType()
+    let value = try jsonBody()
+    guard let wanted = value.object?["docs"]?.array else {
+      throw CouchDBError(400, "bad_request", "Missing JSON list of 'docs'.")
+    }
+    guard wanted.count <= Self.maximumBulkCount else {
+      throw CouchDBError(413, "max_bulk_get_count_exceeded", String(Self.maximumBulkCount))
+    }
+    let options = try RevisionOptions(query)
+    let multipart = request.accepts("application/json") ? nil : Self.multipartTypes.first { request.accepts($0) }
+    let answer = try BulkGet(self, options, isMultipart: multipart != nil)
+    var pieces = AnswerPieces()
+    guard let multipart else {
+      pieces.append("{\"results\":[")
+      for (position, item) in wanted.enumerated() {
+        if position > 0 { pieces.append(",") }
+        try answer.appendJSON(item, to: &pieces)
+      }
+      pieces.append("]}\n")
+      return APIAnswer(status: 200, headers: [.json], body: pieces.body(database))
+    }
+    let boundary = "--" + MultipartAnswer.boundary()
+    for item in wanted { try answer.appendParts(item, boundary, to: &pieces) }
+    pieces.append(wanted.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n")
+    return APIAnswer(
+      status: 200, headers: [.init("Content-Type", "\(multipart); boundary=\"\(boundary)\"")],
+      body: pieces.body(database))
+  }
+
+  private static let multipartTypes = ["multipart/mixed", "multipart/related"]
+}
+
+/// Writes the results of `_bulk_get`.
+private struct BulkGet {
+  private let call: DatabaseCall
+  private let options: RevisionOptions
+  private let isMultipart: Bool
+
+  init(_ call: DatabaseCall, _ options: RevisionOptions, isMultipart: Bool) throws {
+    self.call = call
+    self.options = options
+    self.isMultipart = isMultipart
+  }
+
+  /// What an entry of the request leads to.
+  private enum Item {
+    case found(id: String, RevisionID, AnswerPieces, [StoredAttachment])
+    case failed(id: JSONValue, revision: JSONValue, CouchDBError)
+  }
+
+  private func items(_ wanted: JSONValue) throws -> [Item] {
+    guard let id = wanted["id"].string else {
+      let error = CouchDBError(400, "bad_request", "document must be a JSON object")
+      return [.failed(id: .null, revision: .null, error)]
+    }
+    let revision = wanted["rev"]
+    do {
+      var options = options
+      var choice = RevisionOptions.Choice.leaves
+      if let text = revision.string { choice = .one(try IncomingDocument.Revision(text)) }
+      if !wanted["atts_since"].isNull { try options.setAttachmentsSince(wanted["atts_since"]) }
+      let renderer = try RevisionRenderer(call.database, options, isMultipart ? .following : .inline)
+      let found = try call.database.read { snapshot in
+        try RevisionSelection(snapshot.revisions(of: id), choice, latest: options.latest).render(renderer)
+      }
+      guard let found else {
+        return [.failed(id: .string(id), revision: "undefined", .missing)]
+      }
+      return found.map { item in
+        switch item {
+        case .found(let revision, let json, let following): .found(id: id, revision, json, following)
+        case .missing(let revision): .failed(id: .string(id), revision: .string(revision), .missing)
+        }
+      }
+    } catch let error as CouchDBError {
+      return [.failed(id: .string(id), revision: revision.isNull ? "undefined" : revision, error)]
+    }
+  }
+
+  private func error(_ id: JSONValue, _ revision: JSONValue, _ error: CouchDBError) throws -> [UInt8] {
+    try JSONValue.object([
+      "id": id, "rev": revision, "error": .string(error.error), "reason": .string(error.reason),
+    ]).jsonText()
+  }
+
+  func appendJSON(_ wanted: JSONValue, to pieces: inout AnswerPieces) throws {
+    let id: JSONValue = wanted["id"].string.map { .string($0) } ?? .null
+    pieces.append("{\"id\":")
+    pieces.append(try id.jsonText())
+    pieces.append(",\"docs\":[")
+    for (position, item) in try items(wanted).enumerated() {
+      if position > 0 { pieces.append(",") }
+      switch item {
+      case .found(_, _, let json, _):
+        pieces.append("{\"ok\":")
+        pieces.append(json)
+      case .failed(let id, let revision, let error):
+        pieces.append("{\"error\":")
+        pieces.append(try self.error(id, revision, error))
+      }
+      pieces.append("}")
+    }
+    pieces.append("]}")
+  }
+
+  func appendParts(_ wanted: JSONValue, _ boundary: String, to pieces: inout AnswerPieces) throws {
+    for item in try items(wanted) {
+      pieces.append("\r\n--\(boundary)\r\n")
+      switch item {
+      case .found(let id, let revision, let json, let following):
+        guard !following.isEmpty else {
+          pieces.append("Content-Type: application/json\r\n\r\n")
+          pieces.append(json)
+          continue
+        }
+        let inner = "--" + MultipartAnswer.boundary()
+        pieces.append("X-Doc-Id: \(DatabaseCall.headerText(id))\r\nX-Rev-Id: \(revision)\r\n")
+        pieces.append("Content-Type: multipart/related; boundary=\(inner)\r\n\r\n")
+        MultipartAnswer.append(json, following, inner, to: &pieces)
+      case .failed(let id, let revision, let error):
+        pieces.append("Content-Type: application/json; error=\"true\"\r\n\r\n")
+        pieces.append(try self.error(id, revision, error))
+      }
+    }
+  }
+}
+
+extension DatabaseCall {
+  /// Text as the value of a header: what would end it becomes a blank.
+  static func headerText(_ text: String) -> String {
+    String(decoding: text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self)
+  }
+}

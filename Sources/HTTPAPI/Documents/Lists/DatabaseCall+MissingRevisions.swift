@@ -1,0 +1,99 @@
+import Bytes
+import Documents
+import Fleece
+import Views
+
+extension DatabaseCall {
+  /// The answer to `_revs_diff`: for each document which of some revisions aren't known here, and leaves that may be their ancestors.
+  func revisionsDifferenceAnswer() throws -> APIAnswer {
+    try allow("POST")
+    try checkContentType()
+    let wanted = try revisionLists()
+    var results = JSONObject()
+    try database.read { snapshot in
+      results = [:]
+      for (id, list) in wanted {
+        let revisions = try snapshot.revisions(of: id)
+        let missing = try list.filter { try !Self.isKnown($0, revisions) }
+        guard let highest = missing.map(\.generation).max() else { continue }
+        var result: JSONObject = ["missing": .array(missing.map { .string($0.text) })]
+        let ancestors = (revisions?.leaves ?? []).compactMap { revisions?.id(of: $0) }.filter { $0.generation < highest }
+        if !ancestors.isEmpty {
+          result["possible_ancestors"] = .array(ancestors.map { .string($0.description) })
+        }
+        results[id] = .object(result)
+      }
+    }
+    return try .json(.object(results))
+  }
+
+  /// The answer to `_missing_revs`: for each document which of some revisions aren't known here.
+  func missingRevisionsAnswer() throws -> APIAnswer {
+    try allow("POST")
+    try checkContentType()
+    let wanted = try revisionLists()
+    var results = JSONObject()
+    try database.read { snapshot in
+      results = [:]
+      for (id, list) in wanted {
+        let revisions = try snapshot.revisions(of: id)
+        let missing = try list.filter { try !Self.isKnown($0, revisions) }
+        if !missing.isEmpty { results[id] = .array(missing.map { .string($0.text) }) }
+      }
+    }
+    return try .json(["missing_revs": .object(results)])
+  }
+
+  private static func isKnown(_ revision: IncomingDocument.Revision, _ revisions: DocumentRevisions?) throws -> Bool {
+    guard let revisions, let id = revision.id else { return false }
+    return try revisions.index(of: id) != nil
+  }
+
+  /// The most revisions in one request.
+  private static let maximumRevisions = 1_000_000
+
+  /// The body of the request: an object of lists of revisions by document.
+  func revisionLists() throws -> [(id: String, revisions: [IncomingDocument.Revision])] {
+    guard let documents = try jsonBody().object else {
+      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+    }
+    var count = 0
+    return try documents.map { id, list in
+      guard let items = list.array else {
+        throw CouchDBError(400, "bad_request", "the revisions of a document must be an array")
+      }
+      count += items.count
+      guard count <= Self.maximumRevisions else {
+        throw CouchDBError(413, "too_large", "the request names more than \(Self.maximumRevisions) revisions")
+      }
+      return (
+        id,
+        try items.map { item in
+          guard let text = item.string else { throw CouchDBError.invalidRevision }
+          return try IncomingDocument.Revision(text)
+        }
+      )
+    }
+  }
+
+  /// The answer to `_purge`: leaves are removed with their branches, without a trace.
+  func purgeAnswer() throws -> APIAnswer {
+    try allow("POST")
+    try checkContentType()
+    try checkWritable()
+    let wanted = try revisionLists()
+    var purged = JSONObject()
+    for (id, list) in wanted {
+      var removed: [JSONValue] = []
+      for revision in list {
+        guard let leaf = revision.id else { continue }
+        do {
+          _ = try database.purge(id, branch: leaf)
+          removed.append(.string(revision.text))
+        } catch let error as DocumentError where error.code == .notFound || error.code == .invalidDocumentID {}
+      }
+      purged[id] = .array(removed)
+    }
+    return try .json(["purge_seq": .null, "purged": .object(purged)], status: 201)
+  }
+}

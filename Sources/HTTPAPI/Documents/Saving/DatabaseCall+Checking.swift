@@ -1,0 +1,94 @@
+import Bytes
+import Documents
+import Fleece
+import Touchstone
+import Views
+
+extension DatabaseCall {
+  /// Throws 403 if clients only read.
+  func checkWritable() throws {
+    guard !service.configuration.isReadOnly else {
+      throw CouchDBError(403, "forbidden", "the databases are served for reading only")
+    }
+  }
+
+  /// Throws 413 if a document is too large.
+  func checkSize(_ document: IncomingDocument, reason: String) throws {
+    guard document.byteCount <= service.configuration.maximumDocumentBytes else {
+      throw CouchDBError(413, "document_too_large", reason)
+    }
+  }
+
+  /// Throws the error with which a design document, or a validation function of one, refuses a document. `history` are the revisions
+  /// that the document has so far, the newest first: of one that was made elsewhere its own too. `hasValidations` tells whether there
+  /// is a validation function at all.
+  func check(
+    _ document: IncomingDocument, _ text: [UInt8], history: [RevisionID], isForeign: Bool, hasValidations: Bool
+  ) throws {
+    guard let id = document.id else { return }
+    if IncomingID.isDesign(id) {
+      guard !document.isDeleted else { return }
+      return try database.checkDesign(bodyObject(of: document, text))
+    }
+    guard hasValidations else { return }
+    let new = try ScriptedRevision(
+      id: id, history: history, isDeleted: document.isDeleted, bodyObject(of: document, text))
+    let old = try isForeign ? replaced(id, Array(history.dropFirst().prefix(1))) : replaced(id, Array(history.prefix(1)))
+    // All who may log in are administrators of the server so far.
+    let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
+    try database.validate(new, replacing: old, by: user)
+  }
+
+  private func bodyObject(of document: IncomingDocument, _ text: [UInt8]) throws -> JSONObject {
+    let body = document.body(text)
+    return try body.withUnsafeBytes { try JSONScanner.parse(0..<body.count, in: $0) }.object ?? [:]
+  }
+
+  /// The leaf that a change replaces, as validation functions see it; nil if there is none, or if it is a tombstone.
+  private func replaced(_ id: String, _ base: [RevisionID]) throws -> ScriptedRevision? {
+    guard let base = base.first else { return nil }
+    return try database.read { snapshot in
+      guard let revisions = try snapshot.revisions(of: id), let index = try revisions.index(of: base),
+        revisions.isLeaf(index), !revisions.isDeleted(index)
+      else { return nil }
+      let history = try revisions.ancestry(of: index).map { revisions.id(of: $0) }
+      return try revisions.withBody(index) { root, sharedKeys in
+        try ScriptedRevision(
+          id: id, history: history, root.jsonValue(sharedKeys: sharedKeys).object ?? [:])
+      }
+    }
+  }
+}
+
+extension CouchDBError {
+  /// The error of a document that wasn't saved.
+  init(refused error: any Error) {
+    switch error {
+    case let error as CouchDBError: self = error
+    case let error as DocumentError: self.init(error)
+    case let error as ValidationRefusal:
+      switch error.code {
+      case .forbidden: self.init(403, "forbidden", error.message)
+      case .unauthorized: self.init(401, "unauthorized", error.message)
+      }
+    case let error as ViewError where error.code == .validationFailed:
+      self.init(500, Self.errorName(in: error.message) ?? "error", error.message)
+    case let error as ViewError where error.code == .invalidDesign:
+      self.init(500, "compilation_error", error.message)
+    default: self.init(500, "internal_server_error", "\(error)")
+    }
+  }
+
+  /// The name of the error that a script has thrown: `TypeError` in `…: TypeError: x is null`.
+  private static func errorName(in message: String) -> String? {
+    message.split(separator: ":").map { $0.trimmed }.first {
+      $0.hasSuffix("Error") && $0.utf8.allSatisfy { $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }
+    }
+  }
+
+  /// Whether the error is one of a document, which the others of a request don't share.
+  static func isOfDocument(_ error: any Error) -> Bool {
+    error is ValidationRefusal || error is ViewError || error is CouchDBError
+      || (error as? DocumentError).map { $0.code != .invalidBody && $0.code != .damaged } ?? false
+  }
+}

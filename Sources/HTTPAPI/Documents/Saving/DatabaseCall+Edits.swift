@@ -1,0 +1,109 @@
+import Bytes
+import Documents
+import Fleece
+import Storage
+import Touchstone
+import Views
+
+/// What became of a document that a client sent.
+typealias SaveResult = Result<String, CouchDBError>
+
+extension DatabaseCall {
+  /// Saves documents in one transaction, and returns the new revision of each, or why it was refused. Their attachments are in the form
+  /// in which they are stored. `claims` are the new blobs of each, which are discarded if it isn't saved.
+  ///
+  /// Throws what refuses them all; then nothing is saved.
+  func save(
+    _ documents: [IncomingDocument], _ text: [UInt8], isForeign: Bool, claims: inout [NewAttachments]
+  ) throws -> [SaveResult] {
+    var results: [SaveResult?] = Array(repeating: nil, count: documents.count)
+    do {
+      let hasValidations = try database.hasDesignValidations
+      var wanted: [Int] = []
+      wanted.reserveCapacity(documents.count)
+      for (index, document) in documents.enumerated() {
+        if IncomingID.isLocal(document.id ?? "") { continue }
+        do {
+          let history =
+            isForeign
+            ? try document.foreignHistory().compactMap { RevisionID($0) }
+            : document.revision.map { [$0.id].compactMap { $0 } } ?? []
+          if !isForeign, document.revision?.id == nil, document.revision != nil { throw CouchDBError.updateConflict }
+          try check(document, text, history: history, isForeign: isForeign, hasValidations: hasValidations)
+          wanted.append(index)
+        } catch where CouchDBError.isOfDocument(error) {
+          results[index] = .failure(CouchDBError(refused: error))
+        }
+      }
+      let saved =
+        try isForeign ? apply(wanted.map { documents[$0] }, text) : edit(wanted.map { documents[$0] }, text)
+      for (index, result) in zip(wanted, saved) { results[index] = result }
+      for (index, document) in documents.enumerated() where IncomingID.isLocal(document.id ?? "") {
+        results[index] = .success(try saveLocal(document, text))
+      }
+    } catch {
+      for index in claims.indices { claims[index].discard() }
+      throw error
+    }
+    for (index, result) in results.enumerated() {
+      if case .failure? = result, claims.indices.contains(index) { claims[index].discard() }
+    }
+    return results.map { $0 ?? .failure(.missing) }
+  }
+
+  private func edit(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
+    guard !documents.isEmpty else { return [] }
+    let edits = documents.map { DocumentEdit(id: $0.id ?? "", base: $0.revision?.id, isDeleted: $0.isDeleted) }
+    do {
+      let saved = try database.replicatingChanges { store in
+        try store.save(edits) { documents[$0].appendBody(text, to: &$1) }
+      }
+      return saved.map { result in
+        switch result {
+        case .success(let saved): .success(saved.revisionID.description)
+        case .failure(let error): .failure(CouchDBError(refused: error))
+        }
+      }
+    } catch let error as DocumentError where error.code == .invalidBody {
+      throw unreadable(error, documents, text)
+    }
+  }
+
+  private func apply(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
+    guard !documents.isEmpty else { return [] }
+    let revisions = try documents.map {
+      SyncRevision(
+        id: $0.id ?? "", history: try $0.foreignHistory(), isDeleted: $0.isDeleted, body: .json($0.body(text)))
+    }
+    do {
+      let outcomes = try database.replicatingChanges { store in
+        try store.inBatch {
+          let outcomes = try store.apply(revisions, .allow)
+          for case .refused(let error as DocumentError) in outcomes where error.code == .invalidBody { throw error }
+          return outcomes
+        }
+      }
+      return zip(revisions, outcomes).map { revision, outcome in
+        switch outcome {
+        case .added, .known, .conflict: .success(revision.revision)
+        case .refused(let error): .failure(CouchDBError(refused: error))
+        }
+      }
+    } catch let error as DocumentError where error.code == .invalidBody {
+      throw unreadable(error, documents, text)
+    }
+  }
+
+  /// The answer to a body that can't be stored: that it isn't JSON, or what else is wrong.
+  private func unreadable(_ error: DocumentError, _ documents: [IncomingDocument], _ text: [UInt8])
+    -> CouchDBError
+  {
+    for document in documents {
+      let body = document.body(text)
+      do { _ = try body.withUnsafeBytes { try JSONValue(json: $0) } } catch FleeceError.invalidJSON {
+        return JSONScanner.invalid
+      } catch {}
+    }
+    return CouchDBError(error)
+  }
+}

@@ -1,0 +1,76 @@
+import Blobs
+import Bytes
+import Documents
+import Fleece
+import Touchstone
+import Views
+
+extension DatabaseCall {
+  /// Stores the attachments of a document that are inline in its text, takes stubs from the revision before, and brings all into the
+  /// form in which they are stored. `received` are those that came in other parts of the body, in the order of the text.
+  ///
+  /// Throws 400 for data that can't be read, and 412 for a stub whose attachment isn't known.
+  func settleAttachments(
+    of document: inout IncomingDocument, _ text: [UInt8], isForeign: Bool, received: [StoredAttachment] = [],
+    _ new: inout NewAttachments
+  ) throws {
+    guard let range = document.attachments else { return }
+    let incoming = try text.withUnsafeBytes { try IncomingAttachments($0, range) }
+    var known: [StoredAttachment]?
+    var received = received[...]
+    var stored: [StoredAttachment] = []
+    for entry in incoming.entries {
+      switch entry.content {
+      case .inline(let data):
+        let attachment = try text.withUnsafeBytes {
+          try storeInline(entry, UnsafeRawBufferPointer(rebasing: $0[data]), isForeign: isForeign)
+        }
+        new.claim(attachment)
+        stored.append(attachment)
+      case .follows:
+        guard let next = received.popFirst() else { throw IncomingAttachments.invalidData(entry.name) }
+        stored.append(next)
+      case .stub(let revpos):
+        let before = try known ?? attachmentsBefore(document, isForeign: isForeign)
+        known = before
+        guard let found = before.first(where: { $0.name.hasSameBytes(as: entry.name) }),
+          isForeign || revpos == nil || found.revpos == nil || revpos == found.revpos
+        else {
+          throw CouchDBError(
+            412, "missing_stub", "Invalid attachment stub in \(document.id ?? "") for \(entry.name)")
+        }
+        stored.append(found)
+      }
+    }
+    document.storedAttachments = stored.isEmpty ? [] : StoredAttachment.json(stored)
+  }
+
+  private func storeInline(_ entry: IncomingAttachments.Entry, _ data: UnsafeRawBufferPointer, isForeign: Bool)
+    throws -> StoredAttachment
+  {
+    let writer = try AttachmentWriter(
+      self, name: entry.name, contentType: entry.contentType, revpos: isForeign ? entry.revpos : nil)
+    guard try Base64Decoder.decode(data, { try writer.write($0) }) else {
+      throw IncomingAttachments.invalidData(entry.name)
+    }
+    return try writer.finish()
+  }
+
+  /// The attachments that stubs of a document may refer to: those of the revision that it replaces, or of the nearest of its ancestors
+  /// whose body is stored.
+  private func attachmentsBefore(_ document: IncomingDocument, isForeign: Bool) throws -> [StoredAttachment] {
+    guard let id = document.id else { return [] }
+    return try database.read { snapshot in
+      guard let revisions = try snapshot.revisions(of: id) else { return [] }
+      let ancestors =
+        isForeign
+        ? try document.foreignHistory().compactMap { RevisionID($0) } : [document.revision?.id].compactMap { $0 }
+      for ancestor in ancestors {
+        guard let index = try revisions.index(of: ancestor) else { continue }
+        let found = try revisions.withBody(index) { try StoredAttachment.all(in: $0, $1) }
+        if let found { return found }
+      }
+      return []
+    }
+  }
+}
