@@ -272,7 +272,7 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	done
 
 fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
-	@for target in fuzz-fleece fuzz-json fuzz-query fuzz-match fuzz-blip fuzz-websocket; do
+	@for target in fuzz-fleece fuzz-json fuzz-query fuzz-match fuzz-blip fuzz-websocket fuzz-http; do
 	  # Only this: what else uses the fuzzed module isn't linked with the sanitizer.
 	  TOUCHSTONE_FUZZ=1 swift build -c release --scratch-path .build/fuzz --product "$$target"
 	  corpus=.build/fuzz/corpus/$$target

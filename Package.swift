@@ -157,7 +157,9 @@ let package = Package(
     .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP"]),
 
     // HTTP messages as values: for the listener, and for the API, which knows no sockets.
-    .target(name: "HTTP", dependencies: ["Bytes", "Storage"]),
+    .target(
+      name: "HTTP", dependencies: ["Bytes", "Storage"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     // The listener: sockets, TLS, HTTP. It knows no documents.
     .target(
       name: "Server",
@@ -169,7 +171,7 @@ let package = Package(
         "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
         "Touchstone", "CCrypto", "CZlib",
       ],
-      swiftSettings: lifetimes),
+      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
 
     .target(
       name: "TouchstoneServer",
@@ -373,6 +375,11 @@ let package = Package(
         .executableTarget(
           name: "fuzz-websocket", dependencies: ["FuzzDriver", "WebSocket", "Network"],
           path: "Fuzz/WebSocket",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-http", dependencies: ["FuzzDriver", "HTTP", "HTTPAPI", "Storage", "Touchstone"],
+          path: "Fuzz/HTTP",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

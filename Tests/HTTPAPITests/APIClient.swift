@@ -17,7 +17,7 @@ final class APIClient {
   ) throws {
     let directory = TemporaryDirectory()
     self.directory = directory
-    let folder = try DatabaseFolder(directory.path, options: DatabaseOptions(engine: engine))
+    let folder = try DatabaseFolder(directory.path, options: try options(engine))
     service = DatabaseService(FolderDatabases(folder), configuration, timer: timer)
   }
 
@@ -79,7 +79,7 @@ final class Response: APICancellation {
     case .bytes(let bytes):
       state.withLock { $0.body = isHead ? [] : bytes; $0.isWhole = true }
       end.finish(true)
-    case .stream(_, let start): if isHead { end.finish(true) } else { start(GatheringSink(response: self)) }
+    case .stream(_, let start): if isHead { finish(isWhole: true) } else { start(GatheringSink(response: self)) }
     case .written: break
     }
   }
@@ -104,7 +104,7 @@ final class Response: APICancellation {
   var hasFailed: Bool { state.withLock { $0.hasFailed } }
   /// Waits for the end of the body, and returns it.
   func body() -> [UInt8] {
-    _ = end.wait()
+    if !hasEnded { _ = end.wait() }
     return arrived
   }
   func json() throws -> JSONValue { try body().withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } }

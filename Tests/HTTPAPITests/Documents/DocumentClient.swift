@@ -30,7 +30,10 @@ extension APIClient {
 extension Response {
   /// The word and the reason of an error.
   var error: [String] {
-    get throws { [try json()["error"].string ?? "", try json()["reason"].string ?? ""] }
+    get throws {
+      let json = try json()
+      return [json["error"].string ?? "", json["reason"].string ?? ""]
+    }
   }
 }
 
