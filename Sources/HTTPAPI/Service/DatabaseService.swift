@@ -130,9 +130,17 @@ package final class DatabaseService: Sendable {
   /// Adds the headers that every answer has.
   private func finished(_ answer: APIAnswer, _ request: APIRequest) -> APIAnswer {
     var answer = answer
-    if !answer.hasHeader("Cache-Control") { answer.headers.append(.init("Cache-Control", "must-revalidate")) }
+    if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) { answer.headers.append(.init("Cache-Control", "must-revalidate")) }
     if request.method != "OPTIONS" { answer.headers += configuration.crossOrigin.answerHeaders(request) }
     return answer
+  }
+
+  /// Whether caches may keep an answer, if they ask again each time: CouchDB says nothing of multipart bodies and of answers without one.
+  private static func isCacheable(_ answer: APIAnswer) -> Bool {
+    guard answer.status != 301, answer.status != 304 else { return false }
+    return !answer.headers.contains {
+      $0.name.lowercased() == "content-type" && $0.value.utf8.starts(with: "multipart/".utf8)
+    }
   }
 
   /// Whether an answer is to be compressed: JSON for a client that takes gzip. Streams go out as they come.

@@ -37,43 +37,15 @@ extension Response {
   }
 }
 
-/// The parts of a multipart body: the headers as they stand and the bytes.
-func parts(of body: [UInt8], _ boundary: String) -> [(head: String, bytes: [UInt8])] {
-  let text = String(decoding: body.map { $0 < 0x80 ? $0 : 0x3F }, as: UTF8.self)
-  var found: [(head: String, bytes: [UInt8])] = []
-  let delimiter = "--" + boundary
-  var start: String.Index?
-  var index = text.startIndex
-  while let range = text.range(of: delimiter, in: index) {
-    if let start {
-      let part = String(text[start..<range.lowerBound].dropFirst(2).dropLast(2))
-      let offset = text.utf8.distance(from: text.startIndex, to: start) + 2
-      let end = text.utf8.distance(from: text.startIndex, to: range.lowerBound) - 2
-      if let blank = part.range(of: "\r\n\r\n", in: part.startIndex) {
-        let head = String(part[..<blank.lowerBound])
-        let skipped = part.utf8.distance(from: part.startIndex, to: blank.upperBound)
-        found.append((head, Array(body[(offset + skipped)..<end])))
-      }
-    }
-    start = range.upperBound
-    index = range.upperBound
+extension Response {
+  /// The parts of a multipart body: their headers and contents.
+  var parts: [AnswerPart] {
+    if case .parts(let parts) = AnswerContent(body(), { self.header($0) }) { return parts }
+    return []
   }
-  return found
 }
 
-extension String {
-  /// Where a text is, from an index on.
-  fileprivate func range(of wanted: String, in start: String.Index) -> Range<String.Index>? {
-    let all = Array(utf8)
-    let pattern = Array(wanted.utf8)
-    var offset = utf8.distance(from: startIndex, to: start)
-    while offset + pattern.count <= all.count {
-      if all[offset..<offset + pattern.count].elementsEqual(pattern) {
-        let lower = utf8.index(startIndex, offsetBy: offset)
-        return lower..<utf8.index(lower, offsetBy: pattern.count)
-      }
-      offset += 1
-    }
-    return nil
-  }
+extension AnswerPart {
+  /// The bytes of a part that isn't JSON.
+  var bytes: [UInt8]? { if case .bytes(let bytes) = content { bytes } else { nil } }
 }

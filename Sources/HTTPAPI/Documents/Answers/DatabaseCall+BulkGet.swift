@@ -87,9 +87,12 @@ private struct BulkGet {
   }
 
   private func error(_ id: JSONValue, _ revision: JSONValue, _ error: CouchDBError) throws -> [UInt8] {
-    try JSONValue.object([
-      "id": id, "rev": revision, "error": .string(error.error), "reason": .string(error.reason),
-    ]).jsonText()
+    var members: JSONObject = [
+      "rev": revision, "error": .string(error.error), "reason": .string(error.reason),
+    ]
+    // CouchDB leaves the ID out of parts.
+    if !isMultipart { members["id"] = id }
+    return try JSONValue.object(members).jsonText()
   }
 
   func appendJSON(_ wanted: JSONValue, to pieces: inout AnswerPieces) throws {

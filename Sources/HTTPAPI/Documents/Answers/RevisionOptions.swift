@@ -53,9 +53,11 @@ struct RevisionOptions: Sendable {
     if let list = try query.json("atts_since") { try setAttachmentsSince(list) }
   }
 
-  /// Asks for the attachments since the revisions of a list.
+  /// Asks for the attachments since the revisions of a list. An empty one asks for nothing.
   mutating func setAttachmentsSince(_ list: JSONValue) throws {
-    attachmentsSince = try Self.list(list).map { try IncomingDocument.Revision($0).text }
+    let since = try Self.list(list).map { try IncomingDocument.Revision($0).text }
+    guard !since.isEmpty else { return }
+    attachmentsSince = since
     attachments = true
   }
 

@@ -51,9 +51,7 @@ extension DatabaseCall {
     let asked = isRangeCurrent(tag) && method == "GET" ? request.headers.first("range") : nil
     switch ByteRanges(asked, length: reader.storedLength) {
     case .notSatisfiable:
-      return .error(
-        CouchDBError(416, "requested_range_not_satisfiable", "Requested range not satisfiable"),
-        headers: [.init("Content-Range", "bytes */\(reader.storedLength)")])
+      throw CouchDBError(416, "requested_range_not_satisfiable", "Requested range not satisfiable")
     case .some(let ranges) where ranges.count == 1:
       headers.append(.init("Content-Range", Self.contentRange(ranges[0], of: reader.storedLength)))
       return answer(headers, UInt64(ranges[0].count), status: 206) { output in

@@ -50,7 +50,8 @@ extension DatabaseCall {
     var json = JSONWriter(capacity: documents.count * 96 + 16)
     json.append(literal: "[")
     var isFirst = true
-    for (document, result) in zip(documents, results) {
+    for index in isForeign ? Self.ordered(documents) : Array(documents.indices) {
+      let (document, result) = (documents[index], results[index])
       if isForeign, case .success = result { continue }
       if !isFirst { json.append(literal: ",") }
       isFirst = false

@@ -21,7 +21,8 @@ extension DatabaseCall {
       let hasValidations = try database.hasDesignValidations
       var wanted: [Int] = []
       wanted.reserveCapacity(documents.count)
-      for (index, document) in documents.enumerated() {
+      for index in Self.ordered(documents) {
+        let document = documents[index]
         if IncomingID.isLocal(document.id ?? "") { continue }
         do {
           let history =
@@ -49,6 +50,17 @@ extension DatabaseCall {
       if case .failure? = result, claims.indices.contains(index) { claims[index].discard() }
     }
     return results.map { $0 ?? .failure(.missing) }
+  }
+
+  /// The numbers of documents in the order in which they are saved: by their IDs, as CouchDB does, which is also the order of the
+  /// trees that they go into.
+  static func ordered(_ documents: [IncomingDocument]) -> [Int] {
+    func precedes(_ left: Int, _ right: Int) -> Bool {
+      (documents[left].id ?? "").precedesInBytes(documents[right].id ?? "")
+    }
+    let numbers = Array(documents.indices)
+    if numbers.dropFirst().allSatisfy({ !precedes($0, $0 - 1) }) { return numbers }
+    return numbers.sorted { precedes($0, $1) || (!precedes($1, $0) && $0 < $1) }
   }
 
   private func edit(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
