@@ -56,7 +56,8 @@ SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 # Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
-  mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev
+  mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
+  snappy:libsnappy-dev
 DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
@@ -272,12 +273,16 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	done
 
 fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
-	@for target in fuzz-fleece fuzz-json fuzz-query fuzz-match fuzz-blip fuzz-websocket fuzz-http; do
+	@for target in fuzz-fleece fuzz-json fuzz-query fuzz-match fuzz-blip fuzz-websocket fuzz-http fuzz-forestdb; do
 	  # Only this: what else uses the fuzzed module isn't linked with the sanitizer.
 	  TOUCHSTONE_FUZZ=1 swift build -c release --scratch-path .build/fuzz --product "$$target"
 	  corpus=.build/fuzz/corpus/$$target
 	  mkdir -p "$$corpus" .build/fuzz/found
 	  seeds=(); [ ! -d "Fuzz/Seeds/$$target" ] || seeds=("Fuzz/Seeds/$$target")
+	  # Files of others, where they are (docs/testing.md).
+	  if [ "$$target" = fuzz-forestdb ] && [ -n "$${TOUCHSTONE_DATA:-}" ]; then
+	    for directory in "$$TOUCHSTONE_DATA"/cblite-1x/*forestdb*/; do [ ! -d "$$directory" ] || seeds+=("$$directory"); done
+	  fi
 	  echo "fuzz: $$target for $(SECONDS) s"
 	  .build/fuzz/release/$$target "$$corpus" "$${seeds[@]}" -max_total_time=$(SECONDS) -timeout=10 \
 	    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target- \

@@ -52,6 +52,9 @@ let package = Package(
       name: "CISAL", path: "Sources/CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
     .systemLibrary(
       name: "CZip", path: "Sources/CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
+    .systemLibrary(
+      name: "CSnappy", path: "Sources/CSnappy", pkgConfig: "snappy",
+      providers: [.apt(["libsnappy-dev"])]),
     .target(
       name: "CICU", path: "Sources/CICU",
       linkerSettings: [.linkedLibrary("icui18n"), .linkedLibrary("icuuc")]),
@@ -127,11 +130,16 @@ let package = Package(
         "Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "Scripts", "CICU", "CCrypto",
       ],
       swiftSettings: lifetimes),
+    // ForestDB files of Couchbase Lite 1.x, read without their library.
+    .target(
+      name: "ForestDBFile",
+      dependencies: ["Bytes", "Storage", "Encryption", "CCrypto", "CISAL", "CSnappy"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"]), .define("FUZZING")] : []),
     .target(
       name: "Upgrade",
       dependencies: [
-        "Bytes", "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage",
-        "CCrypto", "CZlib",
+        "Bytes", "SQLiteLibrary", "CSQLite", "ForestDBFile", "Documents", "Blobs", "Fleece", "Encryption",
+        "Storage", "CCrypto", "CZlib",
       ]),
     .target(
       name: "Touchstone",
@@ -184,7 +192,10 @@ let package = Package(
     .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit", dependencies: ["Bytes"]),
     .target(
-      name: "Datasets", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"],
+      name: "Datasets",
+      dependencies: [
+        "Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy",
+      ],
       path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
@@ -229,6 +240,7 @@ let package = Package(
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
         "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
+        "ForestDBFile", "Datasets", "BenchmarkKit",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
@@ -287,8 +299,8 @@ let package = Package(
     .testTarget(
       name: "UpgradeTests",
       dependencies: [
-        "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite",
-        "test-child",
+        "TestSupport", "Upgrade", "ForestDBFile", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite",
+        "CZlib", "test-child",
       ]),
     .testTarget(
       name: "TouchstoneTests",
@@ -380,6 +392,10 @@ let package = Package(
         .executableTarget(
           name: "fuzz-http", dependencies: ["FuzzDriver", "HTTP", "HTTPAPI", "Storage", "Touchstone"],
           path: "Fuzz/HTTP",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-forestdb", dependencies: ["FuzzDriver", "ForestDBFile"], path: "Fuzz/ForestDB",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

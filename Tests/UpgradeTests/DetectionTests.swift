@@ -63,7 +63,7 @@ import TestSupport
     try FileManager.default.createDirectory(
       atPath: path + "/forest.cblite2", withIntermediateDirectories: true)
     try write([1], path + "/forest.cblite2/db.forest.0")
-    #expect(try error(path + "/forest.cblite2", directory).code == .forestDB)
+    #expect(try error(path + "/forest.cblite2", directory).code == .truncated)
     try FileManager.default.createDirectory(atPath: path + "/bare.cblite2", withIntermediateDirectories: true)
     #expect(try error(path + "/bare.cblite2", directory).code == .foreign)
     try Database.open(path + "/ours").close()

@@ -3,15 +3,25 @@ import TestSupport
 
 /// Upgrades that are killed at random moments.
 @Suite("Killed upgrades", .serialized) struct KillTests {
-  @Test("leave the old database as it is, the new one whole or not at all, and the next one finishes")
-  func kills() throws {
+  @Test(
+    "leave the old database as it is, the new one whole or not at all, and the next one finishes",
+    arguments: ["SQLite", "ForestDB"])
+  func kills(_ storage: String) throws {
     let directory = TemporaryDirectory()
     var settings = MadeDatabasesTests.settings(.ios, .v13)
     settings.documents = 400
     settings.hasLog = true
     let old = directory.path + "/old"
     try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: true)
-    let source = try LegacyDatabaseMaker(settings).make("old", in: old)
+    let source: String
+    if storage == "SQLite" {
+      source = try LegacyDatabaseMaker(settings).make("old", in: old)
+    } else {
+      settings.oddRevisionIDs = 0
+      var shape = LegacyForestDB()
+      (shape.version, shape.flush) = (2, 20)
+      source = try LegacyForestDBMaker(settings, shape).make("old", in: old)
+    }
     let before = try Files(old)
     var random = SeededGenerator(seed: testSeed)
     let target = directory.path + "/new.touchstone"
@@ -61,7 +71,7 @@ import TestSupport
         try database.close()
       }
     }
-    print("kills: \(ends.none) times nothing, \(ends.whole) times the whole")
+    print("kills with \(storage): \(ends.none) times nothing, \(ends.whole) times the whole")
     #expect(ends.none > 0 && ends.whole > 0)
   }
 }

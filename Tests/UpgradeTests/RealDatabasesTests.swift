@@ -25,6 +25,7 @@ import TestSupport
     }
     struct Local: Decodable {
       var id: String
+      var json: String?
     }
     var main: String?
     var storage: String
@@ -133,24 +134,6 @@ import TestSupport
       let bytes = try Data(contentsOf: URL(fileURLWithPath: source + "/" + file))
       #expect(try database.contents(of: found.blob) == Array(bytes), comment)
     }
-  }
-
-  @Test("with ForestDB storage are refused with what to do")
-  func forestDB() throws {
-    var count = 0
-    for (name, expected) in try Self.expected() where expected.storage != "SQLite" {
-      let directory = TemporaryDirectory()
-      let base = try #require(realDatabases) + "/" + name
-      let inner = try #require(try FileManager.default.contentsOfDirectory(atPath: base).first)
-      let error = try #require(throws: UpgradeError.self) {
-        try Database.upgrade(base + "/" + inner, to: directory.new)
-      }
-      #expect(error.code == .forestDB)
-      #expect(error.message.contains("ForestDB") && error.message.contains("replicate"))
-      #expect(try directory.names().isEmpty)
-      count += 1
-    }
-    #expect(count == 12)
   }
 
   @Test("of later versions are told apart, and nothing is made")

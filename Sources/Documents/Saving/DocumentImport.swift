@@ -124,6 +124,23 @@ package final class DocumentImport {
     return true
   }
 
+  /// Whether a document of the store has this sequence.
+  package func isChange(_ sequence: UInt64) throws -> Bool {
+    guard sequence <= writer.lastSequence ?? .max else { return false }
+    return try isInUse(sequence, in: writer.keyspaces.changes)
+  }
+
+  /// Whether a body of a revision that isn't the current one of its document is stored under this sequence.
+  package func isOfBody(_ sequence: UInt64) throws -> Bool {
+    guard sequence <= writer.lastSequence ?? .max else { return false }
+    return try isInUse(sequence, in: writer.keyspaces.conflicts)
+      || isInUse(sequence, in: writer.keyspaces.bodies)
+  }
+
+  private func isInUse(_ sequence: UInt64, in keyspace: Keyspace) throws -> Bool {
+    try withSequenceKey(sequence) { try writer.transaction.contains($0.bytes, in: keyspace) }
+  }
+
   /// Inserts `writer.other` under a new sequence. Throws `damaged` if the sequence is in use.
   private func insert(_ sequence: UInt64, in keyspace: Keyspace) throws {
     let isNew = try withSequenceKey(sequence) {

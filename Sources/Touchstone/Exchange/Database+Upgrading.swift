@@ -85,10 +85,10 @@ extension Database {
     return name
   }
 
-  /// Removes a 1.x database, its SQLite file first: without that file, the rest of an interrupted removal
+  /// Removes a 1.x database, the files of its storage first: without them, the rest of an interrupted removal
   /// isn't a database.
   private static func removeSource(_ location: SourceFiles) throws {
-    if location.file != location.path { try FileTree.remove(location.file) }
+    for file in location.mainFiles { try FileTree.remove(file) }
     for part in location.parts { try FileTree.remove(part) }
     // On Android, the directory of attachments is inside a directory of the database's name.
     _ = rmdir(SourceFiles.withoutSuffix(location.path))

@@ -1,6 +1,5 @@
 import Documents
 import Encryption
-import SQLiteLibrary
 import Storage
 
 #if canImport(Glibc)
@@ -12,21 +11,26 @@ import Storage
 ///
 /// Memory use doesn't depend on the size of the database. One thread at a time.
 package final class Upgrade {
-  let source: SourceDatabase
+  let source: any Source
   let options: UpgradeOptions
   private let progress: UpgradeProgress.Handler?
   private let sourceGuard: SourceGuard
   var report = UpgradeReport()
   /// The source numbers of documents whose ID another document also has.
   var duplicates: Set<Int> = []
+  /// The new sequences of revisions, by the source numbers of their documents.
+  private(set) var renumbered: [Int: [(row: Int, sequence: Int)]] = [:]
+  private var newSequences = 0
+  /// The maximum number of documents with new sequences.
+  private static let maximumRenumbered = 100_000
 
   /// Opens the source and checks it for damage.
   ///
   /// - Parameters:
   ///   - location: the files of the source.
   ///   - options: the options of the upgrade.
-  ///   - scratch: a directory for a copy of the SQLite file, if one is needed. Its file system must have room
-  ///     for the copy. The caller removes the directory.
+  ///   - scratch: a directory for a copy of the SQLite file and other temporary files, if they are needed. Its
+  ///     file system must have room for them. The caller removes the directory.
   ///   - progress: called while the upgrade runs.
   /// - Throws: `UpgradeError` with a description of what is at the place, if it isn't a readable 1.x
   ///   database.
@@ -38,13 +42,11 @@ package final class Upgrade {
     self.progress = progress
     let begun = ContinuousClock.now
     sourceGuard = try SourceGuard(location)
-    do {
-      let file = try SourceFile(location, key: options.sourceKey, scratch: scratch)
-      source = try SourceDatabase(location, file)
-    } catch let error as SQLiteError { throw SourceDatabase.error(error, location) }
+    source = try location.open(key: options.sourceKey, scratch: scratch)
     try progress?(UpgradeProgress(phase: .checking, done: 0, total: 0))
-    try source.checkPages()
+    try source.check()
     report.source = location.path
+    report.storage = location.storage.rawValue
     report.userVersion = source.userVersion
     report.isEncrypted = source.key != nil
     report.carry = options.carry.rawValue
@@ -55,11 +57,7 @@ package final class Upgrade {
   /// that can't be carried over.
   package func run(into store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
-    if source.isDamagedElsewhere {
-      try note(
-        UpgradeIssue(
-          .damagedElsewhere, "a part of the file that isn't carried over (indexes, views) is damaged"))
-    }
+    for issue in source.issues { try note(issue) }
     try UpgradeCopy(self, store).run()
     try sourceGuard.checkUnchanged()
     report.seconds += Self.seconds(since: begun)
@@ -83,6 +81,27 @@ package final class Upgrade {
     guard options.isStrict, issue.kind.isLoss else { return }
     throw UpgradeError(
       .refused, "\(issue); the options are strict, so no database was made", path: source.location.path)
+  }
+
+  // MARK: Sequences
+
+  /// The highest sequence that the result has to know.
+  func lastSequence() throws -> Int { max(0, try source.lastSequence()) + newSequences }
+
+  /// Returns a sequence that no revision of the source has.
+  func newSequence() throws -> Int {
+    newSequences += 1
+    return try lastSequence()
+  }
+
+  /// Remembers new sequences for the comparison.
+  func noteRenumbered(_ document: Int, _ sequences: [(row: Int, sequence: Int)]) throws {
+    guard renumbered.count < Self.maximumRenumbered else {
+      throw UpgradeError(
+        .damaged, "the file is damaged (too many documents have the sequences of others)",
+        path: source.location.path)
+    }
+    renumbered[document] = sequences
   }
 
   func tell(_ phase: UpgradeProgress.Phase, _ done: Int, _ total: Int) throws {

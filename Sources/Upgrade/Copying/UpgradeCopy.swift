@@ -5,9 +5,9 @@ import Storage
 
 /// Copies a source into an empty store, in transactions of a limited size.
 final class UpgradeCopy {
-  private let upgrade: Upgrade
+  let upgrade: Upgrade
   private let store: DocumentStore
-  private let reader: SourceReader
+  let reader: any SourceReader
   private let attachments: SourceAttachments
   private var plan = SourcePlan()
   private var done = 0
@@ -24,7 +24,7 @@ final class UpgradeCopy {
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
     self.upgrade = upgrade
     self.store = store
-    reader = try SourceReader(upgrade.source)
+    reader = try upgrade.source.makeReader()
     attachments = try SourceAttachments(upgrade.source, store)
   }
 
@@ -36,7 +36,7 @@ final class UpgradeCopy {
       isMore = try store.importing { target in
         var bytes = 0
         for _ in 0..<Self.batchDocuments {
-          guard try reader.next(noteOrphan) else { return false }
+          guard try reader.next(noteSkipped) else { return false }
           documentBytes = 0
           try carryDocument(target)
           bytes += documentBytes
@@ -52,13 +52,22 @@ final class UpgradeCopy {
     try upgrade.tell(.copying, done, total)
   }
 
-  private func noteOrphan(_ orphan: SourceReader.Orphan) throws {
-    upgrade.report.revisions.add(\.skipped)
-    if orphan.hasBody { upgrade.report.bodies.add(\.skipped) }
-    try upgrade.note(
-      UpgradeIssue(
-        .orphanRevision, revisionID: String(orphan.revisionID.prefix(300)),
-        "its document doesn't exist (sequence \(orphan.sequence))"))
+  private func noteSkipped(_ skipped: SkippedOfSource) throws {
+    switch skipped {
+    case .orphan(let sequence, let revisionID, let hasBody):
+      upgrade.report.revisions.add(\.skipped)
+      if hasBody { upgrade.report.bodies.add(\.skipped) }
+      try upgrade.note(
+        UpgradeIssue(
+          .orphanRevision, revisionID: String(revisionID.prefix(300)),
+          "its document doesn't exist (sequence \(sequence))"))
+    case .damaged(let id, let reason):
+      upgrade.report.documents.add(\.skipped)
+      try upgrade.note(
+        UpgradeIssue(
+          .damagedRecord, documentID: id.map { String(decoding: $0.prefix(500), as: UTF8.self) },
+          "it can't be read: \(reason)"))
+    }
   }
 
   // MARK: A document
@@ -76,8 +85,9 @@ final class UpgradeCopy {
       where error.code == .invalidDocumentID
     { return try skip(.invalidDocumentID, error.message) }
     guard !reader.revisions.rows.isEmpty else { return try skip(.noRevision, "it has no revision") }
-    try plan.decide(reader, upgrade.options.carry) { sequence in
-      do { _ = try reader.withBody(sequence) { try target.encode(json: $0) } } catch let error
+    if !upgrade.source.hasUniqueSequences { try settleSequences(target) }
+    try plan.decide(reader, upgrade.options.carry) { row in
+      do { _ = try reader.withBody(row) { try target.encode(json: $0) } } catch let error
         as DocumentError
         where error.code == .invalidBody
       { return error.message }
@@ -105,8 +115,7 @@ final class UpgradeCopy {
         return body
       }
     } catch let error as UnreadableLeaf {
-      guard let row = reader.revisions.find(error.sequence) else { throw error }
-      plan.refuse(reader, row, error.reason)
+      plan.refuse(reader, error.row, error.reason)
       return try skipUnreadable()
     }
     guard isNew else {
@@ -120,7 +129,7 @@ final class UpgradeCopy {
 
   /// The body of the only leaf can't be read.
   private struct UnreadableLeaf: Error {
-    let sequence: Int
+    let row: Int
     let reason: String
   }
 
@@ -131,12 +140,12 @@ final class UpgradeCopy {
     let row = reader.revisions.rows[index]
     let body: EncodedBody
     do {
-      body = try reader.withBody(sequence) { json in
+      body = try reader.withBody(index) { json in
         documentBytes += json.count
         return try target.encode(json: json)
       }
     } catch let error as DocumentError where error.code == .invalidBody {
-      guard !row.isLeaf else { throw UnreadableLeaf(sequence: sequence, reason: error.message) }
+      guard !row.isLeaf else { throw UnreadableLeaf(row: index, reason: error.message) }
       try upgrade.note(
         UpgradeIssue(
           .unreadableOldBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),
@@ -255,24 +264,27 @@ final class UpgradeCopy {
     upgrade.report.views.add(\.unwanted, try source.viewCount())
     upgrade.report.checkpoints.add(\.unwanted, try source.checkpointCount())
     guard upgrade.options.carry == .full else {
-      return try source.forEachLocalDocument { _, _, _ in upgrade.report.localDocuments.add(\.unwanted) }
+      return try source.forEachLocalDocument(
+        { _, _, _ in upgrade.report.localDocuments.add(\.unwanted) },
+        skipped: { _, _ in upgrade.report.localDocuments.add(\.unwanted) })
     }
     if let text = try source.info("max_revs"), let depth = Int(text), depth > 0 {
       try store.setMaximumTreeDepth(depth)
     }
     try store.importing { target in
-      try source.forEachLocalDocument { id, generation, json in try carryLocal(id, generation, json, target) }
+      try source.forEachLocalDocument(
+        { id, generation, json in try carryLocal(id, generation, json, target) }, skipped: skipLocal)
       target.raiseLastSequence(to: UInt64(max(0, try source.lastSequence())))
       try target.setIdentity(
-        publicUUID: try source.info("publicUUID").flatMap(SourceDatabase.uuid),
-        privateUUID: try source.info("privateUUID").flatMap(SourceDatabase.uuid))
+        publicUUID: try source.info("publicUUID").flatMap(SourceText.uuid),
+        privateUUID: try source.info("privateUUID").flatMap(SourceText.uuid))
     }
   }
 
   private func carryLocal(
     _ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer, _ target: DocumentImport
   ) throws {
-    let name = SourceDatabase.localName(id)
+    let name = SourceText.localName(id)
     let reason: String
     do {
       if try target.insertLocalDocument(name, generation: generation, json: json) {
@@ -283,6 +295,10 @@ final class UpgradeCopy {
     } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
       reason = "it can't be stored: \(error.message)"
     }
+    try skipLocal(id, reason)
+  }
+
+  private func skipLocal(_ id: String?, _ reason: String) throws {
     upgrade.report.localDocuments.add(\.skipped)
     try upgrade.note(UpgradeIssue(.localDocument, documentID: id, reason))
   }

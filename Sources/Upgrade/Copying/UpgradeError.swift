@@ -10,7 +10,7 @@ public struct UpgradeError: Error, Sendable, CustomStringConvertible {
     case laterVersion
     /// A `.cblite2` of Couchbase Lite 2 or later, encrypted with a cipher that isn't available here.
     case unknownCipher
-    /// A 1.x database with ForestDB storage.
+    /// A 1.x database with ForestDB storage of a version that can't be read.
     case forestDB
     /// An SQLite file or another file that isn't a Couchbase Lite database.
     case foreign

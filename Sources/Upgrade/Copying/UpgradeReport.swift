@@ -34,13 +34,19 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
     case emptyBody
     /// The parent of a revision is missing or isn't older. The revision becomes a root.
     case brokenParent
+    /// A record of a ForestDB file can't be read: a document, or a change that was saved last.
+    case damagedRecord
+    /// The last commits of a ForestDB file can't be read. What was saved before them is carried over.
+    case damagedCommit
+    /// Other revisions have the sequence of a revision. It gets a new one.
+    case sharedSequence
     /// A part of the file that isn't carried over anyway is damaged.
     case damagedElsewhere
 
     /// Whether something in the source is missing from the result.
     public var isLoss: Bool {
       switch self {
-      case .emptyBody, .brokenParent, .damagedElsewhere: false
+      case .emptyBody, .brokenParent, .sharedSequence, .damagedElsewhere: false
       default: true
       }
     }
@@ -134,7 +140,9 @@ public struct UpgradeReport: Sendable, Hashable, Codable {
   public var source = ""
   /// The directory of the new database.
   public var target = ""
-  /// The `user_version` of the source.
+  /// The storage of the source, `SQLite` or `ForestDB`.
+  public var storage = ""
+  /// The `user_version` of a source in SQLite, otherwise 0.
   public var userVersion = 0
   /// Whether the source is encrypted.
   public var isEncrypted = false

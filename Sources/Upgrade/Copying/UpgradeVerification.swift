@@ -11,7 +11,7 @@ import Storage
 final class UpgradeVerification {
   private let upgrade: Upgrade
   private let store: DocumentStore
-  private let reader: SourceReader
+  private let reader: any SourceReader
   private let attachments: SourceAttachments
   private let comparison = JSONComparison()
   private var plan = SourcePlan()
@@ -23,7 +23,7 @@ final class UpgradeVerification {
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
     self.upgrade = upgrade
     self.store = store
-    reader = try SourceReader(upgrade.source)
+    reader = try upgrade.source.makeReader()
     attachments = try SourceAttachments(upgrade.source, store)
   }
 
@@ -68,8 +68,9 @@ final class UpgradeVerification {
     guard DocumentID.isStorable(reader.documentID), !reader.revisions.rows.isEmpty,
       !upgrade.duplicates.contains(reader.number)
     else { return }
-    try plan.decide(reader, upgrade.options.carry) { sequence in
-      try reader.withBody(sequence) { whyUnreadable($0) }
+    if let sequences = upgrade.renumbered[reader.number] { reader.renumber(sequences) }
+    try plan.decide(reader, upgrade.options.carry) { row in
+      try reader.withBody(row) { whyUnreadable($0) }
     }
     guard plan.revisions > 0 else { return }
     guard try stored.load(reader.documentID) else {
@@ -120,8 +121,8 @@ final class UpgradeVerification {
 
   /// Whether the reader's current document was to be left out.
   private func isLeftOut() throws -> Bool {
-    for row in reader.revisions.rows where row.isLeaf {
-      if try reader.withBody(row.sequence, { whyUnreadable($0) }) == nil { return false }
+    for row in reader.revisions.rows.indices where reader.revisions.rows[row].isLeaf {
+      if try reader.withBody(row, { whyUnreadable($0) }) == nil { return false }
     }
     return true
   }
@@ -137,7 +138,7 @@ final class UpgradeVerification {
     _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
   ) throws {
     let said = reader.revisions.rows[row]
-    try reader.withBody(said.sequence) { json in
+    try reader.withBody(row) { json in
       let isHere: Void? = try stored.withBody(place) {
         try compareBody($0, stored.sharedKeys, json, said, row, check)
       }
@@ -208,8 +209,8 @@ final class UpgradeVerification {
     let source = upgrade.source
     // Of several local documents with the same ID, the first is carried over.
     var names: Set<ByteString> = []
-    try source.forEachLocalDocument { id, generation, json in
-      let name = SourceDatabase.localName(id)
+    try source.forEachLocalDocument({ id, generation, json in
+      let name = SourceText.localName(id)
       guard let expected = try? JSONValue(json: json), expected.object != nil,
         let found = try? store.localDocument(name)
       else { return }
@@ -217,16 +218,16 @@ final class UpgradeVerification {
       guard found.body == expected, found.generation == max(1, generation) else {
         throw differs("the local document '\(id)' differs")
       }
-    }
+    }, skipped: { _, _ in })
     let stored = try store.localDocumentIDs().count
     guard stored == names.count, stored == upgrade.report.localDocuments.carried else {
       throw differs(
         "the result has \(stored) local documents instead of \(upgrade.report.localDocuments.carried)"
       )
     }
-    let last = try source.lastSequence()
+    let last = try upgrade.lastSequence()
     let found = try store.lastSequence
-    guard found == UInt64(max(0, last)) else {
+    guard found == UInt64(last) else {
       throw differs("the last sequence is \(found), but that of the source is \(last)")
     }
   }

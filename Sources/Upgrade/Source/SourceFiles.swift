@@ -4,7 +4,12 @@
 //   NAME.cblite, "NAME attachments/"                       iOS 1.0, others up to 1.1; or NAME.touchdb
 //   NAME.cblite, NAME/attachments/                         Android and .NET 1.0
 //
-// with NAME.cblite-wal or -journal beside it.
+// with NAME.cblite-wal or -journal beside it; and with ForestDB storage
+//
+//   NAME.cblite2/db.forest.0, NAME.cblite2/db.forest.meta, NAME.cblite2/attachments/      1.2 and later
+
+import Encryption
+import SQLiteLibrary
 
 #if canImport(Glibc)
   import Glibc
@@ -12,10 +17,20 @@
 
 /// The files of a database of another product, found by their names and contents.
 package struct SourceFiles: Sendable, Hashable {
+  /// What documents are stored in.
+  package enum Storage: String, Sendable {
+    case sqlite = "SQLite"
+    case forestDB = "ForestDB"
+  }
+
+  /// The storage.
+  package let storage: Storage
   /// The path that was given.
   package let path: String
-  /// The SQLite file.
+  /// The SQLite file, or the directory of a database in ForestDB.
   package let file: String
+  /// The names of ForestDB's files in the directory.
+  let forestNames: [String]
   /// The possible directories of attachments, in the order in which they are searched.
   package let attachmentDirectories: [String]
 
@@ -29,6 +44,10 @@ package struct SourceFiles: Sendable, Hashable {
   package init(_ path: String) throws {
     var path = path
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    if path.split(separator: "/").last?.hasPrefix(Self.forestPrefix) == true, Self.kind(path) == S_IFREG {
+      // One of the files is given for the database.
+      path = Self.parent(of: path)
+    }
     self.path = path
     guard let kind = Self.kind(path) else {
       let likely = Self.suffixes.map { path + $0 }.first { Self.kind($0) != nil }
@@ -40,7 +59,8 @@ package struct SourceFiles: Sendable, Hashable {
       let parent = Self.parent(of: path)
       file = path
       attachmentDirectories = [base + " attachments", base + "/attachments", parent + "/attachments"]
-      if path.split(separator: "/").last?.hasPrefix("db.forest") == true { throw Self.forestDB(path) }
+      storage = .sqlite
+      forestNames = []
       if path.hasSuffix("/db.sqlite3"), Self.kind(parent + "/Attachments") != nil {
         throw Self.laterVersion(parent)
       }
@@ -51,7 +71,13 @@ package struct SourceFiles: Sendable, Hashable {
       throw UpgradeError(.notOld, "this is a Touchstone database, which needs no upgrade", path: path)
     }
     guard names.contains("db.sqlite3") else {
-      if names.contains(where: { $0.hasPrefix("db.forest") }) { throw Self.forestDB(path) }
+      forestNames = names.filter { $0.hasPrefix(Self.forestPrefix) }
+      guard forestNames.isEmpty else {
+        storage = .forestDB
+        file = path
+        attachmentDirectories = [path + "/attachments"]
+        return
+      }
       let inner = names.filter { name in Self.suffixes.contains { name.hasSuffix($0) } }
       guard inner.isEmpty else {
         throw UpgradeError(
@@ -61,18 +87,43 @@ package struct SourceFiles: Sendable, Hashable {
       }
       throw UpgradeError(
         .foreign,
-        "the directory isn't a Couchbase Lite database: it has no db.sqlite3; give a NAME.cblite2 directory or "
+        "the directory isn't a Couchbase Lite database: it has no db.sqlite3 and no db.forest.N; give a NAME.cblite2 directory or "
           + "a NAME.cblite file", path: path)
     }
+    storage = .sqlite
+    forestNames = []
     file = path + "/db.sqlite3"
     attachmentDirectories = [path + "/attachments"]
   }
 
-  static func forestDB(_ path: String) -> UpgradeError {
-    UpgradeError(
-      .forestDB,
-      "this is a 1.x database with ForestDB storage, which can't be read; replicate it into a 1.x database with "
-        + "SQLite storage, and upgrade that", path: path)
+  private static let forestPrefix = "db.forest"
+
+  /// Opens the database. `scratch` is a directory for temporary files. Throws an `UpgradeError` that says what
+  /// is there, if it isn't a 1.x database that can be read.
+  func open(key: UserKey?, scratch: String) throws -> any Source {
+    switch storage {
+    case .sqlite:
+      do {
+        return try SQLiteSource(self, SQLiteSourceFile(self, key: key, scratch: scratch))
+      } catch let error as SQLiteError { throw SQLiteSource.error(error, self) }
+    case .forestDB: return try ForestDBSource(self, key: key, scratch: scratch)
+    }
+  }
+
+  /// The files that tell whether somebody writes to the database.
+  var watched: [String] {
+    switch storage {
+    case .sqlite: ["", "-wal", "-journal"].map { file + $0 }
+    case .forestDB: forestNames.map { path + "/" + $0 } + [path]
+    }
+  }
+
+  /// The files without which the rest isn't a database. They are removed first.
+  package var mainFiles: [String] {
+    switch storage {
+    case .sqlite: file == path ? [] : [file]
+    case .forestDB: forestNames.map { path + "/" + $0 }
+    }
   }
 
   static func laterVersion(_ path: String) -> UpgradeError {
@@ -90,7 +141,7 @@ package struct SourceFiles: Sendable, Hashable {
 
   /// The existing files and directories of the database. The SQLite file is first.
   package var parts: [String] {
-    if file != path { return [path] }
+    if file != path || storage == .forestDB { return [path] }
     return ([file] + ["-wal", "-shm", "-journal"].map { file + $0 } + attachmentDirectories.prefix(2))
       .filter { Self.kind($0) != nil }
   }

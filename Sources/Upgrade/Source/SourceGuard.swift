@@ -36,11 +36,11 @@ final class SourceGuard {
   /// F_OFD_SETLK of Linux.
   private static let setOpenFileLock: Int32 = 37
 
-  private static let watched = ["", "-wal", "-journal"]
-
   init(_ location: SourceFiles) throws {
     self.location = location
-    looks = Self.watched.map { Look(location.file + $0) }
+    looks = location.watched.map { Look($0) }
+    // ForestDB has no locks that other processes see.
+    guard location.storage == .sqlite else { return }
     try lock(location.file, from: 0x4000_0000, count: 512)
     if Look(location.file + "-shm") != nil { try lock(location.file + "-shm", from: 120, count: 3) }
   }
@@ -60,13 +60,19 @@ final class SourceGuard {
     guard fcntl(descriptor, Self.setOpenFileLock, &lock) == 0 else {
       // Some file systems have no locks.
       guard errno == EAGAIN || errno == EACCES else { return }
-      throw SourceDatabase.locked(location)
+      throw Self.locked(location)
     }
+  }
+
+  static func locked(_ location: SourceFiles) -> UpgradeError {
+    UpgradeError(
+      .inUse, "the database is locked: another process writes to it; close it there first",
+      path: location.path)
   }
 
   /// Throws `changed` if the source has changed since this guard was created.
   func checkUnchanged() throws {
-    guard Self.watched.map({ Look(location.file + $0) }) == looks else {
+    guard location.watched.map({ Look($0) }) == looks else {
       throw UpgradeError(
         .changed,
         "another process wrote to the database during the upgrade; close it there, and upgrade it again",

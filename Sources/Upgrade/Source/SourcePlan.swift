@@ -4,7 +4,7 @@ import Fleece
 /// decision.
 struct SourcePlan {
   /// Returns why the body of a leaf can't be read, or nil if it can.
-  typealias Readability = (_ sequence: Int) throws -> String?
+  typealias Readability = (_ row: Int) throws -> String?
 
   /// The issues of the document, in the order in which they were found.
   private(set) var issues: [UpgradeIssue] = []
@@ -28,7 +28,7 @@ struct SourcePlan {
   /// Decides what to carry over. `whyUnreadable` is called only if there are several leaves. Code that copies
   /// a single leaf finds an unreadable body itself and calls `refuse`.
   mutating func decide(
-    _ reader: SourceReader, _ carry: UpgradeOptions.Carry, whyUnreadable: Readability
+    _ reader: any SourceReader, _ carry: UpgradeOptions.Carry, whyUnreadable: Readability
   ) throws {
     issues.removeAll(keepingCapacity: true)
     unwanted = 0
@@ -36,7 +36,7 @@ struct SourcePlan {
     if leaves > 1 {
       var refused: [UpgradeIssue] = []
       for index in reader.revisions.rows.indices where reader.revisions.rows[index].isLeaf {
-        guard let reason = try whyUnreadable(reader.revisions.rows[index].sequence) else { continue }
+        guard let reason = try whyUnreadable(index) else { continue }
         reader.revisions.rows[index].isRefused = true
         refused.append(Self.unreadable(reader, index, reason))
       }
@@ -49,27 +49,26 @@ struct SourcePlan {
     sourceLiveLeaves = liveLeaves
     sourceBodies = reader.revisions.rows.count { $0.hasBody }
     if carry == .winners, revisions > 0 { keepWinner(reader) }
-    for row in reader.revisions.rows where row.isLeaf && !row.hasBody && !row.isDeleted {
+    for (index, row) in reader.revisions.rows.enumerated() where row.isLeaf && !row.hasBody && !row.isDeleted {
       issues.append(
         UpgradeIssue(
-          .emptyBody, documentID: reader.documentName,
-          revisionID: reader.revisions.find(row.sequence).map { reader.revisions.id($0) },
+          .emptyBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),
           "its body is no longer in the database; it gets an empty one"))
     }
   }
 
   /// Adds the issue of a leaf whose body can't be read.
-  mutating func refuse(_ reader: SourceReader, _ row: Int, _ reason: String) {
+  mutating func refuse(_ reader: any SourceReader, _ row: Int, _ reason: String) {
     issues.append(Self.unreadable(reader, row, reason))
   }
 
-  static func unreadable(_ reader: SourceReader, _ row: Int, _ reason: String) -> UpgradeIssue {
+  static func unreadable(_ reader: any SourceReader, _ row: Int, _ reason: String) -> UpgradeIssue {
     UpgradeIssue(
       .unreadableBody, documentID: reader.documentName, revisionID: reader.revisions.id(row),
       "its body can't be read (\(reason)); the revision is left out")
   }
 
-  private mutating func choose(_ reader: SourceReader) {
+  private mutating func choose(_ reader: any SourceReader) {
     var found: [(row: Int, kind: UpgradeIssue.Kind, message: String)] = []
     // The value is moved out of the reader during the change, so that it isn't copied.
     var revisions = reader.revisions
@@ -84,7 +83,7 @@ struct SourcePlan {
     count(reader)
   }
 
-  private mutating func count(_ reader: SourceReader) {
+  private mutating func count(_ reader: any SourceReader) {
     (revisions, liveLeaves, leaves) = (0, 0, 0)
     for row in reader.revisions.rows where row.isCarried {
       revisions += 1
@@ -95,7 +94,7 @@ struct SourcePlan {
   }
 
   /// Keeps only the branch of the winner, by the rule of 1.x.
-  private mutating func keepWinner(_ reader: SourceReader) {
+  private mutating func keepWinner(_ reader: any SourceReader) {
     guard let winner = Self.winner(reader.revisions) else { return }
     let before = revisions
     var rows = reader.revisions.rows
@@ -121,7 +120,7 @@ struct SourcePlan {
   }
 
   /// Numbers the revisions in the order of the rows.
-  private func renumber(_ reader: SourceReader) {
+  private func renumber(_ reader: any SourceReader) {
     var number = 0
     for index in reader.revisions.rows.indices where reader.revisions.rows[index].isCarried {
       reader.revisions.rows[index].number = number

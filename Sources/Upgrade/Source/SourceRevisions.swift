@@ -5,8 +5,12 @@ import SQLiteLibrary
 struct SourceRevisions {
   struct Row {
     var sequence: Int
-    /// The sequence of the parent; 0 if there is none.
-    var parentSequence: Int
+    /// The place among the revisions of the document in the source.
+    var place: Int
+    /// The parent as the source has it, its sequence or its place; nil if there is none.
+    var reference: Int?
+    /// The row of the parent as the source has it, `none` or `missing`.
+    var statedParent = Row.none
     /// The range of the ID in `ids`.
     var id: Range<Int>
     /// The generation; 0 if the ID or the sequence is invalid.
@@ -15,7 +19,7 @@ struct SourceRevisions {
     var isDeleted: Bool
     var hasBody: Bool
 
-    /// The row of the parent, or -1.
+    /// The row of the parent, or -1. Only links that make sense are followed.
     var parent = -1
     var isCarried = false
     var isLeaf = false
@@ -23,6 +27,9 @@ struct SourceRevisions {
     var number = -1
     /// Whether this is a leaf that can't be carried over.
     var isRefused = false
+
+    static let none = -1
+    static let missing = -2
   }
 
   private(set) var ids: [UInt8] = []
@@ -33,16 +40,53 @@ struct SourceRevisions {
     rows.removeAll(keepingCapacity: true)
   }
 
+  /// Adds a revision. `parent` is the sequence of the parent (`linkBySequence`) or its place (`sortAndLink`).
   mutating func add(
-    sequence: Int, parent: Int, id: UnsafeRawBufferPointer, isCurrent: Bool, isDeleted: Bool, hasBody: Bool
+    sequence: Int, parent: Int?, id: UnsafeRawBufferPointer, isCurrent: Bool, isDeleted: Bool, hasBody: Bool
   ) {
     let start = ids.count
     ids.append(contentsOf: id)
     rows.append(
       Row(
-        sequence: sequence, parentSequence: parent, id: start..<ids.count,
+        sequence: sequence, place: rows.count, reference: parent, id: start..<ids.count,
         generation: sequence > 0 ? Self.generation(id) : 0,
         isCurrent: isCurrent, isDeleted: isDeleted, hasBody: hasBody))
+  }
+
+  /// Finds the parents by their sequences. The rows have been added newest first.
+  mutating func linkBySequence() {
+    for index in rows.indices {
+      // 0 is no sequence.
+      guard let sequence = rows[index].reference, sequence != 0 else { continue }
+      rows[index].statedParent = find(sequence) ?? Row.missing
+    }
+  }
+
+  /// Sorts the rows newest first, of those with one sequence the one with a body first, and finds the parents by
+  /// their places.
+  mutating func sortAndLink() {
+    func precedes(_ left: Row, _ right: Row) -> Bool {
+      if left.sequence != right.sequence { return left.sequence > right.sequence }
+      let (hasLeft, hasRight) = (left.hasBody || left.isCurrent, right.hasBody || right.isCurrent)
+      return hasLeft != hasRight ? hasLeft : left.place < right.place
+    }
+    if rows.indices.dropFirst().contains(where: { !precedes(rows[$0 - 1], rows[$0]) }) {
+      rows.sort(by: precedes)
+    }
+    if rows.indices.contains(where: { rows[$0].place != $0 }) {
+      var rowOf = ContiguousArray(repeating: Row.missing, count: rows.count)
+      for index in rows.indices { rowOf[rows[index].place] = index }
+      link { rowOf[$0] }
+    } else {
+      link { $0 }
+    }
+  }
+
+  private mutating func link(_ rowOf: (_ place: Int) -> Int) {
+    for index in rows.indices {
+      guard let place = rows[index].reference else { continue }
+      rows[index].statedParent = rows.indices.contains(place) ? rowOf(place) : Row.missing
+    }
   }
 
   func id(_ row: Int) -> String { String(decoding: ids[rows[row].id], as: UTF8.self) }
@@ -93,7 +137,7 @@ struct SourceRevisions {
     let row = rows[0]
     guard row.generation > 0 else { return try report(0, .invalidRevisionID, Self.invalidID) }
     guard !row.isRefused else { return }
-    if row.parentSequence != 0 { try report(0, .brokenParent, "its parent doesn't exist") }
+    if row.statedParent != Row.none { try report(0, .brokenParent, "its parent doesn't exist") }
     rows[0].isCarried = true
     rows[0].isLeaf = true
     rows[0].number = 0
@@ -102,7 +146,6 @@ struct SourceRevisions {
   private static let invalidID = "the revision ID or the sequence is invalid"
 
   private mutating func link(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
-    // The rows are newest first, so sequences descend.
     for index in rows.indices {
       rows[index].parent = -1
       rows[index].isCarried = false
@@ -121,9 +164,9 @@ struct SourceRevisions {
       }
     }
     for index in rows.indices where rows[index].generation > 0 {
-      let sequence = rows[index].parentSequence
-      guard sequence != 0 else { continue }
-      guard let parent = find(sequence) else {
+      let parent = rows[index].statedParent
+      guard parent != Row.none else { continue }
+      guard parent >= 0 else {
         try report(index, .brokenParent, "its parent doesn't exist")
         continue
       }
@@ -172,16 +215,16 @@ struct SourceRevisions {
     }
   }
 
-  /// Returns the row of a sequence. Sequences descend.
+  /// Returns the first row of a sequence. Sequences descend. If several rows have it, the one with a body is
+  /// first.
   func find(_ sequence: Int) -> Int? {
     var low = 0
     var high = rows.count
     while low < high {
       let middle = (low + high) / 2
-      if rows[middle].sequence == sequence { return middle }
       if rows[middle].sequence > sequence { low = middle + 1 } else { high = middle }
     }
-    return nil
+    return low < rows.count && rows[low].sequence == sequence ? low : nil
   }
 
   /// Returns the rows that have the same ID as an earlier row.

@@ -8,15 +8,8 @@ import SQLiteLibrary
 ///
 /// Tables are read without their indexes, so a damaged index loses nothing. SQLite sorts the revisions
 /// without their bodies, in memory of a fixed size and a temporary file.
-final class SourceReader {
-  /// A revision whose document is missing.
-  struct Orphan {
-    let sequence: Int
-    let revisionID: String
-    let hasBody: Bool
-  }
-
-  let source: SourceDatabase
+final class SQLiteReader: SourceReader {
+  let source: SQLiteSource
   private let documents: Statement
   private let rows: Statement
   private let bodies: Statement
@@ -32,7 +25,7 @@ final class SourceReader {
   private(set) var expiration: Int?
   private(set) var hasInvalidExpiration = false
 
-  init(_ source: SourceDatabase) throws {
+  init(_ source: SQLiteSource) throws {
     self.source = source
     let connection = source.connection
     do {
@@ -45,7 +38,7 @@ final class SourceReader {
       bodies = try connection.prepare("SELECT json FROM revs WHERE sequence = ?")
       attachments = source.hasAttachmentTable ? try Self.attachmentStatement(connection) : nil
       hasRow = try rows.step()
-    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
+    } catch let error as SQLiteError { throw SQLiteSource.error(error, source.location) }
   }
 
   deinit { close() }
@@ -78,27 +71,26 @@ final class SourceReader {
 
   // MARK: Documents
 
-  /// Moves to the next document. Returns false if there is none. `orphan` is called for revisions without a
-  /// document.
-  func next(_ orphan: (Orphan) throws -> Void) throws -> Bool {
+  func next(_ skipped: (SkippedOfSource) throws -> Void) throws -> Bool {
     do {
       revisions.removeAll()
       guard try documents.step() else {
-        while hasRow { try skipRow(orphan) }
+        while hasRow { try skipRow(skipped) }
         return false
       }
       number = documents.integer(0)
       while hasRow, rows.type(0) != SQLITE_INTEGER || rows.integer(0) < number {
         // NULL sorts before numbers. All other values sort after numbers.
         if rows.type(0) != SQLITE_INTEGER, rows.type(0) != SQLITE_NULL { break }
-        try skipRow(orphan)
+        try skipRow(skipped)
       }
       while hasRow, rows.type(0) == SQLITE_INTEGER, rows.integer(0) == number {
         revisions.add(
-          sequence: rows.integer(1), parent: rows.isNull(3) ? 0 : rows.integer(3), id: rows.utf8(2),
+          sequence: rows.integer(1), parent: rows.isNull(3) ? nil : rows.integer(3), id: rows.utf8(2),
           isCurrent: rows.integer(4) != 0, isDeleted: rows.integer(5) != 0, hasBody: rows.integer(6) != 0)
         hasRow = try rows.step()
       }
+      revisions.linkBySequence()
       switch documents.type(2) {
       case SQLITE_NULL: (expiration, hasInvalidExpiration) = (nil, false)
       case SQLITE_INTEGER where abs(documents.double(2)) < 1e15:
@@ -106,45 +98,33 @@ final class SourceReader {
       default: (expiration, hasInvalidExpiration) = (nil, true)
       }
       return true
-    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
+    } catch let error as SQLiteError { throw SQLiteSource.error(error, source.location) }
   }
 
-  private func skipRow(_ orphan: (Orphan) throws -> Void) throws {
-    try orphan(
-      Orphan(
-        sequence: rows.integer(1), revisionID: rows.string(2) ?? "", hasBody: rows.integer(6) != 0))
+  private func skipRow(_ skipped: (SkippedOfSource) throws -> Void) throws {
+    try skipped(
+      .orphan(sequence: rows.integer(1), revisionID: rows.string(2) ?? "", hasBody: rows.integer(6) != 0))
     hasRow = try rows.step()
   }
 
-  /// The stored ID of the document, not checked. Valid until the next document.
   var documentID: UnsafeRawBufferPointer { documents.utf8(1) }
 
-  /// The ID of the document for messages, from at most 500 bytes.
-  var documentName: String { String(decoding: documentID.prefix(500), as: UTF8.self) }
-
-  /// Returns the number of documents.
   func documentCount() throws -> Int {
     try source.reading { try source.connection.integer("SELECT count(*) FROM docs NOT INDEXED") ?? 0 }
   }
 
   // MARK: Bodies
 
-  /// Calls `body` with the JSON of a revision, or with `{}` if it is empty or missing. Rows of the attachment
-  /// table are inserted as the property of later versions. The bytes are valid until `body` returns.
-  func withBody<Result>(_ sequence: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+  /// Rows of the attachment table are inserted as the property of later versions.
+  func withBody<Result>(_ row: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+    let sequence = revisions.rows[row].sequence
     do {
       try bodies.bind(1, sequence)
       defer { bodies.reset() }
-      guard try bodies.step() else { return try body(Self.emptyBody) }
+      guard try bodies.step() else { return try body(SourceText.emptyBody) }
       let bytes = bodies.type(0) == SQLITE_BLOB ? bodies.bytes(0) : bodies.utf8(0)
-      return try withAttachments(sequence, bytes.isEmpty ? Self.emptyBody : bytes, body)
-    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
-  }
-
-  /// The bytes of `{}`. They are constant.
-  static var emptyBody: UnsafeRawBufferPointer {
-    let empty: StaticString = "{}"
-    return UnsafeRawBufferPointer(start: empty.utf8Start, count: 2)
+      return try withAttachments(sequence, bytes.isEmpty ? SourceText.emptyBody : bytes, body)
+    } catch let error as SQLiteError { throw SQLiteSource.error(error, source.location) }
   }
 
   private func withAttachments<Result>(

@@ -14,7 +14,7 @@ import Storage
 #endif
 
 /// The SQLite file of an old database, open for reading.
-final class SourceFile {
+final class SQLiteSourceFile {
   let connection: Connection
   /// The key, if the file is encrypted.
   let key: SecretBytes?

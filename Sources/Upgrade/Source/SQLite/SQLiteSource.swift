@@ -3,7 +3,7 @@ import Encryption
 import SQLiteLibrary
 
 /// A database that has the tables of a 1.x database, and the properties of its schema.
-final class SourceDatabase {
+final class SQLiteSource: Source {
   let location: SourceFiles
   let connection: Connection
   /// The key, if the database is encrypted.
@@ -12,10 +12,10 @@ final class SourceDatabase {
   /// Whether attachments are rows of a table, as in 1.0. Later versions have a property.
   let hasAttachmentTable: Bool
   let hasExpirations: Bool
-  /// Whether a part of the file that isn't carried over anyway is damaged.
-  private(set) var isDamagedElsewhere = false
+  let hasUniqueSequences = true
+  private(set) var issues: [UpgradeIssue] = []
   private let tables: Set<String>
-  private let file: SourceFile
+  private let file: SQLiteSourceFile
 
   private static let needed = [
     "docs": ["doc_id", "docid"],
@@ -24,7 +24,7 @@ final class SourceDatabase {
 
   /// Reads the schema. If it isn't that of a 1.x database, throws an `UpgradeError` that says what the file
   /// is.
-  init(_ location: SourceFiles, _ file: SourceFile) throws {
+  init(_ location: SourceFiles, _ file: SQLiteSourceFile) throws {
     self.location = location
     self.file = file
     let connection = file.connection
@@ -77,7 +77,7 @@ final class SourceDatabase {
   }
 
   /// Checks every page. Throws `damaged` if a table that is carried over is damaged.
-  func checkPages() throws {
+  func check() throws {
     do {
       guard let fault = try Self.fault(connection, "PRAGMA quick_check(1)") else { return }
       // Damaged indexes of views and full text don't matter: they aren't carried over.
@@ -85,7 +85,10 @@ final class SourceDatabase {
       for table in ["docs", "revs", "localdocs", "attachments", "info"] where tables.contains(table) {
         if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
       }
-      isDamagedElsewhere = true
+      issues = [
+        UpgradeIssue(
+          .damagedElsewhere, "a part of the file that isn't carried over (indexes, views) is damaged")
+      ]
     } catch let error as SQLiteError { throw Self.error(error, location) }
   }
 
@@ -103,17 +106,13 @@ final class SourceDatabase {
       path: location.file)
   }
 
+  func makeReader() throws -> any SourceReader { try SQLiteReader(self) }
+
   func hasTable(_ name: String) -> Bool { tables.contains(name) }
 
   /// Reads from the database. Converts errors of SQLite.
   func reading<Result>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch let error as SQLiteError { throw Self.error(error, location) }
-  }
-
-  static func locked(_ location: SourceFiles) -> UpgradeError {
-    UpgradeError(
-      .inUse, "the database is locked: another process writes to it; close it there first",
-      path: location.path)
   }
 
   /// Converts an SQLite error to an error about the source.
@@ -131,7 +130,7 @@ final class SourceDatabase {
         "there isn't enough memory to read the file, probably because a length in it is damaged; "
           + "restore it from a backup", path: location.file)
     case SQLITE_BUSY, SQLITE_LOCKED:
-      locked(location)
+      SourceGuard.locked(location)
     default: error
     }
   }

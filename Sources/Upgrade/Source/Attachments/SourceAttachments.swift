@@ -38,7 +38,7 @@ final class SourceAttachments {
   private static let remembered = 200_000
   private(set) var counts = UpgradeReport.Attachments()
 
-  init(_ source: SourceDatabase, _ store: DocumentStore) throws {
+  init(_ source: any Source, _ store: DocumentStore) throws {
     guard let blobs = store.blobs else {
       throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
     }

@@ -1,0 +1,171 @@
+// The log: the records that were written since the trie was last brought up to date. They are in document blocks
+// behind the header at which that was done, up to the header of the last commit. Records of a transaction count if a
+// commit mark in the log names them.
+//
+// In a file whose blocks are used again, the blocks are gone through several times. A document block says when it was
+// taken, by the lowest 16 bits of the revision of the bitmap of free blocks (a u16 at 4088):
+//
+//   b, e     the revisions that the earlier and the later header have
+//   round b  the blocks behind the earlier header
+//   rounds b+1...e  all blocks from 4 on; in round e, up to the later header
+//
+// A block in which a record of another block goes on isn't begun with again.
+
+/// Reads the log into tables, one for each store that is asked for.
+final class LogReader {
+  private let file: BlockFile
+  private let header: FileHeader
+  private let reader: RecordReader
+  private let marked: RecordReader
+  private let earlier: RecordReader
+  private let lastSequences: [UInt64: UInt64]
+  private var isVisited: [UInt64]
+  private var work: UInt64 = 0
+  private(set) var tables: [UInt64: RecordIndex] = [:]
+  private(set) var damages: [ForestDBDamage] = []
+
+  private static let firstDataBlock = Superblock.count
+  private static let revisionAt = 4_088
+  /// The damages that are listed.
+  private static let maximumDamages = 10_000
+
+  init(_ file: BlockFile, _ header: FileHeader, _ stores: [ForestDBStore], scratch: String) {
+    self.file = file
+    self.header = header
+    reader = RecordReader(file, header.version)
+    marked = RecordReader(file, header.version)
+    earlier = RecordReader(file, header.version)
+    lastSequences = Dictionary(stores.map { ($0.number, $0.lastSequence) }) { first, _ in first }
+    isVisited = Array(repeating: 0, count: file.count / 64 + 1)
+    for store in stores { tables[store.number] = RecordIndex(directory: scratch) }
+  }
+
+  func run() throws {
+    guard header.flushedAt != UInt64(header.block) else { return }
+    let after = try afterFlush()
+    guard after.revision != header.bitmapRevision else {
+      guard after.block <= header.block else { throw damaged("its last flush is later than it") }
+      for block in after.block..<header.block { try read(block, round: header.bitmapRevision) }
+      return
+    }
+    for place in try rounds(after.block, after.revision) {
+      try read(Int(place & 0xFFFF_FFFF_FFFF), round: after.revision &+ place >> 48)
+    }
+  }
+
+  private func damaged(_ message: String, _ block: Int? = nil) -> ForestDBError {
+    ForestDBError(
+      .damaged, "the log can't be read (\(message))", path: file.path,
+      offset: UInt64(block ?? header.block) * UInt64(BlockFile.blockBytes))
+  }
+
+  /// The block after the header at which the log was flushed, and that header's revision of the bitmap.
+  private func afterFlush() throws -> (block: Int, revision: UInt64) {
+    guard let flushedAt = header.flushedAt else { return (0, 0) }
+    guard flushedAt < UInt64(file.count) else { throw damaged("its last flush isn't in the file") }
+    let block = Int(flushedAt)
+    guard header.bitmapRevision > 0 else { return (block + 1, 0) }
+    guard let flushed = FileHeader(try file.block(block), block: block), flushed.version == header.version
+    else { throw damaged("the header of its last flush is damaged", block) }
+    guard flushed.bitmapRevision <= header.bitmapRevision,
+      header.bitmapRevision - flushed.bitmapRevision < 0x8000
+    else { throw damaged("the header of its last flush is later", block) }
+    return (block + 1, flushed.bitmapRevision)
+  }
+
+  /// Returns the blocks of several rounds in their order: the round from the first on in the upper 16 bits, and
+  /// the block. They take 8 bytes for each document block that was taken in these rounds.
+  private func rounds(_ first: Int, _ revision: UInt64) throws -> [UInt64] {
+    let last = header.bitmapRevision - revision
+    guard last < 0x8000 else { throw damaged("it is too long") }
+    var places: [UInt64] = []
+    for block in 0..<file.count where try file.marker(block) == BlockMarker.document {
+      let low = try file.block(block).integer(Self.revisionAt, as: UInt16.self)
+      let round = UInt64(low &- UInt16(truncatingIfNeeded: revision))
+      guard round <= last, round > 0 || block >= first, round == 0 || block >= Self.firstDataBlock,
+        round < last || block < header.block
+      else { continue }
+      places.append(round << 48 | UInt64(block))
+    }
+    places.sort()
+    return places
+  }
+
+  // MARK: Blocks
+
+  private func read(_ block: Int, round: UInt64) throws {
+    guard !contains(block), try file.marker(block) == BlockMarker.document else { return }
+    if header.version == .v2 {
+      let low = try file.block(block).integer(Self.revisionAt, as: UInt16.self)
+      guard low == UInt16(truncatingIfNeeded: round) else { return }
+    }
+    visit(block)
+    var position = BlockPosition(block: block, byte: 0)
+    while true {
+      // What follows the last record is zero if there is room for a head, and anything otherwise.
+      let isInRest = position.byte + 16 > header.version.payloadBytes
+      let outcome = try reader.read(at: position)
+      switch outcome {
+      case .end: return
+      case .noHead:
+        if !isInRest { note(position.offset, "a record of the log can't be read, nor those behind it in its block") }
+        return
+      case .damaged(let message):
+        guard !isInRest || header.version == .v2 else { return }
+        if reader.flags.isDisjoint(with: [.inTransaction, .system]) { try add(reader, damage: message) }
+        guard reader.isEndKnown else { return }
+      case .mark(let offset):
+        visit(reader.continuations)
+        try take(offset)
+      case .record:
+        visit(reader.continuations)
+        if reader.flags.isDisjoint(with: [.inTransaction, .system]) { try add(reader, damage: nil) }
+      }
+      work += UInt64(reader.byteCount)
+      guard work <= 4 * file.byteCount else { throw damaged("its blocks form a loop", block) }
+      position = reader.end
+      if position.byte >= header.version.payloadBytes {
+        guard let next = try reader.following(position.block), !contains(next) else { return }
+        visit(next)
+        position = BlockPosition(block: next, byte: 0)
+      }
+    }
+  }
+
+  private func contains(_ block: Int) -> Bool { isVisited[block >> 6] >> UInt64(block & 63) & 1 == 1 }
+  private func visit(_ block: Int) { isVisited[block >> 6] |= 1 << UInt64(block & 63) }
+  private func visit(_ blocks: [Int]) { for block in blocks { visit(block) } }
+
+  // MARK: Records
+
+  /// Takes the record that a commit mark names. It may lie anywhere in the file.
+  private func take(_ offset: UInt64) throws {
+    switch try marked.read(at: offset) {
+    case .record: if !marked.flags.contains(.system) { try add(marked, damage: nil) }
+    case .damaged(let message): try add(marked, damage: message)
+    default: note(offset, "a record of the log was committed, but can't be read")
+    }
+  }
+
+  private func add(_ record: RecordReader, damage: String?) throws {
+    guard let store = record.store, let last = lastSequences[store], record.sequence <= last,
+      let table = tables[store]
+    else {
+      if let damage { note(record.offset, "a record of the log can't be read: \(damage)") }
+      return
+    }
+    var entry = RecordIndex.Entry(
+      hash: RecordIndex.hash(record.userKey), offset: record.offset, sequence: record.sequence, state: 0)
+    if record.flags.contains(.deleted) { entry.state |= RecordIndex.State.deleted.rawValue }
+    if damage != nil { entry.state |= RecordIndex.State.damaged.rawValue }
+    guard let found = try table.find(entry.hash, { try earlier.hasKey(at: $0, record.key) }) else {
+      return try table.add(entry)
+    }
+    if entry.sequence >= table[found].sequence { table[found] = entry }
+  }
+
+  private func note(_ offset: UInt64, _ message: String) {
+    guard damages.count < Self.maximumDamages else { return }
+    damages.append(ForestDBDamage(offset: offset, message: message))
+  }
+}

@@ -1,0 +1,272 @@
+// A record. Records follow each other in document blocks, without alignment; any field may go on in the next block:
+//
+//   u16 key length     u16 meta length     u32 length of the body     u32 length of the body as stored
+//   u8  flags          u8  the lowest byte of the CRC-32 of the 12 bytes before the flags     u16 anything
+//   key      u32 time of the deletion      u64 sequence      meta      body as stored
+//   u32      CRC-32 of all that is before, its lowest byte first
+//
+// The next block is that with the next number (v1), or the block says which it is (v2, a u64 at 4080). A head of
+// zeros ends a block. A commit mark has a head without lengths, then a u64: the offset of the record that it commits.
+
+import Bytes
+import CSnappy
+
+/// The place of a byte in the blocks of a file.
+struct BlockPosition: Equatable {
+  var block: Int
+  var byte: Int
+
+  init(block: Int, byte: Int) {
+    self.block = block
+    self.byte = byte
+  }
+
+  /// The position of a record. Nil if no record can begin there.
+  init?(_ offset: UInt64, _ file: BlockFile, _ version: ForestDBVersion) {
+    guard offset < file.byteCount else { return nil }
+    block = Int(offset) / BlockFile.blockBytes
+    byte = Int(offset) % BlockFile.blockBytes
+    guard byte < version.payloadBytes else { return nil }
+  }
+
+  /// The offset in the file.
+  var offset: UInt64 { UInt64(block) * UInt64(BlockFile.blockBytes) + UInt64(byte) }
+}
+
+struct RecordFlags: OptionSet {
+  let rawValue: UInt8
+  static let compressed = RecordFlags(rawValue: 0x02)
+  static let deleted = RecordFlags(rawValue: 0x04)
+  /// Written in a transaction: a commit mark or the trie makes it count.
+  static let inTransaction = RecordFlags(rawValue: 0x08)
+  static let commitMark = RecordFlags(rawValue: 0x10)
+  /// Something of the library itself.
+  static let system = RecordFlags(rawValue: 0x20)
+}
+
+/// Reads records, one at a time, into its own memory. One thread at a time.
+final class RecordReader {
+  enum Outcome: Equatable {
+    /// A valid record.
+    case record
+    /// A commit mark for the record at this offset.
+    case mark(UInt64)
+    /// Nothing more is in this block.
+    case end
+    /// There is no head of a record. The record doesn't end anywhere.
+    case noHead
+    /// The head is valid, but the rest isn't. `end` is behind the record if `isEndKnown`.
+    case damaged(String)
+  }
+
+  /// The maximum size of a record, and of a body after decompression. Couchbase Lite takes documents of 20 MB.
+  static let maximumBytes = 256 << 20
+
+  let file: BlockFile
+  let version: ForestDBVersion
+  private var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
+  private var decompressed = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
+
+  /// The record that was read. Its bytes are valid until the next one is read.
+  private(set) var offset: UInt64 = 0
+  private(set) var flags: RecordFlags = []
+  private(set) var sequence: UInt64 = 0
+  private(set) var byteCount = 0
+  private var keyLength = 0
+  private var metaLength = 0
+  private var bodyLength = 0
+  private var storedLength = 0
+  /// The position behind the record.
+  private(set) var end = BlockPosition(block: 0, byte: 0)
+  private(set) var isEndKnown = false
+  /// The blocks in which the record goes on.
+  private(set) var continuations: [Int] = []
+
+  init(_ file: BlockFile, _ version: ForestDBVersion) {
+    self.file = file
+    self.version = version
+  }
+
+  deinit {
+    bytes.deallocate()
+    decompressed.deallocate()
+  }
+
+  /// The key, which begins with the number of the store.
+  var key: UnsafeRawBufferPointer { part(16, keyLength) }
+  var meta: UnsafeRawBufferPointer { part(16 + keyLength + 12, metaLength) }
+  private var storedBody: UnsafeRawBufferPointer { part(16 + keyLength + 12 + metaLength, storedLength) }
+
+  /// The number of the store; nil if the key is too short for one.
+  var store: UInt64? { keyLength >= 8 ? bytes.baseAddress.map { UnsafeRawPointer($0).integer(16) } : nil }
+  /// The key without the number of the store.
+  var userKey: UnsafeRawBufferPointer { keyLength >= 8 ? part(24, keyLength - 8) : part(16, 0) }
+
+  private func part(_ start: Int, _ count: Int) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: bytes[start..<(start + count)])
+  }
+
+  // MARK: Reading
+
+  /// Reads the record at an offset that something else in the file gives.
+  func read(at offset: UInt64) throws -> Outcome {
+    guard let position = BlockPosition(offset, file, version) else {
+      return .damaged("its offset \(offset) is none of a record")
+    }
+    return try read(at: position)
+  }
+
+  /// Reads the record at a position.
+  func read(at start: BlockPosition) throws -> Outcome {
+    continuations.removeAll(keepingCapacity: true)
+    isEndKnown = false
+    offset = start.offset
+    keyLength = 0
+    var position = start
+    guard try file.marker(start.block) == BlockMarker.document, try copy(16, from: &position, to: 0) else {
+      return .noHead
+    }
+    guard let base = bytes.baseAddress.map({ UnsafeRawPointer($0) }) else { return .noHead }
+    if base.load(as: UInt64.self) == 0, base.load(fromByteOffset: 8, as: UInt64.self) == 0 { return .end }
+    let sum = UInt8(truncatingIfNeeded: CRC32.of(part(0, 12)))
+    guard CRC32.isEqual(UInt32(base.load(fromByteOffset: 13, as: UInt8.self)), UInt32(sum)) else {
+      return .noHead
+    }
+    flags = RecordFlags(rawValue: base.load(fromByteOffset: 12, as: UInt8.self))
+    let key = Int(base.integer(0, as: UInt16.self))
+    metaLength = Int(base.integer(2, as: UInt16.self))
+    bodyLength = Int(base.integer(4, as: UInt32.self))
+    storedLength = Int(base.integer(8, as: UInt32.self))
+    if flags.contains(.commitMark) {
+      guard key == 0, metaLength == 0, bodyLength == 0, storedLength == 0,
+        try copy(8, from: &position, to: 16)
+      else { return .noHead }
+      byteCount = 24
+      finish(position)
+      return .mark((bytes.baseAddress.map { UnsafeRawPointer($0) } ?? base).integer(16))
+    }
+    let count = 16 + key + 12 + metaLength + storedLength + 4
+    guard key > 0, key <= 65_520, count <= Self.maximumBytes, UInt64(count) <= file.byteCount else {
+      return .noHead
+    }
+    reserve(count)
+    byteCount = count
+    guard try copy(count - 16, from: &position, to: 16) else {
+      return .damaged("its continuation is missing")
+    }
+    finish(position)
+    keyLength = key
+    guard let record = bytes.baseAddress.map({ UnsafeRawPointer($0) }) else { return .noHead }
+    sequence = record.integer(16 + key + 4)
+    let stored = UInt32(littleEndian: record.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
+    guard CRC32.isEqual(stored, CRC32.of(part(0, count - 4))) else {
+      return .damaged("its checksum is wrong")
+    }
+    return .record
+  }
+
+  /// Whether the record at an offset has this key. Only its head and its key are read.
+  func hasKey(at offset: UInt64, _ wanted: UnsafeRawBufferPointer) throws -> Bool {
+    keyLength = 0
+    guard var position = BlockPosition(offset, file, version), try copy(16, from: &position, to: 0) else {
+      return false
+    }
+    let count = bytes.baseAddress.map { Int(UnsafeRawPointer($0).integer(0, as: UInt16.self)) } ?? 0
+    guard count == wanted.count else { return false }
+    reserve(16 + count)
+    guard try copy(count, from: &position, to: 16) else { return false }
+    return equalBytes(part(16, count), wanted)
+  }
+
+  private func finish(_ position: BlockPosition) {
+    end = position
+    isEndKnown = true
+  }
+
+  /// Copies bytes from a position on, through the blocks that follow, and moves the position. Returns false if
+  /// the blocks end before.
+  private func copy(_ wanted: Int, from position: inout BlockPosition, to target: Int) throws -> Bool {
+    var done = 0
+    guard let base = bytes.baseAddress else { return false }
+    while done < wanted {
+      if position.byte >= version.payloadBytes {
+        guard let next = try following(position.block) else { return false }
+        position = BlockPosition(block: next, byte: 0)
+        continuations.append(next)
+      }
+      let block = try file.block(position.block)
+      let count = min(wanted - done, version.payloadBytes - position.byte)
+      (base + target + done).copyMemory(from: block + position.byte, byteCount: count)
+      position.byte += count
+      done += count
+    }
+    return true
+  }
+
+  /// Returns the document block that goes on after this one; nil if there is none.
+  func following(_ block: Int) throws -> Int? {
+    let next: Int
+    switch version {
+    case .v1: next = block + 1
+    case .v2:
+      let said: UInt64 = try file.block(block).integer(version.payloadBytes)
+      guard said < UInt64(file.count) else { return nil }
+      next = Int(said)
+    }
+    guard next < file.count, try file.marker(next) == BlockMarker.document else { return nil }
+    return next
+  }
+
+  private func reserve(_ count: Int) {
+    guard bytes.count < count else { return }
+    let larger = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: max(count, bytes.count * 2), alignment: 16)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<16]))
+    bytes.deallocate()
+    bytes = larger
+  }
+
+  /// Releases memory that a large record took.
+  func shrink() {
+    let limit = 4 << 20
+    if bytes.count > limit {
+      bytes.deallocate()
+      bytes = .allocate(byteCount: 4_096, alignment: 16)
+      keyLength = 0
+      metaLength = 0
+      storedLength = 0
+    }
+    if decompressed.count > limit {
+      decompressed.deallocate()
+      decompressed = .allocate(byteCount: 4_096, alignment: 16)
+    }
+  }
+
+  // MARK: The body
+
+  /// Returns the body, decompressed; nil if it can't be. It is valid until the next call or record.
+  func body() -> UnsafeRawBufferPointer? {
+    let stored = storedBody
+    guard flags.contains(.compressed), storedLength > 0 else {
+      return bodyLength == storedLength ? stored : nil
+    }
+    // An element of at most 64 bytes takes at least two.
+    guard bodyLength <= Self.maximumBytes, bodyLength <= 32 * storedLength,
+      let input = stored.baseAddress?.assumingMemoryBound(to: CChar.self)
+    else { return nil }
+    var length = 0
+    guard snappy_uncompressed_length(input, storedLength, &length) == SNAPPY_OK, length == bodyLength else {
+      return nil
+    }
+    if decompressed.count < length {
+      decompressed.deallocate()
+      decompressed = .allocate(byteCount: max(length, 4_096), alignment: 16)
+    }
+    guard
+      snappy_uncompress(
+        input, storedLength, decompressed.baseAddress?.assumingMemoryBound(to: CChar.self), &length)
+        == SNAPPY_OK
+    else { return nil }
+    return UnsafeRawBufferPointer(rebasing: decompressed[..<length])
+  }
+}
