@@ -99,7 +99,8 @@ final class CBLite2Source {
       if access(path + "/db.forest", F_OK) == 0 || access(path + "/db.forest.0", F_OK) == 0 {
         throw CBLite2Error(
           .olderVersion,
-          "this is a Couchbase Lite 1.x database with ForestDB storage, which can't be read", path: path)
+          "this is a Couchbase Lite 1.x database with ForestDB storage; upgrade it with `touchstone upgrade`",
+          path: path)
       }
       throw CBLite2Error(.notADatabase, "there is no \(fileName) in the directory", path: path)
     }

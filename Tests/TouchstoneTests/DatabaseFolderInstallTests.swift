@@ -120,7 +120,7 @@ import Touchstone
       try databaseCode { try folder.install("a", from: directory.file("empty.touchstone")) } == .notADatabase)
     #expect(
       try databaseCode { try folder.install("a", from: try file("a.zip", "PK\u{3}\u{4}")) } == .notADatabase)
-    #expect(try upgradeCode { try folder.install("a", from: directory.file("forest.cblite2")) } == .forestDB)
+    #expect(try upgradeCode { try folder.install("a", from: directory.file("forest.cblite2")) } == .truncated)
     #expect(try upgradeCode { try folder.install("a", from: try file("a.cblite", "text")) } == .foreign)
     try storedZip([("other.txt", [1])]).write(to: URL(fileURLWithPath: directory.file("b.zip")))
     #expect(try databaseCode { try folder.install("a", from: directory.file("b.zip")) } == .notADatabase)

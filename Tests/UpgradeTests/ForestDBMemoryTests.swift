@@ -5,7 +5,7 @@ import TestSupport
   @Test("are read in less than 64 MiB", .enabled(if: !isSanitized), arguments: ["trie", "log"])
   func memory(_ place: String) throws {
     let directory = TemporaryDirectory()
-    let documents = isLong ? 500_000 : 30_000
+    let documents = isLong ? 800_000 : 30_000
     let make = try startChild(
       "forestdb", "make", directory.path, "large", "\(documents)", "2", "900", place == "log" ? "1" : "2", place)
     #expect(try make.wait() == .exited(0), "\(make.outputText)")

@@ -19,8 +19,9 @@ final class BlockFile {
   static let blockBytes = 4_096
   /// The number of cached blocks, 8 MiB. A block has one place in the cache.
   private static let slots = 1 << 11
-  /// The number of blocks that are read at once when blocks are asked for in order.
-  private static let readAhead = 32
+  /// The maximum number of blocks that are read at once. The number doubles while blocks are asked for in order: a
+  /// record that goes on in the next block isn't yet a reason to read many.
+  private static let maximumRun = 32
 
   let path: String
   /// The number of whole blocks. A part of a block at the end is ignored.
@@ -30,6 +31,7 @@ final class BlockFile {
   private let memory: UnsafeMutableRawPointer
   private let numbers: UnsafeMutablePointer<Int>
   private var lastLoaded = -2
+  private var run = 1
 
   /// Opens a file. Throws `notFound` and `truncated` (empty), and errors of the system.
   convenience init(_ path: String, key: SecretBytes?) throws {
@@ -87,8 +89,8 @@ final class BlockFile {
         .damaged, "something refers to block \(number), but the file has \(count) blocks", path: path)
     }
     let slot = number & (Self.slots - 1)
-    let isSequential = number == lastLoaded + 1
-    let blocks = isSequential ? min(Self.readAhead, count - number, Self.slots - slot) : 1
+    run = number == lastLoaded + 1 ? min(run * 2, Self.maximumRun) : 1
+    let blocks = min(run, count - number, Self.slots - slot)
     let start = memory + slot * Self.blockBytes
     for index in slot..<(slot + blocks) { numbers[index] = -1 }
     try read(blocks * Self.blockBytes, at: number * Self.blockBytes, into: start)

@@ -20,6 +20,8 @@ final class LogReader {
   private let earlier: RecordReader
   private let lastSequences: [UInt64: UInt64]
   private var isVisited: [UInt64]
+  /// The blocks in which a record goes on that isn't whole.
+  private var isClaimed: [UInt64]
   private var work: UInt64 = 0
   private(set) var tables: [UInt64: RecordIndex] = [:]
   private(set) var damages: [ForestDBDamage] = []
@@ -37,6 +39,7 @@ final class LogReader {
     earlier = RecordReader(file, header.version)
     lastSequences = Dictionary(stores.map { ($0.number, $0.lastSequence) }) { first, _ in first }
     isVisited = Array(repeating: 0, count: file.count / 64 + 1)
+    isClaimed = isVisited
     for store in stores { tables[store.number] = RecordIndex(directory: scratch) }
   }
 
@@ -66,7 +69,11 @@ final class LogReader {
     let block = Int(flushedAt)
     guard header.bitmapRevision > 0 else { return (block + 1, 0) }
     guard let flushed = FileHeader(try file.block(block), block: block), flushed.version == header.version
-    else { throw damaged("the header of its last flush is damaged", block) }
+    else {
+      // Records of earlier logs have lower sequences than those of the trie, so that all blocks may be read.
+      note(flushedAt * UInt64(BlockFile.blockBytes), "the header of the last flush is damaged")
+      return (0, 0)
+    }
     guard flushed.bitmapRevision <= header.bitmapRevision,
       header.bitmapRevision - flushed.bitmapRevision < 0x8000
     else { throw damaged("the header of its last flush is later", block) }
@@ -108,11 +115,14 @@ final class LogReader {
       switch outcome {
       case .end: return
       case .noHead:
-        if !isInRest { note(position.offset, "a record of the log can't be read, nor those behind it in its block") }
+        if !isInRest, try position.byte > 0 || !isContinuation(block) {
+          note(position.offset, "a record of the log can't be read, nor those behind it in its block")
+        }
         return
       case .damaged(let message):
         guard !isInRest || header.version == .v2 else { return }
         if reader.flags.isDisjoint(with: [.inTransaction, .system]) { try add(reader, damage: message) }
+        for block in reader.continuations { isClaimed[block >> 6] |= 1 << UInt64(block & 63) }
         guard reader.isEndKnown else { return }
       case .mark(let offset):
         visit(reader.continuations)
@@ -130,6 +140,13 @@ final class LogReader {
         position = BlockPosition(block: next, byte: 0)
       }
     }
+  }
+
+  /// Whether a record that isn't whole probably goes on in a block: a killed writer leaves such blocks, and
+  /// what it hadn't written yet is zero.
+  private func isContinuation(_ block: Int) throws -> Bool {
+    if isClaimed[block >> 6] >> UInt64(block & 63) & 1 == 1 { return true }
+    return try header.version == .v1 && block > 0 && file.marker(block - 1) == 0
   }
 
   private func contains(_ block: Int) -> Bool { isVisited[block >> 6] >> UInt64(block & 63) & 1 == 1 }

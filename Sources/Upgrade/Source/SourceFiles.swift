@@ -44,10 +44,10 @@ package struct SourceFiles: Sendable, Hashable {
   package init(_ path: String) throws {
     var path = path
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-    if path.split(separator: "/").last?.hasPrefix(Self.forestPrefix) == true, Self.kind(path) == S_IFREG {
-      // One of the files is given for the database.
-      path = Self.parent(of: path)
-    }
+    // One of the files can be given for the database.
+    let isFileOfForestDB =
+      path.split(separator: "/").last?.hasPrefix(Self.forestPrefix) == true && Self.kind(path) == S_IFREG
+    if isFileOfForestDB { path = Self.parent(of: path) }
     self.path = path
     guard let kind = Self.kind(path) else {
       let likely = Self.suffixes.map { path + $0 }.first { Self.kind($0) != nil }
@@ -70,7 +70,7 @@ package struct SourceFiles: Sendable, Hashable {
     if names.contains("database.json") {
       throw UpgradeError(.notOld, "this is a Touchstone database, which needs no upgrade", path: path)
     }
-    guard names.contains("db.sqlite3") else {
+    guard names.contains("db.sqlite3"), !isFileOfForestDB else {
       forestNames = names.filter { $0.hasPrefix(Self.forestPrefix) }
       guard forestNames.isEmpty else {
         storage = .forestDB
