@@ -83,6 +83,27 @@ import TestSupport
     #expect(report.documents.carried > 100)
   }
 
+  @Test("take the file before one that is damaged as a whole, and say so")
+  func file() throws {
+    let (source, _) = try make(1, flush: 2)
+    try Data([UInt8](repeating: 0x5C, count: 40_960)).write(to: URL(filePath: source + "/db.forest.1"))
+    var meta = try ForestBytes(source + "/db.forest.meta")
+    meta.bytes[4 + "db.forest.".utf8.count] = UInt8(ascii: "1")
+    try meta.write()
+    // The meta file isn't valid, so nothing says that file 1 was complete.
+    #expect(try upgrade(source).issueCounts.isEmpty)
+    try FileManager.default.removeItem(atPath: directory.new + ".touchstone")
+    meta.sealMeta()
+    try meta.write()
+    let report = try upgrade(source)
+    #expect(report.issueCounts == ["damagedCommit": 1] && report.documents.carried == 150)
+    #expect(report.issues.first?.message.contains(source + "/db.forest.1") == true, "\(report.issues)")
+    for name in ["db.forest.0", "db.forest.1"] {
+      try FileManager.default.removeItem(atPath: source + "/" + name)
+    }
+    #expect(try upgradeCode { try Database.upgrade(source, to: directory.file("none")) } == .foreign)
+  }
+
   @Test("are read up to the commit before the place where they were cut off, or say so", arguments: [1, 2])
   func truncated(_ version: Int) throws {
     let (source, file) = try make(version, flush: 0)

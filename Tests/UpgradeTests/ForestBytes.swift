@@ -65,6 +65,9 @@ struct ForestBytes {
     set(sum(start..<(start + 4_096)), at: start + 8)
   }
 
+  /// Makes the checksum of the meta file right.
+  mutating func sealMeta() { set(sum(0..<1_028), at: 1_028) }
+
   /// Makes the checksum of a record's head right.
   mutating func sealHead(_ place: Int) {
     bytes[place + 13] = UInt8(truncatingIfNeeded: sum(place..<(place + 12)))

@@ -168,6 +168,9 @@ final class ForestDBWriter {
     open.removeAll()
   }
 
+  /// Forgets the block of a store that was begun, as a writer that is killed does.
+  func abandonBlock(of store: UInt64) { open[store] = nil }
+
   /// The bytes of a record.
   static func record(
     key: [UInt8], sequence: UInt64, meta: [UInt8] = [], body: [UInt8], flags: UInt8, time: UInt32 = 0

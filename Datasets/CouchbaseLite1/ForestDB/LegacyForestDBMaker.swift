@@ -288,6 +288,14 @@ package struct LegacyForestDBMaker {
         _ = try writer.append(record, to: 0)
       }
       try writer.flushBlocks()
+      // A record whose last block was never written.
+      var random = SeededRandom(seed: settings.seed, stream: 3, index: 0)
+      let body = (0..<1_500).flatMap { _ in ForestDBWriter.bigEndian(random.next()) }
+      let torn = ForestDBWriter.record(
+        key: ForestDBWriter.bigEndian(UInt64(0)) + Array("torn".utf8), sequence: sequences[0] + 1, body: body,
+        flags: 8)
+      _ = try writer.append(torn, to: 0)
+      writer.abandonBlock(of: 0)
     }
 
     private static let bodyOfPurged: [UInt8] =

@@ -17,8 +17,8 @@ enum BlockMarker {
 /// that another process cuts off is an error, not a crash. One thread at a time.
 final class BlockFile {
   static let blockBytes = 4_096
-  /// The number of cached blocks, 8 MiB. A block has one place in the cache.
-  private static let slots = 1 << 11
+  /// The maximum number of cached blocks, 8 MiB.
+  private static let maximumSlots = 1 << 11
   /// The maximum number of blocks that are read at once. The number doubles while blocks are asked for in order: a
   /// record that goes on in the next block isn't yet a reason to read many.
   private static let maximumRun = 32
@@ -28,6 +28,8 @@ final class BlockFile {
   let count: Int
   private let descriptor: Int32
   private let cipher: BlockCipher?
+  /// The number of cached blocks, a power of two. A block has one place in the cache.
+  private let slots: Int
   private let memory: UnsafeMutableRawPointer
   private let numbers: UnsafeMutablePointer<Int>
   private var lastLoaded = -2
@@ -47,12 +49,15 @@ final class BlockFile {
   init(descriptor: Int32, path: String, key: SecretBytes?) throws {
     self.path = path
     self.descriptor = descriptor
-    memory = .allocate(byteCount: Self.slots * Self.blockBytes, alignment: Self.blockBytes)
-    numbers = .allocate(capacity: Self.slots)
-    numbers.initialize(repeating: -1, count: Self.slots)
     var status = stat()
     let code = fstat(descriptor, &status)
     count = code == 0 ? Int(status.st_size) / Self.blockBytes : 0
+    var slots = 1
+    while slots < min(count, Self.maximumSlots) { slots *= 2 }
+    self.slots = slots
+    memory = .allocate(byteCount: slots * Self.blockBytes, alignment: Self.blockBytes)
+    numbers = .allocate(capacity: slots)
+    numbers.initialize(repeating: -1, count: slots)
     cipher = try key.map { try BlockCipher($0) }
     guard code == 0 else { throw StorageError.system(errno, "can't read", path) }
     guard status.st_mode & S_IFMT == S_IFREG else {
@@ -76,7 +81,7 @@ final class BlockFile {
   /// Returns the bytes of a block, valid until the next call. Throws `damaged` if the file has no such block.
   @inline(__always)
   func block(_ number: Int) throws -> UnsafeRawPointer {
-    let slot = number & (Self.slots - 1)
+    let slot = number & (slots - 1)
     if numbers[slot] == number, number >= 0 {
       return UnsafeRawPointer(memory + slot * Self.blockBytes)
     }
@@ -88,9 +93,9 @@ final class BlockFile {
       throw ForestDBError(
         .damaged, "something refers to block \(number), but the file has \(count) blocks", path: path)
     }
-    let slot = number & (Self.slots - 1)
+    let slot = number & (slots - 1)
     run = number == lastLoaded + 1 ? min(run * 2, Self.maximumRun) : 1
-    let blocks = min(run, count - number, Self.slots - slot)
+    let blocks = min(run, count - number, slots - slot)
     let start = memory + slot * Self.blockBytes
     for index in slot..<(slot + blocks) { numbers[index] = -1 }
     try read(blocks * Self.blockBytes, at: number * Self.blockBytes, into: start)
