@@ -61,7 +61,9 @@ package struct ForestDBDirectory {
         if firstError == nil { firstError = error }
         if name == known {
           damages.append(
-            ForestDBDamage(offset: error.offset ?? 0, message: "\(error.message); an older file is read", file: error.path))
+            ForestDBDamage(
+              offset: error.offset ?? 0, message: "\(error.message); an older file is read", file: error.path)
+          )
         }
       }
     }

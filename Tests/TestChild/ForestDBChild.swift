@@ -76,7 +76,8 @@ enum ForestDBChild: ChildGroup {
     peak = max(peak, ProcessUsage.anonymousMemory() ?? 0)
     let seconds = processorSeconds() - begun
     say(
-      "revisions \(count.revisions) bodies \(count.bodies) bytes \(count.bytes) seconds \(seconds) anonymous \(peak)")
+      "revisions \(count.revisions) bodies \(count.bodies) bytes \(count.bytes) seconds \(seconds) anonymous \(peak)"
+    )
   }
 
   private static func processorSeconds() -> Double {

@@ -12,7 +12,9 @@ import TestSupport
     return settings
   }
 
-  private func make(_ version: Int, flush: Int, endsFlushed: Bool = false) throws -> (source: String, file: ForestBytes) {
+  private func make(_ version: Int, flush: Int, endsFlushed: Bool = false) throws -> (
+    source: String, file: ForestBytes
+  ) {
     var shape = LegacyForestDB()
     shape.version = version
     shape.flush = flush
@@ -44,7 +46,9 @@ import TestSupport
     #expect(try directory.names() == ["new.touchstone", "old.cblite2"])
   }
 
-  @Test("never take an older version of a document for the one whose record in the log is damaged", arguments: [1, 2])
+  @Test(
+    "never take an older version of a document for the one whose record in the log is damaged",
+    arguments: [1, 2])
   func recordOfLog(_ version: Int) throws {
     var (source, file) = try make(version, flush: 0)
     let place = try #require(file.lastRecord(of: "doc-17"))
@@ -129,7 +133,8 @@ import TestSupport
     let header = UInt64(try #require(whole.lastBlock(0xEE)))
     // The header says where the trie and the stores are.
     for (place, value) in [
-      (0, 0x7FFF_FFFF_FFFF), (0, 0x00E0_0000_0000_0001), (0, header), (56 + shift, 1 << 40), (56 + shift, 4_095),
+      (0, 0x7FFF_FFFF_FFFF), (0, 0x00E0_0000_0000_0001), (0, header), (56 + shift, 1 << 40),
+      (56 + shift, 4_095),
       (56 + shift, 0), (48 + shift, 1 << 50), (48 + shift, 1 << 20),
     ] as [(Int, UInt64)] {
       var file = whole
@@ -192,10 +197,14 @@ import TestSupport
     let records = tree.map { name, body in (id: Array(name.utf8), body: body) }
     // The same sequence several times, as a killed writer leaves it.
     try LegacyForestDBMaker.make(
-      source + "/db.forest.0", records: records.map { (id: $0.id, sequence: 7, body: $0.body) }
+      source + "/db.forest.0",
+      records: records.map { (id: $0.id, sequence: 7, body: $0.body) }
         + [(id: Array("again".utf8), sequence: 7, body: tree[tree.count - 1].1)])
     let report = try upgrade(source)
-    #expect(report.issueCounts == ["damagedRecord": 8, "invalidRevisionID": 1, "noRevision": 1, "sharedSequence": 1])
+    #expect(
+      report.issueCounts == [
+        "damagedRecord": 8, "invalidRevisionID": 1, "noRevision": 1, "sharedSequence": 1,
+      ])
     #expect(report.documents.carried == 2 && report.verifiedDocuments == 2)
     let database = try directory.openNew()
     defer { try? database.close() }

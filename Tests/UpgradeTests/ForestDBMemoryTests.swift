@@ -7,14 +7,17 @@ import TestSupport
     let directory = TemporaryDirectory()
     let documents = isLong ? 800_000 : 30_000
     let make = try startChild(
-      "forestdb", "make", directory.path, "large", "\(documents)", "2", "900", place == "log" ? "1" : "2", place)
+      "forestdb", "make", directory.path, "large", "\(documents)", "2", "900", place == "log" ? "1" : "2",
+      place)
     #expect(try make.wait() == .exited(0), "\(make.outputText)")
     let path = directory.path + "/large.cblite2"
     let child = try startChild("forestdb", "read", path, directory.path)
     #expect(try child.wait() == .exited(0), "\(child.outputText)")
     let words = child.outputText.split { $0 == " " || $0 == "\n" }.map(String.init)
     var numbers: [String: Double] = [:]
-    for index in stride(from: 0, to: words.count - 1, by: 2) { numbers[words[index]] = Double(words[index + 1]) }
+    for index in stride(from: 0, to: words.count - 1, by: 2) {
+      numbers[words[index]] = Double(words[index + 1])
+    }
     #expect(numbers["revisions"] == Double(documents * 2) && numbers["bodies"] == Double(documents * 2))
     let size = try FileManager.default.attributesOfItem(atPath: path + "/db.forest.0")[.size] as? Int
     let revisions = (numbers["revisions"] ?? 0) / (numbers["seconds"] ?? 1)

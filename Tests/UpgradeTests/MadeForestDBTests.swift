@@ -40,18 +40,20 @@ import TestSupport
 
   @Test("come over whole from the log, from the trie, and from both", arguments: shapes)
   func places(_ shape: LegacyForestDB) throws {
-    try check(Self.settings(shape.version == 1 ? .android : .ios), shape, shape.version == 1 ? .lmdb : .sqlite)
+    try check(
+      Self.settings(shape.version == 1 ? .android : .ios), shape, shape.version == 1 ? .lmdb : .sqlite)
   }
 
-  @Test("come over whole when blocks are used again", arguments: [2, 3, 5, 9])
-  func reuse(_ flush: Int) throws {
+  @Test("come over whole when blocks are used again", arguments: [2, 3, 7, 20], [1, 2, 6, 20])
+  func reuse(_ flush: Int, _ times: Int) throws {
     var settings = Self.settings()
     settings.documents = 400
     settings.compacted = 100
+    settings.seed = testSeed
     var shape = LegacyForestDB()
     shape.version = 2
     shape.flush = flush
-    shape.reusesBlocks = true
+    shape.reuses = times
     try check(settings, shape)
     shape.endsFlushed = true
     try check(settings, shape)

@@ -138,7 +138,8 @@ import TestSupport
       #expect(seconds == expected.expirations.seconds[id].map(Double.init), comment)
     }
     #expect(
-      Set(try database.localDocumentIDs().map { "_local/" + $0 }) == Set(expected.localDocs.map(\.id)), comment)
+      Set(try database.localDocumentIDs().map { "_local/" + $0 }) == Set(expected.localDocs.map(\.id)),
+      comment)
     for said in expected.localDocs {
       let found = try #require(try database.localDocument(String(said.id.dropFirst(7))), comment)
       #expect("\(found.generation)-local" == said.rev, comment)
@@ -149,7 +150,8 @@ import TestSupport
     }
     #expect(
       report.expirations.carried == expected.expirations.seconds.keys.count { ids.contains($0) }, comment)
-    #expect(try database.lastSequence == expected.stores.first { $0.name == "default" }?.lastSequence, comment)
+    #expect(
+      try database.lastSequence == expected.stores.first { $0.name == "default" }?.lastSequence, comment)
   }
 
   private func object(_ text: String) throws -> [String: AnyHashable]? {
@@ -172,7 +174,8 @@ import TestSupport
       let base = try #require(realDatabases) + "/" + name
       let inner = try #require(
         try FileManager.default.contentsOfDirectory(atPath: base).first { $0.hasSuffix(".cblite2") })
-      try Database.upgrade(base + "/" + inner, to: directory.file(name), options: UpgradeOptions(verifies: true))
+      try Database.upgrade(
+        base + "/" + inner, to: directory.file(name), options: UpgradeOptions(verifies: true))
       databases.append(try Database.open(directory.file(name), options: DatabaseOptions(isReadOnly: true)))
     }
     defer { for database in databases { try? database.close() } }

@@ -15,14 +15,14 @@ final class ForestDBWriter {
   /// The number of blocks of the file.
   private(set) var count = 0
   /// Blocks that are taken before the file grows, the lowest first.
-  private var free: [Int] = []
+  private(set) var free: [Int] = []
   private(set) var bitmapRevision: UInt64 = 0
   private var open: [UInt64: OpenBlock] = [:]
   private var superblockRevision: UInt64 = 0
   private var headerRevision: UInt64 = 0
   private(set) var lastHeader = 0
-  /// All blocks that were taken for records.
-  private(set) var documentBlocks: [Int] = []
+  /// The blocks of records.
+  private(set) var documentBlocks: Set<Int> = []
 
   private struct OpenBlock {
     var number: Int
@@ -78,14 +78,18 @@ final class ForestDBWriter {
 
   /// Takes a block: a free one, or a new one at the end of the file.
   func takeBlock() -> Int {
-    if !free.isEmpty { return free.removeFirst() }
+    if !free.isEmpty {
+      let number = free.removeFirst()
+      documentBlocks.remove(number)
+      return number
+    }
     count += 1
     return count - 1
   }
 
   /// Lets blocks be used again. A new round begins.
   func reuse(_ blocks: [Int]) {
-    free = blocks.sorted()
+    free = (free + blocks).sorted()
     bitmapRevision += 1
   }
 
@@ -125,7 +129,9 @@ final class ForestDBWriter {
     while done < bytes.count {
       if current.position == payloadBytes {
         let next = newBlock()
-        if version == 2 { current.bytes.replaceSubrange(4_080..<4_088, with: Self.bigEndian(UInt64(next.number))) }
+        if version == 2 {
+          current.bytes.replaceSubrange(4_080..<4_088, with: Self.bigEndian(UInt64(next.number)))
+        }
         try flush(current)
         current = next
         place.blocks.append(next.number)
@@ -149,7 +155,7 @@ final class ForestDBWriter {
     }
     bytes[4_095] = 0xDD
     let number = takeBlock()
-    documentBlocks.append(number)
+    documentBlocks.insert(number)
     return OpenBlock(number: number, bytes: bytes)
   }
 
@@ -238,7 +244,8 @@ final class ForestDBWriter {
     var bytes = Self.bigEndian(header.root) + Self.bigEndian(Self.none)
     if version == 2 { bytes += Self.bigEndian(Self.none) }
     bytes += [UInt8](repeating: 0, count: 32)
-    bytes += Self.bigEndian(header.isFlushed ? UInt64(number) : header.flushedAt.map(UInt64.init) ?? Self.none)
+    bytes += Self.bigEndian(
+      header.isFlushed ? UInt64(number) : header.flushedAt.map(UInt64.init) ?? Self.none)
     bytes += Self.bigEndian(header.storeList) + Self.bigEndian(UInt64(3))
     let names = [header.newName, header.oldName].map { $0.isEmpty ? [] : Array($0.utf8) + [0] }
     for name in names { bytes += Self.bigEndian(UInt16(name.count)) }

@@ -8,9 +8,9 @@ package struct LegacyForestDB: Sendable {
   package var flush = 0
   /// Whether the last commit is flushed.
   package var endsFlushed = false
-  /// Whether blocks are used again: two times in the last quarter. Version 2, with flushes. Bodies of replaced
-  /// revisions are lost, as in a compacted database.
-  package var reusesBlocks = false
+  /// How often blocks are used again. Version 2, with flushes. Bodies of replaced revisions are lost, as in a
+  /// compacted database.
+  package var reuses = 0
   /// Whether transactions are left unfinished: one that was aborted, and one at the end whose writer was killed.
   package var hasUnfinished = true
   /// How a compaction ended.

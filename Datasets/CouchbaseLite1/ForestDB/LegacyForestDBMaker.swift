@@ -26,8 +26,8 @@ package struct LegacyForestDBMaker {
         "\(path)/db.forest.\(number)", version: shape.version, key: settings.key)
       var settings = settings
       settings.documents = documents
-      try Writing(settings, shape, writer, LegacyAttachments(settings, in: path + "/attachments"), oldName, newName)
-        .run()
+      let attachments = LegacyAttachments(settings, in: path + "/attachments")
+      try Writing(settings, shape, writer, attachments, oldName, newName).run()
     }
     let device = "C:\\Users\\somebody\\"
     switch shape.compaction {
@@ -155,7 +155,7 @@ package struct LegacyForestDBMaker {
       var body: [UInt8] = []
       for index in order {
         let revision = document.revisions[index]
-        let isKept = revision.body != nil && !shape.reusesBlocks
+        let isKept = revision.body != nil && shape.reuses == 0
         var rest = Self.varint(index == step ? 0 : saved[index].sequence)
         var flags: UInt8 = (revision.isDeleted ? 1 : 0) | (isLeaf[index] ? 2 : 0)
         if !revision.attachments.isEmpty { flags |= 8 }
@@ -201,7 +201,8 @@ package struct LegacyForestDBMaker {
     // MARK: Records and commits
 
     @discardableResult
-    private func save(_ key: [UInt8], meta: [UInt8] = [], body: [UInt8], in store: Int, flags: UInt8 = 8) throws
+    private func save(_ key: [UInt8], meta: [UInt8] = [], body: [UInt8], in store: Int, flags: UInt8 = 8)
+      throws
       -> ForestDBWriter.Place
     {
       sequences[store] += 1
@@ -237,7 +238,7 @@ package struct LegacyForestDBMaker {
       if isFlushed {
         flushedAt = header
         let live = Set(current.values.flatMap(\.blocks))
-        staleBlocks = Set(writer.documentBlocks).subtracting(live)
+        staleBlocks = writer.documentBlocks.subtracting(live).subtracting(writer.free)
       }
       reuseBlocks()
     }
@@ -245,14 +246,17 @@ package struct LegacyForestDBMaker {
     /// The blocks of records that had no current record at the last flush.
     private var staleBlocks: Set<Int> = []
 
-    /// Gives blocks back that nothing of the last flush needs.
+    /// Gives half of the blocks back that nothing of the last flush needs, so that there can be two rounds in one
+    /// log.
     private func reuseBlocks() {
-      guard shape.reusesBlocks, !staleBlocks.isEmpty, reuses < 2, saves * 4 > total * (3 * 4 + reuses) / 4 else {
+      guard reuses < shape.reuses, !staleBlocks.isEmpty, saves * (shape.reuses + 1) > total * (reuses + 1)
+      else {
         return
       }
       reuses += 1
-      writer.reuse(Array(staleBlocks))
-      staleBlocks.removeAll()
+      let blocks = staleBlocks.sorted().enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
+      writer.reuse(blocks)
+      staleBlocks.subtract(blocks)
     }
 
     private func storeList() -> [UInt8] {

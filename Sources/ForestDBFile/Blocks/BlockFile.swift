@@ -65,7 +65,8 @@ final class BlockFile {
     }
     guard count > 0 else {
       throw ForestDBError(
-        .truncated, "the file has \(status.st_size) bytes, less than a block of \(Self.blockBytes)", path: path)
+        .truncated, "the file has \(status.st_size) bytes, less than a block of \(Self.blockBytes)",
+        path: path)
     }
   }
 

@@ -35,7 +35,8 @@ struct LastCommit {
         damages.append(
           ForestDBDamage(
             offset: first.headerBlock &* 4_096,
-            message: "the header of commit \(first.headerRevision) is missing; commit \(header.revision) is read"))
+            message:
+              "the header of commit \(first.headerRevision) is missing; commit \(header.revision) is read"))
       }
       self.damages = damages
     } else {

@@ -59,7 +59,8 @@ struct StoredRevisions {
       let revision = UnsafeRawBufferPointer(rebasing: body[..<end])
       guard let said = revision.varint(at: &place) else { return "the sequence of a revision is wrong" }
       var found = StoredRevision(
-        parent: parent == .max ? -1 : Int(parent), flags: flags, sequence: said == 0 ? sequence : said, id: id,
+        parent: parent == .max ? -1 : Int(parent), flags: flags, sequence: said == 0 ? sequence : said,
+        id: id,
         body: place..<end, bodyOffset: nowhere)
       if flags & 0xC0 == 0x40 {
         guard let older = revision.varint(at: &place) else { return "the place of a body is wrong" }

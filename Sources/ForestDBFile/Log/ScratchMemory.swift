@@ -62,7 +62,9 @@ final class ScratchMemory {
   private func makeFile() throws -> Int32 {
     var template = Array("\(directory)/log-XXXXXX".utf8CString)
     let made = mkstemp(&template)
-    guard made >= 0, fcntl(made, F_SETFD, FD_CLOEXEC) == 0 else { throw StorageError.system(errno, "can't make a temporary file", directory) }
+    guard made >= 0, fcntl(made, F_SETFD, FD_CLOEXEC) == 0 else {
+      throw StorageError.system(errno, "can't make a temporary file", directory)
+    }
     unlink(template)
     return made
   }

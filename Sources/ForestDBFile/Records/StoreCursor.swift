@@ -68,7 +68,9 @@ package final class StoreCursor {
         throw ForestDBError(
           .damaged, "the index is damaged (its records overlap)", path: record.file.path, offset: offset)
       }
-      guard record.store == store.number, !record.flags.contains(.system), try !isReplaced() else { return nil }
+      guard record.store == store.number, !record.flags.contains(.system), try !isReplaced() else {
+        return nil
+      }
       guard !record.flags.contains(.deleted) else { return nil }
       guard record.sequence <= store.lastSequence else {
         return damaged("its sequence \(record.sequence) is above the last one, \(store.lastSequence)")

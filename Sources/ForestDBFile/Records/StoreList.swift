@@ -21,7 +21,8 @@ package struct ForestDBStore: Sendable, Hashable {
   static func list(_ reader: RecordReader, _ header: FileHeader) throws -> [ForestDBStore] {
     func damaged(_ message: String) -> ForestDBError {
       ForestDBError(
-        .damaged, "the list of stores is damaged (\(message))", path: reader.file.path, offset: header.storeList)
+        .damaged, "the list of stores is damaged (\(message))", path: reader.file.path,
+        offset: header.storeList)
     }
     guard header.storeList != nowhere else {
       throw ForestDBError(
@@ -50,7 +51,9 @@ package struct ForestDBStore: Sendable, Hashable {
       guard end + 64 <= body.count else { throw damaged("it ends early") }
       let name = body[(offset + 2)..<end].prefix { $0 != 0 }
       let number: UInt64 = bytes.integer(end)
-      guard !stores.contains(where: { $0.number == number }) else { throw damaged("two stores have one number") }
+      guard !stores.contains(where: { $0.number == number }) else {
+        throw damaged("two stores have one number")
+      }
       stores.append(
         ForestDBStore(
           name: String(decoding: name, as: UTF8.self), number: number, lastSequence: bytes.integer(end + 8)))

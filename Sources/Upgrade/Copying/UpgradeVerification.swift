@@ -209,16 +209,17 @@ final class UpgradeVerification {
     let source = upgrade.source
     // Of several local documents with the same ID, the first is carried over.
     var names: Set<ByteString> = []
-    try source.forEachLocalDocument({ id, generation, json in
-      let name = SourceText.localName(id)
-      guard let expected = try? JSONValue(json: json), expected.object != nil,
-        let found = try? store.localDocument(name)
-      else { return }
-      guard names.insert(ByteString(name)).inserted else { return }
-      guard found.body == expected, found.generation == max(1, generation) else {
-        throw differs("the local document '\(id)' differs")
-      }
-    }, skipped: { _, _ in })
+    try source.forEachLocalDocument(
+      { id, generation, json in
+        let name = SourceText.localName(id)
+        guard let expected = try? JSONValue(json: json), expected.object != nil,
+          let found = try? store.localDocument(name)
+        else { return }
+        guard names.insert(ByteString(name)).inserted else { return }
+        guard found.body == expected, found.generation == max(1, generation) else {
+          throw differs("the local document '\(id)' differs")
+        }
+      }, skipped: { _, _ in })
     let stored = try store.localDocumentIDs().count
     guard stored == names.count, stored == upgrade.report.localDocuments.carried else {
       throw differs(

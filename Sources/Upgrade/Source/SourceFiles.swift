@@ -114,7 +114,7 @@ package struct SourceFiles: Sendable, Hashable {
   var watched: [String] {
     switch storage {
     case .sqlite: ["", "-wal", "-journal"].map { file + $0 }
-    case .forestDB: forestNames.map { path + "/" + $0 } + [path]
+    case .forestDB: mainFiles
     }
   }
 

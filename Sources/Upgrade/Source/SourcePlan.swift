@@ -49,7 +49,8 @@ struct SourcePlan {
     sourceLiveLeaves = liveLeaves
     sourceBodies = reader.revisions.rows.count { $0.hasBody }
     if carry == .winners, revisions > 0 { keepWinner(reader) }
-    for (index, row) in reader.revisions.rows.enumerated() where row.isLeaf && !row.hasBody && !row.isDeleted {
+    for (index, row) in reader.revisions.rows.enumerated() where row.isLeaf && !row.hasBody && !row.isDeleted
+    {
       issues.append(
         UpgradeIssue(
           .emptyBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),

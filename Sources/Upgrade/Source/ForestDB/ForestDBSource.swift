@@ -162,7 +162,8 @@ final class ForestDBSource: Source {
       return UpgradeError(.truncated, "\(error.message)\(place); restore it from a backup", path: error.path)
     case .damaged:
       return UpgradeError(
-        .damaged, "the file is damaged\(place) (\(error.message)); restore it from a backup", path: error.path)
+        .damaged, "the file is damaged\(place) (\(error.message)); restore it from a backup", path: error.path
+      )
     case .keyRequired:
       return UpgradeError(
         .keyRequired,
@@ -170,7 +171,8 @@ final class ForestDBSource: Source {
         path: location.path)
     case .wrongKey:
       return UpgradeError(
-        .wrongKey, "the \(isPassword ? "password" : "key") is wrong, or the file isn't an encrypted 1.x database",
+        .wrongKey,
+        "the \(isPassword ? "password" : "key") is wrong, or the file isn't an encrypted 1.x database",
         path: location.path)
     case .notEncrypted:
       return UpgradeError(
