@@ -27,7 +27,7 @@ extension DatabaseService {
       return try uuids(query)
     case ("_all_dbs", 1):
       try allow("GET", "HEAD")
-      return try allDatabases(query)
+      return try allDatabases(request, query)
     case ("_dbs_info", 1):
       try allow("GET", "POST")
       return try databasesInfo(request, query)
@@ -95,7 +95,7 @@ extension DatabaseService {
       ])
   }
 
-  private func allDatabases(_ query: APIQuery) throws -> APIAnswer {
+  private func allDatabases(_ request: APIRequest, _ query: APIQuery) throws -> APIAnswer {
     func key(_ names: StaticString...) throws -> String? {
       for name in names { if let value = try query.json(name) { return value.string ?? "" } }
       return nil
@@ -121,7 +121,10 @@ extension DatabaseService {
       return number
     }
     names = Array(names.dropFirst(try count("skip") ?? 0).prefix(try count("limit") ?? .max))
-    return try .json(.array(names.map { .string($0) }))
+    let value = JSONValue.array(names.map { .string($0) })
+    let tag = try value.jsonText().withUnsafeBytes { "\"\(String(ByteHash.of($0, 0), radix: 16))\"" }
+    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    return try .json(value, headers: [.init("ETag", tag)])
   }
 
   private func databasesInfo(_ request: APIRequest, _ query: APIQuery) throws -> APIAnswer {
