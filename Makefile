@@ -54,7 +54,7 @@ endif
 SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 
 # Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
-PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev zlib:zlib1g-dev \
+PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
   snappy:libsnappy-dev

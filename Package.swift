@@ -47,6 +47,8 @@ let package = Package(
       name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto",
       providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
+      name: "CSSL", path: "Sources/CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(
       name: "CISAL", path: "Sources/CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
@@ -171,7 +173,7 @@ let package = Package(
     // The listener: sockets, TLS, HTTP. It knows no documents.
     .target(
       name: "Server",
-      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto"]),
+      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto", "CSSL"]),
     // Answers to the requests of clients of CouchDB. It knows no sockets.
     .target(
       name: "HTTPAPI",
@@ -348,7 +350,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "ServerTests",
-      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server"]),
+      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL"]),
     .testTarget(
       name: "HTTPAPITests",
       dependencies: [

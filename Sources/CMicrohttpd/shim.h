@@ -1,4 +1,3 @@
-#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,9 +21,6 @@ struct cmicrohttpd_setup {
   MHD_NotifyConnectionCallback on_connection;
   // Called with one line of the library's log, without its newline.
   void (*on_log)(void *context, const char *line);
-  // PEM, or NULL.
-  const char *certificate;
-  const char *key;
 };
 
 
@@ -61,11 +57,6 @@ static inline struct MHD_Daemon *cmicrohttpd_start(struct cmicrohttpd_setup *set
   CMICROHTTPD_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, setup->connection_memory, NULL);
   CMICROHTTPD_OPTION(MHD_OPTION_CONNECTION_LIMIT, setup->connections, NULL);
   if (setup->threads > 1) CMICROHTTPD_OPTION(MHD_OPTION_THREAD_POOL_SIZE, setup->threads, NULL);
-  if (setup->certificate) {
-    CMICROHTTPD_OPTION(MHD_OPTION_HTTPS_MEM_CERT, 0, setup->certificate);
-    CMICROHTTPD_OPTION(MHD_OPTION_HTTPS_MEM_KEY, 0, setup->key);
-    CMICROHTTPD_OPTION(MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1");
-  }
   CMICROHTTPD_OPTION(MHD_OPTION_END, 0, NULL);
 #undef CMICROHTTPD_OPTION
   return MHD_start_daemon(setup->flags, 0, NULL, NULL, setup->on_request, setup->context, MHD_OPTION_ARRAY, options,
@@ -85,17 +76,6 @@ static inline void *cmicrohttpd_context(struct MHD_Connection *connection) {
 static inline size_t cmicrohttpd_header_size(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
   return info ? info->header_size : 0;
-}
-
-static inline gnutls_session_t cmicrohttpd_session(struct MHD_Connection *connection) {
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-  return info ? (gnutls_session_t)info->tls_session : NULL;
-}
-
-// Asks for the certificate of the client. Call it before the handshake.
-static inline void cmicrohttpd_request_certificate(struct MHD_Connection *connection, int isRequired) {
-  gnutls_session_t session = cmicrohttpd_session(connection);
-  if (session) gnutls_certificate_server_set_request(session, isRequired ? GNUTLS_CERT_REQUIRE : GNUTLS_CERT_REQUEST);
 }
 
 static inline enum MHD_Result cmicrohttpd_close_upgraded(struct MHD_UpgradeResponseHandle *handle) {

@@ -25,12 +25,7 @@ import WebSocket
 public final class SyncListener: Sendable {
   /// How it listens. A copy: later changes of the original have no effect.
   public let configuration: SyncListenerConfiguration
-  private let state = Lock(State())
-
-  private struct State {
-    var server: HTTPServer?
-    var fingerprint: String?
-  }
+  private let server = Lock<HTTPServer?>(nil)
 
   /// Creates a listener that doesn't run yet.
   public init(_ configuration: SyncListenerConfiguration) { self.configuration = configuration }
@@ -40,19 +35,19 @@ public final class SyncListener: Sendable {
   /// Begins to listen. Throws `SyncListenerError` that says what is wrong, where, and what to do. A listener that was stopped may be
   /// started again.
   public func start() throws {
-    try state.withLock { state in
-      guard state.server == nil else {
+    try server.withLock { running in
+      guard running == nil else {
         throw SyncListenerError(.badRequest, "the listener runs already")
       }
       do {
-        let (settings, fingerprint) = try configuration.serverConfiguration()
         let catalog = configuration.catalog()
+        let settings = try configuration.serverConfiguration()
         let handler = ListenerHandler(
           sync: SyncHandler(configuration, catalog), service: configuration.service(catalog, settings),
           crossOrigin: configuration.crossOriginRules)
         let server = HTTPServer(settings, handler: handler)
         try server.start()
-        state = State(server: server, fingerprint: fingerprint)
+        running = server
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
     }
   }
@@ -61,25 +56,21 @@ public final class SyncListener: Sendable {
   /// have ended, or have been cut off after `graceSeconds`. Don't call it on a thread that a callback of the
   /// configuration was called on.
   public func stop(graceSeconds: Double = 10) {
-    let server = state.withLock { state in
-      defer { state = State() }
-      return state.server
-    }
-    server?.stop(graceSeconds: graceSeconds)
+    server.withLock { $0.take() }?.stop(graceSeconds: graceSeconds)
   }
 
   /// The port that it listens on; nil if it doesn't run.
-  public var port: Int? { state.withLock { $0.server?.port }.map(Int.init) }
+  public var port: Int? { server.withLock { $0?.port }.map(Int.init) }
 
   /// The URL of the listener, without a database: `ws://127.0.0.1:4984/`; nil if it doesn't run.
-  public var url: String? { state.withLock { $0.server?.urls.first }.map { "ws\($0.dropFirst(4))/" } }
+  public var url: String? { server.withLock { $0?.urls.first }.map { "ws\($0.dropFirst(4))/" } }
 
   /// The URL for clients of CouchDB: `http://127.0.0.1:4984/`; nil if it doesn't run, or doesn't serve them.
-  public var httpURL: String? { configuration.servesHTTP ? state.withLock { $0.server?.urls.first } : nil }
+  public var httpURL: String? { configuration.servesHTTP ? server.withLock { $0?.urls.first }.map { $0 + "/" } : nil }
 
   /// The URL of each database and address, in order of the names; none if it doesn't run.
   public var urls: [String] {
-    let bases = state.withLock { $0.server?.urls } ?? []
+    let bases = server.withLock { $0?.urls } ?? []
     let names = (try? configuration.catalog().names()) ?? []
     return names.flatMap { name in
       bases.map { "ws\($0.dropFirst(4))/\(name.pathSegment)" }
@@ -88,11 +79,21 @@ public final class SyncListener: Sendable {
 
   /// The SHA-256 of the server's certificate as lower-case hexadecimal digits; nil without TLS or if it doesn't run. Show it
   /// to people who have to trust a certificate that the listener has made itself.
-  public var certificateFingerprint: String? { state.withLock { $0.fingerprint } }
+  public var certificateFingerprint: String? { server.withLock { $0?.fingerprint } }
+
+  /// Reads the files of the certificate and its key again, for new connections; those that are open go on. If something is
+  /// wrong with the files, the listener keeps what it has and writes a warning to the log, and this throws
+  /// `SyncListenerError`, as it does without TLS or if the listener doesn't run.
+  public func reloadCertificate() throws {
+    guard let server = server.withLock({ $0 }) else {
+      throw SyncListenerError(.badRequest, "the listener doesn't run")
+    }
+    do { try server.reloadIdentity() } catch let error as HTTPServerError { throw SyncListenerError(error) }
+  }
 
   /// The open connections.
   public var connections: [SyncListenerConnection] {
-    (state.withLock { $0.server }?.connections ?? []).map { SyncListenerConnection($0) }
+    (server.withLock { $0 }?.connections ?? []).map { SyncListenerConnection($0) }
   }
 }
 

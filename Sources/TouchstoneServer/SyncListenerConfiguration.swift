@@ -113,8 +113,8 @@ public struct SyncListenerConfiguration: Sendable {
     return !(address.hasPrefix("127.") || address == "::1")
   }
 
-  /// The settings of the server, and the fingerprint of its certificate.
-  func serverConfiguration() throws -> (HTTPServerConfiguration, fingerprint: String?) {
+  /// The settings of the server.
+  func serverConfiguration() throws -> HTTPServerConfiguration {
     guard !databases.isEmpty || folder != nil else {
       throw SyncListenerError(.badRequest, "a listener needs a database or a folder")
     }
@@ -162,7 +162,7 @@ public struct SyncListenerConfiguration: Sendable {
     if servesHTTP {
       settings.errorAnswer = { status, reason in HTTPAnswer(.error(status: status, reason: reason)) }
     }
-    return (settings, settings.tls?.fingerprint)
+    return settings
   }
 
   private func authenticator(_ checker: any PasswordChecker) throws -> any Server.Authenticator {

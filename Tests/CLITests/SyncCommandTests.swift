@@ -102,6 +102,49 @@ import Testing
     }
   }
 
+  @Test func theCertificateIsReadAgainWhenAsked() throws {
+    try Tool.run { tool in
+      for name in ["first", "second"] {
+        try FileManager.default.createDirectory(atPath: tool.path(name), withIntermediateDirectories: false)
+        try tool.succeed("create", "\(name)/db", "--engine", "lmdb")
+        try serving(tool, "\(name)/db", "--tls", "self-signed") { #expect($0[0].hasPrefix("wss://")) }
+      }
+      try tool.succeed("create", "copy", "--engine", "lmdb")
+      func take(_ name: String) throws {
+        try tool.write(tool.read("\(name)/server-cert.pem"), to: "cert.pem")
+        try tool.write(tool.read("\(name)/server-key.pem"), to: "key.pem")
+      }
+      try take("first")
+      let server = try Child(
+        tool, Tool.executable,
+        ["serve", "first/db", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"],
+        input: "/dev/null")
+      var hasEnded = false
+      defer { if !hasEnded { kill(server.pid, SIGKILL) } }
+      func lines() -> [String] { server.output.split(separator: "\n").map(String.init) }
+      try server.wait { lines().count == 3 }
+      func sync(_ pinned: String) throws -> Int32 {
+        try tool("sync", "copy", lines()[1], "--pinned-cert", "\(pinned)/server-cert.pem").status
+      }
+      #expect(try sync("first") == 0)
+      #expect(try sync("second") == 3)
+      // What is wrong changes nothing.
+      try tool.write("nothing", to: "cert.pem")
+      kill(server.pid, SIGHUP)
+      try server.wait { server.errors.contains("keeps its certificate") }
+      #expect(try sync("first") == 0)
+      try take("second")
+      kill(server.pid, SIGHUP)
+      try server.wait { lines().count == 4 }
+      #expect(lines()[3].hasPrefix("certificate SHA-256: ") && lines()[3] != lines()[2])
+      #expect(try sync("second") == 0)
+      #expect(try sync("first") == 3)
+      kill(server.pid, SIGTERM)
+      #expect(try server.wait().status == 0)
+      hasEnded = true
+    }
+  }
+
   @Test func continuousGoesOnUntilItIsStopped() throws {
     try Tool.run { tool in
       try tool.succeed("create", "a", "--engine", "lmdb")

@@ -135,6 +135,8 @@ final class Child {
 
   /// What is on standard output by now.
   var output: String { text(of: files.output) ?? "" }
+  /// What is on standard error by now.
+  var errors: String { text(of: files.errors) ?? "" }
 
   /// Waits until a condition holds, as long as the child runs and at most a minute.
   func wait(until condition: () throws -> Bool) throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import Server
 
 /// A client that writes and reads bytes, for requests that no HTTP library would send.
-final class RawClient {
+class RawClient {
   struct Failure: Error, CustomStringConvertible {
     var description: String
   }
@@ -53,11 +53,21 @@ final class RawClient {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes {
-        Foundation.send(descriptor, $0.baseAddress! + sent, $0.count - sent, Int32(MSG_NOSIGNAL))
+        transmit(UnsafeRawBufferPointer(rebasing: $0[sent...]))
       }
       guard count > 0 else { throw Failure(description: "send: \(String(cString: strerror(errno)))") }
       sent += count
     }
+  }
+
+  /// Writes some bytes to the connection; below 1 if it fails.
+  func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+    Foundation.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+  }
+
+  /// Reads some bytes; 0 at the end, below 0 if it fails.
+  func receive(_ target: UnsafeMutableRawBufferPointer) -> Int {
+    recv(descriptor, target.baseAddress, target.count, 0)
   }
 
   func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
@@ -66,7 +76,7 @@ final class RawClient {
   @discardableResult
   func fill() throws -> Bool {
     var part = [UInt8](repeating: 0, count: 65_536)
-    let count = recv(descriptor, &part, part.count, 0)
+    let count = part.withUnsafeMutableBytes { receive($0) }
     if count == 0 { return false }
     guard count > 0 else {
       if errno == ECONNRESET { return false }

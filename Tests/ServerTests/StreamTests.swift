@@ -11,16 +11,16 @@ import Testing
   private static let total = 100 << 20
 
   /// The memory of this process in use, in bytes.
-  private static var residentBytes: Int {
+  static var residentBytes: Int {
     let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
     return (Int(text.split(separator: " ").dropFirst().first ?? "0") ?? 0) * 4_096
   }
 
-  private static func expectLittleMemory(
-    since before: Int, _ sourceLocation: SourceLocation = #_sourceLocation
+  static func expectLittleMemory(
+    since before: Int, mebibytes: Int = 60, _ sourceLocation: SourceLocation = #_sourceLocation
   ) {
     if environmentIsSanitized { return }
-    #expect(residentBytes - before < 60 << 20, sourceLocation: sourceLocation)
+    #expect(residentBytes - before < mebibytes << 20, sourceLocation: sourceLocation)
   }
 
   static var environmentIsSanitized: Bool {

@@ -1,4 +1,5 @@
 import Foundation
+import Logs
 import Storage
 import Testing
 
@@ -40,6 +41,45 @@ import Testing
     #expect(curl(["--cacert", certificate, "\(server.url)/"]) == "\n000")
     #expect(curl(["--cacert", other.file("server-cert.pem"), "\(server.url)/"])?.hasSuffix("200") == true)
     #expect(curl(["-k", "-T", certificate, "\(server.url)/"])?.contains("BEGIN CERTIFICATE") == true)
+  }
+
+  @Test func certificatesAreReadAgain() throws {
+    let (directory, next) = (TemporaryDirectory(), TemporaryDirectory())
+    let first = try TLSIdentity.selfMade(in: directory.path)
+    let second = try TLSIdentity.selfMade(in: next.path)
+    let (certificate, key) = (directory.file("server-cert.pem"), directory.file("server-key.pem"))
+    let server = try TestServer(with: { $0.tls = first }, echo)
+    func shown() throws -> String {
+      let client = try server.secureClient()
+      #expect(try client.get("/").status == 200)
+      return client.fingerprint
+    }
+    let open = try server.secureClient()
+    #expect(try open.get("/").status == 200 && open.fingerprint == first.fingerprint)
+    try server.server.reloadIdentity()
+    #expect(try shown() == first.fingerprint)
+    // Files that don't fit, have nothing in them, or aren't there change nothing.
+    let warnings = Lock<[String]>([])
+    let sink = FunctionSink { entry in warnings.withLock { $0.append(entry.message) } }
+    Log.add(sink, levels: LogLevels(.warning))
+    defer { Log.remove(sink) }
+    try FileManager.default.removeItem(atPath: certificate)
+    #expect(throws: HTTPServerError.self) { try server.server.reloadIdentity() }
+    try Data("no certificate".utf8).write(to: URL(filePath: certificate))
+    #expect(throws: HTTPServerError.self) { try server.server.reloadIdentity() }
+    try Data(contentsOf: URL(filePath: next.file("server-cert.pem"))).write(to: URL(filePath: certificate))
+    #expect(throws: HTTPServerError.self) { try server.server.reloadIdentity() }
+    #expect(try shown() == first.fingerprint)
+    #expect(server.server.fingerprint == first.fingerprint)
+    waitUntil { warnings.withLock { $0.count(where: { $0.contains("keeps its certificate") }) } == 3 }
+    try Data(contentsOf: URL(filePath: next.file("server-key.pem"))).write(to: URL(filePath: key))
+    try server.server.reloadIdentity()
+    #expect(try shown() == second.fingerprint)
+    #expect(server.server.fingerprint == second.fingerprint)
+    // Open connections go on.
+    #expect(try open.get("/").status == 200)
+    for _ in 0..<100 { try server.server.reloadIdentity() }
+    #expect(throws: HTTPServerError.self) { try TestServer().server.reloadIdentity() }
   }
 
   @Test func wrongFilesAreRefused() throws {

@@ -73,6 +73,24 @@ import WebSocket
     #expect(try client.bytes(3) == [0x82, 1, 0x61])
   }
 
+  @Test(arguments: [false, true]) func longMessagesComeWholeBothWays(_ isSecure: Bool) throws {
+    let server = try server(with: {
+      if isSecure { $0.tls = try TLSTest.identity.get() }
+      $0.limits.webSocket.limits.messageBytes = 1 << 20
+    })
+    let client = isSecure ? try server.secureClient() : try server.client()
+    #expect(try client.get("/", headers: Self.upgrade).status == 101)
+    let message = TLSTest.pattern(1 << 20)
+    let length: [UInt8] = [0, 0, 0, 0, 0, 0x10, 0, 0]
+    for _ in 0..<8 {
+      // A key of zeros masks nothing.
+      try client.send([0x82, 0xFF] + length + [0, 0, 0, 0] + message)
+      #expect(try client.bytes(10) == [0x82, 127] + length)
+      #expect(try client.bytes(message.count) == message)
+    }
+    #expect(server.server.connections.first?.bytesIn == UInt64(8 * (message.count + 14)))
+  }
+
   @Test func improperRequestsAreRefused() throws {
     let server = try server()
     let client = try server.client()
@@ -98,10 +116,10 @@ import WebSocket
     #expect(try status { _ in } == 101)
   }
 
-  @Test func aServerThatStopsSaysGoodbye() throws {
+  @Test(arguments: [false, true]) func aServerThatStopsSaysGoodbye(_ isSecure: Bool) throws {
     let ends = Lock<[TransportClose]>([])
-    let server = try server(ends)
-    let clients = try (0..<5).map { _ in try server.client() }
+    let server = try server(ends, with: { if isSecure { $0.tls = try TLSTest.identity.get() } })
+    let clients = try (0..<5).map { _ in isSecure ? try server.secureClient() : try server.client() }
     for client in clients { #expect(try client.get("/ends", headers: Self.upgrade).status == 101) }
     // The last client doesn't answer the goodbye, and is cut off.
     Thread.detachNewThread { [server = server.server] in server.stop(graceSeconds: 2) }
@@ -116,10 +134,10 @@ import WebSocket
     #expect(ends.withLock { $0.count } == 5)
   }
 
-  @Test func aClientThatDisappearsIsSeen() throws {
+  @Test(arguments: [false, true]) func aClientThatDisappearsIsSeen(_ isSecure: Bool) throws {
     let ends = Lock<[TransportClose]>([])
-    let server = try server(ends)
-    var client: RawClient? = try server.client()
+    let server = try server(ends, with: { if isSecure { $0.tls = try TLSTest.identity.get() } })
+    var client: RawClient? = isSecure ? try server.secureClient() : try server.client()
     #expect(try client?.get("/ends", headers: Self.upgrade).status == 101)
     client = nil
     waitUntil { ends.withLock { $0.map(\.code) } == [1006] }

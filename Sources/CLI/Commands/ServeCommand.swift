@@ -56,8 +56,9 @@ struct ServeCommand: Subcommand {
     ],
     notes: """
       The first line on standard output is the server's URL, and a line for each database follows. Clients are
-      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It stops on Ctrl-C and SIGTERM. Without users it listens on this
-      machine only, unless --anyone is given.
+      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It stops
+      on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without users it listens
+      on this machine only, unless --anyone is given.
       """)
 
   private let paths: [String]
@@ -157,8 +158,21 @@ struct ServeCommand: Subcommand {
       try output.line("certificate SHA-256: \(fingerprint)")
     }
     try output.flush()
-    while !Interrupt.isRequested { usleep(100_000) }
+    if files != nil { HangUp.listen() }
+    while !Interrupt.isRequested {
+      usleep(100_000)
+      if HangUp.isRequested() { try reloadCertificate(of: listener, output) }
+    }
     listener.stop(graceSeconds: 5)
+  }
+
+  /// Connections get the certificate that the files have now. What is wrong with them is in the log.
+  private func reloadCertificate(of listener: SyncListener, _ output: StandardOutput) throws {
+    guard (try? listener.reloadCertificate()) != nil, let fingerprint = listener.certificateFingerprint else {
+      return
+    }
+    try output.line("certificate SHA-256: \(fingerprint)")
+    try output.flush()
   }
 
   private func open(_ path: String) throws -> Database {

@@ -38,4 +38,12 @@ package struct HTTPAnswer: Sendable {
       status: status, headers: [Header("Content-Type", "text/plain; charset=utf-8")],
       body: .bytes(Array(text.utf8)))
   }
+
+  /// All of an answer of bytes, for a connection that the library doesn't serve and that is closed behind it.
+  func whole(reason: String) -> [UInt8] {
+    guard case .bytes(let body) = body else { return [] }
+    var head = "HTTP/1.1 \(status) \(reason)\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
+    for header in headers { head += "\(header.name): \(header.value)\r\n" }
+    return Array(head.utf8) + Array("\r\n".utf8) + body
+  }
 }

@@ -3,21 +3,25 @@ import Glibc
 import Logs
 import Storage
 
-/// A thread that accepts connections and hands them to a daemon.
+/// A thread that accepts connections and hands them to TLS, or to the daemon.
 final class Acceptor: Sendable {
   private let core: ServerCore
   private let sockets: Lock<[ListeningSocket]>
-  private let daemon: Lock<Daemon>
+  private let daemon: Daemon
+  private let terminator: TLSTerminator?
   private let maximum: Int
   /// Written to when the thread has to end.
   private let wakeUp: Int32
   private let ended = CountingSemaphore()
   private let worker = Workers(maximum: 1)
 
-  init(_ core: ServerCore, _ sockets: [ListeningSocket], _ daemon: Daemon, maximum: Int) throws {
+  init(
+    _ core: ServerCore, _ sockets: [ListeningSocket], _ daemon: Daemon, _ terminator: TLSTerminator?, maximum: Int
+  ) throws {
     self.core = core
     self.sockets = Lock(sockets)
-    self.daemon = Lock(daemon)
+    self.daemon = daemon
+    self.terminator = terminator
     self.maximum = maximum
     wakeUp = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard wakeUp >= 0 else {
@@ -28,9 +32,6 @@ final class Acceptor: Sendable {
   deinit { close(wakeUp) }
 
   func start() { worker.enqueue { [self] in run() } }
-
-  /// New connections go to another daemon.
-  func use(_ daemon: Daemon) { self.daemon.withLock { $0 = daemon } }
 
   /// Closes the listening sockets. No connection comes afterwards.
   func stop() {
@@ -76,15 +77,22 @@ final class Acceptor: Sendable {
       return number == EINTR || number == ECONNABORTED
     }
     let peer = PeerAddress(address)
-    let connection = ServerConnection(descriptor: descriptor, peer: peer)
-    guard core.table.add(connection, maximum: maximum, perNetwork: core.limits.connectionsPerAddress) else {
+    let connection = ServerConnection(socket: descriptor, peer: peer, isSecure: terminator != nil)
+    guard
+      core.table.add(
+        connection, socket: descriptor, maximum: maximum, perNetwork: core.limits.connectionsPerAddress)
+    else {
       Log.write(.info, .network, nil, "listener: too many connections; closed one from \(peer)")
       close(descriptor)
       return true
     }
     var yes: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, 4)
-    if !daemon.withLock({ $0 }).add(connection, &address, size) { core.table.remove(connection) }
+    if let terminator {
+      terminator.begin(connection, descriptor, SocketAddress(storage: address, size: size))
+    } else if !daemon.add(connection, SocketAddress(storage: address, size: size)) {
+      core.table.remove(connection)
+    }
     return true
   }
 }

@@ -1,39 +1,60 @@
 import Bytes
 import Storage
 
-/// The open connections, by descriptor.
+/// The open connections, and which of them the library serves through which descriptor.
 final class ConnectionTable: Sendable {
   private struct State {
-    var connections: [Int32: ServerConnection] = [:]
+    var connections: [ObjectIdentifier: ServerConnection] = [:]
+    var served: [Int32: ServerConnection] = [:]
     var counts: [ByteString: Int] = [:]
     var whenEmpty: [@Sendable () -> Void] = []
 
     mutating func remove(_ connection: ServerConnection) {
-      connections[connection.descriptor] = nil
+      guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+      stopServing(connection)
       let count = counts[connection.peer.network, default: 0] - 1
       counts[connection.peer.network] = count > 0 ? count : nil
+    }
+
+    mutating func stopServing(_ connection: ServerConnection) {
+      let descriptor = connection.served
+      if served[descriptor] === connection { served[descriptor] = nil }
+    }
+
+    /// A connection that the library gave up before it began isn't reported. Its descriptor is used again.
+    mutating func forgetOld(_ descriptor: Int32) {
+      if let old = served[descriptor] { remove(old) }
     }
   }
 
   private let state = Lock(State())
 
-  /// Adds a connection, unless there are too many.
-  func add(_ connection: ServerConnection, maximum: Int, perNetwork: Int) -> Bool {
+  /// Adds a connection, unless there are too many. `descriptor` is new: whatever had it before is gone.
+  func add(_ connection: ServerConnection, socket descriptor: Int32, maximum: Int, perNetwork: Int) -> Bool {
     state.withLock { state in
-      // A connection that the library gave up before it began isn't reported. Its descriptor is used again.
-      if let old = state.connections[connection.descriptor] { state.remove(old) }
+      state.forgetOld(descriptor)
       guard state.connections.count < maximum,
         state.counts[connection.peer.network, default: 0] < perNetwork
       else { return false }
-      state.connections[connection.descriptor] = connection
+      state.connections[ObjectIdentifier(connection)] = connection
       state.counts[connection.peer.network, default: 0] += 1
       return true
     }
   }
 
+  /// Lets the library's callbacks find a connection by the descriptor that it is about to get.
+  func serve(_ connection: ServerConnection) {
+    state.withLock { state in
+      state.forgetOld(connection.served)
+      state.served[connection.served] = connection
+    }
+  }
+
+  /// The library doesn't have the descriptor any more. The connection stays.
+  func stopServing(_ connection: ServerConnection) { state.withLock { $0.stopServing(connection) } }
+
   func remove(_ connection: ServerConnection) {
     let waiting = state.withLock { state -> [@Sendable () -> Void] in
-      guard state.connections[connection.descriptor] === connection else { return [] }
       state.remove(connection)
       guard state.connections.isEmpty else { return [] }
       defer { state.whenEmpty = [] }
@@ -42,7 +63,8 @@ final class ConnectionTable: Sendable {
     for call in waiting { call() }
   }
 
-  func connection(_ descriptor: Int32) -> ServerConnection? { state.withLock { $0.connections[descriptor] } }
+  /// The connection that the library serves through a descriptor.
+  func connection(_ descriptor: Int32) -> ServerConnection? { state.withLock { $0.served[descriptor] } }
 
   var all: [ServerConnection] { state.withLock { Array($0.connections.values) } }
   var count: Int { state.withLock { $0.connections.count } }

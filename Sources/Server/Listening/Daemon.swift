@@ -2,7 +2,8 @@ import CMicrohttpd
 import Glibc
 import Logs
 
-/// A daemon of libmicrohttpd: threads that serve connections. It has no listening socket; connections are given to it.
+/// A daemon of libmicrohttpd: threads that serve connections. It has no listening socket and no TLS; connections are given
+/// to it.
 ///
 /// What the library calls back finds its objects through three pointers:
 ///  - the daemon's, to the `ServerCore`: retained in `init`, released in `stop`;
@@ -12,28 +13,17 @@ final class Daemon: @unchecked Sendable {
   private let setup: UnsafeMutablePointer<cmicrohttpd_setup>
   private let context: Unmanaged<ServerCore>
   private let daemon: OpaquePointer
-  private let pem: [UnsafeMutablePointer<CChar>]
+  private let core: ServerCore
 
-  init(_ core: ServerCore, tls: TLSIdentity?) throws {
-    let configuration = core.configuration
+  init(_ core: ServerCore) throws {
+    self.core = core
     setup = .allocate(capacity: 1)
     setup.initialize(to: cmicrohttpd_setup())
     context = Unmanaged.passRetained(core)
-    let threads = min(max(1, configuration.threads), 64)
-    var flags =
+    let threads = min(max(1, core.configuration.threads), 64)
+    setup.pointee.flags =
       MHD_USE_EPOLL.rawValue | MHD_USE_INTERNAL_POLLING_THREAD.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
       | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_ALLOW_UPGRADE.rawValue | MHD_USE_ERROR_LOG.rawValue
-    var pem: [UnsafeMutablePointer<CChar>] = []
-    if let tls {
-      flags |= MHD_USE_TLS.rawValue
-      pem = [tls.certificatePEM, tls.keyPEM].compactMap { (text: String) in strdup(text) }
-      if pem.count == 2 {
-        setup.pointee.certificate = UnsafePointer(pem[0])
-        setup.pointee.key = UnsafePointer(pem[1])
-      }
-    }
-    self.pem = pem
-    setup.pointee.flags = flags
     setup.pointee.threads = UInt32(threads)
     // Connections are counted before they come here. The library divides its limit among its threads.
     setup.pointee.connections = UInt32(clamping: max(1, core.limits.connections) * threads + threads)
@@ -48,37 +38,31 @@ final class Daemon: @unchecked Sendable {
       guard let line else { return }
       Log.write(.verbose, .network, nil, "listener: libmicrohttpd: \(String(cString: line))")
     }
-    guard pem.count == (tls == nil ? 0 : 2), let daemon = cmicrohttpd_start(setup) else {
+    guard let daemon = cmicrohttpd_start(setup) else {
+      let reason = ListeningSocket.text(errno)
       context.release()
-      for text in pem { free(text) }
       setup.deallocate()
-      throw HTTPServerError(
-        tls == nil ? .systemFailure : .fileInvalid,
-        "can't start the HTTP server: libmicrohttpd refused"
-          + (tls.map { "; does the key of \($0.source) fit its certificate?" }
-            ?? ": \(ListeningSocket.text(errno))"))
+      throw HTTPServerError(.systemFailure, "can't start the HTTP server: libmicrohttpd refused: \(reason)")
     }
     self.daemon = daemon
   }
 
   /// Serves a connection. The library closes the descriptor, also when this returns false.
-  func add(_ connection: ServerConnection, _ address: inout sockaddr_storage, _ size: socklen_t) -> Bool {
-    withUnsafePointer(to: &address) {
+  func add(_ connection: ServerConnection, _ address: SocketAddress) -> Bool {
+    core.table.serve(connection)
+    let isAdded = withUnsafePointer(to: address.storage) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        MHD_add_connection(daemon, connection.descriptor, $0, size) == .YES
+        MHD_add_connection(daemon, connection.served, $0, address.size) == .YES
       }
     }
+    if !isAdded { core.table.stopServing(connection) }
+    return isAdded
   }
 
   /// Ends the threads. All requests have been aborted and all upgraded connections ended.
   func stop() {
     MHD_stop_daemon(daemon)
     context.release()
-    // What the library was given may be the key.
-    for text in pem {
-      explicit_bzero(text, strlen(text))
-      free(text)
-    }
     setup.deallocate()
   }
 
@@ -94,19 +78,15 @@ final class Daemon: @unchecked Sendable {
       let descriptor = cmicrohttpd_descriptor(mhd)
       guard let connection = core.table.connection(descriptor) else { return }
       connection.opened()
-      switch core.configuration.clientCertificates {
-      case .none: break
-      case .requested: cmicrohttpd_request_certificate(mhd, 0)
-      case .required: cmicrohttpd_request_certificate(mhd, 1)
-      }
       slot.pointee = Unmanaged.passRetained(connection).toOpaque()
     } else if let pointer = slot.pointee {
       slot.pointee = nil
       // The only place where a connection lets go.
       let connection = Unmanaged<ServerConnection>.fromOpaque(pointer).takeRetainedValue()
-      let copy = connection.closed()
+      core.table.stopServing(connection)
+      let (copy, isLast) = connection.closed()
       if copy >= 0 { core.lingering.add(copy) }
-      core.table.remove(connection)
+      if isLast { core.table.remove(connection) }
     }
   }
 

@@ -11,7 +11,8 @@ package final class HTTPServer: Sendable {
     let core: ServerCore
     let acceptor: Acceptor
     let sweeper: Sweeper
-    var daemons: [Daemon]
+    let daemon: Daemon
+    let terminator: TLSTerminator?
     let addresses: [PeerAddress]
   }
 
@@ -56,9 +57,13 @@ package final class HTTPServer: Sendable {
       let sockets = try ListeningSocket.open(configuration.listen, port: configuration.port)
       let addresses = sockets.map(\.address)
       let core = ServerCore(configuration, handler, addresses)
-      let daemon = try Daemon(core, tls: configuration.tls)
+      let daemon = try Daemon(core)
+      let terminator: TLSTerminator?
       let acceptor: Acceptor
-      do { acceptor = try Acceptor(core, sockets, daemon, maximum: possibleConnections) } catch {
+      do {
+        terminator = try configuration.tls.map { try TLSTerminator(core, daemon, $0) }
+        acceptor = try Acceptor(core, sockets, daemon, terminator, maximum: possibleConnections)
+      } catch {
         daemon.stop()
         throw error
       }
@@ -66,7 +71,9 @@ package final class HTTPServer: Sendable {
       sweeper.start()
       acceptor.start()
       state.0 = .running(
-        Running(core: core, acceptor: acceptor, sweeper: sweeper, daemons: [daemon], addresses: addresses))
+        Running(
+          core: core, acceptor: acceptor, sweeper: sweeper, daemon: daemon, terminator: terminator,
+          addresses: addresses))
     }
     Log.write(.info, .network, nil, "listener: listens on \(urls.joined(separator: ", "))")
   }
@@ -103,7 +110,9 @@ package final class HTTPServer: Sendable {
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return configuration.limits.connections
     }
-    let possible = max(1, Int(clamping: limit.rlim_cur) - Self.otherFiles)
+    // With TLS there is a pair beside the client's socket.
+    let filesEach = configuration.tls == nil ? 1 : 3
+    let possible = max(1, (Int(clamping: limit.rlim_cur) - Self.otherFiles) / filesEach)
     if possible < configuration.limits.connections {
       Log.write(
         .info, .network, nil,
@@ -138,21 +147,31 @@ package final class HTTPServer: Sendable {
   /// The number of open connections.
   package var connectionCount: Int { running { $0.core.table.count } ?? 0 }
 
+  /// The SHA-256 of the certificate that new connections get, as lower-case hexadecimal digits; nil without TLS or if it
+  /// doesn't run.
+  package var fingerprint: String? { running { $0.terminator?.identity.fingerprint } ?? nil }
+
   /// Uses another certificate for new connections. Those that are open keep theirs. Throws an `HTTPServerError`, and
   /// changes nothing then.
-  package func use(_ identity: TLSIdentity) throws {
-    guard configuration.tls != nil else {
-      throw HTTPServerError(.invalidConfiguration, "this server was started without TLS")
+  package func use(_ identity: TLSIdentity) throws { try terminator.use(identity) }
+
+  /// Reads the files of the certificate and its key again, for new connections. If something is wrong with them, the
+  /// server keeps what it has, writes a warning to the log, and this throws an `HTTPServerError`.
+  package func reloadIdentity() throws {
+    let terminator = try terminator
+    do { try terminator.use(terminator.identity.reread()) } catch {
+      Log.write(.warning, .network, nil, "listener: keeps its certificate: \(error)")
+      throw error
     }
-    _ = try running { running in
-      // The old one serves the connections that it has. It ends when the server stops.
-      guard running.daemons.count < 32 else {
-        throw HTTPServerError(
-          .invalidConfiguration, "the certificate was changed too often; restart the server")
+    Log.write(.info, .network, nil, "listener: has read its certificate again")
+  }
+
+  private var terminator: TLSTerminator {
+    get throws {
+      guard let terminator = running({ $0.terminator }) ?? nil else {
+        throw HTTPServerError(.invalidConfiguration, "this server doesn't run, or was started without TLS")
       }
-      let daemon = try Daemon(running.core, tls: identity)
-      running.daemons.append(daemon)
-      running.acceptor.use(daemon)
+      return terminator
     }
   }
 
@@ -210,11 +229,11 @@ package final class HTTPServer: Sendable {
       }
     }
     running.sweeper.stop()
-    for daemon in running.daemons { daemon.stop() }
+    running.daemon.stop()
   }
 
   /// Lets the process open more files, up to `count` and to what the system allows it. A server with many connections
-  /// needs one file for each, and two for a WebSocket. Returns how many it may open now.
+  /// needs one file for each, two for a WebSocket, and two more with TLS. Returns how many it may open now.
   @discardableResult
   package static func allowOpenFiles(_ count: Int) -> Int {
     var limit = rlimit()

@@ -2,6 +2,12 @@ import Bytes
 import CMicrohttpd
 import Glibc
 
+/// An address as the system gives it.
+struct SocketAddress: Sendable {
+  let storage: sockaddr_storage
+  let size: socklen_t
+}
+
 /// The address of a client.
 package struct PeerAddress: Sendable, Hashable, CustomStringConvertible {
   /// The numeric address, without a port: `127.0.0.1`, `2001:db8::1`. IPv4 in IPv6 is IPv4.

@@ -4,6 +4,9 @@ import Storage
 import Synchronization
 
 /// One connection: what it does, since when, and how to cut it off.
+///
+/// Without TLS the library serves the client's socket. With TLS, a `TLSConnection` owns that, and the library serves one
+/// end of a pair. Then the connection has two parts that end one after the other.
 final class ServerConnection: Sendable {
   /// What a connection does. It decides which time limit applies.
   enum Phase: UInt8, AtomicRepresentable {
@@ -17,18 +20,25 @@ final class ServerConnection: Sendable {
     case sending
     /// It speaks another protocol.
     case upgraded
+    /// The library has closed it. With TLS, its last bytes are on their way.
+    case closing
   }
 
   private struct State {
-    /// Whether the descriptor is this connection's: from the library's notice of its start to that of its end.
-    var isOpen = false
+    /// Whether the library has `served`: from its notice of the start to that of the end.
+    var isServed = false
+    /// Whether a `TLSConnection` has the client's socket.
+    var hasTLS: Bool
     var isCutOff = false
     var exchange: Exchange?
     var user: String?
+    var shownCertificates: [[UInt8]] = []
     var certificate: ClientCertificate?
     var counts: (@Sendable () -> (bytesIn: UInt64, bytesOut: UInt64))?
-    /// A copy of the descriptor, of a connection whose client may still send what nobody wants.
-    var lingering: Int32 = -1
+    /// Whether the client may still send what nobody wants.
+    var isLingering = false
+    /// A copy of the client's socket for that, without TLS.
+    var copy: Int32 = -1
   }
 
   /// What only the sweeper uses.
@@ -41,8 +51,12 @@ final class ServerConnection: Sendable {
     var looksEnded = false
   }
 
-  let descriptor: Int32
+  /// The client's socket.
+  private let socket: Int32
+  private let servedBits: Atomic<Int32>
   let peer: PeerAddress
+  /// Whether there is TLS.
+  let isSecure: Bool
   let since = MonotonicClock.now
   let phase = Atomic<Phase>(.waiting)
   /// When the phase began, as the bits of a double.
@@ -50,19 +64,24 @@ final class ServerConnection: Sendable {
   let requests = Atomic<Int>(0)
   let bytesIn = Atomic<UInt64>(0)
   let bytesOut = Atomic<UInt64>(0)
+  /// Bytes that were given to TLS, without its own.
+  let encryptedBytes = Atomic<UInt64>(0)
   /// Whether the connection waits for this side.
   let isPaused = Atomic<Bool>(false)
-  private let state = Lock(State())
+  private let state: Lock<State>
   nonisolated(unsafe) var progress = Progress()
 
-  init(descriptor: Int32, peer: PeerAddress) {
-    self.descriptor = descriptor
+  init(socket: Int32, peer: PeerAddress, isSecure: Bool) {
+    self.socket = socket
     self.peer = peer
+    self.isSecure = isSecure
+    servedBits = Atomic(isSecure ? -1 : socket)
     phaseBits = Atomic(since.bitPattern)
+    state = Lock(State(hasTLS: isSecure))
   }
 
   deinit {
-    let copy = state.withLock { $0.lingering }
+    let copy = state.withLock { $0.copy }
     if copy >= 0 { close(copy) }
   }
 
@@ -73,32 +92,58 @@ final class ServerConnection: Sendable {
     phase.store(new, ordering: .relaxed)
   }
 
-  func opened() { state.withLock { $0.isOpen = true } }
+  // MARK: The two parts
 
-  /// The library is about to close the descriptor. Returns a copy of it that has to linger, or -1.
-  func closed() -> Int32 {
+  /// The descriptor that the library serves; -1 if it has none yet.
+  var served: Int32 { servedBits.load(ordering: .relaxed) }
+
+  /// The library is about to get this descriptor.
+  func serve(_ descriptor: Int32) { servedBits.store(descriptor, ordering: .relaxed) }
+
+  /// The library has begun.
+  func opened() { state.withLock { $0.isServed = true } }
+
+  /// The library is about to close its descriptor. Returns a socket that has to linger, or -1, and whether nothing is left
+  /// of the connection.
+  func closed() -> (lingering: Int32, isLast: Bool) {
     state.withLock { state in
-      state.isOpen = false
+      state.isServed = false
       state.exchange = nil
       state.counts = nil
-      defer { state.lingering = -1 }
-      return state.lingering
+      if state.hasTLS { enter(.closing) }
+      defer { state.copy = -1 }
+      return (state.copy, !state.hasTLS)
     }
   }
 
-  /// Keeps a copy of the descriptor open, so that what the client still sends doesn't reset the connection before it
-  /// has read its answer.
-  func linger() {
+  /// TLS is about to close the client's socket. Returns whether that has to linger, and whether nothing is left of the
+  /// connection.
+  func closedTLS() -> (isLingering: Bool, isLast: Bool) {
     state.withLock { state in
-      guard state.isOpen, state.lingering < 0 else { return }
-      state.lingering = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+      state.hasTLS = false
+      return (state.isLingering, !state.isServed)
     }
   }
+
+  /// Keeps the client's socket open, so that what the client still sends doesn't reset the connection before it has read
+  /// its answer.
+  func linger() {
+    state.withLock { state in
+      guard state.isServed, !state.isLingering else { return }
+      state.isLingering = true
+      if !isSecure { state.copy = fcntl(socket, F_DUPFD_CLOEXEC, 0) }
+    }
+  }
+
+  // MARK: What is known of it
 
   var exchange: Exchange? { state.withLock { $0.exchange } }
   func set(_ exchange: Exchange?) { state.withLock { $0.exchange = exchange } }
   var user: String? { state.withLock { $0.user } }
   func set(user: String?) { state.withLock { $0.user = user } }
+  /// What the client has shown, its own certificate first, as DER. Nothing is checked yet.
+  var shownCertificates: [[UInt8]] { state.withLock { $0.shownCertificates } }
+  func set(shownCertificates: [[UInt8]]) { state.withLock { $0.shownCertificates = shownCertificates } }
   var certificate: ClientCertificate? { state.withLock { $0.certificate } }
   func set(_ certificate: ClientCertificate?) { state.withLock { $0.certificate = certificate } }
   func set(counts: @escaping @Sendable () -> (bytesIn: UInt64, bytesOut: UInt64)) {
@@ -112,11 +157,15 @@ final class ServerConnection: Sendable {
   }
   var isCutOff: Bool { state.withLock { $0.isCutOff } }
 
-  /// Cuts the connection off. The library sees its end, and what works on its request is told.
-  func cutOff() {
+  // MARK: Its end
+
+  /// Cuts the connection off. The library sees its end, and what works on its request is told. With `keepingSent`, what
+  /// was sent still goes to the client.
+  func cutOff(keepingSent: Bool = false) {
     let exchange = state.withLock { state in
       state.isCutOff = true
-      if state.isOpen { shutdown(descriptor, Int32(SHUT_RDWR)) }
+      if state.isServed { shutdown(served, Int32(SHUT_RDWR)) }
+      if state.hasTLS, !(keepingSent && state.isServed) { shutdown(socket, Int32(SHUT_RDWR)) }
       return state.exchange
     }
     exchange?.abort()
@@ -125,24 +174,33 @@ final class ServerConnection: Sendable {
   /// What the system knows of the client: whether it is gone, or has closed its sending side.
   func peerState() -> (isGone: Bool, isHalfClosed: Bool) {
     state.withLock { state in
-      guard state.isOpen else { return (false, false) }
-      var entry = pollfd(fd: descriptor, events: cmicrohttpd_half_closed, revents: 0)
-      guard poll(&entry, 1, 0) > 0 else { return (false, false) }
-      let events = Int32(entry.revents)
+      guard state.isServed else { return (false, false) }
+      var events = Self.events(of: served)
+      // TLS hands an end on when all before it has been read.
+      if state.hasTLS { events |= Self.events(of: socket) }
       return (events & (POLLERR | POLLHUP) != 0, events & Int32(cmicrohttpd_half_closed) != 0)
     }
   }
 
+  private static func events(of descriptor: Int32) -> Int32 {
+    var entry = pollfd(fd: descriptor, events: cmicrohttpd_half_closed, revents: 0)
+    return poll(&entry, 1, 0) > 0 ? Int32(entry.revents) : 0
+  }
+
   /// Whether the client sends nothing more, and all that it has sent was read.
   var isAtEnd: Bool {
-    guard peerState().isHalfClosed else { return false }
-    return state.withLock { $0.isOpen && cmicrohttpd_unread(descriptor) == 0 }
+    state.withLock { state in
+      state.isServed && Self.events(of: served) & Int32(cmicrohttpd_half_closed) != 0
+        && cmicrohttpd_unread(served) == 0
+    }
   }
 
   /// Bytes that went to the client and were confirmed by it, about.
   var confirmedBytes: UInt64 {
-    let written = bytesOut.load(ordering: .relaxed)
-    let waiting = state.withLock { $0.isOpen ? max(0, cmicrohttpd_unconfirmed(descriptor)) : 0 }
+    let written = isSecure ? encryptedBytes.load(ordering: .relaxed) : bytesOut.load(ordering: .relaxed)
+    let waiting = state.withLock { state in
+      (isSecure ? state.hasTLS : state.isServed) ? max(0, cmicrohttpd_unconfirmed(socket)) : 0
+    }
     return written > UInt64(waiting) ? written - UInt64(waiting) : 0
   }
 }
@@ -183,7 +241,7 @@ package struct HTTPConnectionStatus: Sendable, Hashable {
     kind =
       switch connection.phase.load(ordering: .relaxed) {
       case .waiting: .idle
-      case .receiving, .working, .sending: .http
+      case .receiving, .working, .sending, .closing: .http
       case .upgraded: .webSocket
       }
   }

@@ -35,9 +35,9 @@ final class Sweeper: Sendable {
     switch phase {
     case .waiting:
       let isFirst = connection.requests.load(ordering: .relaxed) == 0
-      if core.isStopping, connection.exchange == nil { return connection.cutOff() }
+      if core.isStopping, connection.exchange == nil { return connection.cutOff(keepingSent: true) }
       if seconds > (isFirst ? limits.headerSeconds : limits.idleSeconds) {
-        return cutOff(connection, "no request came")
+        return cutOff(connection, "no request came", keepingSent: true)
       }
       lookForEnd(connection)
     case .working:
@@ -58,6 +58,7 @@ final class Sweeper: Sendable {
         measure(connection, phase, now)
         if phase == .receiving { lookForEnd(connection) }
       }
+    case .closing: measure(connection, phase, now)
     case .upgraded: break
     }
   }
@@ -66,7 +67,7 @@ final class Sweeper: Sendable {
   /// the bytes before it: it waits for an event that has been.
   private func lookForEnd(_ connection: ServerConnection) {
     guard connection.isAtEnd else { return connection.progress.looksEnded = false }
-    if connection.progress.looksEnded { return connection.cutOff() }
+    if connection.progress.looksEnded { return connection.cutOff(keepingSent: true) }
     // It may be on the way to the library.
     connection.progress.looksEnded = true
   }
@@ -108,8 +109,8 @@ final class Sweeper: Sendable {
     connection.progress.since = now
   }
 
-  private func cutOff(_ connection: ServerConnection, _ reason: String) {
+  private func cutOff(_ connection: ServerConnection, _ reason: String, keepingSent: Bool = false) {
     Log.write(.info, .network, nil, "listener: cut off \(connection.peer): \(reason)")
-    connection.cutOff()
+    connection.cutOff(keepingSent: keepingSent)
   }
 }

@@ -75,7 +75,7 @@ final class Exchange: @unchecked Sendable {
       connection.enter(.working)
       return afterRequest(mhd)
     case .complete:
-      if !hasBegun { begin(mhd) }
+      if !hasBegun { begin() }
       return afterRequest(mhd)
     case .answering: return .YES
     }
@@ -104,7 +104,7 @@ final class Exchange: @unchecked Sendable {
       return .YES
     }
     step = .headers
-    begin(mhd)
+    begin()
     return afterHeaders(mhd)
   }
 
@@ -203,7 +203,7 @@ final class Exchange: @unchecked Sendable {
   // MARK: To the handler
 
   /// Checks who asks, and asks the handler.
-  private func begin(_ mhd: OpaquePointer) {
+  private func begin() {
     hasBegun = true
     guard let head else { return }
     connection.requests.wrappingAdd(1, ordering: .relaxed)
@@ -211,7 +211,7 @@ final class Exchange: @unchecked Sendable {
       return answer(
         core.errorAnswer(403, "this server isn't reached under that name; the header Host is wrong"))
     }
-    do throws(Rejection) { try core.checkCertificate(connection, mhd) } catch {
+    do throws(Rejection) { try core.checkCertificate(connection) } catch {
       return answer(core.errorAnswer(error.status, error.reason))
     }
     let question = LoginQuestion(

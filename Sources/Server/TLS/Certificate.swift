@@ -1,11 +1,12 @@
 import Bytes
 import CCrypto
 
-/// An X.509 certificate of libcrypto's.
-final class Certificate {
+/// An X.509 certificate of libcrypto's. Nobody changes it.
+final class Certificate: @unchecked Sendable {
   let pointer: OpaquePointer
 
-  private init(_ pointer: OpaquePointer) { self.pointer = pointer }
+  /// Takes over a reference.
+  init(_ pointer: OpaquePointer) { self.pointer = pointer }
   deinit { X509_free(pointer) }
 
   convenience init?(der: [UInt8]) {

@@ -1,5 +1,4 @@
 import CCrypto
-import CMicrohttpd
 import Storage
 
 /// The certificate that a client has shown. The client has its key: that was proved when the connection began.
@@ -73,7 +72,7 @@ package struct ClientCertificateCheck: Sendable {
 
 extension ServerCore {
   /// Looks at the client's certificate with the first request of a connection.
-  func checkCertificate(_ connection: ServerConnection, _ mhd: OpaquePointer) throws(Rejection) {
+  func checkCertificate(_ connection: ServerConnection) throws(Rejection) {
     let check: ClientCertificateCheck
     let isRequired: Bool
     switch configuration.clientCertificates {
@@ -82,15 +81,10 @@ extension ServerCore {
     case .required(let one): (check, isRequired) = (one, true)
     }
     if connection.certificate != nil { return }
-    var count: UInt32 = 0
-    guard let session = cmicrohttpd_session(mhd), let list = gnutls_certificate_get_peers(session, &count),
-      count > 0
-    else {
+    let chain = connection.shownCertificates
+    guard !chain.isEmpty else {
       if isRequired { throw Rejection(403, "this server asks for a certificate of the client") }
       return
-    }
-    let chain = (0..<min(Int(count), 16)).map {
-      [UInt8](UnsafeBufferPointer(start: list[$0].data, count: Int(list[$0].size)))
     }
     guard let certificate = ClientCertificate(chain), check.accepts(certificate) else {
       throw Rejection(403, "the certificate of the client isn't one that this server accepts")

@@ -4,48 +4,45 @@ import Storage
 
 /// The certificate of a server, with its key.
 package struct TLSIdentity: Sendable {
-  /// The certificate, and those that lead to its authority, in PEM format.
-  let certificatePEM: String
-  let keyPEM: String
-  /// Where it comes from, for messages.
-  let source: String
+  /// The certificate, and those that lead to its authority.
+  let certificates: [Certificate]
+  let key: PrivateKey
+  private let certificateFile: String
+  private let keyFile: String
   /// The SHA-256 of the certificate, as lower-case hexadecimal digits. Clients can pin it.
   package let fingerprint: String
 
   private static let maximumBytes = 1 << 20
 
+  /// Where it comes from, for messages.
+  var source: String { "\(certificateFile) and \(keyFile)" }
+
   /// Reads PEM files. Throws an `HTTPServerError` that says which file is wrong, and how.
   package init(certificateFile: String, keyFile: String) throws {
-    let certificate = try Self.read(certificateFile, "certificate")
-    let key = try Self.read(keyFile, "key")
-    try self.init(certificate, key, source: "\(certificateFile) and \(keyFile)")
-  }
-
-  private init(_ certificate: [UInt8], _ key: [UInt8], source: String) throws {
-    guard let first = Certificate.all(pem: certificate).first else {
-      throw HTTPServerError(.fileInvalid, "there is no certificate in PEM format in \(source)")
+    self.certificateFile = certificateFile
+    self.keyFile = keyFile
+    certificates = Certificate.all(pem: try Self.read(certificateFile, "certificate"))
+    guard let first = certificates.first else {
+      throw HTTPServerError(.fileInvalid, "there is no certificate in PEM format in \(certificateFile)")
     }
-    guard let bio = BIO_new_mem_buf(key, Int32(clamping: key.count)) else {
-      throw HTTPServerError(.systemFailure, "libcrypto has no memory")
-    }
-    defer {
-      BIO_free(bio)
-      ERR_clear_error()
-    }
-    // A passphrase isn't asked for.
-    guard let loaded = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
+    var pem = try Self.read(keyFile, "key")
+    defer { pem.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+    guard let key = PrivateKey(pem: pem) else {
       throw HTTPServerError(
         .fileInvalid,
-        "there is no key in PEM format in \(source), or it is encrypted; store it without a passphrase")
+        "there is no key in PEM format in \(keyFile), or it is encrypted; store it without a passphrase")
     }
-    defer { EVP_PKEY_free(loaded) }
-    guard X509_check_private_key(first.pointer, loaded) == 1 else {
-      throw HTTPServerError(.fileInvalid, "the key isn't that of the certificate in \(source)")
+    guard key.fits(first) else {
+      throw HTTPServerError(
+        .fileInvalid, "the key in \(keyFile) isn't that of the certificate in \(certificateFile)")
     }
-    certificatePEM = String(decoding: certificate, as: UTF8.self)
-    keyPEM = String(decoding: key, as: UTF8.self)
+    self.key = key
     fingerprint = first.fingerprint
-    self.source = source
+  }
+
+  /// Reads its files again. Throws an `HTTPServerError`.
+  func reread() throws -> TLSIdentity {
+    try TLSIdentity(certificateFile: certificateFile, keyFile: keyFile)
   }
 
   private static func read(_ path: String, _ what: String) throws -> [UInt8] {
@@ -68,8 +65,7 @@ package struct TLSIdentity: Sendable {
     let keyFile = directory + "/server-key.pem"
     if access(certificateFile, F_OK) == 0 || access(keyFile, F_OK) == 0 {
       let old = try TLSIdentity(certificateFile: certificateFile, keyFile: keyFile)
-      let left = Certificate.all(pem: Array(old.certificatePEM.utf8)).first?.secondsLeft ?? 0
-      if left > 30 * 86_400 { return old }
+      if old.certificates.first?.secondsLeft ?? 0 > 30 * 86_400 { return old }
     }
     let (certificate, key) = try SelfSignedCertificate.make(hostNames: hostNames)
     do {
@@ -80,5 +76,28 @@ package struct TLSIdentity: Sendable {
       throw HTTPServerError(.fileUnreadable, "can't keep the certificate of the server: \(error)")
     }
     return try TLSIdentity(certificateFile: certificateFile, keyFile: keyFile)
+  }
+}
+
+/// A private key of libcrypto's. Nobody changes it.
+final class PrivateKey: @unchecked Sendable {
+  let pointer: OpaquePointer
+
+  init?(pem: [UInt8]) {
+    guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return nil }
+    defer {
+      BIO_free(bio)
+      ERR_clear_error()
+    }
+    // A passphrase isn't asked for.
+    guard let key = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else { return nil }
+    pointer = key
+  }
+
+  deinit { EVP_PKEY_free(pointer) }
+
+  func fits(_ certificate: Certificate) -> Bool {
+    defer { ERR_clear_error() }
+    return X509_check_private_key(certificate.pointer, pointer) == 1
   }
 }

@@ -5,7 +5,7 @@ import Storage
 /// A connection that speaks another protocol than HTTP from now on.
 ///
 /// Whoever takes it over owns `descriptor`, closes it, and then calls `ended`. The descriptor is nonblocking. With TLS, it
-/// is one end of a pair whose other end the library serves.
+/// is one end of a pair whose other end a `TLSConnection` serves.
 package final class UpgradedConnection: Sendable {
   private struct State {
     /// The library's handle, until `ended`.
@@ -30,7 +30,7 @@ package final class UpgradedConnection: Sendable {
     _ = fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) | O_NONBLOCK)
     // The library has switched it off for the upgrade; small messages mustn't wait.
     var yes: Int32 = 1
-    setsockopt(exchange.connection.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, 4)
+    setsockopt(copy, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, 4)
     descriptor = copy
     peer = exchange.connection.peer
     self.extra = extra

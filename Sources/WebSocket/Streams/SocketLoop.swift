@@ -6,6 +6,23 @@ import Storage
   import Glibc
 #endif
 
+/// What has happened to a descriptor.
+package struct SocketEvents: OptionSet, Sendable {
+  package let rawValue: UInt32
+  package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  /// Something can be read.
+  package static let readable = SocketEvents(rawValue: EPOLLIN.rawValue)
+  /// Something can be written.
+  package static let writable = SocketEvents(rawValue: EPOLLOUT.rawValue)
+  /// The other side sends no more.
+  package static let ended = SocketEvents(rawValue: EPOLLRDHUP.rawValue)
+  /// Both directions have ended.
+  package static let hungUp = SocketEvents(rawValue: EPOLLHUP.rawValue)
+  /// The connection is broken.
+  package static let failed = SocketEvents(rawValue: EPOLLERR.rawValue)
+}
+
 /// A thread that waits for sockets and for times, and calls what is registered for them. It serves thousands.
 ///
 /// The process has a few that all connections share: `SocketLoop.shared()`. They never end. Calls are made on the loop's
@@ -18,7 +35,7 @@ package final class SocketLoop: @unchecked Sendable {
   }
 
   private struct State {
-    var handlers: [UInt64: @Sendable () -> Void] = [:]
+    var handlers: [UInt64: @Sendable (SocketEvents) -> Void] = [:]
     var nextNumber: UInt64 = 0
     var timers = Timers()
     /// Calls to make at once.
@@ -73,9 +90,9 @@ package final class SocketLoop: @unchecked Sendable {
 
   /// Calls `handler` whenever the descriptor has become readable, writable or broken, at least once more after each time
   /// that reading or writing would have blocked. Throws an error of the operating system.
-  package func add(_ descriptor: CInt, _ handler: @escaping @Sendable () -> Void) throws(TransportClose)
-    -> Registration
-  {
+  package func add(
+    _ descriptor: CInt, _ handler: @escaping @Sendable (SocketEvents) -> Void
+  ) throws(TransportClose) -> Registration {
     let number = state.withLock { state in
       state.nextNumber += 1
       state.handlers[state.nextNumber] = handler
@@ -159,7 +176,7 @@ package final class SocketLoop: @unchecked Sendable {
           var value: UInt64 = 0
           _ = read(wake, &value, 8)
         } else if let handler = state.withLock({ $0.handlers[number] }) {
-          handler()
+          handler(SocketEvents(rawValue: events[index].events))
         }
       }
       let due = state.withLock { state in

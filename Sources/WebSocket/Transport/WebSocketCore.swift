@@ -89,7 +89,7 @@ final class WebSocketCore {
   }
 
   func begin(_ received: [UInt8], _ ready: @escaping @Sendable () -> Void) {
-    do { registration = try loop.add(stream.descriptor, ready) } catch {
+    do { registration = try loop.add(stream.descriptor) { _ in ready() } } catch {
       finish(error)
       return
     }

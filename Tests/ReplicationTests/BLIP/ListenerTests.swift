@@ -113,6 +113,19 @@ import TouchstoneServer
     #expect(try sync(a, url) { $0.connection.serverTrust = .pinned(pem) }.status.error == nil)
     #expect(try sync(a, url) { $0.connection.serverTrust = .selfSigned }.status.error == nil)
     #expect(try a.documentCount == 1)
+    // Another certificate in the same files.
+    let old = listener.certificateFingerprint
+    let other = TemporaryDirectory()
+    let maker = try self.listener(["db": b]) { $0.tls = .selfSigned(directory: other.path) }
+    maker.stop()
+    for name in ["/server-cert.pem", "/server-key.pem"] {
+      try Data(contentsOf: URL(filePath: other.path + name)).write(to: URL(filePath: directory.path + name))
+    }
+    try listener.reloadCertificate()
+    #expect(listener.certificateFingerprint != old)
+    #expect(try sync(a, url) { $0.connection.serverTrust = .pinned(pem) }.status.error?.domain == .network)
+    #expect(try sync(a, url) { $0.connection.serverTrust = .selfSigned }.status.error == nil)
+    #expect(throws: SyncListenerError.self) { try maker.reloadCertificate() }
     listener.stop()
   }
 
