@@ -218,6 +218,8 @@ import Touchstone
     #expect(try client.save("/db/_local/cp", #"{"last":3}"#) == "0-1")
     #expect(try client.save("/db/_local/cp", #"{"_rev":"0-7","last":3}"#) == "0-8")
     #expect(try client.get("/db/_local/cp?revs=true").json() == ["_id": "_local/cp", "_rev": "0-8", "last": 3, "_revisions": ["start": 0, "ids": ["8"]]])
+    // As CouchDB's replicator sends it.
+    #expect(try client.save("/db/_local/r", #"{"_rev":"0-1","_revisions":{"start":0,"ids":["1"]}}"#) == "0-2")
     #expect(try client.save("/db/_local%2Fcp2", "{}") == "0-1")
     #expect(try client.save("/db/_local/sl%2Fash", "{}") == "0-1")
     #expect(try client.get("/db/_local/sl%2Fash").json()["_id"] == "_local/sl/ash")

@@ -50,23 +50,27 @@ struct AnswerPieces: Sendable {
     text = []
   }
 
+  /// Writes the pieces, and hands them on.
+  func write(to output: AnswerOutput, _ database: Database) throws {
+    for piece in pieces { try piece.write(to: output, database) }
+    output.append(text)
+    try output.step()
+  }
+
   /// The body. Without attachments as base64 its length is known.
   func body(_ database: Database) -> APIAnswer.Body {
     if pieces.isEmpty { return .bytes(text) }
     var whole = self
     whole.flush()
-    let all = whole.pieces
     var length: Int? = 0
-    for piece in all {
+    for piece in whole.pieces {
       switch piece {
       case .text(let text): length = length.map { $0 + text.count }
       case .stored(let attachment): length = length.map { $0 + Int(clamping: attachment.storedLength) }
       case .base64: length = nil
       }
     }
-    return .written(length: length) { output in
-      for piece in all { try piece.write(to: output, database) }
-    }
+    return .written(length: length) { [whole] output in try whole.write(to: output, database) }
   }
 }
 

@@ -1,6 +1,7 @@
 import Bytes
 import Documents
 import Fleece
+import HTTP
 import Views
 
 extension DatabaseCall {
@@ -18,36 +19,42 @@ extension DatabaseCall {
     let options = try RevisionOptions(query)
     let multipart = request.accepts("application/json") ? nil : Self.multipartTypes.first { request.accepts($0) }
     let answer = try BulkGet(self, options, isMultipart: multipart != nil)
-    var pieces = AnswerPieces()
+    let database = database
+    // Each document is read when those before it have been taken.
     guard let multipart else {
-      pieces.append("{\"results\":[")
-      for (position, item) in wanted.enumerated() {
-        if position > 0 { pieces.append(",") }
-        try answer.appendJSON(item, to: &pieces)
+      return .json { output in
+        output.append("{\"results\":[")
+        for (position, item) in wanted.enumerated() {
+          if position > 0 { output.append(",") }
+          try answer.json(item).write(to: output, database)
+        }
+        output.append("]}\n")
       }
-      pieces.append("]}\n")
-      return APIAnswer(status: 200, headers: [.json], body: pieces.body(database))
     }
     let boundary = "--" + MultipartAnswer.boundary()
-    for item in wanted { try answer.appendParts(item, boundary, to: &pieces) }
-    pieces.append(wanted.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n")
+    let type = HTTPHeader("Content-Type", "\(multipart); boundary=\"\(boundary)\"")
     return APIAnswer(
-      status: 200, headers: [.init("Content-Type", "\(multipart); boundary=\"\(boundary)\"")],
-      body: pieces.body(database))
+      status: 200, headers: [type],
+      body: .written { output in
+        for item in wanted { try answer.parts(item, boundary).write(to: output, database) }
+        output.append(raw: wanted.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n")
+      })
   }
 
   private static let multipartTypes = ["multipart/mixed", "multipart/related"]
 }
 
 /// Writes the results of `_bulk_get`.
-private struct BulkGet {
+private struct BulkGet: Sendable {
   private let call: DatabaseCall
-  private let options: RevisionOptions
+  private var options: RevisionOptions
   private let isMultipart: Bool
 
   init(_ call: DatabaseCall, _ options: RevisionOptions, isMultipart: Bool) throws {
     self.call = call
     self.options = options
+    // Multipart is there for the attachments.
+    if isMultipart { self.options.attachments = true }
     self.isMultipart = isMultipart
   }
 
@@ -95,7 +102,8 @@ private struct BulkGet {
     return try JSONValue.object(members).jsonText()
   }
 
-  func appendJSON(_ wanted: JSONValue, to pieces: inout AnswerPieces) throws {
+  func json(_ wanted: JSONValue) throws -> AnswerPieces {
+    var pieces = AnswerPieces()
     let id: JSONValue = wanted["id"].string.map { .string($0) } ?? .null
     pieces.append("{\"id\":")
     pieces.append(try id.jsonText())
@@ -113,9 +121,11 @@ private struct BulkGet {
       pieces.append("}")
     }
     pieces.append("]}")
+    return pieces
   }
 
-  func appendParts(_ wanted: JSONValue, _ boundary: String, to pieces: inout AnswerPieces) throws {
+  func parts(_ wanted: JSONValue, _ boundary: String) throws -> AnswerPieces {
+    var pieces = AnswerPieces()
     for item in try items(wanted) {
       pieces.append("\r\n--\(boundary)\r\n")
       switch item {
@@ -134,6 +144,7 @@ private struct BulkGet {
         pieces.append(try self.error(id, revision, error))
       }
     }
+    return pieces
   }
 }
 

@@ -87,6 +87,9 @@ extension DatabaseCall {
 
   private func readSeveral(_ id: String, _ options: RevisionOptions) throws -> APIAnswer {
     let isMultipart = request.accepts("multipart/mixed")
+    var options = options
+    // Multipart is there for the attachments: CouchDB's replicator doesn't ask for them.
+    if isMultipart { options.attachments = true }
     let renderer = try RevisionRenderer(database, options, isMultipart ? .following : .inline)
     let found = try database.read { snapshot in
       try RevisionSelection(snapshot.revisions(of: id), options.choice, latest: options.latest).render(renderer)

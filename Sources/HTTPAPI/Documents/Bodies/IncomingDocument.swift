@@ -120,7 +120,8 @@ struct IncomingDocument: Sendable {
     guard let ids = value.object?["ids"]?.array else {
       throw CouchDBError(400, "doc_validation", "_revisions.ids isn't a array.")
     }
-    guard !ids.isEmpty || start == 0 else { return [] }
+    // CouchDB's replicator sends that of local documents.
+    guard start > 0 else { return [] }
     return try ids.enumerated().map { index, id in
       guard let suffix = id.string else { throw CouchDBError(400, "doc_validation", "RevId isn't a string") }
       guard UInt64(index) < start, RevisionID("\(start - UInt64(index))-\(suffix)") != nil else {
