@@ -60,6 +60,8 @@ enum TravelSession {
     }
     let bulk: JSONValue = ["new_edits": false, "docs": .array(documents)]
     try ask("POST", "/travel/_bulk_docs", json, try bulk.jsonText())
+    // The views were up to date.
+    try ask("GET", "/travel/_design/travel/_view/by_type?limit=0&reduce=false", [], [])
   }
 
   private static func history(_ revisions: String...) -> JSONValue {
@@ -114,5 +116,12 @@ enum ErrorSession {
     "validate_doc_update":"function (n, o, u) { if (o && o.keep && n._deleted) throw({forbidden: 'kept'}); \
     if (n.type === 'secret') throw({forbidden: 'not allowed'}); \
     if (n.type === 'mine' && !u.name) throw({unauthorized: 'log in'}); }"}
+    """
+
+  /// `_design/v` of replicator-08.
+  static let refusing = """
+    {"language":"javascript","validate_doc_update":"function (n) { \
+    if (n.type === 'airport') throw({forbidden: 'no airports'}); \
+    if (n.type === 'att') throw({unauthorized: 'who?'}); }"}
     """
 }

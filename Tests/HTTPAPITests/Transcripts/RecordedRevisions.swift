@@ -51,6 +51,21 @@ struct RecordedRevisions {
     }
   }
 
-  /// Revisions that were replaced before the recording, whose bodies are known from it.
-  private static func olderRevisions(_ id: String) -> [Write] { [] }
+  /// Revisions that were replaced before the recording. Their bodies aren't in it, only that they were there.
+  private static func olderRevisions(_ id: String) -> [Write] {
+    guard id == "upd_1" else { return [] }
+    let history = ["72dd68b2c930d71a52cbb15ec172213c", "775ec895410b6b004d92ac4d799636d8"]
+    return (1...2).compactMap { generation in
+      let ids = history.suffix(generation)
+      let document: JSONValue = [
+        "_id": .string(id), "_rev": .string("\(generation)-\(ids.first ?? "")"),
+        "_revisions": ["start": .int(Int64(generation)), "ids": .array(ids.map { .string($0) })],
+        "type": "note", "n": .int(Int64(generation)),
+      ]
+      let body: JSONValue = ["new_edits": false, "docs": [document]]
+      return (try? body.jsonText()).map {
+        Write(method: "POST", path: "/_bulk_docs", headers: [("Content-Type", "application/json")], body: $0)
+      }
+    }
+  }
 }

@@ -14,6 +14,7 @@ struct ReplayReport {
   private(set) var unequal: [(exchange: RecordedExchange, difference: AnswerDifference)] = []
   /// How many differences each decision has explained, by its place in the table.
   private(set) var decided: [Int: Int] = [:]
+  private var comparedExchanges: [RecordedExchange] = []
   /// What went wrong beside the answers.
   var problems: [String] = []
 
@@ -37,6 +38,7 @@ struct ReplayReport {
   }
 
   mutating func add(_ differences: [AnswerDifference], _ exchange: RecordedExchange) {
+    comparedExchanges.append(exchange)
     for difference in differences {
       if let index = TranscriptTables.decision(session, exchange, difference) {
         decided[index, default: 0] += 1
@@ -46,11 +48,14 @@ struct ReplayReport {
     }
   }
 
-  /// The decisions for this session that nothing needs any more.
+  /// The decisions about this session that nothing needs any more.
   var needless: [String] {
     TranscriptTables.decisions.indices.compactMap { index in
       let decision = TranscriptTables.decisions[index]
-      return decision.session == session && decided[index] == nil ? decision.reason : nil
+      let applies = comparedExchanges.contains {
+        $0.status < 300 || !decision.session.isEmpty ? decision.applies(to: $0, in: session) : false
+      }
+      return applies && decided[index] == nil ? "\(decision.place): \(decision.reason)" : nil
     }
   }
 

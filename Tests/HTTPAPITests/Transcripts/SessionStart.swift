@@ -114,9 +114,10 @@ enum SessionStart {
       try create("r_e")
     case "replicator-07": try create("r_h")
     case "replicator-08":
-      try create("src", documents)
+      try create("src", documents.filter { $0 != "att_big" })
       try create("r_x")
       try create("r_v")
+      try put("/r_v/_design/v", ErrorSession.refusing)
       try create("r_y")
     default: break
     }
@@ -150,6 +151,25 @@ enum SessionStart {
     text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
   }
 
+  /// What was done before an exchange, and not recorded: databases were made anew, and documents were written.
+  static func between(
+    _ session: String, before number: Int,
+    _ ask: (_ method: String, _ target: String, _ body: [UInt8]) throws -> Void
+  ) throws {
+    func makeAnew(_ name: String) throws {
+      try ask("DELETE", "/\(name)", [])
+      try ask("PUT", "/\(name)", [])
+    }
+    switch (session, number) {
+    case ("pouch7-04-filtered", 124), ("pouch9-04-filtered", 171): try makeAnew("p_push")
+    case ("replicator-05-filtered", 199): try makeAnew("r_f")
+    default: break
+    }
+  }
+
+  /// The revision that CouchDB gives to a new document with the body `{"n":1}`.
+  static let commonRevision = "1-731bef401491606a3b246ed178e697c1"
+
   // MARK: Writes beside
 
   /// The writes beside the feeds of api-07, of which the recording gives a description: what, and how many seconds later.
@@ -160,8 +180,7 @@ enum SessionStart {
     {
       (delay, "PUT", "/p_feed/\(id)", body)
     }
-    // The revision that CouchDB gave to {"n":1}.
-    let first = "1-731bef401491606a3b246ed178e697c1"
+    let first = commonRevision
     return switch text {
     case "in 1.5 s: PUT lp_1": [put(1.5, "lp_1")]
     case "in 1 s: PUT lp_2": [put(1, "lp_2")]

@@ -1,4 +1,5 @@
-/// What isn't played, what waits for other parts of the server, and where this server answers otherwise than CouchDB, with the reasons.
+/// What isn't sent, what waits for parts of the server that aren't built, and where this server answers otherwise than CouchDB: with the
+/// reasons. An entry of these tables that nothing needs any more fails the test.
 enum TranscriptTables {
   /// What is done with an exchange.
   enum Fate {
@@ -12,32 +13,60 @@ enum TranscriptTables {
 
   static func fate(of exchange: RecordedExchange, in session: String) -> Fate {
     if exchange.isAnsweredByProxy { return .left("the recorder answered") }
+    if exchange.header("authorization") != nil, SessionStart.user(of: exchange) == nil, exchange.status != 401
+    {
+      return .left("for users")
+    }
+    if exchange.query.contains("filter=_selector"), exchange.query.contains("-g1") {
+      return .left("it continues one that waits for Mango")
+    }
     if isRefusedByListener(exchange) { return .left("the listener refuses the login") }
+    if let reason = unrecorded[session]?.first(where: { exchange.path.hasPrefix($0.key) })?.value {
+      return .left(reason)
+    }
     if let (status, reason) = later(exchange) { return .answered(status, reason) }
     return .compared
   }
 
-  /// Logins are checked before a request comes to the API.
+  /// Logins are checked before a request comes to the API (ServerTests).
   private static func isRefusedByListener(_ exchange: RecordedExchange) -> Bool {
     guard exchange.path != "/_session" else { return false }
     if exchange.status == 401, SessionStart.user(of: exchange) == nil { return true }
     return exchange.note == "malformed basic auth" || exchange.note.hasPrefix("lockout")
   }
 
+  /// Databases whose writes weren't recorded, by the start of the path.
+  private static let unrecorded: [String: [String: String]] = [
+    "replicator-01-pull": ["/r_pull/": "its writes weren't recorded"],
+    "replicator-02-pull-without-bulk-get": ["/r_pull/": "its writes weren't recorded"],
+    "replicator-06-continuous": ["/r_d/": "its writes weren't recorded"],
+  ]
+
   /// What isn't there yet, or never will be: docs/http.md lists it with the status.
   private static func later(_ exchange: RecordedExchange) -> (Int, String)? {
     let segments = exchange.segments
     switch segments.first {
-    case "_replicate", "_scheduler", "_replicator": return (501, "for replications by the server")
-    case "_users": return (501, "for users")
-    case "_node": return (501, "of a node")
+    case "_replicate": return (501, "for replications by the server")
+    case "_replicator": return (404, "for replications by the server")
+    case "_scheduler" where segments.count > 2: return (501, "for replications by the server")
+    case "_users": return (exchange.status == 401 ? 401 : 404, "for users")
+    case "_node" where segments.count > 2: return (501, "of a node")
+    case "_db_updates": return (501, "for changes of databases")
+    case "_utils": return (501, "for a web page")
     default: break
+    }
+    if exchange.query.contains("filter=_selector"), exchange.method == "POST", exchange.note != "no selector"
+    {
+      return (501, "for Mango")
     }
     guard segments.count > 1 else { return nil }
     switch segments[1] {
-    case "_security": return (501, "for security objects")
-    case "_find", "_index", "_explain": return (501, "for Mango")
+    case "_security" where exchange.method == "PUT": return (501, "for security objects")
+    case "_security" where exchange.note.hasSuffix(", set"): return (200, "for security objects")
+    case "_find" where exchange.method == "POST" && exchange.status != 415: return (501, "for Mango")
+    case "_index", "_explain": return (501, "for Mango")
     case "_shards", "_sync_shards": return (501, "of shards")
+    case "_auto_purge": return (501, "of a cluster")
     case "_design"
     where segments.count > 3 && ["_show", "_list", "_update", "_rewrite"].contains(segments[3]):
       return (501, "for functions that make answers")
@@ -48,24 +77,101 @@ enum TranscriptTables {
   // MARK: Decisions
 
   /// A difference that is wanted.
-  struct Decision {
-    /// The session, and the numbers of the exchanges; all of it if there are none.
-    let session: String
+  struct Decision: Sendable {
+    /// The session, and the numbers of the exchanges; all of it if there are none. An empty name means every session.
+    var session = ""
     var numbers: [Int] = []
+    /// Exchanges of that path.
+    var path: String?
     /// The start of the place.
     let place: String
     let reason: String
+
+    func applies(to exchange: RecordedExchange, in session: String) -> Bool {
+      (self.session.isEmpty || self.session == session)
+        && (numbers.isEmpty || numbers.contains(exchange.number)) && (path == nil || path == exchange.path)
+    }
   }
 
-  static let decisions: [Decision] = []
+  private static let says = "This server says what is wrong where CouchDB fails."
+
+  static let decisions: [Decision] = [
+    .init(path: "/", place: "body.vendor", reason: "The server gives its own name."),
+    .init(path: "/", place: "body.git_sha", reason: "The server gives its own name."),
+    .init(path: "/", place: "body.features", reason: "It has other features."),
+    .init(
+      session: "api-01-server-and-database", numbers: [9, 18], place: "body.count",
+      reason: "There are no databases _users and _replicator."),
+    .init(
+      session: "api-01-server-and-database", numbers: [25, 29], place: "body",
+      reason: "The node has another name."),
+    .init(
+      session: "api-01-server-and-database", numbers: [60], place: "body.doc_count",
+      reason: "CouchDB hasn't written the document with batch=ok yet."),
+    .init(
+      session: "api-01-server-and-database", numbers: [72], place: "body",
+      reason: "Databases keep 20 revisions of a document by default."),
+    .init(session: "api-01-server-and-database", numbers: [75], place: "status", reason: says),
+    .init(
+      session: "api-02-documents", numbers: [161], place: "body.tiny",
+      reason: "CouchDB reads denormal numbers as 0; they are kept here."),
+    .init(
+      session: "api-02-documents", numbers: [109], place: "status",
+      reason: "IDs of documents have no control characters (docs/documents.md)."),
+    .init(
+      session: "api-02-documents", numbers: [170], place: "body.doc_count",
+      reason: "As before: a document less."),
+    .init(session: "api-03-bulk", numbers: [19, 44], place: "status", reason: says),
+    .init(
+      session: "api-03-bulk", numbers: [33], place: "body[3].reason", reason: "The text of a script's error."),
+    .init(session: "api-05-attachments", numbers: [64, 96, 97], place: "status", reason: says),
+    .init(
+      session: "api-05-attachments", numbers: [24, 25], place: "header Content-Range",
+      reason: "RFC 9110 wants the length with 416."),
+    .init(
+      session: "api-06-changes-normal", numbers: [26], place: "status",
+      reason: "Sequences of this server are numbers."),
+    .init(
+      session: "api-07-changes-feeds", numbers: [22], place: "body",
+      reason: "The feed ends properly; CouchDB sends the head of another answer into it."),
+    .init(
+      session: "api-09-views", numbers: [20, 45, 107, 108], place: "body.ref",
+      reason: "A hash of CouchDB's stack."),
+    .init(
+      session: "api-09-views", numbers: [58], place: "body.rows[0].value",
+      reason: "Doubles are added in another order."),
+    .init(
+      session: "api-10-views-changing", numbers: [40], place: "body.reason",
+      reason: "The text of a script's error."),
+    .init(
+      session: "replicator-03-push", numbers: [55], place: "body.results.order",
+      reason: "The database of CouchDB has two shards, and each its own sequences."),
+    .init(
+      session: "replicator-04-both-ends", numbers: [50, 106], place: "body.results.order",
+      reason: "Several requests wrote at once."),
+    .init(
+      session: "replicator-06-continuous", numbers: [81], place: "body.results.order",
+      reason: "Several requests wrote at once."),
+    .init(
+      session: "replicator-04-both-ends", numbers: [104, 106], place: "body.results[4].doc",
+      reason: "Which of two new revisions wins follows from their IDs."),
+    .init(
+      session: "replicator-06-continuous", numbers: [30, 31, 75, 76], place: "body",
+      reason: "Replications aren't run by this server."),
+    .init(
+      session: "replicator-07-replicator-database", numbers: [18], place: "body",
+      reason: "Replications aren't run by this server."),
+    .init(
+      session: "api-01-server-and-database", numbers: [32], place: "header", reason: "There are no web pages."
+    ),
+    .init(
+      session: "api-01-server-and-database", numbers: [32], place: "body", reason: "There are no web pages."),
+  ]
 
   /// The index of the decision that explains a difference.
-  static func decision(_ session: String, _ exchange: RecordedExchange, _ difference: AnswerDifference)
-    -> Int?
-  {
-    decisions.firstIndex { decision in
-      decision.session == session && (decision.numbers.isEmpty || decision.numbers.contains(exchange.number))
-        && difference.place.hasPrefix(decision.place)
-    }
+  static func decision(
+    _ session: String, _ exchange: RecordedExchange, _ difference: AnswerDifference
+  ) -> Int? {
+    decisions.firstIndex { $0.applies(to: exchange, in: session) && difference.place.hasPrefix($0.place) }
   }
 }
