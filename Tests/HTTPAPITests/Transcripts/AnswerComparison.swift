@@ -38,8 +38,14 @@ struct AnswerComparison {
     if exchange.isFeed, !exchange.query.contains("feed=longpoll") {
       compareFeed(exchange, body)
     } else {
+      var (recorded, body) = (exchange.answerBody, body)
+      // A feed that the client has closed ends somewhere between heartbeats.
+      if exchange.ended != nil {
+        while recorded.last == UInt8(ascii: "\n") { recorded.removeLast() }
+        while body.last == UInt8(ascii: "\n") { body.removeLast() }
+      }
       compare(
-        AnswerContent(exchange.answerBody, exchange.answerHeader), AnswerContent(body, header), "body",
+        AnswerContent(recorded, exchange.answerHeader), AnswerContent(body, header), "body",
         isScriptError: exchange.status == 500)
     }
     return differences
@@ -58,7 +64,7 @@ struct AnswerComparison {
   ]
   /// Headers whose values are lists without an order.
   private static let listHeaders = [
-    "Allow", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers",
+    "Allow", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers",
   ]
 
   private mutating func compareHeaders(
@@ -70,12 +76,14 @@ struct AnswerComparison {
       let isEqual = recorded != nil && mine != nil && tokens.match(recorded ?? "", mine ?? "")
       expect(isEqual, "header \(name)", recorded, mine)
     }
-    // What CouchDB forbids caches is forbidden here; more may be.
-    func rules(_ text: String?) -> Set<String> {
-      Set((text ?? "").split(separator: ",").map { $0.trimmingPrefix(" ").lowercased() })
+    // What CouchDB forbids caches is forbidden here, and what it shows to pages is shown; more may be.
+    for name in ["Cache-Control", "Access-Control-Expose-Headers"] {
+      func items(_ text: String?) -> Set<String> {
+        Set((text ?? "").split(separator: ",").map { $0.trimmingPrefix(" ").lowercased() })
+      }
+      let (recorded, mine) = (exchange.answerHeader(name), ours(name.lowercased()))
+      expect(items(recorded).isSubset(of: items(mine)), "header \(name)", recorded, mine)
     }
-    let (forbidden, forbids) = (exchange.answerHeader("cache-control"), ours("cache-control"))
-    expect(rules(forbidden).isSubset(of: rules(forbids)), "header Cache-Control", forbidden, forbids)
     for name in Self.listHeaders {
       func list(_ text: String?) -> [String]? {
         text?.split { $0 == "," || $0 == " " }.map { $0.lowercased() }.sorted()

@@ -55,7 +55,8 @@ struct ReplayReport {
       let applies = comparedExchanges.contains {
         $0.status < 300 || !decision.session.isEmpty ? decision.applies(to: $0, in: session) : false
       }
-      return applies && decided[index] == nil ? "\(decision.place): \(decision.reason)" : nil
+      return applies && !decision.isRare && decided[index] == nil
+        ? "\(decision.place): \(decision.reason)" : nil
     }
   }
 

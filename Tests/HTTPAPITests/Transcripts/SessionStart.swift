@@ -163,7 +163,23 @@ enum SessionStart {
     switch (session, number) {
     case ("pouch7-04-filtered", 124), ("pouch9-04-filtered", 171): try makeAnew("p_push")
     case ("replicator-05-filtered", 199): try makeAnew("r_f")
+    case ("replicator-08-errors-and-fallbacks", let number) where targetsMadeAnew.contains(number):
+      try makeAnew("r_y")
     default: break
+    }
+  }
+
+  /// The first exchanges with `r_y` of steps of replicator-08 that begin with an empty target.
+  private static let targetsMadeAnew: Set<Int> = [227, 257, 269, 281, 295]
+
+  /// A write beside of which the recording shows the result only.
+  static func unrecordedWrites(_ session: String) -> [(
+    time: Double, method: String, target: String, body: String
+  )] {
+    switch session {
+    case "pouch7-06-errors": [(3.96, "PUT", "/src/new_later", #"{"n":1}"#)]
+    case "pouch9-06-errors": [(4.13, "PUT", "/src/new_later", #"{"n":1}"#)]
+    default: []
     }
   }
 

@@ -106,6 +106,9 @@ final class TranscriptReplay {
         }
       }
     }
+    for write in SessionStart.unrecordedWrites(recording.name) {
+      moments.append((write.time, .request(method: write.method, target: write.target, body: write.body)))
+    }
     // Equal times keep their order.
     return moments.enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }.map(
       \.element)
@@ -196,8 +199,9 @@ final class TranscriptReplay {
     var type = "application/json"
     if let text = body.string {
       // Of bytes that aren't text the recording gives the number.
-      bytes = Array((text == "(13 bytes)" ? "third edition" : text).utf8)
-      type = "text/plain"
+      let isGiven = text != "(13 bytes)"
+      bytes = Array((isGiven ? text : "third edition").utf8)
+      if !isGiven { type = "text/plain" }
     } else if !body.isNull {
       bytes = comparison.tokens.translate(request: try body.jsonText())
     }
