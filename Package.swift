@@ -173,7 +173,9 @@ let package = Package(
     // The listener: sockets, TLS, HTTP. It knows no documents.
     .target(
       name: "Server",
-      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto", "CSSL"]),
+      dependencies: [
+        "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto", "CSSL",
+      ]),
     // Answers to the requests of clients of CouchDB. It knows no sockets.
     .target(
       name: "HTTPAPI",
@@ -205,7 +207,8 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "HTTP", "Server", "TouchstoneServer", "Storage",
+        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "HTTP", "Server", "TouchstoneServer",
+        "Storage",
         "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),

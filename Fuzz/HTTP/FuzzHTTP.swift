@@ -26,7 +26,8 @@ import Touchstone
     if choices & 2 != 0 { (limits.headerBytes, limits.parts, limits.preambleBytes) = (40, 3, 20) }
     let whole = parts(bytes, max(1, bytes.count), limits)
     let pieces = parts(bytes, 1 + Int(choices >> 2), limits)
-    precondition(whole.error == pieces.error, "the pieces matter: \(whole.error as Any), \(pieces.error as Any)")
+    precondition(
+      whole.error == pieces.error, "the pieces matter: \(whole.error as Any), \(pieces.error as Any)")
     if whole.error == nil { precondition(whole.parts == pieces.parts, "the pieces matter") }
     precondition(whole.parts.count <= limits.parts, "more parts than allowed")
   }
@@ -42,7 +43,8 @@ import Touchstone
         let end = min(bytes.count, offset + step)
         try parser.parse(UnsafeRawBufferPointer(rebasing: bytes[offset..<end])) { event in
           switch event {
-          case .begin(let headers): found.append(headers.all.flatMap { Array("\($0.name):\($0.value);".utf8) })
+          case .begin(let headers):
+            found.append(headers.all.flatMap { Array("\($0.name):\($0.value);".utf8) })
           case .bytes(let bytes): found[found.count - 1] += bytes
           case .end: found[found.count - 1].append(0)
           }
@@ -78,7 +80,8 @@ import Touchstone
       let answered = Lock<APIAnswer?>(nil)
       service.answer(
         APIRequest(
-          method: methods[Int(choices >> 1 & 7)], target: target, headers: headers, body: Body(body), user: nil,
+          method: methods[Int(choices >> 1 & 7)], target: target, headers: headers, body: Body(body),
+          user: nil,
           cancellation: Nobody())
       ) { answer in
         answered.withLock { $0 = answer }
@@ -116,7 +119,9 @@ private struct Body: HTTPBodySource {
 
 private struct Sink: HTTPBodySink {
   func write(_ bytes: [UInt8]) throws(HTTPBodyError) {}
-  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) { completion(.clientGone) }
+  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
+    completion(.clientGone)
+  }
   func finish() {}
   func fail() {}
 }

@@ -64,7 +64,9 @@ package struct HTTPHeaders: Sendable {
   /// Adds a header.
   package mutating func add(_ name: String, _ value: String) {
     var (name, value) = (name, value)
-    name.withUTF8 { name in value.withUTF8 { add(name: UnsafeRawBufferPointer(name), value: UnsafeRawBufferPointer($0)) } }
+    name.withUTF8 { name in
+      value.withUTF8 { add(name: UnsafeRawBufferPointer(name), value: UnsafeRawBufferPointer($0)) }
+    }
   }
 
   private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }

@@ -66,7 +66,9 @@ public final class SyncListener: Sendable {
   public var url: String? { server.withLock { $0?.urls.first }.map { "ws\($0.dropFirst(4))/" } }
 
   /// The URL for clients of CouchDB: `http://127.0.0.1:4984/`; nil if it doesn't run, or doesn't serve them.
-  public var httpURL: String? { configuration.servesHTTP ? server.withLock { $0?.urls.first }.map { $0 + "/" } : nil }
+  public var httpURL: String? {
+    configuration.servesHTTP ? server.withLock { $0?.urls.first }.map { $0 + "/" } : nil
+  }
 
   /// The URL of each database and address, in order of the names; none if it doesn't run.
   public var urls: [String] {

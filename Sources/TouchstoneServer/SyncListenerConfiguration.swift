@@ -93,7 +93,10 @@ public struct SyncListenerConfiguration: Sendable {
   }
 
   /// The databases as the handlers find them.
-  func catalog() -> any DatabaseCatalog { folder.map { FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases) } ?? OpenedDatabases(databases) }
+  func catalog() -> any DatabaseCatalog {
+    folder.map { FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases) }
+      ?? OpenedDatabases(databases)
+  }
 
   /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.
   static func isOpen(_ question: LoginQuestion) -> Bool {
@@ -101,12 +104,12 @@ public struct SyncListenerConfiguration: Sendable {
     guard let segments = question.target.segments?.filter({ $0 != ByteString("") }) else { return false }
     switch segments.count {
     case 0: return question.method == "GET" || question.method == "HEAD"
-    case 1 where segments[0] == ByteString("_up"): return question.method == "GET" || question.method == "HEAD"
+    case 1 where segments[0] == ByteString("_up"):
+      return question.method == "GET" || question.method == "HEAD"
     case 1: return segments[0] == ByteString("_session")
     default: return false
     }
   }
-
 
   private var isOpenToOthers: Bool {
     if networkInterface != nil { return networkInterface != "lo" }

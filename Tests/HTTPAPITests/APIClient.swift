@@ -32,7 +32,8 @@ final class APIClient {
 
   /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.
   func ask(
-    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [], user: String? = nil
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [],
+    user: String? = nil
   ) throws -> Response {
     let response = try begin(method, target, headers: headers, body: body, user: user)
     response.waitForHead()
@@ -41,7 +42,8 @@ final class APIClient {
 
   /// Asks, and returns before the answer begins.
   func begin(
-    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [], user: String? = nil
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [],
+    user: String? = nil
   ) throws -> Response {
     var fields = HTTPHeaders()
     for (name, value) in headers { fields.add(name, value) }
@@ -49,7 +51,8 @@ final class APIClient {
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     service.answer(
       APIRequest(
-        method: method, target: target, headers: fields, body: BytesBody(body), user: user, cancellation: response)
+        method: method, target: target, headers: fields, body: BytesBody(body), user: user,
+        cancellation: response)
     ) { answer in response.begin(answer, isHead: method == "HEAD") }
     return response
   }
@@ -77,9 +80,12 @@ final class Response: APICancellation {
     head.finish(true)
     switch answer.body {
     case .bytes(let bytes):
-      state.withLock { $0.body = isHead ? [] : bytes; $0.isWhole = true }
+      state.withLock {
+        $0.body = isHead ? [] : bytes; $0.isWhole = true
+      }
       end.finish(true)
-    case .stream(_, let start): if isHead { finish(isWhole: true) } else { start(GatheringSink(response: self)) }
+    case .stream(_, let start):
+      if isHead { finish(isWhole: true) } else { start(GatheringSink(response: self)) }
     case .written: break
     }
   }
@@ -87,7 +93,9 @@ final class Response: APICancellation {
   fileprivate func waitForHead() { _ = head.wait() }
   fileprivate func add(_ bytes: [UInt8]) { state.withLock { $0.body += bytes } }
   fileprivate func finish(isWhole: Bool) {
-    state.withLock { $0.isWhole = isWhole; $0.hasFailed = !isWhole }
+    state.withLock {
+      $0.isWhole = isWhole; $0.hasFailed = !isWhole
+    }
     end.finish(true)
   }
 
@@ -107,7 +115,9 @@ final class Response: APICancellation {
     if !hasEnded { _ = end.wait() }
     return arrived
   }
-  func json() throws -> JSONValue { try body().withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } }
+  func json() throws -> JSONValue {
+    try body().withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+  }
   var text: String { String(decoding: body(), as: UTF8.self) }
 
   /// The client goes away.

@@ -92,7 +92,9 @@ final class TLSClient: RawClient {
       let allowed = min(count, bytesLeft)
       var sent = 0
       while sent < allowed {
-        let written = part.withUnsafeBytes { super.transmit(UnsafeRawBufferPointer(rebasing: $0[sent..<allowed])) }
+        let written = part.withUnsafeBytes {
+          super.transmit(UnsafeRawBufferPointer(rebasing: $0[sent..<allowed]))
+        }
         guard written > 0 else { return false }
         sent += written
       }

@@ -207,7 +207,8 @@ import Testing
     // One says goodbye, one doesn't, one resets, and one has sent more than is read.
     for way in 0..<4 {
       var client: TLSClient? = try server.secureClient()
-      try client?.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(way == 3 ? 1_000_000 : 1)\r\n\r\na")
+      try client?.send(
+        "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(way == 3 ? 1_000_000 : 1)\r\n\r\na")
       waitUntil { waiting.withLock { $0.count } == way + 1 }
       switch way {
       case 0: client?.shutdownSending()
@@ -246,7 +247,8 @@ import Testing
           #expect(try client.get(target, headers: WebSocketUpgradeTests.upgrade).status == 101)
         } else {
           let body = target == "/body" ? "Content-Length: 10\r\n" : ""
-          try client.send("\(body.isEmpty ? "GET" : "PUT") \(target) HTTP/1.1\r\nHost: localhost\r\n\(body)\r\nab")
+          try client.send(
+            "\(body.isEmpty ? "GET" : "PUT") \(target) HTTP/1.1\r\nHost: localhost\r\n\(body)\r\nab")
         }
         clients.append(client)
       }

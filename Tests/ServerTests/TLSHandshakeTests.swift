@@ -129,7 +129,9 @@ import Testing
   @Test(arguments: TLSTest.versions, [false, true])
   func sessionsAreResumedWithoutClientCertificates(_ version: Int32, _ isCertified: Bool) throws {
     let server = try TestServer(
-      tlsWith: { if isCertified { $0.clientCertificates = .requested(ClientCertificateCheck { _ in true }) } }, echo)
+      tlsWith: {
+        if isCertified { $0.clientCertificates = .requested(ClientCertificateCheck { _ in true }) }
+      }, echo)
     var options = TLSTest.options(version)
     let first = try server.secureClient(options)
     #expect(try first.get("/").status == 200)
@@ -146,7 +148,8 @@ import Testing
     let server = try TestServer(tlsWith: { _ in }) { request, responder in
       responder.answer(
         request.isWebSocketUpgrade
-          ? .webSocket(request) { WebSocketUpgradeTests.echoMessages($0) } : HTTPAnswer(status: 200, text: "ok"))
+          ? .webSocket(request) { WebSocketUpgradeTests.echoMessages($0) }
+          : HTTPAnswer(status: 200, text: "ok"))
     }
     var isWhole = false
     var bytes = 0

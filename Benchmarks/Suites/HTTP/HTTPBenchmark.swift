@@ -19,7 +19,8 @@ struct HTTPBenchmark: Sendable {
 
   func workload() -> Workload {
     Workload(
-      suite: "http", name: kind.rawValue, summary: kind.summary, operations: operations, runsThreads: true, limit: limit
+      suite: "http", name: kind.rawValue, summary: kind.summary, operations: operations, runsThreads: true,
+      limit: limit
     ) { try prepare($0) }
   }
 
@@ -112,7 +113,9 @@ struct HTTPBenchmark: Sendable {
     let begin = Clock.nanoseconds()
     let bytes = try client.ask(HTTPLoadClient.request("GET", "/\(HTTPData.name)/\(path)"), expecting: 200)
     let seconds = Double(Clock.nanoseconds() - begin) / 1e9
-    guard bytes > data.dataset.count * 20 else { throw RunMismatch(seen: bytes, expected: data.dataset.count * 20) }
+    guard bytes > data.dataset.count * 20 else {
+      throw RunMismatch(seen: bytes, expected: data.dataset.count * 20)
+    }
     return .seconds(seconds)
   }
 
@@ -149,7 +152,9 @@ struct HTTPBenchmark: Sendable {
   }
 
   /// Requests are due at fixed times. Each connection has a thread, so that a slow answer holds up one only.
-  private func openLoop(port: Int, _ requests: [[UInt8]], rate: Double, expecting status: Int) throws -> Trial.Duration {
+  private func openLoop(port: Int, _ requests: [[UInt8]], rate: Double, expecting status: Int) throws
+    -> Trial.Duration
+  {
     let total = Lock(LatencyHistogram())
     let threads = 8
     let schedule = ArrivalSchedule(begin: Clock.nanoseconds() + 20_000_000, rate: rate, threads: threads)
@@ -184,7 +189,8 @@ struct HTTPBenchmark: Sendable {
   private var limit: Workload.Limit? {
     switch kind {
     case .bulkDocs:
-      Workload.Limit(name: { _ in "import of the same documents, \(HTTPData.batch) a transaction" }) { trial in
+      Workload.Limit(name: { _ in "import of the same documents, \(HTTPData.batch) a transaction" }) {
+        trial in
         let database = try data.empty(try context.engine(trial.engine), in: trial.directory)
         return Trial(
           timing: {
@@ -237,9 +243,12 @@ struct HTTPBenchmark: Sendable {
     let answer = HTTPAnswer(
       status: 200, headers: [.init("Content-Type", "application/json"), .init("ETag", "\"1-a\"")],
       body: .bytes(data.body(0)))
-    let server = HTTPServer(HTTPServerConfiguration(), handler: FixedHandler(answer: answer, isAtOnce: atOnce))
+    let server = HTTPServer(
+      HTTPServerConfiguration(), handler: FixedHandler(answer: answer, isAtOnce: atOnce))
     try server.start()
-    let requests = (0..<data.requests).map { HTTPLoadClient.request("GET", data.target($0 % data.dataset.count)) }
+    let requests = (0..<data.requests).map {
+      HTTPLoadClient.request("GET", data.target($0 % data.dataset.count))
+    }
     return Trial(
       run: { try closedLoop(port: Int(server.port ?? 0), requests, expecting: 200) },
       finish: { server.stop(graceSeconds: 0) })
@@ -262,6 +271,8 @@ private final class IdleFeed {
     client = try HTTPLoadClient(port: port, bufferBytes: 1_024)
     try client.send(request)
     let head = try client.readHead()
-    guard head.status == 200 else { throw HTTPLoadClient.Failure(description: "a feed with status \(head.status)") }
+    guard head.status == 200 else {
+      throw HTTPLoadClient.Failure(description: "a feed with status \(head.status)")
+    }
   }
 }

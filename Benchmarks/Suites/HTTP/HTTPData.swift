@@ -47,7 +47,9 @@ final class HTTPData: Sendable {
     var result = ""
     for byte in text.utf8 {
       let isPlain = byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || byte == 0x5F || byte == 0x2D
-      result += isPlain ? String(UnicodeScalar(byte)) : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+      result +=
+        isPlain
+        ? String(UnicodeScalar(byte)) : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
     }
     return result
   }

@@ -91,13 +91,15 @@ final class HTTPLoadClient {
   /// Reads a head. A nil length means chunks.
   func readHead() throws -> (status: Int, length: Int?) {
     let first = try readLine()
-    guard first.count > 12, let status = Int(String(decoding: first[first.startIndex + 9..<first.startIndex + 12], as: UTF8.self))
+    guard first.count > 12,
+      let status = Int(String(decoding: first[first.startIndex + 9..<first.startIndex + 12], as: UTF8.self))
     else { throw Failure(description: "an answer without a status") }
     var length: Int?
     while true {
       let line = try readLine()
       if line.isEmpty { return (status, length) }
-      if line.count > 15, line[line.startIndex + 7] == UInt8(ascii: "-"), line.first.map({ $0 | 0x20 }) == UInt8(ascii: "c"),
+      if line.count > 15, line[line.startIndex + 7] == UInt8(ascii: "-"),
+        line.first.map({ $0 | 0x20 }) == UInt8(ascii: "c"),
         let value = Int(String(decoding: line.dropFirst(16), as: UTF8.self)),
         line.prefix(15).elementsEqual("Content-Length:".utf8)
       {
@@ -114,7 +116,9 @@ final class HTTPLoadClient {
       (begin, end) = (0, end - begin)
     }
     while true {
-      let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress.map { $0 + end }, $0.count - end, 0) }
+      let count = buffer.withUnsafeMutableBytes {
+        recv(socket, $0.baseAddress.map { $0 + end }, $0.count - end, 0)
+      }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw Failure(description: "the connection ended") }
       end += count

@@ -34,9 +34,11 @@ enum HTTPWorkload: String, CaseIterable {
   var summary: String {
     switch self {
     case .fixed: "the listener answers a document's bytes from memory, on a handler's thread"
-    case .fixedAtOnce: "the same on the thread that serves the connection, as only handlers that never wait may"
+    case .fixedAtOnce:
+      "the same on the thread that serves the connection, as only handlers that never wait may"
     case .get: "GET of random documents"
-    case .getHalfRate: "GET of random documents, at half the rate of `fixed`; latencies count from when a request was due"
+    case .getHalfRate:
+      "GET of random documents, at half the rate of `fixed`; latencies count from when a request was due"
     case .put: "PUT of new documents, one at a time on each connection"
     case .bulkDocs: "POST _bulk_docs with 1,000 documents each"
     case .allDocs: "GET _all_docs?include_docs=true"
@@ -62,7 +64,8 @@ enum HTTPNotes {
       }
       if let row = row(.getHalfRate), let high = row.metrics[.latencyP99] {
         lines.append(
-          "\(engine): at half the rate of fixed bytes, 99 of 100 requests take less than \(rounded(high.median * 1_000)) ms.")
+          "\(engine): at half the rate of fixed bytes, 99 of 100 requests take less than \(rounded(high.median * 1_000)) ms."
+        )
       }
       if let feeds = row(.idleFeeds), let memory = feeds.metrics[.anonymousMemoryBytes] {
         lines.append(

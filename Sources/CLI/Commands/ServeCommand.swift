@@ -33,9 +33,12 @@ struct ServeCommand: Subcommand {
     return text
   }
   private static let cors = Option(
-    "cors", "ORIGIN", "Lets web pages of this origin use the HTTP API, such as https://app.example; * lets all. May be repeated")
+    "cors", "ORIGIN",
+    "Lets web pages of this origin use the HTTP API, such as https://app.example; * lets all. May be repeated"
+  )
   private static let create = Flag(
-    "create", "Makes databases that don't exist, and lets clients make and delete those of a directory; needs --engine")
+    "create",
+    "Makes databases that don't exist, and lets clients make and delete those of a directory; needs --engine")
   private static let engine = DatabaseArguments.engine("The engine of databases that are made")
 
   private static let durability = Option<Durability>(
@@ -46,7 +49,8 @@ struct ServeCommand: Subcommand {
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
-      listen, userFile, anyone, certificate, key, tls, cors, DatabaseArguments.readOnly, create, engine, durability,
+      listen, userFile, anyone, certificate, key, tls, cors, DatabaseArguments.readOnly, create, engine,
+      durability,
       Keys.file,
     ],
     examples: [

@@ -37,10 +37,13 @@ package struct HTTPMediaType: Sendable {
   }
 
   /// The value of the first parameter of that name, which is in lower case; nil if there is none.
-  package subscript(parameter parameter: String) -> String? { parameters.first { $0.name == parameter }?.value }
+  package subscript(parameter parameter: String) -> String? {
+    parameters.first { $0.name == parameter }?.value
+  }
 
   private static func unquoted(_ text: String) -> String {
-    guard text.utf8.count >= 2, text.utf8.first == UInt8(ascii: "\""), text.utf8.last == UInt8(ascii: "\"") else {
+    guard text.utf8.count >= 2, text.utf8.first == UInt8(ascii: "\""), text.utf8.last == UInt8(ascii: "\"")
+    else {
       return text
     }
     var bytes: [UInt8] = []

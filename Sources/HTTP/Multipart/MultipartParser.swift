@@ -95,7 +95,9 @@ package struct MultipartParser {
     let (border, found) = try border(from: position)
     if border > position {
       if state == .bytes {
-        try pending.withUnsafeBytes { try handle(.bytes(UnsafeRawBufferPointer(rebasing: $0[position..<border]))) }
+        try pending.withUnsafeBytes {
+          try handle(.bytes(UnsafeRawBufferPointer(rebasing: $0[position..<border])))
+        }
       } else {
         skipped += border - position
         if skipped > limits.preambleBytes + 2 { throw MultipartError.longPreamble }

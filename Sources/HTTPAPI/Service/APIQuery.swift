@@ -38,7 +38,9 @@ struct APIQuery: Sendable {
   /// The value of an option that is JSON; nil if it isn't there. Throws 400 if it isn't JSON.
   func json(_ name: StaticString) throws -> JSONValue? {
     guard let text = bytes(name) else { return nil }
-    do { return try text.bytes.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } } catch {
+    do {
+      return try text.bytes.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+    } catch {
       throw CouchDBError(400, "bad_request", "invalid UTF-8 JSON")
     }
   }

@@ -42,7 +42,11 @@ package final class ActiveTasks: Sendable {
 
   /// Whether one of that kind runs for a database.
   package func contains(_ type: String, database: String) -> Bool {
-    state.withLock { $0.entries.values.contains { $0.type == type && $0.database.map { ByteString($0) } == ByteString(database) } }
+    state.withLock {
+      $0.entries.values.contains {
+        $0.type == type && $0.database.map { ByteString($0) } == ByteString(database)
+      }
+    }
   }
 
   /// The tasks in the order of their beginnings.

@@ -18,7 +18,8 @@ package enum CrossOriginRules: Sendable, Hashable {
 
   private static let methods = "GET, PUT, POST, HEAD, DELETE, COPY"
   private static let allowedHeaders: Set<String> = [
-    "accept", "accept-language", "authorization", "content-language", "content-type", "destination", "expires",
+    "accept", "accept-language", "authorization", "content-language", "content-type", "destination",
+    "expires",
     "if-match", "last-event-id", "last-modified", "origin", "pragma", "referer", "x-csrf-token",
     "x-http-method-override", "x-requested-with",
   ]

@@ -49,7 +49,7 @@ extension DatabaseService {
     let bytes = Array(name.utf8)
     let isLegal =
       bytes.first.map { $0 &- 0x61 < 26 } ?? false
-        && bytes.allSatisfy { $0 &- 0x61 < 26 || $0 &- 0x30 < 10 || "_$()+-/".utf8.contains($0) }
+      && bytes.allSatisfy { $0 &- 0x61 < 26 || $0 &- 0x30 < 10 || "_$()+-/".utf8.contains($0) }
     guard isLegal || ["_users", "_replicator"].contains(where: { $0.utf8.elementsEqual(bytes) }) else {
       throw CouchDBError.illegalName(name)
     }
@@ -112,7 +112,8 @@ extension DatabaseCall {
     try allow("PUT", "GET")
     guard method == "PUT" else { return try .json(JSONValue(database.maximumTreeDepth)) }
     try service.checkWritable()
-    guard case .int(let limit)? = try? JSONValue(body: bodyBytes()), limit > 0, limit <= Int64(Int32.max) else {
+    guard case .int(let limit)? = try? JSONValue(body: bodyBytes()), limit > 0, limit <= Int64(Int32.max)
+    else {
       throw CouchDBError(400, "bad_request", "`rev_limit` must be a positive number")
     }
     try database.setMaximumTreeDepth(Int(limit))

@@ -55,7 +55,8 @@ extension DatabaseService {
     case ("_scheduler", 2) where path[1] == "docs":
       try allow("GET", "HEAD")
       return try .json(["total_rows": 0, "offset": 0, "docs": []])
-    case ("_replicate", _), ("_node", _), ("_scheduler", _), ("_cluster_setup", _), ("_reshard", _), ("_db_updates", _),
+    case ("_replicate", _), ("_node", _), ("_scheduler", _), ("_cluster_setup", _), ("_reshard", _),
+      ("_db_updates", _),
       ("_search_analyze", _), ("_nouveau_analyze", _), ("_utils", _):
       throw CouchDBError.notImplemented
     default: break
@@ -85,7 +86,9 @@ extension DatabaseService {
       }
       count = number
     }
-    guard count <= Self.maximumUUIDs else { throw CouchDBError(400, "bad_request", "count parameter too large") }
+    guard count <= Self.maximumUUIDs else {
+      throw CouchDBError(400, "bad_request", "count parameter too large")
+    }
     let uuids = try (0..<count).map { _ in JSONValue(try DocumentUUID.make()) }
     return try .json(
       ["uuids": .array(uuids)],
@@ -134,7 +137,9 @@ extension DatabaseService {
       guard let keys = body.object?["keys"]?.array else {
         throw CouchDBError(400, "bad_request", "`keys` member must exist.")
       }
-      guard keys.count <= 100 else { throw CouchDBError(400, "bad_request", "`keys` must have at most 100 names") }
+      guard keys.count <= 100 else {
+        throw CouchDBError(400, "bad_request", "`keys` must have at most 100 names")
+      }
       names = try keys.map { key in
         guard let name = key.string else { throw CouchDBError(400, "bad_request", "`keys` must be names") }
         return name

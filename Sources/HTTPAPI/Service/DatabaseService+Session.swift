@@ -74,7 +74,8 @@ extension DatabaseService {
     var text = "AuthSession=\(value); Version=1; Max-Age=\(seconds); Path=/; HttpOnly"
     if request.isSecure { text += "; Secure" }
     // Pages of other origins that may log in must get their cookies back.
-    text += configuration.crossOrigin == .none ? "; SameSite=Strict" : request.isSecure ? "; SameSite=None" : ""
+    text +=
+      configuration.crossOrigin == .none ? "; SameSite=Strict" : request.isSecure ? "; SameSite=None" : ""
     return HTTPHeader("Set-Cookie", text)
   }
 }

@@ -130,7 +130,9 @@ package final class DatabaseService: Sendable {
   /// Adds the headers that every answer has.
   private func finished(_ answer: APIAnswer, _ request: APIRequest) -> APIAnswer {
     var answer = answer
-    if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) { answer.headers.append(.init("Cache-Control", "must-revalidate")) }
+    if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) {
+      answer.headers.append(.init("Cache-Control", "must-revalidate"))
+    }
     if request.method != "OPTIONS" { answer.headers += configuration.crossOrigin.answerHeaders(request) }
     return answer
   }

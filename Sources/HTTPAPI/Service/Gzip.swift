@@ -12,7 +12,8 @@ final class GzipEncoder {
     // 15 bits of window; 16 more mean gzip. Level 3: most of the gain for a third of the time.
     isOpen =
       deflateInit2_(
-        &stream, 3, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, zlibVersion(), Int32(MemoryLayout<z_stream>.size))
+        &stream, 3, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, zlibVersion(),
+        Int32(MemoryLayout<z_stream>.size))
       == Z_OK
     if !isOpen { return nil }
   }

@@ -16,7 +16,8 @@ final class Acceptor: Sendable {
   private let worker = Workers(maximum: 1)
 
   init(
-    _ core: ServerCore, _ sockets: [ListeningSocket], _ daemon: Daemon, _ terminator: TLSTerminator?, maximum: Int
+    _ core: ServerCore, _ sockets: [ListeningSocket], _ daemon: Daemon, _ terminator: TLSTerminator?,
+    maximum: Int
   ) throws {
     self.core = core
     self.sockets = Lock(sockets)

@@ -25,7 +25,9 @@ extension TLSConnection {
     if count > 0, phase == .open {
       let piece = UnsafeRawBufferPointer(rebasing: lane.buffer[..<count])
       let filled = fill(piece)
-      if filled < count, !libraryHasClosed { received.keep(UnsafeRawBufferPointer(rebasing: piece[filled...])) }
+      if filled < count, !libraryHasClosed {
+        received.keep(UnsafeRawBufferPointer(rebasing: piece[filled...]))
+      }
     }
     return received.isEmpty && (mayRead || clientHasEnded)
   }

@@ -58,7 +58,8 @@ final class TLSConnection: @unchecked Sendable {
   var libraryHasClosed = false
 
   init?(
-    _ terminator: TLSTerminator, _ lane: TLSTerminator.Lane, _ context: TLSContext, _ connection: ServerConnection,
+    _ terminator: TLSTerminator, _ lane: TLSTerminator.Lane, _ context: TLSContext,
+    _ connection: ServerConnection,
     _ descriptor: Int32, _ address: SocketAddress
   ) {
     ERR_clear_error()

@@ -24,7 +24,8 @@ final class TLSContext: @unchecked Sendable {
     // a call ends after one record, so that a client can't hold a thread with records that have no data.
     SSL_CTX_ctrl(
       pointer, SSL_CTRL_MODE,
-      Int(SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS), nil)
+      Int(SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS), nil
+    )
     SSL_CTX_ctrl(pointer, SSL_CTRL_CLEAR_MODE, Int(SSL_MODE_AUTO_RETRY), nil)
     SSL_CTX_ctrl(pointer, SSL_CTRL_SET_READ_AHEAD, 1, nil)
     // Tickets hold sessions; the server keeps none.

@@ -54,10 +54,12 @@ final class TLSTerminator: Sendable {
 
   /// Takes over a client's socket.
   func begin(_ connection: ServerConnection, _ socket: Int32, _ address: SocketAddress) {
-    let lane = lanes[Int(UInt(bitPattern: next.wrappingAdd(1, ordering: .relaxed).oldValue) % UInt(lanes.count))]
+    let lane = lanes[
+      Int(UInt(bitPattern: next.wrappingAdd(1, ordering: .relaxed).oldValue) % UInt(lanes.count))]
     let context = context.withLock { $0 }
     guard let secured = TLSConnection(self, lane, context, connection, socket, address) else {
-      Log.write(.error, .network, nil, "listener: no memory for TLS; closed a connection from \(connection.peer)")
+      Log.write(
+        .error, .network, nil, "listener: no memory for TLS; closed a connection from \(connection.peer)")
       _ = connection.closedTLS()
       close(socket)
       return core.table.remove(connection)

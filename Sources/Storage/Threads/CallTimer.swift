@@ -1,4 +1,3 @@
-
 /// Time, and calls at later times. Tests give their own.
 package protocol CallTimer: Sendable {
   /// Seconds since some time.

@@ -23,7 +23,9 @@ import Touchstone
   func inline(_ engine: EngineName) throws {
     let client = try client(engine)
     let first = try client.save(
-      "/db/a", #"{"x":1,"_attachments":{"t.txt":{"content_type":"text/plain","data":"\#(base64(Array(text.utf8)))"},"p":{"data":"\#(base64(bytes))"}},"y":2}"#)
+      "/db/a",
+      #"{"x":1,"_attachments":{"t.txt":{"content_type":"text/plain","data":"\#(base64(Array(text.utf8)))"},"p":{"data":"\#(base64(bytes))"}},"y":2}"#
+    )
     let stubs = try client.get("/db/a").json()
     #expect(stubs["y"] == 2)
     #expect(stubs["_attachments"]["t.txt"]["length"] == 1760)
@@ -51,14 +53,17 @@ import Touchstone
       (#"{"data":"!!!"}"#, 400, ["bad_request", "Invalid attachment data for g"]),
       (#"{"data":"abc"}"#, 400, ["bad_request", "Invalid attachment data for g"]),
       (#"{"data":5}"#, 400, ["bad_request", "Invalid attachment data for g"]),
-      (#"{}"#, 400, ["bad_request", "Invalid attachment data for g"]), ("5", 400, ["bad_request", "Invalid attachment data for g"]),
+      (#"{}"#, 400, ["bad_request", "Invalid attachment data for g"]),
+      ("5", 400, ["bad_request", "Invalid attachment data for g"]),
       (#"{"follows":true}"#, 400, ["bad_request", "Invalid attachment data for g"]),
     ] {
       let response = try client.send("PUT", "/db/a?rev=\(second)", "{\"_attachments\":{\"g\":\(entry)}}")
       #expect(response.status == status, "\(entry)")
       #expect(try response.error == error, "\(entry)")
     }
-    #expect(try client.send("PUT", "/db/a?rev=\(second)", #"{"_attachments":{"t.txt":{"stub":true,"revpos":99}}}"#).status == 412)
+    #expect(
+      try client.send("PUT", "/db/a?rev=\(second)", #"{"_attachments":{"t.txt":{"stub":true,"revpos":99}}}"#)
+        .status == 412)
   }
 
   @Test("attachments are put, read, ranged and deleted on their own", arguments: allEngines)
@@ -77,9 +82,11 @@ import Touchstone
     #expect(read.header("Accept-Ranges") == "bytes")
     #expect(read.header("Content-Security-Policy") == "sandbox")
     let tag = read.header("ETag") ?? ""
-    #expect(try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("If-None-Match", tag)]).status == 304)
+    #expect(
+      try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("If-None-Match", tag)]).status == 304)
     for (range, expected) in [
-      ("bytes=0-3", 0..<4), ("bytes=10-", 10..<70), ("bytes=-5", 65..<70), ("bytes=0-0", 0..<1), ("bytes=60-9999", 60..<70),
+      ("bytes=0-3", 0..<4), ("bytes=10-", 10..<70), ("bytes=-5", 65..<70), ("bytes=0-0", 0..<1),
+      ("bytes=60-9999", 60..<70),
     ] {
       let part = try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", range)])
       #expect(part.status == 206, "\(range)")
@@ -87,16 +94,23 @@ import Touchstone
       #expect(part.header("Content-Range") == "bytes \(expected.lowerBound)-\(expected.upperBound - 1)/70")
     }
     for range in ["bytes=9999-", "bytes=5-2", "bytes=-0"] {
-      #expect(try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", range)]).status == 416, "\(range)")
+      #expect(
+        try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", range)]).status == 416,
+        "\(range)")
     }
     for range in ["lines=1-2", "bytes=x", "bytes=", "bytes=1", "bytes=--"] {
-      #expect(try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", range)]).status == 200, "\(range)")
+      #expect(
+        try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", range)]).status == 200,
+        "\(range)")
     }
     let several = try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", "bytes=0-3,5-6")])
     #expect(several.status == 206)
     #expect(several.parts.map(\.bytes) == [Array(bytes[0..<4]), Array(bytes[5..<7])])
     #expect(several.parts.first?.header("Content-Range") == "bytes 0-3/70")
-    #expect(try client.ask("GET", "/db/d/dir/file%20name.bin", headers: [("Range", "bytes=0-3"), ("If-Range", "\"x\"")]).status == 200)
+    #expect(
+      try client.ask(
+        "GET", "/db/d/dir/file%20name.bin", headers: [("Range", "bytes=0-3"), ("If-Range", "\"x\"")]
+      ).status == 200)
     let head = try client.ask("HEAD", "/db/d/dir/file%20name.bin")
     #expect(head.status == 200)
     #expect(head.header("ETag") == tag)
@@ -113,7 +127,10 @@ import Touchstone
     let third = try client.send("DELETE", "/db/d/x?rev=\(second)")
     #expect(third.status == 200)
     let revision = try third.json()["rev"].string ?? ""
-    #expect(try client.send("DELETE", "/db/d/x?rev=\(revision)").error == ["not_found", "Document is missing attachment"])
+    #expect(
+      try client.send("DELETE", "/db/d/x?rev=\(revision)").error == [
+        "not_found", "Document is missing attachment",
+      ])
     #expect(try client.send("POST", "/db/d/x", "").header("Allow") == "DELETE,GET,HEAD,PUT")
     _ = try client.send("DELETE", "/db/d?rev=\(revision)")
     #expect(try client.get("/db/d/x").error == ["not_found", "deleted"])
@@ -123,7 +140,8 @@ import Touchstone
   @Test("types that compress are stored as gzip, and sent so to those who take it", arguments: allEngines)
   func compressed(_ engine: EngineName) throws {
     let client = try client(engine)
-    _ = try client.ask("PUT", "/db/t/t.txt", headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
+    _ = try client.ask(
+      "PUT", "/db/t/t.txt", headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
     let plain = try client.ask("GET", "/db/t/t.txt", headers: [("Range", "bytes=0-9")])
     #expect(plain.status == 200)
     #expect(plain.text == text)
@@ -134,12 +152,16 @@ import Touchstone
     #expect(encoded.starts(with: [0x1F, 0x8B]))
     // What comes as gzip is kept as it comes.
     let made = try client.ask(
-      "PUT", "/db/g/g.txt", headers: [("Content-Type", "text/plain"), ("Content-Encoding", "gzip")], body: encoded)
+      "PUT", "/db/g/g.txt", headers: [("Content-Type", "text/plain"), ("Content-Encoding", "gzip")],
+      body: encoded)
     #expect(made.status == 201)
     #expect(try client.ask("GET", "/db/g/g.txt").text == text)
     #expect(try client.ask("GET", "/db/g/g.txt", headers: [("Accept-Encoding", "gzip")]).body() == encoded)
     #expect(try client.ask("GET", "/db/g/g.txt", headers: [("Accept-Encoding", "gzip;q=0")]).text == text)
-    #expect(try client.ask("PUT", "/db/g2/g.txt", headers: [("Content-Encoding", "gzip")], body: encoded.dropLast(3)).status == 400)
+    #expect(
+      try client.ask(
+        "PUT", "/db/g2/g.txt", headers: [("Content-Encoding", "gzip")], body: encoded.dropLast(3)
+      ).status == 400)
   }
 
   @Test("a document and its attachments travel as multipart", arguments: allEngines)
@@ -151,28 +173,33 @@ import Touchstone
       return body + Array("\r\n--abc--".utf8)
     }
     let type = [("Content-Type", "multipart/related;boundary=\"abc\"")]
-    let json = #"{"m":1,"_attachments":{"z.bin":{"follows":true,"content_type":"application/octet-stream","length":70},"a.txt":{"follows":true,"content_type":"text/plain","length":1760}}}"#
+    let json =
+      #"{"m":1,"_attachments":{"z.bin":{"follows":true,"content_type":"application/octet-stream","length":70},"a.txt":{"follows":true,"content_type":"text/plain","length":1760}}}"#
     let made = try client.ask("PUT", "/db/m", headers: type, body: body(json, [bytes, Array(text.utf8)]))
     #expect(made.status == 201)
     let revision = try made.json()["rev"].string ?? ""
     #expect(try client.ask("GET", "/db/m/z.bin").body() == bytes)
     #expect(try client.ask("GET", "/db/m/a.txt").text == text)
-    let read = try client.ask("GET", "/db/m?attachments=true&revs=true", headers: [("Accept", "multipart/related")])
+    let read = try client.ask(
+      "GET", "/db/m?attachments=true&revs=true", headers: [("Accept", "multipart/related")])
     #expect(read.parts.count == 3)
     #expect(read.parts.last?.header("Content-Disposition")?.hasPrefix("attachment; filename=") == true)
     #expect(read.header("ETag") == "\"\(revision)\"")
     // What was read is stored as it comes in another database, as a replicator does.
     _ = try client.ask("PUT", "/copy")
     let copied = try client.ask(
-      "PUT", "/copy/m?new_edits=false", headers: [("Content-Type", read.header("Content-Type") ?? "")], body: read.body())
+      "PUT", "/copy/m?new_edits=false", headers: [("Content-Type", read.header("Content-Type") ?? "")],
+      body: read.body())
     #expect(try copied.json()["rev"].string == revision)
     #expect(try client.get("/copy/m?attachments=true").json() == client.get("/db/m?attachments=true").json())
     // Only what is new is sent to one who has a revision.
-    let second = try client.save("/db/m", #"{"_rev":"\#(revision)","m":2,"_attachments":{"z.bin":{"stub":true},"n":{"data":"M3Jk"}}}"#)
+    let second = try client.save(
+      "/db/m", #"{"_rev":"\#(revision)","m":2,"_attachments":{"z.bin":{"stub":true},"n":{"data":"M3Jk"}}}"#)
     let since = try client.get("/db/m?atts_since=%5B%22\(revision)%22%5D").json()["_attachments"]
     #expect(since["z.bin"]["stub"] == true)
     #expect(since["n"]["data"] == "M3Jk")
-    let open = try client.ask("GET", "/db/m?open_revs=%5B%22\(second)%22%5D&revs=true", headers: [("Accept", "multipart/mixed")])
+    let open = try client.ask(
+      "GET", "/db/m?open_revs=%5B%22\(second)%22%5D&revs=true", headers: [("Accept", "multipart/mixed")])
     #expect(open.parts.count == 1)
     guard case .parts(let inner)? = open.parts.first?.content else {
       Issue.record("no multipart/related inside")
@@ -180,17 +207,28 @@ import Touchstone
     }
     #expect(inner.count == 3)
     for (json, parts, reason) in [
-      (#"{"_attachments":{"a":{"follows":true,"length":2}}}"#, [[1, 2, 3]], "attachment longer than expected"),
-      (#"{"_attachments":{"a":{"follows":true,"length":4}}}"#, [[1, 2, 3]], "attachment shorter than expected"),
-      (#"{"_attachments":{"a":{"follows":true}}}"#, [], "the multipart body has no part for the attachment a"),
-      (#"{"_attachments":{"a":{"follows":true,"digest":"md5-MDAwMDAwMDAwMDAwMDAwMA=="}}}"#, [[1, 2, 3]], "Possible message corruption."),
+      (
+        #"{"_attachments":{"a":{"follows":true,"length":2}}}"#, [[1, 2, 3]], "attachment longer than expected"
+      ),
+      (
+        #"{"_attachments":{"a":{"follows":true,"length":4}}}"#, [[1, 2, 3]],
+        "attachment shorter than expected"
+      ),
+      (
+        #"{"_attachments":{"a":{"follows":true}}}"#, [], "the multipart body has no part for the attachment a"
+      ),
+      (
+        #"{"_attachments":{"a":{"follows":true,"digest":"md5-MDAwMDAwMDAwMDAwMDAwMA=="}}}"#, [[1, 2, 3]],
+        "Possible message corruption."
+      ),
       (#"{"_attachments":"#, [], "invalid UTF-8 JSON"),
     ] as [(String, [[UInt8]], String)] {
       let response = try client.ask("PUT", "/db/bad", headers: type, body: body(json, parts))
       #expect(response.status == 400, "\(json)")
       #expect(try response.error[1] == reason, "\(json)")
     }
-    #expect(try client.ask("PUT", "/db/bad", headers: type, body: Array("no parts at all".utf8)).status == 400)
+    #expect(
+      try client.ask("PUT", "/db/bad", headers: type, body: Array("no parts at all".utf8)).status == 400)
     #expect(try client.get("/db/bad").status == 404)
   }
 
@@ -201,9 +239,15 @@ import Touchstone
     try client.save("/db/a", #"{"_attachments":{"x":{"data":"eHg="},"y":{"data":"eHg="}}}"#)
     for index in 0..<5 {
       let data = base64([UInt8(index), 1, 2])
-      #expect(try client.send("PUT", "/db/a", #"{"_attachments":{"x":{"data":"\#(data)"},"y":{"data":"\#(data)"}}}"#).status == 409)
+      #expect(
+        try client.send(
+          "PUT", "/db/a", #"{"_attachments":{"x":{"data":"\#(data)"},"y":{"data":"\#(data)"}}}"#
+        ).status == 409)
       #expect(try client.ask("PUT", "/db/a/z", body: [UInt8(index), 9]).status == 409)
-      #expect(try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","_attachments":{"x":{"data":"\#(data)"}}}]}"#).status == 201)
+      #expect(
+        try client.send(
+          "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","_attachments":{"x":{"data":"\#(data)"}}}]}"#
+        ).status == 201)
     }
     #expect(try database.replicating { try $0.requiredBlobs.hasUnsaved } == false)
     #expect(try database.replicating { try $0.requiredBlobs.files().count } == 1)

@@ -15,17 +15,25 @@ import Touchstone
   @Test("each document of a bulk request has its own result", arguments: allEngines)
   func edits(_ engine: EngineName) throws {
     let client = try client(engine)
-    let made = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","n":1},{"n":3,"_id":"b"},{"n":3}],"x":[]}"#)
+    let made = try client.send(
+      "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","n":1},{"n":3,"_id":"b"},{"n":3}],"x":[]}"#)
     #expect(made.status == 201)
     let rows = try made.json()
     #expect(rows.array?.map { $0["ok"] } == [true, true, true])
     #expect(rows.array?[2]["id"].string?.utf8.count == 32)
     let b = rows.array?[1]["rev"].string ?? ""
     let mixed = try client.send(
-      "POST", "/db/_bulk_docs", #" { "docs" : [ {"_id":"a","n":9} , {"_id":"b","_rev":"\#(b)","n":9}, {"_id":"c"},{"_id":"c"}]} "#)
-    #expect(try mixed.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok", "ok", "conflict"])
-    #expect(mixed.text.hasPrefix(#"[{"id":"a","error":"conflict","reason":"Document update conflict."},{"ok":true,"id":"b","rev":"2-"#))
-    let deleted = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"none","_rev":"1-ab","_deleted":true},{"_id":"never","_deleted":true}]}"#)
+      "POST", "/db/_bulk_docs",
+      #" { "docs" : [ {"_id":"a","n":9} , {"_id":"b","_rev":"\#(b)","n":9}, {"_id":"c"},{"_id":"c"}]} "#)
+    #expect(
+      try mixed.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok", "ok", "conflict"])
+    #expect(
+      mixed.text.hasPrefix(
+        #"[{"id":"a","error":"conflict","reason":"Document update conflict."},{"ok":true,"id":"b","rev":"2-"#)
+    )
+    let deleted = try client.send(
+      "POST", "/db/_bulk_docs",
+      #"{"docs":[{"_id":"none","_rev":"1-ab","_deleted":true},{"_id":"never","_deleted":true}]}"#)
     #expect(try deleted.json().array?.map { $0["rev"].string?.prefix(2) } == ["2-", "1-"])
     #expect(try client.send("POST", "/db/_bulk_docs", #"{"docs":[]}"#).text == "[]\n")
   }
@@ -38,15 +46,31 @@ import Touchstone
       ("[]", 400, ["bad_request", "Request body must be a JSON object"]),
       (#"{"docs":"x"}"#, 400, ["bad_request", "`docs` parameter must be an array."]),
       (#"{"docs":[1]}"#, 400, ["bad_request", "Document must be a JSON object"]),
-      (#"{"docs":["#, 400, ["bad_request", "invalid UTF-8 JSON"]), ("", 400, ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"docs":[{"_id":"ok"},{"_id":"_bad"}]}"#, 400, ["illegal_docid", "Only reserved document ids may start with underscore."]),
-      (#"{"docs":[{"_id":"ok"},{"_id":"u","_foo":1}]}"#, 400, ["doc_validation", "Bad special document member: _foo"]),
+      (#"{"docs":["#, 400, ["bad_request", "invalid UTF-8 JSON"]),
+      ("", 400, ["bad_request", "invalid UTF-8 JSON"]),
+      (
+        #"{"docs":[{"_id":"ok"},{"_id":"_bad"}]}"#, 400,
+        ["illegal_docid", "Only reserved document ids may start with underscore."]
+      ),
+      (
+        #"{"docs":[{"_id":"ok"},{"_id":"u","_foo":1}]}"#, 400,
+        ["doc_validation", "Bad special document member: _foo"]
+      ),
       (#"{"docs":[{"_id":"ok"},{"_id":"r","_rev":"x"}]}"#, 400, ["bad_request", "Invalid rev format"]),
       (#"{"docs":[{"_id":"ok"},{"_id":7}]}"#, 400, ["illegal_docid", "Document id must be a string"]),
       (#"{"docs":[{"_id":"ok"},{"_id":"j","a":tru}]}"#, 400, ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"docs":[{"_id":"ok","_rev":"1-a"},{"_id":"j","_rev":"1-a","a":tru}],"new_edits":false}"#, 400, ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"docs":[{"_id":"ok"},{"_id":"s","_attachments":{"x":{"stub":true}}}]}"#, 412, ["missing_stub", "Invalid attachment stub in s for x"]),
-      (#"{"new_edits":false,"docs":[{"_id":"ok","_rev":"1-a"},{"_id":"n"}]}"#, 400, ["bad_request", "When `new_edits: false`, the document needs `_rev` or `_revisions` specified"]),
+      (
+        #"{"docs":[{"_id":"ok","_rev":"1-a"},{"_id":"j","_rev":"1-a","a":tru}],"new_edits":false}"#, 400,
+        ["bad_request", "invalid UTF-8 JSON"]
+      ),
+      (
+        #"{"docs":[{"_id":"ok"},{"_id":"s","_attachments":{"x":{"stub":true}}}]}"#, 412,
+        ["missing_stub", "Invalid attachment stub in s for x"]
+      ),
+      (
+        #"{"new_edits":false,"docs":[{"_id":"ok","_rev":"1-a"},{"_id":"n"}]}"#, 400,
+        ["bad_request", "When `new_edits: false`, the document needs `_rev` or `_revisions` specified"]
+      ),
     ]
     for (body, status, error) in cases {
       let response = try client.send("POST", "/db/_bulk_docs", body)
@@ -55,8 +79,13 @@ import Touchstone
     }
     #expect(try client.get("/db/ok").status == 404)
     let many = Array(repeating: "{}", count: 10_001).joined(separator: ",")
-    #expect(try client.send("POST", "/db/_bulk_docs", "{\"docs\":[\(many)]}").error == ["max_bulk_docs_count_exceeded", "10000"])
-    #expect(try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e"}],"all_or_nothing":true}"#).status == 417)
+    #expect(
+      try client.send("POST", "/db/_bulk_docs", "{\"docs\":[\(many)]}").error == [
+        "max_bulk_docs_count_exceeded", "10000",
+      ])
+    #expect(
+      try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e"}],"all_or_nothing":true}"#).status
+        == 417)
     #expect(try client.send("PUT", "/db/_bulk_docs", "{}").header("Allow") == "POST")
     #expect(try client.ask("POST", "/db/_bulk_docs", body: Array("{}".utf8)).status == 415)
   }
@@ -64,7 +93,8 @@ import Touchstone
   @Test("revisions that were made elsewhere are stored with their histories", arguments: allEngines)
   func foreign(_ engine: EngineName) throws {
     let client = try client(engine)
-    let docs = #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2},{"_id":"b","_rev":"1-cc"}]"#
+    let docs =
+      #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2},{"_id":"b","_rev":"1-cc"}]"#
     for _ in 0..<2 {
       let response = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":\#(docs)}"#)
       #expect(response.status == 201)
@@ -73,11 +103,24 @@ import Touchstone
     let n = try client.get("/db/n?conflicts=true&revs=true").json()
     #expect(n["_rev"] == "3-cc")
     #expect(n["_conflicts"] == ["2-aa"])
-    let difference = try client.send("POST", "/db/_revs_diff", #"{"n":["3-cc","2-aa","9-bb"],"none":["1-aa"],"b":["1-cc"],"e":[]}"#)
-    #expect(try difference.json() == ["n": ["missing": ["9-bb"], "possible_ancestors": ["3-cc", "2-aa"]], "none": ["missing": ["1-aa"]]])
-    #expect(try client.send("POST", "/db/_missing_revs", #"{"n":["3-cc","9-bb"],"none":["1-aa"]}"#).json() == ["missing_revs": ["n": ["9-bb"], "none": ["1-aa"]]])
-    #expect(try client.send("POST", "/db/_revs_diff", #"{"n":["bad"]}"#).error == ["bad_request", "Invalid rev format"])
-    #expect(try client.send("POST", "/db/_revs_diff", "[1]").error == ["bad_request", "Request body must be a JSON object"])
+    let difference = try client.send(
+      "POST", "/db/_revs_diff", #"{"n":["3-cc","2-aa","9-bb"],"none":["1-aa"],"b":["1-cc"],"e":[]}"#)
+    #expect(
+      try difference.json() == [
+        "n": ["missing": ["9-bb"], "possible_ancestors": ["3-cc", "2-aa"]], "none": ["missing": ["1-aa"]],
+      ])
+    #expect(
+      try client.send("POST", "/db/_missing_revs", #"{"n":["3-cc","9-bb"],"none":["1-aa"]}"#).json() == [
+        "missing_revs": ["n": ["9-bb"], "none": ["1-aa"]]
+      ])
+    #expect(
+      try client.send("POST", "/db/_revs_diff", #"{"n":["bad"]}"#).error == [
+        "bad_request", "Invalid rev format",
+      ])
+    #expect(
+      try client.send("POST", "/db/_revs_diff", "[1]").error == [
+        "bad_request", "Request body must be a JSON object",
+      ])
     #expect(try client.send("POST", "/db/_revs_diff", #"{"n":"3-x"}"#).status == 400)
     let purge = try client.send("POST", "/db/_purge", #"{"b":["1-cc"],"n":["2-bb"],"none":["1-a"]}"#)
     #expect(purge.status == 201)
@@ -88,20 +131,45 @@ import Touchstone
   @Test("several documents are read at once", arguments: allEngines)
   func bulkGet(_ engine: EngineName) throws {
     let client = try client(engine)
-    let docs = #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2}]"#
+    let docs =
+      #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2}]"#
     _ = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":\#(docs)}"#)
-    let body = #"{"docs":[{"id":"n"},{"id":"n","rev":"2-aa"},{"id":"n","rev":"9-aa"},{"id":"none"},{"id":"n","rev":"bad"},{}]}"#
-    let json = try client.send("POST", "/db/_bulk_get", body, headers: [("Accept", "application/json")]).json()["results"].array ?? []
+    let body =
+      #"{"docs":[{"id":"n"},{"id":"n","rev":"2-aa"},{"id":"n","rev":"9-aa"},{"id":"none"},{"id":"n","rev":"bad"},{}]}"#
+    let json =
+      try client.send("POST", "/db/_bulk_get", body, headers: [("Accept", "application/json")]).json()[
+        "results"
+      ].array ?? []
     #expect(json.count == 6)
-    #expect(json.first?["docs"] == [["ok": ["_id": "n", "_rev": "2-aa", "v": 2]], ["ok": ["_id": "n", "_rev": "3-cc", "v": 1]]])
-    #expect(json.dropFirst(2).first?["docs"] == [["error": ["id": "n", "rev": "9-aa", "error": "not_found", "reason": "missing"]]])
-    #expect(json.dropFirst(3).first?["docs"] == [["error": ["id": "none", "rev": "undefined", "error": "not_found", "reason": "missing"]]])
-    #expect(json.dropFirst(4).first?["docs"] == [["error": ["id": "n", "rev": "bad", "error": "bad_request", "reason": "Invalid rev format"]]])
+    #expect(
+      json.first?["docs"] == [
+        ["ok": ["_id": "n", "_rev": "2-aa", "v": 2]], ["ok": ["_id": "n", "_rev": "3-cc", "v": 1]],
+      ])
+    #expect(
+      json.dropFirst(2).first?["docs"] == [
+        ["error": ["id": "n", "rev": "9-aa", "error": "not_found", "reason": "missing"]]
+      ])
+    #expect(
+      json.dropFirst(3).first?["docs"] == [
+        ["error": ["id": "none", "rev": "undefined", "error": "not_found", "reason": "missing"]]
+      ])
+    #expect(
+      json.dropFirst(4).first?["docs"] == [
+        ["error": ["id": "n", "rev": "bad", "error": "bad_request", "reason": "Invalid rev format"]]
+      ])
     #expect(json.last?["id"] == .null)
-    let latest = try client.send("POST", "/db/_bulk_get?latest=true&revs=true", #"{"docs":[{"id":"n","rev":"1-aa"}]}"#).json()
-    #expect(latest["results"].array?.first?["docs"].array?.first?["ok"]["_revisions"] == ["start": 3, "ids": ["cc", "bb", "aa"]])
-    let multipart = try client.send("POST", "/db/_bulk_get", body, headers: [("Accept", "multipart/mixed"), ("Content-Type", "application/json")])
+    let latest = try client.send(
+      "POST", "/db/_bulk_get?latest=true&revs=true", #"{"docs":[{"id":"n","rev":"1-aa"}]}"#
+    ).json()
+    #expect(
+      latest["results"].array?.first?["docs"].array?.first?["ok"]["_revisions"] == [
+        "start": 3, "ids": ["cc", "bb", "aa"],
+      ])
+    let multipart = try client.send(
+      "POST", "/db/_bulk_get", body,
+      headers: [("Accept", "multipart/mixed"), ("Content-Type", "application/json")])
     #expect(multipart.parts.count == 7)
-    #expect(try client.send("POST", "/db/_bulk_get", "{}").error == ["bad_request", "Missing JSON list of 'docs'."])
+    #expect(
+      try client.send("POST", "/db/_bulk_get", "{}").error == ["bad_request", "Missing JSON list of 'docs'."])
   }
 }

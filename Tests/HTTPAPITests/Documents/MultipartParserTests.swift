@@ -8,7 +8,9 @@ import Testing
     var error: MultipartError?
   }
 
-  private func parse(_ body: String, boundary: String = "b", pieces: [Int], limits: MultipartParser.Limits = .init()) -> Found {
+  private func parse(
+    _ body: String, boundary: String = "b", pieces: [Int], limits: MultipartParser.Limits = .init()
+  ) -> Found {
     var found = Found()
     let bytes = Array(body.utf8)
     do {
@@ -18,8 +20,10 @@ import Testing
         try bytes[start..<end].withUnsafeBytes { piece in
           try parser.parse(piece) { event in
             switch event {
-            case .begin(let headers): found.parts.append(headers.all.map { "\($0.name)=\($0.value)" }.joined(separator: ",") + "|")
-            case .bytes(let bytes): found.parts[found.parts.count - 1] += String(decoding: bytes, as: UTF8.self)
+            case .begin(let headers):
+              found.parts.append(headers.all.map { "\($0.name)=\($0.value)" }.joined(separator: ",") + "|")
+            case .bytes(let bytes):
+              found.parts[found.parts.count - 1] += String(decoding: bytes, as: UTF8.self)
             case .end: found.parts[found.parts.count - 1] += "."
             }
           }
@@ -42,7 +46,8 @@ import Testing
     for first in 0...count {
       #expect(parse(body, pieces: [first]) == Found(parts: parts), "cut at \(first)")
       for second in stride(from: first, through: count, by: 3) {
-        #expect(parse(body, pieces: [first, second]) == Found(parts: parts), "cuts at \(first) and \(second)")
+        #expect(
+          parse(body, pieces: [first, second]) == Found(parts: parts), "cuts at \(first) and \(second)")
       }
     }
     #expect(parse(body, pieces: Array(0..<count)) == Found(parts: parts))
@@ -51,7 +56,8 @@ import Testing
   @Test("a body that is cut off anywhere before its last boundary isn't whole")
   func truncated() {
     let bytes = Array(body.utf8)
-    guard let end = (0..<bytes.count - 4).last(where: { bytes[$0..<$0 + 5].elementsEqual("--b--".utf8) }) else {
+    guard let end = (0..<bytes.count - 4).last(where: { bytes[$0..<$0 + 5].elementsEqual("--b--".utf8) })
+    else {
       Issue.record("no last boundary")
       return
     }
@@ -77,8 +83,12 @@ import Testing
     let long = String(repeating: "x", count: 30)
     #expect(parse("--b\r\nA: \(long)\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error == .longHeaders)
     #expect(parse("--b\r\nA: \(long)", pieces: [], limits: limits).error == .longHeaders)
-    #expect(parse("--b\(String(repeating: " ", count: 30))\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error == .longHeaders)
-    #expect(parse("--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b--", pieces: [], limits: limits).error == .tooManyParts)
+    #expect(
+      parse("--b\(String(repeating: " ", count: 30))\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error
+        == .longHeaders)
+    #expect(
+      parse("--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b--", pieces: [], limits: limits).error
+        == .tooManyParts)
     #expect(parse(long, pieces: [], limits: limits).error == .longPreamble)
     #expect(parse("--b\r\nnothing\r\n\r\n", pieces: []).error == .malformedHeader)
     #expect(parse("--b\r\n: x\r\n\r\n", pieces: []).error == .malformedHeader)

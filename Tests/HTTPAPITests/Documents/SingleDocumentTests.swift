@@ -32,10 +32,13 @@ import Touchstone
     let fourth = try client.save("/db/a", #"{"x":4}"#, headers: [("If-Match", "\"\(third)\"")])
     let fifth = try client.save("/db/a", #"{"x":5}"#, headers: [("If-Match", fourth)])
     #expect(fifth.hasPrefix("5-"))
-    #expect(try client.send("PUT", "/db/a?rev=\(fourth)", #"{"_rev":"\#(fifth)"}"#).error[1].hasPrefix("Document rev from request body"))
+    #expect(
+      try client.send("PUT", "/db/a?rev=\(fourth)", #"{"_rev":"\#(fifth)"}"#).error[1].hasPrefix(
+        "Document rev from request body"))
     #expect(try client.send("PUT", "/db/a", #"{"_rev":"\#(first)"}"#).status == 409)
     #expect(try client.send("PUT", "/db/a", #"{"_rev":"7-0123"}"#).status == 409)
-    #expect(try client.send("PUT", "/db/a", #"{"_rev":"garbage"}"#).error == ["bad_request", "Invalid rev format"])
+    #expect(
+      try client.send("PUT", "/db/a", #"{"_rev":"garbage"}"#).error == ["bad_request", "Invalid rev format"])
     #expect(try client.get("/db/a?rev=\(first)").json()["x"] == 1)
     #expect(try client.get("/db/a?rev=1-ffff").error == ["not_found", "missing"])
     let revisions = try client.get("/db/a?revs=true").json()["_revisions"]
@@ -55,14 +58,18 @@ import Touchstone
     #expect(again.hasPrefix("7-"))
     let info = try client.get("/db/a?revs_info=true")
     #expect(info.header("ETag") == nil)
-    #expect(try info.json()["_revs_info"].array?.map { $0["status"].string } == ["available", "deleted"] + Array(repeating: "available", count: 5))
+    #expect(
+      try info.json()["_revs_info"].array?.map { $0["status"].string } == ["available", "deleted"]
+        + Array(repeating: "available", count: 5))
   }
 
   @Test("what isn't there is made as CouchDB does", arguments: allEngines)
   func unknownBase(_ engine: EngineName) throws {
     let client = try client(engine)
     #expect(try client.save("/db/new", #"{"_rev":"1-0123456789abcdef0123456789abcdef"}"#).hasPrefix("2-"))
-    #expect(try client.get("/db/new?revs=true").json()["_revisions"]["ids"].array?.last == "0123456789abcdef0123456789abcdef")
+    #expect(
+      try client.get("/db/new?revs=true").json()["_revisions"]["ids"].array?.last
+        == "0123456789abcdef0123456789abcdef")
     let born = try client.send("PUT", "/db/tomb", #"{"_deleted":true,"why":"born dead"}"#)
     #expect(born.status == 200)
     let revision = try born.json()["rev"].string ?? ""
@@ -82,26 +89,42 @@ import Touchstone
     func put(_ json: String) throws -> Int { try client.send("PUT", "/db/c?new_edits=false", json).status }
     #expect(try put(#"{"_rev":"2-\#(b)","_revisions":{"start":2,"ids":["\#(b)","\#(a)"]},"v":"b"}"#) == 201)
     #expect(try put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#) == 201)
-    #expect(try put(#"{"_rev":"3-\#(d)","_deleted":true,"_revisions":{"start":3,"ids":["\#(d)","\#(e)","\#(a)"]}}"#) == 200)
+    #expect(
+      try put(#"{"_rev":"3-\#(d)","_deleted":true,"_revisions":{"start":3,"ids":["\#(d)","\#(e)","\#(a)"]}}"#)
+        == 200)
     #expect(try put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#) == 201)
-    #expect(try client.send("PUT", "/db/x?new_edits=false", "{}").error[1].hasPrefix("When `new_edits: false`"))
-    #expect(try client.send("PUT", "/db/x?new_edits=false", #"{"_rev":"2-b","_revisions":{"start":3,"ids":["b","a"]}}"#).json()["rev"] == "3-b")
+    #expect(
+      try client.send("PUT", "/db/x?new_edits=false", "{}").error[1].hasPrefix("When `new_edits: false`"))
+    #expect(
+      try client.send(
+        "PUT", "/db/x?new_edits=false", #"{"_rev":"2-b","_revisions":{"start":3,"ids":["b","a"]}}"#
+      ).json()["rev"] == "3-b")
     #expect(try client.send("PUT", "/db/y?new_edits=false", #"{"_rev":"2-xyz"}"#).json()["rev"] == "2-xyz")
     let whole = try client.get("/db/c?conflicts=true&deleted_conflicts=true&revs=true").json()
     #expect(whole["_rev"] == "2-cc")
     #expect(whole["_conflicts"] == ["2-bb"])
     #expect(whole["_deleted_conflicts"] == ["3-dd"])
     #expect(whole["_revisions"] == ["start": 2, "ids": ["cc", "aa"]])
-    #expect(try client.get("/db/c?open_revs=all").text == "[{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-cc\",\"v\":\"c\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"3-dd\",\"_deleted\":true}}]\n")
+    #expect(
+      try client.get("/db/c?open_revs=all").text
+        == "[{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-cc\",\"v\":\"c\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"3-dd\",\"_deleted\":true}}]\n"
+    )
     let list = "%5B%222-bb%22,%229-ee%22,%221-aa%22%5D"
-    #expect(try client.get("/db/c?open_revs=\(list)").json().array?.map { $0["ok"]["_rev"].string ?? $0["missing"].string } == ["2-bb", "9-ee", "1-aa"])
+    #expect(
+      try client.get("/db/c?open_revs=\(list)").json().array?.map {
+        $0["ok"]["_rev"].string ?? $0["missing"].string
+      } == ["2-bb", "9-ee", "1-aa"])
     #expect(try client.get("/db/c?open_revs=%5B%221-aa%22%5D&latest=true").json().count == 3)
     #expect(try client.get("/db/c?open_revs=%5B%5D").json()["_rev"] == "2-cc")
     #expect(try client.get("/db/c?open_revs=junk").error == ["bad_request", "invalid UTF-8 JSON"])
     #expect(try client.get("/db/none?open_revs=all").status == 404)
-    let multipart = try client.ask("GET", "/db/c?open_revs=%5B%222-bb%22,%229-ee%22%5D", headers: [("Accept", "multipart/mixed")])
+    let multipart = try client.ask(
+      "GET", "/db/c?open_revs=%5B%222-bb%22,%229-ee%22%5D", headers: [("Accept", "multipart/mixed")])
     let boundary = multipart.header("Content-Type")?.split(separator: "\"").last.map(String.init) ?? ""
-    #expect(multipart.text == "--\(boundary)\r\nContent-Type: application/json\r\n\r\n{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}\r\n--\(boundary)\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":\"9-ee\"}\r\n--\(boundary)--")
+    #expect(
+      multipart.text
+        == "--\(boundary)\r\nContent-Type: application/json\r\n\r\n{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}\r\n--\(boundary)\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":\"9-ee\"}\r\n--\(boundary)--"
+    )
     #expect(try client.send("PUT", "/db/c", #"{"_rev":"2-bb","v":"on"}"#).status == 201)
     #expect(try client.get("/db/c?conflicts=true").json()["_conflicts"] == ["2-cc"])
   }
@@ -114,14 +137,22 @@ import Touchstone
       (#"{"\u005ffoo":1}"#, ["doc_validation", "Bad special document member: _foo"]),
       (#"{"_deleted":"yes"}"#, ["doc_validation", "Bad special document member: _deleted"]),
       (#"{"_attachments":[]}"#, ["doc_validation", "Bad special document member: _attachments"]),
-      (#"{"_attachments":{"_x":{"data":""}}}"#, ["bad_request", "Attachment name '_x' starts with prohibited character '_'"]),
-      ("[1]", ["bad_request", "Document must be a JSON object"]), ("\"s\"", ["bad_request", "Document must be a JSON object"]),
-      ("1", ["bad_request", "Document must be a JSON object"]), ("null", ["bad_request", "Document must be a JSON object"]),
+      (
+        #"{"_attachments":{"_x":{"data":""}}}"#,
+        ["bad_request", "Attachment name '_x' starts with prohibited character '_'"]
+      ),
+      ("[1]", ["bad_request", "Document must be a JSON object"]),
+      ("\"s\"", ["bad_request", "Document must be a JSON object"]),
+      ("1", ["bad_request", "Document must be a JSON object"]),
+      ("null", ["bad_request", "Document must be a JSON object"]),
       ("", ["bad_request", "invalid UTF-8 JSON"]), (#"{"a":"#, ["bad_request", "invalid UTF-8 JSON"]),
       ("{} x", ["bad_request", "invalid UTF-8 JSON"]), ("{'a':1}", ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"a":"\ud800"}"#, ["bad_request", "invalid UTF-8 JSON"]), (#"{"a":1e999}"#, ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"a":[}]}"#, ["bad_request", "invalid UTF-8 JSON"]), (#"{"a":1,}"#, ["bad_request", "invalid UTF-8 JSON"]),
-      (#"{"a" 1}"#, ["bad_request", "invalid UTF-8 JSON"]), (#"{"a":tru}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a":"\ud800"}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a":1e999}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a":[}]}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a":1,}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a" 1}"#, ["bad_request", "invalid UTF-8 JSON"]),
+      (#"{"a":tru}"#, ["bad_request", "invalid UTF-8 JSON"]),
       ("\u{FEFF}{}", ["bad_request", "invalid UTF-8 JSON"]),
     ]
     for (body, error) in cases {
@@ -130,15 +161,22 @@ import Touchstone
       #expect(try response.error == error, "\(body)")
       #expect(try client.get("/db/x").status == 404, "\(body)")
     }
-    #expect(try client.ask("PUT", "/db/x", body: Array("{\"a\":\"".utf8) + [0xFF] + Array("\"}".utf8)).status == 400)
+    #expect(
+      try client.ask("PUT", "/db/x", body: Array("{\"a\":\"".utf8) + [0xFF] + Array("\"}".utf8)).status == 400
+    )
     #expect(try client.send("PUT", "/db/d", #"{"a":1,"a":2}"#).status == 201)
     #expect(try client.get("/db/d").json()["a"] == 2)
     let deep = String(repeating: "[", count: 2_000) + String(repeating: "]", count: 2_000)
     #expect(try client.send("PUT", "/db/deep", "{\"a\":\(deep)}").status == 400)
-    for (id, reason) in [("", "Document id must not be empty"), ("_x", "Only reserved document ids may start with underscore.")] {
+    for (id, reason) in [
+      ("", "Document id must not be empty"), ("_x", "Only reserved document ids may start with underscore."),
+    ] {
       #expect(try client.send("POST", "/db", #"{"_id":"\#(id)"}"#).error == ["illegal_docid", reason])
     }
-    #expect(try client.send("POST", "/db", #"{"_id":5}"#).error == ["illegal_docid", "Document id must be a string"])
+    #expect(
+      try client.send("POST", "/db", #"{"_id":5}"#).error == [
+        "illegal_docid", "Document id must be a string",
+      ])
     #expect(try client.ask("POST", "/db", body: Array("{}".utf8)).error[0] == "bad_content_type")
     #expect(try client.send("PUT", "/db/_x", "{}").error[0] == "illegal_docid")
     #expect(try client.send("PUT", "/db/_design/", "{}").status == 400)
@@ -154,24 +192,33 @@ import Touchstone
     _ = try client.ask("PUT", "/db")
     let text = String(repeating: "y", count: 200)
     #expect(try client.send("PUT", "/db/big", #"{"x":"\#(text)"}"#).error == ["document_too_large", ""])
-    let bulk = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"sm"},{"_id":"big","x":"\#(text)"}]}"#)
+    let bulk = try client.send(
+      "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"sm"},{"_id":"big","x":"\#(text)"}]}"#)
     #expect(bulk.status == 413)
     #expect(try bulk.error == ["document_too_large", "big"])
     #expect(try client.get("/db/sm").status == 404)
     let long = String(repeating: text, count: 6)
-    #expect(try client.send("PUT", "/db/huge", #"{"x":"\#(long)"}"#).error == ["too_large", "the request entity is too large"])
+    #expect(
+      try client.send("PUT", "/db/huge", #"{"x":"\#(long)"}"#).error == [
+        "too_large", "the request entity is too large",
+      ])
     let attachment = try client.ask("PUT", "/db/d/a", body: Array(text.utf8))
     #expect(attachment.status == 413)
     #expect(try attachment.error == ["attachment_too_large", "a"])
-    #expect(try client.send("PUT", "/db/d", #"{"_attachments":{"a":{"data":"\#(String(repeating: "eHh4", count: 20))"}}}"#).status == 413)
+    #expect(
+      try client.send(
+        "PUT", "/db/d", #"{"_attachments":{"a":{"data":"\#(String(repeating: "eHh4", count: 20))"}}}"#
+      ).status == 413)
   }
 
   @Test("IDs are escaped, and taken as they are")
   func identifiers() throws {
     let client = try client()
     let ids = [
-      "with%20space": "with space", "sl%2Fash": "sl/ash", "plus%2Bsign": "plus+sign", "percent%2541": "percent%41",
-      "quote%22s": "quote\"s", "%C3%BCn%C3%AF": "ünï", "trailing%2F": "trailing/", "%3Fquestion%26amp": "?question&amp",
+      "with%20space": "with space", "sl%2Fash": "sl/ash", "plus%2Bsign": "plus+sign",
+      "percent%2541": "percent%41",
+      "quote%22s": "quote\"s", "%C3%BCn%C3%AF": "ünï", "trailing%2F": "trailing/",
+      "%3Fquestion%26amp": "?question&amp",
       "%28paren%29": "(paren)", "0": "0", "-": "-",
     ]
     for (escaped, id) in ids {
@@ -181,7 +228,9 @@ import Touchstone
       #expect(made.header("Location") == "http://localhost/db/\(escaped)", "\(id)")
       #expect(try client.get("/db/\(escaped)").json()["_id"] == .string(id))
     }
-    #expect(try client.send("PUT", "/db/_design/d1", #"{"language":"x"}"#).header("Location") == "http://localhost/db/_design%2Fd1")
+    #expect(
+      try client.send("PUT", "/db/_design/d1", #"{"language":"x"}"#).header("Location")
+        == "http://localhost/db/_design%2Fd1")
     let redirect = try client.get("/db/_design%2Fd1?rev=1")
     #expect(redirect.status == 301)
     #expect(redirect.header("Location") == "http://localhost/db/_design/d1?rev=1")
@@ -204,8 +253,13 @@ import Touchstone
     #expect(copied.header("ETag") == "\"\(revision)\"")
     #expect(try client.ask("GET", "/db/d%20st/a.bin").text == "xx")
     #expect(try client.send("COPY", "/db/src", headers: [("Destination", "d%20st")]).status == 409)
-    #expect(try client.send("COPY", "/db/src", headers: [("Destination", "d%20st?rev=\(revision)")]).json()["rev"].string?.hasPrefix("2-") == true)
-    #expect(try client.send("COPY", "/db/src").error == ["bad_request", "Destination header is mandatory for COPY."])
+    #expect(
+      try client.send("COPY", "/db/src", headers: [("Destination", "d%20st?rev=\(revision)")]).json()["rev"]
+        .string?.hasPrefix("2-") == true)
+    #expect(
+      try client.send("COPY", "/db/src").error == [
+        "bad_request", "Destination header is mandatory for COPY.",
+      ])
     #expect(try client.send("COPY", "/db/none", headers: [("Destination", "x")]).status == 404)
     #expect(try client.send("COPY", "/db/src", headers: [("Destination", "http://h/db/x")]).status == 400)
   }
@@ -217,19 +271,31 @@ import Touchstone
     #expect(try client.save("/db/_local/cp", #"{"_rev":"0-1","last":2}"#) == "0-2")
     #expect(try client.save("/db/_local/cp", #"{"last":3}"#) == "0-1")
     #expect(try client.save("/db/_local/cp", #"{"_rev":"0-7","last":3}"#) == "0-8")
-    #expect(try client.get("/db/_local/cp?revs=true").json() == ["_id": "_local/cp", "_rev": "0-8", "last": 3, "_revisions": ["start": 0, "ids": ["8"]]])
+    #expect(
+      try client.get("/db/_local/cp?revs=true").json() == [
+        "_id": "_local/cp", "_rev": "0-8", "last": 3, "_revisions": ["start": 0, "ids": ["8"]],
+      ])
     // As CouchDB's replicator sends it.
     #expect(try client.save("/db/_local/r", #"{"_rev":"0-1","_revisions":{"start":0,"ids":["1"]}}"#) == "0-2")
     #expect(try client.save("/db/_local%2Fcp2", "{}") == "0-1")
     #expect(try client.save("/db/_local/sl%2Fash", "{}") == "0-1")
     #expect(try client.get("/db/_local/sl%2Fash").json()["_id"] == "_local/sl/ash")
     #expect(try client.get("/db/_local/none").error == ["not_found", "missing"])
-    #expect(try client.ask("PUT", "/db/_local/cp/att", body: [1]).error[1] == "_local documents do not accept attachments.")
+    #expect(
+      try client.ask("PUT", "/db/_local/cp/att", body: [1]).error[1]
+        == "_local documents do not accept attachments.")
     #expect(try client.send("DELETE", "/db/_local/cp").json()["rev"] == "0-0")
     #expect(try client.send("DELETE", "/db/_local/cp").status == 404)
-    #expect(try client.send("COPY", "/db/_local/sl%2Fash", headers: [("Destination", "_local/copied")]).json()["rev"] == "0-1")
-    #expect(try client.send("POST", "/db", #"{"_id":"_local/posted"}"#).header("Location") == "http://localhost/db/_local%2Fposted")
-    #expect(try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x"}]}"#).json() == [["ok": true, "id": "_local/x", "rev": "0-1"]])
+    #expect(
+      try client.send("COPY", "/db/_local/sl%2Fash", headers: [("Destination", "_local/copied")]).json()[
+        "rev"] == "0-1")
+    #expect(
+      try client.send("POST", "/db", #"{"_id":"_local/posted"}"#).header("Location")
+        == "http://localhost/db/_local%2Fposted")
+    #expect(
+      try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x"}]}"#).json() == [
+        ["ok": true, "id": "_local/x", "rev": "0-1"]
+      ])
     #expect(try client.send("PUT", "/db/_local/bad", #"{"_rev":"0-x"}"#).status == 400)
   }
 }

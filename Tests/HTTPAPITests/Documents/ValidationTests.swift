@@ -28,14 +28,21 @@ import Touchstone
     #expect(try client.send("PUT", "/db/a", #"{"forbid":"way"}"#).status == 403)
     #expect(try client.send("PUT", "/db/a", #"{"forbid":"way"}"#).error == ["forbidden", "no way"])
     #expect(try client.send("POST", "/db", #"{"_id":"a","unauth":1}"#).status == 401)
-    #expect(try client.send("PUT", "/db/a?new_edits=false", #"{"_rev":"1-a","unauth":1}"#).error == ["unauthorized", "log in"])
+    #expect(
+      try client.send("PUT", "/db/a?new_edits=false", #"{"_rev":"1-a","unauth":1}"#).error == [
+        "unauthorized", "log in",
+      ])
     let boom = try client.send("PUT", "/db/a", #"{"boom":1}"#)
     #expect(boom.status == 500)
     #expect(try boom.error[0] == "TypeError")
     #expect(try client.ask("PUT", "/db/f/x", body: [1]).status == 201)
-    let bulk = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"v1"},{"_id":"v2","forbid":"way"},{"_id":"v3","unauth":1}]}"#)
+    let bulk = try client.send(
+      "POST", "/db/_bulk_docs",
+      #"{"docs":[{"_id":"v1"},{"_id":"v2","forbid":"way"},{"_id":"v3","unauth":1}]}"#)
     #expect(try bulk.json().array?.map { $0["error"].string ?? "ok" } == ["ok", "forbidden", "unauthorized"])
-    let foreign = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[{"_id":"v5","_rev":"1-a"},{"_id":"v6","_rev":"1-a","forbid":"way"}]}"#)
+    let foreign = try client.send(
+      "POST", "/db/_bulk_docs",
+      #"{"new_edits":false,"docs":[{"_id":"v5","_rev":"1-a"},{"_id":"v6","_rev":"1-a","forbid":"way"}]}"#)
     #expect(foreign.text == #"[{"id":"v6","rev":"1-a","error":"forbidden","reason":"no way"}]"# + "\n")
     let kept = try client.save("/db/k", #"{"keep":1}"#)
     #expect(try client.send("DELETE", "/db/k?rev=\(kept)").error == ["forbidden", "kept \(kept) _admin"])
@@ -49,7 +56,9 @@ import Touchstone
     let bad = try client.send("PUT", "/db/_design/bad", #"{"views":{"v":{"map":"function ("}}}"#)
     #expect(bad.status == 400)
     #expect(try bad.error[0] == "compilation_error")
-    let bulk = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"ok"},{"_id":"_design/bad","views":{"v":{"map":"function ("}}}]}"#)
+    let bulk = try client.send(
+      "POST", "/db/_bulk_docs",
+      #"{"docs":[{"_id":"ok"},{"_id":"_design/bad","views":{"v":{"map":"function ("}}}]}"#)
     #expect(try bulk.json().array?.map { $0["error"].string ?? "ok" } == ["ok", "compilation_error"])
     #expect(try client.get("/db/_design/bad").status == 404)
   }
@@ -61,8 +70,10 @@ import Touchstone
     configuration.isReadOnly = true
     let client = APIClient(["db": try databases.open(.lmdb)], configuration)
     for (method, target, body) in [
-      ("PUT", "/db/a", "{}"), ("POST", "/db", "{}"), ("POST", "/db/_bulk_docs", #"{"docs":[{}]}"#), ("PUT", "/db/a/x", "x"),
-      ("DELETE", "/db/a?rev=1-a", ""), ("DELETE", "/db/a/x?rev=1-a", ""), ("COPY", "/db/a", ""), ("POST", "/db/_purge", "{}"),
+      ("PUT", "/db/a", "{}"), ("POST", "/db", "{}"), ("POST", "/db/_bulk_docs", #"{"docs":[{}]}"#),
+      ("PUT", "/db/a/x", "x"),
+      ("DELETE", "/db/a?rev=1-a", ""), ("DELETE", "/db/a/x?rev=1-a", ""), ("COPY", "/db/a", ""),
+      ("POST", "/db/_purge", "{}"),
       ("DELETE", "/db/_local/a", ""),
     ] {
       #expect(try client.send(method, target, body).status == 403, "\(method) \(target)")

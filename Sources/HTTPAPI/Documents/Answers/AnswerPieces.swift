@@ -93,7 +93,9 @@ extension AnswerPieces.Piece {
         rest.append(contentsOf: bytes)
         let count = rest.count / 3 * 3
         text.removeAll(keepingCapacity: true)
-        rest.withUnsafeBytes { Base64Decoder.encode(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: &text) }
+        rest.withUnsafeBytes {
+          Base64Decoder.encode(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: &text)
+        }
         rest.removeFirst(count)
         output.append(text)
         try output.step()

@@ -17,7 +17,8 @@ extension DatabaseCall {
       throw CouchDBError(413, "max_bulk_get_count_exceeded", String(Self.maximumBulkCount))
     }
     let options = try RevisionOptions(query)
-    let multipart = request.accepts("application/json") ? nil : Self.multipartTypes.first { request.accepts($0) }
+    let multipart =
+      request.accepts("application/json") ? nil : Self.multipartTypes.first { request.accepts($0) }
     let answer = try BulkGet(self, options, isMultipart: multipart != nil)
     let database = database
     // Each document is read when those before it have been taken.

@@ -18,7 +18,8 @@ extension DatabaseCall {
   /// The current revision, without options: the record is read once, and written from where it is.
   private func readCurrent(_ id: String) throws -> APIAnswer {
     guard let document = try storable(id, { try database.document(id) }) else {
-      let isDeleted = try storable(id) { try database.read { try $0.document(id, includeDeleted: true) } } != nil
+      let isDeleted =
+        try storable(id) { try database.read { try $0.document(id, includeDeleted: true) } } != nil
       throw isDeleted ? CouchDBError.deleted : CouchDBError.missing
     }
     let revision = document.revisionID.description
@@ -43,7 +44,9 @@ extension DatabaseCall {
 
   /// Runs `body`. Nil for an ID that no document can have.
   private func storable<Found>(_ id: String, _ body: () throws -> Found?) throws -> Found? {
-    do { return try body() } catch let error as DocumentError where error.code == .invalidDocumentID { return nil }
+    do { return try body() } catch let error as DocumentError where error.code == .invalidDocumentID {
+      return nil
+    }
   }
 
   private func readOne(_ id: String, _ options: RevisionOptions) throws -> APIAnswer {
@@ -56,7 +59,9 @@ extension DatabaseCall {
       var isCurrent = true
       if case .one(let revision) = options.choice {
         isCurrent = false
-        guard let found = try revision.id.flatMap({ try revisions.index(of: $0) }) else { throw CouchDBError.missing }
+        guard let found = try revision.id.flatMap({ try revisions.index(of: $0) }) else {
+          throw CouchDBError.missing
+        }
         index = options.latest ? try revisions.leaves(under: found).first ?? found : found
       } else if revisions.document.isDeleted {
         throw CouchDBError.deleted
@@ -92,7 +97,8 @@ extension DatabaseCall {
     if isMultipart { options.attachments = true }
     let renderer = try RevisionRenderer(database, options, isMultipart ? .following : .inline)
     let found = try database.read { snapshot in
-      try RevisionSelection(snapshot.revisions(of: id), options.choice, latest: options.latest).render(renderer)
+      try RevisionSelection(snapshot.revisions(of: id), options.choice, latest: options.latest).render(
+        renderer)
     }
     guard let found else { throw CouchDBError.missing }
     var pieces = AnswerPieces()

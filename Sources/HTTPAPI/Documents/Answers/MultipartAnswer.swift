@@ -13,8 +13,10 @@ enum MultipartAnswer {
     pieces.append("--\(boundary)\r\nContent-Type: application/json\r\n\r\n")
     pieces.append(json)
     for attachment in following {
-      pieces.append("\r\n--\(boundary)\r\nContent-Disposition: attachment; filename=\"\(fileName(attachment.name))\"")
-      pieces.append("\r\nContent-Type: \(attachment.headerType)\r\nContent-Length: \(attachment.storedLength)")
+      pieces.append(
+        "\r\n--\(boundary)\r\nContent-Disposition: attachment; filename=\"\(fileName(attachment.name))\"")
+      pieces.append(
+        "\r\nContent-Type: \(attachment.headerType)\r\nContent-Length: \(attachment.storedLength)")
       if attachment.isCompressed { pieces.append("\r\nContent-Encoding: gzip") }
       pieces.append("\r\n\r\n")
       pieces.append(.stored(attachment))

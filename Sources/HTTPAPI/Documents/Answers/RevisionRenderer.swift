@@ -47,7 +47,8 @@ struct RevisionRenderer {
     let attachments = try revisions.withBody(index) { try Self.append(body: $0, $1, to: &json) }
     guard let attachments else { return nil }
     if revisions.isDeleted(index) { json.append(literal: ",\"_deleted\":true") }
-    let ancestry = options.revisions || options.attachmentsSince != nil ? try revisions.ancestry(of: index) : []
+    let ancestry =
+      options.revisions || options.attachmentsSince != nil ? try revisions.ancestry(of: index) : []
     if options.revisions { append(history: ancestry, revisions, to: &json) }
     if isCurrent { written.hasMeta = try append(meta: revisions, to: &json) }
     pieces.append(json)
@@ -68,7 +69,9 @@ struct RevisionRenderer {
         return []
       }
       for entry in body.unsafeValue.entries {
-        guard let name = entry.utf8(in: sharedKeys), !name.elementsEqual(Attachment.property.utf8) else { continue }
+        guard let name = entry.utf8(in: sharedKeys), !name.elementsEqual(Attachment.property.utf8) else {
+          continue
+        }
         json.append(literal: ",")
         json.append(string: name)
         json.append(literal: ":")

@@ -28,7 +28,8 @@ final class AttachmentWriter {
   /// Begins to store an attachment. `isCompressed`: the bytes come as gzip, and are stored as they come. `digest` is what the client says
   /// of the bytes; one that begins with `md5-` is checked.
   init(
-    _ call: DatabaseCall, name: String, contentType: String, revpos: UInt64? = nil, isCompressed: Bool = false,
+    _ call: DatabaseCall, name: String, contentType: String, revpos: UInt64? = nil,
+    isCompressed: Bool = false,
     digest: String? = nil
   ) throws {
     self.name = name
@@ -42,7 +43,9 @@ final class AttachmentWriter {
     if let digest, digest.utf8.starts(with: "md5-".utf8) {
       var bytes: [UInt8] = []
       let text = Array(digest.utf8.dropFirst(4))
-      if text.withUnsafeBytes({ Base64Decoder.decode($0) { bytes.append(contentsOf: $0) } }) { expected = bytes }
+      if text.withUnsafeBytes({ Base64Decoder.decode($0) { bytes.append(contentsOf: $0) } }) {
+        expected = bytes
+      }
     }
     self.expected = expected
     md5 = expected == nil ? nil : try MD5Stream()
@@ -75,7 +78,9 @@ final class AttachmentWriter {
   }
 
   private var tooLarge: CouchDBError { CouchDBError(413, "attachment_too_large", name) }
-  private var malformed: CouchDBError { CouchDBError(400, "bad_request", "the attachment \(name) isn't gzip") }
+  private var malformed: CouchDBError {
+    CouchDBError(400, "bad_request", "the attachment \(name) isn't gzip")
+  }
 
   /// The attachment is whole. Throws 400 if its bytes aren't those that were announced.
   func finish() throws -> StoredAttachment {
@@ -86,7 +91,8 @@ final class AttachmentWriter {
     if let encoder { try encoder.encode([], isLast: true).withUnsafeBytes { try blob.write($0) } }
     let stored = try blob.finish()
     return StoredAttachment(
-      name: name, digest: stored.digest, length: decoder == nil ? received : decoded, contentType: contentType,
+      name: name, digest: stored.digest, length: decoder == nil ? received : decoded,
+      contentType: contentType,
       revpos: revpos, isCompressed: encoder != nil || decoder != nil, storedLength: stored.length)
   }
 }

@@ -82,10 +82,13 @@ extension DatabaseCall {
   }
 
   /// Several ranges are the parts of a multipart/byteranges.
-  private func answer(_ ranges: [Range<UInt64>], of attachment: StoredAttachment, _ length: UInt64) -> APIAnswer {
+  private func answer(_ ranges: [Range<UInt64>], of attachment: StoredAttachment, _ length: UInt64)
+    -> APIAnswer
+  {
     let boundary = MultipartAnswer.boundary()
     let database = database
-    return answer([.init("Content-Type", "multipart/byteranges; boundary=\"\(boundary)\"")], nil, status: 206) { output in
+    return answer([.init("Content-Type", "multipart/byteranges; boundary=\"\(boundary)\"")], nil, status: 206)
+    { output in
       for (position, range) in ranges.enumerated() {
         output.append(raw: position > 0 ? "\r\n--\(boundary)" : "--\(boundary)")
         output.append(raw: "\r\nContent-Type: \(attachment.headerType)")
@@ -102,12 +105,15 @@ extension DatabaseCall {
   }
 
   /// The attachments of a revision, or of the current one. Throws 404 if it isn't there.
-  private func attachments(of id: String, _ revision: IncomingDocument.Revision?) throws -> [StoredAttachment] {
+  private func attachments(of id: String, _ revision: IncomingDocument.Revision?) throws -> [StoredAttachment]
+  {
     try database.read { snapshot in
       guard let revisions = try snapshot.revisions(of: id) else { throw CouchDBError.missing }
       var index = 0
       if let revision {
-        guard let found = try revision.id.flatMap({ try revisions.index(of: $0) }) else { throw CouchDBError.missing }
+        guard let found = try revision.id.flatMap({ try revisions.index(of: $0) }) else {
+          throw CouchDBError.missing
+        }
         index = found
       } else if revisions.document.isDeleted {
         throw CouchDBError.deleted
@@ -134,7 +140,8 @@ extension DatabaseCall {
     // The bytes are read before the revision is checked by saving. So a client that can't stop sending gets its answer.
     let writer = try AttachmentWriter(
       self, name: name,
-      contentType: request.headers.first("content-type").flatMap { $0.isEmpty ? nil : $0 } ?? StoredAttachment.defaultType,
+      contentType: request.headers.first("content-type").flatMap { $0.isEmpty ? nil : $0 }
+        ?? StoredAttachment.defaultType,
       isCompressed: encoding == "gzip")
     while let bytes = try request.body.read() { try bytes.withUnsafeBytes { try writer.write($0) } }
     var new = try NewAttachments(self)
@@ -155,7 +162,9 @@ extension DatabaseCall {
       throw CouchDBError.updateConflict
     }
     var text = try bodyWithAttachments(id, seen)
-    guard text.attachments.contains(where: { $0.name.hasSameBytes(as: name) }) else { throw Self.missingAttachment }
+    guard text.attachments.contains(where: { $0.name.hasSameBytes(as: name) }) else {
+      throw Self.missingAttachment
+    }
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
     var new = try NewAttachments(self)
     let revision = try save(id, seen, text.body, text.attachments, &new)

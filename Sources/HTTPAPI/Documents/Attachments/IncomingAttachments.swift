@@ -63,14 +63,16 @@ struct IncomingAttachments {
     } else if members["follows"]?.bool == true {
       let isCompressed = members["encoding"]?.string == "gzip"
       content = .follows(
-        length: isCompressed ? members["encoded_length"]?.uint : members["length"]?.uint, isCompressed: isCompressed,
+        length: isCompressed ? members["encoded_length"]?.uint : members["length"]?.uint,
+        isCompressed: isCompressed,
         digest: members["digest"]?.string)
     } else {
       guard let data, text[data.lowerBound] == UInt8(ascii: "\"") else { throw invalidData(name) }
       content = .inline(data.lowerBound + 1..<data.upperBound - 1)
     }
     return Entry(
-      name: name, contentType: members["content_type"]?.string ?? StoredAttachment.defaultType, revpos: revpos,
+      name: name, contentType: members["content_type"]?.string ?? StoredAttachment.defaultType,
+      revpos: revpos,
       content: content)
   }
 
@@ -98,7 +100,11 @@ struct NewAttachments {
   /// Notes a new attachment that was stored for this document.
   mutating func claim(_ attachment: StoredAttachment) {
     // Saving the document ends one claim on each blob.
-    if claims.contains(attachment.digest) { blobs.discard(attachment.digest) } else { claims.append(attachment.digest) }
+    if claims.contains(attachment.digest) {
+      blobs.discard(attachment.digest)
+    } else {
+      claims.append(attachment.digest)
+    }
   }
 
   /// The document isn't saved.

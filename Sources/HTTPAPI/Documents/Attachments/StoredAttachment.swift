@@ -64,10 +64,13 @@ struct StoredAttachment: Sendable {
 
   /// The attachments of a body. Entries without a valid digest are left out.
   static func all(in body: borrowing Value, _ sharedKeys: SharedKeys) throws -> [StoredAttachment] {
-    guard let entries = body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) else { return [] }
+    guard let entries = body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) else {
+      return []
+    }
     var found: [StoredAttachment] = []
     for entry in entries.entries {
-      guard let name = entry.name(in: sharedKeys), let value = try? entry.value.jsonValue(sharedKeys: sharedKeys),
+      guard let name = entry.name(in: sharedKeys),
+        let value = try? entry.value.jsonValue(sharedKeys: sharedKeys),
         let attachment = StoredAttachment(name, value)
       else { continue }
       found.append(attachment)
@@ -76,7 +79,8 @@ struct StoredAttachment: Sendable {
   }
 
   private init?(_ name: String, _ value: JSONValue) {
-    guard let members = value.object, let digest = members["digest"]?.string.flatMap({ BlobDigest($0) }) else {
+    guard let members = value.object, let digest = members["digest"]?.string.flatMap({ BlobDigest($0) })
+    else {
       return nil
     }
     self.name = name
@@ -90,7 +94,8 @@ struct StoredAttachment: Sendable {
 
   /// Creates one. See the properties.
   init(
-    name: String, digest: BlobDigest, length: UInt64, contentType: String, revpos: UInt64?, isCompressed: Bool,
+    name: String, digest: BlobDigest, length: UInt64, contentType: String, revpos: UInt64?,
+    isCompressed: Bool,
     storedLength: UInt64
   ) {
     self.name = name
@@ -104,7 +109,8 @@ struct StoredAttachment: Sendable {
 
   /// The media type as the value of a header: without what would end it.
   var headerType: String {
-    contentType.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && !contentType.isEmpty ? contentType : Self.defaultType
+    contentType.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && !contentType.isEmpty
+      ? contentType : Self.defaultType
   }
 }
 

@@ -3,14 +3,17 @@
 struct Base64Decoder {
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: 0xFF, count: 256)
-    for (value, byte) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated() {
+    for (value, byte) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8.enumerated()
+    {
       values[Int(byte)] = UInt8(value)
     }
     return values
   }()
 
   /// Calls `body` with the decoded bytes, piece by piece. Returns false if the text isn't base64.
-  static func decode(_ text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows -> Bool {
+  static func decode(_ text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows
+    -> Bool
+  {
     var piece: [UInt8] = []
     piece.reserveCapacity(48 << 10)
     var bits: UInt32 = 0

@@ -97,7 +97,9 @@ struct IncomingDocument: Sendable {
       }
       self.id = id
     case "_rev":
-      guard let revision = try JSONScanner.parse(range, in: text).string else { throw CouchDBError.invalidRevision }
+      guard let revision = try JSONScanner.parse(range, in: text).string else {
+        throw CouchDBError.invalidRevision
+      }
       self.revision = try Revision(revision)
     case "_deleted":
       guard let value = try JSONScanner.parse(range, in: text).bool else { throw Self.badMember(name) }

@@ -163,7 +163,8 @@ struct JSONScanner {
 extension JSONScanner {
   /// Parses the value at `range`. Throws 400 if it isn't JSON.
   static func parse(_ range: Range<Int>, in text: UnsafeRawBufferPointer) throws -> JSONValue {
-    do throws(FleeceError) { return try JSONValue(json: UnsafeRawBufferPointer(rebasing: text[range])) } catch {
+    do throws(FleeceError) { return try JSONValue(json: UnsafeRawBufferPointer(rebasing: text[range])) } catch
+    {
       throw invalid
     }
   }
@@ -176,7 +177,8 @@ extension JSONScanner {
   }
 
   /// Whether a member has this name, which needs no escapes.
-  static func isNamed(_ name: StaticString, _ member: Member, in text: UnsafeRawBufferPointer) throws -> Bool {
+  static func isNamed(_ name: StaticString, _ member: Member, in text: UnsafeRawBufferPointer) throws -> Bool
+  {
     if member.isEscaped { return try self.name(member, in: text).utf8.elementsEqual(name.description.utf8) }
     return member.name.count == name.utf8CodeUnitCount
       && name.withUTF8Buffer { $0.elementsEqual(text[member.name]) }

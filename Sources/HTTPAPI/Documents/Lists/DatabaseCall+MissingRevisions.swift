@@ -17,7 +17,9 @@ extension DatabaseCall {
         let missing = try list.filter { try !Self.isKnown($0, revisions) }
         guard let highest = missing.map(\.generation).max() else { continue }
         var result: JSONObject = ["missing": .array(missing.map { .string($0.text) })]
-        let ancestors = (revisions?.leaves ?? []).compactMap { revisions?.id(of: $0) }.filter { $0.generation < highest }
+        let ancestors = (revisions?.leaves ?? []).compactMap { revisions?.id(of: $0) }.filter {
+          $0.generation < highest
+        }
         if !ancestors.isEmpty {
           result["possible_ancestors"] = .array(ancestors.map { .string($0.description) })
         }
@@ -44,7 +46,9 @@ extension DatabaseCall {
     return try .json(["missing_revs": .object(results)])
   }
 
-  private static func isKnown(_ revision: IncomingDocument.Revision, _ revisions: DocumentRevisions?) throws -> Bool {
+  private static func isKnown(_ revision: IncomingDocument.Revision, _ revisions: DocumentRevisions?) throws
+    -> Bool
+  {
     guard let revisions, let id = revision.id else { return false }
     return try revisions.index(of: id) != nil
   }
@@ -90,7 +94,8 @@ extension DatabaseCall {
         do {
           _ = try database.purge(id, branch: leaf)
           removed.append(.string(revision.text))
-        } catch let error as DocumentError where error.code == .notFound || error.code == .invalidDocumentID {}
+        } catch let error as DocumentError where error.code == .notFound || error.code == .invalidDocumentID {
+        }
       }
       purged[id] = .array(removed)
     }

@@ -46,7 +46,9 @@ extension DatabaseCall {
     if isForeign, !IncomingID.isLocal(id) || document.revision == nil { _ = try document.foreignHistory() }
   }
 
-  private func bulkAnswer(_ documents: [IncomingDocument], _ results: [SaveResult], isForeign: Bool) -> APIAnswer {
+  private func bulkAnswer(_ documents: [IncomingDocument], _ results: [SaveResult], isForeign: Bool)
+    -> APIAnswer
+  {
     var json = JSONWriter(capacity: documents.count * 96 + 16)
     json.append(literal: "[")
     var isFirst = true

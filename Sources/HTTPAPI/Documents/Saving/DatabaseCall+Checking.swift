@@ -23,7 +23,8 @@ extension DatabaseCall {
   /// that the document has so far, the newest first: of one that was made elsewhere its own too. `hasValidations` tells whether there
   /// is a validation function at all.
   func check(
-    _ document: IncomingDocument, _ text: [UInt8], history: [RevisionID], isForeign: Bool, hasValidations: Bool
+    _ document: IncomingDocument, _ text: [UInt8], history: [RevisionID], isForeign: Bool,
+    hasValidations: Bool
   ) throws {
     guard let id = document.id else { return }
     if IncomingID.isDesign(id) {
@@ -33,7 +34,9 @@ extension DatabaseCall {
     guard hasValidations else { return }
     let new = try ScriptedRevision(
       id: id, history: history, isDeleted: document.isDeleted, bodyObject(of: document, text))
-    let old = try isForeign ? replaced(id, Array(history.dropFirst().prefix(1))) : replaced(id, Array(history.prefix(1)))
+    let old =
+      try isForeign
+      ? replaced(id, Array(history.dropFirst().prefix(1))) : replaced(id, Array(history.prefix(1)))
     // All who may log in are administrators of the server so far.
     let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
     try database.validate(new, replacing: old, by: user)

@@ -21,7 +21,9 @@ extension DatabaseCall {
     document.id = target
     document.revision = seen
     // The source has the attachments in the form in which they are stored.
-    if let range = document.attachments, !IncomingID.isLocal(target) { document.storedAttachments = Array(text[range]) }
+    if let range = document.attachments, !IncomingID.isLocal(target) {
+      document.storedAttachments = Array(text[range])
+    }
     var new = try NewAttachments(self)
     let revision = try saved(document, text, isForeign: false, &new)
     return savedAnswer(

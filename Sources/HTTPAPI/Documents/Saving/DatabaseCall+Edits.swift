@@ -29,10 +29,12 @@ extension DatabaseCall {
             isForeign
             ? try document.foreignHistory().compactMap { RevisionID($0) }
             : document.revision.map { [$0.id].compactMap { $0 } } ?? []
-          if !isForeign, document.revision?.id == nil, document.revision != nil { throw CouchDBError.updateConflict }
+          if !isForeign, document.revision?.id == nil, document.revision != nil {
+            throw CouchDBError.updateConflict
+          }
           try check(document, text, history: history, isForeign: isForeign, hasValidations: hasValidations)
           wanted.append(index)
-        } catch where CouchDBError.isOfDocument(error) {
+        } catch  where CouchDBError.isOfDocument(error) {
           results[index] = .failure(CouchDBError(refused: error))
         }
       }
@@ -65,7 +67,9 @@ extension DatabaseCall {
 
   private func edit(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
     guard !documents.isEmpty else { return [] }
-    let edits = documents.map { DocumentEdit(id: $0.id ?? "", base: $0.revision?.id, isDeleted: $0.isDeleted) }
+    let edits = documents.map {
+      DocumentEdit(id: $0.id ?? "", base: $0.revision?.id, isDeleted: $0.isDeleted)
+    }
     do {
       let saved = try database.replicatingChanges { store in
         try store.save(edits) { documents[$0].appendBody(text, to: &$1) }
@@ -85,13 +89,16 @@ extension DatabaseCall {
     guard !documents.isEmpty else { return [] }
     let revisions = try documents.map {
       SyncRevision(
-        id: $0.id ?? "", history: try $0.foreignHistory(), isDeleted: $0.isDeleted, body: .json($0.body(text)))
+        id: $0.id ?? "", history: try $0.foreignHistory(), isDeleted: $0.isDeleted, body: .json($0.body(text))
+      )
     }
     do {
       let outcomes = try database.replicatingChanges { store in
         try store.inBatch {
           let outcomes = try store.apply(revisions, .allow)
-          for case .refused(let error as DocumentError) in outcomes where error.code == .invalidBody { throw error }
+          for case .refused(let error as DocumentError) in outcomes where error.code == .invalidBody {
+            throw error
+          }
           return outcomes
         }
       }

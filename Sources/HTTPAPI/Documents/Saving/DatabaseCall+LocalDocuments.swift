@@ -61,7 +61,8 @@ extension DatabaseCall {
     var document = document
     document.storedAttachments = []
     if document.isDeleted {
-      do { try database.deleteLocalDocument(name, onConflict: .lastWriteWins) } catch let error as DocumentError
+      do { try database.deleteLocalDocument(name, onConflict: .lastWriteWins) } catch let error
+        as DocumentError
         where error.code == .notFound
       {}
       return "0-0"
@@ -70,7 +71,9 @@ extension DatabaseCall {
     let value = try body.withUnsafeBytes { try JSONScanner.parse(0..<body.count, in: $0) }
     var seen: UInt64 = 0
     if let revision = document.revision {
-      guard revision.generation == 0, let number = UInt64(revision.text.dropFirst(2)), number < UInt64(Int64.max) else {
+      guard revision.generation == 0, let number = UInt64(revision.text.dropFirst(2)),
+        number < UInt64(Int64.max)
+      else {
         throw CouchDBError.invalidRevision
       }
       seen = number

@@ -95,7 +95,8 @@ private final class MultipartReceiver {
   }
 
   private var expectedLength: UInt64? {
-    guard received.count < expected.count, case .follows(let length, _, _) = expected[received.count].content else {
+    guard received.count < expected.count, case .follows(let length, _, _) = expected[received.count].content
+    else {
       return nil
     }
     return length
@@ -124,7 +125,8 @@ private final class MultipartReceiver {
     guard let document else { throw JSONScanner.invalid }
     guard received.count == expected.count else {
       throw CouchDBError(
-        400, "bad_request", "the multipart body has no part for the attachment \(expected[received.count].name)")
+        400, "bad_request",
+        "the multipart body has no part for the attachment \(expected[received.count].name)")
     }
     return (document, text, received)
   }

@@ -58,7 +58,9 @@ extension DatabaseCall {
   func deleteDocument(_ id: String) throws -> APIAnswer {
     try checkWritable()
     let seen = try seenRevision()
-    guard let document = try database.read({ try $0.document(id, includeDeleted: true) }) else { throw CouchDBError.missing }
+    guard let document = try database.read({ try $0.document(id, includeDeleted: true) }) else {
+      throw CouchDBError.missing
+    }
     guard !document.isDeleted else { throw CouchDBError.deleted }
     guard let seen else { throw CouchDBError.updateConflict }
     let text = Array("{\"_deleted\":true}".utf8)
@@ -170,7 +172,8 @@ extension DatabaseCall {
     var bytes: [UInt8] = []
     for byte in text.utf8 {
       switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"):
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
+        UInt8(ascii: ":"):
         bytes.append(byte)
       default:
         bytes.append(UInt8(ascii: "%"))

@@ -45,7 +45,9 @@ extension DatabaseCall {
     document.storedAttachments = stored.isEmpty ? [] : StoredAttachment.json(stored)
   }
 
-  private func storeInline(_ entry: IncomingAttachments.Entry, _ data: UnsafeRawBufferPointer, isForeign: Bool)
+  private func storeInline(
+    _ entry: IncomingAttachments.Entry, _ data: UnsafeRawBufferPointer, isForeign: Bool
+  )
     throws -> StoredAttachment
   {
     let writer = try AttachmentWriter(
@@ -64,7 +66,8 @@ extension DatabaseCall {
       guard let revisions = try snapshot.revisions(of: id) else { return [] }
       let ancestors =
         isForeign
-        ? try document.foreignHistory().compactMap { RevisionID($0) } : [document.revision?.id].compactMap { $0 }
+        ? try document.foreignHistory().compactMap { RevisionID($0) }
+        : [document.revision?.id].compactMap { $0 }
       for ancestor in ancestors {
         guard let index = try revisions.index(of: ancestor) else { continue }
         let found = try revisions.withBody(index) { try StoredAttachment.all(in: $0, $1) }
