@@ -9,7 +9,7 @@ extension TLSConnection {
   // MARK: From the client to the library
 
   func receive() -> Bool {
-    if libraryHasClosed || hasHandedOnEnd { return false }
+    guard phase == .open, !libraryHasClosed, !hasHandedOnEnd else { return false }
     if !received.isEmpty {
       guard mayFill else { return false }
       received.offer { fill($0) }
@@ -78,7 +78,7 @@ extension TLSConnection {
   // MARK: From the library to the client
 
   func send() -> Bool {
-    guard mayWrite, !hasSaidGoodbye else { return false }
+    guard phase == .open, mayWrite, !hasSaidGoodbye else { return false }
     if !sent.isEmpty {
       sent.offer { encrypt($0) }
       guard sent.isEmpty, phase == .open else { return false }
