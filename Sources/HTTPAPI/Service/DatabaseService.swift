@@ -186,7 +186,8 @@ private final class CompressingSink: HTTPBodySink, @unchecked Sendable {
   }
 
   func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
-    sink.offer(encoder.encode(bytes, isLast: false), completion)
+    let piece = encoder.encode(bytes, isLast: false)
+    if piece.isEmpty { completion(nil) } else { sink.offer(piece, completion) }
   }
 
   func finish() {
