@@ -61,13 +61,16 @@ extension DatabaseService {
         throw CouchDBError(400, "bad_request", "the form can't be read")
       }
       func value(_ name: String) -> String { items.last { $0.name == ByteString(name) }?.value.string ?? "" }
-      return (value("name"), value("password"))
+      let name = value("name")
+      return (name.isEmpty ? value("username") : name, value("password"))
     }
     guard type == "application/json" else {
       throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
     }
     let object = try JSONValue(body: bytes).object
-    return (object?["name"]?.string ?? "", object?["password"]?.string ?? "")
+    // CouchDB takes `username` as well, and clients of Cloudant send that.
+    let name = object?["name"] ?? object?["username"]
+    return (name?.string ?? "", object?["password"]?.string ?? "")
   }
 
   private func cookie(_ value: String, seconds: Int, _ request: APIRequest) -> HTTPHeader {

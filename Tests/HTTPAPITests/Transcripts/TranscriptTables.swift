@@ -128,9 +128,6 @@ enum TranscriptTables {
       session: "api-03-bulk", numbers: [33], place: "body[3].reason", reason: "The text of a script's error."),
     .init(session: "api-05-attachments", numbers: [64, 96, 97], place: "status", reason: says),
     .init(
-      session: "api-05-attachments", numbers: [24, 25], place: "header Content-Range",
-      reason: "RFC 9110 wants the length with 416."),
-    .init(
       session: "api-06-changes-normal", numbers: [26], place: "status",
       reason: "Sequences of this server are numbers."),
     .init(
