@@ -107,7 +107,7 @@ import Testing
       for name in ["first", "second"] {
         try FileManager.default.createDirectory(atPath: tool.path(name), withIntermediateDirectories: false)
         try tool.succeed("create", "\(name)/db", "--engine", "lmdb")
-        try serving(tool, "\(name)/db", "--tls", "self-signed") { #expect($0[0].hasPrefix("wss://")) }
+        try serving(tool, "\(name)/db", "--tls", "self-signed") { #expect($0[0].hasPrefix("https://")) }
       }
       try tool.succeed("create", "copy", "--engine", "lmdb")
       func take(_ name: String) throws {
