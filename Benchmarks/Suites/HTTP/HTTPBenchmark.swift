@@ -48,6 +48,7 @@ struct HTTPBenchmark: Sendable {
   private func trialOf(_ database: Database, _ trial: TrialContext) throws -> Trial {
     var configuration = SyncListenerConfiguration(databases: [HTTPData.name: database])
     configuration.servesHTTP = true
+    if kind == .idleFeeds { _ = HTTPServer.allowOpenFiles(Self.feeds * 2 + 1_024) }
     let listener = SyncListener(configuration)
     do { try listener.start() } catch {
       try? database.close()
@@ -177,7 +178,9 @@ struct HTTPBenchmark: Sendable {
     let before = ProcessUsage.anonymousMemory() ?? 0
     let begin = Clock.nanoseconds()
     var sockets: [IdleFeed] = []
-    for _ in 0..<operations { sockets.append(try IdleFeed(port: port, request)) }
+    for number in 0..<operations {
+      sockets.append(try IdleFeed(port: port, source: 2 + number / 1_000, request))
+    }
     let seconds = Double(Clock.nanoseconds() - begin) / 1e9
     memory.withLock { $0 = max(0, (ProcessUsage.anonymousMemory() ?? 0) - before) }
     withExtendedLifetime(sockets) {}
@@ -267,8 +270,8 @@ private struct FixedHandler: HTTPHandler {
 private final class IdleFeed {
   private let client: HTTPLoadClient
 
-  init(port: Int, _ request: [UInt8]) throws {
-    client = try HTTPLoadClient(port: port, bufferBytes: 1_024)
+  init(port: Int, source: Int, _ request: [UInt8]) throws {
+    client = try HTTPLoadClient(port: port, source: source, bufferBytes: 1_024)
     try client.send(request)
     let head = try client.readHead()
     guard head.status == 200 else {

@@ -14,11 +14,26 @@ final class HTTPLoadClient {
   private var begin = 0
   private var end = 0
 
-  /// Connects to a port of 127.0.0.1.
-  init(port: Int, bufferBytes: Int = 256 << 10) throws {
+  /// Connects to a port of 127.0.0.1, from 127.0.0.`source`: a listener lets in so many connections of an address.
+  init(port: Int, source: Int = 1, bufferBytes: Int = 256 << 10) throws {
     buffer = [UInt8](repeating: 0, count: bufferBytes)
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     guard socket >= 0 else { throw Failure(description: "no socket: \(String(cString: strerror(errno)))") }
+    if source != 1 {
+      var own = sockaddr_in()
+      own.sin_family = sa_family_t(AF_INET)
+      own.sin_addr.s_addr = (0x7F00_0000 | UInt32(source)).bigEndian
+      let status = withUnsafePointer(to: &own) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      guard status == 0 else {
+        let reason = String(cString: strerror(errno))
+        Glibc.close(socket)
+        throw Failure(description: "can't use the address 127.0.0.\(source): \(reason)")
+      }
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = in_port_t(UInt16(port).bigEndian)

@@ -9,7 +9,7 @@ import TouchstoneServer
 /// `touchstone serve`: lets others replicate with databases, and ask them over HTTP.
 struct ServeCommand: Subcommand {
   private static let databases = Positional(
-    "DB", "The databases: NAME.touchstone directories, or one directory with databases in it", count: .any)
+    "DB", "The databases: NAME.touchstone directories, or a directory of them", count: .any)
   private static let listen = Option(
     "listen", "ADDRESS:PORT", "Where to listen. Default: 127.0.0.1:4984. Port 0 takes any"
   ) {
@@ -34,11 +34,11 @@ struct ServeCommand: Subcommand {
   }
   private static let cors = Option(
     "cors", "ORIGIN",
-    "Lets web pages of this origin use the HTTP API, such as https://app.example; * lets all. May be repeated"
+    "Lets web pages of this origin ask over HTTP; * lets all. May be repeated"
   )
   private static let create = Flag(
     "create",
-    "Makes databases that don't exist, and lets clients make and delete those of a directory; needs --engine")
+    "Makes databases that don't exist, and lets clients do so; needs --engine")
   private static let engine = DatabaseArguments.engine("The engine of databases that are made")
 
   private static let durability = Option<Durability>(
@@ -60,9 +60,9 @@ struct ServeCommand: Subcommand {
     ],
     notes: """
       The first line on standard output is the server's URL, and a line for each database follows. Clients are
-      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It stops
-      on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without users it listens
-      on this machine only, unless --anyone is given.
+      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It
+      stops on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without users
+      it listens on this machine only, unless --anyone is given.
       """)
 
   private let paths: [String]
