@@ -31,8 +31,8 @@ struct UpgradeCommand: Subcommand {
     ],
     notes: """
       OLD is only read. It is a database of iOS, Android or .NET, release 1.0 to 1.4, with SQLite or ForestDB
-      storage. An encrypted one needs its password (--key-file). Data that can't be carried over is listed, and the upgrade
-      continues.
+      storage. An encrypted one needs its password (--key-file). Data that can't be carried over is listed, and
+      the upgrade continues.
 
       Status: 0 everything was carried over or reported · 1 with --strict, something can't be carried over, or
       --verify found a difference · 2 OLD isn't such a database; the message says what it is · 3 OLD is damaged or
