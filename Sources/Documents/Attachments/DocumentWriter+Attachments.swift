@@ -43,13 +43,13 @@ extension DocumentWriter {
     return try encode(value, inPlaceOf: body)
   }
 
-  /// The first reserved name is known to be `_attachments`, but there may be others.
+  /// The first reserved name is known to be an allowed one, but there may be others.
   private func checkReservedNames(
     _ root: UnsafeValue, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
   ) throws {
     for entry in root.entries {
       guard let name = entry.utf8(in: sharedKeys), name.first == UInt8(ascii: "_"),
-        !name.elementsEqual(Attachment.property.utf8)
+        !ReservedNames.isAllowed(name)
       else { continue }
       throw reserved(String(decoding: name, as: UTF8.self), id)
     }

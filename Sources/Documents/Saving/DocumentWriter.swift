@@ -404,7 +404,7 @@ final class DocumentWriter {
     let name = encoder.underscoredName
     if !isForeign, let name {
       if let body = try deletion(id, keyCount) { return body }
-      if name != Attachment.property { throw reserved(name, id) }
+      if !ReservedNames.isAllowed(name.utf8) { throw reserved(name, id) }
     }
     // Of a foreign body only the first reserved name is known. Another one may be `_attachments`.
     return EncodedBody(
