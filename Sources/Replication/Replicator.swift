@@ -81,6 +81,13 @@ public final class Replicator: Sendable {
     return (traffic.sentMessages, traffic.receivedMessages)
   }
 
+  /// How far it has come, as the local database has it stored: the local sequence up to which all is pushed, and the remote
+  /// one up to which all is stored here; zero and nil at the beginning.
+  package func savedCheckpoint() throws -> (pushed: UInt64, pulled: RemoteSequence?) {
+    let checkpoint = try runner.savedCheckpoint()
+    return (checkpoint.pushed, checkpoint.pulled)
+  }
+
   /// The IDs of documents whose current revision isn't pushed yet. Empty if the replicator doesn't push.
   public func pendingDocumentIDs() throws -> Set<String> { try runner.pendingDocumentIDs() }
 
@@ -390,6 +397,16 @@ final class ReplicatorRunner: @unchecked Sendable {
       FilteredRevision(
         documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
         content: revision.body))
+  }
+
+  func savedCheckpoint() throws -> Checkpoint {
+    let (checkpointer, _) = try prepare(configuration)
+    return try configuration.database.replicating { store in
+      for id in [checkpointer.id, checkpointer.askedID] {
+        if let json = try store.syncCheckpoint(id) { return Checkpoint(json: json) }
+      }
+      return Checkpoint()
+    }
   }
 
   /// The sequence up to which all is pushed, and the number of the remote database.

@@ -102,6 +102,9 @@ public struct ReplicatorConfiguration: Sendable {
   /// Whether the start forgets how far earlier replications came. What the other side has isn't sent again.
   public var resetsCheckpoint = false
 
+  /// Where a replication begins that has no checkpoint yet: behind this sequence of the side that changes come from. Nil: at
+  /// the beginning. A local sequence is a number.
+  package var startSequence: RemoteSequence?
   package var timer: any CallTimer = SystemTimer()
   /// Seconds from a change of the checkpoint to its save.
   package var checkpointDelay = 5.0

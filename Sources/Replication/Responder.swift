@@ -16,6 +16,8 @@ package final class Responder: Sendable {
     package var givesRevisions = true
     /// Whether it refuses every revision that makes a conflict, however it comes.
     package var refusesConflicts = false
+    /// Looks at each revision before it is stored, not in a transaction, and throws what refuses it. Nil: nothing does.
+    package var check: (@Sendable (SyncRevision) throws -> Void)?
 
     package init() {}
   }
@@ -127,6 +129,22 @@ package final class Responder: Sendable {
   package func apply(_ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)]) throws -> [SyncOutcome]
   {
     try checkAcceptsRevisions()
+    guard let check = options.check else { return try applyChecked(revisions) }
+    var outcomes = [SyncOutcome?](repeating: nil, count: revisions.count)
+    for (index, revision) in revisions.enumerated() {
+      do { try check(revision.revision) } catch { outcomes[index] = .refused(error) }
+    }
+    let wanted = revisions.indices.filter { outcomes[$0] == nil }
+    for (index, outcome) in zip(wanted, try applyChecked(wanted.map { revisions[$0] })) {
+      outcomes[index] = outcome
+    }
+    return outcomes.compactMap { $0 }
+  }
+
+  private func applyChecked(_ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)]) throws
+    -> [SyncOutcome]
+  {
+    guard !revisions.isEmpty else { return [] }
     return try database.replicatingChanges { store in
       let (outcomes, range) = try store.inBatch {
         let start = try store.lastSequence

@@ -122,10 +122,14 @@ final class Session: @unchecked Sendable {
   private func begin() throws {
     isBegun = true
     if configuration.direction.pulls {
+      if checkpointer.pulled == nil { checkpointer.pulled = configuration.startSequence }
       pull = PullState(reached: checkpointer.pulled)
       try beginPull()
     }
     if configuration.direction.pushes {
+      if checkpointer.pushed == 0, !configuration.direction.pulls, let start = configuration.startSequence {
+        checkpointer.pushed = UInt64(start.json) ?? 0
+      }
       push = PushState(after: checkpointer.pushed)
       try beginPush()
     }
