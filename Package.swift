@@ -181,7 +181,7 @@ let package = Package(
       name: "HTTPAPI",
       dependencies: [
         "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
-        "Touchstone", "CCrypto", "CZlib",
+        "Touchstone", "Replication", "CCrypto", "CZlib",
       ],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
 

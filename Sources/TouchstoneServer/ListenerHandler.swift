@@ -67,10 +67,10 @@ struct ListenerSessions: LoginSessions {
   var cookieSeconds: Int { authenticator.seconds }
 
   func check(
-    _ user: String, _ password: String, of request: APIRequest,
+    _ user: String, _ password: String, from network: ByteString,
     _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
   ) {
-    authenticator.check(user, password, from: request.network) { verdict in
+    authenticator.check(user, password, from: network) { verdict in
       switch verdict {
       case .allowed: completion(nil)
       case .refused(let status, _, let reason): completion((status, reason))

@@ -25,7 +25,12 @@ import WebSocket
 public final class SyncListener: Sendable {
   /// How it listens. A copy: later changes of the original have no effect.
   public let configuration: SyncListenerConfiguration
-  private let server = Lock<HTTPServer?>(nil)
+  /// What runs: the server, and what answers clients of CouchDB, if anything does.
+  private struct Running {
+    let server: HTTPServer
+    let service: DatabaseService?
+  }
+  private let running = Lock<Running?>(nil)
 
   /// Creates a listener that doesn't run yet.
   public init(_ configuration: SyncListenerConfiguration) { self.configuration = configuration }
@@ -35,19 +40,23 @@ public final class SyncListener: Sendable {
   /// Begins to listen. Throws `SyncListenerError` that says what is wrong, where, and what to do. A listener that was stopped may be
   /// started again.
   public func start() throws {
-    try server.withLock { running in
+    try running.withLock { running in
       guard running == nil else {
         throw SyncListenerError(.badRequest, "the listener runs already")
       }
       do {
         let catalog = configuration.catalog()
         let settings = try configuration.serverConfiguration()
+        let targets = ListenerTargets()
+        let service = configuration.service(catalog, settings, targets)
         let handler = ListenerHandler(
-          sync: SyncHandler(configuration, catalog), service: configuration.service(catalog, settings),
+          sync: SyncHandler(configuration, catalog), service: service,
           crossOrigin: configuration.crossOriginRules)
         let server = HTTPServer(settings, handler: handler)
         try server.start()
-        running = server
+        targets.listen(at: server.urls)
+        running = Running(server: server, service: service)
+        service?.startReplications()
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
     }
   }
@@ -56,23 +65,28 @@ public final class SyncListener: Sendable {
   /// have ended, or have been cut off after `graceSeconds`. Don't call it on a thread that a callback of the
   /// configuration was called on.
   public func stop(graceSeconds: Double = 10) {
-    server.withLock { $0.take() }?.stop(graceSeconds: graceSeconds)
+    guard let stopped = running.withLock({ $0.take() }) else { return }
+    // Whoever waits for a replication gets an answer.
+    stopped.service?.stopReplications(seconds: graceSeconds)
+    stopped.server.stop(graceSeconds: graceSeconds)
   }
 
+  private var server: HTTPServer? { running.withLock { $0?.server } }
+
   /// The port that it listens on; nil if it doesn't run.
-  public var port: Int? { server.withLock { $0?.port }.map(Int.init) }
+  public var port: Int? { server?.port.map(Int.init) }
 
   /// The URL of the listener, without a database: `ws://127.0.0.1:4984/`; nil if it doesn't run.
-  public var url: String? { server.withLock { $0?.urls.first }.map { "ws\($0.dropFirst(4))/" } }
+  public var url: String? { server?.urls.first.map { "ws\($0.dropFirst(4))/" } }
 
   /// The URL for clients of CouchDB: `http://127.0.0.1:4984/`; nil if it doesn't run, or doesn't serve them.
   public var httpURL: String? {
-    configuration.servesHTTP ? server.withLock { $0?.urls.first }.map { $0 + "/" } : nil
+    configuration.servesHTTP ? server?.urls.first.map { $0 + "/" } : nil
   }
 
   /// The URL of each database and address, in order of the names; none if it doesn't run.
   public var urls: [String] {
-    let bases = server.withLock { $0?.urls } ?? []
+    let bases = server?.urls ?? []
     let names = (try? configuration.catalog().names()) ?? []
     return names.flatMap { name in
       bases.map { "ws\($0.dropFirst(4))/\(name.pathSegment)" }
@@ -81,13 +95,13 @@ public final class SyncListener: Sendable {
 
   /// The SHA-256 of the server's certificate as lower-case hexadecimal digits; nil without TLS or if it doesn't run. Show it
   /// to people who have to trust a certificate that the listener has made itself.
-  public var certificateFingerprint: String? { server.withLock { $0?.fingerprint } }
+  public var certificateFingerprint: String? { server?.fingerprint }
 
   /// Reads the files of the certificate and its key again, for new connections; those that are open go on. If something is
   /// wrong with the files, the listener keeps what it has and writes a warning to the log, and this throws
   /// `SyncListenerError`, as it does without TLS or if the listener doesn't run.
   public func reloadCertificate() throws {
-    guard let server = server.withLock({ $0 }) else {
+    guard let server else {
       throw SyncListenerError(.badRequest, "the listener doesn't run")
     }
     do { try server.reloadIdentity() } catch let error as HTTPServerError { throw SyncListenerError(error) }
@@ -95,7 +109,7 @@ public final class SyncListener: Sendable {
 
   /// The open connections.
   public var connections: [SyncListenerConnection] {
-    (server.withLock { $0 }?.connections ?? []).map { SyncListenerConnection($0) }
+    (server?.connections ?? []).map { SyncListenerConnection($0) }
   }
 }
 

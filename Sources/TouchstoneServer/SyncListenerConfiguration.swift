@@ -174,11 +174,14 @@ public struct SyncListenerConfiguration: Sendable {
   }
 
   /// What answers the clients of CouchDB; nil if nothing does.
-  func service(_ catalog: any DatabaseCatalog, _ settings: HTTPServerConfiguration) -> DatabaseService? {
+  func service(
+    _ catalog: any DatabaseCatalog, _ settings: HTTPServerConfiguration, _ targets: any ReplicationTargets
+  ) -> DatabaseService? {
     guard servesHTTP else { return nil }
     var configuration = DatabaseServiceConfiguration()
     configuration.isReadOnly = isReadOnly
     configuration.crossOrigin = crossOriginRules
+    configuration.replicationTargets = targets
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
       ListenerSessions(authenticator: $0)

@@ -21,6 +21,18 @@ final class APIClient {
     service = DatabaseService(FolderDatabases(folder), configuration, timer: timer)
   }
 
+  /// Makes a service over a folder.
+  init(
+    folder: DatabaseFolder, letsClientsMake: Bool = true, _ configuration: DatabaseServiceConfiguration = .init(),
+    timer: any CallTimer = SystemTimer()
+  ) {
+    directory = nil
+    service = DatabaseService(
+      FolderDatabases(folder, letsClientsMake: letsClientsMake), configuration, timer: timer)
+  }
+
+  deinit { service.stopReplications(seconds: 30) }
+
   /// Makes a service over databases that are open.
   init(
     _ databases: [String: Database], _ configuration: DatabaseServiceConfiguration = .init(),

@@ -24,12 +24,21 @@ package struct APIAnswer: Sendable {
   package var body: Body
   /// Whether the connection is closed after this answer.
   package var closesConnection = false
+  /// Makes the answer that is given in the place of this one, and calls its argument with it once, from any thread. Nil: this is the
+  /// answer.
+  private(set) var later: (@Sendable (@escaping @Sendable (APIAnswer) -> Void) -> Void)?
 
   /// Makes an answer.
   package init(status: Int, headers: [HTTPHeader] = [], body: Body = .bytes([])) {
     self.status = status
     self.headers = headers
     self.body = body
+  }
+
+  /// An answer that something in the background makes. No thread waits for it.
+  init(later: @escaping @Sendable (@escaping @Sendable (APIAnswer) -> Void) -> Void) {
+    self.init(status: 500)
+    self.later = later
   }
 
   /// An answer of JSON text, which ends with a line feed.

@@ -39,8 +39,11 @@ extension DatabaseService {
     if configuration.isReadOnly { throw CouchDBError(403, "forbidden", "this server only lets you read") }
   }
 
+  /// The databases whose names begin with an underscore.
+  static let systemNames = ["_users", ReplicatorDocument.database]
+
   /// Throws the error of CouchDB for a name that a new database can't have.
-  private static func checkName(_ name: String) throws {
+  static func checkName(_ name: String) throws {
     guard name.utf8.count <= 238 else {
       throw CouchDBError(
         400, "database_name_too_long",
@@ -50,7 +53,7 @@ extension DatabaseService {
     let isLegal =
       bytes.first.map { $0 &- 0x61 < 26 } ?? false
       && bytes.allSatisfy { $0 &- 0x61 < 26 || $0 &- 0x30 < 10 || "_$()+-/".utf8.contains($0) }
-    guard isLegal || ["_users", "_replicator"].contains(where: { $0.utf8.elementsEqual(bytes) }) else {
+    guard isLegal || systemNames.contains(where: { $0.utf8.elementsEqual(bytes) }) else {
       throw CouchDBError.illegalName(name)
     }
   }

@@ -20,12 +20,21 @@ extension DatabaseService {
     let query = try APIQuery(request.target)
     guard let first = path.first else { return try serverRoute(request, [], query) }
     let name = first.string
+    let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
+    if isReplicator, path.count > 1 || request.method == "POST" {
+      _ = try replicatorDatabase(for: request.method)
+    }
     // A database's name begins with a letter; `_users` and `_replicator` may exist.
-    if name.utf8.first == UInt8(ascii: "_"), try catalog.database(name) == nil {
+    let makesSystemDatabase =
+      request.method == "PUT" && path.count == 1 && Self.systemNames.contains { $0.hasSameBytes(as: name) }
+    if name.utf8.first == UInt8(ascii: "_"), !makesSystemDatabase, try catalog.database(name) == nil {
       return try serverRoute(request, path.map(\.string), query)
     }
     let rest = Array(path.dropFirst())
-    if rest.isEmpty, let answer = try databaseRoute(request, name, query) { return answer }
+    if rest.isEmpty, let answer = try databaseRoute(request, name, query) {
+      if isReplicator { startReplications() }
+      return answer
+    }
     guard let database = try catalog.database(name) else {
       throw CouchDBError(404, "not_found", "Database does not exist.")
     }

@@ -36,10 +36,10 @@ extension DatabaseService {
       return try session(request)
     case ("_active_tasks", 1):
       try allow("GET", "HEAD")
-      return try .json(.array(tasks.json))
+      return try .json(.array(taskRows))
     case ("_metrics", 1):
       try allow("GET", "HEAD")
-      let text = metrics.text(databases: try catalog.names().count, tasks: tasks.count)
+      let text = metrics.text(databases: try catalog.names().count, tasks: taskRows.count)
       return APIAnswer(
         status: 200, headers: [.init("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
         body: .bytes(Array(text.utf8)))
@@ -49,13 +49,9 @@ extension DatabaseService {
     case ("_node", 2) where path[1] == "_local":
       try allow("GET")
       return try .json(["name": .string(Self.node)])
-    case ("_scheduler", 2) where path[1] == "jobs":
-      try allow("GET", "HEAD")
-      return try .json(["total_rows": 0, "offset": 0, "jobs": []])
-    case ("_scheduler", 2) where path[1] == "docs":
-      try allow("GET", "HEAD")
-      return try .json(["total_rows": 0, "offset": 0, "docs": []])
-    case ("_replicate", _), ("_node", _), ("_scheduler", _), ("_cluster_setup", _), ("_reshard", _),
+    case ("_scheduler", _): return try scheduler(request, Array(path.dropFirst()), query)
+    case ("_replicate", 1): return try replicate(request)
+    case ("_node", _), ("_cluster_setup", _), ("_reshard", _),
       ("_db_updates", _),
       ("_search_analyze", _), ("_nouveau_analyze", _), ("_utils", _):
       throw CouchDBError.notImplemented

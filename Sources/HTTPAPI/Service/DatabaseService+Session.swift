@@ -37,7 +37,7 @@ extension DatabaseService {
     }
     let waiter = BlockingWaiter<(status: Int, reason: String)?>()
     guard !name.isEmpty else { return refusal(401, request) }
-    logins.check(name, password, of: request) { waiter.finish($0) }
+    logins.check(name, password, from: request.network) { waiter.finish($0) }
     if let problem = waiter.wait() { return refusal(problem.status, request, problem.reason) }
     return try .json(
       ["ok": true, "name": .string(name), "roles": ["_admin"]],

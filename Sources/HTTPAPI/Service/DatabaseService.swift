@@ -18,6 +18,10 @@ package final class DatabaseService: Sendable {
   let metrics = ServiceMetrics()
   /// What runs in the background.
   package let tasks = ActiveTasks()
+  /// The replications that the server runs.
+  let replications: ReplicationJobs
+  /// Follows the documents of `_replicator`.
+  let replicatorDatabase: ReplicatorDatabase
   /// Run what requests leave to be done.
   let workers = Workers(maximum: 2)
   /// Who waits for changes of which database.
@@ -34,16 +38,25 @@ package final class DatabaseService: Sendable {
     self.configuration = configuration
     self.timer = timer
     watches = DatabaseWatches(timer)
+    let finder = ReplicationFinder(
+      catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins)
+    replications = ReplicationJobs(finder, maximum: configuration.maximumReplications, timer: timer)
+    replicatorDatabase = ReplicatorDatabase(replications)
   }
+
+  deinit { stopReplications(seconds: 0) }
 
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
   package func answer(_ request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
     let began = timer.now
-    deliver(answer(to: request), to: request) { [self] answer in
+    let counted: @Sendable (APIAnswer) -> Void = { [self] answer in
       metrics.count(request.method, answer.status, seconds: timer.now - began)
       respond(answer)
     }
+    let answer = answer(to: request)
+    guard let later = answer.later else { return deliver(answer, to: request, counted) }
+    later { [self] answer in deliver(answer, to: request, counted) }
   }
 
   private func answer(to request: APIRequest) -> APIAnswer {

@@ -1,3 +1,5 @@
+import Bytes
+
 /// What clients may do, and how much of it.
 package struct DatabaseServiceConfiguration: Sendable {
   /// Whether clients only read.
@@ -16,6 +18,10 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var compressesAnswers = true
   /// Checks names and passwords, and keeps sessions; nil if everybody is let in.
   package var logins: (any LoginSessions)?
+  /// Finds the databases of replications that have URLs; nil if they can only name databases of this server.
+  package var replicationTargets: (any ReplicationTargets)?
+  /// The most replications that run at a time. Others wait for their turn.
+  package var maximumReplications = 100
   /// The release of this software.
   package var version = "0.1.0"
 
@@ -29,9 +35,9 @@ package protocol LoginSessions: Sendable {
   /// How long a cookie is good for, in seconds.
   var cookieSeconds: Int { get }
   /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with the error that says why
-  /// not. `request` is the one that brings them.
+  /// not. `network` is the one that they come from; empty if they don't come from outside.
   func check(
-    _ user: String, _ password: String, of request: APIRequest,
+    _ user: String, _ password: String, from network: ByteString,
     _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void)
   /// A new cookie for a user.
   func cookie(for user: String) -> String

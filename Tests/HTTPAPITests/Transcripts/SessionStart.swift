@@ -1,5 +1,6 @@
 // What exists before a session begins: databases, documents, settings. The README of the recordings tells what they hold.
 
+import Bytes
 import Fleece
 import Foundation
 import HTTPAPI
@@ -231,7 +232,7 @@ struct RecordedLogins: LoginSessions {
   let cookieSeconds = 600
 
   func check(
-    _ user: String, _ password: String, of request: APIRequest,
+    _ user: String, _ password: String, from network: ByteString,
     _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
   ) {
     let isRight = user == SessionStart.admin && password == "secret"

@@ -21,6 +21,8 @@ struct IncomingDocument: Sendable {
   private(set) var byteCount = 0
   /// The attachments as they are stored: the JSON of an object. Empty if there are none.
   var storedAttachments: [UInt8] = []
+  /// Members that the server adds: JSON without braces. Empty if there are none.
+  var addedMembers: [UInt8] = []
   /// The new blobs that the attachments refer to.
   var blobs: [StoredAttachment] = []
 
@@ -68,6 +70,11 @@ struct IncomingDocument: Sendable {
       }
       let name = try JSONScanner.name(member, in: text)
       guard name.utf8.first == UInt8(ascii: "_") else {
+        keep(member.start..<value.upperBound, &extends)
+        return
+      }
+      // What a replication says of itself is a member like others, as in CouchDB.
+      guard !ReplicatorDocument.stateMembers.contains(where: { $0.hasSameBytes(as: name) }) else {
         keep(member.start..<value.upperBound, &extends)
         return
       }
@@ -140,8 +147,12 @@ struct IncomingDocument: Sendable {
       if index > 0 { body.append(UInt8(ascii: ",")) }
       body.append(contentsOf: text[range])
     }
-    if !storedAttachments.isEmpty {
+    if !addedMembers.isEmpty {
       if !members.isEmpty { body.append(UInt8(ascii: ",")) }
+      body.append(contentsOf: addedMembers)
+    }
+    if !storedAttachments.isEmpty {
+      if !members.isEmpty || !addedMembers.isEmpty { body.append(UInt8(ascii: ",")) }
       body.append(contentsOf: "\"_attachments\":".utf8)
       body.append(contentsOf: storedAttachments)
     }

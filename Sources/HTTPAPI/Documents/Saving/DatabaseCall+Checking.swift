@@ -36,21 +36,34 @@ extension DatabaseCall {
       id: id, history: history, isDeleted: document.isDeleted, bodyObject(of: document, text))
     let old =
       try isForeign
-      ? replaced(id, Array(history.dropFirst().prefix(1))) : replaced(id, Array(history.prefix(1)))
+      ? database.replaced(id, Array(history.dropFirst().prefix(1)))
+      : database.replaced(id, Array(history.prefix(1)))
     // All who may log in are administrators of the server so far.
     let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
     try database.validate(new, replacing: old, by: user)
+  }
+
+  /// Throws 403 for a document of `_replicator` that describes no replication. Notes who has written it.
+  func checkReplication(_ document: inout IncomingDocument, _ text: [UInt8], isForeign: Bool) throws {
+    guard !document.isDeleted, !IncomingID.isDesign(document.id ?? "") else { return }
+    let body = try bodyObject(of: document, text)
+    try ReplicatorDocument.check(.object(body))
+    // The ID of a revision that was made elsewhere stands for its content.
+    guard !isForeign, body[ReplicatorDocument.owner] == nil, let user = request.user else { return }
+    document.addedMembers = Array("\(ReplicatorDocument.owner.jsonText):\(user.jsonText)".utf8)
   }
 
   private func bodyObject(of document: IncomingDocument, _ text: [UInt8]) throws -> JSONObject {
     let body = document.body(text)
     return try body.withUnsafeBytes { try JSONScanner.parse(0..<body.count, in: $0) }.object ?? [:]
   }
+}
 
+extension Database {
   /// The leaf that a change replaces, as validation functions see it; nil if there is none, or if it is a tombstone.
-  private func replaced(_ id: String, _ base: [RevisionID]) throws -> ScriptedRevision? {
+  func replaced(_ id: String, _ base: [RevisionID]) throws -> ScriptedRevision? {
     guard let base = base.first else { return nil }
-    return try database.read { snapshot in
+    return try read { snapshot in
       guard let revisions = try snapshot.revisions(of: id), let index = try revisions.index(of: base),
         revisions.isLeaf(index), !revisions.isDeleted(index)
       else { return nil }

@@ -16,15 +16,18 @@ extension DatabaseCall {
   func save(
     _ documents: [IncomingDocument], _ text: [UInt8], isForeign: Bool, claims: inout [NewAttachments]
   ) throws -> [SaveResult] {
+    var documents = documents
+    let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
     var results: [SaveResult?] = Array(repeating: nil, count: documents.count)
     do {
       let hasValidations = try database.hasDesignValidations
       var wanted: [Int] = []
       wanted.reserveCapacity(documents.count)
       for index in Self.ordered(documents) {
-        let document = documents[index]
-        if IncomingID.isLocal(document.id ?? "") { continue }
+        if IncomingID.isLocal(documents[index].id ?? "") { continue }
         do {
+          if isReplicator { try checkReplication(&documents[index], text, isForeign: isForeign) }
+          let document = documents[index]
           let history =
             isForeign
             ? try document.foreignHistory().compactMap { RevisionID($0) }

@@ -1,0 +1,165 @@
+import Bytes
+import Fleece
+import HTTP
+import Storage
+import Touchstone
+import Views
+
+extension DatabaseService {
+  /// Begins to run the replications that the documents of `_replicator` describe.
+  package func startReplications() {
+    guard !configuration.isReadOnly, let database = try? catalog.database(ReplicatorDocument.database) else {
+      return
+    }
+    replicatorDatabase.attach(database)
+  }
+
+  /// Ends all replications, and waits until none runs any more, for so many seconds at most. None begins afterwards.
+  package func stopReplications(seconds: Double) {
+    replicatorDatabase.stop()
+    replications.stop(seconds: seconds)
+  }
+
+  /// The database `_replicator` when a client asks for it by `method`. It is made when the first document comes.
+  func replicatorDatabase(for method: String) throws -> Database? {
+    var database = try catalog.database(ReplicatorDocument.database)
+    if database == nil, method == "PUT" || method == "POST" {
+      try checkWritable()
+      do { _ = try catalog.create(ReplicatorDocument.database) } catch let error as CouchDBError
+        where error.status == 403
+      {
+        throw CouchDBError(
+          403, "forbidden",
+          "replications that last are kept in a database _replicator, and there is none here: serve a directory with --create"
+        )
+      }
+      database = try catalog.database(ReplicatorDocument.database)
+    }
+    if let database, !configuration.isReadOnly { replicatorDatabase.attach(database) }
+    return database
+  }
+
+  // MARK: `_replicate`
+
+  /// The answer to `_replicate`: a replication begins, or ends.
+  func replicate(_ request: APIRequest) throws -> APIAnswer {
+    guard request.method == "POST" else {
+      let body = try request.bodyBytes(limit: configuration.maximumDocumentBytes)
+      guard !body.isEmpty else { throw CouchDBError(400, "bad_request", "Missing request body") }
+      throw MethodNotAllowed(["POST"])
+    }
+    let body = try request.jsonBody(limit: configuration.maximumDocumentBytes)
+    if configuration.logins != nil, request.user == nil {
+      throw CouchDBError(401, "unauthorized", "You are not an authenticated user")
+    }
+    try checkWritable()
+    if body["cancel"].bool == true { return try cancel(body) }
+    let description = try ReplicationRequest(body)
+    guard !description.isContinuous else {
+      guard let added = replications.add(description, user: request.user, .request) else {
+        throw Self.tooMany
+      }
+      return try .json(["ok": true, "_local_id": .string(added.job.id)], status: 202)
+    }
+    let user = request.user
+    return APIAnswer(later: { [self] respond in
+      let added = replications.add(description, user: user, .request) { [self] result in
+        do { respond(try .json(result.get())) } catch { respond(answer(to: error)) }
+        replicatorDatabase.otherJobEnded()
+      }
+      if added == nil { respond(.error(Self.tooMany)) }
+    })
+  }
+
+  private static let tooMany = CouchDBError(
+    503, "service_unavailable", "there are too many replications, or the server is stopping")
+
+  private func cancel(_ body: JSONValue) throws -> APIAnswer {
+    let given = ["replication_id", "_local_id", "id"].lazy.compactMap { body[$0].string }.first
+    let id = try given ?? ReplicationRequest(body).id
+    guard let job = replications.job(id) else { throw CouchDBError.missing }
+    if let document = job.origin.documentID {
+      throw CouchDBError(
+        403, "forbidden", "the document \(document) of _replicator describes this replication: delete that")
+    }
+    replications.remove(job)
+    replicatorDatabase.otherJobEnded()
+    return try .json(["ok": true, "_local_id": .string(id)])
+  }
+
+  // MARK: `_scheduler`, `_active_tasks`
+
+  /// The answer to `_scheduler/…`.
+  func scheduler(_ request: APIRequest, _ path: [String], _ query: APIQuery) throws -> APIAnswer {
+    guard request.method == "GET" || request.method == "HEAD" else {
+      throw MethodNotAllowed(["GET", "HEAD"])
+    }
+    switch (path.first, path.count) {
+    case ("jobs", 1):
+      let page = try SchedulerPage(query)
+      let jobs = replications.all
+      let rows = jobs.dropFirst(page.skip).prefix(page.limit).map(\.jobRow)
+      return try .json([
+        "total_rows": JSONValue(jobs.count), "offset": JSONValue(page.skip), "jobs": .array(rows),
+      ])
+    case ("jobs", 2):
+      guard let job = replications.job(path[1]) else { throw CouchDBError.missing }
+      return try .json(job.jobRow)
+    case ("docs", 1), ("docs", 2):
+      guard path.count == 1 || path[1].hasSameBytes(as: ReplicatorDocument.database) else {
+        throw CouchDBError.missing
+      }
+      return try schedulerDocuments(SchedulerPage(query))
+    case ("docs", 3...):
+      guard path[1].hasSameBytes(as: ReplicatorDocument.database),
+        let row = try replicatorDatabase.row(path.dropFirst(2).joined(separator: "/"))
+      else { throw CouchDBError.missing }
+      return try .json(row)
+    default: throw CouchDBError.missing
+    }
+  }
+
+  private func schedulerDocuments(_ page: SchedulerPage) throws -> APIAnswer {
+    var rows: [JSONValue] = []
+    var total = 0
+    try replicatorDatabase.forEachRow { row in
+      guard page.states?.contains(row["state"].string ?? "") ?? true else { return true }
+      total += 1
+      if total > page.skip, rows.count < page.limit { rows.append(row) }
+      return true
+    }
+    return try .json([
+      "total_rows": JSONValue(total), "offset": JSONValue(page.skip), "docs": .array(rows),
+    ])
+  }
+
+  /// The rows of `_active_tasks`.
+  var taskRows: [JSONValue] { tasks.json + replications.all.compactMap(\.taskRow) }
+}
+
+/// Which rows of a list of the scheduler a client wants.
+private struct SchedulerPage {
+  /// The most rows of an answer.
+  private static let most = 10_000
+
+  let skip: Int
+  let limit: Int
+  /// Nil: all.
+  let states: Set<String>?
+
+  init(_ query: APIQuery) throws {
+    func count(_ name: StaticString) throws -> Int? {
+      guard let text = query[name] else { return nil }
+      guard let number = Int(text), number >= 0 else {
+        throw CouchDBError(400, "query_parse_error", "Invalid value for integer: \"\(text)\"")
+      }
+      return number
+    }
+    skip = try count("skip") ?? 0
+    limit = min(try count("limit") ?? Self.most, Self.most)
+    states = query["states"].flatMap { text in
+      let names = Set(text.split(separator: ",").map { String($0) })
+      return names.isEmpty ? nil : names
+    }
+  }
+}

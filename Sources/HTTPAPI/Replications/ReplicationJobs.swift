@@ -1,0 +1,294 @@
+import Bytes
+import Fleece
+import Logs
+import Storage
+import Views
+
+/// The replications of a server: starts them, as many at a time as may run, tries those again that have failed, and ends them.
+///
+/// All calls may come from any thread.
+final class ReplicationJobs: Sendable {
+  /// The most jobs of requests that are known at a time, running or waiting.
+  static let mostRequests = 5_000
+  /// The first wait after a failure in seconds, and the longest. Each wait is twice the one before.
+  static let (firstWait, longestWait) = (30.0, 8 * 3_600.0)
+  /// Who ran for so long was well, in seconds.
+  static let healthySeconds = 120
+  /// So often jobs that run give way to others that wait, in seconds, and so many at a time.
+  static let (turnSeconds, turnCount) = (60.0, 20)
+
+  private struct State {
+    var jobs: [String: ReplicationJob] = [:]
+    /// The jobs that wait for their turn, the first one first.
+    var pending: [ReplicationJob] = []
+    /// How many run.
+    var running = 0
+    var next = 1
+    var isStopped = false
+    var turn: TimerToken?
+  }
+
+  let finder: ReplicationFinder
+  private let timer: any CallTimer
+  private let maximum: Int
+  private let state = Lock(State())
+  /// Opens databases and prepares runs.
+  private let workers = Workers(maximum: 4)
+  /// Called when a job of a document has ended for good.
+  private let onEnd = Lock<(@Sendable (ReplicationJob, Result<JSONValue, CouchDBError>) -> Void)?>(nil)
+
+  init(_ finder: ReplicationFinder, maximum: Int, timer: any CallTimer) {
+    self.finder = finder
+    self.maximum = max(1, maximum)
+    self.timer = timer
+  }
+
+  /// Calls `handler` with each job of a document that has ended for good, on any thread.
+  func whenJobEnds(_ handler: @escaping @Sendable (ReplicationJob, Result<JSONValue, CouchDBError>) -> Void) {
+    onEnd.withLock { $0 = handler }
+  }
+
+  // MARK: Adding and removing
+
+  /// Adds a job, or finds the one with the same ID. Nil if there are too many, or if the server ends.
+  func add(
+    _ request: ReplicationRequest, user: String?, _ origin: ReplicationJob.Origin,
+    waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)? = nil
+  ) -> (job: ReplicationJob, isNew: Bool)? {
+    let id = request.id
+    let added = state.withLock { state -> (ReplicationJob, Bool)? in
+      guard !state.isStopped else { return nil }
+      if let job = state.jobs[id] {
+        if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
+        return (job, false)
+      }
+      if origin == .request, state.jobs.count >= Self.mostRequests { return nil }
+      let job = ReplicationJob(state.next, request, user: user, origin)
+      state.next += 1
+      if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
+      state.jobs[id] = job
+      state.pending.append(job)
+      return (job, true)
+    }
+    fill()
+    return added
+  }
+
+  /// The job with an ID; nil if there is none.
+  func job(_ id: String) -> ReplicationJob? { state.withLock { $0.jobs[id] } }
+
+  /// Removes a job, and ends what runs of it. Those who wait for it are told.
+  func remove(_ job: ReplicationJob) {
+    let isKnown = state.withLock { state in
+      guard state.jobs[job.id] === job else { return false }
+      state.jobs[job.id] = nil
+      state.pending.removeAll { $0 === job }
+      return true
+    }
+    guard isKnown else { return }
+    let (run, retry, waiters) = job.state.withLock { state in
+      state.isRemoved = true
+      state.note(.stopped)
+      defer {
+        state.waiters = []
+        state.retry = nil
+      }
+      return (state.run, state.retry, state.waiters)
+    }
+    retry?.cancel()
+    run?.stop()
+    for waiter in waiters { waiter(.failure(CouchDBError(500, "error", "the replication was cancelled"))) }
+  }
+
+  /// Ends all jobs, and returns when none runs any more, or after so many seconds. Nothing starts afterwards.
+  func stop(seconds: Double) {
+    let (jobs, turn) = state.withLock { state in
+      state.isStopped = true
+      defer { state.turn = nil }
+      return (Array(state.jobs.values), state.turn)
+    }
+    turn?.cancel()
+    for job in jobs { remove(job) }
+    let deadline = ContinuousClock.now + .milliseconds(Int64(seconds * 1_000))
+    let pause = CountingSemaphore()
+    while state.withLock({ $0.running > 0 }), ContinuousClock.now < deadline {
+      _ = pause.wait(seconds: 0.005)
+    }
+  }
+
+  /// All jobs, in the order of their beginnings.
+  var all: [ReplicationJob] { state.withLock { Array($0.jobs.values) }.sorted { $0.number < $1.number } }
+
+  /// The number of jobs that run.
+  var runningCount: Int { state.withLock { $0.running } }
+
+  // MARK: Running
+
+  /// Starts jobs that wait, as many as may run.
+  private func fill() {
+    let jobs = state.withLock { state -> [ReplicationJob] in
+      guard !state.isStopped else { return [] }
+      let count = min(maximum - state.running, state.pending.count)
+      guard count > 0 else { return [] }
+      defer { state.pending.removeFirst(count) }
+      state.running += count
+      return Array(state.pending[..<count])
+    }
+    for job in jobs { workers.enqueue { [self] in begin(job) } }
+    takeTurns()
+  }
+
+  private func begin(_ job: ReplicationJob) {
+    do {
+      let ends = try ReplicationEnds(job.request, finder)
+      let run = try ReplicationRun(job.request, ends, user: job.user, finder, timer)
+      let isRemoved = job.state.withLock { state in
+        guard !state.isRemoved else { return true }
+        state.run = run
+        state.phase = .running
+        state.error = nil
+        state.note(.started)
+        return false
+      }
+      guard !isRemoved else { return release() }
+      run.start { [self] end in ended(job, end) }
+      // A removal may have come before the start.
+      if job.state.withLock({ $0.isRemoved }) { run.stop() }
+    } catch let error as CouchDBError {
+      ended(job, .failed(error, isFinal: error.status == 400 || error.status == 501))
+    } catch {
+      Log.write(.warning, .sync, nil, "a replication can't begin: \(LogText.of(error))")
+      ended(job, .failed(CouchDBError(500, "error", LogText.of(error)), isFinal: false))
+    }
+  }
+
+  private func ended(_ job: ReplicationJob, _ end: ReplicationRun.End) {
+    defer { release() }
+    let (isRemoved, givesWay) = job.state.withLock { state in
+      defer { state.givesWay = false }
+      return (state.isRemoved, state.givesWay)
+    }
+    guard !isRemoved else { return }
+    switch end {
+    case .finished(let answer):
+      if job.request.isContinuous {
+        // It was asked to give way; or something else has stopped it.
+        givesWay ? wait(job) : crash(job, CouchDBError(500, "error", "the replication was stopped"))
+      } else {
+        complete(job, .success(answer))
+      }
+    case .failed(let error, let isFinal):
+      Log.write(.info, .sync, nil, "the replication \(job.id) has failed: \(error.error)")
+      if isFinal || job.origin == .request && !job.request.isContinuous {
+        complete(job, .failure(error))
+      } else {
+        crash(job, error)
+      }
+    }
+  }
+
+  private func release() {
+    state.withLock { $0.running -= 1 }
+    fill()
+  }
+
+  /// Lets a job wait for its next turn.
+  private func wait(_ job: ReplicationJob) {
+    let isWaiting = job.state.withLock { state in
+      guard !state.isRemoved else { return false }
+      state.phase = .pending
+      state.run = nil
+      state.note(.stopped)
+      return true
+    }
+    if isWaiting { state.withLock { $0.pending.append(job) } }
+  }
+
+  /// A job has ended for good.
+  private func complete(_ job: ReplicationJob, _ result: Result<JSONValue, CouchDBError>) {
+    state.withLock { state in if state.jobs[job.id] === job { state.jobs[job.id] = nil } }
+    let waiters = job.state.withLock { state in
+      state.isRemoved = true
+      switch result {
+      case .success:
+        state.phase = .completed
+        state.errorCount = 0
+      case .failure(let error):
+        state.phase = .failed
+        state.error = error
+        state.errorCount += 1
+      }
+      state.note(.stopped)
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    if job.origin.documentID != nil { onEnd.withLock { $0 }?(job, result) }
+    for waiter in waiters { waiter(result) }
+  }
+
+  /// A run has failed: it is tried again after some time.
+  private func crash(_ job: ReplicationJob, _ error: CouchDBError) {
+    let (count, waiters) = job.state.withLock {
+      state -> (Int, [@Sendable (Result<JSONValue, CouchDBError>) -> Void]) in
+      state.phase = .crashing
+      // A job that ran well for some time begins to count again.
+      if let run = state.run, ReplicationTime.now - run.began >= Self.healthySeconds { state.errorCount = 0 }
+      state.run = nil
+      state.error = error
+      state.errorCount += 1
+      state.note(.crashed, "\(error.error): \(error.reason)")
+      defer { state.waiters = [] }
+      return (state.errorCount, state.waiters)
+    }
+    for waiter in waiters { waiter(.failure(error)) }
+    let delay = min(Self.firstWait * Double(UInt64(1) << UInt64(min(count - 1, 20))), Self.longestWait)
+    let token = timer.schedule(after: delay) { [weak self, weak job] in
+      guard let self, let job else { return }
+      let isWaiting = job.state.withLock { state in
+        guard !state.isRemoved, state.phase == .crashing else { return false }
+        state.retry = nil
+        state.phase = .pending
+        return true
+      }
+      guard isWaiting else { return }
+      state.withLock { $0.pending.append(job) }
+      fill()
+    }
+    let isRemoved = job.state.withLock { state in
+      if !state.isRemoved { state.retry = token }
+      return state.isRemoved
+    }
+    if isRemoved { token.cancel() }
+  }
+
+  // MARK: Turns
+
+  /// Lets continuous jobs that have run for long give way, as long as others wait.
+  private func takeTurns() {
+    let needsTurn = state.withLock { !$0.pending.isEmpty && $0.turn == nil && !$0.isStopped }
+    guard needsTurn else { return }
+    let token = timer.schedule(after: Self.turnSeconds) { [weak self] in
+      guard let self else { return }
+      let (waiting, jobs) = state.withLock { state in
+        state.turn = nil
+        return (state.pending.count, Array(state.jobs.values))
+      }
+      let runs = jobs.compactMap { job in
+        job.request.isContinuous ? job.state.withLock { $0.run }.map { (job, $0) } : nil
+      }
+      for (job, run) in runs.sorted(by: { ($0.1.began, $0.0.number) < ($1.1.began, $1.0.number) })
+        .prefix(min(waiting, Self.turnCount))
+      {
+        job.state.withLock { $0.givesWay = true }
+        run.stop()
+      }
+      takeTurns()
+    }
+    let isTaken = state.withLock { state in
+      guard state.turn == nil, !state.isStopped else { return false }
+      state.turn = token
+      return true
+    }
+    if !isTaken { token.cancel() }
+  }
+}

@@ -1,0 +1,160 @@
+import Bytes
+import CCrypto
+import Fleece
+import Views
+
+/// What a replication does, as the body of `_replicate` or a document of `_replicator` describes it.
+struct ReplicationRequest: Sendable, Equatable {
+  let source: ReplicationEndpoint
+  let target: ReplicationEndpoint
+  let isContinuous: Bool
+  /// Whether the target is made if it isn't there.
+  let createsTarget: Bool
+  /// Only these documents; nil: all.
+  let documentIDs: [String]?
+  /// A filter function of the source: `DESIGN/FILTER`.
+  let filter: String?
+  /// What the filter function gets.
+  let parameters: JSONObject
+  /// Only documents that it describes.
+  let selector: JSONValue?
+  /// The sequence of the source to begin after; nil: where the last run ended.
+  let since: JSONValue?
+  /// Whether the next run goes on where this one ends.
+  let usesCheckpoints: Bool
+  /// Whether only the current revisions are replicated.
+  let onlyWinners: Bool
+  /// How often a lost connection is made again before the run has failed; nil: the default.
+  let retries: Int?
+  /// Seconds from a change to the checkpoint that has it; nil: the default.
+  let checkpointInterval: Double?
+
+  /// Reads a description. Throws the error of CouchDB for one that makes no sense.
+  init(_ body: JSONValue) throws {
+    guard let members = body.object else {
+      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+    }
+    guard var source = try ReplicationEndpoint(members["source"]),
+      var target = try ReplicationEndpoint(members["target"])
+    else { throw Self.missingDatabase }
+    let options = Members(members)
+    isContinuous = try options.flag("continuous") ?? false
+    createsTarget = try options.flag("create_target") ?? false
+    usesCheckpoints = try options.flag("use_checkpoints") ?? true
+    onlyWinners = try options.flag("winning_revs_only") ?? false
+    documentIDs = try options.documentIDs
+    filter = try options.filter
+    selector = try options.object("selector").map { .object($0) }
+    parameters = try options.object("query_params") ?? [:]
+    guard [documentIDs != nil, filter != nil, selector != nil].count(where: { $0 }) <= 1 else {
+      throw CouchDBError(400, "bad_request", "`doc_ids`,`filter`,`selector` are mutually exclusive")
+    }
+    since = members["since_seq"].flatMap { $0.isNull ? nil : $0 }
+    retries = try options.number("retries_per_request", 0...1_000).map { Int($0) }
+    checkpointInterval = try options.number("checkpoint_interval", 100...86_400_000).map { $0 / 1_000 }
+    let timeout = try options.number("connection_timeout", 1...86_400_000).map { $0 / 1_000 }
+    let proxy = try options.text("proxy")
+    source.route(through: try options.text("source_proxy") ?? proxy, timeout)
+    target.route(through: try options.text("target_proxy") ?? proxy, timeout)
+    (self.source, self.target) = (source, target)
+  }
+
+  static let missingDatabase = CouchDBError(500, "error", "Missing replicator database")
+
+  /// The ID: 32 hexadecimal digits that what it does decides, and `+continuous` and `+create_target`. Passwords aren't in it, so
+  /// changing one goes on with the same ID.
+  var id: String { baseID + suffix }
+
+  /// The ID without what is appended: of the record that both sides keep.
+  var baseID: String {
+    let parts: JSONValue = [
+      source.identity, target.identity, documentIDs.map { .array($0.map { .string($0) }) } ?? .null,
+      filter.map { .string($0) } ?? .null, .object(parameters), selector ?? .null, since ?? .null,
+      .bool(onlyWinners),
+    ]
+    let text = Array(((try? parts.canonicalJSON()) ?? parts.description).utf8)
+    var digest = [UInt8](repeating: 0, count: 32)
+    var count = digest.count
+    EVP_Q_digest(nil, "SHA256", nil, text, text.count, &digest, &count)
+    return Hex.text(Array(digest.prefix(16)))
+  }
+
+  private var suffix: String { (isContinuous ? "+continuous" : "") + (createsTarget ? "+create_target" : "") }
+
+  /// Whether a filter decides that the checkpoint of a replicator doesn't know of.
+  var needsOwnCheckpoint: Bool {
+    filter != nil || selector != nil || since != nil || onlyWinners || documentIDs?.isEmpty == true
+  }
+}
+
+extension ReplicationEndpoint {
+  /// Says how a connection gets there.
+  fileprivate mutating func route(through proxy: String?, _ timeout: Double?) {
+    guard case .remote(var remote) = self else { return }
+    remote.proxy = proxy
+    remote.timeout = timeout
+    self = .remote(remote)
+  }
+}
+
+/// The members of a description, with their types.
+private struct Members {
+  let members: JSONObject
+
+  init(_ members: JSONObject) { self.members = members }
+
+  private subscript(name: String) -> JSONValue? { members[name].flatMap { $0.isNull ? nil : $0 } }
+
+  private func refuse(_ name: String, _ what: String) -> CouchDBError {
+    CouchDBError(400, "bad_request", "`\(name)` must be \(what)")
+  }
+
+  func flag(_ name: String) throws -> Bool? {
+    guard let value = self[name] else { return nil }
+    guard let flag = value.bool else { throw refuse(name, "a boolean") }
+    return flag
+  }
+
+  func text(_ name: String) throws -> String? {
+    guard let value = self[name] else { return nil }
+    guard let text = value.string, !text.isEmpty else { throw refuse(name, "a text") }
+    return text
+  }
+
+  func object(_ name: String) throws -> JSONObject? {
+    guard let value = self[name] else { return nil }
+    guard let object = value.object else { throw refuse(name, "a JSON object") }
+    return object
+  }
+
+  func number(_ name: String, _ range: ClosedRange<Double>) throws -> Double? {
+    guard let value = self[name] else { return nil }
+    guard let number = value.double, range.contains(number) else {
+      throw refuse(name, "a number from \(Int(range.lowerBound)) to \(Int(range.upperBound))")
+    }
+    return number
+  }
+
+  /// Each once, in the order of their bytes, as CouchDB has them.
+  var documentIDs: [String]? {
+    get throws {
+      guard let value = self["doc_ids"] else { return nil }
+      guard let items = value.array, case let ids = items.compactMap(\.string), ids.count == items.count
+      else {
+        throw refuse("doc_ids", "an array of texts")
+      }
+      return Set(ids.map { ByteString($0) }).sorted().map(\.string)
+    }
+  }
+
+  var filter: String? {
+    get throws {
+      guard let name = try text("filter") else { return nil }
+      let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
+        throw refuse("filter", "of the form `designname/filtername`")
+      }
+      return name
+    }
+  }
+}

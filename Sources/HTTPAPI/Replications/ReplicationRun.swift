@@ -1,0 +1,229 @@
+import Bytes
+import Documents
+import Fleece
+import Logs
+import Replication
+import Storage
+import Touchstone
+import Views
+
+/// One run of a replication: a replicator between two sides, from its start to its end.
+///
+/// All calls may come from any thread.
+final class ReplicationRun: Sendable {
+  /// How a run ends.
+  enum End: Sendable {
+    /// All is replicated: the answer of `_replicate`. Of a continuous run: it was stopped.
+    case finished(JSONValue)
+    /// It has failed. A final failure isn't tried again.
+    case failed(CouchDBError, isFinal: Bool)
+  }
+
+  /// Seconds from a change that a continuous run has replicated to the record of it.
+  private static let recordDelay = 5.0
+
+  private struct State {
+    var read = 0
+    var written = 0
+    var failures = 0
+    /// What was recorded last.
+    var record: ReplicationRecord?
+    var recorded = ReplicationCounts()
+    var isRecordScheduled = false
+    var tokens: [ReplicatorToken] = []
+    var recordToken: TimerToken?
+    var ended: (@Sendable (End) -> Void)?
+  }
+
+  let request: ReplicationRequest
+  let ends: ReplicationEnds
+  /// The time of its start, in seconds since 1970.
+  let began = ReplicationTime.now
+  private let sessionID: String
+  /// What was done before.
+  private let earlier: ReplicationRecord?
+  private let replicator: Replicator
+  private let timer: any CallTimer
+  private let state = Lock(State())
+
+  /// Prepares a run. Throws a `CouchDBError` that says what is wrong with the description.
+  init(
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, user: String?, _ finder: ReplicationFinder,
+    _ timer: any CallTimer
+  ) throws {
+    self.request = request
+    self.ends = ends
+    self.timer = timer
+    sessionID = try DocumentUUID.make()
+    earlier = request.usesCheckpoints ? try ReplicationRecord.read(request.baseID, from: ends.databases) : nil
+    var configuration = try ReplicatorConfiguration(request, ends, user: user, finder)
+    configuration.timer = timer
+    replicator = Replicator(configuration)
+  }
+
+  /// Starts. `ended` is called once, on a thread that may wait.
+  func start(_ ended: @escaping @Sendable (End) -> Void) {
+    let tokens = [
+      replicator.observeDocuments { [weak self] in self?.count($0) },
+      replicator.observeStatus { [weak self] in self?.look(at: $0) },
+    ]
+    state.withLock { state in
+      state.ended = ended
+      state.tokens = tokens
+    }
+    replicator.start()
+  }
+
+  /// Ends it. What has begun to be stored is stored. `ended` is called when that is done.
+  func stop() { replicator.stop() }
+
+  // MARK: What it does
+
+  private func count(_ documents: [ReplicatedDocument]) {
+    let failures = documents.count { $0.error != nil }
+    state.withLock { state in
+      state.read += documents.count
+      state.written += documents.count - failures
+      state.failures += failures
+    }
+  }
+
+  /// What was done so far, by earlier runs too.
+  var counts: ReplicationCounts {
+    let checked = Int(clamping: replicator.status.progress.total)
+    let (read, written, failures) = state.withLock { ($0.read, $0.written, $0.failures) }
+    var counts = earlier?.counts ?? ReplicationCounts()
+    counts.checked += max(checked, read)
+    counts.missing += read
+    counts.read += read
+    counts.written += written
+    counts.failures += failures
+    return counts
+  }
+
+  /// Whether it waits for changes.
+  var isWaiting: Bool { replicator.status.activity == .idle }
+
+  /// Why it has no connection at the moment.
+  var offlineReason: String? {
+    let status = replicator.status
+    return status.activity == .offline ? status.error.map { "\($0)" } : nil
+  }
+
+  /// The sequence of the source that was saved last: a text; 0 if there is none.
+  var savedSequence: JSONValue { (try? reachedSequence()) ?? earlier?.lastSequence ?? 0 }
+
+  /// The last sequence of the source; null if nobody knows.
+  var sourceSequence: JSONValue {
+    guard let database = ends.source.database, let last = try? database.lastSequence else { return .null }
+    return .string(String(last))
+  }
+
+  // MARK: The end
+
+  private func look(at status: ReplicatorStatus) {
+    switch status.activity {
+    case .idle: scheduleRecord()
+    case .stopped:
+      let (ended, tokens, recordToken) = state.withLock { state in
+        defer {
+          state.ended = nil
+          state.tokens = []
+          state.recordToken = nil
+        }
+        return (state.ended, state.tokens, state.recordToken)
+      }
+      recordToken?.cancel()
+      for token in tokens { token.cancel() }
+      ended?(end(status.error))
+    default: break
+    }
+  }
+
+  private func end(_ error: ReplicationError?) -> End {
+    if let error { return .failed(couchDBError(error), isFinal: false) }
+    if let closed = [ends.source, ends.target].first(where: { $0.database?.isOpenForReplication == false }) {
+      return .failed(CouchDBError(500, "db_not_found", "\(closed.shown) was closed"), isFinal: false)
+    }
+    do { return .finished(try record()) } catch {
+      return .failed(
+        CouchDBError(500, "checkpoint_commit_failure", "the checkpoint can't be saved: \(error)"),
+        isFinal: false)
+    }
+  }
+
+  private func couchDBError(_ error: ReplicationError) -> CouchDBError {
+    let there = [ends.source, ends.target].first { $0.database == nil }?.shown ?? ends.target.shown
+    switch (error.domain, error.code) {
+    case (.http, 401):
+      return CouchDBError(401, "unauthorized", "unauthorized to access or create database \(there)")
+    case (.http, 403): return CouchDBError(403, "forbidden", error.message)
+    case (.http, 404): return CouchDBError(500, "db_not_found", "could not open \(there)")
+    default: return CouchDBError(500, "error", error.description)
+    }
+  }
+
+  // MARK: The record
+
+  private func scheduleRecord() {
+    guard request.usesCheckpoints else { return }
+    let counts = counts
+    let isNew = state.withLock { state in
+      guard !state.isRecordScheduled, state.ended != nil, state.recorded != counts else { return false }
+      state.isRecordScheduled = true
+      return true
+    }
+    guard isNew else { return }
+    let token = timer.schedule(after: Self.recordDelay) { [weak self] in
+      guard let self else { return }
+      state.withLock { $0.isRecordScheduled = false }
+      do { _ = try record() } catch {
+        Log.write(
+          .warning, .sync, ends.databases.first?.path, "a replication can't be recorded: \(LogText.of(error))"
+        )
+      }
+    }
+    state.withLock { $0.recordToken = token }
+  }
+
+  /// Records what was done, and returns the answer of `_replicate`.
+  private func record() throws -> JSONValue {
+    guard request.usesCheckpoints else { return ["ok": true, "use_checkpoints": false] }
+    let counts = counts
+    let reached = try reachedSequence()
+    let done = earlier?.counts ?? ReplicationCounts()
+    guard counts != done || earlier.map({ $0.lastSequence != reached }) ?? false else {
+      return .object(JSONObject([("ok", true), ("no_changes", true)] + (earlier?.members ?? [])))
+    }
+    let now = ReplicationTime.now
+    let record = ReplicationRecord(
+      sessionID: sessionID, began: began, ended: now, first: earlier?.lastSequence ?? firstSequence,
+      last: reached,
+      counts, after: earlier)
+    try record.save(request.baseID, to: ends.databases)
+    state.withLock { $0.recorded = counts }
+    var members: [(String, JSONValue)] = [("ok", true)] + record.members.dropLast()
+    if request.documentIDs != nil {
+      members += [
+        ("start_time", .string(ReplicationTime.http(began))),
+        ("end_time", .string(ReplicationTime.http(now))),
+        ("docs_read", JSONValue(counts.read)), ("docs_written", JSONValue(counts.written)),
+        ("doc_write_failures", JSONValue(counts.failures)),
+      ]
+    }
+    return .object(JSONObject(members + record.members.suffix(1)))
+  }
+
+  /// The sequence that the first run begins after.
+  private var firstSequence: JSONValue { request.since ?? 0 }
+
+  private func reachedSequence() throws -> JSONValue {
+    let checkpoint = try replicator.savedCheckpoint()
+    guard ends.source.database == nil else { return .string(String(checkpoint.pushed)) }
+    guard let pulled = checkpoint.pulled else { return 0 }
+    guard let value = try? JSONValue(json: pulled.json), value.string != nil else {
+      return .string(pulled.json)
+    }
+    return value
+  }
+}

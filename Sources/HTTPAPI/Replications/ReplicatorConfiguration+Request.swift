@@ -1,0 +1,99 @@
+import Bytes
+import Documents
+import Fleece
+import Replication
+import Touchstone
+import Views
+
+extension ReplicatorConfiguration {
+  /// What a replicator does for a request. Throws a `CouchDBError` for what it can't do.
+  init(
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, user: String?, _ finder: ReplicationFinder
+  ) throws {
+    switch (ends.source, ends.target) {
+    case (.here(let source, _), .here(let target, _)):
+      var options = Responder.Options()
+      let validation = ReplicationValidation(target, user: user)
+      options.check = { revision in
+        try validation.check(
+          revision.id, history: revision.history, isDeleted: revision.isDeleted, revision.body)
+      }
+      self.init(source, ReplicatorTarget(LocalConnector(target, options)))
+      direction = .push
+      pushesConflicts = true
+    case (.here(let source, _), .elsewhere(let remote)):
+      self.init(source, try finder.target(of: remote, creates: request.createsTarget))
+      direction = .push
+      connection = remote.connection
+    case (.elsewhere(let remote), .here(let target, _)):
+      self.init(target, try finder.target(of: remote, creates: false))
+      direction = .pull
+      connection = remote.connection
+      let validation = ReplicationValidation(target, user: user)
+      pullFilter = { revision in
+        try validation.check(
+          revision.documentID, history: [revision.revisionID], isDeleted: revision.isDeleted, revision.body())
+        return true
+      }
+    case (.elsewhere, .elsewhere):
+      throw CouchDBError(501, "not_implemented", "the source or the target must be a database of this server")
+    }
+    isContinuous = request.isContinuous
+    documentIDs = request.documentIDs
+    maximumRetries = request.retries
+    if maximumRetries == nil { maximumRetries = 2 }
+    purgesOnLostAccess = false
+    skipsTombstonesOfFirstPull = false
+    resetsCheckpoint = !request.usesCheckpoints
+    if let interval = request.checkpointInterval { checkpointDelay = min(interval, 60) }
+    if let since = request.since { startSequence = RemoteSequence(json: try Self.sequence(since, ends)) }
+    if request.needsOwnCheckpoint { remoteID = target.connector.remoteID + "#" + request.baseID }
+    try choose(request, ends)
+  }
+
+  /// A sequence of the source as JSON; of a database of this server as a number.
+  private static func sequence(_ value: JSONValue, _ ends: ReplicationEnds) throws -> String {
+    guard ends.source.database != nil else { return try value.canonicalJSON() }
+    guard let number = value.uint ?? value.string.flatMap({ UInt64($0) }) else {
+      throw CouchDBError(400, "bad_request", "`since_seq` isn't a sequence of \(ends.source.shown)")
+    }
+    return String(number)
+  }
+
+  /// Replicates only what the filter of a request chooses.
+  private mutating func choose(_ request: ReplicationRequest, _ ends: ReplicationEnds) throws {
+    guard request.selector == nil else {
+      throw CouchDBError(501, "not_implemented", "replications with a `selector` aren't run by this server")
+    }
+    guard let name = request.filter else { return }
+    guard let source = ends.source.database else {
+      throw CouchDBError(501, "not_implemented", "the filter of another server can't be named")
+    }
+    let filter = try source.replicationFilter(name, shown: ends.source.shown)
+    var query = JSONObject()
+    for (name, value) in request.parameters { query[name] = .string(value.string ?? value.description) }
+    let argument: JSONObject = ["method": "GET", "query": .object(query), "headers": [:]]
+    pushFilter = { revision in
+      let body = try revision.body().object ?? [:]
+      let revision = try ScriptedRevision(
+        id: revision.documentID, history: [RevisionID(revision.revisionID)].compactMap { $0 },
+        isDeleted: revision.isDeleted, body)
+      return try filter.choose([revision], request: argument).first ?? false
+    }
+  }
+}
+
+extension Database {
+  /// The filter `DESIGN/FILTER` of a replication. Throws 404 if it isn't there.
+  fileprivate func replicationFilter(_ name: String, shown: String) throws -> DesignFilter {
+    let parts = name.split(separator: "/", maxSplits: 1).map { String($0) }
+    func missing(_ what: String) -> CouchDBError {
+      CouchDBError(404, "not_found", "\(what) in the design document \(parts[0]) of \(shown)")
+    }
+    let filters = try document("_design/" + parts[0])?.value()["filters"].object
+    guard let filters, filters[parts[1]] != nil else { throw missing("there is no filter \(parts[1])") }
+    do { return try designFilter(name) } catch let error as ViewError {
+      throw CouchDBError(500, "error", error.message)
+    }
+  }
+}

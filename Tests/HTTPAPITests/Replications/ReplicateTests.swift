@@ -1,0 +1,234 @@
+import Fleece
+import HTTPAPI
+import TestSupport
+import Testing
+import Touchstone
+
+/// `_replicate` between databases of one server.
+@Suite struct ReplicateTests {
+  @Test(arguments: allEngines) func aReplicationCopiesAllAndTellsItsHistory(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 30)
+    try client.make("b")
+    let body: JSONValue = ["source": "a", "target": "b"]
+    let first = try client.replicate(body)
+    #expect(first.status == 200)
+    let answer = try first.json()
+    #expect(answer["ok"] == true)
+    #expect(answer["source_last_seq"] == "30")
+    #expect(answer["replication_id_version"] == 4)
+    #expect(answer["no_changes"].isNull)
+    let run = answer["history"][0]
+    #expect(run["session_id"] == answer["session_id"])
+    #expect(run["start_last_seq"] == 0 && run["end_last_seq"] == "30" && run["recorded_seq"] == "30")
+    for name in ["missing_checked", "missing_found", "docs_read", "docs_written"] {
+      #expect(run[name] == 30, "\(name)")
+    }
+    #expect(run["doc_write_failures"] == 0)
+    #expect(run["start_time"].string?.hasSuffix(" GMT") == true)
+    #expect(try client.contents("a") == client.contents("b"))
+
+    let again = try client.replicate(body).json()
+    #expect(again["no_changes"] == true && again["session_id"] == answer["session_id"])
+    #expect(again["history"] == answer["history"])
+
+    #expect(try client.ask("PUT", "/a/new", ["n": 1]).status == 201)
+    let rev = try client.get("/a/a0")["_rev"].string ?? ""
+    #expect(try client.ask("DELETE", "/a/a0?rev=\(rev)").status == 200)
+    let third = try client.replicate(body).json()
+    #expect(third["history"].array?.count == 2)
+    #expect(third["history"][0]["start_last_seq"] == "30" && third["history"][0]["end_last_seq"] == "32")
+    // As in CouchDB, the numbers are those of all runs.
+    #expect(third["history"][0]["docs_written"] == 32)
+    #expect(third["history"][1] == run)
+    #expect(try client.contents("a") == client.contents("b"))
+    // Both sides keep the record.
+    for name in ["a", "b"] {
+      let record = try client.get("/\(name)/_local_docs?include_docs=true")["rows"][0]["doc"]
+      #expect(record["session_id"] == third["session_id"] && record["history"].array?.count == 2)
+    }
+  }
+
+  @Test(arguments: allEngines) func attachmentsAndTombstonesAreCopied(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a")
+    let attachment: JSONValue = ["a.bin": ["content_type": "x/y", "data": "AAECAwQFBgcICQ=="]]
+    #expect(try client.ask("PUT", "/a/with", ["_attachments": attachment]).status == 201)
+    let rev = try client.ask("PUT", "/a/gone", [:]).json()["rev"].string ?? ""
+    #expect(try client.ask("DELETE", "/a/gone?rev=\(rev)").status == 200)
+    let answer = try client.replicate(["source": "a", "target": "b", "create_target": true]).json()
+    #expect(answer["history"][0]["docs_written"] == 2)
+    #expect(try client.ask("GET", "/b/with/a.bin").body() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    #expect(try client.contents("a") == client.contents("b"))
+    // A target that is there is no error.
+    #expect(try client.replicate(["source": "a", "target": "b", "create_target": true]).status == 200)
+  }
+
+  @Test(arguments: allEngines) func bothWaysEndEqual(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 5)
+    try client.make("b")
+    #expect(try client.ask("PUT", "/b/mine", ["n": 1]).status == 201)
+    #expect(try client.replicate(["source": "a", "target": "b"]).status == 200)
+    let back = try client.replicate(["source": "b", "target": "a"]).json()
+    #expect(back["history"][0]["docs_written"] == 1)
+    #expect(try client.contents("a") == client.contents("b"))
+  }
+
+  @Test(arguments: allEngines) func onlyWhatIsChosenIsCopied(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 10)
+    for name in ["ids", "filtered", "late", "none", "fresh"] { try client.make(name) }
+    let byID = try client.replicate([
+      "source": "a", "target": "ids", "doc_ids": ["a3", "a1", "nosuch", "a3"],
+    ]).json()
+    #expect(byID["docs_written"] == 2 && byID["start_time"].string != nil)
+    #expect(Set(try client.contents("ids").keys) == ["a1", "a3"])
+
+    let design: JSONValue = [
+      "filters": ["more": "function (doc, req) { return doc.n >= Number(req.query.than); }"]
+    ]
+    #expect(try client.ask("PUT", "/a/_design/f", design).status == 201)
+    let filtered: JSONValue = [
+      "source": "a", "target": "filtered", "filter": "f/more", "query_params": ["than": 7],
+    ]
+    #expect(try client.replicate(filtered).json()["history"][0]["docs_written"] == 3)
+    #expect(Set(try client.contents("filtered").keys) == ["a7", "a8", "a9"])
+    // Another parameter is another replication, which begins at the start.
+    let other: JSONValue = [
+      "source": "a", "target": "filtered", "filter": "f/more", "query_params": ["than": "5"],
+    ]
+    #expect(try client.replicate(other).json()["history"][0]["docs_written"] == 2)
+
+    #expect(
+      try client.replicate(["source": "a", "target": "late", "since_seq": "8"]).json()["history"][0][
+        "start_last_seq"] == "8")
+    #expect(Set(try client.contents("late").keys) == ["a8", "a9", "_design/f"])
+
+    let none = try client.replicate(["source": "a", "target": "none", "doc_ids": ["x", "y"]])
+    #expect(try none.json() == ["ok": true, "no_changes": true])
+
+    let fresh = try client.replicate(["source": "a", "target": "fresh", "use_checkpoints": false])
+    #expect(try fresh.json() == ["ok": true, "use_checkpoints": false])
+    #expect(try client.contents("fresh").count == 11)
+    #expect(try client.get("/fresh/_local_docs")["rows"] == [])
+  }
+
+  @Test(arguments: allEngines) func aTargetRefusesDocuments(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 6)
+    try client.make("b")
+    let design: JSONValue = [
+      "validate_doc_update": "function (n, o, u) { if (n.n % 2) throw({forbidden: 'odd'}); }"
+    ]
+    #expect(try client.ask("PUT", "/b/_design/v", design).status == 201)
+    let answer = try client.replicate(["source": "a", "target": "b"]).json()
+    #expect(answer["history"][0]["docs_written"] == 3 && answer["history"][0]["doc_write_failures"] == 3)
+    #expect(Set(try client.contents("b").keys) == ["a0", "a2", "a4", "_design/v"])
+    // They count as done.
+    #expect(try client.replicate(["source": "a", "target": "b"]).json()["no_changes"] == true)
+  }
+
+  @Test func whatMakesNoSenseIsRefused() throws {
+    let client = try ReplicationClient()
+    try client.make("a")
+    try client.make("b")
+    let cases: [(JSONValue, Int, String)] = [
+      ([:], 500, "error"), (["source": "a"], 500, "error"), (["source": "", "target": "b"], 500, "error"),
+      (["source": "nosuch", "target": "b"], 500, "db_not_found"),
+      (["source": "a", "target": "nosuch"], 500, "db_not_found"),
+      (["source": "a", "target": "a"], 400, "bad_request"),
+      (["source": "a", "target": "Bad", "create_target": true], 400, "illegal_database_name"),
+      (["source": "a", "target": 5], 400, "bad_request"),
+      (["source": "a b", "target": "b"], 400, "bad_request"),
+      (["source": "ftp://h/a", "target": "b"], 400, "bad_request"),
+      (["source": "http:///a", "target": "b"], 400, "bad_request"),
+      (["source": "http://u%zz@h/a", "target": "b"], 400, "bad_request"),
+      (["source": ["url": "http://h/a", "headers": ["a b": "c"]], "target": "b"], 400, "bad_request"),
+      (["source": ["url": "http://h/a", "headers": ["x": "c\r\nd"]], "target": "b"], 400, "bad_request"),
+      (["source": ["url": "http://h/a", "auth": ["token": "x"]], "target": "b"], 400, "bad_request"),
+      (["source": "http://h/a", "target": "b"], 501, "not_implemented"),
+      (["source": "a", "target": "b", "continuous": "yes"], 400, "bad_request"),
+      (["source": "a", "target": "b", "doc_ids": "a"], 400, "bad_request"),
+      (["source": "a", "target": "b", "doc_ids": ["a"], "selector": [:]], 400, "bad_request"),
+      (["source": "a", "target": "b", "filter": "f"], 400, "bad_request"),
+      (["source": "a", "target": "b", "filter": "no/such"], 404, "not_found"),
+      (["source": "a", "target": "b", "since_seq": "x"], 400, "bad_request"),
+      (["source": "a", "target": "b", "retries_per_request": -1], 400, "bad_request"),
+      (["source": "a", "target": "b", "cancel": true], 404, "not_found"),
+      (["replication_id": "nosuch", "cancel": true], 404, "not_found"), ([1], 400, "bad_request"),
+    ]
+    for (body, status, error) in cases {
+      let answer = try client.replicate(body)
+      #expect(answer.status == status, "\(body): \(answer.text)")
+      #expect(try answer.json()["error"].string == error, "\(body)")
+    }
+    #expect(try client.ask("GET", "/_replicate").status == 400)
+    #expect(try client.ask("PUT", "/_replicate", [:]).status == 405)
+    #expect(try client.client.ask("POST", "/_replicate", body: Array("{}".utf8)).status == 415)
+    #expect(try client.get("/_scheduler/jobs")["jobs"] == [])
+  }
+
+  @Test func aServerThatIsReadRunsNoReplication() throws {
+    let client = try ReplicationClient(.lmdb) { $0.isReadOnly = true }
+    #expect(try client.replicate(["source": "a", "target": "b"]).status == 403)
+    #expect(try client.ask("PUT", "/_replicator/x", ["source": "a", "target": "b"]).status == 403)
+  }
+
+  @Test(arguments: allEngines) func aContinuousReplicationRunsUntilItIsCancelled(_ engine: EngineName) throws
+  {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 3)
+    try client.make("b")
+    let body: JSONValue = ["source": "a", "target": "b", "continuous": true]
+    let begun = try client.replicate(body)
+    #expect(begun.status == 202)
+    let id = try begun.json()["_local_id"].string ?? ""
+    #expect(id.hasSuffix("+continuous") && id.utf8.count == 43)
+    // The same again is the same.
+    #expect(try client.replicate(body).json()["_local_id"].string == id)
+    try eventually { try client.contents("b").count == 3 }
+    #expect(try client.ask("PUT", "/a/later", [:]).status == 201)
+    try eventually { try client.contents("a") == client.contents("b") }
+
+    try eventually { try client.get("/_active_tasks")[0]["process_status"] == "waiting" }
+    let task = try client.get("/_active_tasks")[0]
+    #expect(task["type"] == "replication" && task["replication_id"].string == id)
+    #expect(task["source"] == "a" && task["target"] == "b" && task["continuous"] == true)
+    #expect(task["docs_written"] == 4 && task["doc_id"].isNull && task["database"].isNull)
+    #expect(task["source_seq"] == "4")
+    let jobs = try client.get("/_scheduler/jobs")
+    #expect(jobs["total_rows"] == 1 && jobs["jobs"][0]["id"].string == id)
+    #expect(jobs["jobs"][0]["history"].array?.compactMap { $0["type"].string } == ["started", "added"])
+    #expect(try client.get("/_scheduler/jobs/\(id)")["info"]["docs_read"] == 4)
+    #expect(try client.get("/_metrics_nosuch")["error"] == "not_found")
+
+    var cancel = body
+    cancel["cancel"] = true
+    #expect(try client.replicate(cancel).json() == ["ok": true, "_local_id": .string(id)])
+    #expect(try client.replicate(cancel).status == 404)
+    #expect(try client.get("/_active_tasks") == [])
+    #expect(try client.ask("GET", "/_scheduler/jobs/\(id)").status == 404)
+    #expect(try client.ask("PUT", "/a/unseen", [:]).status == 201)
+    // Another one goes on where it has stopped.
+    #expect(try client.replicate(body).status == 202)
+    try eventually { try client.contents("b")["unseen"] != nil }
+    #expect(try client.replicate(["replication_id": .string(id), "cancel": true]).status == 200)
+  }
+
+  @Test func aDatabaseThatIsDeletedEndsItsReplication() throws {
+    let client = try ReplicationClient()
+    try client.make("a", documents: 3)
+    try client.make("b")
+    #expect(try client.replicate(["source": "a", "target": "b", "continuous": true]).status == 202)
+    try eventually { try client.contents("b").count == 3 }
+    #expect(try client.ask("DELETE", "/b").status == 200)
+    try eventually { try client.get("/_scheduler/jobs")["jobs"][0]["history"][0]["type"] == "crashed" }
+    let reason = try client.get("/_scheduler/jobs")["jobs"][0]["history"][0]["reason"].string ?? ""
+    #expect(!reason.isEmpty)
+    // It is tried again.
+    try client.make("b")
+    client.timer.advance(by: 31)
+    try eventually { try client.contents("b").count == 3 }
+  }
+}
