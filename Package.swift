@@ -68,6 +68,8 @@ let package = Package(
     .systemLibrary(
       name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
       providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Opened at run time too: many machines have no Avahi.
+    .target(name: "CAvahi", path: "Sources/CAvahi", linkerSettings: [.linkedLibrary("dl")]),
     .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .systemLibrary(
       name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
@@ -164,7 +166,9 @@ let package = Package(
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
         "WebSocket", "Network",
       ]),
-    .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP"]),
+    // Services in the local network: announced and found by Avahi, where that is.
+    .target(name: "Discovery", dependencies: ["Bytes", "Storage", "Logs", "CAvahi"]),
+    .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP", "Discovery"]),
 
     // HTTP messages as values: for the listener, and for the API, which knows no sockets.
     .target(
@@ -189,7 +193,7 @@ let package = Package(
       name: "TouchstoneServer",
       dependencies: [
         "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
-        "HTTP", "HTTPAPI", "Server",
+        "HTTP", "HTTPAPI", "Server", "Discovery",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -215,7 +219,7 @@ let package = Package(
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "TouchstoneSync", "TouchstoneServer", "Server", "Documents", "Query", "Views",
+        "Bytes", "Touchstone", "TouchstoneSync", "TouchstoneServer", "Server", "HTTPAPI", "Documents", "Query", "Views",
         "Fleece",
         "Storage", "BenchmarkKit", "Datasets", "Suites",
       ],
@@ -355,10 +359,13 @@ let package = Package(
       name: "ServerTests",
       dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL"]),
     .testTarget(
+      name: "DiscoveryTests", dependencies: ["TestSupport", "Discovery", "TouchstoneServer", "TouchstoneSync"]),
+    .testTarget(
       name: "HTTPAPITests",
       dependencies: [
         "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
-        "Documents", "Views", "Touchstone", "Datasets", "CZlib", "touchstone-scripts", "test-child",
+        "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
+        "test-child",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

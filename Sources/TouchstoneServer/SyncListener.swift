@@ -1,5 +1,6 @@
 import BLIP
 import Bytes
+import Discovery
 import HTTPAPI
 import Logs
 import Replication
@@ -29,6 +30,7 @@ public final class SyncListener: Sendable {
   private struct Running {
     let server: HTTPServer
     let service: DatabaseService?
+    let announcement: ServiceAnnouncement?
   }
   private let running = Lock<Running?>(nil)
 
@@ -47,6 +49,7 @@ public final class SyncListener: Sendable {
       do {
         let catalog = configuration.catalog()
         let settings = try configuration.serverConfiguration()
+        _ = try configuration.service(port: 1)
         let targets = ListenerTargets()
         let service = configuration.service(catalog, settings, targets)
         let handler = ListenerHandler(
@@ -55,7 +58,10 @@ public final class SyncListener: Sendable {
         let server = HTTPServer(settings, handler: handler)
         try server.start()
         targets.listen(at: server.urls)
-        running = Running(server: server, service: service)
+        let announcement = try configuration.service(port: server.port ?? 0).map {
+          try ServiceAnnouncement($0)
+        }
+        running = Running(server: server, service: service, announcement: announcement)
         service?.startReplications()
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
     }
@@ -66,6 +72,7 @@ public final class SyncListener: Sendable {
   /// configuration was called on.
   public func stop(graceSeconds: Double = 10) {
     guard let stopped = running.withLock({ $0.take() }) else { return }
+    stopped.announcement?.cancel()
     // Whoever waits for a replication gets an answer.
     stopped.service?.stopReplications(seconds: graceSeconds)
     stopped.server.stop(graceSeconds: graceSeconds)
@@ -92,6 +99,10 @@ public final class SyncListener: Sendable {
       bases.map { "ws\($0.dropFirst(4))/\(name.pathSegment)" }
     }
   }
+
+  /// The name under which the listener is announced in the local network: that of the configuration, perhaps with a number. Nil if
+  /// it isn't announced: not yet, or because Avahi's daemon isn't there.
+  public var announcedName: String? { running.withLock { $0?.announcement?.announcedName } }
 
   /// The SHA-256 of the server's certificate as lower-case hexadecimal digits; nil without TLS or if it doesn't run. Show it
   /// to people who have to trust a certificate that the listener has made itself.

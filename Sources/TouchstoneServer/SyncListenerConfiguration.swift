@@ -1,4 +1,5 @@
 import Bytes
+import Discovery
 import HTTP
 import HTTPAPI
 import Server
@@ -58,6 +59,8 @@ public struct SyncListenerConfiguration: Sendable {
   public var networkInterface: String?
   /// The port. 0 takes any.
   public var port = 0
+  /// How the listener announces itself in the local network. Nil: it doesn't. A listener on a loopback address can't.
+  public var announcement: SyncListenerAnnouncement?
   /// The certificate. Nil: without TLS.
   public var tls: TLS?
   /// Whom it lets in. Default: everybody.
@@ -116,6 +119,19 @@ public struct SyncListenerConfiguration: Sendable {
     return !(address.hasPrefix("127.") || address == "::1")
   }
 
+  /// The service that is announced; nil if none is. Throws if its description can't be.
+  func service(port: UInt16) throws -> ServiceDescription? {
+    guard let announcement else { return nil }
+    var attributes = announcement.attributes
+    attributes["tls"] = tls == nil ? "0" : "1"
+    let service = ServiceDescription(
+      name: announcement.name, type: announcement.type, port: port,
+      version: networkInterface != nil || address == "::" ? .any : address.contains(":") ? .six : .four,
+      attributes: attributes)
+    if let problem = service.problem { throw SyncListenerError(.badRequest, problem) }
+    return service
+  }
+
   /// The settings of the server.
   func serverConfiguration() throws -> HTTPServerConfiguration {
     guard !databases.isEmpty || folder != nil else {
@@ -135,6 +151,10 @@ public struct SyncListenerConfiguration: Sendable {
         .forbidden,
         "listening on \(networkInterface ?? address) would let everybody in; give the listener users or client certificates, listen on 127.0.0.1, or set allowsAnyoneFromOutside"
       )
+    }
+    if announcement != nil, !isOpenToOthers {
+      throw SyncListenerError(
+        .badRequest, "a listener on \(address) can't be announced: other machines don't reach it")
     }
     var settings = HTTPServerConfiguration()
     settings.listen = networkInterface.map { .interface($0) } ?? .address(address)
