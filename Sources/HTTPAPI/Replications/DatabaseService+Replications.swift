@@ -20,6 +20,9 @@ extension DatabaseService {
     replications.stop(seconds: seconds)
   }
 
+  /// How many replications run, those included that are about to end.
+  package var runningReplications: Int { replications.runningCount }
+
   /// The database `_replicator` when a client asks for it by `method`. It is made when the first document comes.
   func replicatorDatabase(for method: String) throws -> Database? {
     var database = try catalog.database(ReplicatorDocument.database)
@@ -82,9 +85,11 @@ extension DatabaseService {
       throw CouchDBError(
         403, "forbidden", "the document \(document) of _replicator describes this replication: delete that")
     }
-    replications.remove(job)
-    replicatorDatabase.otherJobEnded()
-    return try .json(["ok": true, "_local_id": .string(id)])
+    let answer = try APIAnswer.json(["ok": true, "_local_id": .string(id)])
+    return APIAnswer(later: { [self] respond in
+      replications.remove(job) { respond(answer) }
+      replicatorDatabase.otherJobEnded()
+    })
   }
 
   // MARK: `_scheduler`, `_active_tasks`

@@ -36,6 +36,8 @@ final class ReplicationJob: Sendable {
     var retry: TimerToken?
     /// Those who wait for the end of a run.
     var waiters: [@Sendable (Result<JSONValue, CouchDBError>) -> Void] = []
+    /// Those who wait until nothing runs any more.
+    var endWaiters: [@Sendable () -> Void] = []
     /// Whether nothing starts any more.
     var isRemoved = false
     /// Whether the run ends to let another job have its turn.
@@ -93,8 +95,22 @@ final class ReplicationJob: Sendable {
   /// The numbers of a state; null if it hasn't run.
   private func numbers(_ state: State) -> JSONValue {
     if let error = state.error { return ["error": .string("\(error.error): \(error.reason)")] }
-    guard let run = state.run else { return .null }
-    return .object(JSONObject(run.counts.state + [("checkpointed_source_seq", run.savedSequence)]))
+    guard let run = state.run, run.hasReplicated else { return .null }
+    let saved = run.savedSequence
+    return .object(
+      JSONObject(
+        run.counts.state + [
+          ("changes_pending", pending(run)), ("checkpointed_source_seq", saved), ("through_seq", saved),
+          ("source_seq", run.sourceSequence),
+        ]))
+  }
+
+  /// How many changes of the source aren't replicated yet, at most; null if nobody knows.
+  private func pending(_ run: ReplicationRun) -> JSONValue {
+    guard let last = run.sourceSequence.string.flatMap({ UInt64($0) }),
+      let reached = run.savedSequence.string.flatMap({ UInt64($0) })
+    else { return .null }
+    return JSONValue(last - min(last, reached))
   }
 
   private func started(_ state: State) -> JSONValue {
@@ -124,12 +140,15 @@ final class ReplicationJob: Sendable {
   /// The row of `_scheduler/docs` of a job that a document describes.
   var documentRow: JSONValue {
     let state = state.withLock { $0 }
+    let hasEnded = state.phase == .completed || state.phase == .failed
     return .object(
       JSONObject(
         [
           ("database", databaseName), ("doc_id", documentID), ("id", .string(id)), ("node", node),
         ] + ends(state.run) + [
-          ("state", .string(state.phase.rawValue)), ("info", numbers(state)),
+          // It has ended when its document says so.
+          ("state", .string(hasEnded ? Phase.running.rawValue : state.phase.rawValue)),
+          ("info", numbers(state)),
           ("error_count", JSONValue(state.errorCount)),
           ("last_updated", .string(ReplicationTime.iso(state.updated))), ("start_time", started(state)),
           ("source_proxy", .null), ("target_proxy", .null),
@@ -149,10 +168,11 @@ final class ReplicationJob: Sendable {
     ]
     members += ends(run) + run.counts.state
     members += [
-      ("source_seq", run.sourceSequence), ("checkpointed_source_seq", saved), ("through_seq", saved),
+      ("source_seq", run.sourceSequence), ("checkpointed_source_seq", saved),
       ("checkpoint_interval", JSONValue(Int((request.checkpointInterval ?? 5) * 1_000))),
       ("started_on", JSONValue(run.began)), ("updated_on", JSONValue(ReplicationTime.now)),
     ]
+    if run.hasReplicated { members += [("through_seq", saved), ("changes_pending", pending(run))] }
     if let reason = run.offlineReason { members.append(("offline", .string(reason))) }
     return .object(JSONObject(members))
   }

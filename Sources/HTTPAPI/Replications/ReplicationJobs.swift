@@ -77,17 +77,21 @@ final class ReplicationJobs: Sendable {
   /// The job with an ID; nil if there is none.
   func job(_ id: String) -> ReplicationJob? { state.withLock { $0.jobs[id] } }
 
-  /// Removes a job, and ends what runs of it. Those who wait for it are told.
-  func remove(_ job: ReplicationJob) {
+  /// Removes a job, and ends what runs of it. Those who wait for it are told. `ended` is called when nothing of it runs any more.
+  func remove(_ job: ReplicationJob, _ ended: (@Sendable () -> Void)? = nil) {
     let isKnown = state.withLock { state in
       guard state.jobs[job.id] === job else { return false }
       state.jobs[job.id] = nil
       state.pending.removeAll { $0 === job }
       return true
     }
-    guard isKnown else { return }
+    guard isKnown else {
+      ended?()
+      return
+    }
     let (run, retry, waiters) = job.state.withLock { state in
       state.isRemoved = true
+      if let ended, state.run != nil { state.endWaiters.append(ended) }
       state.note(.stopped)
       defer {
         state.waiters = []
@@ -97,6 +101,7 @@ final class ReplicationJobs: Sendable {
     }
     retry?.cancel()
     run?.stop()
+    if run == nil { ended?() }
     for waiter in waiters { waiter(.failure(CouchDBError(500, "error", "the replication was cancelled"))) }
   }
 
@@ -164,8 +169,19 @@ final class ReplicationJobs: Sendable {
 
   private func ended(_ job: ReplicationJob, _ end: ReplicationRun.End) {
     defer { release() }
+    // A removal may come at any moment until here.
+    defer {
+      let waiters = job.state.withLock { state in
+        defer { state.endWaiters = [] }
+        return state.endWaiters
+      }
+      for waiter in waiters { waiter() }
+    }
     let (isRemoved, givesWay) = job.state.withLock { state in
-      defer { state.givesWay = false }
+      defer {
+        state.givesWay = false
+        if state.isRemoved { state.run = nil }
+      }
       return (state.isRemoved, state.givesWay)
     }
     guard !isRemoved else { return }

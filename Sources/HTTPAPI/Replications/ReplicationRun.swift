@@ -101,6 +101,9 @@ final class ReplicationRun: Sendable {
     return counts
   }
 
+  /// Whether it has replicated anything. CouchDB tells no numbers of a run before that.
+  var hasReplicated: Bool { replicator.status.progress.total > 0 || state.withLock { $0.read > 0 } }
+
   /// Whether it waits for changes.
   var isWaiting: Bool { replicator.status.activity == .idle }
 

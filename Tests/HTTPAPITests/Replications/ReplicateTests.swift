@@ -192,6 +192,7 @@ import Touchstone
     try eventually { try client.contents("a") == client.contents("b") }
 
     try eventually { try client.get("/_active_tasks")[0]["process_status"] == "waiting" }
+    try eventually { try client.get("/_active_tasks")[0]["docs_written"] == 4 }
     let task = try client.get("/_active_tasks")[0]
     #expect(task["type"] == "replication" && task["replication_id"].string == id)
     #expect(task["source"] == "a" && task["target"] == "b" && task["continuous"] == true)
@@ -210,6 +211,7 @@ import Touchstone
     #expect(try client.get("/_active_tasks") == [])
     #expect(try client.ask("GET", "/_scheduler/jobs/\(id)").status == 404)
     #expect(try client.ask("PUT", "/a/unseen", [:]).status == 201)
+    #expect(try client.contents("b")["unseen"] == nil)
     // Another one goes on where it has stopped.
     #expect(try client.replicate(body).status == 202)
     try eventually { try client.contents("b")["unseen"] != nil }

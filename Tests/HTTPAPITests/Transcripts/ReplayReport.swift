@@ -18,7 +18,15 @@ struct ReplayReport {
   /// What went wrong beside the answers.
   var problems: [String] = []
 
-  init(session: String) { self.session = session }
+  private let replicator: TranscriptReplay.Replicator
+
+  init(session: String, _ replicator: TranscriptReplay.Replicator) {
+    self.session = session
+    self.replicator = replicator
+  }
+
+  /// The decisions that count.
+  private var decisions: [TranscriptTables.Decision] { TranscriptTables.decisions(replicator) }
 
   mutating func leave(_ exchange: RecordedExchange, _ reason: String) { left[reason, default: 0] += 1 }
 
@@ -40,7 +48,7 @@ struct ReplayReport {
   mutating func add(_ differences: [AnswerDifference], _ exchange: RecordedExchange) {
     comparedExchanges.append(exchange)
     for difference in differences {
-      if let index = TranscriptTables.decision(session, exchange, difference) {
+      if let index = TranscriptTables.decision(session, exchange, difference, replicator) {
         decided[index, default: 0] += 1
       } else {
         unequal.append((exchange, difference))
@@ -50,8 +58,8 @@ struct ReplayReport {
 
   /// The decisions about this session that nothing needs any more.
   var needless: [String] {
-    TranscriptTables.decisions.indices.compactMap { index in
-      let decision = TranscriptTables.decisions[index]
+    decisions.indices.compactMap { index in
+      let decision = decisions[index]
       let applies = comparedExchanges.contains {
         $0.status < 300 || !decision.session.isEmpty ? decision.applies(to: $0, in: session) : false
       }

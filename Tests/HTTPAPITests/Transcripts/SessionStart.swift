@@ -21,6 +21,8 @@ enum SessionStart {
     // CouchDB doesn't compress what it makes up.
     configuration.compressesAnswers = false
     configuration.logins = RecordedLogins()
+    // The recorder and the server are one.
+    configuration.replicationTargets = NamedTargets(own: ["http://127.0.0.1:5984/", "http://127.0.0.1:5980/"])
     if session.hasPrefix("api-12") {
       configuration.maximumDocumentBytes = 2_000
       configuration.maximumAttachmentBytes = 1_000
@@ -52,7 +54,7 @@ enum SessionStart {
   ]
 
   /// Makes the databases of a session.
-  static func prepare(_ session: String, _ ask: Ask) throws {
+  static func prepare(_ session: String, _ replicator: TranscriptReplay.Replicator, _ ask: Ask) throws {
     let parts = session.split(separator: "-")
     let kind = "\(parts[0].filter(\.isLetter))-\(parts[1])"
     let json = [("Content-Type", "application/json")]
@@ -62,6 +64,7 @@ enum SessionStart {
     }
     func put(_ path: String, _ body: String) throws { try ask("PUT", path, json, Array(body.utf8)) }
 
+    if case .own = replicator { try prepareOwn(kind, create) }
     switch kind {
     case "api-01": try create("travel")
     case "api-02": try create("p_doc")
@@ -124,6 +127,17 @@ enum SessionStart {
     }
   }
 
+  /// Makes the databases that only the server's own replications need: the sides that weren't recorded.
+  private static func prepareOwn(_ kind: String, _ create: (String, [String]) throws -> Void) throws {
+    switch kind {
+    case "replicator-02": try create("r_pull", [])
+    case "replicator-03": try create("src", documents + ["att_huge", "att_nine"])
+    case "replicator-06": try create("r_d", [])
+    case "replicator-07": try create("r_g", Array(documents[..<3]))
+    default: break
+    }
+  }
+
   /// The IDs in a recorded answer of `_all_docs`.
   private static func listedIDs(_ session: String, _ path: String) throws -> [String] {
     let exchange = try Recording(session).exchanges.first { $0.path == path && $0.query.isEmpty }
@@ -154,14 +168,24 @@ enum SessionStart {
 
   /// What was done before an exchange, and not recorded: databases were made anew, and documents were written.
   static func between(
-    _ session: String, before number: Int,
+    _ session: String, _ replicator: TranscriptReplay.Replicator, before exchange: RecordedExchange,
     _ ask: (_ method: String, _ target: String, _ body: [UInt8]) throws -> Void
   ) throws {
     func makeAnew(_ name: String) throws {
       try ask("DELETE", "/\(name)", [])
       try ask("PUT", "/\(name)", [])
     }
-    switch (session, number) {
+    if case .own = replicator {
+      // The recorded driver made the target anew before each of these.
+      if let target = targetsOfSteps[session], exchange.path == "/_replicate",
+        exchange.note != "_replicate with names only",
+        String(decoding: exchange.body, as: UTF8.self).contains("/\(target)\"")
+      {
+        try makeAnew(target)
+      }
+      return
+    }
+    switch (session, exchange.number) {
     case ("pouch7-04-filtered", 124), ("pouch9-04-filtered", 171): try makeAnew("p_push")
     case ("replicator-05-filtered", 199): try makeAnew("r_f")
     case ("replicator-08-errors-and-fallbacks", let number) where targetsMadeAnew.contains(number):
@@ -169,6 +193,11 @@ enum SessionStart {
     default: break
     }
   }
+
+  /// The targets of sessions whose steps each begin with an empty one.
+  private static let targetsOfSteps = [
+    "replicator-05-filtered": "r_f", "replicator-08-errors-and-fallbacks": "r_y",
+  ]
 
   /// The first exchanges with `r_y` of steps of replicator-08 that begin with an empty target.
   private static let targetsMadeAnew: Set<Int> = [227, 257, 269, 281, 295]

@@ -26,7 +26,16 @@ final class TranscriptReplay {
     case request(method: String, target: String, body: String)
   }
 
+  /// Who copies documents in sessions of CouchDB's replicator.
+  enum Replicator {
+    /// The recorded one: its requests are sent.
+    case recorded
+    /// The service's own: requests to replicate are sent.
+    case own
+  }
+
   private let recording: Recording
+  private let replicator: Replicator
   private let client: APIClient
   private let timer: ManualTimer
   private var comparison = AnswerComparison()
@@ -37,17 +46,19 @@ final class TranscriptReplay {
   /// Clients that do nothing for that long wait for something: a view that is brought up to date, a compaction.
   private static let pause = 0.9
 
-  init(_ recording: Recording, _ engine: EngineName) throws {
+  init(_ recording: Recording, _ engine: EngineName, replicator: Replicator = .recorded) throws {
     self.recording = recording
+    self.replicator = replicator
     timer = ManualTimer()
     client = try APIClient(engine, SessionStart.configuration(recording.name), timer: timer)
-    report = ReplayReport(session: recording.name)
+    report = ReplayReport(session: recording.name, replicator)
+    if case .own = replicator { comparison.kindsOnly = ReplicationDecisions.kindsOnly }
   }
 
   /// Plays the session.
   func run() throws {
     try learnCommonRevision()
-    try SessionStart.prepare(recording.name) { method, target, headers, body in
+    try SessionStart.prepare(recording.name, replicator) { method, target, headers, body in
       let body = comparison.tokens.translate(request: body)
       let response = try client.ask(method, target, headers: headers, body: body, user: SessionStart.admin)
       if response.status >= 300 {
@@ -61,7 +72,9 @@ final class TranscriptReplay {
       switch moment {
       case .begin(let exchange): try begin(exchange)
       case .end(let exchange): try end(exchange)
-      case .write(let write): try self.write(write)
+      case .write(let write):
+        try self.write(write)
+        try awaitReplications()
       case .request(let method, let target, let body):
         let headers = [("Content-Type", "application/json")]
         let target = comparison.tokens.translate(request: target, isEscaped: true)
@@ -118,12 +131,12 @@ final class TranscriptReplay {
 
   private func begin(_ exchange: RecordedExchange) throws {
     report.exchanges += 1
-    try SessionStart.between(recording.name, before: exchange.number) { method, target, body in
+    try SessionStart.between(recording.name, replicator, before: exchange) { method, target, body in
       let response = try client.ask(
         method, target, headers: [("Content-Type", "application/json")], body: body, user: SessionStart.admin)
       if response.status >= 300 { report.problems.append("\(method) \(target): \(response.status)") }
     }
-    let fate = TranscriptTables.fate(of: exchange, in: recording.name)
+    let fate = TranscriptTables.fate(of: exchange, in: recording.name, replicator)
     if case .left(let reason) = fate { return report.leave(exchange, reason) }
     let target = comparison.tokens.translate(request: exchange.target, isEscaped: true)
     let body = comparison.tokens.translate(request: exchange.body)
@@ -138,7 +151,8 @@ final class TranscriptReplay {
         try client.ask(exchange.method, target, headers: headers, body: body, user: user)
       }
       defer { lastEnd = exchange.end }
-      guard exchange.method == "GET", exchange.start - lastEnd > Self.pause else {
+      let waits = exchange.start - lastEnd > Self.pause || replicator == .own
+      guard exchange.method == "GET", waits else {
         let response = try ask()
         return compare(exchange, response, response.body())
       }
@@ -149,7 +163,9 @@ final class TranscriptReplay {
         comparison = before
         let answer = response.body()
         let found = compared(exchange, response, answer)
-        if found.isEmpty { return true }
+        if found.allSatisfy({ TranscriptTables.decision(recording.name, exchange, $0, replicator) != nil }) {
+          return true
+        }
         if let again = try? ask() { response = again }
         return false
       }
@@ -230,6 +246,17 @@ final class TranscriptReplay {
       let recorded = feed.exchange.pieces?.filter { $0.time <= time }.map(\.text).joined() ?? ""
       let wanted = Self.rows(Array(recorded.utf8))
       wait { feed.response.hasEnded || Self.rows(feed.response.arrived) >= wanted }
+    }
+  }
+
+  /// Waits until the server's own replications have copied all that there is.
+  private func awaitReplications() throws {
+    guard case .own = replicator else { return }
+    let headers = [("Authorization", "Basic YWRtaW46c2VjcmV0")]
+    wait {
+      let tasks = try? client.ask("GET", "/_active_tasks", headers: headers, user: SessionStart.admin).json()
+        .array
+      return tasks?.allSatisfy { $0["process_status"] == "waiting" && $0["changes_pending"] == 0 } ?? false
     }
   }
 

@@ -31,6 +31,15 @@ struct TranscriptTests {
     "replicator-08-errors-and-fallbacks": "checkpoints after faults",
   ]
 
+  @Test(
+    "recorded sessions of CouchDB's replicator end equally with the server's own",
+    arguments: Recording.names.filter { $0.hasPrefix("replicator-") }, [EngineName.sqlite, .lmdb])
+  func ownReplication(_ name: String, _ engine: EngineName) throws {
+    let replay = try TranscriptReplay(try Recording(name), engine, replicator: .own)
+    try replay.run()
+    record(replay.report, name, engine)
+  }
+
   private func record(_ report: ReplayReport, _ name: String, _ engine: EngineName) {
     print("\(engine): \(report.summary)")
     for (exchange, difference) in report.unequal {

@@ -1,0 +1,107 @@
+import Fleece
+import HTTPAPI
+import Logs
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+/// Sources and targets that URLs name, without sockets.
+@Suite struct RemoteEndpointTests {
+  private func client() throws -> ReplicationClient {
+    try ReplicationClient(.lmdb) { configuration in
+      configuration.replicationTargets = NamedTargets()
+      configuration.logins = RecordedLogins()
+    }
+  }
+
+  private func replicate(_ client: ReplicationClient, _ body: JSONValue) throws -> Response {
+    try client.ask("POST", "/_replicate", body, user: "admin")
+  }
+
+  @Test func urlsOfTheServerNameItsDatabases() throws {
+    let client = try client()
+    try client.make("a", documents: 2)
+    try client.make("b")
+    let answer = try replicate(client, ["source": "http://admin:secret@self/a", "target": "b"])
+    #expect(answer.status == 200)
+    #expect(try client.contents("b").count == 2)
+    for source: JSONValue in [
+      ["url": "http://self/a", "auth": ["basic": ["username": "admin", "password": "secret"]]],
+      ["url": "http://self/a", "headers": ["Authorization": "Basic YWRtaW46c2VjcmV0"]],
+    ] { #expect(try replicate(client, ["source": source, "target": "b"]).status == 200) }
+    #expect(try replicate(client, ["source": "http://self/a", "target": "b"]).status == 401)
+    let wrong = try replicate(client, ["source": "http://admin:wrong@self/a", "target": "b"])
+    #expect(try wrong.status == 500 && wrong.json()["error"] == "replication_auth_error")
+    #expect(!wrong.text.contains("wrong"))
+    let missing = try replicate(client, ["source": "http://admin:secret@self/none", "target": "b"])
+    #expect(try missing.json() == ["error": "db_not_found", "reason": "could not open http://self/none/"])
+    #expect(try client.replicate(["source": "a", "target": "b"]).status == 401)
+  }
+
+  @Test func otherServersAreAskedAndMayRefuse() throws {
+    let client = try client()
+    try client.make("a", documents: 2)
+    let gone = try replicate(client, ["source": "a", "target": "http://other:1/db"])
+    #expect(try gone.json() == ["error": "db_not_found", "reason": "could not open http://other:1/db/"])
+    let both = try replicate(client, ["source": "http://other/x", "target": "http://other/y"])
+    #expect(both.status == 501)
+    // A job that lasts is tried again; one that can't ever run isn't.
+    #expect(
+      try client.ask("PUT", "/_replicator/x", ["source": "a", "target": "http://other/db"], user: "admin")
+        .status == 201)
+    try eventually { try client.state("x") == "crashing" }
+  }
+
+  @Test func secretsAreShownNowhere() throws {
+    let client = try client()
+    try client.make("a", documents: 2)
+    try client.make("b")
+    let source: JSONValue = [
+      "url": "http://admin:secret@self/a", "headers": ["X-Token": "hidden", "Cookie": "AuthSession=hidden"],
+    ]
+    let kept = KeptEntries()
+    Log.add(kept, levels: LogLevels(.verbose))
+    defer { Log.remove(kept) }
+    let body: JSONValue = ["source": source, "target": "b", "continuous": true]
+    #expect(try client.ask("PUT", "/_replicator/job", body, user: "admin").status == 201)
+    try eventually { try client.contents("b").count == 2 }
+    let gone: JSONValue = [
+      "source": "a", "target": ["url": "http://u:secret@other/db", "headers": ["X": "hidden"]],
+    ]
+    #expect(try client.ask("PUT", "/_replicator/gone", gone, user: "admin").status == 201)
+    try eventually { try client.state("gone") == "crashing" }
+    for path in [
+      "/_active_tasks", "/_scheduler/jobs", "/_scheduler/docs", "/b/_local_docs?include_docs=true",
+    ] {
+      let text = try client.ask("GET", path).text
+      #expect(!text.contains("secret") && !text.contains("hidden"), "\(path): \(text)")
+    }
+    let logged = kept.text
+    #expect(!logged.isEmpty && !logged.contains("secret") && !logged.contains("hidden"))
+  }
+
+  @Test func aReplicationKeepsItsIDWhateverThePassword() throws {
+    let client = try client()
+    try client.make("a")
+    try client.make("b")
+    func id(_ source: JSONValue) throws -> String? {
+      let answer = try replicate(client, ["source": source, "target": "b", "continuous": true]).json()
+      guard let id = answer["_local_id"].string else { return nil }
+      #expect(try replicate(client, ["replication_id": .string(id), "cancel": true]).status == 200)
+      return id
+    }
+    let first = try id("http://admin:secret@self/a")
+    #expect(first != nil)
+    #expect(try id("http://admin:other@self/a/") == first)
+    #expect(try id(["url": "http://admin@SELF/a", "headers": ["cookie": "x"]]) == first)
+    #expect(try id("http://someone:secret@self/a") != first)
+    #expect(try id("http://admin:secret@self/b") != first)
+  }
+}
+
+private final class KeptEntries: LogSink {
+  private let lines = Lock<[String]>([])
+  var text: String { lines.withLock { $0.joined(separator: "\n") } }
+  func write(_ entry: LogEntry) { lines.withLock { $0.append("\(entry)") } }
+}
