@@ -21,7 +21,7 @@ enum Subcommands {
       QueryCommand.self,
       IndexCommand.self, ViewCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
-      SyncCommand.self, ServeCommand.self, UserCommand.self,
+      JobsCommand.self, DiscoverCommand.self, SyncCommand.self, ServeCommand.self, UserCommand.self,
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, ReportCommand.self,

@@ -32,6 +32,8 @@ struct ServeCommand: Subcommand {
     guard text == "self-signed" else { throw UsageError("'\(text)' isn't self-signed") }
     return text
   }
+  private static let announce = Option(
+    "announce", "NAME", "Announces the server in the local network under this name, where Avahi is installed")
   private static let cors = Option(
     "cors", "ORIGIN",
     "Lets web pages of this origin ask over HTTP; * lets all. May be repeated"
@@ -49,7 +51,8 @@ struct ServeCommand: Subcommand {
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
-      listen, userFile, anyone, certificate, key, tls, cors, DatabaseArguments.readOnly, create, engine,
+      listen, userFile, anyone, certificate, key, tls, announce, cors, DatabaseArguments.readOnly, create,
+      engine,
       durability,
       Keys.file,
     ],
@@ -73,6 +76,7 @@ struct ServeCommand: Subcommand {
   private let files: SyncListenerConfiguration.TLS?
   private let isSelfSigned: Bool
   private let crossOrigin: SyncListenerConfiguration.CrossOrigin
+  private let announcedName: String?
   private let isReadOnly: Bool
   private let engine: EngineName?
   private let durability: Durability
@@ -95,6 +99,7 @@ struct ServeCommand: Subcommand {
     guard files == nil || !isSelfSigned else { throw UsageError("--tls-cert and --tls exclude each other") }
     let origins = try arguments.allValues(Self.cors)
     crossOrigin = origins.isEmpty ? .none : origins.contains("*") ? .all : .origins(origins)
+    announcedName = try arguments.value(Self.announce)
     isReadOnly = arguments[DatabaseArguments.readOnly]
     engine = try arguments.value(Self.engine)
     durability = try arguments.value(Self.durability) ?? .normal
@@ -147,6 +152,7 @@ struct ServeCommand: Subcommand {
     configuration.allowsAnyoneFromOutside = allowsAnyone
     configuration.isReadOnly = isReadOnly
     configuration.servesHTTP = true
+    configuration.announcement = announcedName.map { SyncListenerAnnouncement(name: $0) }
     configuration.crossOrigin = crossOrigin
     configuration.tls =
       isSelfSigned ? .selfSigned(directory: directory) : files
