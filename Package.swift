@@ -93,7 +93,9 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Network",
-      dependencies: ["Bytes", "Storage", "Logs", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto"],
+      dependencies: [
+        "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto",
+      ],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
@@ -328,7 +330,9 @@ let package = Package(
       dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
     .testTarget(
       name: "NetworkTests",
-      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "Logs", "WebSocket", "Network"]),
+      dependencies: [
+        "TestSupport", "StorageConformance", "Bytes", "Storage", "BLIP", "HTTP", "Logs", "WebSocket", "Network",
+      ]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",

@@ -76,7 +76,7 @@ struct ConnectAttempt {
     let connection = try CurlConnection(cancellation)
     try connection.connect(url, request, seconds: seconds, sendsSecrets: sendsSecrets)
     let certificate = connection.serverCertificate
-    if url.isSecure { try checkServer(certificate, url) }
+    if url.isSecure { try request.trust.check(certificate, host: url.host) }
     try send(bytes, connection, deadline)
     let (answer, rest) = try receive(connection, deadline)
     let meaning = try upgrade.meaning(answer)
@@ -85,25 +85,6 @@ struct ConnectAttempt {
         connection: connection, url: url, chosenProtocol: nil, answer: answer, received: rest,
         certificate: certificate), meaning
     )
-  }
-
-  /// Checks what libcurl hasn't: see `WebSocketRequest.Trust`.
-  private func checkServer(_ certificate: [UInt8]?, _ url: WebSocketURL) throws(TransportClose) {
-    guard let certificate else { throw .network(.tlsCertificateUntrusted, "the server has no certificate") }
-    switch request.trust {
-    case .system: break
-    case .pinned(let bytes):
-      guard Certificate.read(bytes).contains(certificate) || Certificate.isFor(url.host, certificate) else {
-        throw .network(.tlsCertificateNameMismatch, "the server's certificate is for another host")
-      }
-    case .onlySelfSigned:
-      guard Certificate.isSelfSigned(certificate) else {
-        throw .network(.tlsCertificateUntrusted, "the server's certificate isn't self-signed")
-      }
-      guard Certificate.isValidNow(certificate) else {
-        throw .network(.tlsCertificateExpired, "the server's certificate isn't valid now")
-      }
-    }
   }
 
   private func send(_ bytes: [UInt8], _ connection: CurlConnection, _ deadline: MonotonicTime)

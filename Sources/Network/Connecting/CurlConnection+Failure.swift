@@ -10,10 +10,19 @@ import WebSocket
 extension CurlConnection {
   /// The end that a failed call is.
   func failure(_ code: CURLcode, _ url: WebSocketURL) -> TransportClose {
-    let text = text(code)
+    handle.failure(code, text(code), host: url.host)
+  }
+
+  /// The end that a broken connection is; nil if the system has no error for it.
+  func lost(_ code: CURLcode) -> TransportClose? { handle.lost(code, text(code)) }
+}
+
+extension CurlHandle {
+  /// The end that a failed call is. `text` says it in words.
+  func failure(_ code: CURLcode, _ text: String, host: String) -> TransportClose {
     let status = number(CURLINFO_HTTP_CONNECTCODE)
     switch code {
-    case CURLE_COULDNT_RESOLVE_HOST: return .network(Self.lookupFailure(url.host), text)
+    case CURLE_COULDNT_RESOLVE_HOST: return .network(Self.lookupFailure(host), text)
     case CURLE_COULDNT_RESOLVE_PROXY: return .network(.dnsFailure, text)
     case CURLE_OPERATION_TIMEDOUT: return .network(.timeout, text)
     case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: return .network(.invalidURL, text)
@@ -24,13 +33,13 @@ extension CurlConnection {
     case CURLE_ABORTED_BY_CALLBACK: return .cancelled
     case CURLE_RECV_ERROR where status >= 300, CURLE_COULDNT_CONNECT where status >= 300:
       return .http(status, "the proxy refuses: \(status)")
-    default: return lost(code) ?? .network(.unknown, text)
+    default: return lost(code, text) ?? .network(.unknown, text)
     }
   }
 
   /// The end that a broken connection is; nil if the system has no error for it.
-  func lost(_ code: CURLcode) -> TransportClose? {
-    if let alert = Self.alert(text(code)) { return .network(alert, text(code)) }
+  func lost(_ code: CURLcode, _ text: String) -> TransportClose? {
+    if let alert = Self.alert(text) { return .network(alert, text) }
     let number = CInt(truncatingIfNeeded: number(CURLINFO_OS_ERRNO))
     return number == 0 ? nil : .posix(number, code == CURLE_COULDNT_CONNECT ? "connecting" : "the connection")
   }

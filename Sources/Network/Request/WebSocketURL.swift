@@ -18,9 +18,11 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
   package let target: String
 
   /// Reads a URL. Nil if it isn't one of a WebSocket.
-  package init?(_ text: String) {
+  package init?(_ text: String) { self.init(text, maximumBytes: Self.maximumBytes) }
+
+  init?(_ text: String, maximumBytes: Int) {
     let bytes = text.utf8
-    guard bytes.count <= Self.maximumBytes, bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+    guard bytes.count <= maximumBytes, bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
       let separator = text.firstRange(of: "://")
     else { return nil }
     switch text[..<separator.lowerBound].lowercased() {
@@ -115,5 +117,17 @@ package struct WebSocketURL: Sendable, Hashable, CustomStringConvertible {
   package func shares(secretsWith other: WebSocketURL) -> Bool {
     guard host == other.host, !isSecure || other.isSecure else { return false }
     return port == other.port || (!isSecure && other.isSecure && port == 80 && other.port == 443)
+  }
+}
+
+extension WebSocketURL {
+  /// The URL with the scheme http or https, whole.
+  package var httpText: String { "\(isSecure ? "https" : "http")://\(hostHeader)\(target)" }
+}
+
+extension WebSocketURL {
+  /// The same place with another path and query. Nil if it is too long, or has a byte that a URL can't have.
+  package func with(target: String) -> WebSocketURL? {
+    WebSocketURL("\(isSecure ? "https" : "http")://\(hostHeader)\(target)", maximumBytes: 128 << 10)
   }
 }

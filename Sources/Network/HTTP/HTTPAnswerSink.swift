@@ -1,0 +1,80 @@
+import BLIP
+import HTTP
+
+/// The head of an answer.
+package struct HTTPAnswerHead: Sendable {
+  /// The status, 200 to 999.
+  package var status: Int
+  package var headers = HTTPHeaders()
+
+  package init(status: Int) { self.status = status }
+
+  /// The seconds of `Retry-After`, at least 0; nil if the header isn't there or is a date.
+  package var retryAfter: Double? {
+    guard let seconds = headers.first("retry-after").flatMap({ UInt32($0.trimmed) }) else { return nil }
+    return Double(seconds)
+  }
+}
+
+/// Takes the answer to a request. Calls come from the client's thread, one at a time: they mustn't wait.
+package protocol HTTPAnswerSink: AnyObject, Sendable {
+  /// The head has come.
+  func begin(_ head: HTTPAnswerHead)
+  /// Takes bytes of the body. Returns false if nothing more should come until `HTTPTask.resume()`. An error ends the
+  /// request.
+  func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool
+  /// The answer is whole, or the request has failed. Called once, as the last one.
+  func end(_ error: TransportClose?)
+}
+
+/// A request under way.
+package protocol HTTPTask: AnyObject, Sendable {
+  /// Goes on after a sink has returned false.
+  func resume()
+  /// Ends the request, if it hasn't ended. The sink is told, with the error ECANCELED.
+  func cancel()
+}
+
+/// An answer that is whole.
+package struct HTTPAnswer: Sendable {
+  package var head: HTTPAnswerHead
+  package var body: [UInt8]
+
+  package var status: Int { head.status }
+}
+
+/// Collects an answer with a bound.
+final class CollectingSink: HTTPAnswerSink, @unchecked Sendable {
+  // Used on the client's thread only.
+  private var head = HTTPAnswerHead(status: 0)
+  private var body: [UInt8] = []
+  private let limit: Int
+  private let done: @Sendable (Result<HTTPAnswer, TransportClose>) -> Void
+
+  init(limit: Int, _ done: @escaping @Sendable (Result<HTTPAnswer, TransportClose>) -> Void) {
+    self.limit = limit
+    self.done = done
+  }
+
+  func begin(_ head: HTTPAnswerHead) { self.head = head }
+
+  func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
+    guard bytes.count <= limit - body.count else { throw TransportClose.tooLong(limit) }
+    body.append(contentsOf: bytes)
+    return true
+  }
+
+  func end(_ error: TransportClose?) {
+    if let error { done(.failure(error)) } else { done(.success(HTTPAnswer(head: head, body: body))) }
+  }
+}
+
+extension TransportClose {
+  /// An answer is longer than it may be.
+  package static func tooLong(_ limit: Int) -> TransportClose {
+    .network(.unknown, "an answer has more than \(limit) bytes")
+  }
+
+  /// An answer isn't HTTP, or isn't whole in a way that another try doesn't mend.
+  static func malformed(_ reason: String) -> TransportClose { .network(.unknown, reason) }
+}

@@ -1,0 +1,403 @@
+import BLIP
+import Foundation
+import Storage
+import StorageConformance
+import TestSupport
+import Testing
+import WebSocket
+
+@testable import Network
+
+/// The client of HTTP against servers that answer byte by byte, and not always well.
+@Suite("The HTTP client", .timeLimit(.minutes(5))) struct HTTPClientTests {
+  /// Serves each connection until it ends: each request is read with its body, and answered with what the closure writes.
+  private func server(_ answer: @escaping @Sendable (RawConnection, String, [UInt8]) -> Bool) throws
+    -> RawServer
+  {
+    try RawServer { connection, _ in
+      while true {
+        let head = connection.readHead()
+        guard head.hasSuffix("\r\n\r\n") else { return }
+        let lines = head.lowercased().components(separatedBy: "\r\n")
+        let length = lines.first { $0.hasPrefix("content-length:") }
+          .flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) }
+        let body = connection.readBody(length ?? 0)
+        guard answer(connection, head, body) else { return }
+      }
+    }
+  }
+
+  private func reply(_ status: String, _ body: String = "", _ headers: [String] = []) -> [UInt8] {
+    let lines = ["HTTP/1.1 \(status)", "Content-Length: \(body.utf8.count)"] + headers + ["", body]
+    return Array(lines.joined(separator: "\r\n").utf8)
+  }
+
+  private func client(_ change: (inout HTTPClientSettings) -> Void = { _ in }) throws -> HTTPClient {
+    var settings = HTTPClientSettings()
+    settings.proxy = .none
+    change(&settings)
+    return try HTTPClient(settings)
+  }
+
+  private func url(_ server: RawServer, _ path: String = "/db/doc") throws -> WebSocketURL {
+    try #require(WebSocketURL("http://127.0.0.1:\(server.port)\(path)"))
+  }
+
+  private func get(
+    _ client: HTTPClient, _ request: HTTPClientRequest, limit: Int = 1 << 20
+  ) async -> Result<HTTPAnswer, TransportClose> {
+    await withCheckedContinuation { continuation in
+      client.collect(request, limit: limit) { continuation.resume(returning: $0) }
+    }
+  }
+
+  private func text(_ result: Result<HTTPAnswer, TransportClose>) throws -> String {
+    let answer = try result.get()
+    return "\(answer.status) \(String(decoding: answer.body, as: UTF8.self))"
+  }
+
+  @Test("requests go over one connection, with their headers and bodies") func keepAlive() async throws {
+    let connections = Lock(0)
+    let server = try RawServer { connection, number in
+      connections.withLock { $0 = number + 1 }
+      while connection.readHead().hasSuffix("\r\n\r\n") {
+        connection.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\n\r\nok".utf8))
+      }
+    }
+    let client = try client { $0.headers = [("X-All", "1")] }
+    for _ in 0..<3 {
+      var request = HTTPClientRequest("GET", try url(server, "/db/a%2Fb/../c?x=%22"))
+      request.headers = [("Accept", "application/json"), ("X-Empty", "")]
+      let result = await get(client, request)
+      #expect(try text(result) == "200 ok")
+      #expect(try result.get().head.headers.first("x-a") == "b")
+    }
+    #expect(connections.withLock { $0 } == 1)
+    #expect(server.requests.withLock { $0[0] }.hasPrefix("GET /db/a%2Fb/../c?x=%22 HTTP/1.1\r\n"))
+    let headers = server.headers(2)
+    #expect(headers["x-all"] == "1" && headers["x-empty"] == "" && headers["accept"] == "application/json")
+    #expect(
+      headers["user-agent"] == "Touchstone" && headers["expect"] == nil && headers["content-type"] == nil)
+    let traffic = client.traffic
+    #expect(traffic.requests == 3 && traffic.sent > 150 && traffic.received > 140)
+  }
+
+  @Test("bodies go as bytes or from a source, and answers come in chunks") func bodies() async throws {
+    let bodies = Lock<[[UInt8]]>([])
+    let server = try server { connection, head, body in
+      bodies.withLock { $0.append(body) }
+      connection.write(
+        Array(
+          "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n".utf8)
+      )
+      return true
+    }
+    let client = try client()
+    let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
+    var request = HTTPClientRequest("POST", try url(server))
+    request.body = .bytes(bytes)
+    #expect(try text(await get(client, request)) == "201 abcdefg")
+    request.method = "PUT"
+    request.body = .source(TestSource(bytes, knowsLength: true))
+    #expect(try text(await get(client, request)) == "201 abcdefg")
+    request.body = .none
+    #expect(try text(await get(client, request)) == "201 abcdefg")
+    #expect(bodies.withLock { $0.map(\.count) } == [300_000, 300_000, 0])
+    #expect(bodies.withLock { $0[0] == bytes && $0[1] == bytes })
+  }
+
+  @Test("answers that break off, or aren't HTTP, are errors that say whether another try may help")
+  func broken()
+    async throws
+  {
+    let cases: [(answer: String, isTransient: Bool)] = [
+      ("", true), ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", true),
+      ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", true),
+      ("HTTP/1.1 200 OK\r\nContent-Le", true),
+      ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab", false),
+      ("hello\r\n\r\n", false), ("HTTP/1.1 20x OK\r\n\r\n", false),
+    ]
+    for (answer, isTransient) in cases {
+      let server = try RawServer { connection, _ in
+        connection.readHead()
+        connection.write(Array(answer.utf8))
+      }
+      let result = await get(try client(), HTTPClientRequest("GET", try url(server)))
+      guard case .failure(let error) = result else {
+        Issue.record("\(answer) is an answer: \(result)")
+        continue
+      }
+      #expect(error.isTransient == isTransient, "\(answer): \(error)")
+    }
+    let (listener, port) = try listen()
+    close(listener)
+    let nobody = await get(
+      try client(), HTTPClientRequest("GET", try #require(WebSocketURL("http://127.0.0.1:\(port)/"))))
+    #expect(nobody.failure?.code == Int(ECONNREFUSED))
+  }
+
+  @Test("heads and bodies have a bound") func bounds() async throws {
+    let server = try server { connection, head, _ in
+      if head.contains("/head") {
+        connection.write(Array("HTTP/1.1 200 OK\r\n".utf8))
+        for _ in 0..<100 { connection.write(Array("X: \(String(repeating: "x", count: 10_000))\r\n".utf8)) }
+      } else {
+        connection.write(Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
+        for _ in 0..<10_000 { connection.write([UInt8](repeating: 0x20, count: 10_000)) }
+      }
+      return false
+    }
+    let client = try client()
+    let head = await get(client, HTTPClientRequest("GET", try url(server, "/head")))
+    #expect(head.failure?.reason.contains("head") == true)
+    let body = await get(client, HTTPClientRequest("GET", try url(server, "/body")), limit: 100_000)
+    #expect(body.failure?.reason.contains("100000") == true && body.failure?.isTransient == false)
+  }
+
+  @Test("a request whose server says nothing ends after its time, and one that was cancelled at once")
+  func silence()
+    async throws
+  {
+    let server = try RawServer { connection, _ in
+      connection.readHead()
+      _ = connection.readAll()
+    }
+    let client = try client { $0.idleTimeout = 0.3 }
+    let result = await get(client, HTTPClientRequest("GET", try url(server)))
+    #expect(result.failure?.domain == .network && result.failure?.isTransient == true)
+    let patient = try self.client()
+    let request = HTTPClientRequest("GET", try url(server))
+    let cancelled = await withCheckedContinuation { continuation in
+      let task = patient.collect(request, limit: 10) { continuation.resume(returning: $0) }
+      task.cancel()
+    }
+    #expect(cancelled.failure?.code == Int(ECANCELED))
+  }
+
+  @Test("a sink that takes its time makes the server wait") func pauses() async throws {
+    let written = Lock(0)
+    let server = try RawServer { connection, _ in
+      connection.readHead()
+      connection.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n".utf8))
+      for _ in 0..<4_000 {
+        connection.write([UInt8](repeating: 7, count: 10_000))
+        written.withLock { $0 += 10_000 }
+      }
+    }
+    let client = try client { $0.idleTimeout = 0.5 }
+    let sink = PausingSink()
+    let task = client.send(HTTPClientRequest("GET", try url(server)), into: sink)
+    try eventually { sink.state.withLock { $0.bytes } > 0 }
+    // Longer than the time in which something has to move.
+    try await Task.sleep(for: .seconds(2))
+    #expect(written.withLock { $0 } < 30_000_000 && sink.state.withLock { $0.bytes } < 5_000_000)
+    #expect(sink.state.withLock { $0.end } == nil)
+    sink.state.withLock { $0.pauses = false }
+    task.resume()
+    try eventually { sink.state.withLock { $0.end } != nil }
+    #expect(sink.state.withLock { $0.bytes == 40_000_000 && $0.end == .some(nil) })
+  }
+
+  @Test(
+    "redirects of safe methods are followed on the same server, and elsewhere without secrets if that is allowed"
+  )
+  func redirects() async throws {
+    let other = try server { connection, head, _ in
+      connection.write(
+        reply("200 OK", head.contains("Authorization") || head.contains("Cookie") ? "secrets" : "none"))
+      return true
+    }
+    let otherPort = other.port
+    let server = try server { connection, head, _ in
+      switch head.split(separator: " ")[1] {
+      case "/a": connection.write(reply("301 Moved", "x", ["Location: /b?c=1"]))
+      case "/b?c=1": connection.write(reply("200 OK", "b"))
+      case "/loop": connection.write(reply("302 Found", "", ["Location: /loop"]))
+      default: connection.write(reply("307 Moved", "away", ["Location: http://127.0.0.1:\(otherPort)/x"]))
+      }
+      return true
+    }
+    let client = try client { $0.authentication = .basic(name: "jane", password: "secret") }
+    #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/a")))) == "200 b")
+    #expect(try text(await get(client, HTTPClientRequest("POST", try url(server, "/a")))) == "301 x")
+    #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/loop")))) == "302 ")
+    #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/away")))) == "307 away")
+    let open = try self.client {
+      $0.authentication = .basic(name: "jane", password: "secret")
+      $0.headers = [("Cookie", "a=b")]
+      $0.followsRedirectsElsewhere = true
+    }
+    #expect(try text(await get(open, HTTPClientRequest("GET", try url(server, "/away")))) == "200 none")
+  }
+
+  @Test("gzip is decoded if that is wanted, up to the bound") func gzip() async throws {
+    // "hello hello hello hello\n"
+    let packed: [UInt8] = [
+      31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 64, 39, 185, 0, 0, 136, 89, 11, 24, 0,
+      0, 0,
+    ]
+    let server = try server { connection, head, _ in
+      let accepts = head.lowercased().contains("accept-encoding: gzip")
+      let body = accepts ? packed : Array("plain".utf8)
+      let encoding = accepts ? "Content-Encoding: gzip\r\n" : ""
+      connection.write(
+        Array("HTTP/1.1 200 OK\r\n\(encoding)Content-Length: \(body.count)\r\n\r\n".utf8) + body)
+      return true
+    }
+    let client = try client()
+    var request = HTTPClientRequest("GET", try url(server))
+    #expect(try text(await get(client, request)) == "200 plain")
+    request.decoding = .encoded
+    #expect(try await get(client, request).get().body == packed)
+    request.decoding = .decoded
+    #expect(try text(await get(client, request)) == "200 hello hello hello hello\n")
+    #expect(await get(client, request, limit: 10).failure?.isTransient == false)
+  }
+
+  @Test("a session is made once, renewed when it has expired, and Basic goes to servers without sessions")
+  func sessions()
+    async throws
+  {
+    let logins = Lock(0)
+    let server = try server { connection, head, body in
+      if head.hasPrefix("POST /_session") {
+        let number = logins.withLock { logins in
+          logins += 1
+          return logins
+        }
+        #expect(String(decoding: body, as: UTF8.self) == "name=jane&password=a%26b%20%C3%BC")
+        connection.write(
+          reply("200 OK", "{}", ["Set-Cookie: AuthSession=s\(number); Version=1; Path=/; HttpOnly"]))
+      } else if head.contains("AuthSession=s\(logins.withLock { $0 })\r\n"),
+        !head.contains("/expired") || head.contains("s2")
+      {
+        connection.write(reply("200 OK", "in"))
+      } else {
+        connection.write(reply("401 Unauthorized", "out"))
+      }
+      return true
+    }
+    let session = try url(server, "/_session")
+    let client = try client { $0.authentication = .session(name: "jane", password: "a&b ü", url: session) }
+    let path = try url(server, "/db")
+    try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<8 {
+        group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
+      }
+      for try await text in group { #expect(text == "200 in") }
+    }
+    #expect(logins.withLock { $0 } == 1)
+    var request = HTTPClientRequest("PUT", try url(server, "/expired"))
+    request.body = .source(TestSource(Array("body".utf8), knowsLength: true))
+    #expect(try text(await get(client, request)) == "200 in")
+    #expect(logins.withLock { $0 } == 2)
+    let plain = try self.server { connection, head, _ in
+      if head.hasPrefix("POST /_session") {
+        connection.write(reply("404 Not Found"))
+      } else {
+        connection.write(
+          head.contains("Authorization: Basic amFuZTpi") ? reply("200 OK", "in") : reply("401 Unauthorized"))
+      }
+      return true
+    }
+    let plainSession = try url(plain, "/_session")
+    let basic = try self.client {
+      $0.authentication = .session(name: "jane", password: "b", url: plainSession)
+    }
+    #expect(try text(await get(basic, HTTPClientRequest("GET", try url(plain)))) == "200 in")
+    let wrong = try self.server { connection, _, _ in
+      connection.write(reply("401 Unauthorized"))
+      return true
+    }
+    let wrongSession = try url(wrong, "/_session")
+    let refused = try self.client {
+      $0.authentication = .session(name: "jane", password: "b", url: wrongSession)
+    }
+    #expect(await get(refused, HTTPClientRequest("GET", try url(wrong))).failure?.code == 401)
+  }
+
+  @Test("a challenge is answered with Basic, a token is sent at once, and Retry-After is told") func others()
+    async throws
+  {
+    let server = try server { connection, head, _ in
+      if head.contains("Bearer t0k") {
+        connection.write(reply("429 Slow down", "", ["Retry-After: 7"]))
+      } else {
+        connection.write(
+          head.contains("Authorization: Basic") ? reply("200 OK", "in") : reply("401 Unauthorized"))
+      }
+      return true
+    }
+    let challenged = try client {
+      $0.authentication = .basic(name: "a", password: "b", answersChallenge: true)
+    }
+    #expect(try text(await get(challenged, HTTPClientRequest("GET", try url(server)))) == "200 in")
+    #expect(server.headers(0)["authorization"] == nil)
+    let bearer = try client { $0.authentication = .bearer("t0k") }
+    let answer = try await get(bearer, HTTPClientRequest("GET", try url(server))).get()
+    #expect(answer.status == 429 && answer.head.retryAfter == 7)
+  }
+
+  @Test("headers and URLs that can't be sent are refused", arguments: ["a\nb", "a\rb", "\u{0}"])
+  func injection(_ value: String) async throws {
+    let server = try server { _, _, _ in false }
+    var request = HTTPClientRequest("GET", try url(server))
+    request.headers = [("X", value)]
+    #expect(await get(try client(), request).failure?.code == NetworkCode.invalidURL.rawValue)
+    #expect(server.requests.withLock { $0 }.isEmpty)
+  }
+}
+
+/// Gives bytes in pieces.
+private final class TestSource: HTTPRequestSource, @unchecked Sendable {
+  private let bytes: [UInt8]
+  private var offset = 0
+  let length: UInt64?
+
+  init(_ bytes: [UInt8], knowsLength: Bool) {
+    self.bytes = bytes
+    length = knowsLength ? UInt64(bytes.count) : nil
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    let count = min(buffer.count, bytes.count - offset, 10_000)
+    bytes[offset..<offset + count].withUnsafeBytes { buffer.copyMemory(from: $0) }
+    offset += count
+    return count
+  }
+
+  func rewind() throws { offset = 0 }
+}
+
+/// Pauses after each piece.
+private final class PausingSink: HTTPAnswerSink, @unchecked Sendable {
+  let state = Lock((bytes: 0, pauses: true, end: TransportClose??.none))
+  func begin(_ head: HTTPAnswerHead) {}
+  func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    state.withLock { state in
+      state.bytes += bytes.count
+      return !state.pauses
+    }
+  }
+  func end(_ error: TransportClose?) { state.withLock { $0.end = .some(error) } }
+}
+
+extension Result where Success == HTTPAnswer, Failure == TransportClose {
+  fileprivate var failure: TransportClose? { if case .failure(let error) = self { error } else { nil } }
+}
+
+extension RawConnection {
+  /// Reads so many bytes; fewer if the client ends before.
+  fileprivate func readBody(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var offset = 0
+    while offset < count {
+      let read = bytes.withUnsafeMutableBytes {
+        recv(descriptor, $0.baseAddress.map { $0 + offset }, count - offset, 0)
+      }
+      guard read > 0 else { break }
+      offset += read
+    }
+    return Array(bytes[..<offset])
+  }
+}
