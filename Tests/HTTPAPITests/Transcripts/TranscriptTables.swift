@@ -173,6 +173,9 @@ enum TranscriptTables {
       session: "pouch9-05-remote-api", numbers: [43, 48], place: "body.offset",
       reason: "The IDs of new documents are random, and so is how many come before.", isRare: true),
     .init(
+      session: "pouch9-07-cors", numbers: [26], place: "header",
+      reason: "Attachments of revisions that were made elsewhere are stored as they come."),
+    .init(
       session: "api-01-server-and-database", numbers: [32], place: "header", reason: "There are no web pages."
     ),
     .init(

@@ -7,7 +7,8 @@ import Views
 
 /// Stores the bytes of a new attachment while they arrive, in constant memory.
 ///
-/// Types that compress well are stored as gzip, as in CouchDB. The new blob is kept until a document that refers to it is saved; if none
+/// Types that compress well are stored as gzip, as in CouchDB, but not those of revisions that were made elsewhere: replicas of a revision
+/// have the same bytes. The new blob is kept until a document that refers to it is saved; if none
 /// is, whoever has finished the writer discards it.
 final class AttachmentWriter {
   private let name: String
@@ -26,10 +27,10 @@ final class AttachmentWriter {
   private var decoded: UInt64 = 0
 
   /// Begins to store an attachment. `isCompressed`: the bytes come as gzip, and are stored as they come. `digest` is what the client says
-  /// of the bytes; one that begins with `md5-` is checked.
+  /// of the bytes; one that begins with `md5-` is checked. `isForeign`: the revision was made elsewhere.
   init(
     _ call: DatabaseCall, name: String, contentType: String, revpos: UInt64? = nil,
-    isCompressed: Bool = false,
+    isCompressed: Bool = false, isForeign: Bool = false,
     digest: String? = nil
   ) throws {
     self.name = name
@@ -38,7 +39,7 @@ final class AttachmentWriter {
     limit = call.service.configuration.maximumAttachmentBytes
     blob = try call.database.makeBlobWriter()
     decoder = isCompressed ? try GzipDecoder() : nil
-    encoder = isCompressed || !Self.compresses(contentType) ? nil : GzipEncoder()
+    encoder = isCompressed || isForeign || !Self.compresses(contentType) ? nil : GzipEncoder()
     var expected: [UInt8]?
     if let digest, digest.utf8.starts(with: "md5-".utf8) {
       var bytes: [UInt8] = []

@@ -1,4 +1,5 @@
 import Bytes
+import Fleece
 import HTTP
 import Views
 
@@ -73,7 +74,7 @@ private final class MultipartReceiver {
     guard case .follows(_, let isCompressed, let digest) = entry.content else { return }
     writer = try AttachmentWriter(
       call, name: entry.name, contentType: entry.contentType, revpos: isForeign ? entry.revpos : nil,
-      isCompressed: isCompressed, digest: digest)
+      isCompressed: isCompressed, isForeign: isForeign, digest: digest)
     count = 0
   }
 

@@ -51,7 +51,8 @@ extension DatabaseCall {
     throws -> StoredAttachment
   {
     let writer = try AttachmentWriter(
-      self, name: entry.name, contentType: entry.contentType, revpos: isForeign ? entry.revpos : nil)
+      self, name: entry.name, contentType: entry.contentType, revpos: isForeign ? entry.revpos : nil,
+      isForeign: isForeign)
     guard try Base64Decoder.decode(data, { try writer.write($0) }) else {
       throw IncomingAttachments.invalidData(entry.name)
     }
