@@ -170,7 +170,15 @@ let package = Package(
       ]),
     // Services in the local network: announced and found by Avahi, where that is.
     .target(name: "Discovery", dependencies: ["Bytes", "Storage", "Logs", "CAvahi"]),
-    .target(name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP", "Discovery"]),
+    .target(
+      name: "ReplicationHTTP",
+      dependencies: [
+        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "HTTP", "Replication",
+        "Network", "CCrypto", "CZlib",
+      ],
+      swiftSettings: lifetimes),
+    .target(
+      name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
 
     // HTTP messages as values: for the listener, and for the API, which knows no sockets.
     .target(
@@ -213,16 +221,16 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "HTTP", "Server", "TouchstoneServer",
-        "Storage",
+        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
+        "TouchstoneServer", "Storage",
         "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "TouchstoneSync", "TouchstoneServer", "Server", "HTTPAPI", "Documents", "Query", "Views",
-        "Fleece",
+        "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
+        "Documents", "Query", "Views", "Fleece",
         "Storage", "BenchmarkKit", "Datasets", "Suites",
       ],
       path: "Sources/CLI"),
@@ -331,7 +339,8 @@ let package = Package(
     .testTarget(
       name: "NetworkTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "Bytes", "Storage", "BLIP", "HTTP", "Logs", "WebSocket", "Network",
+        "TestSupport", "StorageConformance", "Bytes", "Storage", "BLIP", "HTTP", "Logs", "WebSocket",
+        "Network",
       ]),
     .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
     .testTarget(
@@ -353,11 +362,18 @@ let package = Package(
       name: "ReplicationTests",
       dependencies: [
         "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "TouchstoneServer",
-        "WebSocket",
+        "TouchstoneSync", "ReplicationHTTP", "WebSocket",
         "Network",
         "Touchstone",
         "Documents",
         "Fleece", "Blobs", "Storage", "test-child",
+      ]),
+    .testTarget(
+      name: "ReplicationHTTPTests",
+      dependencies: [
+        "TestSupport", "StorageConformance", "BLIP", "HTTP", "Network", "Replication", "ReplicationBLIP",
+        "ReplicationHTTP", "TouchstoneServer", "TouchstoneSync", "Touchstone", "Documents", "Fleece", "Blobs",
+        "Storage", "Server", "CZlib", "test-child",
       ]),
     .testTarget(
       name: "ServerTests",

@@ -7,6 +7,10 @@ struct Checkpoint: Sendable, Equatable {
   var pushed: UInt64 = 0
   /// All remote changes up to this one are stored here, or aren't wanted. Nil: none.
   var pulled: RemoteSequence?
+  /// Where earlier sessions were, the latest first. Peers of the CouchDB family keep them, so that a side that was restored
+  /// from a backup finds the last place that both know.
+  var pushes: [SavedPlace] = []
+  var pulls: [SavedPlace] = []
 
   init(pushed: UInt64 = 0, pulled: RemoteSequence? = nil) {
     self.pushed = pushed
@@ -22,7 +26,12 @@ struct Checkpoint: Sendable, Equatable {
     if let remote = object["remote"], remote != .null, let text = try? remote.canonicalJSON(), text != "0" {
       pulled = RemoteSequence(json: text)
     }
+    pushes = SavedPlace.all(object["pushes"])
+    pulls = SavedPlace.all(object["pulls"])
   }
+
+  /// Whether both say the same of how far the replication has come.
+  func isAt(_ other: Checkpoint) -> Bool { pushed == other.pushed && pulled == other.pulled }
 
   /// The JSON of the checkpoint. What is zero or missing is left out.
   func json(time: Int?) -> [UInt8] {
@@ -30,6 +39,8 @@ struct Checkpoint: Sendable, Equatable {
     if let time { members.append("\"time\":\(time)") }
     if pushed > 0 { members.append("\"local\":\(pushed)") }
     if let pulled { members.append("\"remote\":\(pulled.json)") }
+    if !pushes.isEmpty { members.append("\"pushes\":\(SavedPlace.json(pushes))") }
+    if !pulls.isEmpty { members.append("\"pulls\":\(SavedPlace.json(pulls))") }
     return Array("{\(members.joined(separator: ","))}".utf8)
   }
 }
@@ -56,6 +67,11 @@ struct Checkpointer {
   var conflicts = 0
   /// Whether an earlier session of the same start began from zero already.
   var wasReset = false
+  /// Names this session among the saved places.
+  let session = SavedPlace.newSession()
+  /// The saved places of earlier sessions, which both sides know.
+  var pushes: [SavedPlace] = []
+  var pulls: [SavedPlace] = []
 
   init(id: String, askedID: String) {
     self.id = id
@@ -63,7 +79,16 @@ struct Checkpointer {
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
-  var isDirty: Bool { !isSaving && current != saved }
+  var isDirty: Bool { !isSaving && !current.isAt(saved) }
+
+  /// What is saved next.
+  func next(keepsPlaces: Bool) -> Checkpoint {
+    var checkpoint = current
+    guard keepsPlaces else { return checkpoint }
+    if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes) }
+    if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls) }
+    return checkpoint
+  }
 
   /// Compares the stored checkpoints of both sides. A field that differs begins again. Returns whether they are equal.
   mutating func agree(local: Checkpoint?, remote: StoredCheckpoint?) -> Bool {
@@ -71,9 +96,19 @@ struct Checkpointer {
     if id == askedID { revision = remote?.revision ?? "" }
     guard let local else { return false }
     let there = remote.map { Checkpoint(json: $0.json) } ?? Checkpoint()
-    pushed = local.pushed == there.pushed ? local.pushed : 0
-    pulled = local.pulled == there.pulled ? local.pulled : nil
-    if local == there, id == askedID { saved = local }
-    return local == there
+    (pushes, pulls) = (local.pushes, local.pulls)
+    if local.pushed == there.pushed {
+      pushed = local.pushed
+    } else {
+      let common = SavedPlace.common(local.pushes, there.pushes)
+      pushed = common.flatMap { UInt64($0.sequence) } ?? 0
+    }
+    if local.pulled == there.pulled {
+      pulled = local.pulled
+    } else {
+      pulled = SavedPlace.common(local.pulls, there.pulls).map { RemoteSequence(json: $0.sequence) }
+    }
+    if local.isAt(there), id == askedID { saved = local }
+    return local.isAt(there)
   }
 }

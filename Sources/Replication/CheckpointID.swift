@@ -6,8 +6,13 @@
 //           | [UUID, remote ID, channels, filter, filter parameters, document IDs]  if one of them is set; else null
 //
 // UUID is the private one of the database.
+//
+// In the protocol of 1.x each direction has its own document under `_local/`, named by the SHA-1 in hexadecimal digits of
+// canonical JSON: {"docids":…, "filter":…, "filterParams":…, "localUUID":…, "push":…, "remoteURL":…}. What isn't set is left
+// out. 1.x adds "continuous":false for a replication that ends; here both have the same checkpoint.
 
 import Blobs
+import Bytes
 import CCrypto
 import Fleece
 
@@ -17,17 +22,46 @@ struct CheckpointID {
   var channels: [String]?
   var filter: String?
   var filterParameters: [String: JSONValue] = [:]
+  var selector: JSONValue?
   var documentIDs: [String]?
 
   /// Returns the ID for a database with this private UUID (16 bytes).
-  func text(_ privateUUID: [UInt8]) throws -> String {
-    let fleece = fleece(privateUUID)
+  func text(_ privateUUID: [UInt8]) throws -> String { "cp-" + base64(try Self.digest(fleece(privateUUID))) }
+
+  /// Returns the names in the protocol of 1.x for a database with this private UUID (16 bytes).
+  func legacyNames(_ privateUUID: [UInt8]) throws -> LegacyCheckpointNames {
+    func name(push: Bool) throws -> String {
+      var members: JSONObject = [
+        "localUUID": .string(Self.uuidText(privateUUID)), "push": .bool(push), "remoteURL": .string(remoteID),
+      ]
+      var (filter, parameters) = (filter, filterParameters)
+      if let channels, !channels.isEmpty {
+        filter = "sync_gateway/bychannel"
+        parameters["channels"] = .string(channels.joined(separator: ","))
+      }
+      if let filter { members["filter"] = .string(filter) }
+      if !parameters.isEmpty { members["filterParams"] = .object(JSONObject(parameters)) }
+      if let documentIDs, !documentIDs.isEmpty { members["docids"] = .array(documentIDs.map { .string($0) }) }
+      if let selector { members["selector"] = selector }
+      return Hex.text(try Self.digest(Array(JSONValue.object(members).canonicalJSON().utf8)))
+    }
+    return LegacyCheckpointNames(push: try name(push: true), pull: try name(push: false))
+  }
+
+  /// As 1.x has it: `8-4-4-4-12` digits, in upper case.
+  private static func uuidText(_ uuid: [UInt8]) -> String {
+    let digits = Array(Hex.text(uuid, isUpper: true))
+    guard digits.count == 32 else { return String(digits) }
+    return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
+  }
+
+  private static func digest(_ bytes: [UInt8]) throws -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 20)
     var count = digest.count
-    guard EVP_Q_digest(nil, "SHA1", nil, fleece, fleece.count, &digest, &count) == 1, count == 20 else {
+    guard EVP_Q_digest(nil, "SHA1", nil, bytes, bytes.count, &digest, &count) == 1, count == 20 else {
       throw ReplicationError(.touchstone, 590, "libcrypto doesn't provide SHA-1")
     }
-    return "cp-" + base64(digest)
+    return digest
   }
 
   func fleece(_ privateUUID: [UInt8]) -> [UInt8] {
@@ -35,7 +69,7 @@ struct CheckpointID {
     var items = [writer.string(privateUUID), writer.string(Array(remoteID.utf8))]
     let channels = channels ?? []
     let documents = documentIDs ?? []
-    if !channels.isEmpty || !documents.isEmpty || filter != nil {
+    if !channels.isEmpty || !documents.isEmpty || filter != nil || selector != nil {
       func strings(_ texts: [String]) -> FleeceWriter.Item {
         texts.isEmpty ? .null : writer.array(texts.map { writer.string(Array($0.utf8)) })
       }
@@ -45,6 +79,7 @@ struct CheckpointID {
         filterParameters.isEmpty
           ? .null : writer.value(.object(JSONObject(filterParameters.map { ($0, $1) }))))
       items.append(strings(documents))
+      if let selector { items.append(writer.value(selector)) }
     }
     let root = writer.array(items)
     return writer.finish(root)

@@ -5,6 +5,11 @@ public enum ReplicatorAuthenticator: Sendable {
   /// A name and a password, sent with the first request as HTTP's basic authentication.
   /// With `answersChallenge` only after the server has asked for it.
   case basic(name: String, password: String, answersChallenge: Bool = false)
+  /// A name and a password, for which the server gives a cookie (`POST /_session`). It is renewed when it has expired. A
+  /// server without sessions, and one of WebSockets, gets basic authentication.
+  case login(name: String, password: String)
+  /// A token, in the header `Authorization`.
+  case bearer(token: String)
   /// A session of Sync Gateway, or of another server that sets a cookie: its ID and the cookie's name.
   case session(id: String, cookieName: String = "SyncGatewaySession")
   /// A certificate of this side, and its private key: the bytes of PEM texts.
@@ -47,6 +52,8 @@ public struct ConnectionOptions: Sendable {
   public var heartbeat = 300.0
   /// The longest time in seconds until the connection stands.
   public var timeout = 15.0
+  /// Whether the other database is made if it doesn't exist. Only over HTTP.
+  public var createsDatabase = false
   /// The network interface, its address or its name. Nil: what the system chooses.
   public var networkInterface: String?
 

@@ -89,10 +89,9 @@ package final class Inserter: @unchecked Sendable {
       guard let peer else { return done(.failure(.cancelled)) }
       peer.fetchBlob(blob, of: id, into: writer, done)
     }
+    let rule = LeafRule(configuration, peer)
     insert = { [database] revisions in
-      try database.replicatingChanges { store in
-        try store.apply(revisions.map(\.revision), .report, remote: remote)
-      }
+      try database.replicatingChanges { try rule.apply(revisions.map(\.revision), to: $0, remote: remote) }
     }
   }
 

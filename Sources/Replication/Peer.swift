@@ -20,11 +20,18 @@ package protocol Peer: AnyObject, Sendable {
   /// in one transaction has more.
   var revisionsInFlight: Int { get }
 
+  /// Whether all leaves of a document go both ways, as in the CouchDB family: conflicts stay there until somebody resolves
+  /// them. Otherwise only the current revision goes.
+  var exchangesLeaves: Bool { get }
+
   /// Begins the use of the connection. `owner` isn't kept alive.
   func begin(_ owner: any PeerOwner)
 
   // MARK: Checkpoints
 
+  /// Tells the names that the checkpoint `id` has in the protocol of 1.x. Peers of that family need them before the first call
+  /// with `id`.
+  func nameCheckpoint(_ id: String, _ names: LegacyCheckpointNames)
   /// Asks for the checkpoint that this side stored there; nil if there is none.
   func checkpoint(_ id: String, _ done: @escaping Completion<StoredCheckpoint?>)
   /// Stores a checkpoint on top of the revision `basedOn`, empty for a new one. Answers its new revision, or the error
@@ -73,6 +80,9 @@ package protocol PeerOwner: AnyObject, Sendable {
   func openBlob(_ digest: BlobDigest) throws -> BlobReader
   /// Reads the body of a stored revision, nil if it isn't stored any more. It is what a delta is made from or applied to.
   func storedBody(of documentID: String, _ revision: String) throws -> SyncBody?
+  /// Makes a writer for a blob that a revision names in another way than by its digest here. Whoever finishes it hands over
+  /// the revision soon.
+  func makeBlobWriter() throws -> BlobWriter
 }
 
 /// Makes connections to one database.
@@ -89,6 +99,8 @@ extension Peer {
   /// As many as Couchbase Lite has.
   package var revisionsInFlight: Int { 600 }
   package var canPullAgain: Bool { false }
+  package var exchangesLeaves: Bool { false }
+  package func nameCheckpoint(_ id: String, _ names: LegacyCheckpointNames) {}
   package var traffic: PeerTraffic { PeerTraffic() }
 }
 
@@ -129,6 +141,17 @@ package struct StoredCheckpoint: Sendable, Equatable {
   }
 }
 
+/// The names of a checkpoint in the protocol of 1.x, where each direction has its own (`CheckpointID`).
+package struct LegacyCheckpointNames: Sendable, Hashable {
+  package var push: String
+  package var pull: String
+
+  package init(push: String, pull: String) {
+    self.push = push
+    self.pull = pull
+  }
+}
+
 /// A sequence of the peer as JSON text. Only equality has a meaning.
 package struct RemoteSequence: Hashable, Sendable {
   package let json: String
@@ -155,6 +178,8 @@ package struct PullRequest: Sendable {
   /// A filter of the peer with its parameters.
   package var filter: String?
   package var filterParameters: [String: JSONValue] = [:]
+  /// What documents have to match, as CouchDB's `_find` says it.
+  package var selector: JSONValue?
 
   package init(since: RemoteSequence? = nil) { self.since = since }
 }

@@ -67,6 +67,8 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   public let code: Int
   /// A message for people.
   public let message: String
+  /// After so many seconds the other side wants to be asked again, if it says so.
+  package var retryAfter: Double?
 
   /// Creates an error.
   public init(_ domain: Domain, _ code: Int, _ message: String) {

@@ -302,7 +302,7 @@ final class ReplicatorRunner: @unchecked Sendable {
     retries = 0
     var configuration = configuration
     configuration.resetsCheckpoint = wantsReset
-    let (checkpointer, remote) = try prepare(configuration)
+    let (checkpointer, remote) = try prepare(configuration, peer)
     var own = checkpointer
     own.wasReset = isReset
     isReset = true
@@ -314,7 +314,9 @@ final class ReplicatorRunner: @unchecked Sendable {
   }
 
   /// The checkpoint's IDs, and the number of the remote database.
-  private func prepare(_ configuration: ReplicatorConfiguration) throws -> (Checkpointer, UInt32) {
+  private func prepare(_ configuration: ReplicatorConfiguration, _ peer: (any Peer)? = nil) throws -> (
+    Checkpointer, UInt32
+  ) {
     let checkpointID = configuration.checkpointID
     return try configuration.database.replicating { store in
       let id = try checkpointID.text(store.privateUUID)
@@ -322,8 +324,12 @@ final class ReplicatorRunner: @unchecked Sendable {
       // A copy goes on where its original has stopped.
       if try store.syncCheckpoint(id) == nil, let previous = try store.previousPrivateUUID {
         let older = try checkpointID.text(previous)
-        if try store.syncCheckpoint(older) != nil { asked = older }
+        if try store.syncCheckpoint(older) != nil {
+          asked = older
+          peer?.nameCheckpoint(older, try checkpointID.legacyNames(previous))
+        }
       }
+      peer?.nameCheckpoint(id, try checkpointID.legacyNames(store.privateUUID))
       return (Checkpointer(id: id, askedID: asked), try store.remoteNumber(checkpointID.remoteID))
     }
   }
@@ -351,9 +357,11 @@ final class ReplicatorRunner: @unchecked Sendable {
       return stopped(error)
     }
     retries += 1
-    let delay = retries > 30 ? configuration.maximumRetryWait : Double(1 << retries)
+    let usual = min(retries > 30 ? Double.infinity : Double(1 << retries), configuration.maximumRetryWait)
+    // A server that says when to come again is believed, up to an hour.
+    let delay = max(usual, min(error.retryAfter ?? 0, 3_600))
     let generation = generation
-    retryToken = configuration.timer.schedule(after: min(delay, configuration.maximumRetryWait)) {
+    retryToken = configuration.timer.schedule(after: delay) {
       [weak self] in
       self?.enqueue { runner in
         guard runner.isRunning, runner.generation == generation, runner.retryToken != nil else { return }

@@ -34,7 +34,8 @@ public typealias ReplicationFilter = @Sendable (FilteredRevision) throws -> Bool
 
 /// How conflicts of pulled revisions are resolved.
 public enum ReplicationConflictResolver: Sendable {
-  /// The rules of Couchbase Lite (`DefaultConflictResolver`).
+  /// The rules of the other side's family. Those of Couchbase Lite (`DefaultConflictResolver`); over HTTP that conflicts
+  /// stay, as in CouchDB and Couchbase Lite 1.x: all branches go both ways.
   case standard
   /// A resolver of the app. It is called on a background thread.
   case custom(any ConflictResolver)
@@ -75,6 +76,13 @@ public struct ReplicatorConfiguration: Sendable {
   public var documentIDs: [String]?
   /// Only documents of these channels are pulled, from a server that has channels. Nil: all that the user may read.
   public var channels: [String]?
+  /// A filter of the other side by its name, `DESIGN/NAME`, which chooses what is pulled. Only over HTTP; nil: all. It and its
+  /// parameters are a part of the checkpoint's ID.
+  public var filter: String?
+  /// The parameters of `filter`.
+  public var filterParameters: [String: JSONValue] = [:]
+  /// What documents have to match to be pulled, in the language of CouchDB's `_find`. Only over HTTP; nil: all.
+  public var selector: JSONValue?
   /// Which local revisions are pushed. Nil: all.
   public var pushFilter: ReplicationFilter?
   /// Which revisions are stored that arrive. Nil: all. One that is left out counts as replicated.
@@ -117,7 +125,8 @@ public struct ReplicatorConfiguration: Sendable {
 
   var checkpointID: CheckpointID {
     CheckpointID(
-      remoteID: remoteID ?? target.connector.remoteID, channels: channels, documentIDs: documentIDs)
+      remoteID: remoteID ?? target.connector.remoteID, channels: channels, filter: filter,
+      filterParameters: filterParameters, selector: selector, documentIDs: documentIDs)
   }
 }
 

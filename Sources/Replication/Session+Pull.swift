@@ -78,8 +78,12 @@ extension Session: PullSink {
       }
       switch knowledge {
       case .known(let relation):
-        known.append((change.id, change.revision))
-        if relation != .current { older.append(change.id) }
+        if relation == .current {
+          known.append((change.id, change.revision))
+        } else if !peer.exchangesLeaves {
+          known.append((change.id, change.revision))
+          older.append(change.id)
+        }
         pull?.progress.pass(change.sequence)
         answers.append(.unwanted)
       case .invalid:
@@ -169,7 +173,7 @@ extension Session: PullSink {
   }
 
   private func answerHeld() throws {
-    while let first = pull?.held.first, (pull?.awaited.count ?? 0) < peer.revisionsInFlight {
+    while !stopsNewWork, let first = pull?.held.first, (pull?.awaited.count ?? 0) < peer.revisionsInFlight {
       pull?.held.removeFirst()
       switch first {
       case .offer(let changes, let answer): try self.answer(changes, answer)
@@ -209,6 +213,8 @@ extension Session: PullSink {
 
   func caughtUp(at sequence: RemoteSequence?) {
     enqueue { session in
+      // The changes before this one may not have been looked at.
+      guard !session.stopsNewWork else { return }
       session.pull?.hasCaughtUp = true
       if let sequence {
         if session.pull?.held.isEmpty ?? true {

@@ -7,10 +7,12 @@ import Touchstone
 struct PushState {
   /// A change on its way.
   struct Item: Sendable {
-    var change: SyncChange
+    var change: PushChange
     let ticket: Int
     /// How often the peer refused it as a conflict.
     var attempts = 0
+    /// Whether it isn't the current revision of its document.
+    var isOtherLeaf = false
   }
 
   /// The most changes of a list.
@@ -33,7 +35,7 @@ struct PushState {
   var sent = 0
   var sentBytes = 0
   var maximumHistory = 20
-  /// The documents on their way, each with the newer change that waits for it.
+  /// The documents on their way, each with the newer change that waits for it. Where all leaves go, each has its own way.
   var active: [ByteString: Item?] = [:]
   /// Changes to propose before others: of documents whose earlier change has just been done, and of those of which the
   /// pull has found out what the peer has.
@@ -95,12 +97,14 @@ extension Session {
         let (scanned, end, remote) = (push.scanned, push.end, remote)
         let (changes, reached) = try database.replicating { store in
           try store.syncChanges(
-            after: scanned, upTo: end ?? store.lastSequence, limit: PushState.listCount, remote: remote)
+            after: scanned, upTo: end ?? store.lastSequence, limit: PushState.listCount, remote: remote,
+            withLeaves: peer.exchangesLeaves)
         }
         let isAhead = reached > scanned
         push.scanned = max(scanned, reached)
         push.mayHaveMore = changes.count == PushState.listCount
-        for change in changes {
+        for change in changes.map(PushChange.init) {
+          items += try takeOtherLeaves(of: change, &push, documentIDs)
           if let item = try take(change, &push, documentIDs) { items.append(item) }
         }
         if changes.isEmpty, isAhead { push.progress.pass(push.scanned) }
@@ -113,13 +117,39 @@ extension Session {
     }
   }
 
+  /// What is on its way is known by this.
+  private func key(_ change: PushChange) -> ByteString {
+    ByteString(peer.exchangesLeaves ? change.id + "\u{0}" + change.revision : change.id)
+  }
+
+  /// The other leaves of a document as changes of their own. The checkpoint doesn't pass the document before all are done.
+  private func takeOtherLeaves(
+    of change: PushChange, _ push: inout PushState, _ documentIDs: Set<ByteString>?
+  ) throws -> [PushState.Item] {
+    guard !change.otherLeaves.isEmpty, documentIDs?.contains(ByteString(change.id)) ?? true else { return [] }
+    var items: [PushState.Item] = []
+    for leaf in change.otherLeaves {
+      let leafChange = PushChange(leaf, of: change)
+      guard push.active[key(leafChange)] == nil, try passes(leafChange) else { continue }
+      progress.total += 1
+      push.active.updateValue(nil, forKey: key(leafChange))
+      items.append(
+        PushState.Item(
+          change: leafChange, ticket: push.progress.append(change.sequence - 1), isOtherLeaf: true))
+    }
+    return items
+  }
+
   /// Decides whether a change is proposed now.
-  private func take(_ change: SyncChange, _ push: inout PushState, _ documentIDs: Set<ByteString>?) throws
+  private func take(_ change: PushChange, _ push: inout PushState, _ documentIDs: Set<ByteString>?) throws
     -> PushState.Item?
   {
-    let id = ByteString(change.id)
-    let isThere = trustsMarks && change.known.map { $0.hasSameBytes(as: change.revision) } ?? false
-    guard !isThere, documentIDs?.contains(id) ?? true, try passes(change) else {
+    let id = key(change)
+    // What is marked says nothing of other leaves.
+    let isThere =
+      trustsMarks && change.otherLeaves.isEmpty
+      && change.known.map { $0.hasSameBytes(as: change.revision) } ?? false
+    guard !isThere, documentIDs?.contains(ByteString(change.id)) ?? true, try passes(change) else {
       push.progress.pass(change.sequence)
       return nil
     }
@@ -141,7 +171,7 @@ extension Session {
     return item
   }
 
-  private func passes(_ change: SyncChange) throws -> Bool {
+  private func passes(_ change: PushChange) throws -> Bool {
     guard let filter = configuration.pushFilter else { return true }
     let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
     guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
@@ -189,7 +219,7 @@ extension Session {
       switch status {
       case .send: push?.queued.append(item)
       case .known:
-        known.append((item.change.id, item.change.revision))
+        if !item.isOtherLeaf { known.append((item.change.id, item.change.revision)) }
         done(item, nil, isReported: false)
       case .conflict(let current):
         if let current, try proposeAgain(item, on: current) { continue }
@@ -212,7 +242,8 @@ extension Session {
     guard let now = try database.replicating({ try $0.syncChange(of: id, remote: remote) }) else {
       return false
     }
-    push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
+    push?.again.append(
+      PushState.Item(change: PushChange(now), ticket: item.ticket, attempts: item.attempts + 1))
     return true
   }
 
@@ -229,7 +260,8 @@ extension Session {
     guard let now, let known = now.known,
       !known.hasSameBytes(as: item.change.known ?? "") || !now.revision.hasSameBytes(as: item.change.revision)
     else { return done(item, error, isReported: false) }
-    push?.again.append(PushState.Item(change: now, ticket: item.ticket, attempts: item.attempts + 1))
+    push?.again.append(
+      PushState.Item(change: PushChange(now), ticket: item.ticket, attempts: item.attempts + 1))
   }
 
   /// Proposes documents whose current revision isn't what the peer has, as the pull has found out.
@@ -237,7 +269,9 @@ extension Session {
     guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
     let (documentIDs, remote) = (configuration.documentIDs.map { Set($0.map { ByteString($0) }) }, remote)
     for id in ids where push?.active[ByteString(id)] == nil {
-      guard let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }),
+      guard
+        let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }).map(
+          PushChange.init),
         let known = change.known, !known.hasSameBytes(as: change.revision),
         documentIDs?.contains(ByteString(id)) ?? true, try passes(change)
       else { continue }
@@ -256,7 +290,7 @@ extension Session {
 
   /// Ends the way of a change, and begins that of the newer one that waited for it.
   private func done(_ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true) {
-    let id = ByteString(item.change.id)
+    let id = key(item.change)
     if let newer = push?.active.removeValue(forKey: id), let newer {
       push?.active.updateValue(nil, forKey: id)
       push?.again.append(newer)
@@ -359,7 +393,10 @@ extension Session {
     // The next revisions go out while the marks are written.
     try send()
     // The marks come before newer changes of the same documents, which are based on them.
-    try mark(answers.filter { $0.error == nil }.map { ($0.item.change.id, $0.item.change.revision) })
+    try mark(
+      answers.filter { $0.error == nil && !$0.item.isOtherLeaf }.map {
+        ($0.item.change.id, $0.item.change.revision)
+      })
     for answer in answers {
       if let error = answer.error, error.domain == .http, error.code == 409 {
         try conflicts(answer.item, error, isSent: true)
@@ -373,7 +410,7 @@ extension Session {
   }
 
   private func doneSending(_ item: PushState.Item, _ error: ReplicationError?) {
-    let id = ByteString(item.change.id)
+    let id = key(item.change)
     if error == nil, case .some(.some(let newer)) = push?.active[id] {
       // It is now known what the remote has.
       var change = newer.change

@@ -141,10 +141,13 @@ final class Session: @unchecked Sendable {
     request.isContinuous = configuration.isContinuous
     request.documentIDs = configuration.documentIDs
     request.wantsLostAccess = configuration.purgesOnLostAccess
+    request.filter = configuration.filter
+    request.filterParameters = configuration.filterParameters
+    request.selector = configuration.selector
     if let channels = configuration.channels, !channels.isEmpty {
       request.filter = "sync_gateway/bychannel"
       request.channels = channels
-      request.filterParameters = ["channels": .string(channels.joined(separator: ","))]
+      request.filterParameters["channels"] = .string(channels.joined(separator: ","))
     }
     if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
       request.skipsTombstones = try database.replicating { try $0.lastSequence == 0 }
@@ -234,7 +237,7 @@ final class Session: @unchecked Sendable {
       return
     }
     checkpointer.isSaving = true
-    let checkpoint = checkpointer.current
+    let checkpoint = checkpointer.next(keepsPlaces: peer.exchangesLeaves)
     let json = checkpoint.json(time: Int(time(nil)))
     peer.setCheckpoint(checkpointer.id, json, basedOn: checkpointer.revision) { [weak self] result in
       self?.enqueue { session in
@@ -243,6 +246,9 @@ final class Session: @unchecked Sendable {
         case .success(let revision):
           session.checkpointer.revision = revision
           session.checkpointer.saved = checkpoint
+          if session.peer.exchangesLeaves {
+            (session.checkpointer.pushes, session.checkpointer.pulls) = (checkpoint.pushes, checkpoint.pulls)
+          }
           let id = session.checkpointer.id
           try session.database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
           session.checkpointer.conflicts = 0
@@ -320,6 +326,10 @@ extension Session: PeerOwner {
 
   func openBlob(_ digest: BlobDigest) throws -> BlobReader {
     try database.replicating { try $0.requiredBlobs.open(digest) }
+  }
+
+  func makeBlobWriter() throws -> BlobWriter {
+    try database.replicatingChanges { try $0.requiredBlobs.makeWriter() }
   }
 
   func storedBody(of documentID: String, _ revision: String) throws -> SyncBody? {

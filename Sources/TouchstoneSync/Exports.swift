@@ -2,3 +2,4 @@
 
 @_exported import Replication
 @_exported import ReplicationBLIP
+@_exported import ReplicationHTTP

@@ -67,6 +67,10 @@ final class FaultyPeer: Peer {
   }
 
   var canPullAgain: Bool { inner.canPullAgain }
+  var exchangesLeaves: Bool { inner.exchangesLeaves }
+  var revisionsInFlight: Int { inner.revisionsInFlight }
+
+  func nameCheckpoint(_ id: String, _ names: LegacyCheckpointNames) { inner.nameCheckpoint(id, names) }
 
   func begin(_ owner: any PeerOwner) {
     state.withLock { $0.owner = owner }

@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 import Touchstone
+import TouchstoneSync
 import TouchstoneServer
 
 @testable import Replication

@@ -1,9 +1,10 @@
 // How the tests connect two databases: as databases of one process, or over BLIP. The variable TOUCHSTONE_LINK says which:
-// `blip` is BLIP through a pipe, and `listener` BLIP over a WebSocket to a listener of this process.
+// `blip` is BLIP through a pipe, `listener` BLIP over a WebSocket to a listener of this process, and `http` its HTTP API.
 
 import BLIP
 import Foundation
 import Replication
+import ReplicationHTTP
 import Storage
 import Testing
 import Touchstone
@@ -15,7 +16,9 @@ import Network
 private let link = ProcessInfo.processInfo.environment["TOUCHSTONE_LINK"] ?? "local"
 
 /// Whether the tests replicate over BLIP.
-let linksByBLIP = link != "local"
+let linksByBLIP = link == "blip" || link == "listener"
+/// Whether they replicate over HTTP, where all leaves go both ways. Conflicts are resolved all the same in these tests.
+let linksByHTTP = link == "http"
 
 /// Connects to a database in the way of this run.
 func connection(to database: Database, _ options: Responder.Options = Responder.Options())
@@ -24,6 +27,7 @@ func connection(to database: Database, _ options: Responder.Options = Responder.
   switch link {
   case "blip": pipeConnector(database, options)
   case "listener": listenerConnector(database, options)
+  case "http": httpConnector(database, options)
   default: LocalConnector(database, options)
   }
 }
@@ -42,6 +46,24 @@ private func listenerConnector(_ database: Database, _ options: Responder.Option
     }
     return RenamedConnector(
       inner: ReplicatorTarget.webSocketConnector(target), remoteID: LocalConnector(database).remoteID)
+  } catch {
+    Issue.record("a listener can't start: \(error)")
+    return pipeConnector(database, options)
+  }
+}
+
+/// Connects to the HTTP API of a listener of this process.
+private func httpConnector(_ database: Database, _ options: Responder.Options) -> any PeerConnector {
+  var configuration = SyncListenerConfiguration(databases: ["db": database])
+  configuration.servesHTTP = true
+  configuration.isReadOnly = !options.acceptsRevisions
+  let listener = SyncListener(configuration)
+  do {
+    try listener.start()
+    listeners.withLock { $0.append(listener) }
+    guard options.givesRevisions, let url = listener.httpURL else { return pipeConnector(database, options) }
+    return RenamedConnector(
+      inner: try ReplicatorTarget.httpURL(url + "db").connector, remoteID: LocalConnector(database).remoteID)
   } catch {
     Issue.record("a listener can't start: \(error)")
     return pipeConnector(database, options)

@@ -34,6 +34,7 @@ func replicate(
 ) throws -> Outcome {
   var configuration = ReplicatorConfiguration(from, ReplicatorTarget(connection(to: to)))
   configuration.skipsTombstonesOfFirstPull = false
+  if linksByHTTP { configuration.conflictResolver = .custom(DefaultConflictResolver()) }
   change(&configuration)
   return try run(configuration, sourceLocation: sourceLocation)
 }

@@ -453,6 +453,8 @@ final class HookConnector: PeerConnector {
       self.hook = hook
     }
     var canPullAgain: Bool { inner.canPullAgain }
+    var exchangesLeaves: Bool { inner.exchangesLeaves }
+    func nameCheckpoint(_ id: String, _ names: LegacyCheckpointNames) { inner.nameCheckpoint(id, names) }
     func begin(_ owner: any PeerOwner) { inner.begin(owner) }
     func checkpoint(_ id: String, _ done: @escaping Completion<StoredCheckpoint?>) {
       inner.checkpoint(id, done)

@@ -4,6 +4,7 @@ import Replication
 import ReplicationBLIP
 import Storage
 import Touchstone
+import TouchstoneSync
 
 /// What went over the wire in a run, as the local side counts it.
 struct ReplicateTraffic: Sendable {

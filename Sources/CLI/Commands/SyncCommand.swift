@@ -1,3 +1,5 @@
+import Fleece
+import ReplicationHTTP
 import Storage
 import Touchstone
 import TouchstoneSync
@@ -10,12 +12,28 @@ import TouchstoneSync
 struct SyncCommand: Subcommand {
   private static let target = Positional(
     "TARGET",
-    "The other database: the path of a NAME.touchstone directory, or its URL: ws://host:port/name, or wss:// with TLS"
+    "The other database: the path of a NAME.touchstone directory, or a URL: ws://host:port/name for a listener, "
+      + "http://host:port/name for the CouchDB family; wss:// and https:// with TLS"
   )
   private static let push = Flag("push", "Only sends changes of DB")
   private static let pull = Flag("pull", "Only fetches changes of TARGET")
   private static let continuous = Flag("continuous", "Goes on until Ctrl-C")
-  private static let user = Option("user", "NAME", "Says who the user is. Needs --password-file")
+  private static let user = Option(
+    "user", "NAME", "Says who the user is, as NAME@ in an http:// URL does. Needs --password-file")
+  private static let bearer = Option(
+    "bearer-file", "FILE", "A file with a token in one line, which goes in place of a name")
+  private static let filter = Option(
+    "filter", "DESIGN/NAME", "Only documents that this filter function of TARGET lets through (http://)")
+  private static let parameter = Option(
+    "param", "NAME=VALUE", "A parameter of the filter; may be repeated"
+  ) { text in
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[0].isEmpty else { throw UsageError("'\(text)' isn't NAME=VALUE") }
+    return (name: String(parts[0]), value: String(parts[1]))
+  }
+  private static let selector = Option(
+    "selector", "JSON", "Only documents of TARGET that match, in the language of _find (http://)")
+  private static let createTarget = Flag("create-target", "Makes TARGET if it doesn't exist (http://)")
   private static let passwordFile = Option(
     "password-file", "FILE", "A file with the user's password in one line")
   private static let header = Option(
@@ -40,16 +58,20 @@ struct SyncCommand: Subcommand {
     "sync", "Replicates DB with another database, in both directions",
     positionals: [DatabaseArguments.database, target],
     options: [
-      push, pull, continuous, user, passwordFile, header, channels, ids, reset, pinned, selfSigned,
+      push, pull, continuous, user, passwordFile, bearer, header, channels, ids, filter, parameter, selector,
+      createTarget, reset, pinned, selfSigned,
       DatabaseArguments.json, Keys.file,
     ],
     examples: [
       "touchstone sync travel backup/travel", "touchstone sync travel other --pull --json",
       "touchstone sync travel wss://example.com:4984/travel --user me --password-file secret --continuous",
+      "touchstone sync travel https://me@example.com/travel --password-file secret --create-target",
     ],
     notes: """
-      The other side of a URL is 'touchstone serve', Couchbase Lite 2 or 3, or Sync Gateway. Conflicts are
-      resolved in DB by the rules of Couchbase Lite, and the results are sent to TARGET. A second run begins
+      The other side of ws:// is 'touchstone serve', Couchbase Lite 2 or 3, or Sync Gateway; that of http://
+      CouchDB, PouchDB, Couchbase Lite 1, Sync Gateway, or 'touchstone serve'. Conflicts are resolved in DB by
+      the rules of Couchbase Lite, and the results are sent to TARGET; over http:// they stay, and all branches
+      go both ways. A filter and a selector choose what is fetched, so they need --pull. A second run begins
       where the first one stopped. The key opens each encrypted database. Documents that couldn't be replicated
       are lines on standard error, and the status is then 1. It is 3 if TARGET can't be reached or refuses.
       """)
@@ -67,14 +89,17 @@ struct SyncCommand: Subcommand {
   private let ids: [String]?
   private let resets: Bool
   private let connection: ConnectionOptions
+  private let filter: String?
+  private let parameters: [(name: String, value: String)]
+  private let selector: JSONValue?
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     let text = try arguments.required(Self.target)
     if let scheme = text.firstRange(of: "://") {
-      guard ["ws", "wss"].contains(text[..<scheme.lowerBound].lowercased()) else {
-        throw UsageError("TARGET is a path, or a URL that begins with ws:// or wss://")
+      guard ["ws", "wss", "http", "https"].contains(text[..<scheme.lowerBound].lowercased()) else {
+        throw UsageError("TARGET is a path, or a URL that begins with ws://, wss://, http:// or https://")
       }
       do { target = .url(try .url(text)) } catch let error as ReplicationError {
         throw UsageError("TARGET: \(error.message)")
@@ -88,18 +113,55 @@ struct SyncCommand: Subcommand {
     channels = try arguments.value(Self.channels).map { $0.split(separator: ",").map(String.init) }
     ids = try arguments.value(Self.ids).map { $0.split(separator: ",").map(String.init) }
     resets = arguments[Self.reset]
-    connection = try Self.connection(arguments)
+    var connector: HTTPConnector?
+    if case .url(let target) = target { connector = target.connector as? HTTPConnector }
+    connection = try Self.connection(arguments, connector)
+    filter = try arguments.value(Self.filter)
+    parameters = try arguments.allValues(Self.parameter)
+    selector = try arguments.value(Self.selector).map { text in
+      guard let value = try? JSONValue(json: text), value.object != nil else {
+        throw UsageError("--selector isn't a JSON object")
+      }
+      return value
+    }
+    guard parameters.isEmpty || filter != nil else { throw UsageError("--param belongs to --filter") }
+    if filter != nil || selector != nil {
+      guard connector != nil else {
+        throw UsageError("--filter and --selector need a TARGET of http:// or https://")
+      }
+      guard filter == nil || selector == nil else {
+        throw UsageError("--filter and --selector exclude each other")
+      }
+      guard direction == .pull else {
+        throw UsageError("--filter and --selector choose what is fetched: add --pull")
+      }
+    }
+    guard connector != nil || !arguments[Self.createTarget] else {
+      throw UsageError("--create-target needs a TARGET of http:// or https://")
+    }
     asJSON = arguments[DatabaseArguments.json]
   }
 
-  private static func connection(_ arguments: Arguments) throws -> ConnectionOptions {
+  private static func connection(_ arguments: Arguments, _ connector: HTTPConnector?) throws
+    -> ConnectionOptions
+  {
     var options = ConnectionOptions()
+    options.createsDatabase = arguments[createTarget]
     options.headers = try arguments.allValues(header)
-    if let name = try arguments.value(user) {
-      guard let path = try arguments.value(passwordFile) else {
+    if let name = try arguments.value(user) ?? connector?.userName {
+      let path = try arguments.value(passwordFile)
+      if path == nil, connector?.hasPassword != true {
         throw UsageError("--user needs --password-file: a password is never an argument")
       }
-      options.authenticator = .basic(name: name, password: try PasswordFile.read(path))
+      if let path {
+        let password = try PasswordFile.read(path)
+        options.authenticator =
+          connector == nil ? .basic(name: name, password: password) : .login(name: name, password: password)
+      }
+    }
+    if let path = try arguments.value(bearer) {
+      guard options.authenticator == nil else { throw UsageError("--bearer-file goes in place of a name") }
+      options.authenticator = .bearer(token: try PasswordFile.read(path))
     }
     if let path = try arguments.value(pinned) {
       options.serverTrust = .pinned(try PasswordFile.bytes(path))
@@ -127,6 +189,9 @@ struct SyncCommand: Subcommand {
     configuration.isContinuous = isContinuous
     configuration.channels = channels
     configuration.documentIDs = ids
+    configuration.filter = filter
+    for (name, value) in parameters { configuration.filterParameters[name] = .string(value) }
+    configuration.selector = selector
     configuration.resetsCheckpoint = resets
     configuration.connection = connection
     let replicator = Replicator(configuration)

@@ -7,9 +7,10 @@ extension DocumentStore {
   // MARK: Changes
 
   /// Returns the changes after `since` and up to `end`, oldest first, at most `limit`, with the sequence that they
-  /// reach: that of the last one, or `end`. With `remote`, the revisions that are known to be there are read too.
+  /// reach: that of the last one, or `end`. With `remote`, the revisions that are known to be there are read too, and
+  /// `withLeaves` all leaves.
   package func syncChanges(
-    after since: UInt64, upTo end: UInt64, limit: Int, remote: UInt32? = nil
+    after since: UInt64, upTo end: UInt64, limit: Int, remote: UInt32? = nil, withLeaves: Bool = false
   ) throws -> (changes: [SyncChange], reached: UInt64) {
     try reading { transaction, context in
       guard since < end else { return ([], end) }
@@ -18,6 +19,7 @@ extension DocumentStore {
       var changes: [SyncChange] = []
       var reached = end
       var key = ByteBuffer(capacity: 512)
+      let tree = withLeaves ? RevisionTree() : nil
       let range = KeyRange(
         lower: .exclusive(Self.key(of: since)), upper: .inclusive(Self.key(of: min(end, maximumSequence))))
       if isInBatch { writer.beginScan() }
@@ -40,7 +42,8 @@ extension DocumentStore {
           changes.append(
             SyncChange(
               sequence: sequence, id: text, revision: try record.currentRevision().text,
-              isDeleted: isDeleted, known: known, bodyBytes: record.body.byteCount))
+              isDeleted: isDeleted, known: known, bodyBytes: record.body.byteCount,
+              otherLeaves: try tree?.otherLeaves(record.tree) ?? []))
         }
         guard found else {
           throw DocumentError(.damaged, "a change belongs to no document", documentID: text)
@@ -268,6 +271,15 @@ extension DocumentStore {
 }
 
 extension RevisionTree {
+  /// The leaves of a stored tree but for the current revision.
+  fileprivate func otherLeaves(_ bytes: RawSpan) throws -> [SyncLeaf] {
+    try decode(bytes)
+    // Leaves come first.
+    return nodes.indices.dropFirst().prefix { nodes[$0].isLeaf }.map { index in
+      SyncLeaf(revision: revisionID(of: index).description, isDeleted: nodes[index].isDeleted)
+    }
+  }
+
   /// What a node is to the current revision.
   fileprivate func relation(_ index: Int) -> SyncKnowledge.Relation {
     if index == 0 { return .current }

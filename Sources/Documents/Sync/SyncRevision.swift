@@ -95,6 +95,16 @@ package struct SyncChange: Sendable {
   package var known: String?
   /// The size of the body in bytes, as it is stored.
   package let bodyBytes: Int
+  /// The other leaves, if they were asked for: branches that lost, and tombstones.
+  package var otherLeaves: [SyncLeaf] = []
+}
+
+/// A leaf of a document.
+package struct SyncLeaf: Sendable, Equatable {
+  /// The revision's ID.
+  package let revision: String
+  /// Whether it is a tombstone.
+  package let isDeleted: Bool
 }
 
 /// What became of a revision that sync wanted to read.

@@ -8,7 +8,7 @@ extension ReplicatorTarget {
   /// `SyncListener`, Couchbase Lite's listener, or Sync Gateway.
   ///
   /// Throws an error of the domain `network` (`invalidURL`) for another URL.
-  public static func url(_ url: String) throws -> ReplicatorTarget {
+  package static func webSocketURL(_ url: String) throws -> ReplicatorTarget {
     guard let parsed = WebSocketURL(url),
       ["ws://", "wss://"].contains(where: { url.lowercased().hasPrefix($0) })
     else {
@@ -49,6 +49,8 @@ extension WebSocketRequest {
     case nil: break
     case .basic(let name, let password, let answersChallenge):
       authentication = .basic(name: name, password: Secret(password), answersChallenge: answersChallenge)
+    case .login(let name, let password): authentication = .basic(name: name, password: Secret(password))
+    case .bearer(let token): headers.append(("Authorization", "Bearer \(token)"))
     case .session(let id, let cookieName): authentication = .cookie(name: cookieName, value: Secret(id))
     case .certificate(let pem, let keyPEM):
       identity = .pem(certificate: pem, key: Secret(String(decoding: keyPEM, as: UTF8.self)))

@@ -5,6 +5,7 @@ import Storage
 import TestSupport
 import Testing
 import Touchstone
+import TouchstoneSync
 import TouchstoneServer
 
 @testable import Replication

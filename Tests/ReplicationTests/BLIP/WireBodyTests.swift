@@ -2,6 +2,7 @@ import Fleece
 import Foundation
 import Testing
 
+@testable import Replication
 @testable import ReplicationBLIP
 
 @Suite("Bodies on the wire") struct WireBodyTests {

@@ -11,15 +11,15 @@ import Documents
 import Fleece
 
 /// Makes bodies fit for the other side.
-enum WireBody {
-  static let attachments = "_attachments"
-  private static let standInPrefix = "blob_"
+package enum WireBody {
+  package static let attachments = "_attachments"
+  package static let standInPrefix = "blob_"
 
   // MARK: Incoming
 
   /// Returns a received body as it is stored. Top-level properties that begin with `_` belong to the protocol and go, but
   /// for attachments of 1.x. Throws `invalidBody` if it isn't a JSON object.
-  static func stored(_ json: [UInt8]) throws -> [UInt8] {
+  package static func stored(_ json: [UInt8]) throws -> [UInt8] {
     guard json.withUnsafeBytes(mayHaveReservedName) else { return json }
     var value = try SyncBody.json(json).value()
     guard try clean(&value) else { return json }
@@ -27,7 +27,7 @@ enum WireBody {
   }
 
   /// Does the same with a value. Returns whether it changed.
-  static func clean(_ value: inout JSONValue) throws -> Bool {
+  package static func clean(_ value: inout JSONValue) throws -> Bool {
     guard case .object(var members) = value else {
       throw DocumentError(.invalidBody, "the body of a revision isn't a JSON object")
     }
@@ -120,7 +120,7 @@ enum WireBody {
   // MARK: Outgoing
 
   /// Adds a stand-in for each blob, also of equal ones, for a peer that knows only attachments.
-  static func addStandIns(to value: inout JSONValue, generation: UInt64) {
+  package static func addStandIns(to value: inout JSONValue, generation: UInt64) {
     guard case .object(var members) = value else { return }
     var standIns: [(name: String, blob: JSONObject)] = []
     findBlobs(in: value, path: "") { path, blob in
@@ -135,6 +135,13 @@ enum WireBody {
     }
     members[attachments] = .object(attached)
     value = .object(members)
+  }
+
+  /// The names of the stand-ins of a body's blobs, with the blobs.
+  package static func standIns(of value: JSONValue) -> [String: JSONObject] {
+    var found: [String: JSONObject] = [:]
+    findBlobs(in: value, path: "") { path, blob in found[standInPrefix + path] = blob }
+    return found
   }
 
   private static func findBlobs(
@@ -156,7 +163,7 @@ enum WireBody {
   }
 
   /// The JSON text of a value that was read from JSON.
-  static func text(_ value: JSONValue) throws -> [UInt8] {
+  package static func text(_ value: JSONValue) throws -> [UInt8] {
     do { return try value.jsonText() } catch { throw DocumentError(.invalidBody, "\(error)") }
   }
 }

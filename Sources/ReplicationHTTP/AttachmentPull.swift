@@ -1,0 +1,276 @@
+import BLIP
+import Blobs
+import Bytes
+import Documents
+import Fleece
+import Network
+import Replication
+import Storage
+
+/// The digests of this library that a document's attachments have.
+struct BlobNames: Sendable, ExpressibleByArrayLiteral {
+  var digests: [BlobDigest]
+  init(arrayLiteral elements: BlobDigest...) { digests = elements }
+  init(_ document: WireDocument) {
+    digests = (document.attachments ?? [:]).compactMap { BlobDigest($0.value["digest"].string ?? "") }
+  }
+}
+
+/// Fetches attachments.
+///
+/// Documents here name their attachments by the SHA-1 of the stored bytes. A server of this library does so too, and then they
+/// are fetched only if they are missing. CouchDB has MD5: such attachments are fetched before the document is stored, unless a
+/// stored ancestor has them.
+final class AttachmentPull: @unchecked Sendable {
+  static let downloadsInFlight = 6
+  /// The most bytes of an attachment whose length no document says.
+  static let maximumBytes: UInt64 = 1 << 32
+
+  /// Where an attachment is.
+  struct Source: Sendable {
+    let id: String
+    let revision: String
+    let name: String
+    let isCompressed: Bool
+    /// The length of what is stored, if it is known.
+    let length: UInt64?
+    /// The MD5 of what is stored, in base64.
+    let md5: String?
+  }
+
+  private weak var peer: HTTPPeer?
+  private let requester: Requester
+  private let lane = Lane()
+
+  private struct State {
+    var sources: [BlobDigest: (source: Source, count: Int)] = [:]
+    var waiting: [@Sendable () -> Void] = []
+    var running = 0
+  }
+  private let state = Lock(State())
+
+  init(_ peer: HTTPPeer) {
+    self.peer = peer
+    requester = peer.requester
+  }
+
+  // MARK: Documents
+
+  /// Makes the body of a document whose attachments are here or can be fetched by their digest.
+  func prepare(_ item: ArrivedRevision, _ done: @escaping Completion<[UInt8]>) {
+    lane.enqueue { [self] in
+      do { try prepareNow(item, done) } catch { done(.failure(ReplicationError(error))) }
+    }
+  }
+
+  /// A document whose attachments are fetched.
+  private final class Preparation: Sendable {
+    let item: ArrivedRevision
+    let done: Completion<[UInt8]>
+    let hasStandIns: Bool
+    let state: Lock<(entries: JSONObject, left: Int, error: ReplicationError?)>
+
+    init(
+      _ item: ArrivedRevision, _ entries: JSONObject, _ left: Int, hasStandIns: Bool,
+      _ done: @escaping Completion<[UInt8]>
+    ) {
+      self.item = item
+      self.done = done
+      self.hasStandIns = hasStandIns
+      state = Lock((entries, left, nil))
+    }
+
+    func take(_ name: String, _ result: Result<JSONObject, ReplicationError>) {
+      let isLast = state.withLock { state in
+        switch result {
+        case .success(let entry): state.entries[name] = .object(entry)
+        case .failure(let error): state.error = state.error ?? error
+        }
+        state.left -= 1
+        return state.left == 0
+      }
+      if isLast { finish() }
+    }
+
+    func finish() {
+      let (entries, error) = state.withLock { ($0.entries, $0.error) }
+      if let error { return done(.failure(error)) }
+      do {
+        let body = try item.document.body(entries)
+        done(.success(hasStandIns ? try WireBody.stored(body) : body))
+      } catch { done(.failure(ReplicationError(error))) }
+    }
+  }
+
+  private func prepareNow(_ item: ArrivedRevision, _ done: @escaping Completion<[UInt8]>) throws {
+    let document = item.document
+    var entries = document.attachments ?? [:]
+    let hasStandIns = entries.keys.contains { $0.hasPrefix(WireBody.standInPrefix) }
+    var blobs: [String: JSONObject] = [:]
+    if hasStandIns { blobs = WireBody.standIns(of: try SyncBody.json(try document.body(nil)).value()) }
+    var older: JSONObject?
+    var needed: [(name: String, entry: JSONObject)] = []
+    for (name, value) in entries {
+      guard let entry = value.object, let text = entry["digest"]?.string else { throw WireDocument.invalid }
+      // The stand-in of a blob, which has its digest in the document.
+      if let blob = blobs[name], let digest = blob["digest"]?.string.flatMap({ BlobDigest($0) }),
+        blob["length"]?.uint == entry["length"]?.uint
+      {
+        var entry = entry
+        entry["digest"] = .string(digest.text)
+        entries[name] = .object(entry)
+        keep(
+          digest,
+          Source(
+            id: document.id, revision: document.revision, name: name, isCompressed: false,
+            length: entry["length"]?.uint, md5: nil))
+        continue
+      }
+      let isCompressed = entry["encoding"]?.string == "gzip"
+      let stored = isCompressed ? entry["encoded_length"]?.uint : entry["length"]?.uint
+      if let digest = BlobDigest(text) {
+        keep(
+          digest,
+          Source(
+            id: document.id, revision: document.revision, name: name, isCompressed: isCompressed,
+            length: stored, md5: nil))
+        continue
+      }
+      if older == nil { older = try olderAttachments(item) }
+      if let known = older?[name]?.object, known["revpos"]?.uint == entry["revpos"]?.uint,
+        known["length"]?.uint == entry["length"]?.uint,
+        known["digest"]?.string.flatMap({ BlobDigest($0) }) != nil
+      {
+        entries[name] = .object(known)
+        continue
+      }
+      needed.append((name, entry))
+    }
+    let preparation = Preparation(item, entries, needed.count, hasStandIns: hasStandIns, done)
+    guard !needed.isEmpty else { return preparation.finish() }
+    for (name, entry) in needed {
+      let isCompressed = entry["encoding"]?.string == "gzip"
+      let md5 = entry["digest"]?.string.flatMap { $0.hasPrefix("md5-") ? String($0.dropFirst(4)) : nil }
+      let source = Source(
+        id: document.id, revision: document.revision, name: name, isCompressed: isCompressed,
+        length: isCompressed ? entry["encoded_length"]?.uint : entry["length"]?.uint, md5: md5)
+      store(source, entry) { preparation.take(name, $0) }
+    }
+  }
+
+  /// The attachments of the newest ancestor that is stored here.
+  private func olderAttachments(_ item: ArrivedRevision) throws -> JSONObject {
+    let history = item.document.history
+    for ancestor in item.wanted.ancestors where history.contains(where: { $0.hasSameBytes(as: ancestor) }) {
+      guard let body = try peer?.owner?.storedBody(of: item.document.id, ancestor) else { continue }
+      return try body.value()[WireBody.attachments].object ?? [:]
+    }
+    return [:]
+  }
+
+  private func keep(_ digest: BlobDigest, _ source: Source) {
+    state.withLock { $0.sources[digest] = (source, ($0.sources[digest]?.count ?? 0) + 1) }
+  }
+
+  /// A document with these digests is stored, or wasn't.
+  func forget(_ blobs: BlobNames) {
+    guard !blobs.digests.isEmpty else { return }
+    state.withLock { state in
+      for digest in blobs.digests {
+        guard let known = state.sources[digest] else { continue }
+        state.sources[digest] = known.count > 1 ? (known.source, known.count - 1) : nil
+      }
+    }
+  }
+
+  // MARK: Bytes
+
+  /// Fetches an attachment that is missing here, by its digest.
+  func fetch(_ blob: MissingBlob, into writer: BlobWriter, _ done: @escaping Completion<Void>) {
+    guard let source = state.withLock({ $0.sources[blob.digest]?.source }) else {
+      return done(.failure(ReplicationError(.http, 404, "no attachment has the digest \(blob.digest.text)")))
+    }
+    download(source, into: GivenWriter(writer: writer)) { done($0.map { _ in }) }
+  }
+
+  struct GivenWriter: @unchecked Sendable { let writer: BlobWriter }
+
+  /// Stores an attachment, and returns what a document says of it here.
+  private func store(
+    _ source: Source, _ entry: JSONObject, attempt: Int = 1, _ done: @escaping Completion<JSONObject>
+  ) {
+    let given: GivenWriter
+    do {
+      guard let owner = peer?.owner else { throw ReplicationError.connectionEnded }
+      given = GivenWriter(writer: try owner.makeBlobWriter())
+    } catch { return done(.failure(ReplicationError(error))) }
+    download(source, into: given) { [self] result in
+      lane.enqueue { [self] in
+        switch result {
+        case .failure(let error)
+        where error.isTransient && attempt < Requester.attempts && !requester.isClosed:
+          requester.later(0.25 * Double(1 << attempt)) { [self] in
+            store(source, entry, attempt: attempt + 1, done)
+          }
+        case .failure(let error): done(.failure(error))
+        case .success(let isCompressed):
+          do {
+            let stored = try given.writer.finish()
+            done(.success(Self.entry(entry, stored, isCompressed: isCompressed)))
+          } catch { done(.failure(ReplicationError(error))) }
+        }
+      }
+    }
+  }
+
+  private static func entry(_ entry: JSONObject, _ stored: StoredBlob, isCompressed: Bool) -> JSONObject {
+    var new: JSONObject = ["digest": .string(stored.digest.text), "stub": true]
+    for name in ["content_type", "revpos"] { new[name] = entry[name] }
+    new["length"] = isCompressed ? entry["length"] ?? JSONValue(stored.length) : JSONValue(stored.length)
+    if isCompressed {
+      new["encoding"] = "gzip"
+      new["encoded_length"] = JSONValue(stored.length)
+    }
+    return new
+  }
+
+  /// Writes the bytes of an attachment. Returns whether they are gzip.
+  private func download(_ source: Source, into given: GivenWriter, _ done: @escaping Completion<Bool>) {
+    let job: @Sendable () -> Void = { [self] in
+      let path = HTTPDatabaseURL.path(source.id) + "/" + HTTPDatabaseURL.escaped(source.name)
+      guard var request = requester.request("GET", path, [("rev", source.revision)]) else {
+        return ended {
+          done(.failure(ReplicationError(.http, 414, "the name of the attachment is too long for a URL")))
+        }
+      }
+      request.headers = [("Accept", "*/*")]
+      request.decoding = source.isCompressed ? .encoded : .none
+      let download = BlobDownload(given, source) { [self] result in ended { done(result) } }
+      guard let task = requester.send(request, into: download) else {
+        return ended { done(.failure(.connectionEnded)) }
+      }
+      download.task = task
+    }
+    let isNow = state.withLock { state in
+      guard state.running < Self.downloadsInFlight else {
+        state.waiting.append(job)
+        return false
+      }
+      state.running += 1
+      return true
+    }
+    if isNow { job() }
+  }
+
+  private func ended(_ body: () -> Void) {
+    body()
+    let next = state.withLock { state -> (@Sendable () -> Void)? in
+      guard !state.waiting.isEmpty else {
+        state.running -= 1
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?()
+  }
+}

@@ -1,0 +1,239 @@
+import BLIP
+import Bytes
+import Fleece
+import HTTP
+import Network
+import Replication
+import Storage
+
+/// A request for some revisions: `_bulk_get`, or a document with `open_revs` for a server that hasn't that. What arrives is
+/// handed over while the rest comes.
+final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
+  /// The most bytes of a document with all that the answer says of it.
+  static let maximumItemBytes = 64 << 20
+
+  private let pull: HTTPPull
+  private let isBulk: Bool
+  private let task = Lock<(any HTTPTask)?>(nil)
+
+  // Used before the request is sent, and then on the client's thread only.
+  private var waiting: [WantedRevision?]
+  private var places: [ByteString: [Int]] = [:]
+  private var head = HTTPAnswerHead(status: 0)
+  private var cutter: ElementCutter
+  private var errorText: [UInt8] = []
+  private var arrived: [ArrivedRevision] = []
+  private var arrivedBytes = 0
+  private var newBytes = 0
+
+  init(_ pull: HTTPPull, _ wanted: [WantedRevision], isBulk: Bool) {
+    self.pull = pull
+    self.isBulk = isBulk
+    waiting = wanted
+    cutter = ElementCutter(name: isBulk ? "results" : nil, maximumItemBytes: Self.maximumItemBytes)
+    for (place, item) in wanted.enumerated() { places[ByteString(item.change.id), default: []].append(place) }
+  }
+
+  func begin() {
+    guard let request = isBulk ? bulkRequest : singleRequest else {
+      fail(ReplicationError(.http, 414, "the document's ID is too long for a URL"))
+      return
+    }
+    guard let started = pull.requester.send(request, into: self) else { return }
+    task.withLock { $0 = started }
+  }
+
+  func resume() { task.withLock { $0 }?.resume() }
+  func cancel() { task.withLock { $0 }?.cancel() }
+
+  private static let query = [("revs", "true"), ("latest", "true"), ("att_encoding_info", "true")]
+
+  private var bulkRequest: HTTPClientRequest? {
+    var json = JSONWriter(capacity: waiting.count * 96)
+    json.append(text: "{\"docs\":[")
+    for (index, item) in waiting.enumerated() {
+      guard let item else { continue }
+      if index > 0 { json.append(byte: UInt8(ascii: ",")) }
+      json.append(text: "{\"id\":")
+      json.append(string: item.change.id)
+      json.append(text: ",\"rev\":")
+      json.append(string: item.change.revision)
+      json.append(text: "}")
+    }
+    json.append(text: "]}")
+    var text: [UInt8] = []
+    json.write(to: &text)
+    return pull.requester.request("POST", "_bulk_get", Self.query + [("attachments", "false")], json: text)
+  }
+
+  private var singleRequest: HTTPClientRequest? {
+    guard let item = waiting[0],
+      let revisions = try? JSONValue.array([.string(item.change.revision)]).canonicalJSON()
+    else { return nil }
+    return pull.requester.request(
+      "GET", HTTPDatabaseURL.path(item.change.id), Self.query + [("open_revs", revisions)])
+  }
+
+  // MARK: The answer
+
+  func begin(_ head: HTTPAnswerHead) { self.head = head }
+
+  func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
+    guard head.status == 200 else {
+      errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
+      return true
+    }
+    newBytes = 0
+    do { try cutter.take(bytes) { try take($0) } } catch { throw TransportClose.malformed(error) }
+    // What is whole doesn't wait for the rest of a slow answer.
+    if newBytes > 0 { flush() }
+    return newBytes == 0 || pull.load(newBytes, self)
+  }
+
+  private func take(_ text: UnsafeRawBufferPointer) throws {
+    var scanner = JSONScanner(text, nil, invalid: WireDocument.invalid)
+    guard isBulk else { return try takeResult(&scanner, text, nil) }
+    var id: String?
+    var documents: Range<Int>?
+    try scanner.object { scanner, member in
+      let value = try scanner.value()
+      if member.name.count == 2, text[member.name.lowerBound] == UInt8(ascii: "i") {
+        id = try? WireDocument.string(value, text)
+      } else if member.name.count == 4, text[member.name.lowerBound] == UInt8(ascii: "d") {
+        documents = value
+      }
+    }
+    guard let documents else { throw WireDocument.invalid }
+    var list = JSONScanner(text, documents, invalid: WireDocument.invalid)
+    try list.array { try takeResult(&$0, text, id) }
+  }
+
+  /// Takes `{"ok": document}`, `{"error": …}` or `{"missing": revision}`.
+  private func takeResult(_ scanner: inout JSONScanner, _ text: UnsafeRawBufferPointer, _ id: String?) throws
+  {
+    try scanner.object { scanner, member in
+      let value = try scanner.value()
+      let name = text[member.name]
+      if name.elementsEqual("ok".utf8) {
+        guard text[value.lowerBound] == UInt8(ascii: "{") else { return }
+        take(try WireDocument(text, value), text.count)
+      } else if name.elementsEqual("error".utf8) {
+        takeFailure(try WireDocument.value(value, text), id)
+      } else if name.elementsEqual("missing".utf8) {
+        let missing: JSONObject = ["rev": try WireDocument.value(value, text), "error": "not_found"]
+        takeFailure(.object(missing), waiting.first??.change.id)
+      }
+    }
+  }
+
+  private func take(_ document: WireDocument, _ bytes: Int) {
+    guard let places = places[ByteString(document.id)] else { return }
+    // The one that was asked for, or one that has taken its place.
+    let place =
+      places.first { waiting[$0]?.change.revision.hasSameBytes(as: document.revision) ?? false }
+      ?? places.first { place in
+        guard let asked = waiting[place]?.change.revision else { return false }
+        return document.history.contains { $0.hasSameBytes(as: asked) }
+      }
+    guard let place, let item = waiting[place] else { return }
+    waiting[place] = nil
+    arrived.append(ArrivedRevision(wanted: item, document: document, bytes: bytes))
+    arrivedBytes += bytes
+    newBytes += bytes
+    if arrived.count >= HTTPPull.revisionsTogether || arrivedBytes >= HTTPPull.bytesTogether { flush() }
+  }
+
+  private func takeFailure(_ value: JSONValue, _ id: String?) {
+    guard let id = value["id"].string ?? id, let places = places[ByteString(id)] else { return }
+    let revision = value["rev"].string
+    let place =
+      places.first { place in
+        revision.map { waiting[place]?.change.revision.hasSameBytes(as: $0) ?? false } ?? false
+      }
+      ?? (places.count == 1 ? places[0] : nil)
+    guard let place, let item = waiting[place] else { return }
+    waiting[place] = nil
+    tell(item, .document(value))
+  }
+
+  private func tell(_ item: WantedRevision, _ error: ReplicationError) {
+    let change = item.change
+    if [401, 403, 404, 410].contains(error.code), error.domain == .http {
+      pull.sink.unavailable([
+        UnavailableRevision(
+          id: change.id, revision: change.revision, sequence: change.sequence, code: error.code)
+      ])
+    } else {
+      pull.sink.unreadable(change.id, change.revision, error)
+    }
+  }
+
+  private func flush() {
+    guard !arrived.isEmpty else { return }
+    pull.deliver(arrived)
+    arrived = []
+    arrivedBytes = 0
+  }
+
+  // MARK: The end
+
+  func end(_ error: TransportClose?) {
+    task.withLock { $0 = nil }
+    flush()
+    if let error { return retry(ReplicationError(end: error)) }
+    guard head.status == 200 else {
+      let body = errorText.withUnsafeBytes { try? JSONValue(json: $0) }
+      let error = ReplicationError.answer(head, body, "reading documents")
+      switch head.status {
+      case 404 where isBulk, 405 where isBulk, 500 where isBulk, 501 where isBulk:
+        return pull.ended(waiting.compactMap(\.self).map(Self.again), hasNoBulkGet: true)
+      case 404, 403, 410:
+        if let item = waiting[0] { tell(item, error) }
+        return pull.ended([], hasNoBulkGet: false)
+      default: return retry(error)
+      }
+    }
+    do { _ = try cutter.finish() } catch { return retry(ReplicationError(error)) }
+    // What the answer has left out is asked for by itself, once.
+    var rest: [WantedRevision] = []
+    for item in waiting.compactMap(\.self) {
+      if isBulk {
+        rest.append(Self.again(item))
+      } else {
+        tell(item, ReplicationError(.http, 404, "it isn't there"))
+      }
+    }
+    pull.ended(rest, hasNoBulkGet: false)
+  }
+
+  private static func again(_ item: WantedRevision) -> WantedRevision {
+    var item = item
+    item.attempts += 1
+    return item
+  }
+
+  /// Asks for what hasn't come once more, if that may help.
+  private func retry(_ error: ReplicationError) {
+    let rest = waiting.compactMap(\.self).map(Self.again)
+    let attempts = rest.map(\.attempts).max() ?? 0
+    guard error.isTransient, attempts < Requester.attempts, error.retryAfter ?? 0 <= Requester.longestWait
+    else {
+      return fail(error)
+    }
+    let pull = pull
+    pull.requester.later(max(error.retryAfter ?? 0, 0.25 * Double(1 << attempts))) {
+      pull.ended(rest, hasNoBulkGet: false)
+    }
+  }
+
+  private func fail(_ error: ReplicationError) {
+    // One document can't be had; or nothing can.
+    if !isBulk, error.domain == .http || error.domain == .network && !error.isTransient, let item = waiting[0]
+    {
+      tell(item, error)
+      pull.ended([], hasNoBulkGet: false)
+    } else {
+      pull.fail(error)
+    }
+  }
+}

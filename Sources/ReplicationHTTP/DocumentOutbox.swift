@@ -1,0 +1,161 @@
+import Blobs
+import Bytes
+import Documents
+import Fleece
+import HTTP
+import Network
+import Replication
+import Storage
+
+/// Sends revisions: plain ones together in `_bulk_docs`, those with attachments one by one.
+final class DocumentOutbox: @unchecked Sendable {
+  /// The most documents with attachments that are sent at a time.
+  static let attachedInFlight = 4
+  /// The most bytes of attachments that are sent inside of JSON, to a server that takes no multipart.
+  static let maximumInlineBytes: UInt64 = 32 << 20
+
+  private let requester: Requester
+  /// Opens a blob of this side. Set before the first revision is sent.
+  var openBlob: @Sendable (BlobDigest) throws -> BlobReader = { _ in throw ReplicationError.connectionEnded }
+
+  /// Is told that the other side takes nothing. Set before the first revision is sent.
+  var refused: @Sendable (ReplicationError) -> Void = { _ in }
+
+  typealias Answered = @Sendable ([SendAnswer]) -> Void
+
+  private struct State {
+    var waiting: [@Sendable () -> Void] = []
+    var sending = 0
+    /// Whether the server takes multipart.
+    var takesMultipart = true
+  }
+  private let state = Lock(State())
+
+  init(_ requester: Requester) { self.requester = requester }
+
+  /// Sends revisions. `ancestors` are those that the other side has, by the place of the revision.
+  func send(_ revisions: [OutgoingRevision], _ ancestors: [[String]], _ answered: @escaping Answered) {
+    var plain: [OutgoingDocument] = []
+    for (index, revision) in revisions.enumerated() {
+      do {
+        let document = try OutgoingDocument(index, revision.revision, ancestors[index])
+        if document.attachments.isEmpty { plain.append(document) } else { sendAttached(document, answered) }
+      } catch { answered([SendAnswer(index, ReplicationError(error))]) }
+    }
+    if !plain.isEmpty { sendTogether(plain[...], answered) }
+  }
+
+  // MARK: Together
+
+  private func sendTogether(_ documents: ArraySlice<OutgoingDocument>, _ answered: @escaping Answered) {
+    var body: [UInt8] = Array("{\"new_edits\":false,\"docs\":[".utf8)
+    body.reserveCapacity(documents.reduce(64) { $0 + $1.text.count + 1 })
+    for (index, document) in documents.enumerated() {
+      if index > 0 { body.append(UInt8(ascii: ",")) }
+      body.append(contentsOf: document.text)
+    }
+    body.append(contentsOf: "]}".utf8)
+    requester.ask(requester.request("POST", "_bulk_docs", json: body)) { [self] result in
+      let answer: HTTPAnswer
+      switch result {
+      case .failure(let error): return answered(documents.map { SendAnswer($0.index, error) })
+      case .success(let value): answer = value
+      }
+      switch answer.status {
+      case 200..<300: answered(Self.answers(answer, documents))
+      // One of them makes the server refuse all: they are sent in halves, until it is alone.
+      case 400, 409, 412, 413, 415, 417:
+        guard documents.count > 1 else {
+          return answered(documents.map { SendAnswer($0.index, answer.error("sending the document")) })
+        }
+        let middle = documents.startIndex + documents.count / 2
+        sendTogether(documents[..<middle], answered)
+        sendTogether(documents[middle...], answered)
+      // The whole database is closed for this user: no document was refused by itself.
+      case 401, 403, 404: refused(answer.error("sending documents"))
+      default:
+        let error = answer.error("sending documents")
+        answered(documents.map { SendAnswer($0.index, error) })
+      }
+    }
+  }
+
+  /// The answers, of which the server names only the failures.
+  private static func answers(_ answer: HTTPAnswer, _ documents: ArraySlice<OutgoingDocument>) -> [SendAnswer]
+  {
+    guard let items = answer.json?.array else {
+      return documents.map { SendAnswer($0.index, .malformed("the answer to _bulk_docs isn't a list")) }
+    }
+    var failures: [ByteString: [(revision: String?, error: ReplicationError)]] = [:]
+    for item in items where !item["error"].isNull {
+      guard let id = item["id"].string else { continue }
+      failures[ByteString(id), default: []].append((item["rev"].string, .document(item)))
+    }
+    return documents.map { document in
+      let failure = failures[ByteString(document.id)]?.first { failure in
+        failure.revision.map { $0.hasSameBytes(as: document.revision) } ?? true
+      }
+      return SendAnswer(document.index, failure?.error)
+    }
+  }
+
+  // MARK: One by one
+
+  private func sendAttached(_ document: OutgoingDocument, _ answered: @escaping Answered) {
+    let job: @Sendable () -> Void = { [self] in
+      put(document, sendsAll: false) { [self] error in
+        answered([SendAnswer(document.index, error)])
+        let next = state.withLock { state -> (@Sendable () -> Void)? in
+          guard !state.waiting.isEmpty else {
+            state.sending -= 1
+            return nil
+          }
+          return state.waiting.removeFirst()
+        }
+        next?()
+      }
+    }
+    let isNow = state.withLock { state in
+      guard state.sending < Self.attachedInFlight else {
+        state.waiting.append(job)
+        return false
+      }
+      state.sending += 1
+      return true
+    }
+    if isNow { job() }
+  }
+
+  /// Saves a document with its attachments. `sendsAll`: also those that the server should have.
+  private func put(
+    _ document: OutgoingDocument, sendsAll: Bool, _ done: @escaping @Sendable (ReplicationError?) -> Void
+  ) {
+    let isMultipart = state.withLock { $0.takesMultipart }
+    var request: HTTPClientRequest?
+    do {
+      request = requester.request("PUT", HTTPDatabaseURL.path(document.id), [("new_edits", "false")])
+      if isMultipart {
+        let body = try MultipartDocument(document, sendsAll: sendsAll, openBlob)
+        request?.headers.append(("Content-Type", "multipart/related; boundary=\"\(body.boundary)\""))
+        request?.body = .source(body)
+      } else {
+        request?.headers.append(("Content-Type", "application/json"))
+        request?.body = .bytes(try document.inlineText(sendsAll: sendsAll, openBlob))
+      }
+    } catch { return done(ReplicationError(error)) }
+    requester.ask(request) { [self] result in
+      switch result {
+      case .failure(let error): done(error)
+      case .success(let answer):
+        switch answer.status {
+        case 200..<300: done(nil)
+        case 412 where !sendsAll: put(document, sendsAll: true, done)
+        case 415 where isMultipart:
+          state.withLock { $0.takesMultipart = false }
+          put(document, sendsAll: sendsAll, done)
+        default: done(answer.error("sending the document"))
+        }
+      }
+    }
+  }
+}

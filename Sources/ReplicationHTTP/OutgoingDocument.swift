@@ -1,0 +1,178 @@
+import Blobs
+import Bytes
+import CZlib
+import Documents
+import Fleece
+import Replication
+
+/// A revision as it is sent: its text, and its attachments.
+struct OutgoingDocument: Sendable {
+  /// An attachment of the revision.
+  struct Attachment: Sendable {
+    let name: String
+    let digest: BlobDigest
+    let contentType: String
+    let revpos: UInt64
+    /// The length of the decoded bytes.
+    let length: UInt64?
+    let isCompressed: Bool
+    /// Whether the other side has it with an ancestor.
+    let isKnown: Bool
+  }
+
+  /// The place among the revisions that are sent together.
+  let index: Int
+  let id: String
+  let revision: String
+  /// The text without attachments.
+  let text: [UInt8]
+  /// In the order of their names.
+  let attachments: [Attachment]
+
+  init(_ index: Int, _ revision: SyncRevision, _ ancestors: [String]) throws {
+    self.index = index
+    id = revision.id
+    self.revision = revision.revision
+    var json = JSONWriter(capacity: revision.body.byteCount * 2 + 256)
+    try Self.append(head: revision, to: &json)
+    guard revision.body.mightNameBlob else {
+      attachments = []
+      text = Self.whole(&json, try revision.body.json(canonical: false))
+      return
+    }
+    var value = try revision.body.value()
+    WireBody.addStandIns(to: &value, generation: RevisionID(revision.revision)?.generation ?? 1)
+    guard case .object(var members) = value,
+      case .object(let entries)? = members.removeValue(forKey: WireBody.attachments)
+    else {
+      attachments = []
+      text = Self.whole(&json, try revision.body.json(canonical: false))
+      return
+    }
+    let known = Self.knownGeneration(revision, ancestors)
+    var found: [Attachment] = []
+    for name in entries.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+      guard let entry = entries[name], let digest = entry["digest"].string.flatMap({ BlobDigest($0) }) else {
+        continue
+      }
+      let revpos = entry["revpos"].uint ?? RevisionID(revision.revision)?.generation ?? 1
+      found.append(
+        Attachment(
+          name: name, digest: digest, contentType: entry["content_type"].string ?? "application/octet-stream",
+          revpos: revpos, length: entry["length"].uint, isCompressed: entry["encoding"].string == "gzip",
+          isKnown: revpos <= known))
+    }
+    attachments = found
+    text = Self.whole(&json, try WireBody.text(.object(members)))
+  }
+
+  /// The generation of the newest ancestor that the other side has.
+  private static func knownGeneration(_ revision: SyncRevision, _ ancestors: [String]) -> UInt64 {
+    for ancestor in revision.history.dropFirst()
+    where ancestors.contains(where: { $0.hasSameBytes(as: ancestor) }) {
+      return RevisionID(ancestor)?.generation ?? 0
+    }
+    return 0
+  }
+
+  private static func append(head revision: SyncRevision, to json: inout JSONWriter) throws {
+    json.append(text: "{\"_id\":")
+    json.append(string: revision.id)
+    json.append(text: ",\"_rev\":")
+    json.append(string: revision.revision)
+    json.append(text: ",\"_revisions\":{\"start\":")
+    let parts = try revision.history.map { id -> (UInt64, String) in
+      guard let parsed = RevisionID(id) else { throw ReplicationError.malformed("\(id) isn't a revision ID") }
+      return (parsed.generation, parsed.suffix)
+    }
+    let first = parts.first?.0 ?? 0
+    json.append(first)
+    json.append(text: ",\"ids\":[")
+    for (index, part) in parts.enumerated() {
+      // The list has no gaps.
+      guard UInt64(index) < first, part.0 == first - UInt64(index) else { break }
+      if index > 0 { json.append(byte: UInt8(ascii: ",")) }
+      json.append(string: part.1)
+    }
+    json.append(text: "]}")
+    if revision.isDeleted { json.append(text: ",\"_deleted\":true") }
+  }
+
+  /// Appends the members of a body.
+  private static func whole(_ json: inout JSONWriter, _ body: [UInt8]) -> [UInt8] {
+    var text: [UInt8] = []
+    json.write(to: &text)
+    let members = body.dropFirst().drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
+    if members.first != UInt8(ascii: "}") { text.append(UInt8(ascii: ",")) }
+    text.append(contentsOf: members)
+    return text
+  }
+
+  // MARK: With attachments
+
+  /// The text with what it says of the attachments. `content` appends the members that say where the bytes are.
+  func text(_ content: (Attachment, inout JSONWriter) throws -> Void) rethrows -> [UInt8] {
+    var json = JSONWriter(capacity: attachments.count * 160)
+    json.append(text: ",\"_attachments\":{")
+    for (index, attachment) in attachments.enumerated() {
+      if index > 0 { json.append(byte: UInt8(ascii: ",")) }
+      json.append(string: attachment.name)
+      json.append(text: ":{\"content_type\":")
+      json.append(string: attachment.contentType)
+      json.append(text: ",\"revpos\":")
+      json.append(attachment.revpos)
+      try content(attachment, &json)
+      json.append(byte: UInt8(ascii: "}"))
+    }
+    json.append(text: "}}")
+    var text = text
+    text.removeLast()
+    json.write(to: &text)
+    return text
+  }
+
+  /// The text with all attachments inside, for a server that takes no multipart.
+  func inlineText(sendsAll: Bool, _ openBlob: (BlobDigest) throws -> BlobReader) throws -> [UInt8] {
+    var rest = DocumentOutbox.maximumInlineBytes
+    return try text { attachment, json in
+      guard sendsAll || !attachment.isKnown else { return json.append(text: ",\"stub\":true") }
+      let reader = try openBlob(attachment.digest)
+      let tooLong = ReplicationError(
+        .http, 413, "the other side takes no multipart, and the attachments are too long")
+      guard reader.length <= rest, attachment.length ?? 0 <= rest else { throw tooLong }
+      var bytes = try reader.read(upTo: Int(reader.length))
+      if attachment.isCompressed {
+        guard let decoded = Self.decoded(bytes, Int(attachment.length ?? rest)) else {
+          throw ReplicationError(.http, 400, "the attachment \(attachment.name) isn't gzip of its length")
+        }
+        bytes = decoded
+      }
+      rest -= min(rest, UInt64(bytes.count))
+      json.append(text: ",\"data\":\"")
+      bytes.withUnsafeBytes { json.append(base64: $0) }
+      json.append(text: "\"")
+    }
+  }
+
+  /// Decodes gzip of at most `limit` bytes; nil if it is longer, or none.
+  private static func decoded(_ bytes: [UInt8], _ limit: Int) -> [UInt8]? {
+    var stream = z_stream()
+    guard inflateInit2_(&stream, 15 + 16, zlibVersion(), Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+      return nil
+    }
+    defer { inflateEnd(&stream) }
+    var (input, output) = (bytes, [UInt8](repeating: 0, count: limit + 1))
+    let status = input.withUnsafeMutableBufferPointer { input in
+      output.withUnsafeMutableBufferPointer { output in
+        stream.next_in = input.baseAddress
+        stream.avail_in = UInt32(clamping: input.count)
+        stream.next_out = output.baseAddress
+        stream.avail_out = UInt32(clamping: output.count)
+        return inflate(&stream, Z_FINISH)
+      }
+    }
+    guard status == Z_STREAM_END, stream.total_out <= UInt(limit) else { return nil }
+    output.removeLast(output.count - Int(stream.total_out))
+    return output
+  }
+}
