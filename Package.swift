@@ -368,6 +368,8 @@ let package = Package(
         "Documents",
         "Fleece", "Blobs", "Storage", "test-child",
       ]),
+    // RawHTTP is a client that writes and reads bytes, without databases.
+    .target(name: "RawHTTP", path: "Tests/RawHTTP"),
     .testTarget(
       name: "ReplicationHTTPTests",
       dependencies: [
@@ -377,7 +379,9 @@ let package = Package(
       ]),
     .testTarget(
       name: "ServerTests",
-      dependencies: ["Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL"]),
+      dependencies: [
+        "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL",
+      ]),
     .testTarget(
       name: "DiscoveryTests", dependencies: ["TestSupport", "Discovery", "TouchstoneServer", "TouchstoneSync"]),
     .testTarget(

@@ -86,7 +86,7 @@ package final class BlockingWaiter<Value: Sendable>: Sendable {
   package func wait() -> Value {
     while true {
       if let value = value.withLock({ $0 }) { return value }
-      semaphore.wait()
+      Workers.whileBlocked { semaphore.wait() }
     }
   }
 }

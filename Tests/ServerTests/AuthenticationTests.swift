@@ -1,6 +1,7 @@
 import Bytes
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

@@ -2,6 +2,7 @@ import HTTP
 import BLIP
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server
@@ -162,6 +163,38 @@ import Testing
     waitUntil { server.server.connectionCount == 1 }
     waitUntil { server.server.connectionCount == 0 }
     if isStreamed { waitUntil { ends.withLock { $0 } == 1 } }
+  }
+
+  @Test func slowClientsThatHoldAllThreadsAreCutOff() throws {
+    let server = try TestServer(
+      with: {
+        $0.handlerThreads = 1
+        $0.blockedHandlerThreads = 2
+        $0.limits.busySeconds = 0.5
+      }, echo)
+    // They wait for a body that doesn't come, and have all threads.
+    let slow = try (0..<5).map { _ in try server.client() }
+    for client in slow {
+      try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx")
+    }
+    #expect(try server.client().get("/a").status == 200)
+    // Without others who wait, slowness is borne.
+    let single = try server.client()
+    try single.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx")
+    usleep(1_500_000)
+    try single.send("y")
+    #expect(try single.answer().status == 200)
+  }
+
+  @Test func handlersThatWaitForTheirClientsDoNotStopOthers() throws {
+    let server = try TestServer(with: { $0.handlerThreads = 1 }, echo)
+    let slow = try (0..<50).map { _ in try server.client() }
+    for client in slow { try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx") }
+    #expect(try server.client().get("/a").status == 200)
+    for client in slow {
+      try client.send("y")
+      #expect(try client.answer().text == "PUT\n/\nxy")
+    }
   }
 
   @Test func aPausedStreamIsNoSlowClient() throws {

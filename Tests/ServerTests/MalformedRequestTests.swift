@@ -1,6 +1,7 @@
 import HTTP
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

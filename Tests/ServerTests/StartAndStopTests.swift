@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

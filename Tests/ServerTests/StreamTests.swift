@@ -2,6 +2,7 @@ import HTTP
 import Bytes
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

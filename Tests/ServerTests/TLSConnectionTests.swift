@@ -2,6 +2,7 @@ import HTTP
 import CSSL
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

@@ -2,6 +2,7 @@ import CSSL
 import Foundation
 import Logs
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

@@ -1,6 +1,7 @@
 import Foundation
 import Logs
 import Storage
+import RawHTTP
 import Testing
 
 @testable import Server

@@ -1,6 +1,7 @@
 import BLIP
 import Foundation
 import Storage
+import RawHTTP
 import Testing
 import WebSocket
 

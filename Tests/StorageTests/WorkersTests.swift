@@ -47,6 +47,61 @@ import TestSupport
     }
   }
 
+  /// Jobs that are blocked until `mayGo`, and count themselves while they wait.
+  private func block(
+    _ workers: Workers, _ count: Int, _ blocked: CountingSemaphore, _ mayGo: CountingSemaphore
+  ) {
+    for _ in 0..<count {
+      workers.enqueue {
+        Workers.whileBlocked {
+          blocked.signal()
+          mayGo.wait()
+        }
+      }
+    }
+  }
+
+  @Test func othersRunBesideJobsThatAreBlocked() {
+    let workers = Workers(maximum: 1, spare: 2)
+    let (blocked, mayGo, ran) = (CountingSemaphore(), CountingSemaphore(), CountingSemaphore())
+    block(workers, 2, blocked, mayGo)
+    for _ in 0..<2 { #expect(blocked.wait(seconds: 300)) }
+    #expect(!workers.isStarved)
+    workers.enqueue { ran.signal() }
+    #expect(ran.wait(seconds: 300))
+    // A third one takes the last thread.
+    block(workers, 1, blocked, mayGo)
+    #expect(blocked.wait(seconds: 300))
+    workers.enqueue { ran.signal() }
+    #expect(!ran.wait(seconds: 0.1))
+    #expect(workers.isStarved)
+    for _ in 0..<3 { mayGo.signal() }
+    #expect(ran.wait(seconds: 300))
+    #expect(!workers.isStarved)
+  }
+
+  @Test func afterTheyWereBlockedNoMoreRunThanMay() {
+    let workers = Workers(maximum: 2, spare: 8)
+    let running = Lock<(now: Int, most: Int)>((0, 0))
+    let (blocked, mayGo, done) = (CountingSemaphore(), CountingSemaphore(), CountingSemaphore())
+    block(workers, 8, blocked, mayGo)
+    for _ in 0..<8 { #expect(blocked.wait(seconds: 300)) }
+    for _ in 0..<8 { mayGo.signal() }
+    for _ in 0..<200 {
+      workers.enqueue {
+        running.withLock { running in
+          running.now += 1
+          running.most = max(running.most, running.now)
+        }
+        usleep(200)
+        running.withLock { $0.now -= 1 }
+        done.signal()
+      }
+    }
+    for _ in 0..<200 { #expect(done.wait(seconds: 300)) }
+    #expect(running.withLock { $0.most } <= 2)
+  }
+
   @Test func idleThreadsEndWithTheWorkers() {
     var workers: Workers? = Workers(maximum: 3)
     let begun = CountingSemaphore()

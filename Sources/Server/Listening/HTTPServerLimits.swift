@@ -28,6 +28,11 @@ package struct HTTPServerLimits: Sendable {
   package var slowSeconds = 30.0
   /// See `slowSeconds`.
   package var slowBytesPerSecond = 100
+  /// When requests wait because all threads of handlers wait for slow clients, a client that sends or takes less than
+  /// `busyBytesPerSecond` for this long is cut off.
+  package var busySeconds = 2.0
+  /// See `busySeconds`.
+  package var busyBytesPerSecond = 64 << 10
   /// A client that has closed its sending side, while its request is being worked on or a streamed answer pauses, is
   /// taken for gone after this long.
   package var halfClosedSeconds = 10.0

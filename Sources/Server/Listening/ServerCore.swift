@@ -22,7 +22,8 @@ final class ServerCore: Sendable {
     limits = configuration.limits
     self.handler = handler
     hostCheck = HostCheck(configuration, addresses)
-    workers = Workers(maximum: max(1, configuration.handlerThreads))
+    workers = Workers(
+      maximum: max(1, configuration.handlerThreads), spare: max(0, configuration.blockedHandlerThreads))
   }
 
   var authenticator: any Authenticator { configuration.authenticator }

@@ -8,6 +8,8 @@ final class Sweeper: Sendable {
   private let stopSignal = CountingSemaphore()
   private let ended = CountingSemaphore()
   private let worker = Workers(maximum: 1)
+  /// Whether slow clients hold all threads. Only the sweeper's thread uses it.
+  private nonisolated(unsafe) var isStarved = false
 
   init(_ core: ServerCore) { self.core = core }
 
@@ -15,6 +17,7 @@ final class Sweeper: Sendable {
     worker.enqueue { [self] in
       while !stopSignal.wait(seconds: core.lingering.isEmpty ? Self.interval : 0.02) {
         let now = MonotonicClock.now
+        isStarved = core.workers.isStarved
         core.lingering.drain(now: now)
         for connection in core.table.all { look(at: connection, now) }
       }
@@ -93,13 +96,14 @@ final class Sweeper: Sendable {
       connection.progress.slowSince = nil
       return
     }
+    let (slowSeconds, slowBytes) = demand
     let seconds = now - connection.progress.since
-    guard seconds >= min(1, core.limits.slowSeconds / 2) else { return }
-    let isSlow = Double(bytes - connection.progress.bytes) < Double(core.limits.slowBytesPerSecond) * seconds
+    guard seconds >= min(1, slowSeconds / 2) else { return }
+    let isSlow = Double(bytes - connection.progress.bytes) < Double(slowBytes) * seconds
     if isSlow {
       let since = connection.progress.slowSince ?? connection.progress.since
       connection.progress.slowSince = since
-      if now - since >= core.limits.slowSeconds {
+      if now - since >= slowSeconds {
         cutOff(connection, phase == .receiving ? "it sends too slowly" : "it takes its answer too slowly")
       }
     } else {
@@ -107,6 +111,15 @@ final class Sweeper: Sendable {
     }
     connection.progress.bytes = bytes
     connection.progress.since = now
+  }
+
+  /// How slow a client may be for how long. While slow clients hold all threads, less is borne.
+  private var demand: (seconds: Double, bytesPerSecond: Int) {
+    let limits = core.limits
+    guard isStarved else { return (limits.slowSeconds, limits.slowBytesPerSecond) }
+    return (
+      min(limits.slowSeconds, limits.busySeconds), max(limits.slowBytesPerSecond, limits.busyBytesPerSecond)
+    )
   }
 
   private func cutOff(_ connection: ServerConnection, _ reason: String, keepingSent: Bool = false) {

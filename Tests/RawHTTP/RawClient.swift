@@ -1,55 +1,60 @@
-import HTTP
 import Foundation
-import Testing
-
-@testable import Server
 
 /// A client that writes and reads bytes, for requests that no HTTP library would send.
-class RawClient {
-  struct Failure: Error, CustomStringConvertible {
-    var description: String
+open class RawClient {
+  public struct Failure: Error, CustomStringConvertible {
+    public var description: String
+    package init(description: String) { self.description = description }
   }
 
-  struct Answer {
-    var status: Int
-    var headers: [(String, String)]
-    var body: [UInt8]
-    var text: String { String(decoding: body, as: UTF8.self) }
+  package struct Answer {
+    package var status: Int
+    package var headers: [(String, String)]
+    package var body: [UInt8]
+    package var text: String { String(decoding: body, as: UTF8.self) }
 
-    func header(_ name: String) -> String? {
+    package func header(_ name: String) -> String? {
       headers.first { $0.0.lowercased() == name.lowercased() }?.1
     }
   }
 
-  let descriptor: Int32
+  package let descriptor: Int32
   private var buffer: [UInt8] = []
   /// Bytes of the buffer that were used.
   private var used = 0
 
-  /// Reads wait a minute at most.
-  init(_ port: UInt16, receiveBufferBytes: Int32? = nil) throws {
+  /// Connects to a port of this machine, from another of its addresses if one is given. Reads wait a minute at most.
+  package init(_ port: UInt16, from source: String? = nil, receiveBufferBytes: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var time = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
-    var address = sockaddr_in(
-      sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian,
-      sin_addr: in_addr(s_addr: inet_addr("127.0.0.1")),
-      sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
-    let result = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+    func call(
+      _ host: String, _ port: UInt16, _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Bool {
+      var address = sockaddr_in(
+        sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian,
+        sin_addr: in_addr(s_addr: inet_addr(host)), sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
+      return withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
       }
     }
-    guard result == 0 else { throw Failure(description: "connect: \(String(cString: strerror(errno)))") }
+    if let source, !call(source, 0, bind) {
+      throw Failure(description: "bind: \(String(cString: strerror(errno)))")
+    }
+    guard call("127.0.0.1", port, connect) else {
+      throw Failure(description: "connect: \(String(cString: strerror(errno)))")
+    }
   }
 
   deinit { close(descriptor) }
 
-  func send(_ text: String) throws { try send(Array(text.utf8)) }
+  package func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-  func send(_ bytes: [UInt8]) throws {
+  package func send(_ bytes: [UInt8]) throws {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes {
@@ -61,20 +66,20 @@ class RawClient {
   }
 
   /// Writes some bytes to the connection; below 1 if it fails.
-  func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+  open func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
     Foundation.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
   /// Reads some bytes; 0 at the end, below 0 if it fails.
-  func receive(_ target: UnsafeMutableRawBufferPointer) -> Int {
+  open func receive(_ target: UnsafeMutableRawBufferPointer) -> Int {
     recv(descriptor, target.baseAddress, target.count, 0)
   }
 
-  func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+  open func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   /// More bytes; false at the end.
   @discardableResult
-  func fill() throws -> Bool {
+  package func fill() throws -> Bool {
     var part = [UInt8](repeating: 0, count: 65_536)
     let count = part.withUnsafeMutableBytes { receive($0) }
     if count == 0 { return false }
@@ -91,19 +96,19 @@ class RawClient {
   }
 
   /// Whether the server has closed the connection, after what was read.
-  func isClosed() throws -> Bool {
+  package func isClosed() throws -> Bool {
     guard used == buffer.count else { return false }
     return try !fill()
   }
 
   /// Everything up to the end.
-  func rest() throws -> [UInt8] {
+  package func rest() throws -> [UInt8] {
     while try fill() {}
     defer { (buffer, used) = ([], 0) }
     return Array(buffer[used...])
   }
 
-  func line() throws -> String {
+  package func line() throws -> String {
     while true {
       if let end = buffer[used...].firstIndex(of: 0x0A) {
         var line = Array(buffer[used..<end])
@@ -115,7 +120,7 @@ class RawClient {
     }
   }
 
-  func bytes(_ count: Int) throws -> [UInt8] {
+  package func bytes(_ count: Int) throws -> [UInt8] {
     while buffer.count - used < count {
       guard try fill() else {
         throw Failure(description: "the end came after \(buffer.count - used) of \(count) bytes")
@@ -126,7 +131,7 @@ class RawClient {
   }
 
   /// The next answer, without interim ones.
-  func answer(to method: String = "GET") throws -> Answer {
+  package func answer(to method: String = "GET") throws -> Answer {
     while true {
       let answer = try anyAnswer(to: method)
       if answer.status >= 200 || answer.status == 101 { return answer }
@@ -134,7 +139,7 @@ class RawClient {
   }
 
   /// The next answer, or an interim one.
-  func anyAnswer(to method: String = "GET") throws -> Answer {
+  package func anyAnswer(to method: String = "GET") throws -> Answer {
     let parts = try line().split(separator: " ")
     guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let status = Int(parts[1]) else {
       throw Failure(description: "no status line: \(parts)")
@@ -143,7 +148,7 @@ class RawClient {
     while true {
       let line = try line()
       if line.isEmpty { break }
-      let colon = try #require(line.firstIndex(of: ":"))
+      guard let colon = line.firstIndex(of: ":") else { throw Failure(description: "no header: \(line)") }
       answer.headers.append(
         (String(line[..<colon]), line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
     }
@@ -152,7 +157,10 @@ class RawClient {
       answer.body = try bytes(length)
     } else if answer.header("Transfer-Encoding")?.lowercased() == "chunked" {
       while true {
-        let size = try #require(Int(try line(), radix: 16))
+        let text = try line()
+        guard let size = Int(text, radix: 16) else {
+          throw Failure(description: "no size of a chunk: \(text)")
+        }
         answer.body += try bytes(size)
         guard try line().isEmpty else { throw Failure(description: "no line end behind a chunk") }
         if size == 0 { break }
@@ -164,46 +172,9 @@ class RawClient {
   }
 
   /// Sends a request without a body and reads the answer.
-  func get(_ target: String, method: String = "GET", headers: [String] = []) throws -> Answer {
+  package func get(_ target: String, method: String = "GET", headers: [String] = []) throws -> Answer {
     try send(
       "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n" + headers.map { $0 + "\r\n" }.joined() + "\r\n")
     return try answer(to: method)
   }
-}
-
-/// A server for one test. It stops with the object.
-final class TestServer {
-  let server: HTTPServer
-
-  convenience init(_ handler: @escaping @Sendable (HTTPRequest, HTTPResponder) -> Void = echo) throws {
-    try self.init(with: { _ in }, handler)
-  }
-
-  init(
-    with change: (inout HTTPServerConfiguration) throws -> Void,
-    _ handler: @escaping @Sendable (HTTPRequest, HTTPResponder) -> Void
-  ) throws {
-    var configuration = HTTPServerConfiguration()
-    try change(&configuration)
-    server = HTTPServer(configuration, handler)
-    try server.start()
-  }
-
-  deinit { server.stop(graceSeconds: 0) }
-
-  var port: UInt16 { server.port ?? 0 }
-  var url: String { server.urls.first ?? "" }
-  func client() throws -> RawClient { try RawClient(port) }
-}
-
-/// Answers with what the request was.
-@Sendable func echo(_ request: HTTPRequest, _ responder: HTTPResponder) {
-  var lines = ["\(request.method)", String(decoding: request.target.raw, as: UTF8.self)]
-  do throws(HTTPBodyError) {
-    let body = try request.body.collect(limit: 1 << 20)
-    lines.append(String(decoding: body, as: UTF8.self))
-  } catch {
-    return responder.answer(HTTPAnswer(status: error == .tooLong ? 413 : 400, text: "\(error)"))
-  }
-  responder.answer(HTTPAnswer(status: 200, text: lines.joined(separator: "\n")))
 }
