@@ -42,7 +42,7 @@ import Touchstone
     try reading.apply("new", "1-n")
     #expect(
       response.text
-        == "{\"results\":[\n\n\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n],\n"
+        == "{\"results\":[\n\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n],\n"
         + "\"last_seq\":\"7\",\"pending\":0}\n\n")
     #expect(reading.client.service.watches.counts.open == 0)
   }
@@ -61,7 +61,7 @@ import Touchstone
     settle(reading)
     reading.timer.advance(by: 0.8)
     try reading.apply("new", "1-n")
-    let row = "\n\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n"
+    let row = "\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n"
     eventually { text(feed) == row }
     settle(reading)
     reading.timer.advance(by: 0.8)
@@ -159,8 +159,7 @@ import Touchstone
     try reading.apply("new", "1-n")
     eventually {
       text(resumed)
-        == row(6, "conf", "2-x") + "event: heartbeat\ndata: \n\nevent: heartbeat\ndata: \n\n"
-        + row(7, "new", "1-n")
+        == row(6, "conf", "2-x") + "event: heartbeat\ndata: \n\n" + row(7, "new", "1-n")
     }
     resumed.cancel()
   }

@@ -3,7 +3,8 @@ import Logs
 import Storage
 import Touchstone
 
-// The bodies of feeds, as CouchDB's. A sign of life comes before the first wait, at each heartbeat and whenever a commit wakes the feed.
+// The bodies of feeds, as CouchDB's. A sign of life comes before the first wait, at each heartbeat, and when a commit has woken the feed
+// and its filter chooses nothing.
 //
 //   longpoll    := '{"results":[' LF  [ row ( ',' CR LF row )* ]  LF '],' LF '"last_seq":' seq ',"pending":' number '}' LF LF
 //   continuous  := ( row LF )*  [ '{"last_seq":' seq ',"pending":' number '}' LF LF ]
@@ -164,10 +165,10 @@ final class ChangesFeed: Sendable {
   /// Sends the rows that were read.
   private func send(first: Bool, isWoken: Bool = false) {
     var bytes = first && isLongPoll ? Array("{\"results\":[\n".utf8) : []
-    if isWoken { bytes += sign() }
-    if !isWoken, !first, reader.text.count == 0, isLate { bytes += sign() }
+    // Rows are a sign of life themselves. Some clients take the first line of a chunk for all of it.
+    if reader.text.count == 0, isWoken || !first && isLate { bytes += sign() }
     reader.text.withBytes { bytes += $0 }
-    if isWoken || reader.text.count > 0 { state.withLock { $0.hasSent = true } }
+    if reader.text.count > 0 { state.withLock { $0.hasSent = true } }
     offer(bytes)
   }
 
