@@ -58,6 +58,7 @@ extension HTTPAnswer {
       }
     self.init(status: answer.status, headers: answer.headers, body: body)
     closesConnection = answer.closesConnection
+    startsAtOnce = answer.startsAtOnce
   }
 }
 

@@ -6,7 +6,7 @@ import TestSupport
 import Touchstone
 
 /// A service over databases in a temporary folder, and requests to it without sockets.
-final class APIClient {
+final class APIClient: Sendable {
   let service: DatabaseService
   private let directory: TemporaryDirectory?
 

@@ -4,7 +4,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to what concerns single documents and lists of them: `DOC`, `DOC/ATTACHMENT`, `_local/…`, `_bulk_docs`, `_bulk_get`,
-  /// `_revs_diff`, `_missing_revs`, `_purge`, and `POST` to the database. Nil for anything else.
+  /// `_revs_diff`, `_missing_revs`, `_purge`, `_purged_infos`, and `POST` to the database. Nil for anything else.
   func documentAnswer() throws -> APIAnswer? {
     guard let first = path.first else { return method == "POST" ? try postDocument() : nil }
     guard path.allSatisfy({ String(validating: $0.bytes, as: UTF8.self) != nil }) else {
@@ -52,8 +52,8 @@ extension DatabaseCall {
   /// Leads from `_design%2Fx` to `_design/x`, so that relative links in attachments of design documents work.
   private func redirect(to id: String, _ rest: [String]) -> APIAnswer {
     let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
-    var url = "\(baseURL)/\(Self.escaped(self.name))/_design/\(Self.escaped(name))"
-    for part in rest { url += "/" + Self.escaped(part) }
+    var url = "\(baseURL)/\(self.name.pathSegment)/_design/\(name.pathSegment)"
+    for part in rest { url += "/" + part.pathSegment }
     if let raw = request.target.rawQuery { url += "?" + String(decoding: raw, as: UTF8.self) }
     return APIAnswer(status: 301, headers: [.init("Location", url)])
   }

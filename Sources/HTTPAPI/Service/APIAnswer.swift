@@ -27,6 +27,8 @@ package struct APIAnswer: Sendable {
   /// Makes the answer that is given in the place of this one, and calls its argument with it once, from any thread. Nil: this is the
   /// answer.
   private(set) var later: (@Sendable (@escaping @Sendable (APIAnswer) -> Void) -> Void)?
+  /// Whether the `start` of a stream returns at once. A thread waits for it that would otherwise be needed to call it.
+  package var startsAtOnce = false
 
   /// Makes an answer.
   package init(status: Int, headers: [HTTPHeader] = [], body: Body = .bytes([])) {

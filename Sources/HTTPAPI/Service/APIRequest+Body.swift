@@ -19,11 +19,7 @@ extension APIRequest {
   func decodedBody() throws -> any HTTPBodySource {
     switch headers.first("content-encoding")?.lowercased() {
     case nil, "identity": return body
-    case "gzip", "x-gzip":
-      guard let body = GunzippedBody(body) else {
-        throw CouchDBError(500, "internal_server_error", "there isn't enough memory to decompress the body")
-      }
-      return body
+    case "gzip", "x-gzip": return try GunzippedBody(body)
     case let other?:
       throw CouchDBError(415, "bad_ctype", "Content-Encoding \(other) isn't known here; use gzip or none")
     }
@@ -39,10 +35,26 @@ extension APIRequest {
 }
 
 extension JSONValue {
-  /// Parses the body of a request. Throws 400 if it isn't JSON.
+  /// The most values in the body of a request, members and items included. A value takes many times the memory of its text.
+  private static let maximumBodyValues = 4_000_000
+
+  /// Parses the body of a request. Throws 400 if it isn't JSON, and 413 if it has too many values.
   init(body: [UInt8]) throws {
+    try Self.checkCount(body)
     do { self = try body.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) } } catch {
       throw CouchDBError(400, "bad_request", "invalid UTF-8 JSON")
+    }
+  }
+
+  /// Throws 413 if the body of a request has too many values.
+  static func checkCount(_ body: [UInt8]) throws {
+    guard body.count > maximumBodyValues else { return }
+    // Each value but the first one has a comma or an opening bracket before it.
+    let count = body.reduce(into: 0) { count, byte in
+      if byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { count += 1 }
+    }
+    guard count <= maximumBodyValues else {
+      throw CouchDBError(413, "too_large", "the request has more than \(maximumBodyValues) values")
     }
   }
 }

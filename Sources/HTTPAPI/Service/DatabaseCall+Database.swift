@@ -25,9 +25,7 @@ extension DatabaseService {
           400, "bad_request",
           "You tried to DELETE a database with a ?=rev parameter. Did you mean to DELETE a document instead?")
       }
-      guard try catalog.delete(name) else {
-        throw CouchDBError(404, "not_found", "Database does not exist.")
-      }
+      guard try catalog.delete(name) else { throw CouchDBError.noDatabase }
       return .ok()
     case "GET", "HEAD", "POST": return nil
     default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST"])
@@ -134,12 +132,12 @@ enum FileSize {
 }
 
 extension String {
-  /// As a segment of a URL's path: percent-encoded but for letters, digits and `-._~`.
+  /// As a segment of a URL's path: percent-encoded but for letters, digits and `-._:`, as CouchDB does.
   package var pathSegment: String {
     var text = ""
     for byte in utf8 {
       let isPlain =
-        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
       text += isPlain ? String(UnicodeScalar(byte)) : "%" + Hex.text([byte], isUpper: true)
     }
     return text

@@ -36,11 +36,27 @@ extension DatabaseService {
       return answer
     }
     guard let database = try catalog.database(name) else {
-      throw CouchDBError(404, "not_found", "Database does not exist.")
+      throw CouchDBError.noDatabase
     }
     let call = DatabaseCall(
       service: self, request: request, name: name, database: database, path: rest, query: query)
-    return try call.answer()
+    var answer = try whileThere(name, database) { try call.answer() }
+    if case .written(let length, let write) = answer.body {
+      answer.body = .written(length: length) { [self] output in
+        try whileThere(name, database) { try write(output) }
+      }
+    }
+    return answer
+  }
+
+  /// Runs a part of a request to a database. Whatever goes wrong while that is deleted: it isn't there any more.
+  private func whileThere<Result>(_ name: String, _ database: Database, _ body: () throws -> Result) throws
+    -> Result
+  {
+    do { return try body() } catch  where !(error is CouchDBError) && !(error is HTTPBodyError) {
+      guard try catalog.database(name) === database else { throw CouchDBError.noDatabase }
+      throw error
+    }
   }
 }
 

@@ -1,5 +1,4 @@
 import Bytes
-import CCrypto
 import Fleece
 import HTTP
 import Storage
@@ -85,12 +84,12 @@ extension DatabaseService {
     guard count <= Self.maximumUUIDs else {
       throw CouchDBError(400, "bad_request", "count parameter too large")
     }
-    let uuids = try (0..<count).map { _ in JSONValue(try DocumentUUID.make()) }
+    let uuids = (0..<count).map { _ in JSONValue(DocumentUUID.make()) }
     return try .json(
       ["uuids": .array(uuids)],
       headers: [
         .init("Cache-Control", "no-cache, must-revalidate"), .init("Pragma", "no-cache"),
-        .init("Expires", "Mon, 01 Jan 1990 00:00:00 GMT"), .init("ETag", "\"\(try DocumentUUID.make())\""),
+        .init("Expires", "Mon, 01 Jan 1990 00:00:00 GMT"), .init("ETag", "\"\(DocumentUUID.make())\""),
       ])
   }
 
@@ -159,7 +158,8 @@ extension DatabaseService {
     let size = JSONValue(FileSize.of(database.engineFile))
     return [
       "db_name": .string(name), "instance_start_time": .string(instanceStartTime(database)),
-      "update_seq": .string(String(last)), "purge_seq": "0", "doc_count": JSONValue(documents),
+      "update_seq": .string(String(last)), "purge_seq": "0",
+      "doc_count": JSONValue(documents),
       "doc_del_count": JSONValue(tombstones), "disk_format_version": 8, "props": [:],
       "compact_running": .bool(tasks.contains("database_compaction", database: name)),
       "sizes": ["file": size, "external": size, "active": size],
@@ -175,6 +175,7 @@ extension DatabaseService {
 }
 
 extension CouchDBError {
+  static let noDatabase = CouchDBError(404, "not_found", "Database does not exist.")
   static let notImplemented = CouchDBError(501, "not_implemented", "this server doesn't have that")
 
   static func illegalName(_ name: String) -> CouchDBError {
@@ -182,16 +183,5 @@ extension CouchDBError {
       400, "illegal_database_name",
       "Name: '\(name)'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. Must begin with a letter."
     )
-  }
-}
-
-/// IDs of documents that get none from their clients: 128 random bits.
-enum DocumentUUID {
-  static func make() throws -> String {
-    var bytes = [UInt8](repeating: 0, count: 16)
-    guard RAND_bytes(&bytes, 16) == 1 else {
-      throw CouchDBError(500, "internal_server_error", "the random generator of the system failed")
-    }
-    return Hex.text(bytes)
   }
 }

@@ -27,7 +27,7 @@ package final class DatabaseService: Sendable {
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
   /// What the root and `_uuids` say: a number of this service's life.
-  let uuid = Hex.text((0..<16).map { _ in UInt8.random(in: 0...255) })
+  let uuid = DocumentUUID.make()
 
   /// Makes a service over the databases of a catalog.
   package init(
@@ -71,6 +71,9 @@ package final class DatabaseService: Sendable {
     case let error as AnswerInstead: error.answer
     case let error as MethodNotAllowed: error.answer
     case let error as DocumentError: .error(CouchDBError(error))
+    // It was deleted while the request was worked on.
+    case let error as DatabaseError where error.code == .closed: .error(.noDatabase)
+    case let error as StorageError where error.code == .closed: .error(.noDatabase)
     case HTTPBodyError.tooLong:
       .error(CouchDBError(413, "too_large", "the request entity is too large"))
     case HTTPBodyError.malformed:
@@ -110,14 +113,9 @@ package final class DatabaseService: Sendable {
     let isHead = request.method == "HEAD"
     let head = answer
     let output = AnswerOutput {
-      if isHead { return DiscardingSink() }
+      if isHead { return UnwantedBody() }
       let encoder = compresses ? GzipEncoder() : nil
-      let sink = BlockingWaiter<any HTTPBodySink>()
-      var begun = head
-      if encoder != nil { begun.headers.append(.init("Content-Encoding", "gzip")) }
-      begun.body = .stream(length: length) { sink.finish($0) }
-      respond(begun)
-      let plain = sink.wait()
+      let plain = Self.begin(head, length: length, isCompressed: encoder != nil, respond)
       return encoder.map { CompressingSink(plain, $0) } ?? plain
     }
     do {
@@ -125,19 +123,36 @@ package final class DatabaseService: Sendable {
       if let bytes = try output.finish() {
         answer.body = .bytes(bytes)
         respond(compresses ? compressed(answer, bytes) : answer)
-      } else if isHead {
-        answer.body = .stream(length: length) { $0.fail() }
-        respond(answer)
       }
     } catch {
-      guard !isHead, output.hasBegun else {
-        return respond(finished(self.answer(to: error), request))
+      guard output.hasBegun else { return respond(finished(self.answer(to: error), request)) }
+      if isHead {
+        // The rest needn't be made.
+        answer.body = .stream(length: length) { $0.fail() }
+        if compresses { answer.headers.append(.init("Content-Encoding", "gzip")) }
+        return respond(answer)
       }
       if !(error is HTTPBodyError) {
         Log.write(.warning, .network, "HTTP", "an answer was cut off: \(LogText.of(error))")
       }
       output.fail()
     }
+  }
+
+  /// Sends the head of an answer, and waits for what takes its body.
+  private static func begin(
+    _ answer: APIAnswer, length: Int?, isCompressed: Bool, _ respond: @Sendable (APIAnswer) -> Void
+  ) -> any HTTPBodySink {
+    let waiter = BlockingWaiter<any HTTPBodySink>()
+    do {
+      let promise = SinkPromise(waiter)
+      var answer = answer
+      if isCompressed { answer.headers.append(.init("Content-Encoding", "gzip")) }
+      answer.body = .stream(length: length) { promise.finish($0) }
+      answer.startsAtOnce = true
+      respond(answer)
+    }
+    return waiter.wait()
   }
 
   /// Adds the headers that every answer has.
@@ -160,15 +175,11 @@ package final class DatabaseService: Sendable {
 
   /// Whether an answer is to be compressed: JSON for a client that takes gzip. Streams go out as they come.
   private func compresses(_ answer: APIAnswer, for request: APIRequest) -> Bool {
-    guard configuration.compressesAnswers, request.method != "HEAD", !answer.hasHeader("Content-Encoding"),
+    guard configuration.compressesAnswers, !answer.hasHeader("Content-Encoding"),
       answer.headers.contains(where: { $0.value == HTTPHeader.json.value })
     else { return false }
     if case .bytes(let bytes) = answer.body, bytes.count < Self.leastCompressedBytes { return false }
-    return request.headers.tokens("accept-encoding").contains { coding in
-      let parts = coding.split(separator: ";")
-      guard let name = parts.first, name.trimmed == "gzip" else { return false }
-      return !parts.dropFirst().contains { ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0.trimmed) }
-    }
+    return request.acceptsGzip
   }
 
   /// Answers of fewer bytes aren't compressed: that gains nothing.
@@ -213,10 +224,28 @@ private final class CompressingSink: HTTPBodySink, @unchecked Sendable {
   func fail() { sink.fail() }
 }
 
-/// Takes what nobody wants: the body of an answer to HEAD.
-private struct DiscardingSink: HTTPBodySink {
-  func write(_ bytes: [UInt8]) throws(HTTPBodyError) {}
-  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) { completion(nil) }
+/// Gives the sink of an answer to the thread that waits for it. If the answer is dropped, because its client is gone, that thread gets
+/// one that takes nothing.
+private final class SinkPromise: Sendable {
+  private let waiter: BlockingWaiter<any HTTPBodySink>
+  private let isKept = Lock(false)
+
+  init(_ waiter: BlockingWaiter<any HTTPBodySink>) { self.waiter = waiter }
+
+  deinit { if !isKept.withLock({ $0 }) { waiter.finish(UnwantedBody()) } }
+
+  func finish(_ sink: any HTTPBodySink) {
+    isKept.withLock { $0 = true }
+    waiter.finish(sink)
+  }
+}
+
+/// Takes no body: of an answer to HEAD, or for a client that is gone.
+private struct UnwantedBody: HTTPBodySink {
+  func write(_ bytes: [UInt8]) throws(HTTPBodyError) { throw .clientGone }
+  func offer(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
+    completion(.clientGone)
+  }
   func finish() {}
   func fail() {}
 }

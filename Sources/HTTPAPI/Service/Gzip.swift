@@ -44,84 +44,59 @@ final class GzipEncoder {
   }
 }
 
-/// The body of a request that comes compressed with gzip, decompressed as it is read. Bytes that aren't gzip end it with `clientGone`;
+/// The body of a request that comes compressed with gzip, decompressed as it is read. Bytes that aren't gzip end it with `malformed`;
 /// the reader's limit bounds what a small body may grow to.
 final class GunzippedBody: HTTPBodySource, @unchecked Sendable {
-  /// What comes out of one step, in bytes at most.
-  private static let pieceBytes = 64 << 10
-
   private let source: any HTTPBodySource
   // Only the one who reads uses these.
-  private var stream = z_stream()
+  private let decoder: GzipDecoder
   private var input: [UInt8] = []
   private var consumed = 0
-  private var hasEnded = false
 
   var length: Int? { nil }
 
-  /// Nil if there is no memory for it.
-  init?(_ source: any HTTPBodySource) {
+  /// Throws 500 if there is no memory for it.
+  init(_ source: any HTTPBodySource) throws {
     self.source = source
-    guard inflateInit2_(&stream, 15 + 16, zlibVersion(), Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
-      return nil
-    }
+    decoder = try GzipDecoder()
   }
-
-  deinit { inflateEnd(&stream) }
 
   func read() throws(HTTPBodyError) -> [UInt8]? {
     while true {
-      if let piece = try step() { return piece }
-      guard let next = try source.read() else {
-        if hasEnded { return nil }
-        throw .malformed
-      }
-      input = next
-      consumed = 0
+      let piece = try step()
+      if !piece.isEmpty { return piece }
+      guard let next = try source.read() else { return try end() }
+      take(next)
     }
   }
 
   func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
     do throws(HTTPBodyError) {
-      if let piece = try step() { return completion(.success(piece)) }
+      let piece = try step()
+      if !piece.isEmpty { return completion(.success(piece)) }
     } catch { return completion(.failure(error)) }
     source.receive { [self] result in
       switch result {
       case .failure(let error): completion(.failure(error))
-      case .success(nil): completion(hasEnded ? .success(nil) : .failure(.malformed))
+      case .success(nil): completion(Result { () throws(HTTPBodyError) in try end() })
       case .success(let next?):
-        input = next
-        consumed = 0
+        take(next)
         receive(completion)
       }
     }
   }
 
-  /// Some decompressed bytes; nil if more input is needed.
-  private func step() throws(HTTPBodyError) -> [UInt8]? {
-    guard consumed < input.count else { return nil }
-    guard !hasEnded else { throw .malformed }
-    var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
-    var status = Z_OK
-    let produced = input.withUnsafeMutableBufferPointer { input in
-      piece.withUnsafeMutableBufferPointer { target in
-        stream.next_in = input.baseAddress.map { $0 + consumed }
-        stream.avail_in = UInt32(input.count - consumed)
-        stream.next_out = target.baseAddress
-        stream.avail_out = UInt32(target.count)
-        status = inflate(&stream, Z_NO_FLUSH)
-        consumed = input.count - Int(stream.avail_in)
-        stream.next_in = nil
-        return target.count - Int(stream.avail_out)
-      }
+  private func take(_ next: [UInt8]) { (input, consumed) = (next, 0) }
+
+  private func end() throws(HTTPBodyError) -> [UInt8]? {
+    guard decoder.isAtEnd else { throw .malformed }
+    return nil
+  }
+
+  /// Some decompressed bytes; none if more input is needed.
+  private func step() throws(HTTPBodyError) -> [UInt8] {
+    do { return try input.withUnsafeBytes { [UInt8](try decoder.step($0, &consumed)) } } catch {
+      throw .malformed
     }
-    switch status {
-    case Z_OK, Z_BUF_ERROR: break
-    case Z_STREAM_END: hasEnded = true
-    default: throw .malformed
-    }
-    guard produced > 0 else { return nil }
-    piece.removeLast(piece.count - produced)
-    return piece
   }
 }

@@ -117,7 +117,7 @@ extension Exchange {
     }
     if let start {
       let writer = HTTPBodyWriter(self)
-      core.workers.enqueue { start(writer) }
+      if answer.startsAtOnce { start(writer) } else { core.workers.enqueue { start(writer) } }
     }
     return .YES
   }

@@ -24,6 +24,9 @@ package struct HTTPAnswer: Sendable {
   package var body: Body
   /// Whether the connection is closed after this answer.
   package var closesConnection = false
+  /// Whether the `start` of a streamed body is called on the thread that serves the connection, and not on a handler's, for which it
+  /// would wait: it must return at once. If the client is gone before, `start` is released and not called.
+  package var startsAtOnce = false
 
   /// Makes an answer.
   package init(status: Int, headers: [Header] = [], body: Body = .bytes([])) {

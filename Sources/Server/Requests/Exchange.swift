@@ -171,17 +171,20 @@ final class Exchange: @unchecked Sendable {
 
   /// The request has ended: its answer was sent, or the connection closed.
   func ended() {
-    let (waiting, cancelled) = state.withLock { state in
+    let (waiting, cancelled, unsent) = state.withLock { state in
       state.mhd = nil
       state.isEnded = true
+      let unsent = state.answer.take()
       let isWhole = state.output.isDone
       var waiting = state.input.fail(.clientGone)
       if let call = state.output.fail() { waiting.append(call) }
       let cancelled = state.isAborted || isWhole ? [] : state.whenCancelled
       state.whenCancelled = []
       if !isWhole { state.isAborted = true }
-      return (waiting, cancelled)
+      return (waiting, cancelled, unsent)
     }
+    // Whoever waits for the body of an answer that wasn't sent learns of it.
+    _ = consume unsent
     for call in waiting { call.run(core.workers) }
     for call in cancelled { core.workers.enqueue(call) }
     connection.set(nil as Exchange?)

@@ -24,7 +24,7 @@ extension DatabaseCall {
     }
     let revision = document.revisionID.description
     let tag = "\"\(revision)\""
-    if isUnchanged(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
     var json = JSONWriter(capacity: 1024)
     json.append(literal: "{\"_id\":")
     json.append(string: document.id)
@@ -74,7 +74,7 @@ extension DatabaseCall {
     }
     var headers: [HTTPHeader] = []
     if !written.hasMeta {
-      if isUnchanged(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+      if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
       headers.append(.init("ETag", tag))
     }
     guard isMultipart, !written.following.isEmpty else {

@@ -4,7 +4,7 @@ import HTTP
 /// Writes multipart bodies as CouchDB does.
 enum MultipartAnswer {
   /// A new boundary: 32 hexadecimal digits.
-  static func boundary() -> String { Hex.text((0..<16).map { _ in UInt8.random(in: 0...255) }) }
+  static func boundary() -> String { DocumentUUID.make() }
 
   /// Appends a document with the attachments that follow it: the body of a multipart/related. `json` is the document.
   static func append(

@@ -69,27 +69,3 @@ struct RevisionOptions: Sendable {
     }
   }
 }
-
-extension APIRequest {
-  /// Whether the client takes a media type: it says so, or says nothing.
-  func accepts(_ type: String) -> Bool {
-    let values = headers.all("accept")
-    guard !values.isEmpty else { return true }
-    let family = type.prefix { $0 != "/" } + "/*"
-    for item in values.joined(separator: ",").split(separator: ",") {
-      let range = HTTPMediaType(item)
-      guard [type, String(family), "*/*"].contains(range.name) else { continue }
-      if let weight = range[parameter: "q"].flatMap(Double.init), weight <= 0 { continue }
-      return true
-    }
-    return false
-  }
-}
-
-extension DatabaseCall {
-  /// Whether the client has the entity with that tag, which includes its quotes.
-  func isUnchanged(_ tag: String) -> Bool {
-    let tags = request.headers.all("if-none-match").flatMap { $0.split(separator: ",").map(\.trimmed) }
-    return tags.contains { $0 == "*" || $0 == tag || $0 == "W/" + tag }
-  }
-}

@@ -28,7 +28,7 @@ extension DatabaseCall {
     }
     let reader = try AttachmentReader(database, attachment)
     let tag = "\"\(base64(attachment.digest.bytes))\""
-    if isUnchanged(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
     var headers: [HTTPHeader] = [
       .init("ETag", tag), .init("Content-Type", attachment.headerType),
       // A page that somebody has attached gets no rights of this origin.
@@ -48,7 +48,7 @@ extension DatabaseCall {
       }
     }
     headers.append(.init("Accept-Ranges", "bytes"))
-    let asked = isRangeCurrent(tag) && method == "GET" ? request.headers.first("range") : nil
+    let asked = request.wantsRange(of: tag) && method == "GET" ? request.headers.first("range") : nil
     switch ByteRanges(asked, length: reader.storedLength) {
     case .notSatisfiable:
       throw CouchDBError(416, "requested_range_not_satisfiable", "Requested range not satisfiable")
@@ -97,11 +97,6 @@ extension DatabaseCall {
       }
       output.append(raw: "\r\n--\(boundary)--")
     }
-  }
-
-  /// Whether a range is to be sent although the client may have another entity: it names none, or this one.
-  private func isRangeCurrent(_ tag: String) -> Bool {
-    request.headers.first("if-range").map { $0.trimmed == tag } ?? true
   }
 
   /// The attachments of a revision, or of the current one. Throws 404 if it isn't there.
@@ -213,16 +208,5 @@ extension AnswerOutput {
   func pass(_ bytes: UnsafeRawBufferPointer) throws {
     append([UInt8](bytes))
     try step()
-  }
-}
-
-extension APIRequest {
-  /// Whether the client takes gzip.
-  var acceptsGzip: Bool {
-    headers.tokens("accept-encoding").contains { coding in
-      let range = HTTPMediaType(coding)
-      guard range.name == "gzip" || range.name == "x-gzip" || range.name == "*" else { return false }
-      return range[parameter: "q"].flatMap(Double.init).map { $0 > 0 } ?? true
-    }
   }
 }

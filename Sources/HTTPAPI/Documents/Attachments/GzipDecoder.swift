@@ -3,7 +3,7 @@ import Views
 
 /// Decodes a gzip stream (RFC 1952) that arrives in pieces. Used on one thread at a time.
 final class GzipDecoder {
-  /// The bytes aren't gzip, or the stream ends early.
+  /// The bytes aren't gzip, or something follows the stream.
   struct Malformed: Error {}
 
   private let stream: UnsafeMutablePointer<z_stream>
@@ -26,25 +26,35 @@ final class GzipDecoder {
     output.deallocate()
   }
 
-  /// Calls `body` with what the next bytes decode to, in pieces of up to 64 KiB. Throws `Malformed`.
-  func decode(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    guard !bytes.isEmpty else { return }
-    guard !isAtEnd else { throw Malformed() }
-    stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.bindMemory(to: UInt8.self).baseAddress)
-    stream.pointee.avail_in = UInt32(bytes.count)
-    defer { stream.pointee.next_in = nil }
-    repeat {
+  /// Decodes what begins at `consumed`, which it moves. Returns up to 64 KiB, which are valid until the next call; none if more
+  /// bytes are needed. Throws `Malformed`.
+  func step(_ bytes: UnsafeRawBufferPointer, _ consumed: inout Int) throws(Malformed)
+    -> UnsafeRawBufferPointer
+  {
+    while consumed < bytes.count {
+      guard !isAtEnd else { throw Malformed() }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+      // zlib's limit is that of 32 bits.
+      let count = UInt32(clamping: rest.count)
+      stream.pointee.next_in = UnsafeMutablePointer(mutating: rest.bindMemory(to: UInt8.self).baseAddress)
+      stream.pointee.avail_in = count
       stream.pointee.next_out = output.bindMemory(to: UInt8.self).baseAddress
       stream.pointee.avail_out = UInt32(output.count)
       let status = inflate(stream, Z_NO_FLUSH)
-      guard status == Z_OK || status == Z_STREAM_END || status == Z_BUF_ERROR else { throw Malformed() }
-      let count = output.count - Int(stream.pointee.avail_out)
-      if count > 0 { try body(UnsafeRawBufferPointer(rebasing: output[..<count])) }
-      if status == Z_STREAM_END {
-        isAtEnd = true
-        guard stream.pointee.avail_in == 0 else { throw Malformed() }
-        return
-      }
-    } while stream.pointee.avail_out == 0
+      stream.pointee.next_in = nil
+      let taken = Int(count - stream.pointee.avail_in)
+      consumed += taken
+      guard status == Z_OK || status == Z_STREAM_END else { throw Malformed() }
+      isAtEnd = status == Z_STREAM_END
+      let produced = output.count - Int(stream.pointee.avail_out)
+      if produced > 0 { return UnsafeRawBufferPointer(rebasing: output[..<produced]) }
+    }
+    return UnsafeRawBufferPointer(start: nil, count: 0)
+  }
+
+  /// Calls `body` with what the next bytes decode to, in pieces of up to 64 KiB. Throws `Malformed`.
+  func decode(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    var consumed = 0
+    while case let piece = try step(bytes, &consumed), !piece.isEmpty { try body(piece) }
   }
 }

@@ -56,27 +56,36 @@ extension DatabaseCall {
   /// The most revisions in one request.
   private static let maximumRevisions = 1_000_000
 
-  /// The body of the request: an object of lists of revisions by document.
+  /// The body of the request: an object of lists of revisions by document, in its order.
   func revisionLists() throws -> [(id: String, revisions: [IncomingDocument.Revision])] {
-    guard let documents = try jsonBody().object else {
-      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
-    }
-    var count = 0
-    return try documents.map { id, list in
-      guard let items = list.array else {
-        throw CouchDBError(400, "bad_request", "the revisions of a document must be an array")
+    let body = try bodyBytes()
+    try JSONValue.checkCount(body)
+    return try body.withUnsafeBytes { text in
+      var scanner = JSONScanner(text)
+      guard scanner.kind == UInt8(ascii: "{") else {
+        _ = try JSONScanner.parse(0..<text.count, in: text)
+        throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
       }
-      count += items.count
-      guard count <= Self.maximumRevisions else {
-        throw CouchDBError(413, "too_large", "the request names more than \(Self.maximumRevisions) revisions")
-      }
-      return (
-        id,
-        try items.map { item in
+      var lists: [(id: String, revisions: [IncomingDocument.Revision])] = []
+      var count = 0
+      try scanner.object { scanner, member in
+        let id = try JSONScanner.name(member, in: text)
+        guard let items = try JSONScanner.parse(scanner.value(), in: text).array else {
+          throw CouchDBError(400, "bad_request", "the revisions of a document must be an array")
+        }
+        count += items.count
+        guard count <= Self.maximumRevisions else {
+          throw CouchDBError(
+            413, "too_large", "the request names more than \(Self.maximumRevisions) revisions")
+        }
+        let revisions = try items.map { item in
           guard let text = item.string else { throw CouchDBError.invalidRevision }
           return try IncomingDocument.Revision(text)
         }
-      )
+        lists.append((id, revisions))
+      }
+      try scanner.finish()
+      return lists
     }
   }
 

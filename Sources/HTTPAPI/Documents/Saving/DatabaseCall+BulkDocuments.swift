@@ -39,7 +39,7 @@ extension DatabaseCall {
   }
 
   private func prepare(_ document: inout IncomingDocument, isForeign: Bool) throws {
-    let id = document.id ?? Self.randomID()
+    let id = document.id ?? DocumentUUID.make()
     document.id = id
     try IncomingID.check(id)
     try checkSize(document, reason: id)

@@ -6,11 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// Throws 403 if clients only read.
-  func checkWritable() throws {
-    guard !service.configuration.isReadOnly else {
-      throw CouchDBError(403, "forbidden", "the databases are served for reading only")
-    }
-  }
+  func checkWritable() throws { try service.checkWritable() }
 
   /// Throws 413 if a document is too large.
   func checkSize(_ document: IncomingDocument, reason: String) throws {

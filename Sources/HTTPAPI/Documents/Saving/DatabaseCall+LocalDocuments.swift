@@ -34,7 +34,7 @@ extension DatabaseCall {
       var text: [UInt8] = []
       json.write(to: &text)
       let tag = Self.localTag(document)
-      if isUnchanged(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+      if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
       return .json(text: text, headers: [.init("ETag", tag)])
     case "PUT": return try putDocument(id)
     case "DELETE":

@@ -41,7 +41,7 @@ extension DatabaseCall {
     do {
       let text = try bodyBytes()
       var document = try Self.parse(text)
-      let id = document.id ?? Self.randomID()
+      let id = document.id ?? DocumentUUID.make()
       try IncomingID.check(id)
       try prepare(&document, id, nil, isForeign: false)
       try settleAttachments(of: &document, text, isForeign: false, &new)
@@ -164,25 +164,6 @@ extension DatabaseCall {
 
   /// The URL of a document or, with further parts, of an attachment.
   func location(_ id: String, _ parts: String...) -> String {
-    ([baseURL] + ([name, id] + parts).map(Self.escaped)).joined(separator: "/")
+    ([baseURL] + ([name, id] + parts).map(\.pathSegment)).joined(separator: "/")
   }
-
-  /// Text as a segment of a URL, with the escapes that CouchDB makes.
-  static func escaped(_ text: String) -> String {
-    var bytes: [UInt8] = []
-    for byte in text.utf8 {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
-        UInt8(ascii: ":"):
-        bytes.append(byte)
-      default:
-        bytes.append(UInt8(ascii: "%"))
-        bytes += Array(Hex.text([byte], isUpper: true).utf8)
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// A new ID: 32 hexadecimal digits.
-  static func randomID() -> String { Hex.text((0..<16).map { _ in UInt8.random(in: 0...255) }) }
 }

@@ -75,6 +75,7 @@ final class ChangesReader: @unchecked Sendable {
       try store.read(attempts: DocumentStore.defaultAttempts) { snapshot in
         // The snapshot may expire, and then it all begins again.
         text.removeAll()
+        attachments.begin()
         candidates = []
         (self.position, self.left, self.rows) = (position, left, rows)
         (self.hasBegun, self.start) = (hasBegun, start)

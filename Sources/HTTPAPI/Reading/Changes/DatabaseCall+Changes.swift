@@ -70,14 +70,3 @@ extension DatabaseCall {
     }
   }
 }
-
-extension APIRequest {
-  /// Whether `If-None-Match` has a tag.
-  func matches(_ tag: String) -> Bool {
-    headers.all("if-none-match").flatMap { $0.split(separator: ",") }.contains { candidate in
-      var candidate = candidate.trimmed
-      if candidate.hasPrefix("W/") { candidate = String(candidate.dropFirst(2)) }
-      return candidate == "*" || candidate.utf8.elementsEqual(tag.utf8)
-    }
-  }
-}

@@ -24,12 +24,14 @@ struct DocumentList {
   private let kind: Kind
   private let options: ListOptions
   private let ranks: EntryRanks
+  private let attachments: AttachmentContents
 
   init(_ call: DatabaseCall, _ kind: Kind, _ options: ListOptions) {
     self.call = call
     self.kind = kind
     self.options = options
     ranks = call.service.watches.watch(call.database).ranks
+    attachments = AttachmentContents(call.database)
   }
 
   /// A part of the answer, and what comes behind it.
@@ -73,6 +75,7 @@ struct DocumentList {
         try store.read(attempts: DocumentStore.defaultAttempts) { snapshot in
           // The snapshot may expire, and then it all begins again.
           slice.text.removeAll()
+          attachments.begin()
           (slice.hasBegun, slice.hasRows, slice.skip, slice.left) = (hasBegun, hasRows, skip, left)
           (slice.last, slice.nextKey, slice.isDone) = (last, nextKey, false)
           if !hasBegun { try begin(snapshot, slice) }
@@ -251,8 +254,7 @@ struct DocumentList {
 
   private func documentWriter(_ snapshot: DocumentSnapshot) throws -> CouchDBDocumentWriter? {
     guard options.includesDocuments else { return nil }
-    return try CouchDBDocumentWriter(
-      snapshot, options.document, contents: AttachmentContents(call.database).reader)
+    return try CouchDBDocumentWriter(snapshot, options.document, contents: attachments.reader)
   }
 
   private func append(

@@ -28,10 +28,14 @@ extension DatabaseCall {
   private func couchDBView(_ design: String, _ name: String) throws -> CouchDBView {
     do {
       var view = try database.couchDBView(design, name)
-      view.contents = AttachmentContents(database).reader
+      let attachments = AttachmentContents(database)
+      view.contents = attachments.reader
       let database = database
       // A close waits for the slice that is read, not for the client.
-      view.around = { slice in try database.replicating { _ in try slice() } }
+      view.around = { slice in
+        attachments.begin()
+        try database.replicating { _ in try slice() }
+      }
       return view
     } catch let error as DocumentError where error.code == .invalidDocumentID {
       throw CouchDBError(404, "not_found", "missing")

@@ -1,0 +1,93 @@
+import Bytes
+import Glibc
+import Storage
+import Touchstone
+import Views
+
+/// The databases of a folder. They are opened when a client asks for them, and stay open until `close`.
+package final class FolderDatabases: DatabaseCatalog {
+  private struct State {
+    var opened: [ByteString: Database] = [:]
+    /// Those that wait for the end of what reads them, to be deleted. Nobody finds them any more.
+    var deleted: Set<ByteString> = []
+  }
+
+  /// How long a database that is read is waited for before it is deleted.
+  private static let patience = Duration.seconds(5)
+
+  private let folder: DatabaseFolder
+  private let letsClientsMake: Bool
+  private let state = Lock(State())
+
+  /// Makes a catalog of the databases in a folder, whose options count for those that are opened and made. `letsClientsMake` says whether
+  /// clients make and delete databases.
+  package init(_ folder: DatabaseFolder, letsClientsMake: Bool = true) {
+    self.folder = folder
+    self.letsClientsMake = letsClientsMake
+  }
+
+  package func names() throws -> [String] {
+    let deleted = state.withLock { $0.deleted }
+    let names = try folder.names()
+    return deleted.isEmpty ? names : names.filter { !deleted.contains(ByteString($0)) }
+  }
+
+  package func database(_ name: String) throws -> Database? {
+    guard DatabaseFolder.isValidName(name) else { return nil }
+    return try state.withLock { state in
+      if state.deleted.contains(ByteString(name)) { return nil }
+      if let database = state.opened[ByteString(name)] { return database }
+      guard folder.exists(name) else { return nil }
+      let database = try folder.openExisting(name)
+      state.opened[ByteString(name)] = database
+      return database
+    }
+  }
+
+  package func create(_ name: String) throws -> Bool {
+    try state.withLock { state in
+      guard state.opened[ByteString(name)] == nil, !folder.exists(name) else { return false }
+      guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't made here") }
+      var options = folder.options
+      options.creation = .createNew
+      state.opened[ByteString(name)] = try folder.open(name, options: options)
+      return true
+    }
+  }
+
+  package func delete(_ name: String) throws -> Bool {
+    guard let database = try database(name) else { return false }
+    guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't deleted here") }
+    let key = ByteString(name)
+    // Of several who delete it, one does.
+    let isOurs = state.withLock { $0.opened[key] === database && $0.deleted.insert(key).inserted }
+    guard isOurs else { return false }
+    defer { state.withLock { _ = $0.deleted.remove(key) } }
+    try deleteUnread(database)
+    state.withLock { _ = $0.opened.removeValue(forKey: key) }
+    return true
+  }
+
+  /// Deletes a database when nobody reads it any more.
+  private func deleteUnread(_ database: Database) throws {
+    let deadline = ContinuousClock.now + Self.patience
+    while true {
+      do { return try database.delete() } catch  where Self.isInUse(error) {
+        guard ContinuousClock.now < deadline else {
+          throw CouchDBError(503, "service_unavailable", "the database is being read; try again later")
+        }
+        usleep(2_000)
+      }
+    }
+  }
+
+  private static func isInUse(_ error: any Error) -> Bool {
+    (error as? DatabaseError)?.code == .inUse || (error as? StorageError)?.code == .inUse
+  }
+
+  /// Closes the databases. Throws what closing one of them throws, after the others are closed.
+  package func close() throws {
+    state.withLock { $0.opened = [:] }
+    try folder.close()
+  }
+}

@@ -1,0 +1,111 @@
+import Fleece
+import HTTP
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import HTTPAPI
+
+/// Conditions, codings, and HEAD.
+@Suite("What clients say of the answers that they take") struct ConditionTests {
+  private func request(_ headers: [(String, String)]) throws -> APIRequest {
+    var fields = HTTPHeaders()
+    for (name, value) in headers { fields.add(name, value) }
+    let target = try #require(HTTPTarget(Array("/".utf8)))
+    return APIRequest(
+      method: "GET", target: target, headers: fields, body: BytesBody([]), user: nil,
+      cancellation: NeverCancelled())
+  }
+
+  private struct NeverCancelled: APICancellation {
+    var isCancelled: Bool { false }
+    func onCancel(_ body: @escaping @Sendable () -> Void) {}
+  }
+
+  @Test("gzip is taken by those who say so") func gzip() throws {
+    for (value, isTaken) in [
+      ("gzip", true), ("x-gzip", true), ("GZIP", true), ("*", true), ("br, gzip;q=0.5", true),
+      ("gzip; q=0", false),
+      ("gzip;q=0, *", false), ("*, gzip;q=0", false), ("*;q=0", false), ("identity", false), ("br", false),
+      ("gzip;q=x", false), ("", false),
+    ] {
+      #expect(try request([("Accept-Encoding", value)]).acceptsGzip == isTaken, "\(value)")
+    }
+    #expect(try !request([]).acceptsGzip)
+  }
+
+  @Test("tags are compared as a whole, weak ones too") func tags() throws {
+    for (value, matches) in [
+      (#""a""#, true), (#"W/"a""#, true), (#""b" , "a""#, true), ("*", true), ("a", false), (#""b""#, false),
+      (#""ab""#, false), ("", false),
+    ] {
+      #expect(try request([("If-None-Match", value)]).matches(#""a""#) == matches, "\(value)")
+    }
+    #expect(try request([("If-None-Match", #""b""#), ("If-None-Match", #""a""#)]).matches(#""a""#))
+    #expect(try !request([]).matches(#""a""#))
+  }
+
+  @Test("media types are taken by those who say so, or nothing") func types() throws {
+    for (value, isTaken) in [
+      ("application/json", true), ("*/*", true), ("application/*", true),
+      ("text/html, application/json;q=0.1", true),
+      ("text/html", false), ("application/json;q=0", false), ("APPLICATION/JSON", true),
+    ] {
+      #expect(try request([("Accept", value)]).accepts("application/json") == isTaken, "\(value)")
+    }
+    #expect(try request([]).accepts("application/json"))
+  }
+
+  @Test("HEAD is answered as GET, without a body", arguments: [EngineName.lmdb], [false, true])
+  func head(_ engine: EngineName, _ isCompressed: Bool) throws {
+    let client = try APIClient(engine)
+    #expect(try client.ask("PUT", "/db").status == 201)
+    let text = String(repeating: "the same again ", count: 10_000)
+    let revision = try client.save("/db/doc", "{\"text\":\"\(text)\"}")
+    try client.save(
+      "/db/small",
+      #"{"_attachments":{"t.txt":{"content_type":"text/plain","data":"YWJj"},"b":{"data":"YWJj"}}}"#)
+    try client.save("/db/_local/l", #"{"n":1}"#)
+    try client.save("/db/_design/d", #"{"views":{"v":{"map":"function (doc) { emit(doc._id); }"}}}"#)
+    let headers = isCompressed ? [("Accept-Encoding", "gzip")] : []
+    for target in [
+      "/", "/_up", "/_all_dbs", "/_active_tasks", "/db", "/db/doc", "/db/doc?rev=\(revision)",
+      "/db/doc?revs_info=true",
+      "/db/doc?open_revs=all", "/db/nosuch", "/db/doc?rev=1-no", "/nosuch", "/db/small?attachments=true",
+      "/db/small/t.txt", "/db/small/b", "/db/small/no", "/db/_local/l", "/db/_local/no", "/db/_design/d",
+      "/db/_all_docs", "/db/_all_docs?include_docs=true", "/db/_changes", "/db/_changes?include_docs=true",
+      "/db/_design/d/_view/v", "/db/_local_docs", "/db/_design_docs", "/db/_all_docs?limit=x",
+      "/db/_changes?feed=x",
+    ] {
+      for accept in ["application/json", "*/*"] {
+        let all = headers + [("Accept", accept)]
+        let get = try client.ask("GET", target, headers: all)
+        let head = try client.ask("HEAD", target, headers: all)
+        _ = get.body()
+        #expect(head.status == get.status, "\(target)")
+        #expect(head.body().isEmpty || head.status >= 400 || !head.hasFailed, "\(target)")
+        for name in [
+          "Content-Type", "ETag", "Accept-Ranges", "Vary", "Cache-Control", "Content-Security-Policy",
+        ] {
+          func value(_ response: Response) -> String? {
+            response.header(name).map { String($0.prefix { $0 != ";" }) }
+          }
+          // The tag of a list of changes is made with its rows.
+          #expect(value(head) == value(get), "\(target): \(name)")
+        }
+        let coding = get.header("Content-Encoding")
+        let isStream =
+          target.contains("_all_docs") || target.contains("_changes") || target.contains("_view")
+          || target.contains("_docs")
+        if !isStream { #expect(head.header("Content-Encoding") == coding, "\(target)") }
+        if let tag = get.header("ETag") {
+          let known = try client.ask("GET", target, headers: all + [("If-None-Match", tag)])
+          #expect(known.status == 304 && known.header("ETag") == tag && known.body().isEmpty, "\(target)")
+          let other = try client.ask("HEAD", target, headers: all + [("If-None-Match", "W/" + tag)])
+          #expect(other.status == 304, "\(target)")
+        }
+      }
+    }
+  }
+}
