@@ -1,5 +1,6 @@
 // The rules for `_attachments` are those of 1.x (docs/blobs.md): in a stored revision, each entry is a stub
-// with its digest. `revpos` is the generation of the revision that added or changed it.
+// with its digest. `revpos` is the generation of the revision that added or changed it, in a copy that a client of CouchDB makes of
+// another document that of the source.
 
 import Blobs
 import Fleece
@@ -30,7 +31,11 @@ extension DocumentWriter {
           throw refused("the attachment \"\(name)\" is not an object")
         }
         let known = try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
-        after[name] = .object(try settled(entry, name, known, generation, id, isForeign: body.isForeign))
+        var settled = try settled(entry, name, known, generation, id, isForeign: body.isForeign)
+        if body.keepsGenerations, let said = entry["revpos"]?.uint, said > 0 {
+          settled["revpos"] = JSONValue(said)
+        }
+        after[name] = .object(settled)
       }
     }
     guard .object(after) != before || after.isEmpty else { return body }
@@ -95,8 +100,9 @@ extension DocumentWriter {
     if isForeign {
       if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
     } else if let known = known.entry, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
-      (1..<generation).contains(revpos)
+      revpos > 0
     {
+      // In a copy it may be above the generation.
       entry["revpos"] = JSONValue(revpos)
     } else if case .replaced = known, (1..<generation).contains(said) {
       // Keep the value that was read with the revision.

@@ -8,12 +8,15 @@ package struct DocumentEdit: Sendable {
   package var base: RevisionID?
   /// Whether the new revision is a tombstone.
   package var isDeleted: Bool
+  /// Whether the generations of attachments, `revpos`, stay those of the body: of a copy they are those of its source.
+  package var keepsGenerations = false
 
   /// Creates a change. See the properties.
-  package init(id: String, base: RevisionID?, isDeleted: Bool = false) {
+  package init(id: String, base: RevisionID?, isDeleted: Bool = false, keepsGenerations: Bool = false) {
     self.id = id
     self.base = base
     self.isDeleted = isDeleted
+    self.keepsGenerations = keepsGenerations
   }
 }
 
@@ -37,7 +40,8 @@ extension DocumentStore {
         do {
           let saved = try writer.joined { writer in
             try DocumentID.withValidated(edit.id, maximum: DocumentID.maximumStoredBytes) { key in
-              let body = try text.withUnsafeBytes { try writer.encode(json: $0, of: key) }
+              var body = try text.withUnsafeBytes { try writer.encode(json: $0, of: key) }
+              body.keepsGenerations = edit.keepsGenerations
               return try writer.save(key, body, deleted: edit.isDeleted, .edit(of: edit.base))
             }
           }

@@ -335,6 +335,7 @@ final class DocumentWriter {
       encoder, isForeign: body.isForeign, mayNameBlobs: body.mayNameBlobs, mayMissBlobs: body.mayMissBlobs)
     changed.value = body.value
     changed.isDeletion = body.isDeletion
+    changed.keepsGenerations = body.keepsGenerations
     return changed
   }
 

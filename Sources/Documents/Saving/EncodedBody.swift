@@ -14,6 +14,8 @@ package struct EncodedBody {
   var mayMissBlobs = false
   /// Whether the body makes its revision a tombstone.
   var isDeletion = false
+  /// Whether attachments keep the `revpos` that the body says.
+  var keepsGenerations = false
   /// The value that was encoded, if it may know the content of its blobs.
   var value: JSONValue?
 

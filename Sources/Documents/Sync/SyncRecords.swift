@@ -4,6 +4,7 @@
 //             "c" checkpoint ID → JSON                      the state of a replicator of this database
 //             "p" checkpoint ID → revision:varint JSON      the state that a peer has stored here; its revision is N-cc
 //             "r" remote ID → number:varint                 the number of a remote database, from 1
+//             "g" …                                         DocumentStore+PurgeRequests.swift
 //   marks   number:u32 big-endian document ID → revision ID (RevisionID.swift)
 //             the revision that is known to be the remote's current one
 //
@@ -23,6 +24,7 @@ enum SyncRecords {
 
   enum Kind: UInt8 {
     case checkpoint = 0x63
+    case purgeRequest = 0x67
     case peerCheckpoint = 0x70
     case remote = 0x72
   }
@@ -66,6 +68,8 @@ extension SyncRecords {
     var reader = ByteReader(content)
     switch kind {
     case .checkpoint: break
+    case .purgeRequest:
+      guard key.byteCount == 9 else { return "the entry \(text) has no number" }
     case .peerCheckpoint:
       guard let revision = reader.varint(), revision > 0 else { return "the entry \(text) has no revision" }
     case .remote:

@@ -17,8 +17,7 @@ extension DatabaseCall {
       case "_revs_diff": return try revisionsDifferenceAnswer()
       case "_missing_revs": return try missingRevisionsAnswer()
       case "_purge": return try purgeAnswer()
-      // Which revisions were purged isn't kept.
-      case "_purged_infos": throw CouchDBError.notImplemented
+      case "_purged_infos": return try purgedInfosAnswer()
       default: break
       }
     }

@@ -152,13 +152,13 @@ extension DatabaseService {
 
   /// What `GET /{db}` says of a database.
   func information(_ name: String, _ database: Database) throws -> JSONValue {
-    let (documents, tombstones, last) = try database.read {
-      (try $0.documentCount, try $0.tombstoneCount, try $0.lastSequence)
+    let (documents, tombstones, last, purges) = try database.read {
+      (try $0.documentCount, try $0.tombstoneCount, try $0.lastSequence, try $0.lastPurgeRequest)
     }
     let size = JSONValue(FileSize.of(database.engineFile))
     return [
       "db_name": .string(name), "instance_start_time": .string(instanceStartTime(database)),
-      "update_seq": .string(String(last)), "purge_seq": "0",
+      "update_seq": .string(String(last)), "purge_seq": .string(String(purges)),
       "doc_count": JSONValue(documents),
       "doc_del_count": JSONValue(tombstones), "disk_format_version": 8, "props": [:],
       "compact_running": .bool(tasks.contains("database_compaction", database: name)),

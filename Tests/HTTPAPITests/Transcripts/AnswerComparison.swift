@@ -233,7 +233,10 @@ struct AnswerComparison {
       } else if let id = ids?[index] {
         found = left.firstIndex { $0["id"].string == id } ?? 0
       }
-      compare(value, left.remove(at: found), place)
+      var mine = left.remove(at: found)
+      // Sequences come in their order, whichever documents they belong to.
+      if ids != nil, let sequence = ours[index].object?["seq"] { mine["seq"] = sequence }
+      compare(value, mine, place)
     }
   }
 

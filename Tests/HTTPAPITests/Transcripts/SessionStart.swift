@@ -106,7 +106,9 @@ enum SessionStart {
       try put("/p_deny/_design/v", try refusingDesign(session))
       try create("p_push")
     case "pouch-07": try create("p_cors", Array(documents[..<3]))
-    case "replicator-01", "replicator-02": try create("src", documents + ["att_huge", "att_nine"])
+    case "replicator-01", "replicator-02":
+      try create("src", documents + ["att_huge", "att_nine"])
+      try put("/src/_local/mine", #"{"never":"replicated"}"#)
     case "replicator-04":
       try create("r_a", Array(documents[..<4]))
       try create("r_b")
@@ -201,6 +203,29 @@ enum SessionStart {
 
   /// The first exchanges with `r_y` of steps of replicator-08 that begin with an empty target.
   private static let targetsMadeAnew: Set<Int> = [227, 257, 269, 281, 295]
+
+  /// Exchanges that were under way at once, in the order of their writes, as later answers show it.
+  static func simultaneousWrites(_ session: String) -> [[Int]] {
+    switch session {
+    case "replicator-04-both-ends": [[29, 27, 28, 26]]
+    case "replicator-06-continuous": [[48, 50, 49, 51], [62, 61, 64, 63]]
+    default: []
+    }
+  }
+
+  /// Sequences in requests that no answer before has shown, with their databases and the documents whose changes come next.
+  static func unseenSequences(_ session: String) -> [(token: String, database: String, next: String)] {
+    switch session {
+    case "replicator-05-filtered":
+      [
+        (
+          "47-g1AAAABPeJzLYWBgYMxgTmEQTM4vTc5ISXIwNDLXMwBCwxygFFMiQx4Lw38gyMpgTtTPBQqxJ5omm5qbG2HTkgUAHS8Uqw",
+          "src", "sp ace/slash+plus"
+        )
+      ]
+    default: []
+    }
+  }
 
   /// A write beside of which the recording shows the result only.
   static func unrecordedWrites(_ session: String) -> [(

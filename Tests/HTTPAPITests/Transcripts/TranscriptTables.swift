@@ -161,12 +161,6 @@ enum TranscriptTables {
       session: "replicator-03-push", numbers: [55], place: "body.results.order",
       reason: "The database of CouchDB has two shards, and each its own sequences."),
     .init(
-      session: "replicator-04-both-ends", numbers: [50, 106], place: "body.results.order",
-      reason: "Several requests wrote at once."),
-    .init(
-      session: "replicator-06-continuous", numbers: [81], place: "body.results.order",
-      reason: "Several requests wrote at once."),
-    .init(
       session: "replicator-04-both-ends", numbers: [104, 106], place: "body.results[4].doc",
       reason: "Which of two new revisions wins follows from their IDs."),
     .init(

@@ -13,23 +13,8 @@ struct TranscriptTests {
   func session(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine)
     try replay.run()
-    guard let open = Self.open[name] else { return record(replay.report, name, engine) }
-    withKnownIssue(Comment(rawValue: open), isIntermittent: true) { record(replay.report, name, engine) }
+    record(replay.report, name, engine)
   }
-
-  /// Sessions with answers that aren't CouchDB's yet, and what is missing.
-  private static let open = [
-    "api-03-bulk": "_purged_infos isn't listed",
-    "api-05-attachments": "the length of an attachment that came with gzip; revpos in a copy",
-    "api-07-changes-feeds": "the wait of a replay ends too early on a busy machine",
-    "replicator-01-pull": "attachments in multipart answers aren't compressed; a checkpoint too few",
-    "replicator-02-pull-without-bulk-get": "attachments in multipart answers aren't compressed",
-    "replicator-03-push": "the last sequence after a push",
-    "replicator-04-both-ends": "checkpoints and sequences after both ends have changed",
-    "replicator-05-filtered": "a sequence of the recorded server that no answer before has shown",
-    "replicator-06-continuous": "the order of writes beside a continuous feed",
-    "replicator-08-errors-and-fallbacks": "checkpoints after faults",
-  ]
 
   @Test(
     "recorded sessions of CouchDB's replicator end equally with the server's own",

@@ -163,7 +163,8 @@ struct RevisionRenderer {
         json.append(literal: ",\"length\":")
         json.append(attachment.length)
         json.append(literal: ",\"stub\":true")
-        if options.encodingInfo { attachment.appendEncoding(to: &json) }
+        // Who gets encoded bytes is told of all encodings.
+        if options.encodingInfo || mode == .following { attachment.appendEncoding(to: &json) }
         json.append(literal: "}")
         pieces.append(json)
         continue

@@ -140,7 +140,9 @@ extension DatabaseCall {
       isCompressed: encoding == "gzip")
     while let bytes = try request.body.read() { try bytes.withUnsafeBytes { try writer.write($0) } }
     var new = try NewAttachments(self)
-    let attachment = try writer.finish()
+    var attachment = try writer.finish()
+    // Nobody has said how long it is when it is decoded.
+    if encoding == "gzip" { attachment.length = attachment.storedLength }
     new.claim(attachment)
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
     text.attachments.append(attachment)

@@ -19,12 +19,12 @@ struct IncomingDocument: Sendable {
   private(set) var members: [Range<Int>] = []
   /// The length of the text in bytes.
   private(set) var byteCount = 0
+  /// Whether the attachments keep their `revpos`, as in a copy.
+  var keepsGenerations = false
   /// The attachments as they are stored: the JSON of an object. Empty if there are none.
   var storedAttachments: [UInt8] = []
   /// Members that the server adds: JSON without braces. Empty if there are none.
   var addedMembers: [UInt8] = []
-  /// The new blobs that the attachments refer to.
-  var blobs: [StoredAttachment] = []
 
   /// `_rev`: the revision that a client has seen. The generation may be 0, of local documents.
   struct Revision: Sendable, Equatable {

@@ -88,26 +88,4 @@ extension DatabaseCall {
       return lists
     }
   }
-
-  /// The answer to `_purge`: leaves are removed with their branches, without a trace.
-  func purgeAnswer() throws -> APIAnswer {
-    try allow("POST")
-    try checkContentType()
-    try checkWritable()
-    let wanted = try revisionLists()
-    var purged = JSONObject()
-    for (id, list) in wanted {
-      var removed: [JSONValue] = []
-      for revision in list {
-        guard let leaf = revision.id else { continue }
-        do {
-          _ = try database.purge(id, branch: leaf)
-          removed.append(.string(revision.text))
-        } catch let error as DocumentError where error.code == .notFound || error.code == .invalidDocumentID {
-        }
-      }
-      purged[id] = .array(removed)
-    }
-    return try .json(["purge_seq": .null, "purged": .object(purged)], status: 201)
-  }
 }

@@ -23,6 +23,7 @@ extension DatabaseCall {
     // The source has the attachments in the form in which they are stored.
     if let range = document.attachments, !IncomingID.isLocal(target) {
       document.storedAttachments = Array(text[range])
+      document.keepsGenerations = true
     }
     var new = try NewAttachments(self)
     let revision = try saved(document, text, isForeign: false, &new)

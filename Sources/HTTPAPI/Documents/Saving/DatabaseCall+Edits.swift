@@ -71,7 +71,9 @@ extension DatabaseCall {
   private func edit(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
     guard !documents.isEmpty else { return [] }
     let edits = documents.map {
-      DocumentEdit(id: $0.id ?? "", base: $0.revision?.id, isDeleted: $0.isDeleted)
+      DocumentEdit(
+        id: $0.id ?? "", base: $0.revision?.id, isDeleted: $0.isDeleted, keepsGenerations: $0.keepsGenerations
+      )
     }
     do {
       let saved = try database.replicatingChanges { store in
