@@ -389,7 +389,7 @@ let package = Package(
       dependencies: [
         "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
         "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
-        "test-child",
+        "test-child", "RawHTTP", "TouchstoneServer",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

@@ -31,7 +31,8 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  private let identifier: pid_t
+  /// The number of the process.
+  package let identifier: pid_t
   private let output = Lock<[UInt8]>([])
   private let errors = Lock<[UInt8]>([])
   private let outputEnded = CountingSemaphore()

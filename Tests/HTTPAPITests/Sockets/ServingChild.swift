@@ -1,0 +1,62 @@
+import Fleece
+import Foundation
+import RawHTTP
+import StorageConformance
+import TestSupport
+
+/// A process that serves the databases of a folder over sockets.
+final class ServingChild: Sendable {
+  let process: ChildProcess
+  let port: UInt16
+
+  init(_ engine: EngineName, _ directory: String, connections: Int? = nil) throws {
+    process = try startChild(
+      ["http", "serve", "\(engine)", directory] + (connections.map { ["\($0)"] } ?? []))
+    try process.waitForOutput(lines: 1)
+    guard let port = process.outputText.split(separator: "\n").first.flatMap({ UInt16($0) }) else {
+      throw ConformanceFailure("the server doesn't start: \(process.outputText) \(process.errorText)")
+    }
+    self.port = port
+  }
+
+  deinit { process.kill() }
+
+  func client(from source: String? = nil, receiveBufferBytes: Int32? = nil) throws -> RawClient {
+    try RawClient(port, from: source, receiveBufferBytes: receiveBufferBytes)
+  }
+
+  /// Kills it with SIGKILL, and waits for its end.
+  func kill() throws {
+    process.kill()
+    try process.wait()
+  }
+
+  /// The memory of the process that isn't backed by files, in bytes.
+  var anonymousBytes: Int {
+    let status = (try? String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+    return (line.flatMap { Int($0.filter(\.isNumber)) } ?? 0) << 10
+  }
+}
+
+extension RawClient {
+  /// Sends a request with a body, and reads the answer.
+  func ask(
+    _ method: String, _ target: String, _ body: [UInt8] = [], type: String = "application/json",
+    headers: [String] = []
+  ) throws -> Answer {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n"
+    if !body.isEmpty || method == "PUT" || method == "POST" {
+      head += "Content-Length: \(body.count)\r\nContent-Type: \(type)\r\n"
+    }
+    for header in headers { head += header + "\r\n" }
+    try send(Array((head + "\r\n").utf8) + body)
+    return try answer(to: method)
+  }
+}
+
+extension RawClient.Answer {
+  func json() throws -> JSONValue {
+    try body.withUnsafeBytes { bytes throws(FleeceError) in try JSONValue(json: bytes) }
+  }
+}
