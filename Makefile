@@ -127,11 +127,11 @@ endef
 # What is run on strict engines (docs/testing.md): their conformance, and the suites above the engines, whose databases are
 # on them when TOUCHSTONE_STRICT=1.
 STRICT_CONFORMANCE := ^StorageTests[.]StrictConformanceTests
-STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests|ReplicationTests)[.]
+STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests|ReplicationTests|HTTPAPITests)[.]
 # What asks for a certain plan: strict engines count wrongly, and so plans differ.
 STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children or its syntax trees know none; or takes long there, as damage.
-STRICT_OTHERS := Process|Kill|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
+STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
 STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
