@@ -203,7 +203,7 @@ let package = Package(
       name: "TouchstoneServer",
       dependencies: [
         "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
-        "HTTP", "HTTPAPI", "Server", "Discovery",
+        "HTTP", "HTTPAPI", "Server", "Discovery", "TouchstoneSync",
       ]),
 
     // The bench. It depends on the library, never the reverse.

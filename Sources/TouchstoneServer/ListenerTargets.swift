@@ -2,8 +2,8 @@ import Bytes
 import HTTP
 import HTTPAPI
 import Replication
-import ReplicationBLIP
 import Storage
+import TouchstoneSync
 
 /// Where the replications that a listener runs connect to: its own databases, also where URLs name them, and other servers.
 final class ListenerTargets: ReplicationTargets {
