@@ -12,6 +12,8 @@ struct PushChange: Sendable {
   /// The size of the current body in bytes.
   let bodyBytes: Int
   let otherLeaves: [SyncLeaf]
+  /// Whether it isn't the current revision of its document.
+  let isOtherLeaf: Bool
 
   init(_ change: SyncChange) {
     sequence = change.sequence
@@ -21,6 +23,7 @@ struct PushChange: Sendable {
     known = change.known
     bodyBytes = change.bodyBytes
     otherLeaves = change.otherLeaves
+    isOtherLeaf = false
   }
 
   /// Another leaf of the document.
@@ -31,5 +34,6 @@ struct PushChange: Sendable {
     isDeleted = leaf.isDeleted
     bodyBytes = change.bodyBytes
     otherLeaves = []
+    isOtherLeaf = true
   }
 }

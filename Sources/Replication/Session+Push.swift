@@ -11,8 +11,6 @@ struct PushState {
     let ticket: Int
     /// How often the peer refused it as a conflict.
     var attempts = 0
-    /// Whether it isn't the current revision of its document.
-    var isOtherLeaf = false
   }
 
   /// The most changes of a list.
@@ -119,7 +117,7 @@ extension Session {
 
   /// What is on its way is known by this.
   private func key(_ change: PushChange) -> ByteString {
-    ByteString(peer.exchangesLeaves ? change.id + "\u{0}" + change.revision : change.id)
+    ByteString(change.isOtherLeaf ? change.id + "\u{0}" + change.revision : change.id)
   }
 
   /// The other leaves of a document as changes of their own. The checkpoint doesn't pass the document before all are done.
@@ -135,7 +133,7 @@ extension Session {
       push.active.updateValue(nil, forKey: key(leafChange))
       items.append(
         PushState.Item(
-          change: leafChange, ticket: push.progress.append(change.sequence - 1), isOtherLeaf: true))
+          change: leafChange, ticket: push.progress.append(change.sequence - 1)))
     }
     return items
   }
@@ -219,7 +217,7 @@ extension Session {
       switch status {
       case .send: push?.queued.append(item)
       case .known:
-        if !item.isOtherLeaf { known.append((item.change.id, item.change.revision)) }
+        if !item.change.isOtherLeaf { known.append((item.change.id, item.change.revision)) }
         done(item, nil, isReported: false)
       case .conflict(let current):
         if let current, try proposeAgain(item, on: current) { continue }
@@ -394,7 +392,7 @@ extension Session {
     try send()
     // The marks come before newer changes of the same documents, which are based on them.
     try mark(
-      answers.filter { $0.error == nil && !$0.item.isOtherLeaf }.map {
+      answers.filter { $0.error == nil && !$0.item.change.isOtherLeaf }.map {
         ($0.item.change.id, $0.item.change.revision)
       })
     for answer in answers {

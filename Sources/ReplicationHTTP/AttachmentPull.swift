@@ -207,11 +207,8 @@ final class AttachmentPull: @unchecked Sendable {
     download(source, into: given) { [self] result in
       lane.enqueue { [self] in
         switch result {
-        case .failure(let error)
-        where error.isTransient && attempt < Requester.attempts && !requester.isClosed:
-          requester.later(0.25 * Double(1 << attempt)) { [self] in
-            store(source, entry, attempt: attempt + 1, done)
-          }
+        case .failure(let error) where requester.mayRepeat(error, after: attempt):
+          requester.afterPause(attempt, error) { [self] in store(source, entry, attempt: attempt + 1, done) }
         case .failure(let error): done(.failure(error))
         case .success(let isCompressed):
           do {

@@ -65,10 +65,10 @@ struct ChangesPage {
       return done(.failure(ReplicationError(.http, 414, "the filter is too long for a URL")))
     }
     let sink = Sink(since) { result in
-      guard case .failure(let error) = result, attempt < Requester.attempts, error.isTransient,
-        error.retryAfter ?? 0 <= Requester.longestWait, !requester.isClosed
-      else { return done(result) }
-      requester.later(max(error.retryAfter ?? 0, 0.25 * Double(1 << attempt))) { fetch(attempt + 1, done) }
+      guard case .failure(let error) = result, requester.mayRepeat(error, after: attempt) else {
+        return done(result)
+      }
+      requester.afterPause(attempt, error) { fetch(attempt + 1, done) }
     }
     if requester.send(request, into: sink) == nil, requester.isClosed { done(.failure(.connectionEnded)) }
   }

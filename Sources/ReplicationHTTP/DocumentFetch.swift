@@ -216,14 +216,9 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   private func retry(_ error: ReplicationError) {
     let rest = waiting.compactMap(\.self).map(Self.again)
     let attempts = rest.map(\.attempts).max() ?? 0
-    guard error.isTransient, attempts < Requester.attempts, error.retryAfter ?? 0 <= Requester.longestWait
-    else {
-      return fail(error)
-    }
+    guard pull.requester.mayRepeat(error, after: attempts) else { return fail(error) }
     let pull = pull
-    pull.requester.later(max(error.retryAfter ?? 0, 0.25 * Double(1 << attempts))) {
-      pull.ended(rest, hasNoBulkGet: false)
-    }
+    pull.requester.afterPause(attempts, error) { pull.ended(rest, hasNoBulkGet: false) }
   }
 
   private func fail(_ error: ReplicationError) {

@@ -18,6 +18,8 @@ final class DocumentOutbox: @unchecked Sendable {
   /// Opens a blob of this side. Set before the first revision is sent.
   var openBlob: @Sendable (BlobDigest) throws -> BlobReader = { _ in throw ReplicationError.connectionEnded }
 
+  /// Reads a stored revision of this side. Set as `openBlob`.
+  var storedBody: @Sendable (String, String) throws -> SyncBody? = { _, _ in nil }
   /// Is told that the other side takes nothing. Set before the first revision is sent.
   var refused: @Sendable (ReplicationError) -> Void = { _ in }
 
@@ -38,7 +40,8 @@ final class DocumentOutbox: @unchecked Sendable {
     var plain: [OutgoingDocument] = []
     for (index, revision) in revisions.enumerated() {
       do {
-        let document = try OutgoingDocument(index, revision.revision, ancestors[index])
+        let document = try OutgoingDocument(
+          index, revision.revision, ancestors[index], storedBody: storedBody)
         if document.attachments.isEmpty { plain.append(document) } else { sendAttached(document, answered) }
       } catch { answered([SendAnswer(index, ReplicationError(error))]) }
     }

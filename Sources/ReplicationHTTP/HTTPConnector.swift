@@ -17,7 +17,8 @@ package struct HTTPConnector: PeerConnector {
   package func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
     let requester: Requester
     do throws(TransportClose) {
-      requester = Requester(try HTTPClient(HTTPClientSettings(options, database)), database)
+      requester = Requester(
+        try HTTPClient(HTTPClientSettings(options, database)), database, firstPause: options.firstPause)
     } catch { return done(.failure(ReplicationError(end: error))) }
     requester.ask(requester.request("GET", ""), attempts: 1) { result in
       switch result {

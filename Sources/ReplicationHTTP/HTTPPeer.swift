@@ -46,6 +46,7 @@ package final class HTTPPeer: Peer {
 
   package func begin(_ owner: any PeerOwner) {
     state.withLock { $0.owner = owner }
+    outbox.storedBody = { [weak owner] id, revision in try owner?.storedBody(of: id, revision) }
     outbox.refused = { [weak self] in self?.fail($0) }
     outbox.openBlob = { [weak owner] digest in
       guard let owner else { throw ReplicationError.connectionEnded }

@@ -12,7 +12,8 @@ struct OutgoingDocument: Sendable {
     let name: String
     let digest: BlobDigest
     let contentType: String
-    let revpos: UInt64
+    /// Nil for one that stands for a blob which the other side has: it may have another one there.
+    let revpos: UInt64?
     /// The length of the decoded bytes.
     let length: UInt64?
     let isCompressed: Bool
@@ -29,7 +30,11 @@ struct OutgoingDocument: Sendable {
   /// In the order of their names.
   let attachments: [Attachment]
 
-  init(_ index: Int, _ revision: SyncRevision, _ ancestors: [String]) throws {
+  /// `ancestors` are revisions that the other side has. `storedBody` reads one of them here.
+  init(
+    _ index: Int, _ revision: SyncRevision, _ ancestors: [String],
+    storedBody: (_ id: String, _ revision: String) throws -> SyncBody?
+  ) throws {
     self.index = index
     id = revision.id
     self.revision = revision.revision
@@ -49,30 +54,35 @@ struct OutgoingDocument: Sendable {
       text = Self.whole(&json, try revision.body.json(canonical: false))
       return
     }
-    let known = Self.knownGeneration(revision, ancestors)
+    let ancestor = Self.knownAncestor(revision, ancestors)
+    let known = ancestor.flatMap { RevisionID($0)?.generation } ?? 0
+    let hasStandIns = entries.keys.contains { $0.hasPrefix(WireBody.standInPrefix) }
+    let knownBlobs =
+      hasStandIns
+      ? try ancestor.flatMap { try storedBody(revision.id, $0) }.map { WireBody.standIns(of: try $0.value()) }
+        ?? [:]
+      : [:]
     var found: [Attachment] = []
     for name in entries.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
       guard let entry = entries[name], let digest = entry["digest"].string.flatMap({ BlobDigest($0) }) else {
         continue
       }
       let revpos = entry["revpos"].uint ?? RevisionID(revision.revision)?.generation ?? 1
+      let isKnownBlob = knownBlobs[name].map { $0["digest"] == entry["digest"] } ?? false
       found.append(
         Attachment(
           name: name, digest: digest, contentType: entry["content_type"].string ?? "application/octet-stream",
-          revpos: revpos, length: entry["length"].uint, isCompressed: entry["encoding"].string == "gzip",
-          isKnown: revpos <= known))
+          revpos: isKnownBlob ? nil : revpos, length: entry["length"].uint,
+          isCompressed: entry["encoding"].string == "gzip",
+          isKnown: revpos <= known || isKnownBlob))
     }
     attachments = found
     text = Self.whole(&json, try WireBody.text(.object(members)))
   }
 
-  /// The generation of the newest ancestor that the other side has.
-  private static func knownGeneration(_ revision: SyncRevision, _ ancestors: [String]) -> UInt64 {
-    for ancestor in revision.history.dropFirst()
-    where ancestors.contains(where: { $0.hasSameBytes(as: ancestor) }) {
-      return RevisionID(ancestor)?.generation ?? 0
-    }
-    return 0
+  /// The newest ancestor that the other side has.
+  private static func knownAncestor(_ revision: SyncRevision, _ ancestors: [String]) -> String? {
+    revision.history.dropFirst().first { id in ancestors.contains { $0.hasSameBytes(as: id) } }
   }
 
   private static func append(head revision: SyncRevision, to json: inout JSONWriter) throws {
@@ -119,8 +129,10 @@ struct OutgoingDocument: Sendable {
       json.append(string: attachment.name)
       json.append(text: ":{\"content_type\":")
       json.append(string: attachment.contentType)
-      json.append(text: ",\"revpos\":")
-      json.append(attachment.revpos)
+      if let revpos = attachment.revpos {
+        json.append(text: ",\"revpos\":")
+        json.append(revpos)
+      }
       try content(attachment, &json)
       json.append(byte: UInt8(ascii: "}"))
     }
@@ -148,9 +160,8 @@ struct OutgoingDocument: Sendable {
         bytes = decoded
       }
       rest -= min(rest, UInt64(bytes.count))
-      json.append(text: ",\"data\":\"")
+      json.append(text: ",\"data\":")
       bytes.withUnsafeBytes { json.append(base64: $0) }
-      json.append(text: "\"")
     }
   }
 

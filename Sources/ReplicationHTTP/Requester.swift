@@ -23,9 +23,13 @@ final class Requester: Sendable {
   private let state = Lock(State())
   private let timer = SystemTimer()
 
-  init(_ client: HTTPClient, _ database: HTTPDatabaseURL) {
+  /// The first pause in seconds before another try; each later one is twice as long.
+  private let firstPause: Double
+
+  init(_ client: HTTPClient, _ database: HTTPDatabaseURL, firstPause: Double) {
     self.client = client
     self.database = database
+    self.firstPause = firstPause
   }
 
   /// Makes a request. Nil if the path is too long for a URL.
@@ -55,7 +59,7 @@ final class Requester: Sendable {
     start { client, ended in
       client.collect(request, limit: limit) { [self] result in
         ended()
-        if attempts > 1, let wait = Self.wait(result, Self.attempts - attempts), !isClosed {
+        if attempts > 1, let wait = wait(result, Self.attempts - attempts), !isClosed {
           _ = timer.schedule(after: wait) { [self] in ask(request, limit: limit, attempts: attempts - 1, done)
           }
           return
@@ -114,21 +118,27 @@ final class Requester: Sendable {
   }
 
   /// The wait in seconds before another try, nil if there is no use in that.
-  static func wait(_ result: Result<HTTPAnswer, TransportClose>, _ attempt: Int) -> Double? {
-    let pause = 0.25 * Double(1 << min(attempt, 6))
+  private func wait(_ result: Result<HTTPAnswer, TransportClose>, _ attempt: Int) -> Double? {
+    let pause = pause(attempt)
     switch result {
     case .failure(let error): return ReplicationError(end: error).isTransient ? pause : nil
     case .success(let answer):
-      guard isTransient(answer.status) else { return nil }
+      guard [408, 429, 500, 502, 503, 504].contains(answer.status) else { return nil }
       guard let wished = answer.head.retryAfter else { return pause }
-      return wished <= longestWait ? max(wished, pause) : nil
+      return wished <= Self.longestWait ? max(wished, pause) : nil
     }
   }
 
-  static func isTransient(_ status: Int) -> Bool { [408, 429, 500, 502, 503, 504].contains(status) }
+  private func pause(_ attempt: Int) -> Double { firstPause * Double(1 << min(max(attempt, 0), 6)) }
 
-  func later(_ seconds: Double, _ body: @escaping @Sendable () -> Void) {
-    _ = timer.schedule(after: seconds, body)
+  /// Whether a request that has failed so often is sent again after this error.
+  func mayRepeat(_ error: ReplicationError, after attempts: Int) -> Bool {
+    error.isTransient && attempts < Self.attempts && error.retryAfter ?? 0 <= Self.longestWait && !isClosed
+  }
+
+  /// Runs something after the pause that follows so many failures, or after that which the server wishes.
+  func afterPause(_ attempts: Int, _ error: ReplicationError, _ body: @escaping @Sendable () -> Void) {
+    _ = timer.schedule(after: max(error.retryAfter ?? 0, pause(attempts - 1)), body)
   }
 }
 

@@ -6,6 +6,7 @@
 //                                                  database at random until it is killed; with the seed 0 it doesn't
 //   replication sync ENGINE DIRECTORY PORT SEED    changes the database "a" at random and replicates it with the listener
 //                                                  on a port, until it is killed; prints a line after each round
+//   replication http ENGINE DIRECTORY PORT SEED    does so over HTTP
 
 import Storage
 import StorageConformance
@@ -21,7 +22,7 @@ import TouchstoneSync
 enum ReplicationChild: ChildGroup {
   static let name = "replication"
   static let usage =
-    "run ENGINE ENGINE DIRECTORY SEED | serve ENGINE DIRECTORY PORT SEED | sync ENGINE DIRECTORY PORT SEED"
+    "run ENGINE ENGINE DIRECTORY SEED | serve ENGINE DIRECTORY PORT SEED | sync ENGINE DIRECTORY PORT SEED | http ENGINE DIRECTORY PORT SEED"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count == 5, let seed = UInt64(arguments[4]) else { throw WrongUsage() }
@@ -48,6 +49,7 @@ enum ReplicationChild: ChildGroup {
       let database = try open("b", arguments[1], arguments[2])
       var configuration = SyncListenerConfiguration(databases: ["b": database])
       configuration.port = Int(arguments[3]) ?? 0
+      configuration.servesHTTP = true
       let listener = SyncListener(configuration)
       try listener.start()
       say("\(listener.port ?? 0)")
@@ -55,12 +57,13 @@ enum ReplicationChild: ChildGroup {
         if seed != 0 { try change(database, "b", 1 + random.below(60), &random) }
         usleep(20_000)
       }
-    case "sync":
+    case "sync", "http":
+      let scheme = arguments[0] == "http" ? "http" : "ws"
       let database = try open("a", arguments[1], arguments[2])
       say("open")
       while true {
         try change(database, "a", 20 + random.below(100), &random)
-        let error = replicate(database, try .url("ws://127.0.0.1:\(arguments[3])/b"), &random)
+        let error = replicate(database, try .url("\(scheme)://127.0.0.1:\(arguments[3])/b"), &random)
         // The listener is killed too.
         say(error == nil ? "round" : "lost")
         if error != nil { usleep(50_000) }

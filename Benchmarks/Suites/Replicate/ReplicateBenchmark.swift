@@ -38,7 +38,7 @@ struct ReplicateBenchmark: Sendable {
   func prepare(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
     let target = try context.engine(variant.target(trial.engine))
-    try data.lay(kind, engine, target, in: trial.directory)
+    try data.lay(kind, engine, target, variant.link, in: trial.directory)
     let other = try OtherSide(variant.link, target, data, context.settings, in: trial.directory)
     let local: Database
     do { local = try data.open(engine, in: ReplicateData.local(trial.directory)) } catch {
@@ -64,7 +64,7 @@ struct ReplicateBenchmark: Sendable {
       finish: {
         defer { try? local.close() }
         // A server has to end before its database can be opened.
-        try other.withDatabase { try data.check(kind, local, $0) }
+        try other.withDatabase { try data.check(kind, local, $0, byHTTP: variant.link == .http) }
       })
   }
 
@@ -167,7 +167,8 @@ final class OtherSide {
   /// What a replicator connects to.
   func target() throws -> ReplicatorTarget {
     if let database { return .database(database) }
-    return try .url((server?.webSocketURL ?? "") + ReplicateData.name)
+    let url = link == .http ? server?.url : server?.webSocketURL
+    return try .url((url ?? "") + ReplicateData.name)
   }
 
   /// Ends the server if there is one, and lends the database. It is closed afterwards.

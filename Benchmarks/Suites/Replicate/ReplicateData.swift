@@ -4,6 +4,8 @@ import Foundation
 import Replication
 import Storage
 import Touchstone
+import TouchstoneServer
+import TouchstoneSync
 
 /// The data that the workloads of the suite `replicate` share: pairs of databases before a run.
 ///
@@ -72,16 +74,19 @@ final class ReplicateData: Sendable {
   static func other(_ directory: String) -> String { directory + "/other" }
 
   /// Makes the pair of a run in a directory.
-  func lay(_ kind: ReplicateWorkload, _ engine: ProbedEngine, _ target: ProbedEngine, in directory: String)
-    throws
-  {
+  func lay(
+    _ kind: ReplicateWorkload, _ engine: ProbedEngine, _ target: ProbedEngine, _ link: ReplicateVariant.Link,
+    in directory: String
+  ) throws {
+    let byHTTP = link == .http
     switch kind.content {
     case .documents, .blobs:
       let full = kind.isPush ? (engine, Self.local(directory)) : (target, Self.other(directory))
       let empty = kind.isPush ? (target, Self.other(directory)) : (engine, Self.local(directory))
       try lay(try filled(full.0, kind.content), empty: empty, full: full.1)
-    case .nothing: try Fixtures.copy(try synced(engine, target), to: directory)
-    case .changes: try Fixtures.copy(try changed(engine, target, here: kind.isPush), to: directory)
+    case .nothing: try Fixtures.copy(try synced(engine, target, byHTTP: byHTTP), to: directory)
+    case .changes:
+      try Fixtures.copy(try changed(engine, target, byHTTP: byHTTP, here: kind.isPush), to: directory)
     }
   }
 
@@ -120,13 +125,19 @@ final class ReplicateData: Sendable {
   }
 
   /// The directory of a pair with the same documents, of which both sides know it.
-  private func synced(_ engine: ProbedEngine, _ target: ProbedEngine) throws -> String {
+  private func synced(_ engine: ProbedEngine, _ target: ProbedEngine, byHTTP: Bool) throws -> String {
     // Made before: one fixture can't be made while another one is.
     let full = try filled(engine, .documents)
-    return try context.fixtures.directory("replicate \(engine.type.name) \(target.type.name)") { directory in
+    return try context.fixtures.directory(
+      "replicate \(engine.type.name) \(target.type.name)\(byHTTP ? " http" : "")"
+    ) { directory in
       try lay(full, empty: (target, Self.other(directory)), full: Self.local(directory))
       try withPair(engine, target, directory) { local, other in
-        var configuration = ReplicatorConfiguration(local, .database(other))
+        // The checkpoint there has another place for each protocol.
+        let listener = byHTTP ? try Self.listener(other) : nil
+        defer { listener?.stop() }
+        let target = try listener.map { try ReplicatorTarget.url(($0.httpURL ?? "") + Self.name) }
+        var configuration = ReplicatorConfiguration(local, target ?? .database(other))
         configuration.remoteID = ReplicateBenchmark.remoteID
         // The second run notes what came back of the first one's push.
         for _ in 0..<2 { try Replicator(configuration).runToEnd() }
@@ -135,9 +146,12 @@ final class ReplicateData: Sendable {
   }
 
   /// The same after every hundredth document was changed in one of them.
-  private func changed(_ engine: ProbedEngine, _ target: ProbedEngine, here: Bool) throws -> String {
-    let pair = try synced(engine, target)
-    let name = "replicate \(engine.type.name) \(target.type.name) changed \(here ? "here" : "there")"
+  private func changed(_ engine: ProbedEngine, _ target: ProbedEngine, byHTTP: Bool, here: Bool) throws
+    -> String
+  {
+    let pair = try synced(engine, target, byHTTP: byHTTP)
+    let name =
+      "replicate \(engine.type.name) \(target.type.name)\(byHTTP ? " http" : "") changed \(here ? "here" : "there")"
     return try context.fixtures.directory(name) { directory in
       try Fixtures.copy(pair, to: directory)
       try withPair(engine, target, directory) { local, other in
@@ -153,6 +167,14 @@ final class ReplicateData: Sendable {
         }
       }
     }
+  }
+
+  private static func listener(_ database: Database) throws -> SyncListener {
+    var configuration = SyncListenerConfiguration(databases: [name: database])
+    configuration.servesHTTP = true
+    let listener = SyncListener(configuration)
+    try listener.start()
+    return listener
   }
 
   private func withPair(
@@ -182,10 +204,13 @@ final class ReplicateData: Sendable {
   // MARK: The expected result
 
   /// Throws unless both databases have what they have to have after a run: all documents, the same in both.
-  func check(_ kind: ReplicateWorkload, _ local: Database, _ other: Database) throws {
+  func check(_ kind: ReplicateWorkload, _ local: Database, _ other: Database, byHTTP: Bool) throws {
     let expected = kind.content == .blobs ? blobs : documents.count
     var first: DocumentDifference?
-    let compared = try local.compare(with: other) { first = first ?? $0 }
+    let compared = try local.compare(with: other) { difference in
+      // Over HTTP the checkpoint is a local document there.
+      if !byHTTP || difference.kind != .local { first = first ?? difference }
+    }
     if let first {
       throw RunMismatch(what: "the databases", found: "\(first)", expected: "no difference")
     }

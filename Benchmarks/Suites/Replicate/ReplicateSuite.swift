@@ -4,12 +4,12 @@ import StorageLMDB
 import StorageSQLite
 
 extension Suite {
-  /// Replication of two databases: in one process, and over a WebSocket with `touchstone serve`.
+  /// Replication of two databases: in one process, and over a WebSocket or HTTP with `touchstone serve`.
   public static let replicate = Suite(
     name: "replicate",
     summary:
       "Pushes and pulls a data set, a second time with nothing new, one document in a hundred, and blobs of 1 MiB: in one "
-      + "process, and with a second process over a loopback WebSocket, plain and TLS.",
+      + "process, and with a second process over loopback: by WebSocket, plain and TLS, and by HTTP.",
     workloadNames: ReplicateWorkload.allCases.map(\.rawValue), usesDataset: false,
     data: "the data set, streamed", standardEngines: { ReplicateVariant.engines },
     notes: ReplicateNotes.lines, tables: ReplicateNotes.tables
@@ -73,6 +73,8 @@ struct ReplicateVariant: Sendable {
     case ws
     /// The same with TLS.
     case wss
+    /// The other one is served by another process, over HTTP.
+    case http
   }
 
   let link: Link

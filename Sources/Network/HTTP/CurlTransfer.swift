@@ -26,6 +26,8 @@ final class CurlTransfer: @unchecked Sendable {
   private var moved: (curl_off_t, curl_off_t) = (0, 0)
   private var lastMove = MonotonicTime.now
   private var isPaused = false
+  /// What the source of the body has given.
+  private var givenBytes: UInt64 = 0
   /// What has gone both ways, with the heads.
   private(set) var sentBytes: UInt64 = 0
   private(set) var receivedBytes: UInt64 = 0
@@ -126,6 +128,8 @@ final class CurlTransfer: @unchecked Sendable {
       ccurl_set_large(curl, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count))
       ccurl_set_pointer(curl, CURLOPT_POSTFIELDS, copy.baseAddress)
     case .source(let source):
+      // Another request may have read it.
+      do { try source.rewind() } catch { throw .network(.unknown, "\(error)") }
       handle.set(CURLOPT_UPLOAD, 1)
       if let length = source.length {
         ccurl_set_large(curl, CURLOPT_INFILESIZE_LARGE, curl_off_t(clamping: length))
@@ -266,7 +270,14 @@ final class CurlTransfer: @unchecked Sendable {
   private func giveBody(_ target: UnsafeMutableRawBufferPointer) -> Int {
     lastMove = .now
     guard case .source(let source) = request.body, !target.isEmpty else { return 0 }
-    do { return try source.read(into: target) } catch {
+    do {
+      let count = try source.read(into: target)
+      givenBytes += UInt64(count)
+      if count == 0, let length = source.length, givenBytes != length {
+        throw TransportClose.malformed("a body has \(givenBytes) bytes in place of \(length)")
+      }
+      return count
+    } catch {
       _ = abort(error)
       return Int(CURL_READFUNC_ABORT)
     }
@@ -278,6 +289,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
     do {
       try source.rewind()
+      givenBytes = 0
       return CURL_SEEKFUNC_OK
     } catch { return CURL_SEEKFUNC_FAIL }
   }

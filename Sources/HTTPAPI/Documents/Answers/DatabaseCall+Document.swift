@@ -34,7 +34,8 @@ extension DatabaseCall {
     let attachments = try document.withBody { try RevisionRenderer.append(body: $0, $1, to: &json) }
     if !attachments.isEmpty {
       json.append(literal: ",\"_attachments\":")
-      json.append(json: StoredAttachment.json(attachments, withEncoding: false))
+      let placed = attachments.map { $0.placed(at: document.revisionID.generation) }
+      json.append(json: StoredAttachment.json(placed, withEncoding: false))
     }
     json.append(literal: "}\n")
     var text: [UInt8] = []

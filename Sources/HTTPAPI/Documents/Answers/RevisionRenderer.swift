@@ -53,7 +53,10 @@ struct RevisionRenderer {
     if isCurrent { written.hasMeta = try append(meta: revisions, to: &json) }
     pieces.append(json)
     if !attachments.isEmpty {
-      try append(attachments, ancestry.map { revisions.id(of: $0) }, to: &pieces, &written)
+      let generation = revisions.id(of: index).generation
+      try append(
+        attachments.map { $0.placed(at: generation) }, ancestry.map { revisions.id(of: $0) }, to: &pieces,
+        &written)
     }
     pieces.append("}")
     return written
@@ -66,7 +69,7 @@ struct RevisionRenderer {
     do throws(FleeceError) {
       guard body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) != nil else {
         try json.append(membersOf: body, sharedKeys: sharedKeys)
-        return []
+        return BlobStandIns.all(in: body.unsafeValue, sharedKeys)
       }
       for entry in body.unsafeValue.entries {
         guard let name = entry.utf8(in: sharedKeys), !name.elementsEqual(Attachment.property.utf8) else {

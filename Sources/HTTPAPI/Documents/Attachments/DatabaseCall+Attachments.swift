@@ -176,7 +176,7 @@ extension DatabaseCall {
       var document = try Self.parse(body)
       document.id = id
       document.revision = seen
-      document.storedAttachments = attachments.isEmpty ? [] : StoredAttachment.json(attachments)
+      document.storedAttachments = StoredAttachment.stored(attachments)
       return try saved(document, body, isForeign: false, &new)
     } catch {
       new.discard()

@@ -22,6 +22,8 @@ struct StoredAttachment: Sendable {
   var isCompressed: Bool
   /// The length of the stored bytes.
   var storedLength: UInt64
+  /// Whether it stands for a blob of the document, and isn't stored among the attachments (`BlobStandIns`).
+  var isStandIn = false
 
   /// Appends the entry as it is stored: the name and a stub. `withEncoding`: with how its bytes are encoded.
   func append(to json: inout JSONWriter, withEncoding: Bool = true) {
@@ -62,10 +64,17 @@ struct StoredAttachment: Sendable {
     return text
   }
 
-  /// The attachments of a body. Entries without a valid digest are left out.
+  /// The JSON of the object of these attachments as it is stored with their document; empty if there are none.
+  static func stored(_ attachments: [StoredAttachment]) -> [UInt8] {
+    let own = attachments.filter { !$0.isStandIn }
+    return own.isEmpty ? [] : json(own)
+  }
+
+  /// The attachments of a body, and what stands for its blobs. Entries without a valid digest are left out.
   static func all(in body: borrowing Value, _ sharedKeys: SharedKeys) throws -> [StoredAttachment] {
+    let standIns = BlobStandIns.all(in: body.unsafeValue, sharedKeys)
     guard let entries = body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) else {
-      return []
+      return standIns
     }
     var found: [StoredAttachment] = []
     for entry in entries.entries {
@@ -76,6 +85,7 @@ struct StoredAttachment: Sendable {
       found.append(attachment)
     }
     return found
+      + standIns.filter { standIn in !found.contains { $0.name.hasSameBytes(as: standIn.name) } }
   }
 
   private init?(_ name: String, _ value: JSONValue) {
@@ -105,6 +115,14 @@ struct StoredAttachment: Sendable {
     self.revpos = revpos
     self.isCompressed = isCompressed
     self.storedLength = storedLength
+  }
+
+  /// The same with the generation of its revision, if it stands for a blob.
+  func placed(at generation: UInt64) -> StoredAttachment {
+    guard isStandIn else { return self }
+    var placed = self
+    placed.revpos = generation
+    return placed
   }
 
   /// The media type as the value of a header: without what would end it.

@@ -42,7 +42,8 @@ extension DatabaseCall {
         stored.append(found)
       }
     }
-    document.storedAttachments = stored.isEmpty ? [] : StoredAttachment.json(stored)
+    BlobStandIns.mark(&stored, body: document.body(text))
+    document.storedAttachments = StoredAttachment.stored(stored)
   }
 
   private func storeInline(

@@ -1,0 +1,92 @@
+// Blobs in documents for clients that know only attachments. As in Couchbase Lite, each blob of a body stands once more among the
+// attachments, and isn't stored there:
+//
+//   {"photo": {"@type": "blob", "digest": D, …}, "_attachments": {"blob_/photo": {"digest": D, …}}}
+//
+// The name is `blob_` and the JSON pointer (RFC 6901) of the blob. Which revision has changed it isn't known, so `revpos` is the
+// generation of the revision itself, and replicators fetch it with each.
+
+import Blobs
+import Bytes
+import Documents
+import Fleece
+
+/// Finds the blobs of bodies.
+enum BlobStandIns {
+  static let prefix = "blob_/"
+  /// The deepest nesting that is followed.
+  private static let maximumDepth = 100
+
+  /// The blobs in a stored body, as attachments without `revpos`.
+  static func all(in body: UnsafeValue, _ sharedKeys: SharedKeys) -> [StoredAttachment] {
+    var found: [StoredAttachment] = []
+    visit(body, "", 0, sharedKeys, &found)
+    return found
+  }
+
+  private static func visit(
+    _ value: UnsafeValue, _ path: String, _ depth: Int, _ sharedKeys: SharedKeys,
+    _ found: inout [StoredAttachment]
+  ) {
+    guard depth < maximumDepth else { return }
+    switch value.type {
+    case .array:
+      for (index, item) in value.items.enumerated() where item.type == .array || item.type == .dict {
+        visit(item, "\(path)/\(index)", depth + 1, sharedKeys, &found)
+      }
+    case .dict:
+      if !path.isEmpty, let blob = blob(value, path, sharedKeys) {
+        found.append(blob)
+        return
+      }
+      for entry in value.entries where entry.value.type == .array || entry.value.type == .dict {
+        guard let name = entry.name(in: sharedKeys) else { continue }
+        if path.isEmpty, name == Attachment.property { continue }
+        let part = name.replacing("~", with: "~0").replacing("/", with: "~1")
+        visit(entry.value, path + "/" + part, depth + 1, sharedKeys, &found)
+      }
+    default: break
+    }
+  }
+
+  private static func blob(_ value: UnsafeValue, _ path: String, _ sharedKeys: SharedKeys)
+    -> StoredAttachment?
+  {
+    guard value.value(of: "@type", sharedKeys: sharedKeys)?.string == "blob",
+      let digest = value.value(of: "digest", sharedKeys: sharedKeys)?.string.flatMap({ BlobDigest($0) })
+    else { return nil }
+    let length = value.value(of: "length", sharedKeys: sharedKeys)?.uint ?? 0
+    var standIn = StoredAttachment(
+      name: "blob_" + path, digest: digest, length: length,
+      contentType: value.value(of: "content_type", sharedKeys: sharedKeys)?.string
+        ?? StoredAttachment.defaultType,
+      revpos: nil, isCompressed: false, storedLength: length)
+    standIn.isStandIn = true
+    return standIn
+  }
+
+  /// Marks those attachments of a document that is saved which stand for its blobs. `body` is its text without attachments.
+  static func mark(_ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8]) {
+    guard attachments.contains(where: { $0.name.hasPrefix(prefix) && !$0.isStandIn }),
+      let value = body().withUnsafeBytes({ try? JSONValue(json: $0) })
+    else { return }
+    for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
+      let path = attachments[index].name.dropFirst(prefix.count).split(
+        separator: "/", omittingEmptySubsequences: false)
+      var place: JSONValue? = value
+      for part in path {
+        let name = String(part).replacing("~1", with: "/").replacing("~0", with: "~")
+        switch place {
+        case .object(let members): place = members[name]
+        case .array(let items): place = Int(name).flatMap { items.indices.contains($0) ? items[$0] : nil }
+        default: place = nil
+        }
+      }
+      if let blob = place?.object, blob["@type"]?.string == "blob",
+        blob["digest"]?.string == attachments[index].digest.text
+      {
+        attachments[index].isStandIn = true
+      }
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationHTTP
+
+@Suite("Checkpoints, options and feeds over HTTP") struct HTTPOptionTests {
+  private let databases = TestDatabases()
+
+  private func add(_ couch: CouchServer, _ id: String, _ body: JSONObject = [:]) {
+    couch.model.add(id, .init(history: ["1-\(id)"], isDeleted: false, body: body, attachments: []))
+  }
+
+  @Test("the names of checkpoints are those of 1.x, one for each direction") func names() throws {
+    var id = CheckpointID(remoteID: "http://example.com/db")
+    let uuid = [UInt8](repeating: 0xAA, count: 16)
+    let plain = try id.legacyNames(uuid)
+    #expect(plain.push.utf8.count == 40 && plain.push != plain.pull)
+    // {"localUUID":"AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA","push":true,"remoteURL":"http://example.com/db"}
+    #expect(plain.push == "b77d1690fcaed651bcf7b9c389b7c1d382bfce6b")
+    id.filter = "a/b"
+    let filtered = try id.legacyNames(uuid)
+    id.filterParameters = ["x": "1"]
+    let parameters = try id.legacyNames(uuid)
+    id.documentIDs = ["a"]
+    #expect(Set([plain, filtered, parameters, try id.legacyNames(uuid)]).count == 4)
+  }
+
+  @Test("a checkpoint is readable for 1.x and has a history as CouchDB's") func content() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    for round in 0..<3 {
+      add(couch, "there\(round)")
+      try local.save("here\(round)", [:])
+      #expect(try couch.replicate(local).status.error == nil)
+    }
+    let locals = couch.model.state.withLock { $0.locals }
+    #expect(locals.count == 2)
+    for (_, document) in locals {
+      let history = document["history"]?.array ?? []
+      #expect(history.count == 3 && Set(history.map { $0["session_id"].string }).count == 3)
+      #expect(history[0]["recorded_seq"] == document["source_last_seq"])
+      #expect(document["session_id"] == history[0]["session_id"])
+      #expect(document["lastSequence"]?.string != nil && document["_rev"]?.string == "0-3")
+    }
+  }
+
+  @Test("a side that was restored goes on at the latest place that both know") func restored() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    var backups: [[String: JSONObject]] = []
+    for round in 0..<4 {
+      for number in 0..<5 {
+        add(couch, "there\(round) \(number)")
+        try local.save("here\(round) \(number)", [:])
+      }
+      #expect(try couch.replicate(local).status.error == nil)
+      backups.append(couch.model.state.withLock { $0.locals })
+    }
+    let asked = Lock<[String]>([])
+    couch.server.faults.withLock {
+      $0 = { request in
+        if request.path.hasSuffix("_changes") { asked.withLock { $0.append(request.query["since"] ?? "") } }
+        return nil
+      }
+    }
+    let restored = backups[1]
+    couch.model.state.withLock { $0.locals = restored }
+    #expect(try couch.replicate(local).status.error == nil)
+    // Each round brought ten revisions there.
+    #expect(asked.withLock { $0.first?.hasPrefix("20-") } == true, "\(asked.withLock { $0 })")
+    asked.withLock { $0 = [] }
+    couch.model.state.withLock { $0.locals = [:] }
+    #expect(try couch.replicate(local).status.error == nil)
+    #expect(asked.withLock { $0.first } == "0")
+    #expect(couch.model.complaints == [])
+  }
+
+  @Test("document IDs, selectors and filters with parameters choose what is pulled") func chosen() throws {
+    let couch = try CouchServer()
+    for number in 0..<10 {
+      add(couch, "doc\(number)", ["type": number % 2 == 0 ? "even" : "odd", "n": .int(Int64(number))])
+    }
+    func pull(_ change: (inout ReplicatorConfiguration) -> Void) throws -> [String] {
+      try couch.replicate(try databases.open(.lmdb), .pull, change).pulled
+    }
+    #expect(try pull { $0.documentIDs = ["doc3", "doc5", "none"] } == ["doc3", "doc5"])
+    #expect(try pull { $0.selector = ["type": "odd", "n": 7] } == ["doc7"])
+    #expect(
+      try pull {
+        $0.filter = "app/type"
+        $0.filterParameters = ["type": "even"]
+      } == ["doc0", "doc2", "doc4", "doc6", "doc8"])
+    let local = try databases.open(.lmdb)
+    for id in ["a", "b", "c"] { try local.save(id, ["private": .bool(id == "b")]) }
+    let push = try couch.replicate(local, .push) { configuration in
+      configuration.documentIDs = ["a", "b"]
+      configuration.pushFilter = { try $0.body()["private"].bool != true }
+    }
+    #expect(push.pushed == ["a"] && couch.model.complaints == [])
+  }
+
+  @Test("continuous replications carry changes of both sides, also after the server was gone")
+  func continuous() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.sqlite)
+    add(couch, "first")
+    let timer = ManualTimer()
+    var configuration = ReplicatorConfiguration(local, try .httpURL(couch.server.url + "db"))
+    configuration.isContinuous = true
+    configuration.timer = timer
+    configuration.connection.firstPause = 0.001
+    let replicator = Replicator(configuration)
+    replicator.start()
+    eventually { (try? local.document("first")) != .some(nil) && replicator.status.activity == .idle }
+    for round in 0..<3 {
+      add(couch, "there\(round)")
+      try local.save("here\(round)", [:])
+      eventually {
+        (try? local.document("there\(round)")) != .some(nil) && couch.model.contents["here\(round)"] != nil
+      }
+    }
+    // What the server gets from here comes back in its feed, and isn't asked for.
+    #expect(couch.server.log.filter { $0.contains("_bulk_get") }.count == 4)
+    couch.server.faults.withLock { $0 = { _ in .unavailable } }
+    add(couch, "wakes the feed")
+    eventually { replicator.status.activity == .offline }
+    try local.save("made offline", [:])
+    couch.server.faults.withLock { $0 = { _ in nil } }
+    timer.advance(by: 2)
+    eventually {
+      (try? local.document("wakes the feed")) != .some(nil) && couch.model.contents["made offline"] != nil
+    }
+    couch.model.state.withLock { $0.isClosed = true }
+    replicator.stop()
+    eventually { replicator.status.activity == .stopped }
+    #expect(couch.model.complaints == [])
+  }
+
+  @Test("the database is made there if that is wanted") func creating() throws {
+    let couch = try CouchServer(exists: false)
+    let local = try databases.open(.lmdb)
+    try local.save("a", [:])
+    #expect(try couch.replicate(local).status.error?.code == 404)
+    let outcome = try couch.replicate(local) { $0.connection.createsDatabase = true }
+    #expect(outcome.pushed == ["a"] && couch.model.complaints == [])
+  }
+
+  @Test(
+    "URLs name the database, the user and where to log in",
+    arguments: [
+      ("http://h/db", "http://h:80/db", nil, nil, "/_session"),
+      ("https://Me%40x:p%3Aw@H:5984/a/db%2Fb/", "https://h:5984/a/db%2Fb", "Me@x", "p:w", "/a/_session"),
+      ("HTTP://me@[::1]:1/db", "http://[::1]:1/db", "me", nil, "/_session"),
+    ] as [(String, String, String?, String?, String)])
+  func urls(_ text: String, _ id: String, _ name: String?, _ password: String?, _ session: String) throws {
+    let url = try #require(HTTPDatabaseURL(text))
+    #expect(url.remoteID == id && url.name == name && url.password?.value == password)
+    #expect(url.session?.target == session)
+    #expect(url.at("_x", [("a b", "c&d")])?.target.hasSuffix("/_x?a b=c%26d") == nil)
+  }
+
+  @Test(
+    "other URLs are refused",
+    arguments: [
+      "", "db", "http://h", "http://h/", "http://h/db?x=1", "ws://h/db", "http://@h/db", "http://a%zz@h/db",
+    ])
+  func otherURLs(_ text: String) { #expect(HTTPDatabaseURL(text) == nil) }
+}

@@ -1,0 +1,193 @@
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationHTTP
+
+@Suite("Faults of servers over HTTP") struct HTTPFaultTests {
+  private let databases = TestDatabases()
+
+  /// Documents on both sides: plain ones, conflicts, tombstones, attachments.
+  private func fill(_ local: Database, _ model: CouchModel) throws {
+    for number in 0..<40 { try local.save("here\(number)", ["n": .int(Int64(number))]) }
+    try local.delete("here3")
+    for number in 0..<3 {
+      var document = MutableDocument(id: "attached\(number)")
+      document.setAttachment(
+        "x", try Blob([UInt8](repeating: UInt8(number), count: 5_000), contentType: "image/png"))
+      try local.save(&document)
+    }
+    for number in 0..<40 {
+      model.add(
+        "there\(number)",
+        .init(history: ["1-aa\(number)"], isDeleted: number == 5, body: ["n": 1], attachments: []))
+    }
+    for suffix in ["b", "c"] {
+      model.add(
+        "there1", .init(history: ["2-\(suffix)", "1-aa1"], isDeleted: false, body: [:], attachments: []))
+    }
+    model.add(
+      "there2",
+      .init(
+        history: ["2-b", "1-aa2"], isDeleted: false, body: ["a": "b"],
+        attachments: [
+          .init(
+            name: "file/ü", contentType: "image/png", revpos: 2, bytes: [1, 2, 3], length: 3,
+            isCompressed: false)
+        ]))
+  }
+
+  @Test(
+    "a fault at any request costs no document, and the next run completes what is missing",
+    arguments: MiniAnswer.Fault.allCases)
+  func everyRequest(_ fault: MiniAnswer.Fault) throws {
+    var number = 0
+    var isBeyond = false
+    while !isBeyond {
+      let couch = try CouchServer()
+      let local = try databases.open(number % 2 == 0 ? .lmdb : .sqlite)
+      try fill(local, couch.model)
+      let place = number
+      let length = fault == .failed ? 1 : 1 + number % 4
+      couch.server.faults.withLock { $0 = { (place..<place + length).contains($0.number) ? fault : nil } }
+      let first = try couch.replicate(local) {
+        $0.connection.firstPause = 0.001
+        $0.checkpointDelay = 0.001
+      }
+      if let error = first.status.error { #expect(error.isTransient, "\(fault) \(place): \(error)") }
+      isBeyond = couch.server.log.count <= place
+      couch.server.faults.withLock { $0 = { _ in nil } }
+      let second = try couch.replicate(local)
+      #expect(second.status.error == nil && second.failed.isEmpty, "\(fault) \(place)")
+      expectSame(couch.model.contents, try modelContents(local), "\(fault) \(place)")
+      #expect(couch.model.complaints == [], "\(fault) \(place)")
+      #expect(try local.check(deep: true) == [], "\(fault) \(place)")
+      number += isLong ? 1 : 3
+    }
+    #expect(number > 12)
+  }
+
+  @Test("servers without an endpoint are asked in another way", arguments: [404, 405, 500, 501])
+  func missing(_ status: Int) throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    try fill(local, couch.model)
+    couch.model.state.withLock { state in
+      state.missing["_bulk_get"] = status
+      state.missing["_ensure_full_commit"] = status == 500 ? 404 : status
+      if status == 405 || status == 501 { state.missing["_revs_diff"] = status }
+      if status == 404 { state.missing["_local"] = 404 }
+    }
+    let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
+    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    expectSame(couch.model.contents, try modelContents(local), "\(status)")
+    #expect(couch.model.complaints == [])
+    #expect(couch.server.log.filter { $0.contains("_bulk_get") }.count < 3)
+  }
+
+  @Test("documents that are refused are reported, and the others go on") func refused() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.sqlite)
+    try fill(local, couch.model)
+    try local.save("large", ["text": .string(String(repeating: "x", count: 5_000))])
+    couch.model.state.withLock { state in
+      state.refused = ["here1": "forbidden", "here2": "unauthorized", "attached1": "forbidden"]
+      state.maximumBytes = 4_000
+    }
+    let outcome = try couch.replicate(local)
+    #expect(outcome.status.error == nil)
+    var expected = ["attached1": 403, "large": 413]
+    for id in outcome.failed.keys where id.hasPrefix("here") {
+      expected[id] = id.hasPrefix("here1") ? 403 : 401
+    }
+    #expect(outcome.failed.mapValues(\.code) == expected && expected.count == 24)
+    #expect(couch.model.contents["here4"] != nil && couch.model.contents["attached2"] != nil)
+    // They count as done.
+    couch.server.forget()
+    #expect(try couch.replicate(local).documents.isEmpty)
+    #expect(couch.model.complaints == [])
+  }
+
+  @Test(
+    "attachments go inline to a server that takes no multipart, and all of them to one that has lost the old ones"
+  )
+  func otherForms() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    try fill(local, couch.model)
+    couch.model.state.withLock { $0.takesMultipart = false }
+    #expect(try couch.replicate(local).failed.isEmpty)
+    expectSame(couch.model.contents, try modelContents(local), "inline")
+    couch.model.state.withLock { state in
+      state.takesMultipart = true
+      for id in state.documents.keys where id.hasPrefix("attached") {
+        for revision in state.documents[id]?.revisions.keys ?? [:].keys {
+          state.documents[id]?.revisions[revision]?.attachments = []
+        }
+      }
+    }
+    for number in 0..<3 { try local.update("attached\(number)") { $0["n"] = 2 } }
+    let outcome = try couch.replicate(local)
+    #expect(outcome.pushed == ["attached0", "attached1", "attached2"])
+    expectSame(couch.model.contents, try modelContents(local), "after 412")
+    #expect(couch.model.complaints == [])
+  }
+
+  @Test("a server that is busy is asked again, and says for how long it is") func busy() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    try fill(local, couch.model)
+    couch.model.state.withLock { $0.busy = 3 }
+    let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
+    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    let busy = try MiniServer { _ in
+      var answer = MiniAnswer(503)
+      answer.headers.append(("Retry-After", "77"))
+      return answer
+    }
+    let timer = ManualTimer()
+    var configuration = ReplicatorConfiguration(local, try .httpURL(busy.url + "db"))
+    configuration.timer = timer
+    let replicator = Replicator(configuration)
+    replicator.start()
+    eventually { replicator.status.activity == .offline }
+    #expect(replicator.status.error?.retryAfter == 77)
+    let asked = busy.log.count
+    timer.advance(by: 76)
+    #expect(busy.log.count == asked && replicator.status.activity == .offline)
+    timer.advance(by: 2)
+    eventually { busy.log.count > asked }
+    replicator.stop()
+    eventually { replicator.status.activity == .stopped }
+  }
+
+  @Test(
+    "statuses of the database end the replication",
+    arguments: [
+      (401, "/db"), (403, "/db"), (404, "/db"), (403, "/db/_changes"), (403, "/db/_bulk_docs"),
+      (400, "/db/_revs_diff"),
+    ])
+  func permanent(_ status: Int, _ path: String) throws {
+    let model = CouchModel("db")
+    let local = try databases.open(.lmdb)
+    try fill(local, model)
+    let server = try MiniServer { request in
+      request.path == path
+        ? MiniAnswer(status, "{\"error\":\"no\",\"reason\":\"never\"}") : model.answer(request)
+    }
+    var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    configuration.isContinuous = true
+    let outcome = try run(configuration)
+    #expect(outcome.status.error?.domain == .http && outcome.status.error?.code == status)
+    #expect(outcome.status.error?.message.contains("never") == true)
+    // Nothing counts as pushed that wasn't.
+    var again = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    again.direction = .push
+    #expect(try Replicator(again).pendingDocumentIDs().count >= 43)
+  }
+}

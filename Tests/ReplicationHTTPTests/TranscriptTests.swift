@@ -1,0 +1,114 @@
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationHTTP
+
+/// A server of a test that is a CouchDB with one database.
+struct CouchServer {
+  let model: CouchModel
+  let server: MiniServer
+
+  init(_ name: String = "db", exists: Bool = true) throws {
+    let model = CouchModel(name)
+    model.state.withLock { $0.exists = exists }
+    self.model = model
+    server = try MiniServer { model.answer($0) }
+  }
+
+  /// Replicates with a database here.
+  @discardableResult
+  func replicate(
+    _ database: Database, _ direction: ReplicatorConfiguration.Direction = .pushAndPull,
+    _ change: (inout ReplicatorConfiguration) -> Void = { _ in }
+  ) throws -> Outcome {
+    var configuration = ReplicatorConfiguration(database, try .httpURL(server.url + model.name))
+    configuration.direction = direction
+    configuration.maximumRetries = 0
+    change(&configuration)
+    return try run(configuration)
+  }
+}
+
+func expectSame(
+  _ a: [String: [String]], _ b: [String: [String]], _ what: String,
+  sourceLocation: SourceLocation = #_sourceLocation
+) {
+  let different = Set(a.keys).union(b.keys).filter { a[$0] != b[$0] }.sorted()
+  guard let first = different.first else { return }
+  Issue.record(
+    "\(what): \(different.count) documents differ; \(first): \(a[first] ?? ["missing"]) | \(b[first] ?? ["missing"])",
+    sourceLocation: sourceLocation)
+}
+
+@Suite(
+  "Recorded sessions of CouchDB's and PouchDB's replicators, played from the other side",
+  .enabled(if: RecordedSession.directory != nil, "TOUCHSTONE_DATA isn't set"))
+struct HTTPTranscriptTests {
+  private let databases = TestDatabases()
+
+  static let sessions = [
+    "replicator-01-pull", "replicator-02-pull-without-bulk-get", "replicator-03-push",
+    "replicator-04-both-ends",
+    "replicator-05-filtered", "replicator-06-continuous", "replicator-08-errors-and-fallbacks",
+    "pouch7-01-pull",
+    "pouch7-02-push", "pouch7-03-live-sync", "pouch7-04-filtered", "pouch9-01-pull", "pouch9-02-push",
+    "pouch9-03-live-sync", "pouch9-04-filtered",
+  ]
+
+  @Test(
+    "what was transferred is pulled and pushed, step by step, and both ends are equal", arguments: sessions)
+  func both(_ name: String) throws {
+    let session = try RecordedSession(name)
+    #expect(!session.databases.isEmpty)
+    for (index, entry) in session.databases.sorted(by: { $0.key < $1.key }).enumerated() {
+      let what = "\(name) \(entry.key)"
+      let local = try databases.open(index % 2 == 0 ? .lmdb : .sqlite)
+      let (source, target) = (try CouchServer("src"), try CouchServer("copy", exists: false))
+      source.model.state.withLock { state in
+        if name.contains("without-bulk-get") { state.missing["_bulk_get"] = 404 }
+      }
+      for items in entry.value {
+        for item in items { source.model.add(item.id, item.revision) }
+        let pull = try source.replicate(local, .pull)
+        #expect(pull.status.error == nil && pull.failed.isEmpty, "\(what) \(pull.failed)")
+        expectSame(source.model.contents, try modelContents(local), "\(what) pulled")
+        let push = try target.replicate(local, .push) { $0.connection.createsDatabase = true }
+        #expect(push.status.error == nil && push.failed.isEmpty, "\(what) \(push.failed)")
+        expectSame(source.model.contents, target.model.contents, "\(what) pushed")
+        source.server.forget()
+        target.server.forget()
+        #expect(try source.replicate(local, .pull).documents.isEmpty, "\(what)")
+        #expect(try target.replicate(local, .push).documents.isEmpty, "\(what)")
+        #expect(!source.server.log.contains { $0.contains("_bulk_get") }, "\(what)")
+        #expect(!target.server.log.contains { $0.contains("_revs_diff") }, "\(what)")
+      }
+      #expect(source.model.complaints == [] && target.model.complaints == [], "\(what)")
+      #expect(try local.check(deep: true) == [], "\(what)")
+    }
+  }
+
+  @Test(
+    "both ways at once, with changes on both ends",
+    arguments: ["replicator-04-both-ends", "pouch9-03-live-sync"])
+  func bothEnds(_ name: String) throws {
+    let session = try RecordedSession(name)
+    let items = session.databases.sorted { $0.key < $1.key }.flatMap { $0.value.flatMap { $0 } }
+    let (first, second) = (try CouchServer("a"), try CouchServer("b"))
+    for (index, item) in items.enumerated() {
+      (index % 2 == 0 ? first : second).model.add(item.id, item.revision)
+    }
+    let local = try databases.open(.lmdb)
+    for _ in 0..<2 {
+      for server in [first, second] { #expect(try server.replicate(local).status.error == nil) }
+    }
+    expectSame(first.model.contents, second.model.contents, name)
+    expectSame(first.model.contents, try modelContents(local), name)
+    #expect(first.model.complaints == [] && second.model.complaints == [])
+  }
+}
