@@ -13,7 +13,9 @@ import Touchstone
   private let databases = TestDatabases()
 
   private func add(_ couch: CouchServer, _ id: String, _ body: JSONObject = [:]) {
-    couch.model.add(id, .init(history: ["1-\(id)"], isDeleted: false, body: body, attachments: []))
+    couch.model.add(
+      id, .init(history: ["1-\(id.replacing(" ", with: "x"))"], isDeleted: false, body: body, attachments: [])
+    )
   }
 
   @Test("the names of checkpoints are those of 1.x, one for each direction") func names() throws {
@@ -136,6 +138,10 @@ import Touchstone
     eventually {
       (try? local.document("wakes the feed")) != .some(nil) && couch.model.contents["made offline"] != nil
     }
+    let here = try local.document("wakes the feed") != nil
+    #expect(
+      here && couch.model.contents["made offline"] != nil,
+      "\(replicator.status) \(couch.server.log.suffix(12))")
     couch.model.state.withLock { $0.isClosed = true }
     replicator.stop()
     eventually { replicator.status.activity == .stopped }
