@@ -338,6 +338,9 @@ package struct OutgoingRevision: Sendable {
   package var sequence: UInt64
   /// Whether the peer must refuse it if it makes a conflict.
   package var allowsNoConflict: Bool
+  /// The peer's current revision, if this one descends from it and its history doesn't show that any more: so many revisions lie
+  /// between that they are pruned here. Its branch ends.
+  package var closes: String?
 
   package init(_ revision: SyncRevision, sequence: UInt64, allowsNoConflict: Bool = true) {
     self.revision = revision

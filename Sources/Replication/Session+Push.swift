@@ -338,9 +338,10 @@ extension Session {
         case .revision(var revision):
           revision.replaces = item.change.known
           sent.append(item)
-          revisions.append(
-            OutgoingRevision(
-              revision, sequence: item.change.sequence, allowsNoConflict: !configuration.pushesConflicts))
+          var outgoing = OutgoingRevision(
+            revision, sequence: item.change.sequence, allowsNoConflict: !configuration.pushesConflicts)
+          if peer.exchangesLeaves { outgoing.closes = try prunedAncestor(item.change.known, revision) }
+          revisions.append(outgoing)
         case .obsolete, .missing:
           // A newer change follows, or the document was purged.
           let code = if case .missing = reading { 404 } else { 410 }
@@ -371,6 +372,14 @@ extension Session {
         if isFirst { enqueue { try $0.takeAnswers() } }
       }
     }
+  }
+
+  /// The revision that the peer has, if it isn't here any more, and so was an ancestor that has been pruned.
+  private func prunedAncestor(_ known: String?, _ revision: SyncRevision) throws -> String? {
+    guard let known, !revision.history.contains(where: { $0.hasSameBytes(as: known) }),
+      case .missing = try database.replicating({ try $0.syncKnowledge(of: [(revision.id, known)]) })[0]
+    else { return nil }
+    return known
   }
 
   /// The answer to a revision that was sent.

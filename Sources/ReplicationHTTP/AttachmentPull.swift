@@ -138,8 +138,7 @@ final class AttachmentPull: @unchecked Sendable {
       }
       if older == nil { older = try olderAttachments(item) }
       if let known = older?[name]?.object, known["revpos"]?.uint == entry["revpos"]?.uint,
-        known["length"]?.uint == entry["length"]?.uint,
-        known["digest"]?.string.flatMap({ BlobDigest($0) }) != nil
+        known["length"]?.uint == entry["length"]?.uint, try isSame(known, text)
       {
         entries[name] = .object(known)
         continue
@@ -166,6 +165,18 @@ final class AttachmentPull: @unchecked Sendable {
       return try body.value()[WireBody.attachments].object ?? [:]
     }
     return [:]
+  }
+
+  /// Whether an attachment that is here has this MD5. Merged revisions may have one of another branch with the same `revpos`.
+  private func isSame(_ entry: JSONObject, _ md5: String) throws -> Bool {
+    guard let digest = entry["digest"]?.string.flatMap({ BlobDigest($0) }), md5.hasPrefix("md5-"),
+      let reader = try? peer?.owner?.openBlob(digest)
+    else { return false }
+    let stream = MD5()
+    while case let piece = try reader.read(upTo: 1 << 16), !piece.isEmpty {
+      piece.withUnsafeBytes { stream.update($0) }
+    }
+    return stream.base64 == md5.dropFirst(4)
   }
 
   private func keep(_ digest: BlobDigest, _ source: Source) {

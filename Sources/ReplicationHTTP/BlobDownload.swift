@@ -125,7 +125,7 @@ final class BlobDownload: HTTPAnswerSink, @unchecked Sendable {
 }
 
 /// The MD5 of a stream of bytes. Used on one thread at a time.
-private final class MD5 {
+final class MD5 {
   private let context: OpaquePointer?
   private var result: String?
 

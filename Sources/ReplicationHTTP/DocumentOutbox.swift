@@ -42,10 +42,17 @@ final class DocumentOutbox: @unchecked Sendable {
       do {
         let document = try OutgoingDocument(
           index, revision.revision, ancestors[index], storedBody: storedBody)
+        if let closed = revision.closes, let tombstone = OutgoingDocument(closing: closed, of: document.id) {
+          plain.append(tombstone)
+        }
         if document.attachments.isEmpty { plain.append(document) } else { sendAttached(document, answered) }
       } catch { answered([SendAnswer(index, ReplicationError(error))]) }
     }
-    if !plain.isEmpty { sendTogether(plain[...], answered) }
+    if !plain.isEmpty {
+      sendTogether(plain[...]) { answers in
+        answered(answers.filter { $0.index != OutgoingDocument.unanswered })
+      }
+    }
   }
 
   // MARK: Together

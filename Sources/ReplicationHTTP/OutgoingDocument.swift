@@ -1,5 +1,6 @@
 import Blobs
 import Bytes
+import CCrypto
 import CZlib
 import Documents
 import Fleece
@@ -55,13 +56,10 @@ struct OutgoingDocument: Sendable {
       return
     }
     let ancestor = Self.knownAncestor(revision, ancestors)
-    let known = ancestor.flatMap { RevisionID($0)?.generation } ?? 0
-    let hasStandIns = entries.keys.contains { $0.hasPrefix(WireBody.standInPrefix) }
-    let knownBlobs =
-      hasStandIns
-      ? try ancestor.flatMap { try storedBody(revision.id, $0) }.map { WireBody.standIns(of: try $0.value()) }
-        ?? [:]
-      : [:]
+    // What the other side has is what that ancestor has here: a merge may have taken attachments of another branch.
+    let older = try ancestor.flatMap { try storedBody(revision.id, $0) }?.value()
+    let knownBlobs = older.map { WireBody.standIns(of: $0) } ?? [:]
+    let knownEntries = older?[WireBody.attachments].object ?? [:]
     var found: [Attachment] = []
     for name in entries.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
       guard let entry = entries[name], let digest = entry["digest"].string.flatMap({ BlobDigest($0) }) else {
@@ -69,16 +67,37 @@ struct OutgoingDocument: Sendable {
       }
       let revpos = entry["revpos"].uint ?? RevisionID(revision.revision)?.generation ?? 1
       let isKnownBlob = knownBlobs[name].map { $0["digest"] == entry["digest"] } ?? false
+      let isKnown =
+        knownEntries[name].map { $0["digest"] == entry["digest"] && $0["revpos"] == entry["revpos"] } ?? false
       found.append(
         Attachment(
           name: name, digest: digest, contentType: entry["content_type"].string ?? "application/octet-stream",
           revpos: isKnownBlob ? nil : revpos, length: entry["length"].uint,
           isCompressed: entry["encoding"].string == "gzip",
-          isKnown: revpos <= known || isKnownBlob))
+          isKnown: isKnownBlob || isKnown))
     }
     attachments = found
     text = Self.whole(&json, try WireBody.text(.object(members)))
   }
+
+  /// A tombstone that ends the branch of a revision, the same one whoever makes it. It is no answer's.
+  init?(closing revision: String, of id: String) {
+    guard let parsed = RevisionID(revision) else { return nil }
+    let text = Array("\(id)\u{0}\(revision)".utf8)
+    var digest = [UInt8](repeating: 0, count: 20)
+    guard EVP_Digest(text, text.count, &digest, nil, EVP_sha1(), nil) == 1 else { return nil }
+    var tombstone = SyncRevision(
+      id: id, history: ["\(parsed.generation + 1)-\(Hex.text(digest))", revision], isDeleted: true,
+      body: .json(Array("{}".utf8)))
+    tombstone.replaces = nil
+    guard let made = try? OutgoingDocument(Self.unanswered, tombstone, [], storedBody: { _, _ in nil }) else {
+      return nil
+    }
+    self = made
+  }
+
+  /// The place of what nobody waits for.
+  static let unanswered = -1
 
   /// The newest ancestor that the other side has.
   private static func knownAncestor(_ revision: SyncRevision, _ ancestors: [String]) -> String? {
