@@ -168,17 +168,19 @@ let package = Package(
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
         "WebSocket", "Network",
       ]),
-    // Services in the local network: announced and found by Avahi, where that is.
-    .target(name: "Discovery", dependencies: ["Bytes", "Storage", "Logs", "CAvahi"]),
     .target(
       name: "ReplicationHTTP",
       dependencies: [
-        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "HTTP", "Replication",
+        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "HTTP",
+        "Replication",
         "Network", "CCrypto", "CZlib",
       ],
       swiftSettings: lifetimes),
+    // Services in the local network: announced and found by Avahi, where that is.
+    .target(name: "Discovery", dependencies: ["Bytes", "Storage", "Logs", "CAvahi"]),
     .target(
-      name: "TouchstoneSync", dependencies: ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
+      name: "TouchstoneSync",
+      dependencies: ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
 
     // HTTP messages as values: for the listener, and for the API, which knows no sockets.
     .target(
@@ -203,7 +205,7 @@ let package = Package(
       name: "TouchstoneServer",
       dependencies: [
         "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
-        "HTTP", "HTTPAPI", "Server", "Discovery", "TouchstoneSync",
+        "ReplicationHTTP", "HTTP", "HTTPAPI", "Server", "Discovery",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -383,7 +385,8 @@ let package = Package(
         "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL",
       ]),
     .testTarget(
-      name: "DiscoveryTests", dependencies: ["TestSupport", "Discovery", "TouchstoneServer", "TouchstoneSync"]),
+      name: "DiscoveryTests",
+      dependencies: ["TestSupport", "Discovery", "TouchstoneServer", "TouchstoneSync"]),
     .testTarget(
       name: "HTTPAPITests",
       dependencies: [

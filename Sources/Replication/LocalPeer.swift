@@ -24,6 +24,7 @@ package final class LocalPeer: Peer {
   static let revisionsTogether = 2_000
 
   package var revisionsInFlight: Int { 4_000 }
+  package let exchangesLeaves: Bool
 
   private let responder: Responder
   private let state = Lock(State())
@@ -31,8 +32,11 @@ package final class LocalPeer: Peer {
   private let reading = Workers()
   private let writing = Workers()
 
-  package init(_ database: Database, _ options: Responder.Options = Responder.Options()) {
+  package init(
+    _ database: Database, _ options: Responder.Options = Responder.Options(), exchangesLeaves: Bool = false
+  ) {
     responder = Responder(database, options)
+    self.exchangesLeaves = exchangesLeaves
   }
 
   package func begin(_ owner: any PeerOwner) {
@@ -139,7 +143,11 @@ package final class LocalPeer: Peer {
   }
 
   package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
-    state.withLock { $0.queued.append(Sending(revisions: revisions, answered: answered)) }
+    var revisions = revisions
+    // Where all leaves are kept, none takes the place of another one.
+    if exchangesLeaves { for index in revisions.indices { revisions[index].revision.replaces = nil } }
+    let sending = Sending(revisions: revisions, answered: answered)
+    state.withLock { $0.queued.append(sending) }
     writing.enqueue { [self] in write() }
   }
 
@@ -197,20 +205,25 @@ package final class LocalPeer: Peer {
   package func unavailable(_ revisions: [UnavailableRevision]) {}
 }
 
-/// Connects to another database of this process.
+/// Connects to another database of this process. With `exchangesLeaves`, all leaves go there, as in the CouchDB family.
 package struct LocalConnector: PeerConnector {
   let database: Database
   let options: Responder.Options
+  let exchangesLeaves: Bool
 
-  package init(_ database: Database, _ options: Responder.Options = Responder.Options()) {
+  package init(
+    _ database: Database, _ options: Responder.Options = Responder.Options(), exchangesLeaves: Bool = false
+  ) {
     self.database = database
     self.options = options
+    self.exchangesLeaves = exchangesLeaves
   }
 
-  package var remoteID: String { "database:" + database.publicUUID }
+  /// What was done without the other leaves says nothing of them.
+  package var remoteID: String { "database:\(database.publicUUID)\(exchangesLeaves ? "#leaves" : "")" }
   package var name: String { database.path }
 
   package func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
-    done(.success(LocalPeer(database, self.options)))
+    done(.success(LocalPeer(database, self.options, exchangesLeaves: exchangesLeaves)))
   }
 }

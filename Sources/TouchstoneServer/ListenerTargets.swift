@@ -2,8 +2,9 @@ import Bytes
 import HTTP
 import HTTPAPI
 import Replication
+import ReplicationBLIP
+import ReplicationHTTP
 import Storage
-import TouchstoneSync
 
 /// Where the replications that a listener runs connect to: its own databases, also where URLs name them, and other servers.
 final class ListenerTargets: ReplicationTargets {
@@ -35,7 +36,9 @@ final class ListenerTargets: ReplicationTargets {
     return name.string
   }
 
-  func target(of remote: RemoteDatabase) throws -> ReplicatorTarget { try .url(remote.url) }
+  func target(of remote: RemoteDatabase) throws -> ReplicatorTarget {
+    try remote.url.hasPrefix("ws") ? .webSocketURL(remote.url) : .httpURL(remote.url)
+  }
 
   /// The protocol, the host and the port of a URL, which may be that of the protocol.
   private static func parts(_ url: String) -> (scheme: String, host: String, port: Int)? {

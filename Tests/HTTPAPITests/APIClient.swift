@@ -23,7 +23,8 @@ final class APIClient: Sendable {
 
   /// Makes a service over a folder.
   init(
-    folder: DatabaseFolder, letsClientsMake: Bool = true, _ configuration: DatabaseServiceConfiguration = .init(),
+    folder: DatabaseFolder, letsClientsMake: Bool = true,
+    _ configuration: DatabaseServiceConfiguration = .init(),
     timer: any CallTimer = SystemTimer()
   ) {
     directory = nil

@@ -1,5 +1,7 @@
 import HTTPAPI
+import ReplicationHTTP
 import Touchstone
+import TouchstoneSync
 
 #if canImport(Glibc)
   import Glibc
@@ -8,30 +10,60 @@ import Touchstone
 /// `touchstone sync --list`: shows the replications that a server runs.
 struct JobsCommand: Subcommand {
   private static let server = Positional(
-    "DIR", "The directory that is served, with its database _replicator")
+    "SERVER", "The URL of the server, http://host:port/ or https://…; or the directory that it serves")
 
   static let usage = Usage(
     "sync --list", "Lists the replications of a server, with their states",
-    positionals: [server], options: [DatabaseArguments.json, Keys.file],
-    examples: ["touchstone sync --list databases", "touchstone sync --list databases --json"],
+    positionals: [server],
+    options: [
+      SyncCommand.user, SyncCommand.passwordFile, SyncCommand.bearer, SyncCommand.header, SyncCommand.pinned,
+      SyncCommand.selfSigned, DatabaseArguments.json, Keys.file,
+    ],
+    examples: [
+      "touchstone sync --list http://127.0.0.1:4984/",
+      "touchstone sync --list https://me@example.com/ --password-file secret --json",
+      "touchstone sync --list databases",
+    ],
     notes: """
-      The states are those of the documents in _replicator: completed, failed, and unfinished for what a server
-      runs or is to run. With --json, each line is an object: document, id, state, source, target, docsRead,
-      docsWritten, failures, error, errorCount, updated. The status is 1 if a replication has failed.
+      A server, which may be CouchDB, tells what runs, waits, or has failed for now. A directory tells what the
+      documents in its _replicator say: completed, failed, and unfinished for all else. With --json, each line is
+      an object: document, id, state, source, target, docsRead, docsWritten, failures, error, errorCount, updated.
+      The status is 1 if a replication has failed. The key opens an encrypted directory.
       """)
 
-  private let path: String
+  private enum Server {
+    case directory(String)
+    case client(HTTPServerClient)
+  }
+
+  private let server: Server
   private let keys: Keys
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
-    path = try arguments.required(Self.server)
+    let text = try arguments.required(Self.server)
+    if let scheme = text.firstRange(of: "://") {
+      guard ["http", "https"].contains(text[..<scheme.lowerBound].lowercased()) else {
+        throw UsageError("SERVER is a directory, or a URL that begins with http:// or https://")
+      }
+      let base = text.hasSuffix("/") ? String(text.dropLast()) : text
+      do {
+        server = .client(
+          try HTTPServerClient(base + "/_scheduler") { try SyncCommand.connection(arguments, $0) })
+      } catch let error as ReplicationError { throw UsageError("SERVER: \(error.message)") }
+    } else {
+      server = .directory(text)
+    }
     keys = try Keys(arguments)
     asJSON = arguments[DatabaseArguments.json]
   }
 
   func run(_ output: StandardOutput) throws {
-    let listings = try documents()
+    let listings: [ReplicationListing]
+    switch server {
+    case .directory(let path): listings = try documents(path)
+    case .client(let client): listings = try Self.running(client)
+    }
     var table = TextTable([
       ("DOCUMENT", .left), ("STATE", .left), ("SOURCE", .left), ("TARGET", .left), ("WRITTEN", .right),
       ("FAILED", .right), ("UPDATED", .left), ("ERROR", .left),
@@ -54,8 +86,16 @@ struct JobsCommand: Subcommand {
     }
   }
 
+  /// What a server says: the replications of documents, and those of requests.
+  private static func running(_ client: HTTPServerClient) throws -> [ReplicationListing] {
+    let documents = try client.json("docs")["docs"].array ?? []
+    let jobs = try client.json("jobs")["jobs"].array ?? []
+    return documents.compactMap { ReplicationListing($0) }
+      + jobs.compactMap { ReplicationListing($0) }.filter { $0.document == nil }
+  }
+
   /// What the documents of the directory say.
-  private func documents() throws -> [ReplicationListing] {
+  private func documents(_ path: String) throws -> [ReplicationListing] {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, !Database.exists(path) else {
       throw UsageError("\(path) isn't a directory of databases")

@@ -18,9 +18,9 @@ struct SyncCommand: Subcommand {
   private static let push = Flag("push", "Only sends changes of DB")
   private static let pull = Flag("pull", "Only fetches changes of TARGET")
   private static let continuous = Flag("continuous", "Goes on until Ctrl-C")
-  private static let user = Option(
+  static let user = Option(
     "user", "NAME", "Says who the user is, as NAME@ in an http:// URL does. Needs --password-file")
-  private static let bearer = Option(
+  static let bearer = Option(
     "bearer-file", "FILE", "A file with a token in one line, which goes in place of a name")
   private static let filter = Option(
     "filter", "DESIGN/NAME", "Only documents that this filter function of TARGET lets through (http://)")
@@ -34,9 +34,9 @@ struct SyncCommand: Subcommand {
   private static let selector = Option(
     "selector", "JSON", "Only documents of TARGET that match, in the language of _find (http://)")
   private static let createTarget = Flag("create-target", "Makes TARGET if it doesn't exist (http://)")
-  private static let passwordFile = Option(
+  static let passwordFile = Option(
     "password-file", "FILE", "A file with the user's password in one line")
-  private static let header = Option(
+  static let header = Option(
     "header", "NAME: VALUE", "A header of the request that connects; may be repeated"
   ) {
     text in
@@ -48,10 +48,10 @@ struct SyncCommand: Subcommand {
     "channels", "A,B…", "Only documents of these channels, from a server that has channels")
   private static let ids = Option("ids", "ID,ID…", "Only these documents")
   private static let reset = Flag("reset", "Compares all documents, whatever earlier runs did")
-  private static let pinned = Option(
+  static let pinned = Option(
     "pinned-cert", "FILE",
     "The server's certificate, or that of its authority: DER or PEM. No other is trusted")
-  private static let selfSigned = Flag(
+  static let selfSigned = Flag(
     "trust-self-signed", "Trusts any certificate that has signed itself; the server may be anybody")
 
   static let usage = Usage(
@@ -142,7 +142,8 @@ struct SyncCommand: Subcommand {
     asJSON = arguments[DatabaseArguments.json]
   }
 
-  private static func connection(_ arguments: Arguments, _ connector: HTTPConnector?) throws
+  /// How a connection is made, as the options say that commands share which connect.
+  static func connection(_ arguments: Arguments, _ connector: HTTPConnector?) throws
     -> ConnectionOptions
   {
     var options = ConnectionOptions()

@@ -104,6 +104,9 @@ package struct RemoteDatabase: Sendable {
     return url + "/"
   }
 
+  /// Whether it is reached over a WebSocket.
+  var isWebSocket: Bool { url.hasPrefix("ws") }
+
   /// What makes it another replication: all but secrets.
   var identity: JSONValue {
     let plain = headers.filter { !Self.secretHeaders.contains($0.name.lowercased()) }
@@ -136,7 +139,7 @@ package struct RemoteDatabase: Sendable {
   /// How connections to it are made.
   var connection: ConnectionOptions {
     var options = ConnectionOptions()
-    if let user { options.authenticator = .basic(name: user, password: password ?? "") }
+    if let user { options.authenticator = .login(name: user, password: password ?? "") }
     options.headers = headers
     if let proxy { options.proxy = .url(proxy) }
     if let timeout { options.timeout = timeout }

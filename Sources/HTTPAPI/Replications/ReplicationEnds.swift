@@ -95,12 +95,9 @@ struct ReplicationFinder: Sendable {
 
 extension ReplicationFinder {
   /// What a replicator connects to. Throws a `CouchDBError` if it can't.
-  func target(of remote: RemoteDatabase, creates: Bool) throws -> ReplicatorTarget {
+  func target(of remote: RemoteDatabase) throws -> ReplicatorTarget {
     guard let targets else {
       throw CouchDBError(501, "not_implemented", "this server doesn't connect to others")
-    }
-    guard !creates else {
-      throw CouchDBError(501, "not_implemented", "databases of other servers can't be made from here")
     }
     do { return try targets.target(of: remote) } catch let error as ReplicationError {
       throw CouchDBError(400, "bad_request", "\(remote.shown) can't be reached: \(error.message)")

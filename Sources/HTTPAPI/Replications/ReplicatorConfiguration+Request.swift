@@ -18,15 +18,17 @@ extension ReplicatorConfiguration {
         try validation.check(
           revision.id, history: revision.history, isDeleted: revision.isDeleted, revision.body)
       }
-      self.init(source, ReplicatorTarget(LocalConnector(target, options)))
+      self.init(
+        source, ReplicatorTarget(LocalConnector(target, options, exchangesLeaves: !request.onlyWinners)))
       direction = .push
       pushesConflicts = true
     case (.here(let source, _), .elsewhere(let remote)):
-      self.init(source, try finder.target(of: remote, creates: request.createsTarget))
+      self.init(source, try finder.target(of: remote))
       direction = .push
       connection = remote.connection
+      connection.createsDatabase = request.createsTarget
     case (.elsewhere(let remote), .here(let target, _)):
-      self.init(target, try finder.target(of: remote, creates: false))
+      self.init(target, try finder.target(of: remote))
       direction = .pull
       connection = remote.connection
       let validation = ReplicationValidation(target, user: user)
@@ -60,19 +62,17 @@ extension ReplicatorConfiguration {
     return String(number)
   }
 
-  /// Replicates only what the filter of a request chooses.
+  /// Replicates only what a request chooses.
   private mutating func choose(_ request: ReplicationRequest, _ ends: ReplicationEnds) throws {
+    guard let source = ends.source.database else { return try chooseThere(request, ends) }
     guard request.selector == nil else {
-      throw CouchDBError(501, "not_implemented", "replications with a `selector` aren't run by this server")
+      throw CouchDBError(501, "not_implemented", "a `selector` needs a source on another server")
     }
     guard let name = request.filter else { return }
-    guard let source = ends.source.database else {
-      throw CouchDBError(501, "not_implemented", "the filter of another server can't be named")
-    }
     let filter = try source.replicationFilter(name, shown: ends.source.shown)
-    var query = JSONObject()
-    for (name, value) in request.parameters { query[name] = .string(value.string ?? value.description) }
-    let argument: JSONObject = ["method": "GET", "query": .object(query), "headers": [:]]
+    let argument: JSONObject = [
+      "method": "GET", "query": .object(Self.texts(request.parameters)), "headers": [:],
+    ]
     pushFilter = { revision in
       let body = try revision.body().object ?? [:]
       let revision = try ScriptedRevision(
@@ -80,6 +80,28 @@ extension ReplicatorConfiguration {
         isDeleted: revision.isDeleted, body)
       return try filter.choose([revision], request: argument).first ?? false
     }
+  }
+
+  /// Lets the server of the source choose.
+  private mutating func chooseThere(_ request: ReplicationRequest, _ ends: ReplicationEnds) throws {
+    guard case .elsewhere(let remote) = ends.source else { return }
+    if request.filter != nil || request.selector != nil || request.onlyWinners {
+      guard !remote.isWebSocket, !request.onlyWinners else {
+        throw CouchDBError(
+          501, "not_implemented", "\(remote.shown) can't be asked for a part of its documents")
+      }
+    }
+    filter = request.filter
+    filterParameters = Dictionary(
+      Self.texts(request.parameters).map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    selector = request.selector
+  }
+
+  /// Parameters as a query string has them.
+  private static func texts(_ parameters: JSONObject) -> JSONObject {
+    var texts = JSONObject()
+    for (name, value) in parameters { texts[name] = .string(value.string ?? value.description) }
+    return texts
   }
 }
 

@@ -83,10 +83,9 @@ import Touchstone
 
   @Test func aReplicationKeepsItsIDWhateverThePassword() throws {
     let client = try client()
-    try client.make("a")
-    try client.make("b")
+    for name in ["a", "b", "c"] { try client.make(name) }
     func id(_ source: JSONValue) throws -> String? {
-      let answer = try replicate(client, ["source": source, "target": "b", "continuous": true]).json()
+      let answer = try replicate(client, ["source": source, "target": "c", "continuous": true]).json()
       guard let id = answer["_local_id"].string else { return nil }
       #expect(try replicate(client, ["replication_id": .string(id), "cancel": true]).status == 200)
       return id

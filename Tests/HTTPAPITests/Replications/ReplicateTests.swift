@@ -75,6 +75,43 @@ import Touchstone
     #expect(try client.contents("a") == client.contents("b"))
   }
 
+  @Test(arguments: allEngines) func allLeavesAreCopied(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a")
+    try client.make("b")
+    func write(_ name: String, _ history: String..., isDeleted: Bool = false) throws {
+      let suffixes = history.map { JSONValue.string(String($0.dropFirst(2))) }
+      let document: JSONValue = [
+        "_id": "doc", "_rev": .string(history[0]), "from": .string(history[0]), "_deleted": .bool(isDeleted),
+        "_revisions": ["start": .int(Int64(String(history[0].prefix(1))) ?? 0), "ids": .array(suffixes)],
+      ]
+      let bulk: JSONValue = ["new_edits": false, "docs": [document]]
+      #expect(try client.ask("POST", "/\(name)/_bulk_docs", bulk).status == 201)
+    }
+    try write("a", "2-b", "1-a")
+    try write("a", "2-c", "1-a")
+    try write("a", "3-e", "2-d", "1-a", isDeleted: true)
+    try write("b", "1-z")
+    let body: JSONValue = ["source": "a", "target": "b"]
+    #expect(try client.replicate(body).json()["history"][0]["docs_written"] == 3)
+    #expect(try client.contents("b") == ["doc": "2-c 2-b 1-z 3-e"])
+    #expect(try client.get("/b/doc?rev=2-b")["from"] == "2-b")
+    // A branch that goes on, and one that is closed.
+    try write("a", "3-f", "2-b", "1-a")
+    try write("a", "3-g", "2-c", "1-a", isDeleted: true)
+    #expect(try client.replicate(body).json()["history"][0]["docs_written"] == 5)
+    #expect(try client.contents("b") == ["doc": "3-f 1-z 3-g 3-e"])
+    #expect(try client.replicate(body).json()["no_changes"] == true)
+    // The other way only the leaf that isn't there.
+    #expect(try client.replicate(["source": "b", "target": "a"]).json()["history"][0]["docs_written"] == 1)
+    #expect(try client.contents("a") == client.contents("b"))
+    // Only the current revision goes if that is wanted.
+    try client.make("c")
+    let winners: JSONValue = ["source": "a", "target": "c", "winning_revs_only": true]
+    #expect(try client.replicate(winners).status == 200)
+    #expect(try client.contents("c") == ["doc": "3-f"])
+  }
+
   @Test(arguments: allEngines) func onlyWhatIsChosenIsCopied(_ engine: EngineName) throws {
     let client = try ReplicationClient(engine)
     try client.make("a", documents: 10)

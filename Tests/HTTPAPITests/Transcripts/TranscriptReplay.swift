@@ -285,10 +285,13 @@ final class TranscriptReplay {
   private func awaitReplications() throws {
     guard case .own = replicator else { return }
     let headers = [("Authorization", "Basic YWRtaW46c2VjcmV0")]
+    func ask(_ target: String) -> JSONValue {
+      (try? client.ask("GET", target, headers: headers, user: SessionStart.admin).json()) ?? .null
+    }
     wait {
-      let tasks = try? client.ask("GET", "/_active_tasks", headers: headers, user: SessionStart.admin).json()
-        .array
-      return tasks?.allSatisfy { $0["process_status"] == "waiting" && $0["changes_pending"] == 0 } ?? false
+      let tasks = ask("/_active_tasks").array ?? []
+      return JSONValue(tasks.count) == ask("/_scheduler/jobs")["total_rows"]
+        && tasks.allSatisfy { $0["process_status"] == "waiting" && $0["changes_pending"] == 0 }
     }
   }
 
