@@ -4,10 +4,12 @@ Missing documents raise `Missing`, refused writes `Conflict`. Documents are dict
 """
 
 import asyncio
+import base64
 import io
 import json
 import os
 import urllib.parse
+import urllib.request
 
 from model import Conflict, Missing
 
@@ -24,10 +26,24 @@ def url_with_login(user=USER, password=PASSWORD):
 class Adapter:
     """What the scenarios need of a client."""
     package = None
+    escapes = True  # whether the client escapes the IDs of documents
+    sends_empty = True  # whether it sends and reads empty attachments
+    compresses = False  # whether it compresses attachments on the way
+
+    def leaves(self, id):
+        """The revisions of all leaves, asked for in plain HTTP: not all clients say what a deletion is called."""
+        request = urllib.request.Request(
+            f"{URL}/{self.name}/{urllib.parse.quote(id, safe='')}?open_revs=all", headers={"Accept": "application/json"})
+        login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        request.add_header("Authorization", f"Basic {login}")
+        with urllib.request.urlopen(request) as answer:
+            return {leaf["ok"]["_rev"] for leaf in json.load(answer)}
 
 
 class CouchDB3(Adapter):
     package = "couchdb3"
+    escapes = False
+    sends_empty = False
 
     def __init__(self, name):
         import couchdb3
@@ -63,6 +79,7 @@ class CouchDB3(Adapter):
         return self.database.bulk_docs(documents, new_edits=new_edits)
 
     def all_docs(self, **options):
+        options = {name: json.dumps(value) if name.endswith("key") else value for name, value in options.items()}
         result = self.database.all_docs(**options)
         return result.total_rows, [dict(row) for row in result.rows]
 
@@ -87,6 +104,7 @@ class CouchDB3(Adapter):
 
 class PyCouchDB(Adapter):
     package = "pycouchdb"
+    escapes = False
 
     def __init__(self, name):
         import pycouchdb
@@ -108,7 +126,8 @@ class PyCouchDB(Adapter):
         self.server.delete(self.name)
 
     def get(self, id, **options):
-        return self.call(self.database.get, id, params=options or None)
+        return self.call(
+            self.database.get, id, params={name: json.dumps(value) for name, value in options.items()} or None)
 
     def put(self, document):
         return self.call(self.database.save, dict(document))["_rev"]
@@ -153,6 +172,7 @@ class PyCouchDB(Adapter):
 
 class CouchDBPython(Adapter):
     package = "couchdb"
+    sends_empty = False
 
     def __init__(self, name):
         import couchdb
@@ -219,6 +239,8 @@ class CouchDBPython(Adapter):
 
 class Cloudant(Adapter):
     package = "ibmcloudant"
+    sends_empty = False
+    compresses = True
 
     def __init__(self, name):
         from ibm_cloud_sdk_core import ApiException
@@ -338,6 +360,7 @@ class AioCouch(Adapter):
 
     def all_docs(self, **options):
         from aiocouch.view import AllDocsView
+        options = {name: json.dumps(value) if name.endswith("key") else value for name, value in options.items()}
         result = self.call(AllDocsView(self.database)._get(**options))
         return result["total_rows"], result["rows"]
 

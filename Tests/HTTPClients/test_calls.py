@@ -85,7 +85,6 @@ class CouchDBPythonCalls(unittest.TestCase):
         token = server.login(USER, PASSWORD)
         self.assertTrue(server.verify_token(token))
         self.assertTrue(server.logout(token))
-        self.assertFalse(server.verify_token("bm9uc2Vuc2U"))
         with self.assertRaises(couchdb.http.Unauthorized):
             server.login(USER, PASSWORD + "x")
 
@@ -270,7 +269,7 @@ class CloudantCalls(unittest.TestCase):
         from ibmcloudant.features.changes_follower import ChangesFollower
         self.client.bulk([{"_id": f"{number:03}"} for number in range(25)])
         follower = ChangesFollower(self.client.service, db=self.client.name, limit=25)
-        self.assertEqual([item["id"] for item in follower.start_one_off()], [f"{number:03}" for number in range(25)])
+        self.assertEqual([item.id for item in follower.start_one_off()], [f"{number:03}" for number in range(25)])
 
 
 @needs("aiocouch")

@@ -48,7 +48,9 @@ class Scenarios:
             with self.assertRaises((Conflict, Missing)):
                 self.client.delete(id, base)
             return
-        rev = self.client.delete(id, base) or self.changed()[id][0]
+        rev = self.client.delete(id, base)
+        if rev is None:
+            (rev,) = self.client.leaves(id) - set(self.model.documents[id].leaves)
         self.model.written(id, base, rev, {}, deleted=True)
 
     def apply(self, id, history, body, deleted=False):
@@ -59,9 +61,6 @@ class Scenarios:
             document["_deleted"] = True
         self.client.bulk([document], new_edits=False)
         self.model.applied(id, history, body, deleted)
-
-    def changed(self):
-        return {row["id"]: (row["changes"][0]["rev"], row.get("deleted", False)) for row in self.client.changes()[1]}
 
     def check(self):
         """The whole database is what the model says."""
@@ -82,7 +81,10 @@ class Scenarios:
     # Scenarios.
 
     def test_documents(self):
-        ids = ["a", "b/c", "with space", "ünï", "plus+sign", "percent%41", "Z", "😀", "a b&c=d?e"]
+        ids = ["a", "b:c", "with space", "ünï", "plus+sign", "Z", "😀", "x", "y"]
+        if self.adapter.escapes:
+            ids[1::6] = ["b/c", "percent%41"]
+            ids[8] = "a b&c=d?e"
         revs = {id: self.put(id, {"n": number, "text": f"é {id}"}) for number, id in enumerate(ids)}
         self.check()
         for id in ids:
@@ -96,7 +98,7 @@ class Scenarios:
             self.delete(id, revs[id])
             with self.assertRaises(Missing):
                 self.client.get(id)
-        self.put("b/c", {"again": True})
+        self.put(ids[1], {"again": True})
         self.check()
         with self.assertRaises(Missing):
             self.client.get("nosuch")
@@ -195,8 +197,8 @@ class Scenarios:
             "noise.bin": (bytes(self.random.randrange(256) for _ in range(5000)), "application/octet-stream"),
             "empty": (b"", "application/octet-stream"),
         }
-        if self.adapter.package == "ibmcloudant":
-            del contents["empty"]  # the client sends no body at all
+        if not self.adapter.sends_empty:
+            del contents["empty"]
         for name, (content, type) in contents.items():
             rev = self.client.put_attachment("doc", rev, name, content, type)
             rev = self.client.get("doc")["_rev"]
@@ -204,7 +206,9 @@ class Scenarios:
         self.assertEqual(sorted(document["_attachments"]), sorted(contents))
         for name, (content, type) in contents.items():
             stub = document["_attachments"][name]
-            self.assertEqual((stub["length"], stub["content_type"]), (len(content), type))
+            self.assertEqual(stub["content_type"], type)
+            if not self.adapter.compresses:
+                self.assertEqual(stub["length"], len(content))
             self.assertTrue(stub["stub"])
             self.assertEqual(self.client.get_attachment("doc", name), content)
         self.client.delete_attachment("doc", rev, "a.txt")
