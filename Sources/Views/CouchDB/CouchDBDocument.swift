@@ -93,21 +93,50 @@ package struct CouchDBDocumentWriter {
       return true
     }
     Self.append(",\"_attachments\":", to: &json)
-    guard case .object(var members) = try attached.jsonValue(sharedKeys: sharedKeys) else { return }
-    for name in members.keys {
-      guard let value = members[name], case .object(var attachment) = value else { continue }
-      if !options.includesEncodings {
-        attachment["encoding"] = nil
-        attachment["encoded_length"] = nil
-      }
-      if let contents {
-        attachment["stub"] = nil
-        attachment["length"] = nil
-        attachment["data"] = .data(try contents(value))
-      }
-      members[name] = .object(attachment)
+    guard case .object(let members) = try attached.jsonValue(sharedKeys: sharedKeys) else { return }
+    json.append(byte: UInt8(ascii: "{"))
+    for (index, name) in members.keys.sorted(by: Self.precedes).enumerated() {
+      if index > 0 { json.append(byte: UInt8(ascii: ",")) }
+      json.append(string: name)
+      json.append(byte: UInt8(ascii: ":"))
+      try append(attachment: members[name] ?? .null, to: &json)
     }
-    try json.append(JSONValue.object(members))
+    json.append(byte: UInt8(ascii: "}"))
+  }
+
+  /// The members of attachments that come first, in CouchDB's order.
+  private static let order = [
+    "content_type", "revpos", "digest", "length", "stub", "data", "encoding", "encoded_length",
+  ]
+
+  /// Appends an attachment. The same one is always the same text.
+  private func append(attachment value: JSONValue, to json: inout JSONWriter) throws {
+    guard case .object(var members) = value else { return try json.append(value) }
+    if !options.includesEncodings {
+      members["encoding"] = nil
+      members["encoded_length"] = nil
+    }
+    if let contents {
+      members["stub"] = nil
+      members["length"] = nil
+      members["data"] = .data(try contents(value))
+    }
+    json.append(byte: UInt8(ascii: "{"))
+    var isFirst = true
+    let others = members.keys.filter { !Self.order.contains($0) }.sorted(by: Self.precedes)
+    for name in Self.order + others {
+      guard let member = members[name] else { continue }
+      if !isFirst { json.append(byte: UInt8(ascii: ",")) }
+      isFirst = false
+      json.append(string: name)
+      json.append(byte: UInt8(ascii: ":"))
+      try json.append(member)
+    }
+    json.append(byte: UInt8(ascii: "}"))
+  }
+
+  private static func precedes(_ left: String, _ right: String) -> Bool {
+    left.utf8.lexicographicallyPrecedes(right.utf8)
   }
 
   private static func append(_ text: StaticString, to json: inout JSONWriter) {
