@@ -2,26 +2,21 @@ import Blobs
 import Bytes
 import Fleece
 import HTTP
-import HTTPAPI
 import TestSupport
 import Testing
 import Touchstone
 
+@testable import HTTPAPI
+
 @Suite struct AttachmentTests {
   private let databases = TestDatabases()
-
-  private func client(_ engine: EngineName = .lmdb) throws -> APIClient {
-    let client = try APIClient(engine)
-    _ = try client.ask("PUT", "/db")
-    return client
-  }
 
   private let text = String(repeating: "All work and no play makes Jack a dull boy. ", count: 40)
   private let bytes: [UInt8] = (0..<70).map { UInt8($0 * 37 & 0xFF) }
 
   @Test("attachments in the JSON of a document are stored, and come back", arguments: allEngines)
   func inline(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let first = try client.save(
       "/db/a",
       #"{"x":1,"_attachments":{"t.txt":{"content_type":"text/plain","data":"\#(base64(Array(text.utf8)))"},"p":{"data":"\#(base64(bytes))"}},"y":2}"#
@@ -68,7 +63,7 @@ import Touchstone
 
   @Test("attachments are put, read, ranged and deleted on their own", arguments: allEngines)
   func standalone(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     func put(_ target: String, _ body: [UInt8], _ headers: [(String, String)] = []) throws -> Response {
       try client.ask("PUT", target, headers: headers, body: body)
     }
@@ -137,9 +132,45 @@ import Touchstone
     #expect(try client.get("/db/none/x").error == ["not_found", "missing"])
   }
 
+  @Test("a copy keeps the generations of its source, also when it is changed", arguments: allEngines)
+  func copied(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let first = try client.save("/db/a", #"{"_attachments":{"one":{"data":"YQ=="}}}"#)
+    let second = try client.save(
+      "/db/a?rev=\(first)", #"{"_attachments":{"one":{"stub":true},"two":{"data":"Yg=="}}}"#)
+    #expect(second.hasPrefix("2-"))
+    func generations(_ id: String) throws -> [UInt64?] {
+      let found = try client.get("/db/\(id)").json()["_attachments"]
+      return ["one", "two", "three"].map { found[$0]["revpos"].uint }
+    }
+    let copy = try client.ask("COPY", "/db/a", headers: [("Destination", "b")])
+    #expect(copy.status == 201)
+    #expect(try generations("b") == [1, 2, nil])
+    let revision = try copy.json()["rev"].string ?? ""
+    let stubs = #"{"one":{"stub":true},"two":{"stub":true,"revpos":2},"three":{"data":"Yw=="}}"#
+    try client.save("/db/b?rev=\(revision)", "{\"_attachments\":\(stubs)}")
+    #expect(try generations("b") == [1, 2, 2])
+    #expect(try client.ask("GET", "/db/b/two").text == "b")
+  }
+
+  @Test("what comes as gzip on its own has the length of what came", arguments: allEngines)
+  func gzipped(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let encoded = try #require(GzipEncoder()).encode(Array(text.utf8), isLast: true)
+    let headers = [("Content-Encoding", "gzip"), ("Content-Type", "text/plain")]
+    #expect(try client.ask("PUT", "/db/a/t", headers: headers, body: encoded).status == 201)
+    let stub = try client.get("/db/a?att_encoding_info=true").json()["_attachments"]["t"]
+    #expect(
+      stub["length"].uint == UInt64(encoded.count) && stub["encoded_length"].uint == UInt64(encoded.count))
+    #expect(try client.ask("GET", "/db/a/t").text == text)
+    // A list shows the same, always in the same order.
+    let lists = try (0..<10).map { _ in try client.get("/db/_all_docs?include_docs=true").text }
+    #expect(Set(lists).count == 1)
+  }
+
   @Test("types that compress are stored as gzip, and sent so to those who take it", arguments: allEngines)
   func compressed(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     _ = try client.ask(
       "PUT", "/db/t/t.txt", headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
     let plain = try client.ask("GET", "/db/t/t.txt", headers: [("Range", "bytes=0-9")])
@@ -166,7 +197,7 @@ import Touchstone
 
   @Test("a document and its attachments travel as multipart", arguments: allEngines)
   func multipart(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     func body(_ json: String, _ parts: [[UInt8]]) -> [UInt8] {
       var body = Array("--abc\r\nContent-Type: application/json\r\n\r\n\(json)".utf8)
       for part in parts { body += Array("\r\n--abc\r\n\r\n".utf8) + part }

@@ -6,15 +6,9 @@ import Testing
 import Touchstone
 
 @Suite struct BulkTests {
-  private func client(_ engine: EngineName = .lmdb) throws -> APIClient {
-    let client = try APIClient(engine)
-    _ = try client.ask("PUT", "/db")
-    return client
-  }
-
   @Test("each document of a bulk request has its own result", arguments: allEngines)
   func edits(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let made = try client.send(
       "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","n":1},{"n":3,"_id":"b"},{"n":3}],"x":[]}"#)
     #expect(made.status == 201)
@@ -40,7 +34,7 @@ import Touchstone
 
   @Test("a request that is wrong in one document saves none", arguments: allEngines)
   func refused(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let cases: [(String, Int, [String])] = [
       ("{}", 400, ["bad_request", "POST body must include `docs` parameter."]),
       ("[]", 400, ["bad_request", "Request body must be a JSON object"]),
@@ -92,7 +86,7 @@ import Touchstone
 
   @Test("revisions that were made elsewhere are stored with their histories", arguments: allEngines)
   func foreign(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let docs =
       #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2},{"_id":"b","_rev":"1-cc"}]"#
     for _ in 0..<2 {
@@ -130,7 +124,7 @@ import Touchstone
 
   @Test("several documents are read at once", arguments: allEngines)
   func bulkGet(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let docs =
       #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2}]"#
     _ = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":\#(docs)}"#)

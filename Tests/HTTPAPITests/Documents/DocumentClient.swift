@@ -1,9 +1,19 @@
 import Bytes
 import Fleece
 import HTTPAPI
+import TestSupport
 import Touchstone
 
 extension APIClient {
+  /// A service over a folder with the empty database `db`.
+  static func withDatabase(
+    _ engine: EngineName = .lmdb, _ configuration: DatabaseServiceConfiguration = .init()
+  ) throws -> APIClient {
+    let client = try APIClient(engine, configuration)
+    _ = try client.ask("PUT", "/db")
+    return client
+  }
+
   /// Asks with a body of JSON.
   func send(
     _ method: String, _ target: String, _ json: String = "", headers: [(String, String)] = []

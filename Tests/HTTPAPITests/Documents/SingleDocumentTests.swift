@@ -5,15 +5,9 @@ import Testing
 import Touchstone
 
 @Suite struct SingleDocumentTests {
-  private func client(_ engine: EngineName = .lmdb) throws -> APIClient {
-    let client = try APIClient(engine)
-    _ = try client.ask("PUT", "/db")
-    return client
-  }
-
   @Test("a document is made, read, changed and deleted", arguments: allEngines)
   func life(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let made = try client.send("PUT", "/db/a", #"{"x":1}"#, headers: [("Host", "h:1")])
     #expect(made.status == 201)
     let first = try made.json()["rev"].string ?? ""
@@ -65,7 +59,7 @@ import Touchstone
 
   @Test("what isn't there is made as CouchDB does", arguments: allEngines)
   func unknownBase(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     #expect(try client.save("/db/new", #"{"_rev":"1-0123456789abcdef0123456789abcdef"}"#).hasPrefix("2-"))
     #expect(
       try client.get("/db/new?revs=true").json()["_revisions"]["ids"].array?.last
@@ -84,7 +78,7 @@ import Touchstone
 
   @Test("revisions that were made elsewhere branch", arguments: allEngines)
   func branches(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     let (a, b, c, d, e) = ("aa", "bb", "cc", "dd", "ee")
     func put(_ json: String) throws -> Int { try client.send("PUT", "/db/c?new_edits=false", json).status }
     #expect(try put(#"{"_rev":"2-\#(b)","_revisions":{"start":2,"ids":["\#(b)","\#(a)"]},"v":"b"}"#) == 201)
@@ -131,7 +125,7 @@ import Touchstone
 
   @Test("a body that can't be a document is refused as in CouchDB")
   func badBodies() throws {
-    let client = try client()
+    let client = try APIClient.withDatabase()
     let cases: [(String, [String])] = [
       (#"{"_foo":1}"#, ["doc_validation", "Bad special document member: _foo"]),
       (#"{"\u005ffoo":1}"#, ["doc_validation", "Bad special document member: _foo"]),
@@ -213,7 +207,7 @@ import Touchstone
 
   @Test("IDs are escaped, and taken as they are")
   func identifiers() throws {
-    let client = try client()
+    let client = try APIClient.withDatabase()
     let ids = [
       "with%20space": "with space", "sl%2Fash": "sl/ash", "plus%2Bsign": "plus+sign",
       "percent%2541": "percent%41",
@@ -244,7 +238,7 @@ import Touchstone
 
   @Test("documents are copied with their attachments", arguments: allEngines)
   func copies(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     try client.save("/db/src", #"{"s":1,"_attachments":{"a.bin":{"data":"eHg="}}}"#)
     let copied = try client.send("COPY", "/db/src", headers: [("Destination", "d%20st")])
     #expect(copied.status == 201)
@@ -266,7 +260,7 @@ import Touchstone
 
   @Test("local documents have the revisions that clients give them", arguments: allEngines)
   func local(_ engine: EngineName) throws {
-    let client = try client(engine)
+    let client = try APIClient.withDatabase(engine)
     #expect(try client.save("/db/_local/cp", #"{"last":1}"#) == "0-1")
     #expect(try client.save("/db/_local/cp", #"{"_rev":"0-1","last":2}"#) == "0-2")
     #expect(try client.save("/db/_local/cp", #"{"last":3}"#) == "0-1")

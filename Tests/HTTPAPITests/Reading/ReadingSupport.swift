@@ -59,6 +59,7 @@ func lines(_ text: String) -> [String] {
 final class StalledResponse: APICancellation {
   fileprivate struct State {
     var isReleased = false
+    var isGone = false
     var body: [UInt8] = []
     var waiting: [@Sendable (HTTPBodyError?) -> Void] = []
     var isStalled = false
@@ -82,6 +83,17 @@ final class StalledResponse: APICancellation {
     for completion in waiting { completion(nil) }
   }
 
+  /// The client goes away, with what waits for it.
+  func goAway() {
+    let waiting = state.withLock { state in
+      state.isGone = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for completion in waiting { completion(.clientGone) }
+    cancel()
+  }
+
   var arrived: [UInt8] { state.withLock { $0.body } }
   var hasFailed: Bool { state.withLock { $0.hasFailed } }
   var hasEnded: Bool { state.withLock { $0.isWhole || $0.hasFailed } }
@@ -92,14 +104,15 @@ final class StalledResponse: APICancellation {
   }
 
   fileprivate func take(_ bytes: [UInt8], _ completion: @escaping @Sendable (HTTPBodyError?) -> Void) {
-    let isTaken = state.withLock { state in
+    let (isTaken, isGone) = state.withLock { state in
       state.body += bytes
-      if !state.isReleased {
+      if !state.isReleased, !state.isGone {
         state.isStalled = true
         state.waiting.append(completion)
       }
-      return state.isReleased
+      return (state.isReleased, state.isGone)
     }
+    if isGone { return completion(.clientGone) }
     if isTaken { completion(nil) }
   }
 

@@ -6,44 +6,45 @@ import Views
 extension DatabaseCall {
   /// The answer to `_revs_diff`: for each document which of some revisions aren't known here, and leaves that may be their ancestors.
   func revisionsDifferenceAnswer() throws -> APIAnswer {
-    try allow("POST")
-    try checkContentType()
-    let wanted = try revisionLists()
     var results = JSONObject()
-    try database.read { snapshot in
-      results = [:]
-      for (id, list) in wanted {
-        let revisions = try snapshot.revisions(of: id)
-        let missing = try list.filter { try !Self.isKnown($0, revisions) }
-        guard let highest = missing.map(\.generation).max() else { continue }
-        var result: JSONObject = ["missing": .array(missing.map { .string($0.text) })]
-        let ancestors = (revisions?.leaves ?? []).compactMap { revisions?.id(of: $0) }.filter {
-          $0.generation < highest
-        }
-        if !ancestors.isEmpty {
-          result["possible_ancestors"] = .array(ancestors.map { .string($0.description) })
-        }
-        results[id] = .object(result)
+    for (id, missing, leaves) in try missingRevisions() {
+      var result: JSONObject = ["missing": .array(missing.map { .string($0.text) })]
+      let highest = missing.map(\.generation).max() ?? 0
+      let ancestors = leaves.filter { $0.generation < highest }
+      if !ancestors.isEmpty {
+        result["possible_ancestors"] = .array(ancestors.map { .string($0.description) })
       }
+      results[id] = .object(result)
     }
     return try .json(.object(results))
   }
 
   /// The answer to `_missing_revs`: for each document which of some revisions aren't known here.
   func missingRevisionsAnswer() throws -> APIAnswer {
+    var results = JSONObject()
+    for (id, missing, _) in try missingRevisions() {
+      results[id] = .array(missing.map { .string($0.text) })
+    }
+    return try .json(["missing_revs": .object(results)])
+  }
+
+  /// The revisions of the request that aren't known here, by document and with the leaves of that. Documents that lack none are left out.
+  private func missingRevisions() throws -> [(
+    id: String, missing: [IncomingDocument.Revision], leaves: [RevisionID]
+  )] {
     try allow("POST")
     try checkContentType()
     let wanted = try revisionLists()
-    var results = JSONObject()
-    try database.read { snapshot in
-      results = [:]
-      for (id, list) in wanted {
+    return try database.read { snapshot in
+      try wanted.compactMap { id, list in
         let revisions = try snapshot.revisions(of: id)
         let missing = try list.filter { try !Self.isKnown($0, revisions) }
-        if !missing.isEmpty { results[id] = .array(missing.map { .string($0.text) }) }
+        guard !missing.isEmpty else { return nil }
+        return (
+          id, missing, revisions.map { revisions in revisions.leaves.map { revisions.id(of: $0) } } ?? []
+        )
       }
     }
-    return try .json(["missing_revs": .object(results)])
   }
 
   private static func isKnown(_ revision: IncomingDocument.Revision, _ revisions: DocumentRevisions?) throws
