@@ -274,11 +274,8 @@ final class TranscriptReplay {
       let wanted = Self.rows(Array(recorded.utf8))
       wait { feed.response.hasEnded || Self.rows(feed.response.arrived) >= wanted }
     }
-    // One that is still running would take the time that comes for that of its last sign of life.
-    wait {
-      let counts = client.service.watches.counts
-      return counts.open == counts.waiting
-    }
+    // One that is still running would take the time that comes for that of its last sign of life, and two commits for one.
+    wait { client.service.watches.isCurrent }
   }
 
   /// Waits until the server's own replications have copied all that there is.

@@ -70,6 +70,13 @@ final class ChangesFeed: Sendable {
   /// Whether it has nothing to do.
   var isWaiting: Bool { state.withLock { $0.phase == .waiting } }
 
+  /// Whether it has nothing to do, and has looked at all that was committed.
+  var isCurrent: Bool {
+    guard let last = try? database.lastSequence else { return false }
+    // A feed that waits has no thread that moves its reader.
+    return state.withLock { $0.phase == .waiting && reader.position >= last }
+  }
+
   // MARK: Events
 
   /// Something was committed.

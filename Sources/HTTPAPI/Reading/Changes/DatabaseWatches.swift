@@ -31,11 +31,17 @@ final class DatabaseWatches: Sendable {
 
   private func close(_ id: ObjectIdentifier) { watches.withLock { $0.removeValue(forKey: id) }?.close() }
 
+  /// The feeds that are open.
+  private var feeds: [ChangesFeed] { watches.withLock { Array($0.values) }.flatMap(\.feeds) }
+
   /// The numbers of feeds that are open, and of those among them that wait for a commit or for their time.
   var counts: (open: Int, waiting: Int) {
-    let counts = watches.withLock { Array($0.values) }.map(\.counts)
-    return (counts.reduce(0) { $0 + $1.open }, counts.reduce(0) { $0 + $1.waiting })
+    let feeds = feeds
+    return (feeds.count, feeds.count { $0.isWaiting })
   }
+
+  /// Whether all feeds that are open have looked at all that was committed, and wait.
+  var isCurrent: Bool { feeds.allSatisfy(\.isCurrent) }
 }
 
 /// One database that clients read. A commit wakes those who wait, by one observer for all.
@@ -102,8 +108,6 @@ final class DatabaseWatch: Sendable {
     for feed in feeds { feed.close() }
   }
 
-  var counts: (open: Int, waiting: Int) {
-    let feeds = state.withLock { Array($0.feeds.values) }
-    return (feeds.count, feeds.count { $0.isWaiting })
-  }
+  /// The feeds that wait for changes, or bring them.
+  var feeds: [ChangesFeed] { state.withLock { Array($0.feeds.values) } }
 }
