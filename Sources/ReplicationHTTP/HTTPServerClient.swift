@@ -23,7 +23,8 @@ package final class HTTPServerClient: Sendable {
     let options = try options(connector)
     do throws(TransportClose) {
       requester = Requester(
-        try HTTPClient(HTTPClientSettings(options, connector.database)), connector.database)
+        try HTTPClient(HTTPClientSettings(options, connector.database)), connector.database,
+        firstPause: options.firstPause)
     } catch { throw ReplicationError(end: error) }
   }
 
