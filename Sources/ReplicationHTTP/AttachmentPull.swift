@@ -140,7 +140,9 @@ final class AttachmentPull: @unchecked Sendable {
       if let known = older?[name]?.object, known["revpos"]?.uint == entry["revpos"]?.uint,
         known["length"]?.uint == entry["length"]?.uint, try isSame(known, text)
       {
-        entries[name] = .object(known)
+        var same = known
+        same["content_type"] = entry["content_type"]
+        entries[name] = .object(same)
         continue
       }
       needed.append((name, entry))

@@ -67,8 +67,7 @@ struct OutgoingDocument: Sendable {
       }
       let revpos = entry["revpos"].uint ?? RevisionID(revision.revision)?.generation ?? 1
       let isKnownBlob = knownBlobs[name].map { $0["digest"] == entry["digest"] } ?? false
-      let isKnown =
-        knownEntries[name].map { $0["digest"] == entry["digest"] && $0["revpos"] == entry["revpos"] } ?? false
+      let isKnown = knownEntries[name] == .some(entry)
       found.append(
         Attachment(
           name: name, digest: digest, contentType: entry["content_type"].string ?? "application/octet-stream",

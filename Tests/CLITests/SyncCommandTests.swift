@@ -102,6 +102,44 @@ import Testing
     }
   }
 
+  @Test func databasesReplicateOverHTTP() throws {
+    try Tool.run { tool in
+      for name in ["a", "db"] {
+        try tool.succeed("create", name, "--engine", "lmdb")
+        try tool.succeed("put", name, "from \(name)", #"{"n":1}"#)
+      }
+      try tool.write("secret\n", to: "password")
+      try tool.write("wrong\n", to: "other")
+      try tool.succeed("user", "users", "me", "--password-file", "password")
+      try serving(tool, "db", "--user-file", "users", "--tls", "self-signed") { lines in
+        let url = lines[0].replacing("https://", with: "https://me@") + "db"
+        func sync(_ more: String...) throws -> Tool.Result {
+          try tool.run(Tool.executable, ["sync", "a", url, "--trust-self-signed"] + more)
+        }
+        let first = try sync("--password-file", "password", "--json")
+        #expect(first.status == 0)
+        #expect(try first.json()["pushed"] as? Int == 1 && first.json()["pulled"] as? Int == 1)
+        #expect(try sync("--password-file", "password").output.hasPrefix("0 pushed, 0 pulled, "))
+        #expect(try sync("--password-file", "password", "--pull", "--ids", "from a").status == 0)
+        #expect(try sync("--password-file", "other").status == 3)
+        #expect(try sync().status == 2)
+        #expect(
+          try tool("sync", "a", lines[0] + "db", "--trust-self-signed", "--bearer-file", "other").status == 3)
+        #expect(try sync("--password-file", "password", "--bearer-file", "other").status == 2)
+        #expect(try sync("--password-file", "password", "--filter", "a/b").status == 2)
+        #expect(try sync("--password-file", "password", "--pull", "--param", "a=b").status == 2)
+        #expect(try sync("--password-file", "password", "--pull", "--selector", "[]").status == 2)
+        let absent = try tool(
+          "sync", "a", lines[0] + "none", "--trust-self-signed", "--user", "me", "--password-file", "password"
+        )
+        #expect(absent.status == 3 && absent.errors.contains("404"))
+      }
+      #expect(try tool.succeed("verify", "--current", "a", "db").status == 0)
+      #expect(try tool("sync", "a", "db", "--create-target").status == 2)
+      #expect(try tool("sync", "a", "ftp://h/db").status == 2)
+    }
+  }
+
   @Test func theCertificateIsReadAgainWhenAsked() throws {
     try Tool.run { tool in
       for name in ["first", "second"] {
