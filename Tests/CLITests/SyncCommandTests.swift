@@ -218,7 +218,7 @@ import Testing
       func sync(_ arguments: String...) throws -> Tool.Result {
         try tool.run(Tool.executable, ["sync", "db"] + arguments)
       }
-      #expect(try sync("http://127.0.0.1/x").status == 2)
+      #expect(try sync("ftp://127.0.0.1/x").status == 2)
       #expect(try sync("ws://me:secret@127.0.0.1/x").status == 2)
       #expect(try sync("ws://127.0.0.1:1/x", "--user", "me").errors.contains("--password-file"))
       #expect(try sync("ws://127.0.0.1:1/x", "--header", "no colon").status == 2)
