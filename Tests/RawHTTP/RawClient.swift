@@ -2,7 +2,9 @@ import Foundation
 
 /// A client that writes and reads bytes, for requests that no HTTP library would send.
 open class RawClient {
+  /// A call of the system that failed, or an answer that can't be read.
   public struct Failure: Error, CustomStringConvertible {
+    /// What was tried, and why it failed.
     public var description: String
     package init(description: String) { self.description = description }
   }

@@ -215,6 +215,55 @@ import Testing
     #expect(errors.withLock { $0 } == [HTTPBodyError](repeating: .clientGone, count: 10))
   }
 
+  /// What an answer holds is let go although its handler goes on.
+  @Test(arguments: [false, true]) func anAnswerThatComesTooLateIsDropped(_ isLate: Bool) throws {
+    final class Held: Sendable {}
+    let held = Lock<(object: Held?, started: Int)>((Held(), 0))
+    weak let object = held.withLock { $0.object }
+    let responders = Lock<[HTTPResponder]>([])
+    let requests = Lock<[HTTPRequest]>([])
+    let server = try TestServer(with: { $0.limits.halfClosedSeconds = 0.5 }) { request, responder in
+      requests.withLock { $0.append(request) }
+      responders.withLock { $0.append(responder) }
+    }
+    var client: RawClient? = try server.client()
+    try client?.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    waitUntil { responders.withLock { $0.count } == 1 }
+    client = nil
+    if isLate { waitUntil { server.server.connectionCount == 0 } }
+    for responder in responders.withLock({ $0 }) {
+      let kept = held.withLock { $0.object.take() }
+      var answer = HTTPAnswer(
+        status: 200,
+        body: .stream(length: nil) { _ in
+          withExtendedLifetime(kept) {}
+          held.withLock { $0.started += 1 }
+        })
+      answer.startsAtOnce = true
+      responder.answer(answer)
+    }
+    waitUntil { object == nil }
+    waitUntil { server.server.connectionCount == 0 }
+    #expect(held.withLock { $0.started } <= (isLate ? 0 : 1))
+  }
+
+  /// An answer whose body begins at once needs no thread of a handler, also when all of them wait for one.
+  @Test func bodiesThatBeginAtOnceNeedNoThread() throws {
+    let server = try TestServer(with: { ($0.handlerThreads, $0.blockedHandlerThreads) = (1, 0) }) {
+      _, responder in
+      let waiter = BlockingWaiter<HTTPBodyWriter>()
+      var answer = HTTPAnswer(status: 200, body: .stream(length: nil) { waiter.finish($0) })
+      answer.startsAtOnce = true
+      responder.answer(answer)
+      let writer = waiter.wait()
+      try? writer.write(Array("whole".utf8))
+      writer.finish()
+    }
+    let clients = try (0..<20).map { _ in try server.client() }
+    for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    for client in clients { #expect(try client.answer().text == "whole") }
+  }
+
   @Test func aClientThatGoesAwayIsSeenWhileItSends() throws {
     let errors = Lock<[HTTPBodyError]>([])
     let server = try TestServer { request, responder in

@@ -26,6 +26,10 @@ final class TLSClient: RawClient {
   /// Whether the server has said that it ends (close_notify).
   private(set) var hasGoodbye = false
 
+  @available(*, unavailable) package override init(
+    _ port: UInt16, from source: String? = nil, receiveBufferBytes: Int32? = nil
+  ) throws { throw Failure(description: "a client over TLS has options") }
+
   init(_ port: UInt16, _ options: Options = Options()) throws {
     context = try #require(SSL_CTX_new(TLS_client_method()))
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(options.versions.lowerBound), nil)

@@ -10,6 +10,8 @@ import Storage
 package final class AnswerOutput {
   /// The size of a piece that is handed on, in bytes.
   static let pieceBytes = 64 << 10
+  /// More memory than this is let go with a piece, in bytes.
+  private static let keptBytes = 256 << 10
 
   private var text = JSONWriter(capacity: 4 << 10)
   /// Where pieces go: nil until the first one has left.
@@ -93,7 +95,8 @@ package final class AnswerOutput {
   private func take() -> [UInt8] {
     var piece: [UInt8] = []
     text.write(to: &piece)
-    text.removeAll()
+    // While a client takes its time, there is one copy of a large piece.
+    if text.count > Self.keptBytes { text = JSONWriter(capacity: 4 << 10) } else { text.removeAll() }
     return piece
   }
 

@@ -36,7 +36,7 @@ package struct HTTPServerConfiguration: Sendable {
   package var handlerThreads = 32
   /// How many handlers may wait for their clients besides, each on a thread: for a body, or until an answer is taken. If more
   /// wait, slow clients are cut off (`HTTPServerLimits.busySeconds`).
-  package var blockedHandlerThreads = 224
+  package var blockedHandlerThreads = 96
   /// Whether the header `Host` must name this machine. It keeps web pages of others from reaching a server on the
   /// loopback interface through a name that resolves to it (DNS rebinding). Nil checks when it listens on a loopback
   /// address.

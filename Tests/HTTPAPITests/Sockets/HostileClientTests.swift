@@ -36,7 +36,7 @@ import Testing
   }
 
   /// A client takes its answers in so many seconds, whatever others do: some of them are cut off first.
-  private static let patience = 20.0
+  private static let patience = 50.0
 
   @Test("clients that never end their headers") func slowHeads() throws {
     let (server, directory) = try serving()

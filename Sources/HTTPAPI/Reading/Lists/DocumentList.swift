@@ -36,7 +36,7 @@ struct DocumentList {
 
   /// A part of the answer, and what comes behind it.
   private final class Slice {
-    var text = JSONWriter(capacity: DocumentList.sliceBytes + (64 << 10))
+    var text = JSONWriter(capacity: 4 << 10)
     var hasBegun = false
     var hasRows = false
     /// The last ID that was written.
@@ -74,7 +74,7 @@ struct DocumentList {
       try call.database.replicating { store in
         try store.read(attempts: DocumentStore.defaultAttempts) { snapshot in
           // The snapshot may expire, and then it all begins again.
-          slice.text.removeAll()
+          slice.text = JSONWriter(capacity: Self.sliceBytes + (64 << 10))
           attachments.begin()
           (slice.hasBegun, slice.hasRows, slice.skip, slice.left) = (hasBegun, hasRows, skip, left)
           (slice.last, slice.nextKey, slice.isDone) = (last, nextKey, false)
@@ -88,6 +88,7 @@ struct DocumentList {
       }
       if slice.isDone { slice.append("\r\n]}") }
       slice.text.withBytes { bytes in output.write { $0.append(json: bytes) } }
+      slice.text = JSONWriter(capacity: 4 << 10)
       try output.step()
     }
   }
