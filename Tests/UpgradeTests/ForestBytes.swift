@@ -44,6 +44,12 @@ struct ForestBytes {
     withUnsafeBytes(of: value.bigEndian) { bytes.replaceSubrange(place..<(place + $0.count), with: $0) }
   }
 
+  /// Fills a whole block with one byte.
+  mutating func fill(_ block: Int, _ byte: UInt8) {
+    bytes.replaceSubrange(
+      (block * 4_096)..<(block * 4_096 + 4_096), with: [UInt8](repeating: byte, count: 4_096))
+  }
+
   private func sum(_ range: Range<Int>) -> UInt32 {
     let part = Array(bytes[range])
     return UInt32(truncatingIfNeeded: crc32(0, part, UInt32(part.count)))

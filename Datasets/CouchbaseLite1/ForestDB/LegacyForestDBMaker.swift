@@ -39,11 +39,16 @@ package struct LegacyForestDBMaker {
       try write(0, newName: device + "db.forest.1", documents: settings.documents / 2)
       try write(1, oldName: "/data/somebody/db.forest.0", documents: settings.documents)
     }
-    var meta = ForestDBWriter.bigEndian(UInt32(1)) + Array("db.forest.0".utf8) + [0]
+    try Self.writeMeta("db.forest.0", in: path)
+    return path
+  }
+
+  /// Writes the file that says which file of a database counts.
+  package static func writeMeta(_ name: String, in directory: String) throws {
+    var meta = ForestDBWriter.bigEndian(UInt32(1)) + Array(name.utf8) + [0]
     meta += [UInt8](repeating: 0xC3, count: 1_028 - meta.count)
     meta += ForestDBWriter.bigEndian(ForestDBWriter.crc(meta))
-    try Data(meta).write(to: URL(fileURLWithPath: path + "/db.forest.meta"))
-    return path
+    try Data(meta).write(to: URL(fileURLWithPath: directory + "/db.forest.meta"))
   }
 
   /// Makes a file of version 1 with these records of documents, whatever they hold, in its log.
@@ -123,7 +128,7 @@ package struct LegacyForestDBMaker {
         }
         for document in documents {
           guard let expiration = document.expiration else { continue }
-          try save(Array(document.id.utf8), body: Self.varint(UInt64(expiration)), in: 3)
+          try save(Array(document.id.utf8), body: ForestDBSketch.varint(UInt64(expiration)), in: 3)
           try save([7] + Array("\(expiration)\(document.id)".utf8), body: [], in: 3)
         }
         if shape.hasUnfinished, start == 0 { try abortAndPurge() }
@@ -156,7 +161,7 @@ package struct LegacyForestDBMaker {
       for index in order {
         let revision = document.revisions[index]
         let isKept = revision.body != nil && shape.reuses == 0
-        var rest = Self.varint(index == step ? 0 : saved[index].sequence)
+        var rest = ForestDBSketch.varint(index == step ? 0 : saved[index].sequence)
         var flags: UInt8 = (revision.isDeleted ? 1 : 0) | (isLeaf[index] ? 2 : 0)
         if !revision.attachments.isEmpty { flags |= 8 }
         if isLeaf[index] {
@@ -167,7 +172,7 @@ package struct LegacyForestDBMaker {
           }
         } else if isKept {
           flags |= 0x40
-          rest += Self.varint(saved[index].bodyAt)
+          rest += ForestDBSketch.varint(saved[index].bodyAt)
         }
         let id = Self.binary(revision.id)
         let parent = revision.parent.flatMap { order.firstIndex(of: $0) }.map(UInt16.init) ?? .max
@@ -184,18 +189,8 @@ package struct LegacyForestDBMaker {
     static func binary(_ id: String) -> [UInt8] {
       let parts = id.split(separator: "-", maxSplits: 1)
       let digits = Array(parts[1].utf8).map { $0 < 0x40 ? $0 - 0x30 : $0 - 0x57 }
-      return varint(UInt64(parts[0]) ?? 0)
+      return ForestDBSketch.varint(UInt64(parts[0]) ?? 0)
         + stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-    }
-
-    static func varint(_ value: UInt64) -> [UInt8] {
-      var bytes: [UInt8] = []
-      var rest = value
-      while rest >= 0x80 {
-        bytes.append(UInt8(rest & 0x7F) | 0x80)
-        rest >>= 7
-      }
-      return bytes + [UInt8(rest)]
     }
 
     // MARK: Records and commits
