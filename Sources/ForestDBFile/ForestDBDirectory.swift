@@ -22,6 +22,8 @@ package struct ForestDBDirectory {
   package let key: SecretBytes?
   /// What of the directory is damaged.
   package let damages: [ForestDBDamage]
+  /// Files that can't be read and probably hold nothing else than the one that counts.
+  package let others: [ForestDBDamage]
 
   private struct Opened {
     let name: String
@@ -46,36 +48,65 @@ package struct ForestDBDirectory {
     guard !numbered.isEmpty else {
       throw ForestDBError(.notFound, "the directory has no file db.forest.N", path: directory)
     }
-    let known = Self.live(directory + "/" + Self.metaName).flatMap { numbered.contains($0) ? $0 : nil }
+    let named = Self.live(directory + "/" + Self.metaName)
+    let known = named.flatMap { numbered.contains($0) ? $0 : nil }
     let order = (known.map { [$0] } ?? []) + numbered.filter { $0 != known }
     var opening = Opening(directory: directory, keys: keys)
-    var damages: [ForestDBDamage] = []
-    var firstError: ForestDBError?
+    var failures: [(name: String, error: ForestDBError)] = []
     var found: Opened?
     for name in order {
       do {
         found = try opening.open(name)
         break
       } catch let error as ForestDBError {
-        guard [.damaged, .truncated, .keyRequired, .wrongKey].contains(error.code) else { throw error }
-        if firstError == nil { firstError = error }
-        if name == known {
-          damages.append(
-            ForestDBDamage(
-              offset: error.offset ?? 0, message: "\(error.message); an older file is read", file: error.path)
-          )
+        if let finished = try opening.finished(name, numbered, error) {
+          found = finished
+          break
         }
+        guard [.damaged, .truncated, .keyRequired, .wrongKey].contains(error.code) else { throw error }
+        failures.append((name, error))
+        // An older file has older contents, and may have another key.
+        if name == known, opening.isEncrypted(name) { throw error }
       }
     }
     guard var found else {
-      throw firstError ?? ForestDBError(.notFound, "the directory has no file db.forest.N", path: directory)
+      throw failures.first?.error
+        ?? ForestDBError(.notFound, "the directory has no file db.forest.N", path: directory)
     }
+    var damages: [ForestDBDamage] = []
+    for (name, error) in failures {
+      // A compaction was interrupted before it wrote a header.
+      let isPart = [.keyRequired, .wrongKey, .truncated].contains(error.code)
+      if name != known, isPart, found.commit.header.newName == name { continue }
+      if name != known, opening.isEncrypted(name) { throw error }
+      damages.append(Self.damage(error, "an older file is read"))
+    }
+    var others: [ForestDBDamage] = []
     // A compaction that had ended.
     for _ in numbered {
       guard let next = found.commit.header.newName, next != found.name, numbered.contains(next),
-        let newer = try? opening.open(next), newer.commit.header.oldName == found.name
+        !failures.contains(where: { $0.name == next })
       else { break }
-      found = newer
+      do {
+        let newer = try opening.open(next)
+        if newer.commit.header.oldName == found.name {
+          found = newer
+          continue
+        }
+        // What is damaged may have said so.
+        if let damage = newer.commit.damages.first {
+          damages.append(
+            ForestDBDamage(
+              offset: damage.offset, message: "\(damage.message), so the file before it is read",
+              file: newer.file.path))
+        }
+      } catch let error as ForestDBError where error.code == .damaged {
+        damages.append(Self.damage(error, "the file before it is read"))
+      } catch let error as ForestDBError {
+        // With another key, nothing tells whether it is complete. Until then, this one is.
+        if opening.isEncrypted(next) { others.append(Self.damage(error, "\(found.name) is read instead")) }
+      }
+      break
     }
     // One that had not, in a directory that doesn't say which file counts.
     if known == nil, found.commit.header.oldName == nil {
@@ -85,9 +116,20 @@ package struct ForestDBDirectory {
         break
       }
     }
+    if let named, known == nil, found.commit.header.oldName != named {
+      damages.append(
+        ForestDBDamage(
+          offset: 0, message: "the file \(named), which has the last contents, is missing; \(found.name) is read",
+          file: directory + "/" + Self.metaName))
+    }
     self.damages = damages
+    self.others = others
     key = found.key
     file = try ForestDBFile(found.file, found.commit, scratch: scratch)
+  }
+
+  private static func damage(_ error: ForestDBError, _ consequence: String) -> ForestDBDamage {
+    ForestDBDamage(offset: error.offset ?? 0, message: "\(error.message); \(consequence)", file: error.path)
   }
 
   static let metaName = "db.forest.meta"
@@ -148,6 +190,36 @@ package struct ForestDBDirectory {
       }
       throw ForestDBError(
         .wrongKey, "the key or the password is wrong, or the file isn't a ForestDB file", path: path)
+    }
+
+    /// Returns the file that replaced one which isn't encrypted, although keys were given: the key was set, but the
+    /// directory doesn't say so yet.
+    mutating func finished(_ name: String, _ names: [String], _ error: ForestDBError) throws -> Opened? {
+      guard error.code == .notEncrypted,
+        let next = try open(name, directory + "/" + name, nil).commit.header.newName, next != name,
+        names.contains(next), let newer = try? open(next), newer.commit.header.oldName == name
+      else { return nil }
+      return newer
+    }
+
+    /// Whether a file that can't be read looks like one with a key: its first blocks aren't all of ForestDB, and their
+    /// bytes are as different as those of ciphertext.
+    func isEncrypted(_ name: String) -> Bool {
+      guard let file = try? BlockFile(directory + "/" + name, key: nil) else { return false }
+      var isForeign = false
+      for number in 0..<min(file.count, 8) {
+        guard let block = try? file.block(number) else { return false }
+        var isThere = [Bool](repeating: false, count: 256)
+        for byte in UnsafeRawBufferPointer(start: block, count: BlockFile.blockBytes) {
+          isThere[Int(byte)] = true
+        }
+        // All 256 are there in nearly every block of ciphertext.
+        guard isThere.count(where: { $0 }) >= 250 else { return false }
+        if !BlockMarker.all.contains(block.load(fromByteOffset: BlockFile.blockBytes - 1, as: UInt8.self)) {
+          isForeign = true
+        }
+      }
+      return isForeign
     }
 
     private func open(_ name: String, _ path: String, _ key: SecretBytes?) throws -> Opened {

@@ -11,6 +11,8 @@ enum BlockMarker {
   static let header: UInt8 = 0xEE
   static let node: UInt8 = 0xFF
   static let superblock: UInt8 = 0xCC
+  /// These, and that of nodes which have none.
+  static let all: [UInt8] = [document, header, node, superblock, 0]
 }
 
 /// Reads the blocks of a file, decrypted, through a cache of a fixed size. The file is read, never mapped: a file

@@ -63,8 +63,12 @@ struct FileHeader {
 
   /// Reads a block. Nil if it isn't a valid header.
   init?(_ bytes: UnsafeRawPointer, block: Int) {
-    guard bytes.load(fromByteOffset: 4_095, as: UInt8.self) == BlockMarker.header,
-      let version = ForestDBVersion(magic: bytes.integer(Self.magicAt))
+    guard bytes.load(fromByteOffset: 4_095, as: UInt8.self) == BlockMarker.header else { return nil }
+    self.init(withoutMarker: bytes, block: block)
+  }
+
+  private init?(withoutMarker bytes: UnsafeRawPointer, block: Int) {
+    guard let version = ForestDBVersion(magic: bytes.integer(Self.magicAt))
     else { return nil }
     self.block = block
     self.version = version
@@ -88,10 +92,21 @@ struct FileHeader {
     bitmapRevision = version == .v1 ? 0 : bytes.integer(Self.bitmapAt)
   }
 
-  /// Whether a block that isn't a valid header has been one, or is one of another version.
-  static func isLike(_ bytes: UnsafeRawPointer) -> Bool {
-    ForestDBVersion(magic: bytes.integer(magicAt)) != nil
-      || bytes.load(fromByteOffset: 4_095, as: UInt8.self) == BlockMarker.header && isOther(bytes)
+  /// What a block that isn't a valid header has been.
+  enum Likeness {
+    /// No header. Other blocks may hold bytes of a header where they aren't used.
+    case none
+    /// A header, by its last byte. In a file that is read with the wrong key, any byte can be that.
+    case marker
+    /// A header, or one of another version.
+    case header
+  }
+
+  static func likeness(_ bytes: UnsafeRawPointer) -> Likeness {
+    guard bytes.load(fromByteOffset: 4_095, as: UInt8.self) == BlockMarker.header else {
+      return FileHeader(withoutMarker: bytes, block: 0) == nil ? .none : .header
+    }
+    return ForestDBVersion(magic: bytes.integer(magicAt)) != nil || isOther(bytes) ? .header : .marker
   }
 
   /// Whether a block is a header of a version that isn't read.

@@ -18,27 +18,19 @@ struct LastCommit {
       let block = try file.block(number)
       guard let header = FileHeader(block, block: number) else {
         // A writer that was killed leaves none, so this one was there.
-        if FileHeader.isLike(block) { damages.append(Self.damage(number)) }
+        if FileHeader.likeness(block) != .none { damages.append(Self.damage(number)) }
         continue
       }
       guard header.version == .v2, header.revision == superblock.headerRevision else { continue }
-      self.header = header
-      self.damages = damages
+      self.header = try Self.later(than: header, file, superblocks) ?? header
+      self.damages = damages + Self.missing(superblocks[0], self.header, damages.count)
       return
     }
     let found = try Self.scan(file, isChained: !superblocks.isEmpty)
     guard let header = found.header else { throw Self.failure(file, found, superblocks) }
     self.header = header
     if let first = superblocks.first {
-      // The writer notes a header before it writes it, so one may be missing.
-      if header.revision &+ 1 < first.headerRevision {
-        damages.append(
-          ForestDBDamage(
-            offset: first.headerBlock &* 4_096,
-            message:
-              "the header of commit \(first.headerRevision) is missing; commit \(header.revision) is read"))
-      }
-      self.damages = damages
+      self.damages = damages + Self.missing(first, header, damages.count)
     } else {
       self.damages = found.damaged.map { Self.damage($0) }
       if header.version == .v2 {
@@ -47,10 +39,34 @@ struct LastCommit {
     }
   }
 
+  /// The writer notes a header before it writes it, so the last one may be missing. More than that were there.
+  private static func missing(_ newest: Superblock, _ found: FileHeader, _ known: Int) -> [ForestDBDamage] {
+    guard newest.headerRevision > found.revision,
+      newest.headerRevision - found.revision > UInt64(max(known, 1))
+    else { return [] }
+    return [
+      ForestDBDamage(
+        offset: newest.headerBlock &* 4_096,
+        message: "the header of commit \(newest.headerRevision) is missing; commit \(found.revision) is read")
+    ]
+  }
+
+  /// Where a superblock is damaged, it may be the one that named the last commit.
+  private static func later(
+    than header: FileHeader, _ file: BlockFile, _ superblocks: [Superblock]
+  ) throws -> FileHeader? {
+    guard superblocks.count < Superblock.count, let last = try scan(file, isChained: true).header,
+      last.revision == header.revision &+ 1
+    else { return nil }
+    return last
+  }
+
   private struct Scan {
     var header: FileHeader?
     /// Blocks behind the header that have been headers.
     var damaged: [Int] = []
+    /// Whether one of them is certainly of ForestDB.
+    var isCertain = false
     var other: Int?
   }
 
@@ -68,8 +84,15 @@ struct LastCommit {
         let block = try file.block(number)
         if let header = FileHeader(block, block: number) {
           found.append(header)
-        } else if FileHeader.isLike(block) {
-          if FileHeader.isOther(block) { scan.other = number } else { scan.damaged.append(number) }
+          continue
+        }
+        let likeness = FileHeader.likeness(block)
+        guard likeness != .none else { continue }
+        if FileHeader.isOther(block) {
+          scan.other = number
+        } else {
+          scan.damaged.append(number)
+          if likeness == .header { scan.isCertain = true }
         }
       }
       for header in found.reversed() where !isChained || header.version == .v2 {
@@ -108,7 +131,7 @@ struct LastCommit {
           : "the headers of its commits are damaged",
         path: file.path, offset: min(first.headerBlock, UInt64(file.count)) * 4_096)
     }
-    if let damaged = scan.damaged.first {
+    if scan.isCertain, let damaged = scan.damaged.first {
       return ForestDBError(
         .damaged, "the only header is damaged", path: file.path, offset: UInt64(damaged) * 4_096)
     }
