@@ -48,7 +48,7 @@ import FuzzDriver
     while let item = try documents.next() {
       guard case .document = item else { continue }
       counts.append(documents.id.count)
-      _ = try expirations?.withBody(documents.id) { $0.count }
+      _ = try expirations?.withBody(documents.id) { $0?.count }
       for index in documents.revisions.indices {
         precondition(documents.revisions[index].parent < documents.revisions.count)
         id.removeAll()

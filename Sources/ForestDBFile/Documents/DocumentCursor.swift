@@ -28,7 +28,11 @@ package final class DocumentCursor {
   private var body = UnsafeRawBufferPointer(start: nil, count: 0)
   private var olderBody = UnsafeRawBufferPointer(start: nil, count: 0)
   private var olderOffset = nowhere
+  /// The place where the older record couldn't be used, so that it isn't read for each revision.
+  private var uselessOffset = nowhere
   private var olderWork: UInt64 = 0
+  /// The revisions whose bodies are in older records of the document that are damaged, by their numbers.
+  package private(set) var damagedBodies: [Int: ForestDBDamage] = [:]
   private var places: ContiguousArray<Place> = []
   private var copies: [UInt8] = []
 
@@ -49,7 +53,7 @@ package final class DocumentCursor {
     func damaged(_ message: String) -> Item {
       .damaged(ForestDBDamage(offset: records.offset, message: message), id: [UInt8](records.key))
     }
-    guard let body = records.body() else { return damaged("its body can't be decompressed") }
+    guard let body = records.body() else { return damaged("its body can't be decompressed, or is too large") }
     if let fault = current.read(body, sequence: records.record.sequence) {
       return damaged("its revision tree is damaged (\(fault))")
     }
@@ -94,6 +98,8 @@ package final class DocumentCursor {
     places.removeAll(keepingCapacity: true)
     copies.removeAll(keepingCapacity: copies.count <= Self.maximumCopies)
     olderOffset = nowhere
+    uselessOffset = nowhere
+    if !damagedBodies.isEmpty { damagedBodies.removeAll() }
     for index in current.list.indices {
       let revision = current.list[index]
       if revision.isBodyHere {
@@ -120,13 +126,18 @@ package final class DocumentCursor {
     let revision = current.list[index]
     guard revision.bodyOffset < records.offset else { return nil }
     if revision.bodyOffset != olderOffset {
-      olderOffset = nowhere
       // Each record is the older one of few revisions, unless somebody wants to waste our time.
-      guard olderWork <= Self.workFactor * older.file.byteCount,
-        case .record = try older.read(at: revision.bodyOffset)
-      else { return nil }
+      guard revision.bodyOffset != uselessOffset, olderWork <= Self.workFactor * older.file.byteCount else {
+        return nil
+      }
+      (olderOffset, uselessOffset) = (nowhere, revision.bodyOffset)
+      let outcome = try older.read(at: revision.bodyOffset)
       olderWork += UInt64(older.byteCount)
-      guard older.flags.isDisjoint(with: [.deleted, .system]), equalBytes(older.key, records.record.key),
+      let isOfDocument = equalBytes(older.key, records.record.key)
+      if case .damaged(let message) = outcome, isOfDocument {
+        damagedBodies[index] = ForestDBDamage(offset: older.offset, message: message)
+      }
+      guard case .record = outcome, isOfDocument, older.flags.isDisjoint(with: [.deleted, .system]),
         let body = older.body(), olderRevisions.read(body, sequence: older.sequence) == nil
       else { return nil }
       olderBody = body

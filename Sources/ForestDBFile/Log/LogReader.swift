@@ -15,6 +15,7 @@
 final class LogReader {
   private let file: BlockFile
   private let header: FileHeader
+  private let stores: [ForestDBStore]
   private let reader: RecordReader
   private let marked: RecordReader
   private let earlier: RecordReader
@@ -26,6 +27,15 @@ final class LogReader {
   private(set) var tables: [UInt64: RecordIndex] = [:]
   private(set) var damages: [ForestDBDamage] = []
 
+  // What tells that something is missing (LogReader+Missing).
+  var coverage: [UInt64: SequenceCoverage] = [:]
+  /// Blocks that may have been of the log.
+  var suspects: [Int] = []
+  /// The sequence of the record that was committed last, for each store.
+  private var latest: [UInt64: UInt64] = [:]
+  /// Whether the log is read again, for records whose commit marks are missing.
+  private var isLookingForUnmarked = false
+
   private static let firstDataBlock = Superblock.count
   private static let revisionAt = 4_088
   /// The damages that are listed.
@@ -34,6 +44,7 @@ final class LogReader {
   init(_ file: BlockFile, _ header: FileHeader, _ stores: [ForestDBStore], scratch: String) {
     self.file = file
     self.header = header
+    self.stores = stores
     reader = RecordReader(file, header.version)
     marked = RecordReader(file, header.version)
     earlier = RecordReader(file, header.version)
@@ -46,6 +57,26 @@ final class LogReader {
   func run() throws {
     guard header.flushedAt != UInt64(header.block) else { return }
     let after = try afterFlush()
+    if isGrowing { coverage = try coverage(of: stores, file, header) }
+    try read(after)
+    for store in stores {
+      guard let sequence = latest[store.number], sequence > store.lastSequence else { continue }
+      note(
+        UInt64(header.block) * UInt64(BlockFile.blockBytes),
+        "the header says that the last sequence of the store \(store.name) is \(store.lastSequence), but "
+          + "changes up to \(sequence) were committed; they are left out")
+    }
+    guard try noteMissing(file) else { return }
+    isLookingForUnmarked = true
+    isVisited = Array(repeating: 0, count: isVisited.count)
+    work = 0
+    try read(after)
+  }
+
+  /// Whether no block of the file was ever used again, so that all between two headers is of the log.
+  private var isGrowing: Bool { header.bitmapRevision == 0 }
+
+  private func read(_ after: (block: Int, revision: UInt64)) throws {
     guard after.revision != header.bitmapRevision else {
       guard after.block <= header.block else { throw damaged("its last flush is later than it") }
       for block in after.block..<header.block { try read(block, round: header.bitmapRevision) }
@@ -101,38 +132,67 @@ final class LogReader {
   // MARK: Blocks
 
   private func read(_ block: Int, round: UInt64) throws {
-    guard !contains(block), try file.marker(block) == BlockMarker.document else { return }
-    if header.version == .v2 {
+    guard !contains(block) else { return }
+    guard try file.marker(block) == BlockMarker.document else {
+      if isGrowing, !isLookingForUnmarked, try !isKnown(block, file, header.version) { suspects.append(block) }
+      return
+    }
+    if !isGrowing, header.version == .v2 {
       let low = try file.block(block).integer(Self.revisionAt, as: UInt16.self)
       guard low == UInt16(truncatingIfNeeded: round) else { return }
     }
     visit(block)
     var position = BlockPosition(block: block, byte: 0)
+    var isAfterDamage = false
     while true {
       // What follows the last record is zero if there is room for a head, and anything otherwise.
       let isInRest = position.byte + 16 > header.version.payloadBytes
       let outcome = try reader.read(at: position)
+      var isLost = false
       switch outcome {
-      case .end: return
+      case .end:
+        // A block begins with a record, or is of one that goes on.
+        guard try isAfterDamage || position.byte == 0 && !isContinuation(block) else { return }
+        if position.byte == 0 { note(position.offset, "a record of the log can't be read") }
+        isLost = true
       case .noHead:
-        if !isInRest, try position.byte > 0 || !isContinuation(block) {
-          note(position.offset, "a record of the log can't be read, nor those behind it in its block")
+        guard !isInRest else { return }
+        if try position.byte > 0 || !isContinuation(block) {
+          note(position.offset, "a record of the log can't be read")
         }
-        return
+        isLost = true
       case .damaged(let message):
-        guard !isInRest || header.version == .v2 else { return }
-        if reader.flags.isDisjoint(with: [.inTransaction, .system]) { try add(reader, damage: message) }
+        guard !isInRest || header.version == .v2 || reader.store.map({ tables[$0] != nil }) == true else {
+          return
+        }
+        // The checksums of several flags were looked at.
+        work += UInt64(reader.byteCount)
+        if reader.flags.contains(.inTransaction) {
+          try addUnmarked(reader)
+        } else if !isLookingForUnmarked, reader.key.first != UInt8(ascii: "K") {
+          try add(reader, damage: message)
+        }
         for block in reader.continuations { isClaimed[block >> 6] |= 1 << UInt64(block & 63) }
-        guard reader.isEndKnown else { return }
+        isLost = !reader.isEndKnown
       case .mark(let offset):
         visit(reader.continuations)
-        try take(offset)
+        if !isLookingForUnmarked { try take(offset, at: position) }
       case .record:
         visit(reader.continuations)
-        if reader.flags.isDisjoint(with: [.inTransaction, .system]) { try add(reader, damage: nil) }
+        if reader.flags.contains(.inTransaction) {
+          try addUnmarked(reader)
+        } else if !reader.flags.contains(.system), !isLookingForUnmarked {
+          try add(reader, damage: nil)
+        }
       }
-      work += UInt64(reader.byteCount)
-      guard work <= 4 * file.byteCount else { throw damaged("its blocks form a loop", block) }
+      try count(reader, block)
+      if isLost {
+        guard let next = try reader.next(behind: position, isStore: { tables[$0] != nil }) else { return }
+        position = next
+        isAfterDamage = true
+        continue
+      }
+      if case .damaged = outcome { isAfterDamage = true }
       position = reader.end
       if position.byte >= header.version.payloadBytes {
         guard let next = try reader.following(position.block), !contains(next) else { return }
@@ -140,6 +200,11 @@ final class LogReader {
         position = BlockPosition(block: next, byte: 0)
       }
     }
+  }
+
+  private func count(_ record: RecordReader, _ block: Int) throws {
+    work += UInt64(record.byteCount)
+    guard work <= 8 * file.byteCount else { throw damaged("its records are reached again and again", block) }
   }
 
   /// Whether a record that isn't whole probably goes on in a block: a killed writer leaves such blocks, and
@@ -156,33 +221,59 @@ final class LogReader {
   // MARK: Records
 
   /// Takes the record that a commit mark names. It may lie anywhere in the file.
-  private func take(_ offset: UInt64) throws {
-    switch try marked.read(at: offset) {
+  private func take(_ offset: UInt64, at mark: BlockPosition) throws {
+    let outcome = try marked.read(at: offset)
+    try count(marked, mark.block)
+    switch outcome {
     case .record: if !marked.flags.contains(.system) { try add(marked, damage: nil) }
-    case .damaged(let message): try add(marked, damage: message)
-    default: note(offset, "a record of the log was committed, but can't be read")
+    case .damaged(let message) where marked.store != nil:
+      work += UInt64(marked.byteCount)
+      try add(marked, damage: message)
+    default: note(mark.offset, "a record of the log was committed, but can't be read where its mark says")
     }
   }
 
+  /// Adds a record. The sequence of one whose checksum is wrong isn't believed: it comes after those before it in
+  /// the log, and before those behind it.
   private func add(_ record: RecordReader, damage: String?) throws {
-    guard let store = record.store, let last = lastSequences[store], record.sequence <= last,
-      let table = tables[store]
-    else {
+    guard let store = record.store, let last = lastSequences[store], let table = tables[store] else {
       if let damage { note(record.offset, "a record of the log can't be read: \(damage)") }
       return
     }
+    if damage == nil {
+      latest[store] = record.sequence
+      guard record.sequence <= last else { return }
+      coverage[store]?.add(record.sequence)
+    }
+    try put(record, in: table, damage == nil ? [] : [.damaged])
+  }
+
+  /// Looks at a record of a transaction when marks are missing: one whose sequence no other record has was
+  /// probably committed.
+  private func addUnmarked(_ record: RecordReader) throws {
+    guard isLookingForUnmarked, let store = record.store, let table = tables[store],
+      coverage[store]?.isMissing(record.sequence) == true
+    else { return }
+    try put(record, in: table, [.unconfirmed])
+  }
+
+  private func put(_ record: RecordReader, in table: RecordIndex, _ states: [RecordIndex.State]) throws {
     var entry = RecordIndex.Entry(
       hash: RecordIndex.hash(record.userKey), offset: record.offset, sequence: record.sequence, state: 0)
     if record.flags.contains(.deleted) { entry.state |= RecordIndex.State.deleted.rawValue }
-    if damage != nil { entry.state |= RecordIndex.State.damaged.rawValue }
+    for state in states { entry.state |= state.rawValue }
     guard let found = try table.find(entry.hash, { try earlier.hasKey(at: $0, record.key) }) else {
       return try table.add(entry)
     }
-    if entry.sequence >= table[found].sequence { table[found] = entry }
+    let old = table[found]
+    let isLater =
+      states.contains(.damaged) || old.state & RecordIndex.hidesOlder != 0 && !isLookingForUnmarked
+      || entry.sequence >= old.sequence
+    if isLater { table[found] = entry }
   }
 
-  private func note(_ offset: UInt64, _ message: String) {
-    guard damages.count < Self.maximumDamages else { return }
+  func note(_ offset: UInt64, _ message: String) {
+    guard damages.count < Self.maximumDamages, !isLookingForUnmarked else { return }
     damages.append(ForestDBDamage(offset: offset, message: message))
   }
 }

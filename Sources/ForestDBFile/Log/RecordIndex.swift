@@ -16,7 +16,12 @@ final class RecordIndex {
     case damaged = 2
     /// The trie has a later record of the key.
     case superseded = 4
+    /// The commit mark of the record was probably lost.
+    case unconfirmed = 8
   }
+
+  /// The states in which a record hides older ones of its key, whatever its sequence says.
+  static let hidesOlder = State.damaged.rawValue | State.unconfirmed.rawValue
 
   private let entries: ScratchMemory
   private let slots: ScratchMemory

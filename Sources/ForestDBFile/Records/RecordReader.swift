@@ -59,8 +59,9 @@ final class RecordReader {
     case damaged(String)
   }
 
-  /// The maximum size of a record, and of a body after decompression. Couchbase Lite takes documents of 20 MB.
-  static let maximumBytes = 256 << 20
+  /// The maximum size of a record, and of a body after decompression. Couchbase Lite takes documents of 20 MB, and a
+  /// record has all current revisions of one.
+  static let maximumBytes = 48 << 20
 
   let file: BlockFile
   let version: ForestDBVersion
@@ -76,6 +77,8 @@ final class RecordReader {
   private var metaLength = 0
   private var bodyLength = 0
   private var storedLength = 0
+  /// The bytes of the record that could be copied.
+  private var copied = 0
   /// The position behind the record.
   private(set) var end = BlockPosition(block: 0, byte: 0)
   private(set) var isEndKnown = false
@@ -111,17 +114,25 @@ final class RecordReader {
   /// Reads the record at an offset that something else in the file gives.
   func read(at offset: UInt64) throws -> Outcome {
     guard let position = BlockPosition(offset, file, version) else {
+      forget(offset)
       return .damaged("its offset \(offset) is none of a record")
     }
     return try read(at: position)
   }
 
-  /// Reads the record at a position.
-  func read(at start: BlockPosition) throws -> Outcome {
+  /// Forgets the record that was read before, so that nothing of it is taken for what can't be read.
+  private func forget(_ offset: UInt64) {
+    self.offset = offset
+    flags = []
+    (sequence, byteCount) = (0, 0)
+    (keyLength, metaLength, bodyLength, storedLength) = (0, 0, 0, 0)
     continuations.removeAll(keepingCapacity: true)
     isEndKnown = false
-    offset = start.offset
-    keyLength = 0
+  }
+
+  /// Reads the record at a position.
+  func read(at start: BlockPosition) throws -> Outcome {
+    forget(start.offset)
     var position = start
     guard try file.marker(start.block) == BlockMarker.document, try copy(16, from: &position, to: 0) else {
       return .noHead
@@ -134,36 +145,80 @@ final class RecordReader {
     }
     flags = RecordFlags(rawValue: base.load(fromByteOffset: 12, as: UInt8.self))
     let key = Int(base.integer(0, as: UInt16.self))
-    metaLength = Int(base.integer(2, as: UInt16.self))
-    bodyLength = Int(base.integer(4, as: UInt32.self))
-    storedLength = Int(base.integer(8, as: UInt32.self))
-    if flags.contains(.commitMark) {
-      guard key == 0, metaLength == 0, bodyLength == 0, storedLength == 0,
-        try copy(8, from: &position, to: 16)
-      else { return .noHead }
+    let meta = Int(base.integer(2, as: UInt16.self))
+    let whole = Int(base.integer(4, as: UInt32.self))
+    let stored = Int(base.integer(8, as: UInt32.self))
+    if flags.contains(.commitMark), key == 0 {
+      guard meta == 0, whole == 0, stored == 0, try copy(8, from: &position, to: 16) else { return .noHead }
       byteCount = 24
       finish(position)
       return .mark((bytes.baseAddress.map { UnsafeRawPointer($0) } ?? base).integer(16))
     }
-    let count = 16 + key + 12 + metaLength + storedLength + 4
-    guard key > 0, key <= 65_520, count <= Self.maximumBytes, UInt64(count) <= file.byteCount else {
-      return .noHead
-    }
+    let count = 16 + key + 12 + meta + stored + 4
+    guard key > 0, key <= 65_520, UInt64(count) <= file.byteCount else { return .noHead }
+    guard count <= Self.maximumBytes else { return try readKeyOfLarge(key, count, from: position) }
     reserve(count)
     byteCount = count
     guard try copy(count - 16, from: &position, to: 16) else {
+      if copied >= 16 + key + 12 {
+        keyLength = key
+        sequence = part(16 + key + 4, 8).baseAddress.map { $0.integer(0) } ?? 0
+      }
       return .damaged("its continuation is missing")
     }
     finish(position)
-    keyLength = key
+    (keyLength, metaLength, bodyLength, storedLength) = (key, meta, whole, stored)
     guard let record = bytes.baseAddress.map({ UnsafeRawPointer($0) }) else { return .noHead }
     sequence = record.integer(16 + key + 4)
-    let stored = UInt32(littleEndian: record.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
-    guard CRC32.isEqual(stored, CRC32.of(part(0, count - 4))) else {
+    let said = UInt32(littleEndian: record.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
+    guard CRC32.isEqual(said, CRC32.of(part(0, count - 4))) || isRight(said, count) else {
       return .damaged("its checksum is wrong")
     }
     return .record
   }
+
+  /// Reads the key of a record that is too large to be read.
+  private func readKeyOfLarge(_ key: Int, _ count: Int, from start: BlockPosition) throws -> Outcome {
+    var position = start
+    let before = 16 + key + 12
+    byteCount = before
+    reserve(before)
+    let outcome = Outcome.damaged("it has \(count) bytes, and at most \(Self.maximumBytes) are read")
+    guard try copy(before - 16, from: &position, to: 16) else { return outcome }
+    keyLength = key
+    sequence = part(16 + key + 4, 8).baseAddress.map { $0.integer(0) } ?? 0
+    var rest = count - before
+    while rest > 0 {
+      if position.byte >= version.payloadBytes {
+        guard let next = try following(position.block) else { return outcome }
+        position = BlockPosition(block: next, byte: 0)
+        continuations.append(next)
+        byteCount += BlockFile.blockBytes
+      }
+      let part = min(rest, version.payloadBytes - position.byte)
+      position.byte += part
+      rest -= part
+    }
+    finish(position)
+    return outcome
+  }
+
+  /// The checksum of a head doesn't cover the flags. If the record is right with others, it gets them.
+  private func isRight(_ sum: UInt32, _ count: Int) -> Bool {
+    let said = flags
+    for known in Self.knownFlags where known != said.rawValue {
+      bytes[Self.flagsAt] = known
+      guard sum == CRC32.of(part(0, count - 4)) else { continue }
+      flags = RecordFlags(rawValue: known)
+      return true
+    }
+    bytes[Self.flagsAt] = said.rawValue
+    return false
+  }
+
+  private static let flagsAt = 12
+  /// The flags that records have.
+  private static let knownFlags: [UInt8] = [0x0A, 0x02, 0x0C, 0x08, 0x04, 0x00, 0x22, 0x20]
 
   /// Whether the record at an offset has this key. Only its head and its key are read.
   func hasKey(at offset: UInt64, _ wanted: UnsafeRawBufferPointer) throws -> Bool {
@@ -178,6 +233,33 @@ final class RecordReader {
     return equalBytes(part(16, count), wanted)
   }
 
+  /// Looks in the rest of a block, behind a place at which nothing could be read, for what begins as a record of a
+  /// store does, or as a commit mark. Nil if nothing does.
+  func next(behind position: BlockPosition, isStore: (UInt64) -> Bool) throws -> BlockPosition? {
+    let block = try file.block(position.block)
+    var byte = position.byte + 1
+    while byte + 24 <= version.payloadBytes {
+      let head = block + byte
+      let isLikely: Bool
+      if head.load(fromByteOffset: 0, as: UInt8.self) == 0, head.integer(0, as: UInt64.self) == 0 {
+        isLikely =
+          head.integer(8, as: UInt32.self) == 0
+          && head.load(fromByteOffset: Self.flagsAt, as: UInt8.self) == RecordFlags.commitMark.rawValue
+          && head.integer(16, as: UInt64.self) < file.byteCount
+      } else {
+        isLikely = head.integer(0, as: UInt16.self) > 8 && isStore(head.integer(16))
+      }
+      let sum = head.load(fromByteOffset: Self.flagsAt + 1, as: UInt8.self)
+      if isLikely,
+        sum == UInt8(truncatingIfNeeded: CRC32.of(UnsafeRawBufferPointer(start: head, count: Self.flagsAt)))
+      {
+        return BlockPosition(block: position.block, byte: byte)
+      }
+      byte += 1
+    }
+    return nil
+  }
+
   private func finish(_ position: BlockPosition) {
     end = position
     isEndKnown = true
@@ -187,6 +269,7 @@ final class RecordReader {
   /// the blocks end before.
   private func copy(_ wanted: Int, from position: inout BlockPosition, to target: Int) throws -> Bool {
     var done = 0
+    defer { copied = target + done }
     guard let base = bytes.baseAddress else { return false }
     while done < wanted {
       if position.byte >= version.payloadBytes {

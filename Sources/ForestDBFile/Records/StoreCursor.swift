@@ -17,6 +17,12 @@ package final class StoreCursor {
   private var nextOfLog = 0
   private var isInTrie = true
   private var readBytes: UInt64 = 0
+  private var damagedBytes: UInt64 = 0
+  /// Damaged records of the trie that the log replaces, up to 1,000. Nothing is lost with them.
+  package private(set) var replacedDamages: [ForestDBDamage] = []
+
+  /// The bytes of damaged records that are read, for each byte of the file: a record may be named again and again.
+  private static let damagedFactor: UInt64 = 4
 
   init(_ file: BlockFile, _ header: FileHeader, _ store: ForestDBStore, _ log: RecordIndex?) throws {
     self.store = store
@@ -32,6 +38,8 @@ package final class StoreCursor {
   package var meta: UnsafeRawBufferPointer { record.meta }
   /// Returns the body of the record; nil if it can't be decompressed. Valid until the next record.
   package func body() -> UnsafeRawBufferPointer? { record.body() }
+  /// The sequence of the record.
+  package var sequence: UInt64 { record.sequence }
   /// The place of the record in the file.
   package var offset: UInt64 { record.offset }
 
@@ -48,9 +56,12 @@ package final class StoreCursor {
     while let log, nextOfLog < log.count {
       let entry = log[nextOfLog]
       nextOfLog += 1
+      let isDoubtful = entry.state & RecordIndex.hidesOlder != 0
       let skipped = RecordIndex.State.deleted.rawValue | RecordIndex.State.superseded.rawValue
-      if entry.state & skipped != 0 { continue }
+      if !isDoubtful, entry.state & skipped != 0 { continue }
       switch try record.read(at: entry.offset) {
+      case .record where entry.state & RecordIndex.State.unconfirmed.rawValue != 0:
+        return damaged("the end of its transaction is missing from the log")
       case .record: return .record
       case .damaged(let message): return damaged(message)
       default: return damaged("there is no record")
@@ -61,35 +72,57 @@ package final class StoreCursor {
 
   /// Nil if the record isn't of the store, is deleted, or isn't the last of its key.
   private func item(ofTrie offset: UInt64) throws -> Item? {
-    switch try record.read(at: offset) {
-    case .record:
-      readBytes += UInt64(record.byteCount)
-      guard readBytes <= record.file.byteCount else {
-        throw ForestDBError(
-          .damaged, "the index is damaged (its records overlap)", path: record.file.path, offset: offset)
-      }
-      guard record.store == store.number, !record.flags.contains(.system), try !isReplaced() else {
-        return nil
-      }
-      guard !record.flags.contains(.deleted) else { return nil }
-      guard record.sequence <= store.lastSequence else {
-        return damaged("its sequence \(record.sequence) is above the last one, \(store.lastSequence)")
-      }
-      return .record
-    case .damaged(let message):
-      if let found = record.store, found == store.number, try isReplaced() { return nil }
-      return damaged(message)
-    default: return damaged("there is no record", hasKey: false, at: offset)
+    guard damagedBytes <= Self.damagedFactor * record.file.byteCount else {
+      return .damaged(ForestDBDamage(offset: offset, message: "too many damaged records share bytes"), key: nil)
     }
+    let outcome = try record.read(at: offset)
+    guard case .record = outcome else { return try damagedItem(outcome, at: offset) }
+    readBytes += UInt64(record.byteCount)
+    guard readBytes <= record.file.byteCount else {
+      throw ForestDBError(
+        .damaged, "the index is damaged (its records overlap)", path: record.file.path, offset: offset)
+    }
+    guard trie.leads(to: record.key) else {
+      return damaged("the index leads to the record of another key", hasKey: false)
+    }
+    guard record.store == store.number, !record.flags.contains(.system), try !isReplaced() else { return nil }
+    guard !record.flags.contains(.deleted) else { return nil }
+    guard record.sequence <= store.lastSequence else {
+      return damaged("its sequence \(record.sequence) is above the last one, \(store.lastSequence)")
+    }
+    return .record
+  }
+
+  /// Nil if the record is another store's, or isn't the last of its key.
+  private func damagedItem(_ outcome: RecordReader.Outcome, at offset: UInt64) throws -> Item? {
+    damagedBytes += UInt64(record.byteCount)
+    // A trie that doesn't branch by stores may not say whose record this was.
+    guard trie.knowsStores || record.store == store.number || store.number == 0 else { return nil }
+    var message = "there is no record"
+    if case .damaged(let said) = outcome { message = said }
+    guard record.store == store.number, trie.leads(to: record.key) else {
+      return damaged(message, hasKey: false, at: offset)
+    }
+    guard try inLog() == nil else {
+      if replacedDamages.count < 1_000 {
+        replacedDamages.append(ForestDBDamage(offset: offset, message: message))
+      }
+      return nil
+    }
+    return damaged(message)
+  }
+
+  /// The entry of the key in the log.
+  private func inLog() throws -> Int? {
+    guard let log, log.count > 0 else { return nil }
+    return try log.find(RecordIndex.hash(record.userKey)) { try earlier.hasKey(at: $0, record.key) }
   }
 
   /// Whether the log has a later record of the key.
   private func isReplaced() throws -> Bool {
-    guard let log, log.count > 0,
-      let found = try log.find(
-        RecordIndex.hash(record.userKey), { try earlier.hasKey(at: $0, record.key) })
-    else { return false }
-    if log[found].sequence >= record.sequence { return true }
+    guard let log, let found = try inLog() else { return false }
+    let entry = log[found]
+    if entry.sequence >= record.sequence || entry.state & RecordIndex.hidesOlder != 0 { return true }
     log[found].state |= RecordIndex.State.superseded.rawValue
     return false
   }

@@ -28,6 +28,10 @@ final class TrieCursor {
     var isOfStores: Bool
     /// The number of nodes of the trie above.
     var depth: Int
+    /// The number of the piece of the key; nil if the node doesn't say.
+    var piece: Int?
+    /// The key of the entry that was taken last.
+    var entryKey: UInt64 = 0
   }
 
   private let file: BlockFile
@@ -35,6 +39,9 @@ final class TrieCursor {
   private var stack: [Frame] = []
   /// An offset in the metadata of a node.
   private var pending: UInt64?
+  /// The store that all keys are of, where the root doesn't branch by stores.
+  private var onlyStore: UInt64?
+  private(set) var knowsStores = true
   private var visits = 0
   private var checkedBlock = -1
 
@@ -47,7 +54,35 @@ final class TrieCursor {
   init(_ file: BlockFile, root: UInt64, store: UInt64?) throws {
     self.file = file
     self.store = store
-    if root != nowhere { try push(root, level: nil, isOfStores: true, depth: 0) }
+    guard root != nowhere else { return }
+    try push(root, level: nil, isOfStores: true, depth: 0, piece: nil)
+    knowsStores = stack.last?.isOfStores == true || onlyStore != nil
+    if let store, let onlyStore, store != onlyStore {
+      stack.removeAll()
+      pending = nil
+    }
+  }
+
+  /// Whether the way through the trie to the offset that was found last is that of a key.
+  func leads(to key: UnsafeRawBufferPointer) -> Bool {
+    if let onlyStore, Self.piece(0, of: key) != onlyStore { return false }
+    for frame in stack where frame.level == 1 && frame.next > 0 {
+      if let piece = frame.piece, Self.piece(piece, of: key) != frame.entryKey { return false }
+    }
+    return true
+  }
+
+  /// A piece of a key. The last one is filled up with zeros; one more says how many of its bytes are used.
+  private static func piece(_ number: Int, of key: UnsafeRawBufferPointer) -> UInt64 {
+    guard let start = key.baseAddress else { return 0 }
+    let pieces = (key.count + 7) / 8
+    guard number < pieces else { return number == pieces ? UInt64(key.count - 8 * (pieces - 1)) : 0 }
+    guard 8 * number + 8 > key.count else { return start.integer(8 * number) }
+    var value: UInt64 = 0
+    for index in (8 * number)..<(8 * number + 8) {
+      value = value << 8 | UInt64(index < key.count ? key[index] : 0)
+    }
+    return value
   }
 
   /// Returns the next offset, or nil at the end. Throws `damaged`.
@@ -67,12 +102,15 @@ final class TrieCursor {
       let entry = try file.block(frame.block) + frame.entries + 16 * frame.next
       let value: UInt64 = entry.integer(8)
       if frame.level > 1 {
-        try push(value, level: frame.level - 1, isOfStores: frame.isOfStores, depth: frame.depth)
+        try push(
+          value, level: frame.level - 1, isOfStores: frame.isOfStores, depth: frame.depth, piece: frame.piece)
         continue
       }
-      if frame.isOfStores, let store, entry.integer(0, as: UInt64.self) != store { continue }
+      let key: UInt64 = entry.integer(0)
+      if frame.isOfStores, let store, key != store { continue }
+      stack[top].entryKey = key
       guard value >> 63 == 1 else { return value }
-      try push(value, level: nil, isOfStores: false, depth: frame.depth + 1)
+      try push(value, level: nil, isOfStores: false, depth: frame.depth + 1, piece: nil)
     }
   }
 
@@ -83,7 +121,7 @@ final class TrieCursor {
   }
 
   /// Enters a node. `level` is that which it has to have; nil for the root of a B+tree.
-  private func push(_ pointer: UInt64, level: Int?, isOfStores: Bool, depth: Int) throws {
+  private func push(_ pointer: UInt64, level: Int?, isOfStores: Bool, depth: Int, piece: Int?) throws {
     let number = Int(pointer & 0xFFFF_FFFF_FFFF)
     guard number < file.count else {
       throw damaged("there is no block \(number)", stack.last?.block ?? 0, stack.last?.entries ?? 0)
@@ -112,18 +150,24 @@ final class TrieCursor {
     else { throw damaged("its sizes or its level are wrong", number, start) }
     var entries = 16
     var isOfStores = isOfStores
+    var piece = piece
     if flags & 2 != 0 {
       let length = Int(node.integer(16, as: UInt16.self))
       entries = 16 + (2 + length + 15) / 16 * 16
       guard entries <= size else { throw damaged("its metadata is too long", number, start) }
       if level == nil, length >= 3 {
-        let piece: UInt16 = node.integer(18)
-        guard piece & 0x8000 == 0 else {
+        let said: UInt16 = node.integer(18)
+        guard said & 0x8000 == 0 else {
           throw ForestDBError(
             .unsupported, "the index has keys in an order of its own, which isn't read", path: file.path,
             offset: UInt64(number) * UInt64(BlockFile.blockBytes))
         }
-        if piece != 0 { isOfStores = false }
+        piece = Int(said)
+        let skippedAt = node.load(fromByteOffset: 20, as: UInt8.self) == 8 ? 29 : 21
+        if isOfStores, said != 0 {
+          isOfStores = false
+          if 18 + length >= skippedAt + 8 { onlyStore = node.integer(skippedAt) }
+        }
         switch node.load(fromByteOffset: 20, as: UInt8.self) {
         case 0: break
         case 8 where length >= 11: pending = node.integer(21)
@@ -135,21 +179,26 @@ final class TrieCursor {
     stack.append(
       Frame(
         block: number, entries: start + entries, count: count, level: found, isOfStores: isOfStores,
-        depth: depth))
+        depth: depth, piece: piece))
   }
 
   private func check(_ block: UnsafeRawPointer, _ number: Int) throws {
     guard number != checkedBlock else { return }
     let marker = block.load(fromByteOffset: BlockFile.blockBytes - 1, as: UInt8.self)
     if marker == BlockMarker.node {
-      var sum = CRC32.of(UnsafeRawBufferPointer(start: block, count: 8))
-      let filling: (UInt64) = .max
-      sum = withUnsafeBytes(of: filling) { CRC32.of($0, after: sum) }
-      sum = CRC32.of(UnsafeRawBufferPointer(start: block + 16, count: BlockFile.blockBytes - 16), after: sum)
-      guard CRC32.isEqual(block.integer(8), sum) else { throw damaged("its checksum is wrong", number) }
+      guard Self.isWhole(block) else { throw damaged("its checksum is wrong", number) }
     } else if [BlockMarker.document, BlockMarker.header].contains(marker) {
       throw damaged("the block is none of nodes", number)
     }
     checkedBlock = number
+  }
+
+  /// Whether the checksum of a block with the marker of nodes is right.
+  static func isWhole(_ block: UnsafeRawPointer) -> Bool {
+    var sum = CRC32.of(UnsafeRawBufferPointer(start: block, count: 8))
+    let filling: (UInt64) = .max
+    sum = withUnsafeBytes(of: filling) { CRC32.of($0, after: sum) }
+    sum = CRC32.of(UnsafeRawBufferPointer(start: block + 16, count: BlockFile.blockBytes - 16), after: sum)
+    return CRC32.isEqual(block.integer(8), sum)
   }
 }

@@ -86,9 +86,18 @@ package final class Upgrade {
   // MARK: Sequences
 
   /// The highest sequence that the result has to know.
-  func lastSequence() throws -> Int { max(0, try source.lastSequence()) + newSequences }
+  func lastSequence() throws -> Int {
+    let (sum, isTooHigh) = max(0, try source.lastSequence()).addingReportingOverflow(newSequences)
+    guard !isTooHigh else {
+      throw UpgradeError(
+        .damaged,
+        "the file is damaged (revisions share sequences, and none is free above the last one, "
+          + "\(try source.lastSequence())); restore it from a backup", path: source.location.path)
+    }
+    return sum
+  }
 
-  /// Returns a sequence that no revision of the source has.
+  /// Returns a sequence that no revision of the source has. Throws `damaged` if there is none.
   func newSequence() throws -> Int {
     newSequences += 1
     return try lastSequence()

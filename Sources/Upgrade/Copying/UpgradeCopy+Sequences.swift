@@ -29,9 +29,9 @@ extension UpgradeCopy {
     try upgrade.noteRenumbered(reader.number, changed)
     let before = changed.map { rows[$0.row].sequence }
     reader.renumber(changed)
-    try upgrade.note(
-      UpgradeIssue(
-        .sharedSequence, documentID: reader.documentName,
-        "other revisions have its sequence \(before[0]) too; it gets \(changed[0].sequence)"))
+    // It counts once the document is carried over.
+    renumbering = UpgradeIssue(
+      .sharedSequence, documentID: reader.documentName,
+      "other revisions have its sequence \(before[0]) too; it gets \(changed[0].sequence)")
   }
 }

@@ -15,6 +15,8 @@ final class UpgradeCopy {
   /// The attachment issues of the current document that were already reported.
   private var reported: Set<ByteString> = []
   private var documentBytes = 0
+  /// The issue of the current document's new sequences.
+  var renumbering: UpgradeIssue?
 
   /// The limits of a transaction: documents, and bytes of JSON. Each document can bring some pages of a
   /// mapped file into memory, 16 at a time.
@@ -74,6 +76,7 @@ final class UpgradeCopy {
 
   private func carryDocument(_ target: DocumentImport) throws {
     if !reported.isEmpty { reported.removeAll() }
+    renumbering = nil
     let isReserved =
       reader.documentID.first == UInt8(ascii: "_")
       && !reader.documentID.withMemoryRebound(to: UInt8.self) { DocumentID.isOfDesign($0) }
@@ -87,8 +90,7 @@ final class UpgradeCopy {
     guard !reader.revisions.rows.isEmpty else { return try skip(.noRevision, "it has no revision") }
     if !upgrade.source.hasUniqueSequences { try settleSequences(target) }
     try plan.decide(reader, upgrade.options.carry) { row in
-      do { _ = try reader.withBody(row) { try target.encode(json: $0) } } catch let error
-        as DocumentError
+      do { _ = try reader.withBody(row) { try encode($0, target) } } catch let error as DocumentError
         where error.code == .invalidBody
       { return error.message }
       return nil
@@ -124,6 +126,15 @@ final class UpgradeCopy {
     }
     count(carriedBodies)
     for issue in plan.issues { try upgrade.note(issue) }
+    if let renumbering { try upgrade.note(renumbering) }
+    if upgrade.options.carry == .full {
+      for (row, reason) in reader.damagedBodies where reader.revisions.rows[row].isCarried {
+        try upgrade.note(
+          UpgradeIssue(
+            .unreadableOldBody, documentID: reader.documentName, revisionID: reader.revisions.id(row),
+            "its body can't be read (\(reason)); only its ID is carried over"))
+      }
+    }
     try carryExpiration(target)
   }
 
@@ -142,7 +153,7 @@ final class UpgradeCopy {
     do {
       body = try reader.withBody(index) { json in
         documentBytes += json.count
-        return try target.encode(json: json)
+        return try encode(json, target)
       }
     } catch let error as DocumentError where error.code == .invalidBody {
       guard !row.isLeaf else { throw UnreadableLeaf(row: index, reason: error.message) }
@@ -153,6 +164,11 @@ final class UpgradeCopy {
       return nil
     }
     return body.hasReservedNames ? try carryAttachments(of: body, row.generation, index, target) : body
+  }
+
+  private func encode(_ json: UnsafeRawBufferPointer, _ target: DocumentImport) throws -> EncodedBody {
+    if let reason = upgrade.source.refusal(of: json) { throw DocumentError(.invalidBody, reason) }
+    return try target.encode(json: json)
   }
 
   // MARK: Attachments
@@ -268,13 +284,17 @@ final class UpgradeCopy {
         { _, _, _ in upgrade.report.localDocuments.add(\.unwanted) },
         skipped: { _, _ in upgrade.report.localDocuments.add(\.unwanted) })
     }
+    for issue in try source.extraIssues() {
+      if issue.kind == .expiration { upgrade.report.expirations.add(\.skipped) }
+      try upgrade.note(issue)
+    }
     if let text = try source.info("max_revs"), let depth = Int(text), depth > 0 {
       try store.setMaximumTreeDepth(depth)
     }
     try store.importing { target in
       try source.forEachLocalDocument(
         { id, generation, json in try carryLocal(id, generation, json, target) }, skipped: skipLocal)
-      target.raiseLastSequence(to: UInt64(max(0, try source.lastSequence())))
+      target.raiseLastSequence(to: UInt64(try upgrade.lastSequence()))
       try target.setIdentity(
         publicUUID: try source.info("publicUUID").flatMap(SourceText.uuid),
         privateUUID: try source.info("privateUUID").flatMap(SourceText.uuid))

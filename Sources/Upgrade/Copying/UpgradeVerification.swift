@@ -128,6 +128,7 @@ final class UpgradeVerification {
   }
 
   private func whyUnreadable(_ json: UnsafeRawBufferPointer) -> String? {
+    if let reason = upgrade.source.refusal(of: json) { return reason }
     do { return try JSONValue(json: json).object == nil ? "it isn't a JSON object" : nil } catch {
       return error.description
     }

@@ -9,6 +9,8 @@ protocol Source: AnyObject {
   var key: SecretBytes? { get }
   /// The `user_version` of SQLite storage, otherwise 0.
   var userVersion: Int { get }
+  /// The maximum number of bytes of a revision's JSON that are read.
+  var maximumBodyBytes: Int { get }
   /// Whether no two revisions have one sequence.
   var hasUniqueSequences: Bool { get }
 
@@ -26,11 +28,25 @@ protocol Source: AnyObject {
   ) throws
   /// Returns the value of a key of `info`.
   func info(_ key: String) throws -> String?
+  /// Returns what a full upgrade leaves out of expirations and values of `info`, because it can't be read.
+  func extraIssues() throws -> [UpgradeIssue]
   /// Returns the number of replication checkpoints.
   func checkpointCount() throws -> Int
   func viewCount() throws -> Int
   /// Returns the last sequence that the database knows, including sequences of removed revisions.
   func lastSequence() throws -> Int
+}
+
+extension Source {
+  var maximumBodyBytes: Int { .max }
+
+  /// Returns what a body is refused for, before it is parsed.
+  func refusal(of json: UnsafeRawBufferPointer) -> String? {
+    json.count <= maximumBodyBytes
+      ? nil : "it has \(json.count) bytes, and at most \(maximumBodyBytes) can be read"
+  }
+
+  func extraIssues() throws -> [UpgradeIssue] { [] }
 }
 
 /// Reads the documents of a source one by one, in an order that is the same each time, with all their revisions.
@@ -44,6 +60,8 @@ protocol SourceReader: AnyObject {
   /// The time at which the document expires, in seconds since 1970.
   var expiration: Int? { get }
   var hasInvalidExpiration: Bool { get }
+  /// The rows of replaced revisions whose bodies the source has, but damaged, each with what is damaged.
+  var damagedBodies: [(row: Int, reason: String)] { get }
 
   /// Moves to the next document. Returns false if there is none. `skipped` is called for what belongs to no
   /// document.
@@ -66,6 +84,8 @@ enum SkippedOfSource {
 }
 
 extension SourceReader {
+  var damagedBodies: [(row: Int, reason: String)] { [] }
+
   /// The ID of the document for messages, from at most 500 bytes.
   var documentName: String { String(decoding: documentID.prefix(500), as: UTF8.self) }
 

@@ -55,8 +55,7 @@ final class ForestDBReader: SourceReader {
     guard let expirations, expirations.count > 0 else { return }
     let found: Void? = try source.reading {
       try expirations.withBody(documents.id) { value in
-        var rest = value
-        if let seconds = rest.takeVarint(), rest.isEmpty, seconds < 1_000_000_000_000_000 {
+        if var rest = value, let seconds = rest.takeVarint(), rest.isEmpty, seconds < 1_000_000_000_000_000 {
           expiration = Int(seconds)
         } else {
           hasInvalidExpiration = true
@@ -67,6 +66,13 @@ final class ForestDBReader: SourceReader {
   }
 
   var documentID: UnsafeRawBufferPointer { documents.id }
+
+  var damagedBodies: [(row: Int, reason: String)] {
+    guard !documents.damagedBodies.isEmpty else { return [] }
+    return revisions.rows.indices.compactMap { row in
+      documents.damagedBodies[revisions.rows[row].place].map { (row, ForestDBSource.text($0, source.file)) }
+    }
+  }
 
   func documentCount() throws -> Int { source.documentCount }
 

@@ -9,9 +9,13 @@ final class ForestDBSource: Source {
   let file: ForestDBFile
   let userVersion = 0
   let hasUniqueSequences = false
+  /// Couchbase Lite takes documents of 20 MB. A few bytes of a compressed body can stand for many.
+  let maximumBodyBytes = 24 << 20
   private(set) var issues: [UpgradeIssue] = []
   /// The number of documents that can be read, known after the check.
   private(set) var documentCount = 0
+  /// The highest sequence of a document, known after the check.
+  private var highestSequence: UInt64 = 0
   private let expiryStore: ForestDBStore?
 
   /// The array of time and ID by which 1.x sorts expirations begins with this byte.
@@ -29,6 +33,7 @@ final class ForestDBSource: Source {
       for damage in directory.damages { issues.append(Self.issue(.damagedCommit, damage, file)) }
       for damage in file.commitDamages { issues.append(Self.issue(.damagedCommit, damage, file)) }
       for damage in file.logDamages { issues.append(Self.issue(.damagedRecord, damage, file)) }
+      for damage in directory.others { issues.append(Self.issue(.damagedElsewhere, damage, file)) }
     } catch let error as ForestDBError { throw Self.error(error, location, isPassword: key?.isRaw == false) }
   }
 
@@ -43,7 +48,20 @@ final class ForestDBSource: Source {
     try reading {
       let records = try file.records(of: file.stores[0])
       while let item = try records.next() {
-        if case .record = item { documentCount += 1 }
+        guard case .record = item else { continue }
+        documentCount += 1
+        highestSequence = max(highestSequence, records.sequence)
+      }
+      if hasImplausibleSequence {
+        issues.append(
+          UpgradeIssue(
+            .damagedElsewhere,
+            "the last sequence of the header, \(file.lastSequence), can't be right; that of the documents is taken, "
+              + "\(highestSequence)"))
+      }
+      for damage in records.replacedDamages {
+        issues.append(
+          UpgradeIssue(.damagedElsewhere, "a record that was replaced can't be read: \(Self.text(damage, file))"))
       }
     }
   }
@@ -71,7 +89,10 @@ final class ForestDBSource: Source {
             key.map { String(decoding: $0.prefix(500), as: UTF8.self) },
             "it can't be read: \(Self.text(damage, file))")
         case .record:
-          let id = String(decoding: records.key, as: UTF8.self)
+          guard let id = String(validating: records.key, as: UTF8.self) else {
+            try skipped(String(decoding: records.key.prefix(500), as: UTF8.self), "its ID isn't UTF-8")
+            continue
+          }
           let revision = String(decoding: records.meta.prefix(40), as: UTF8.self)
           guard let json = records.body() else {
             try skipped(id, "its body can't be decompressed, at byte \(records.offset) of \(file.path)")
@@ -124,6 +145,41 @@ final class ForestDBSource: Source {
     }
   }
 
+  /// Values of `info` and expirations that can't be read.
+  func extraIssues() throws -> [UpgradeIssue] {
+    var issues: [UpgradeIssue] = []
+    try forEachDamage("expiry") { key, reason in
+      guard key?.first != Self.sortedExpiry else { return }
+      issues.append(UpgradeIssue(.expiration, documentID: key.map(Self.name), "it can't be read: \(reason)"))
+    }
+    try forEachDamage("info") { key, reason in
+      let name = key.map(Self.name)
+      let isCarried = name.map { ["publicUUID", "privateUUID", "max_revs"].contains($0) } ?? true
+      let subject = name.map { "the value '\($0)'" } ?? "a value"
+      issues.append(
+        UpgradeIssue(
+          isCarried ? .damagedRecord : .damagedElsewhere, "\(subject) of the database can't be read: \(reason)"))
+    }
+    return issues
+  }
+
+  private static func name(_ key: [UInt8]) -> String { String(decoding: key.prefix(500), as: UTF8.self) }
+
+  private func forEachDamage(_ name: String, _ body: (_ key: [UInt8]?, _ reason: String) -> Void) throws {
+    guard let store = file.store(name) else { return }
+    try reading {
+      let records = try file.records(of: store)
+      while let item = try records.next() {
+        switch item {
+        case .damaged(let damage, let key): body(key, Self.text(damage, file))
+        case .record where name == "info" && records.body() == nil:
+          body([UInt8](records.key), "its body can't be decompressed, at byte \(records.offset) of \(file.path)")
+        case .record: break
+        }
+      }
+    }
+  }
+
   /// Views are in files of their own, which aren't read.
   func viewCount() throws -> Int {
     let names = SourceFiles.names(in: location.path).compactMap { name -> String? in
@@ -135,7 +191,12 @@ final class ForestDBSource: Source {
     return Set(names).count
   }
 
-  func lastSequence() throws -> Int { Int(clamping: file.lastSequence) }
+  /// The checksum of the header doesn't cover its last sequence.
+  private var hasImplausibleSequence: Bool { file.lastSequence >= 1 << 53 }
+
+  func lastSequence() throws -> Int {
+    Int(clamping: hasImplausibleSequence ? highestSequence : file.lastSequence)
+  }
 
   // MARK: Errors
 

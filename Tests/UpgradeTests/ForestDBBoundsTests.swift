@@ -1,0 +1,127 @@
+import Datasets
+import TestSupport
+
+/// Files of ForestDB that would take time or memory out of all proportion, and numbers at the end of their range.
+@Suite("ForestDB files with no measure") struct ForestDBBoundsTests {
+  private typealias Sketch = ForestDBSketch
+
+  /// JSON of a megabyte that can't be compressed much.
+  private static func large(_ megabytes: Int) -> String {
+    var random = SeededGenerator(seed: 11)
+    var bytes = [UInt8](repeating: 0x61, count: megabytes << 20)
+    for index in stride(from: 0, to: bytes.count, by: 8) {
+      bytes[index] = UInt8.random(in: 0x61...0x7A, using: &random)
+    }
+    return "{\"b\":\"\(String(decoding: bytes, as: UTF8.self))\"}"
+  }
+
+  @Test("end when many commit marks name one large record")
+  func marks() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    let place = try sketch.put("large", Sketch.tree(1, Self.large(4)))
+    for _ in 0..<5_000 { try sketch.mark(place) }
+    try sketch.commit()
+    let error = try #require(throws: UpgradeError.self) { try database.upgrade() }
+    #expect(error.code == .damaged && error.message.contains("again and again"), "\(error)")
+  }
+
+  @Test("end when many entries of the trie name one damaged record")
+  func entries() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    let place = try sketch.put("large", Sketch.tree(1, Self.large(4)))
+    try sketch.commit()
+    for number in 0..<5_000 { sketch.index[Sketch.key("large-\(number)")] = UInt64(place) }
+    try sketch.commit(isFlushed: true)
+    try database.damage { $0.bytes[place + 1_000_000] ^= 1 }
+    let report = try database.upgrade()
+    #expect(report.documents.skipped == 5_001 && report.documents.carried == 0)
+    #expect(report.issues.count { $0.message.contains("share bytes") } > 900)
+  }
+
+  @Test("end when many revisions name one damaged record, and tell that it is damaged")
+  func revisions() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    let place = try sketch.put("doc", Sketch.tree(1, Self.large(4)))
+    let count = 3_000
+    try sketch.put(
+      "doc",
+      Sketch.tree(
+        (0...count).map { index in
+          (
+            UInt64(count + 1 - index), 0xAA, index == count ? -1 : index + 1, index == 0 ? 0x82 : 0x40,
+            index == 0 ? 0 : 1, index == 0 ? Array("{}".utf8) : Sketch.varint(UInt64(place))
+          )
+        }))
+    try sketch.commit(isFlushed: true)
+    try database.damage { $0.bytes[place + 1_000_000] ^= 1 }
+    let report = try database.upgrade()
+    // It was read once.
+    #expect(report.issueCounts == ["unreadableOldBody": 1], "\(report.issues)")
+    #expect(try database.current() == ["doc": "\(count + 1)-aa"])
+  }
+
+  @Test("leave out bodies that are larger than any that Couchbase Lite writes", .enabled(if: !isSanitized))
+  func largeBodies() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    func text(_ megabytes: Int) -> String {
+      "{\"b\":\"\(String(repeating: "x", count: megabytes << 20))\"}"
+    }
+    try sketch.put("twenty", Sketch.tree(1, text(20)))
+    try sketch.put("thirty", Sketch.tree(1, text(30)))
+    try sketch.put("sixty", Sketch.tree(1, text(60)))
+    try sketch.put("small", Sketch.tree(1))
+    try sketch.commit()
+    let report = try database.upgrade()
+    #expect(
+      report.issueCounts == ["unreadableBody": 1, "noRevision": 1, "damagedRecord": 1], "\(report.issues)")
+    #expect(try database.current() == ["twenty": "1-aa", "small": "1-aa"])
+  }
+
+  @Test("keep room for sequences when the header's last one can't be right")
+  func sequences() throws {
+    for last: UInt64 in [1 << 63 - 1, 1 << 63, .max] {
+      let database = try SketchedDatabase()
+      let sketch = try database.sketch()
+      try sketch.put("a", Sketch.tree(1), sequence: 5)
+      try sketch.put("b", Sketch.tree(1), sequence: 5)
+      sketch.saidLastSequence = last
+      try sketch.commit()
+      let report = try database.upgrade(isStrict: true)
+      #expect(report.issueCounts == ["sharedSequence": 1, "damagedElsewhere": 1], "\(report.issues)")
+      let result = try database.directory.openNew()
+      #expect(try result.lastSequence == 6)
+      try result.close()
+    }
+    // Those of the documents may be as high.
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    for id in ["a", "b"] { try sketch.put(id, Sketch.tree(1), sequence: UInt64(Int64.max)) }
+    sketch.saidLastSequence = UInt64(Int64.max)
+    try sketch.commit()
+    #expect(try upgradeCode { try database.upgrade() } == .damaged)
+  }
+
+  @Test("count new sequences only for what is stored")
+  func sharedAndSkipped() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    try sketch.put("a", Sketch.tree(1), sequence: 2)
+    try sketch.put("b", Sketch.tree(1, "no JSON"), sequence: 2)
+    try sketch.commit()
+    #expect(try database.upgrade().issueCounts == ["unreadableBody": 1, "noRevision": 1])
+    // A leaf that is left out, beside one that isn't.
+    let other = try SketchedDatabase()
+    let second = try other.sketch()
+    let leaves: [(String, UInt8)] = [("{}", 0xAB), ("no JSON", 0xAA)]
+    try second.put("a", Sketch.tree(1), sequence: 2)
+    try second.put(
+      "b", Sketch.tree(leaves.map { (2, $0.1, -1, 0x82, 2, Array($0.0.utf8)) }), sequence: 2)
+    try second.commit()
+    let report = try other.upgrade()
+    #expect(report.issueCounts == ["unreadableBody": 1, "sharedSequence": 1], "\(report.issues)")
+  }
+}
