@@ -35,8 +35,14 @@ extension Database {
     key: UserKey? = nil, options: UpgradeOptions = UpgradeOptions(), progress: UpgradeProgress.Handler? = nil
   ) throws -> UpgradeReport {
     let type = try Engines.type(engine ?? (key == nil ? .sqlite : .sqlcipher))
-    return try UpgradeInstaller(at: DatabaseDirectory(path, in: directory)).install(
-      from: SourceFiles(source), type, key: key, options, progress)
+    let location = try SourceFiles(source)
+    let target = try DatabaseDirectory(path, in: directory)
+    guard !location.contains(target.path) else {
+      throw DatabaseError(
+        .invalidName, "the new database can't be made inside the old one, which stays as it is",
+        path: target.path)
+    }
+    return try UpgradeInstaller(at: target).install(from: location, type, key: key, options, progress)
   }
 
   /// Upgrades a 1.x database to one of the same name beside it: `catalog.cblite2` becomes

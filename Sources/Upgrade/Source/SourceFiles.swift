@@ -146,6 +146,25 @@ package struct SourceFiles: Sendable, Hashable {
       .filter { Self.kind($0) != nil }
   }
 
+  /// Whether a path, at which nothing has to be yet, is inside a directory of the database.
+  package func contains(_ path: String) -> Bool {
+    let directories = parts.filter { Self.kind($0) == S_IFDIR }.compactMap(Self.identity)
+    guard !directories.isEmpty else { return false }
+    var place = path
+    // Links are followed: what is compared are the directories themselves.
+    while true {
+      if let found = Self.identity(place), directories.contains(where: { $0 == found }) { return true }
+      let above = Self.parent(of: place)
+      guard above != place else { return false }
+      place = above
+    }
+  }
+
+  private static func identity(_ path: String) -> [UInt64]? {
+    var status = stat()
+    return stat(path, &status) == 0 ? [UInt64(status.st_dev), UInt64(status.st_ino)] : nil
+  }
+
   /// Returns the file type at a path, or nil if there is no file.
   static func kind(_ path: String) -> mode_t? {
     var status = stat()
