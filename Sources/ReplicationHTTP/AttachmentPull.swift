@@ -203,7 +203,8 @@ final class AttachmentPull: @unchecked Sendable {
     guard let source = state.withLock({ $0.sources[blob.digest]?.source }) else {
       return done(.failure(ReplicationError(.http, 404, "no attachment has the digest \(blob.digest.text)")))
     }
-    download(source, into: GivenWriter(writer: writer)) { done($0.map { _ in }) }
+    let given = GivenWriter(writer: writer)
+    download(source, into: { given }) { done($0.map { _ in }) }
   }
 
   struct GivenWriter: @unchecked Sendable { let writer: BlobWriter }
@@ -212,18 +213,16 @@ final class AttachmentPull: @unchecked Sendable {
   private func store(
     _ source: Source, _ entry: JSONObject, attempt: Int = 1, _ done: @escaping Completion<JSONObject>
   ) {
-    let given: GivenWriter
-    do {
+    download(source) { [self] in
       guard let owner = peer?.owner else { throw ReplicationError.connectionEnded }
-      given = GivenWriter(writer: try owner.makeBlobWriter())
-    } catch { return done(.failure(ReplicationError(error))) }
-    download(source, into: given) { [self] result in
+      return GivenWriter(writer: try owner.makeBlobWriter())
+    } done: { [self] result in
       lane.enqueue { [self] in
         switch result {
         case .failure(let error) where requester.mayRepeat(error, after: attempt):
           requester.afterPause(attempt, error) { [self] in store(source, entry, attempt: attempt + 1, done) }
         case .failure(let error): done(.failure(error))
-        case .success(let isCompressed):
+        case .success(let (given, isCompressed)):
           do {
             let stored = try given.writer.finish()
             done(.success(Self.entry(entry, stored, isCompressed: isCompressed)))
@@ -244,9 +243,17 @@ final class AttachmentPull: @unchecked Sendable {
     return new
   }
 
-  /// Writes the bytes of an attachment. Returns whether they are gzip.
-  private func download(_ source: Source, into given: GivenWriter, _ done: @escaping Completion<Bool>) {
+  /// Writes the bytes of an attachment. Returns the writer, which is made when it is needed, and whether they are gzip.
+  private func download(
+    _ source: Source, into writer: @escaping @Sendable () throws -> GivenWriter,
+    done: @escaping Completion<(GivenWriter, isCompressed: Bool)>
+  ) {
     let job: @Sendable () -> Void = { [self] in
+      let given: GivenWriter
+      do { given = try writer() } catch {
+        let failure = ReplicationError(error)
+        return ended { done(.failure(failure)) }
+      }
       let path = HTTPDatabaseURL.path(source.id) + "/" + HTTPDatabaseURL.escaped(source.name)
       guard var request = requester.request("GET", path, [("rev", source.revision)]) else {
         return ended {
@@ -255,7 +262,9 @@ final class AttachmentPull: @unchecked Sendable {
       }
       request.headers = [("Accept", "*/*")]
       request.decoding = source.isCompressed ? .encoded : .none
-      let download = BlobDownload(given, source) { [self] result in ended { done(result) } }
+      let download = BlobDownload(given, source) { [self] result in
+        ended { done(result.map { (given, $0) }) }
+      }
       guard let task = requester.send(request, into: download) else {
         return ended { done(.failure(.connectionEnded)) }
       }

@@ -7,7 +7,8 @@ struct PublicSurfaceTests {
   /// The modules that make up each product. What `Touchstone` shows of others is in `Exports.swift`.
   private static let products = [
     "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "Storage", "StorageConformance"],
-    "TouchstoneBench": ["Suites", "BenchmarkKit"], "TouchstoneSync": ["Replication", "ReplicationBLIP"],
+    "TouchstoneBench": ["Suites", "BenchmarkKit"],
+    "TouchstoneSync": ["Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneSync"],
     "TouchstoneServer": ["TouchstoneServer"],
   ]
   /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows.
