@@ -386,7 +386,10 @@ let package = Package(
       ]),
     .testTarget(
       name: "DiscoveryTests",
-      dependencies: ["TestSupport", "Discovery", "TouchstoneServer", "TouchstoneSync"]),
+      dependencies: [
+        "TestSupport", "Storage", "Touchstone", "Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery",
+        "TouchstoneServer", "TouchstoneSync",
+      ]),
     .testTarget(
       name: "HTTPAPITests",
       dependencies: [

@@ -80,12 +80,18 @@ import Testing
       usleep(50_000)
       kill(first.pid, SIGKILL)
       _ = try first.wait()
-      let (server, here) = try serve(tool)
+      let (server, here) = try serve(tool, "--create", "--engine", engine.rawValue)
       defer { kill(server.pid, SIGKILL) }
       try server.wait {
         try tool("info", "others/copy").status == 0
           && tool("verify", "--current", "dbs/a", "others/copy").status == 0
       }
+      // And back, into a database that is made.
+      let back = #"{"source":"\#(there)copy","target":"back","create_target":true}"#
+      try tool.succeed("put", "dbs/_replicator", "then", back)
+      try server.wait { try tool.succeed("get", "dbs/_replicator", "then").output.contains("completed") }
+      #expect(try tool("verify", "--current", "dbs/back", "dbs/a").status == 0)
+      try tool.succeed("rm", "dbs/_replicator", "then")
       let listed = try tool.succeed("sync", "--list", here, "--json").lines
       #expect(listed.count == 1 && listed[0].contains(#""state":"running""#), "\(listed)")
     }

@@ -68,6 +68,7 @@ import Touchstone
 
     #expect(try client.ask("DELETE", "/_replicator/job?rev=\(third)").status == 200)
     try eventually { try client.state("job") == nil && client.get("/_scheduler/jobs")["total_rows"] == 0 }
+    eventually { client.client.service.runningReplications == 0 }
     #expect(try client.ask("PUT", "/a/y", [:]).status == 201)
     #expect(try client.contents("c")["y"] == nil)
   }
@@ -209,11 +210,14 @@ import Touchstone
       #expect(try client.ask("PUT", "/_replicator/\(name)", body).status == 201)
     }
     try eventually { try client.state("b") == "running" && client.contents("b").count == 1 }
-    #expect(try client.state("c") == "pending")
+    try eventually { try client.state("c") == "pending" }
+    func turns() -> Int { client.timer.delays.count { $0 == 60 } }
+    eventually { turns() == 1 }
     // A one-shot replication waits too, and the first one gives way after a minute.
     client.timer.advance(by: 61)
     try eventually { try client.state("c") == "running" && client.contents("c").count == 1 }
-    #expect(try client.state("b") == "pending")
+    try eventually { try client.state("b") == "pending" }
+    eventually { turns() == 2 }
     client.timer.advance(by: 61)
     try eventually { try client.state("b") == "running" }
   }
