@@ -387,8 +387,8 @@ let package = Package(
     .testTarget(
       name: "DiscoveryTests",
       dependencies: [
-        "TestSupport", "Storage", "Touchstone", "Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery",
-        "TouchstoneServer", "TouchstoneSync",
+        "TestSupport", "Storage", "Touchstone", "Replication", "ReplicationBLIP", "ReplicationHTTP",
+        "Discovery", "TouchstoneServer", "TouchstoneSync",
       ]),
     .testTarget(
       name: "HTTPAPITests",
