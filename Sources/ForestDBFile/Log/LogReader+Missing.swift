@@ -36,20 +36,18 @@ extension LogReader {
     }
   }
 
-  /// Reports the suspects that held changes. Returns whether changes are missing after damage.
-  func noteMissing(_ file: BlockFile) throws -> Bool {
-    guard !suspects.isEmpty || !damages.isEmpty else { return false }
-    let missing = coverage.values.reduce(0) { $0 &+ $1.missing }
+  /// Reports the suspects that held changes.
+  func noteMissing(_ file: BlockFile) throws {
+    let missing = found.values.reduce(0) { $0 &+ $1.missing }
     for block in suspects {
       // Nothing writes another marker than these.
       let isDamaged = try ![0, BlockMarker.header, BlockMarker.node].contains(file.marker(block))
-      guard missing > 0 || isDamaged else { continue }
+      guard missing > 0 || unconfirmed > 0 || isDamaged else { continue }
       let loss =
         missing > 0
-        ? "; \(missing) of the changes that were saved last are missing, and documents whose IDs went with them "
-          + "are carried over in an older version" : ""
+        ? "; of the changes that were saved last, \(missing) are missing, and documents whose IDs went with them are "
+          + "carried over in an older version" : ""
       note(UInt64(block) * UInt64(BlockFile.blockBytes), "a block of the log is damaged" + loss)
     }
-    return missing > 0
   }
 }

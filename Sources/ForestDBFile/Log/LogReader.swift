@@ -28,9 +28,13 @@ final class LogReader {
   private(set) var damages: [ForestDBDamage] = []
 
   // What tells that something is missing (LogReader+Missing).
-  var coverage: [UInt64: SequenceCoverage] = [:]
+  /// The sequences of records that count, and of all records that were found.
+  private var counted: [UInt64: SequenceCoverage] = [:]
+  var found: [UInt64: SequenceCoverage] = [:]
   /// Blocks that may have been of the log.
   var suspects: [Int] = []
+  /// The number of records whose commit marks are missing.
+  private(set) var unconfirmed = 0
   /// The sequence of the record that was committed last, for each store.
   private var latest: [UInt64: UInt64] = [:]
   /// Whether the log is read again, for records whose commit marks are missing.
@@ -57,7 +61,10 @@ final class LogReader {
   func run() throws {
     guard header.flushedAt != UInt64(header.block) else { return }
     let after = try afterFlush()
-    if isGrowing { coverage = try coverage(of: stores, file, header) }
+    if isGrowing {
+      counted = try coverage(of: stores, file, header)
+      found = counted
+    }
     try read(after)
     for store in stores {
       guard let sequence = latest[store.number], sequence > store.lastSequence else { continue }
@@ -66,11 +73,13 @@ final class LogReader {
         "the header says that the last sequence of the store \(store.name) is \(store.lastSequence), but "
           + "changes up to \(sequence) were committed; they are left out")
     }
-    guard try noteMissing(file) else { return }
+    guard isGrowing, !suspects.isEmpty || !damages.isEmpty else { return }
     isLookingForUnmarked = true
     isVisited = Array(repeating: 0, count: isVisited.count)
     work = 0
     try read(after)
+    isLookingForUnmarked = false
+    try noteMissing(file)
   }
 
   /// Whether no block of the file was ever used again, so that all between two headers is of the log.
@@ -168,7 +177,7 @@ final class LogReader {
         // The checksums of several flags were looked at.
         work += UInt64(reader.byteCount)
         if reader.flags.contains(.inTransaction) {
-          try addUnmarked(reader)
+          try addUnmarked(reader, isWhole: false)
         } else if !isLookingForUnmarked, reader.key.first != UInt8(ascii: "K") {
           try add(reader, damage: message)
         }
@@ -180,7 +189,7 @@ final class LogReader {
       case .record:
         visit(reader.continuations)
         if reader.flags.contains(.inTransaction) {
-          try addUnmarked(reader)
+          try addUnmarked(reader, isWhole: true)
         } else if !reader.flags.contains(.system), !isLookingForUnmarked {
           try add(reader, damage: nil)
         }
@@ -243,33 +252,43 @@ final class LogReader {
     if damage == nil {
       latest[store] = record.sequence
       guard record.sequence <= last else { return }
-      coverage[store]?.add(record.sequence)
+      counted[store]?.add(record.sequence)
+      found[store]?.add(record.sequence)
     }
     try put(record, in: table, damage == nil ? [] : [.damaged])
   }
 
-  /// Looks at a record of a transaction when marks are missing: one whose sequence no other record has was
-  /// probably committed.
-  private func addUnmarked(_ record: RecordReader) throws {
-    guard isLookingForUnmarked, let store = record.store, let table = tables[store],
-      coverage[store]?.isMissing(record.sequence) == true
-    else { return }
-    try put(record, in: table, [.unconfirmed])
+  /// Looks at a record of a transaction that isn't known to be committed. If something is damaged, one whose
+  /// sequence no other has was probably committed.
+  private func addUnmarked(_ record: RecordReader, isWhole: Bool) throws {
+    guard let store = record.store, let table = tables[store] else { return }
+    guard isLookingForUnmarked else {
+      if isWhole { found[store]?.add(record.sequence) }
+      return
+    }
+    guard counted[store]?.isMissing(record.sequence) == true else { return }
+    if try put(record, in: table, [.unconfirmed]) { unconfirmed += 1 }
   }
 
-  private func put(_ record: RecordReader, in table: RecordIndex, _ states: [RecordIndex.State]) throws {
+  /// Returns whether the table has the record now.
+  @discardableResult
+  private func put(
+    _ record: RecordReader, in table: RecordIndex, _ states: [RecordIndex.State]
+  ) throws -> Bool {
     var entry = RecordIndex.Entry(
       hash: RecordIndex.hash(record.userKey), offset: record.offset, sequence: record.sequence, state: 0)
     if record.flags.contains(.deleted) { entry.state |= RecordIndex.State.deleted.rawValue }
     for state in states { entry.state |= state.rawValue }
     guard let found = try table.find(entry.hash, { try earlier.hasKey(at: $0, record.key) }) else {
-      return try table.add(entry)
+      try table.add(entry)
+      return true
     }
     let old = table[found]
     let isLater =
       states.contains(.damaged) || old.state & RecordIndex.hidesOlder != 0 && !isLookingForUnmarked
       || entry.sequence >= old.sequence
     if isLater { table[found] = entry }
+    return isLater
   }
 
   func note(_ offset: UInt64, _ message: String) {
