@@ -355,9 +355,13 @@ package struct SendAnswer: Sendable {
   package var index: Int
   /// Nil if the revision is durable there.
   package var error: ReplicationError?
+  /// Whether the next run sends it again, because the error doesn't say that the peer refuses it for good. With a transient
+  /// error it does that anyway.
+  package var isUndone: Bool
 
-  package init(_ index: Int, _ error: ReplicationError? = nil) {
+  package init(_ index: Int, _ error: ReplicationError? = nil, isUndone: Bool = false) {
     self.index = index
     self.error = error
+    self.isUndone = isUndone
   }
 }

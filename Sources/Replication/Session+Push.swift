@@ -287,14 +287,16 @@ extension Session {
   }
 
   /// Ends the way of a change, and begins that of the newer one that waited for it.
-  private func done(_ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true) {
+  private func done(
+    _ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true, isUndone: Bool = false
+  ) {
     let id = key(item.change)
     if let newer = push?.active.removeValue(forKey: id), let newer {
       push?.active.updateValue(nil, forKey: id)
       push?.again.append(newer)
     }
-    // A transient failure is tried again by the next session: the checkpoint doesn't pass it.
-    if !(error?.isTransient ?? false) { push?.progress.complete(item.ticket) }
+    // What the next session tries again, the checkpoint doesn't pass.
+    if !isUndone, !(error?.isTransient ?? false) { push?.progress.complete(item.ticket) }
     progress.completed += 1
     if isReported {
       replicated([
@@ -363,7 +365,10 @@ extension Session {
         guard let self else { return }
         let answered = answers.compactMap { answer in
           items.indices.contains(answer.index)
-            ? Answered(item: items[answer.index], bytes: bytes[answer.index], error: answer.error) : nil
+            ? Answered(
+              item: items[answer.index], bytes: bytes[answer.index], error: answer.error,
+              isUndone: answer.isUndone)
+            : nil
         }
         let isFirst = waitingAnswers.withLock { waiting in
           defer { waiting += answered }
@@ -387,6 +392,7 @@ extension Session {
     let item: PushState.Item
     let bytes: Int
     let error: ReplicationError?
+    let isUndone: Bool
   }
 
   /// Takes the answers that have come since the last call. Their marks are one transaction.
@@ -405,10 +411,10 @@ extension Session {
         ($0.item.change.id, $0.item.change.revision)
       })
     for answer in answers {
-      if let error = answer.error, error.domain == .http, error.code == 409 {
+      if let error = answer.error, error.domain == .http, error.code == 409, !answer.isUndone {
         try conflicts(answer.item, error, isSent: true)
       } else {
-        doneSending(answer.item, answer.error)
+        doneSending(answer.item, answer.error, isUndone: answer.isUndone)
       }
     }
     try scan()
@@ -416,7 +422,7 @@ extension Session {
     step()
   }
 
-  private func doneSending(_ item: PushState.Item, _ error: ReplicationError?) {
+  private func doneSending(_ item: PushState.Item, _ error: ReplicationError?, isUndone: Bool) {
     let id = key(item.change)
     if error == nil, case .some(.some(let newer)) = push?.active[id] {
       // It is now known what the remote has.
@@ -424,7 +430,7 @@ extension Session {
       change.known = item.change.revision
       push?.active[id] = .some(PushState.Item(change: change, ticket: newer.ticket))
     }
-    done(item, error)
+    done(item, error, isUndone: isUndone)
     if let error, error.isTransient { failedTransiently(error) }
   }
 }

@@ -46,7 +46,7 @@ final class DocumentOutbox: @unchecked Sendable {
           plain.append(tombstone)
         }
         if document.attachments.isEmpty { plain.append(document) } else { sendAttached(document, answered) }
-      } catch { answered([SendAnswer(index, ReplicationError(error))]) }
+      } catch { answered([Self.answer(index, ReplicationError(error))]) }
     }
     if !plain.isEmpty {
       sendTogether(plain[...]) { answers in
@@ -68,7 +68,7 @@ final class DocumentOutbox: @unchecked Sendable {
     requester.ask(requester.request("POST", "_bulk_docs", json: body)) { [self] result in
       let answer: HTTPAnswer
       switch result {
-      case .failure(let error): return answered(documents.map { SendAnswer($0.index, error) })
+      case .failure(let error): return answered(documents.map { Self.answer($0.index, error) })
       case .success(let value): answer = value
       }
       switch answer.status {
@@ -76,7 +76,8 @@ final class DocumentOutbox: @unchecked Sendable {
       // One of them makes the server refuse all: they are sent in halves, until it is alone.
       case 400, 409, 412, 413, 415, 417:
         guard documents.count > 1 else {
-          return answered(documents.map { SendAnswer($0.index, answer.error("sending the document")) })
+          let error = answer.namesError ? answer.error("sending the document") : Self.unreadable(answer)
+          return answered(documents.map { Self.answer($0.index, error) })
         }
         let middle = documents.startIndex + documents.count / 2
         sendTogether(documents[..<middle], answered)
@@ -85,16 +86,30 @@ final class DocumentOutbox: @unchecked Sendable {
       case 401, 403, 404: refused(answer.error("sending documents"))
       default:
         let error = answer.error("sending documents")
+        guard error.isTransient else { return refused(error) }
         answered(documents.map { SendAnswer($0.index, error) })
       }
     }
   }
 
+  /// Only these say that a document is refused for good. Any other failure leaves it to the next run.
+  private static func answer(_ index: Int, _ error: ReplicationError?) -> SendAnswer {
+    let isRefused = error.map { $0.domain == .http && [401, 403, 413].contains($0.code) } ?? false
+    return SendAnswer(index, error, isUndone: error != nil && !isRefused)
+  }
+
+  /// The error of an answer that no server of the family gives, but a proxy that fails. It says nothing about the
+  /// documents, so they stay undone until a later session.
+  private static func unreadable(_ answer: HTTPAnswer) -> ReplicationError {
+    ReplicationError(.http, 502, "sending documents: the answer \(answer.status) can't be read")
+  }
+
   /// The answers, of which the server names only the failures.
   private static func answers(_ answer: HTTPAnswer, _ documents: ArraySlice<OutgoingDocument>) -> [SendAnswer]
   {
-    guard let items = answer.json?.array else {
-      return documents.map { SendAnswer($0.index, .malformed("the answer to _bulk_docs isn't a list")) }
+    guard let items = answer.json?.array, items.allSatisfy({ $0["id"].string != nil }) else {
+      let error = unreadable(answer)
+      return documents.map { SendAnswer($0.index, error) }
     }
     var failures: [ByteString: [(revision: String?, error: ReplicationError)]] = [:]
     for item in items where !item["error"].isNull {
@@ -105,7 +120,7 @@ final class DocumentOutbox: @unchecked Sendable {
       let failure = failures[ByteString(document.id)]?.first { failure in
         failure.revision.map { $0.hasSameBytes(as: document.revision) } ?? true
       }
-      return SendAnswer(document.index, failure?.error)
+      return Self.answer(document.index, failure?.error)
     }
   }
 
@@ -114,7 +129,7 @@ final class DocumentOutbox: @unchecked Sendable {
   private func sendAttached(_ document: OutgoingDocument, _ answered: @escaping Answered) {
     let job: @Sendable () -> Void = { [self] in
       put(document, sendsAll: false) { [self] error in
-        answered([SendAnswer(document.index, error)])
+        answered([Self.answer(document.index, error)])
         let next = state.withLock { state -> (@Sendable () -> Void)? in
           guard !state.waiting.isEmpty else {
             state.sending -= 1
@@ -158,12 +173,17 @@ final class DocumentOutbox: @unchecked Sendable {
       case .failure(let error): done(error)
       case .success(let answer):
         switch answer.status {
-        case 200..<300: done(nil)
+        case 200..<300: done(answer.json?["ok"].bool == true ? nil : Self.unreadable(answer))
         case 412 where !sendsAll: put(document, sendsAll: true, done)
         case 415 where isMultipart:
           state.withLock { $0.takesMultipart = false }
           put(document, sendsAll: sendsAll, done)
-        default: done(answer.error("sending the document"))
+        case 400, 401, 403, 409, 412, 413, 415, 417:
+          done(answer.namesError ? answer.error("sending the document") : Self.unreadable(answer))
+        default:
+          let error = answer.error("sending the document")
+          if !error.isTransient { refused(error) }
+          done(error.isTransient ? error : Self.unreadable(answer))
         }
       }
     }

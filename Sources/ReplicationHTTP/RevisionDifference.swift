@@ -6,11 +6,12 @@ import Replication
 struct RevisionDifference: Sendable {
   private let documents: JSONObject
 
-  /// Reads an answer. Throws if it isn't one.
+  /// Reads an answer. Throws the transient error HTTP 502 if it isn't one, such as that of a proxy: nothing is known then
+  /// about what the other side lacks.
   init(_ body: [UInt8]) throws {
-    guard let object = (try? body.withUnsafeBytes({ try JSONValue(json: $0) }))?.object else {
-      throw ReplicationError.malformed("the answer to _revs_diff isn't an object")
-    }
+    guard let object = (try? body.withUnsafeBytes({ try JSONValue(json: $0) }))?.object,
+      object.allSatisfy({ $0.value["missing"].array != nil })
+    else { throw ReplicationError(.http, 502, "the answer to _revs_diff can't be read") }
     documents = object
   }
 

@@ -30,6 +30,8 @@ struct MiniAnswer: Sendable {
     case failed, unavailable
     /// The length is larger than what comes.
     case tooLong
+    /// The answer is 200 or 400 with another text, as from a proxy, and nothing was done.
+    case nonsense, refusedByProxy
   }
 
   var status = 200
@@ -114,6 +116,8 @@ final class MiniServer: Sendable {
       case .droppedBefore: return
       case .failed: write(connection, MiniAnswer(500, "{\"error\":\"oops\",\"reason\":\"made up\"}"), nil)
       case .unavailable: write(connection, MiniAnswer(503, "<html>"), nil)
+      case .nonsense: write(connection, MiniAnswer(200, "<html>Sign in to the network</html>"), nil)
+      case .refusedByProxy: write(connection, MiniAnswer(400, "<html>Bad request</html>"), nil)
       case .droppedAfter:
         _ = handler(request)
         return

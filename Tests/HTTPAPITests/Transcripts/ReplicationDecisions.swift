@@ -21,9 +21,6 @@ enum ReplicationDecisions {
       reason: "Sequences of the target follow the order of writes.", isRare: true),
     .init(session: "replicator-01-pull", numbers: [49], place: "body.results.order", reason: order),
     .init(
-      session: "replicator-01-pull", numbers: [51], place: "body.rows.count",
-      reason: "Not all local documents of the recorded database are known."),
-    .init(
       session: "replicator-02-pull-without-bulk-get", numbers: [76], place: "body.results.order",
       reason: order),
     .init(
