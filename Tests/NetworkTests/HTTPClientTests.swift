@@ -316,6 +316,30 @@ import WebSocket
     #expect(await get(refused, HTTPClientRequest("GET", try url(wrong))).failure?.code == 401)
   }
 
+  @Test("a login that fails for the moment isn't tried for ever by those that wait for it")
+  func failingLogin()
+    async throws
+  {
+    let logins = Lock(0)
+    let server = try RawServer { connection, _ in
+      connection.readHead()
+      logins.withLock { $0 += 1 }
+    }
+    let session = try url(server, "/_session")
+    let client = try client { $0.authentication = .session(name: "jane", password: "b", url: session) }
+    let path = try url(server)
+    try await withThrowingTaskGroup(of: Bool?.self) { group in
+      for _ in 0..<4 {
+        group.addTask { await self.get(client, HTTPClientRequest("GET", path)).failure?.isTransient }
+      }
+      for try await isTransient in group { #expect(isTransient == true) }
+    }
+    #expect((1...4).contains(logins.withLock { $0 }))
+    // A later request tries again.
+    _ = await get(client, HTTPClientRequest("GET", path))
+    #expect((2...5).contains(logins.withLock { $0 }))
+  }
+
   @Test("a challenge is answered with Basic, a token is sent at once, and Retry-After is told") func others()
     async throws
   {

@@ -29,7 +29,8 @@ package final class HTTPClient: Sendable {
     var phase = Phase.new
     /// The number of logins that have ended.
     var generation = 0
-    var waiting: [@Sendable () -> Void] = []
+    /// Requests that wait for the end of the login. They get its error.
+    var waiting: [@Sendable (TransportClose?) -> Void] = []
     /// Whether Basic was asked for.
     var isChallenged = false
   }
@@ -90,7 +91,7 @@ package final class HTTPClient: Sendable {
     case failed(TransportClose)
   }
 
-  func credentials(_ later: @escaping @Sendable () -> Void) -> Credentials {
+  func credentials(_ later: @escaping @Sendable (TransportClose?) -> Void) -> Credentials {
     switch settings.authentication {
     case .none: return .headers([], generation: 0)
     case .bearer(let token): return .headers([("Authorization", "Bearer \(token.value)")], generation: 0)
@@ -168,15 +169,17 @@ package final class HTTPClient: Sendable {
         default: phase = .failed(.http(answer.status, "the login was answered with \(answer.status)"))
         }
       }
+      var failure: TransportClose?
+      if case .failed(let error) = phase { failure = error }
       let waiting = login.withLock { login in
         login.phase = phase
-        // A failure of the network may be gone with the next request.
-        if case .failed(let error) = phase, error.isTransient { login.phase = .new }
+        // Another request, later, may try again after a failure of the network. Those that wait don't.
+        if failure?.isTransient == true { login.phase = .new }
         login.generation += 1
         defer { login.waiting = [] }
         return login.waiting
       }
-      for request in waiting { request() }
+      for request in waiting { request(failure) }
     }
     do throws(TransportClose) { loop.post(.add(try transfer(request, sink))) } catch { sink.end(error) }
   }

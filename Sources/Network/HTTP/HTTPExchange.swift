@@ -34,7 +34,10 @@ final class HTTPExchange: HTTPTask, HTTPAnswerSink {
   func begin() {
     let (request, sendsSecrets) = state.withLock { ($0.request, $0.sendsSecrets) }
     guard sendsSecrets else { return start(request) }
-    switch client.credentials({ [self] in begin() }) {
+    let credentials = client.credentials { [self] error in
+      if let error { finish(error) } else { begin() }
+    }
+    switch credentials {
     case .later: break
     case .failed(let error): finish(error)
     case .headers(let headers, let generation):
