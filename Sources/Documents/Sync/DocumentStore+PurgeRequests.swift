@@ -27,7 +27,7 @@ package struct PurgeRequest: Sendable, Equatable {
     withUnsafeBytes(of: number.bigEndian) { [SyncRecords.Kind.purgeRequest.rawValue] + $0 }
   }
 
-  fileprivate static let keys = KeyRange.prefix([SyncRecords.Kind.purgeRequest.rawValue])
+  fileprivate static var keys: KeyRange { .prefix([SyncRecords.Kind.purgeRequest.rawValue]) }
 
   fileprivate static func newest(_ transaction: any ReadTransaction, _ keyspace: Keyspace) throws -> UInt64 {
     var newest: UInt64 = 0
