@@ -25,13 +25,6 @@ package struct ForestDBDirectory {
   /// Files that can't be read and probably hold nothing else than the one that counts.
   package let others: [ForestDBDamage]
 
-  private struct Opened {
-    let name: String
-    let file: BlockFile
-    let commit: LastCommit
-    let key: SecretBytes?
-  }
-
   /// Opens the database in a directory.
   ///
   /// - Parameters:
@@ -52,41 +45,75 @@ package struct ForestDBDirectory {
     let known = named.flatMap { numbered.contains($0) ? $0 : nil }
     let order = (known.map { [$0] } ?? []) + numbered.filter { $0 != known }
     var opening = Opening(directory: directory, keys: keys)
-    var failures: [(name: String, error: ForestDBError)] = []
-    var found: Opened?
-    for name in order {
-      do {
-        found = try opening.open(name)
+    var (found, damages) = try Self.first(order, known, numbered, &opening)
+    var others: [ForestDBDamage] = []
+    try Self.followCompactions(from: &found, numbered, &opening, &damages, &others)
+    // One that had not ended, in a directory that doesn't say which file counts.
+    if known == nil, found.commit.header.oldName == nil {
+      for name in numbered where name != found.name {
+        guard let older = try? opening.open(name), older.commit.header.newName == found.name else { continue }
+        found = older
         break
-      } catch let error as ForestDBError {
-        if let finished = try opening.finished(name, numbered, error) {
-          found = finished
-          break
+      }
+    }
+    if let named, known == nil, found.commit.header.oldName != named {
+      damages.append(
+        ForestDBDamage(
+          offset: 0,
+          message: "the file \(named), which has the last contents, is missing; \(found.name) is read",
+          file: directory + "/" + Self.metaName))
+    }
+    self.damages = damages
+    self.others = others
+    key = found.key
+    file = try ForestDBFile(found.file, found.commit, scratch: scratch)
+  }
+
+  /// Opens the first file that can be read. `known` is the one that the directory names.
+  private static func first(
+    _ order: [String], _ known: String?, _ names: [String], _ opening: inout Opening
+  ) throws -> (Opened, [ForestDBDamage]) {
+    var failures: [(name: String, error: ForestDBError)] = []
+    for name in order {
+      let found: Opened
+      do { found = try opening.open(name) } catch let error as ForestDBError {
+        if let finished = try opening.finished(name, names, error) {
+          return (finished, try damages(failures, finished, known, opening))
         }
         guard [.damaged, .truncated, .keyRequired, .wrongKey].contains(error.code) else { throw error }
         failures.append((name, error))
         // An older file has older contents, and may have another key.
         if name == known, opening.isEncrypted(name) { throw error }
+        continue
       }
+      return (found, try damages(failures, found, known, opening))
     }
-    guard var found else {
-      throw failures.first?.error
-        ?? ForestDBError(.notFound, "the directory has no file db.forest.N", path: directory)
-    }
-    var damages: [ForestDBDamage] = []
-    for (name, error) in failures {
+    throw failures.first?.error
+      ?? ForestDBError(.notFound, "the directory has no file db.forest.N", path: opening.directory)
+  }
+
+  /// What the files mean that couldn't be read before `found`.
+  private static func damages(
+    _ failures: [(name: String, error: ForestDBError)], _ found: Opened, _ known: String?, _ opening: Opening
+  ) throws -> [ForestDBDamage] {
+    try failures.compactMap { name, error in
       // A compaction was interrupted before it wrote a header.
       let isPart = [.keyRequired, .wrongKey, .truncated].contains(error.code)
-      if name != known, isPart, found.commit.header.newName == name { continue }
+      if name != known, isPart, found.commit.header.newName == name { return nil }
       if name != known, opening.isEncrypted(name) { throw error }
-      damages.append(Self.damage(error, "an older file is read"))
+      return damage(error, "an older file is read")
     }
-    var others: [ForestDBDamage] = []
-    // A compaction that had ended.
-    for _ in numbered {
-      guard let next = found.commit.header.newName, next != found.name, numbered.contains(next),
-        !failures.contains(where: { $0.name == next })
-      else { break }
+  }
+
+  /// Goes on to the file that a compaction made, if it had ended.
+  private static func followCompactions(
+    from found: inout Opened, _ names: [String], _ opening: inout Opening, _ damages: inout [ForestDBDamage],
+    _ others: inout [ForestDBDamage]
+  ) throws {
+    for _ in names {
+      guard let next = found.commit.header.newName, next != found.name, names.contains(next),
+        !damages.contains(where: { $0.file == opening.directory + "/" + next })
+      else { return }
       do {
         let newer = try opening.open(next)
         if newer.commit.header.oldName == found.name {
@@ -106,26 +133,8 @@ package struct ForestDBDirectory {
         // With another key, nothing tells whether it is complete. Until then, this one is.
         if opening.isEncrypted(next) { others.append(Self.damage(error, "\(found.name) is read instead")) }
       }
-      break
+      return
     }
-    // One that had not, in a directory that doesn't say which file counts.
-    if known == nil, found.commit.header.oldName == nil {
-      for name in numbered where name != found.name {
-        guard let older = try? opening.open(name), older.commit.header.newName == found.name else { continue }
-        found = older
-        break
-      }
-    }
-    if let named, known == nil, found.commit.header.oldName != named {
-      damages.append(
-        ForestDBDamage(
-          offset: 0, message: "the file \(named), which has the last contents, is missing; \(found.name) is read",
-          file: directory + "/" + Self.metaName))
-    }
-    self.damages = damages
-    self.others = others
-    key = found.key
-    file = try ForestDBFile(found.file, found.commit, scratch: scratch)
   }
 
   private static func damage(_ error: ForestDBError, _ consequence: String) -> ForestDBDamage {
@@ -159,72 +168,6 @@ package struct ForestDBDirectory {
       else { return nil }
       let name = UnsafeRawBufferPointer(start: start + 4, count: length - 8).prefix { $0 != 0 }
       return String(decoding: name, as: UTF8.self).split { $0 == "/" || $0 == "\\" }.last.map(String.init)
-    }
-  }
-
-  /// Opens files with the key that the first one has.
-  private struct Opening {
-    let directory: String
-    let keys: [() throws -> SecretBytes]
-    var derived: [SecretBytes] = []
-
-    init(directory: String, keys: [() throws -> SecretBytes]) {
-      self.directory = directory
-      self.keys = keys
-    }
-
-    mutating func open(_ name: String) throws -> Opened {
-      let path = directory + "/" + name
-      do {
-        let opened = try open(name, path, nil)
-        guard keys.isEmpty else {
-          throw ForestDBError(.notEncrypted, "a key was given, but the file isn't encrypted", path: path)
-        }
-        return opened
-      } catch let error as ForestDBError where error.code == .keyRequired && !keys.isEmpty {}
-      for number in keys.indices {
-        if number == derived.count { derived.append(try keys[number]()) }
-        do { return try open(name, path, derived[number]) } catch let error as ForestDBError
-          where error.code == .keyRequired
-        {}
-      }
-      throw ForestDBError(
-        .wrongKey, "the key or the password is wrong, or the file isn't a ForestDB file", path: path)
-    }
-
-    /// Returns the file that replaced one which isn't encrypted, although keys were given: the key was set, but the
-    /// directory doesn't say so yet.
-    mutating func finished(_ name: String, _ names: [String], _ error: ForestDBError) throws -> Opened? {
-      guard error.code == .notEncrypted,
-        let next = try open(name, directory + "/" + name, nil).commit.header.newName, next != name,
-        names.contains(next), let newer = try? open(next), newer.commit.header.oldName == name
-      else { return nil }
-      return newer
-    }
-
-    /// Whether a file that can't be read looks like one with a key: its first blocks aren't all of ForestDB, and their
-    /// bytes are as different as those of ciphertext.
-    func isEncrypted(_ name: String) -> Bool {
-      guard let file = try? BlockFile(directory + "/" + name, key: nil) else { return false }
-      var isForeign = false
-      for number in 0..<min(file.count, 8) {
-        guard let block = try? file.block(number) else { return false }
-        var isThere = [Bool](repeating: false, count: 256)
-        for byte in UnsafeRawBufferPointer(start: block, count: BlockFile.blockBytes) {
-          isThere[Int(byte)] = true
-        }
-        // All 256 are there in nearly every block of ciphertext.
-        guard isThere.count(where: { $0 }) >= 250 else { return false }
-        if !BlockMarker.all.contains(block.load(fromByteOffset: BlockFile.blockBytes - 1, as: UInt8.self)) {
-          isForeign = true
-        }
-      }
-      return isForeign
-    }
-
-    private func open(_ name: String, _ path: String, _ key: SecretBytes?) throws -> Opened {
-      let file = try BlockFile(path, key: key)
-      return Opened(name: name, file: file, commit: try LastCommit(file), key: key)
     }
   }
 }

@@ -54,7 +54,8 @@ import TestSupport
     try expect(other, [:], "2-aa", "the older is missing")
   }
 
-  @Test("are told when the newest can't be read and nothing says that it was a part", arguments: [true, false])
+  @Test(
+    "are told when the newest can't be read and nothing says that it was a part", arguments: [true, false])
   func unnamed(_ isBegun: Bool) throws {
     let database = try SketchedDatabase()
     try make(database, named: nil, isBegun: isBegun)

@@ -101,7 +101,8 @@ import TestSupport
   // MARK: Blocks
 
   /// Thirty documents of several to a block in the trie, and newer ones in the log. Returns where those are.
-  private func makeMany(_ database: SketchedDatabase, _ version: Int) throws -> (places: [Int], marks: [Int]) {
+  private func makeMany(_ database: SketchedDatabase, _ version: Int) throws -> (places: [Int], marks: [Int])
+  {
     let sketch = try database.sketch(version)
     for number in 0..<30 { try sketch.put("doc-\(number)", Sketch.tree(1)) }
     try sketch.commit(isFlushed: true)

@@ -133,7 +133,9 @@ import TestSupport
     try FileManager.default.createSymbolicLink(
       atPath: database.directory.path + "/link", withDestinationPath: database.source + "/deep")
     let before = try Files(database.source)
-    for path in [database.source + "/inner", database.source + "/deep/inner", database.directory.path + "/link/inner"] {
+    for path in [
+      database.source + "/inner", database.source + "/deep/inner", database.directory.path + "/link/inner",
+    ] {
       let error = #expect(throws: DatabaseError.self) { try Database.upgrade(database.source, to: path) }
       #expect(error?.code == .invalidName)
     }

@@ -143,7 +143,9 @@ final class LogReader {
   private func read(_ block: Int, round: UInt64) throws {
     guard !contains(block) else { return }
     guard try file.marker(block) == BlockMarker.document else {
-      if isGrowing, !isLookingForUnmarked, try !isKnown(block, file, header.version) { suspects.append(block) }
+      if isGrowing, !isLookingForUnmarked, try !isKnown(block, file, header.version) {
+        suspects.append(block)
+      }
       return
     }
     if !isGrowing, header.version == .v2 {

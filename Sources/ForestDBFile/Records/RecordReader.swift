@@ -11,39 +11,6 @@
 import Bytes
 import CSnappy
 
-/// The place of a byte in the blocks of a file.
-struct BlockPosition: Equatable {
-  var block: Int
-  var byte: Int
-
-  init(block: Int, byte: Int) {
-    self.block = block
-    self.byte = byte
-  }
-
-  /// The position of a record. Nil if no record can begin there.
-  init?(_ offset: UInt64, _ file: BlockFile, _ version: ForestDBVersion) {
-    guard offset < file.byteCount else { return nil }
-    block = Int(offset) / BlockFile.blockBytes
-    byte = Int(offset) % BlockFile.blockBytes
-    guard byte < version.payloadBytes else { return nil }
-  }
-
-  /// The offset in the file.
-  var offset: UInt64 { UInt64(block) * UInt64(BlockFile.blockBytes) + UInt64(byte) }
-}
-
-struct RecordFlags: OptionSet {
-  let rawValue: UInt8
-  static let compressed = RecordFlags(rawValue: 0x02)
-  static let deleted = RecordFlags(rawValue: 0x04)
-  /// Written in a transaction: a commit mark or the trie makes it count.
-  static let inTransaction = RecordFlags(rawValue: 0x08)
-  static let commitMark = RecordFlags(rawValue: 0x10)
-  /// Something of the library itself.
-  static let system = RecordFlags(rawValue: 0x20)
-}
-
 /// Reads records, one at a time, into its own memory. One thread at a time.
 final class RecordReader {
   enum Outcome: Equatable {
@@ -61,7 +28,7 @@ final class RecordReader {
 
   /// The maximum size of a record, and of a body after decompression. Couchbase Lite takes documents of 20 MB, and a
   /// record has all current revisions of one.
-  static let maximumBytes = 48 << 20
+  static let maximumBytes = 42 << 20
 
   let file: BlockFile
   let version: ForestDBVersion
@@ -216,7 +183,7 @@ final class RecordReader {
     return false
   }
 
-  private static let flagsAt = 12
+  static let flagsAt = 12
   /// The flags that records have.
   private static let knownFlags: [UInt8] = [0x0A, 0x02, 0x0C, 0x08, 0x04, 0x00, 0x22, 0x20]
 
@@ -231,33 +198,6 @@ final class RecordReader {
     reserve(16 + count)
     guard try copy(count, from: &position, to: 16) else { return false }
     return equalBytes(part(16, count), wanted)
-  }
-
-  /// Looks in the rest of a block, behind a place at which nothing could be read, for what begins as a record of a
-  /// store does, or as a commit mark. Nil if nothing does.
-  func next(behind position: BlockPosition, isStore: (UInt64) -> Bool) throws -> BlockPosition? {
-    let block = try file.block(position.block)
-    var byte = position.byte + 1
-    while byte + 24 <= version.payloadBytes {
-      let head = block + byte
-      let isLikely: Bool
-      if head.load(fromByteOffset: 0, as: UInt8.self) == 0, head.integer(0, as: UInt64.self) == 0 {
-        isLikely =
-          head.integer(8, as: UInt32.self) == 0
-          && head.load(fromByteOffset: Self.flagsAt, as: UInt8.self) == RecordFlags.commitMark.rawValue
-          && head.integer(16, as: UInt64.self) < file.byteCount
-      } else {
-        isLikely = head.integer(0, as: UInt16.self) > 8 && isStore(head.integer(16))
-      }
-      let sum = head.load(fromByteOffset: Self.flagsAt + 1, as: UInt8.self)
-      if isLikely,
-        sum == UInt8(truncatingIfNeeded: CRC32.of(UnsafeRawBufferPointer(start: head, count: Self.flagsAt)))
-      {
-        return BlockPosition(block: position.block, byte: byte)
-      }
-      byte += 1
-    }
-    return nil
   }
 
   private func finish(_ position: BlockPosition) {

@@ -73,7 +73,8 @@ package final class StoreCursor {
   /// Nil if the record isn't of the store, is deleted, or isn't the last of its key.
   private func item(ofTrie offset: UInt64) throws -> Item? {
     guard damagedBytes <= Self.damagedFactor * record.file.byteCount else {
-      return .damaged(ForestDBDamage(offset: offset, message: "too many damaged records share bytes"), key: nil)
+      return .damaged(
+        ForestDBDamage(offset: offset, message: "too many damaged records share bytes"), key: nil)
     }
     let outcome = try record.read(at: offset)
     guard case .record = outcome else { return try damagedItem(outcome, at: offset) }

@@ -10,7 +10,7 @@ final class ForestDBSource: Source {
   let userVersion = 0
   let hasUniqueSequences = false
   /// Couchbase Lite takes documents of 20 MB. A few bytes of a compressed body can stand for many.
-  let maximumBodyBytes = 24 << 20
+  let maximumBodyBytes = 21 << 20
   private(set) var issues: [UpgradeIssue] = []
   /// The number of documents that can be read, known after the check.
   private(set) var documentCount = 0
@@ -61,7 +61,8 @@ final class ForestDBSource: Source {
       }
       for damage in records.replacedDamages {
         issues.append(
-          UpgradeIssue(.damagedElsewhere, "a record that was replaced can't be read: \(Self.text(damage, file))"))
+          UpgradeIssue(
+            .damagedElsewhere, "a record that was replaced can't be read: \(Self.text(damage, file))"))
       }
     }
   }
@@ -158,7 +159,8 @@ final class ForestDBSource: Source {
       let subject = name.map { "the value '\($0)'" } ?? "a value"
       issues.append(
         UpgradeIssue(
-          isCarried ? .damagedRecord : .damagedElsewhere, "\(subject) of the database can't be read: \(reason)"))
+          isCarried ? .damagedRecord : .damagedElsewhere,
+          "\(subject) of the database can't be read: \(reason)"))
     }
     return issues
   }
@@ -173,7 +175,8 @@ final class ForestDBSource: Source {
         switch item {
         case .damaged(let damage, let key): body(key, Self.text(damage, file))
         case .record where name == "info" && records.body() == nil:
-          body([UInt8](records.key), "its body can't be decompressed, at byte \(records.offset) of \(file.path)")
+          body(
+            [UInt8](records.key), "its body can't be decompressed, at byte \(records.offset) of \(file.path)")
         case .record: break
         }
       }
