@@ -81,6 +81,37 @@ import TestSupport
     #expect(try database.current() == ["twenty": "1-aa", "small": "1-aa"])
   }
 
+  @Test("keep the large bodies of replaced revisions", arguments: [1, 2])
+  func largeHistory(_ version: Int) throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch(version)
+    let texts = (1...4).map { "{\"n\":\($0),\"b\":\"\(String(repeating: "\($0)", count: 3 << 20))\"}" }
+    var places: [Int] = []
+    for (index, text) in texts.enumerated() {
+      var revisions: [(UInt64, UInt8, Int, UInt8, UInt64, [UInt8])] = [
+        (UInt64(index + 1), 0xAA, index == 0 ? -1 : 1, 0x82, 0, Array(text.utf8))
+      ]
+      for (older, place) in places.enumerated().reversed() {
+        revisions.append(
+          (
+            UInt64(older + 1), 0xAA, older == 0 ? -1 : revisions.count + 1, 0x40, UInt64(older + 1),
+            Sketch.varint(UInt64(place))
+          ))
+      }
+      places.append(try sketch.put("doc", Sketch.tree(revisions)))
+    }
+    try sketch.commit(isFlushed: version == 1)
+    let report = try database.upgrade(isStrict: true)
+    #expect(report.bodies.carried == 4 && report.issues.isEmpty)
+    let result = try database.directory.openNew()
+    defer { try? result.close() }
+    let revisions = try #require(try result.revisions(of: "doc"))
+    for (index, revision) in revisions.enumerated() {
+      let body = try #require(revision.body)
+      #expect(body["n"].int == Int64(4 - index) && (body["b"].string?.utf8.count ?? 0) == 3 << 20)
+    }
+  }
+
   @Test("keep room for sequences when the header's last one can't be right")
   func sequences() throws {
     for last: UInt64 in [1 << 63 - 1, 1 << 63, .max] {

@@ -141,7 +141,7 @@ package final class DocumentCursor {
         let body = older.body(), olderRevisions.read(body, sequence: older.sequence) == nil
       else { return nil }
       olderBody = body
-      olderOffset = revision.bodyOffset
+      (olderOffset, uselessOffset) = (revision.bodyOffset, nowhere)
     }
     olderWork += UInt64(olderRevisions.list.count)
     guard older.sequence == revision.sequence, olderWork <= Self.workFactor * older.file.byteCount else {
