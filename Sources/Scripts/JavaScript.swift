@@ -79,27 +79,34 @@ final class JavaScriptContext: ScriptContext {
     var head: [UInt8] = [isView ? 1 : 0]
     head.append(text: Array(name.utf8))
     head.append(text: request)
-    let whole = ScriptProcess.Request(type: 5, head: head, batch: batch, range: 0..<batch.count)
-    do {
-      return try choices(
-        try process.answers(to: try process.submit(whole, to: opening)), batch, 0..<batch.count)
-    } catch let error where error is ScriptChild.Lost || error is FrameFault {
+    var chosen: [Bool] = []
+    var isAlone = false
+    while chosen.count < batch.count {
+      let first = chosen.count
+      if !isAlone {
+        let rest = ScriptProcess.Request(type: 5, head: head, batch: batch, range: first..<batch.count)
+        do {
+          chosen += try choices(
+            try process.answers(to: try process.submit(rest, to: opening)), batch, rest.range)
+          continue
+        } catch let error where error is ScriptChild.Lost || error is FrameFault { isAlone = true }
+      }
       // One by one, so that an error names the document.
-      return try (0..<batch.count).flatMap { index in
-        let one = ScriptProcess.Request(type: 5, head: head, batch: batch, range: index..<index + 1)
-        return try process.blaming("the filter '\(name)'", document: batch.id(index)) {
-          try choices(try process.askAlone(one, of: opening), batch, index..<index + 1)
-        }
+      let one = ScriptProcess.Request(type: 5, head: head, batch: batch, range: first..<first + 1)
+      chosen += try process.blaming("the filter '\(name)'", document: batch.id(first)) {
+        try choices(try process.askAlone(one, of: opening), batch, one.range)
       }
     }
+    return chosen
   }
 
+  /// The choices for the first documents of a range, one at least.
   private func choices(_ answers: [AnswerFrame], _ batch: ScriptBatch, _ range: Range<Int>) throws -> [Bool] {
     guard let last = answers.last else { throw FrameFault() }
     try ScriptProcess.check(last, .selected) { $0 < range.count ? batch.id(range.lowerBound + $0) : nil }
     return try last.withPayload { cursor in
       let choices = try cursor.text().map { $0 != 0 }
-      guard choices.count == range.count else { throw FrameFault() }
+      guard (1...range.count).contains(choices.count) else { throw FrameFault() }
       return choices
     }
   }
@@ -151,6 +158,9 @@ private final class JavaScriptMapping: ScriptMapping {
   private let views: [Int]
   private let head: [UInt8]
   private var ticket: ScriptProcess.Ticket?
+  private(set) var documentCount = 0
+  /// Whether the program ended: then documents are mapped one by one, so that an error names the one that is at fault.
+  private var isAlone = false
 
   init(
     _ context: JavaScriptContext, _ process: ScriptProcess, _ opening: ScriptProcess.Opening,
@@ -167,45 +177,46 @@ private final class JavaScriptMapping: ScriptMapping {
     for view in views { head.append(u16: try context.place(view)) }
     self.head = head
     guard !views.isEmpty, batch.count > 0 else { return }
-    // When the program ends now, `finish` maps the documents one by one.
     do {
       ticket = try process.submit(request(0..<batch.count), to: opening)
-    } catch let error where error is ScriptChild.Lost || error is FrameFault {}
+    } catch let error where error is ScriptChild.Lost || error is FrameFault { isAlone = true }
   }
 
   deinit { if let ticket { process.abandon(ticket) } }
 
-  private func request(_ range: Range<Int>) -> ScriptProcess.Request {
-    .init(type: 3, head: head, batch: batch, range: range)
-  }
-
-  func finish() throws -> ScriptRows {
-    var rows = ScriptRows(viewCount: views.count)
-    guard !views.isEmpty, batch.count > 0 else { return rows }
-    if let ticket {
-      self.ticket = nil
+  func next() throws -> ScriptRows? {
+    guard !views.isEmpty, documentCount < batch.count else { return nil }
+    if !isAlone {
       do {
-        try take(try process.answers(to: ticket), 0..<batch.count, &rows)
-        return rows
-      } catch let error where error is ScriptChild.Lost || error is FrameFault {}
+        let rest = documentCount..<batch.count
+        let sent = try ticket ?? process.submit(request(rest), to: opening)
+        ticket = nil
+        return try take(try process.answers(to: sent), rest)
+      } catch let error where error is ScriptChild.Lost || error is FrameFault { isAlone = true }
     }
-    rows = ScriptRows(viewCount: views.count)
-    for index in 0..<batch.count {
-      try process.blaming("a map function", document: batch.id(index)) {
-        try take(try process.askAlone(request(index..<index + 1), of: opening), index..<index + 1, &rows)
-      }
+    let one = documentCount..<documentCount + 1
+    return try process.blaming("a map function", document: batch.id(documentCount)) {
+      try take(try process.askAlone(request(one), of: opening), one)
     }
-    return rows
   }
 
-  private func take(_ answers: [AnswerFrame], _ range: Range<Int>, _ rows: inout ScriptRows) throws {
+  private func request(_ range: Range<Int>) -> ScriptProcess.Request {
+    let type = isAlone ? ScriptProcess.Request.mapAlone : ScriptProcess.Request.map
+    return .init(type: type, head: head, batch: batch, range: range)
+  }
+
+  /// Takes the rows of the first documents of a range, one at least.
+  private func take(_ answers: [AnswerFrame], _ range: Range<Int>) throws -> ScriptRows {
     guard let last = answers.last else { throw FrameFault() }
     try ScriptProcess.check(last, .mapped) { $0 < range.count ? batch.id(range.lowerBound + $0) : nil }
+    var rows = ScriptRows(viewCount: views.count)
     for frame in answers.dropLast() {
       guard frame.kind == .rows else { throw FrameFault() }
-      try rows.append(frame, firstDocument: range.lowerBound)
+      try rows.append(frame)
     }
-    let count = try last.withPayload { try $0.u32() }
-    guard count == range.count, rows.documentCount == range.upperBound else { throw FrameFault() }
+    let count = Int(try last.withPayload { try $0.u32() })
+    guard (1...range.count).contains(count), rows.documentCount == count else { throw FrameFault() }
+    documentCount += count
+    return rows
   }
 }

@@ -64,6 +64,11 @@ package final class ScriptBatch {
     return String(decoding: identifiers[start..<identifierEnds[index]], as: UTF8.self)
   }
 
+  /// Lends the JSON of a document.
+  package func withJSON<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withPayload(index..<index + 1) { try body(UnsafeRawBufferPointer(rebasing: $0.dropFirst(4))) }
+  }
+
   /// Lends the documents of a range as requests have them.
   func withPayload<Result>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
     -> Result

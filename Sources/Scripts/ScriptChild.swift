@@ -7,11 +7,13 @@ final class ScriptChild {
   /// The program ended, was killed because it said nothing, or doesn't follow the protocol.
   struct Lost: Error {
     let reason: String
+    /// Whether a script took too much memory.
+    var isOutOfMemory = false
   }
 
   static let maximumLength = 128 << 20
   private static let magic: UInt32 = 0x534A_5354
-  private static let version: UInt16 = 1
+  private static let version: UInt16 = 2
 
   let process: pid_t
   private let socket: Int32

@@ -70,9 +70,24 @@ package protocol ScriptContext: AnyObject, Sendable {
 
 /// A batch of documents that is being mapped.
 package protocol ScriptMapping: AnyObject {
-  /// Waits for the rows. Call it once. Throws `ScriptError.stopped`, with the document's ID, when a map was
-  /// stopped: then no document of the batch has rows.
-  func finish() throws -> ScriptRows
+  /// The number of documents whose rows were returned.
+  var documentCount: Int { get }
+
+  /// Waits for rows, and returns those of the next documents of the batch: one at least, and not many more than 8 MiB or a
+  /// tenth of a second gives. Returns nil after the last document. Throws `ScriptError.stopped`, with the document's ID,
+  /// when a map was stopped: then the mapping has ended.
+  func next() throws -> ScriptRows?
+}
+
+extension ScriptMapping {
+  /// Waits for the rows of all documents that are left.
+  package func finish() throws -> ScriptRows {
+    var all: ScriptRows?
+    while let rows = try next() {
+      if all == nil { all = rows } else { all?.append(rows) }
+    }
+    return all ?? ScriptRows(viewCount: 0)
+  }
 }
 
 extension ScriptContext {

@@ -13,6 +13,7 @@ package final class ScriptProcess: Sendable {
   /// A request that was sent.
   struct Ticket {
     let number: UInt32
+    fileprivate let isMap: Bool
     fileprivate let generation: Int
   }
 
@@ -23,6 +24,13 @@ package final class ScriptProcess: Sendable {
     var head: [UInt8]
     var batch: ScriptBatch?
     var range = 0..<0
+
+    static let map: UInt8 = 3
+    /// Of one document, with nothing else in the program.
+    static let mapAlone: UInt8 = 7
+
+    static func isMap(_ type: UInt8) -> Bool { type == map || type == mapAlone }
+    var isMap: Bool { Self.isMap(type) }
   }
 
   /// What a context needs to be opened again.
@@ -35,10 +43,8 @@ package final class ScriptProcess: Sendable {
     var child: ScriptChild?
     var generation = 0
     var lastTicket: UInt32 = 0
-    var lastContext: UInt32 = 0
     /// The contexts that the running program knows.
     var opened: Set<UInt32> = []
-    var closing: [UInt32] = []
     /// Requests without their last answer, and the answers so far. Nobody waits for `abandoned` ones.
     var pending: [UInt32: [AnswerFrame]] = [:]
     var finished: [UInt32: [AnswerFrame]] = [:]
@@ -48,7 +54,15 @@ package final class ScriptProcess: Sendable {
   /// What scripts may use.
   package let limits: ScriptLimits
   private let program: String?
-  private let state = Lock(State())
+  private let state = TurnLock(State())
+
+  /// What is to be done in the next turn. Nobody waits for it.
+  private struct Notes {
+    var closing: Set<UInt32> = []
+    var abandoned: [UInt32] = []
+  }
+  private let notes = Lock(Notes())
+  private let lastContext = Lock<UInt32>(0)
 
   /// Makes a process that isn't started yet. `program` is the path of `touchstone-scripts`. Without it, the
   /// environment variable `TOUCHSTONE_SCRIPTS` has the path, or the program is beside the running executable.
@@ -58,10 +72,10 @@ package final class ScriptProcess: Sendable {
   }
 
   /// The process ID of the program; nil while it doesn't run.
-  package var processID: Int32? { state.withLock { $0.child?.process } }
+  package var processID: Int32? { state.withTurn(inHurry: true) { $0.child?.process } }
 
   /// Ends the program. The next call starts it again.
-  package func stop() { state.withLock { lose(&$0) } }
+  package func stop() { state.withTurn(inHurry: true) { lose(&$0) } }
 
   /// Whether there is a program that runs scripts.
   package static var isAvailable: Bool { (try? path(nil)).map { access($0, X_OK) == 0 } ?? false }
@@ -86,50 +100,68 @@ package final class ScriptProcess: Sendable {
   // MARK: Requests
 
   func newContext(_ designDocument: [UInt8]) -> Opening {
-    state.withLock { state in
-      state.lastContext += 1
-      return Opening(number: state.lastContext, designDocument: designDocument)
+    lastContext.withLock { last in
+      last += 1
+      return Opening(number: last, designDocument: designDocument)
     }
   }
 
   /// Frees a context when the program is next asked something.
   func close(_ context: UInt32) {
-    state.withLock { if $0.opened.contains(context) { $0.closing.append(context) } }
+    notes.withLock { _ = $0.closing.insert(context) }
   }
+
+  // Maps come in long rows, and nobody waits for one of them. Other calls are in a hurry.
 
   /// Sends a request. Throws `ScriptChild.Lost` when the program ended meanwhile, and `ScriptError`.
   func submit(_ request: Request, to context: Opening) throws -> Ticket {
-    try state.withLock { try submit(request, to: context, &$0) }
+    try state.withTurn(inHurry: !request.isMap) { try submit(request, to: context, &$0) }
   }
 
   /// Waits for the answers to a request. Throws `ScriptChild.Lost` when the program ended before.
   func answers(to ticket: Ticket) throws -> [AnswerFrame] {
-    try state.withLock { try answers(to: ticket, &$0) }
+    try state.withTurn(inHurry: !ticket.isMap) { try answers(to: ticket, &$0) }
   }
 
   /// Nobody wants the answers to a request.
   func abandon(_ ticket: Ticket) {
-    state.withLock { state in
-      if state.finished.removeValue(forKey: ticket.number) == nil, state.pending[ticket.number] != nil {
-        state.abandoned.insert(ticket.number)
-      }
+    notes.withLock { $0.abandoned.append(ticket.number) }
+    // Otherwise whoever has the next turn drops the answers.
+    state.withFreeTurn { dropAbandoned(&$0) }
+  }
+
+  private func dropAbandoned(_ state: inout State) {
+    let tickets = notes.withLock { notes in
+      defer { notes.abandoned = [] }
+      return notes.abandoned
+    }
+    for ticket in tickets
+    where state.finished.removeValue(forKey: ticket) == nil && state.pending[ticket] != nil {
+      state.pending[ticket] = []
+      state.abandoned.insert(ticket)
     }
   }
 
   /// Makes a request when nothing else is asked, so that an end of the program is this request's fault. Throws
   /// `ScriptChild.Lost` then.
   func askAlone(_ request: Request, of context: Opening) throws -> [AnswerFrame] {
-    try state.withLock { state in
+    try state.withTurn(inHurry: !request.isMap) { state in
       while !state.pending.isEmpty, let child = state.child {
         do { try take(try child.nextFrame(), &state) } catch { lose(&state) }
       }
-      return try answers(to: try submit(request, to: context, &state), &state)
+      let isNew = state.child == nil
+      do { return try answers(to: try submit(request, to: context, &state), &state) } catch let lost
+        as ScriptChild.Lost where lost.isOutOfMemory && !isNew
+      {
+        // Other functions may have taken the memory.
+        return try answers(to: try submit(request, to: context, &state), &state)
+      }
     }
   }
 
   /// Opens a context, and reads the program's answer. Throws `ScriptError`.
   func open<Result>(_ context: Opening, _ read: (inout FrameCursor) throws -> Result) throws -> Result {
-    try state.withLock { state in
+    try state.withTurn(inHurry: true) { state in
       do {
         return try open(context, &state).withPayload(read)
       } catch let error where error is ScriptChild.Lost || error is FrameFault {
@@ -146,6 +178,8 @@ package final class ScriptProcess: Sendable {
   func blaming<Result>(_ what: String, document: String?, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()
+    } catch let lost as ScriptChild.Lost where lost.isOutOfMemory {
+      throw ScriptError(.stopped, lost.reason, documentID: document)
     } catch let lost as ScriptChild.Lost {
       throw ScriptError(
         .stopped, "The program that runs scripts was lost in \(what): \(lost.reason).", documentID: document)
@@ -162,7 +196,6 @@ package final class ScriptProcess: Sendable {
     state.child = nil
     state.generation += 1
     state.opened = []
-    state.closing = []
     state.pending = [:]
     state.abandoned = []
   }
@@ -184,7 +217,8 @@ package final class ScriptProcess: Sendable {
     }
     let child = try started(&state)
     state.lastTicket &+= 1
-    let ticket = Ticket(number: state.lastTicket, generation: state.generation)
+    let ticket = Ticket(
+      number: state.lastTicket, isMap: Request.isMap(type), generation: state.generation)
     state.pending[ticket.number] = []
     do { try child.send(type: type, ticket: ticket.number, head: head, payload: payload) } catch {
       // What it said before it ended counts.
@@ -209,14 +243,18 @@ package final class ScriptProcess: Sendable {
 
   private func submit(_ request: Request, to context: Opening, _ state: inout State) throws -> Ticket {
     _ = try started(&state)
-    for number in state.closing {
+    dropAbandoned(&state)
+    let closing = notes.withLock { notes in
+      defer { notes.closing = [] }
+      return notes.closing
+    }
+    for number in closing where state.opened.contains(number) {
       var head: [UInt8] = []
       head.append(u32: number)
       state.opened.remove(number)
       let ticket = try send(2, head, UnsafeRawBufferPointer(start: nil, count: 0), &state)
       state.abandoned.insert(ticket.number)
     }
-    state.closing = []
     if !state.opened.contains(context.number) { _ = try open(context, &state) }
     var head: [UInt8] = []
     head.append(u32: context.number)
@@ -244,6 +282,11 @@ package final class ScriptProcess: Sendable {
   /// Files an answer under its request.
   private func take(_ frame: AnswerFrame, _ state: inout State) throws {
     guard state.pending[frame.ticket] != nil, frame.kind != .hello else { throw FrameFault() }
+    if frame.kind == .failed {
+      let (code, _, text) = try Self.failure(frame)
+      // The program ends now. Each request that waits is made again, alone.
+      if code == Self.outOfMemory { throw ScriptChild.Lost(reason: text, isOutOfMemory: true) }
+    }
     if state.abandoned.contains(frame.ticket) {
       if frame.kind.isLast {
         state.pending[frame.ticket] = nil
@@ -260,7 +303,7 @@ package final class ScriptProcess: Sendable {
   static func check(_ frame: AnswerFrame, _ kind: AnswerFrame.Kind, documentID: (Int) -> String?) throws {
     if frame.kind == kind { return }
     guard frame.kind == .failed else { throw ScriptChild.Lost(reason: "it sent a wrong answer") }
-    let (code, document, text) = try frame.withPayload { (try $0.u8(), try $0.u32(), try $0.string()) }
+    let (code, document, text) = try failure(frame)
     let meaning: ScriptError.Code
     switch code {
     case 1: meaning = .compilation
@@ -271,6 +314,15 @@ package final class ScriptProcess: Sendable {
     default: meaning = .unavailable
     }
     throw ScriptError(meaning, text, documentID: document == UInt32.max ? nil : documentID(Int(document)))
+  }
+}
+
+extension ScriptProcess {
+  private static let outOfMemory: UInt8 = 7
+
+  /// Reads a `failed` answer.
+  private static func failure(_ frame: AnswerFrame) throws -> (code: UInt8, document: UInt32, text: String) {
+    try frame.withPayload { (try $0.u8(), try $0.u32(), try $0.string()) }
   }
 }
 

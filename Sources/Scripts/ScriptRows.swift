@@ -58,12 +58,20 @@ package struct ScriptRows: Sendable {
     }
   }
 
+  /// Appends what the maps of the documents that follow emitted.
+  mutating func append(_ rows: ScriptRows) {
+    let first = Int32(frames.count)
+    frames += rows.frames
+    places += rows.places.map { ($0.frame + first, $0.offset) }
+    documentCount += rows.documentCount
+  }
+
   /// Checks a frame of rows and takes it. The documents of the frame follow those that are there.
-  mutating func append(_ frame: AnswerFrame, firstDocument: Int) throws {
+  mutating func append(_ frame: AnswerFrame) throws {
     var found: [(frame: Int32, offset: Int32)] = []
     var count = 0
     try frame.withPayload { cursor in
-      guard Int(try cursor.u32()) + firstDocument == documentCount else { throw FrameFault() }
+      guard Int(try cursor.u32()) == documentCount else { throw FrameFault() }
       count = Int(try cursor.u32())
       for _ in 0..<count {
         for _ in 0..<viewCount {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include <js/Array.h>
 #include <js/CharacterEncoding.h>
@@ -20,6 +21,7 @@
 #include <js/RealmOptions.h>
 #include <js/SourceText.h>
 #include <js/Stack.h>
+#include <js/String.h>
 #include <js/ValueArray.h>
 
 #include "Prelude.h"
@@ -169,9 +171,7 @@ Outcome Engine::failure(bool stopped) {
   }
   if (JS_IsThrowingOutOfMemory(context)) {
     JS_ClearPendingException(context);
-    emitted.clear();
-    JS_GC(context);
-    outcome.kind = Outcome::stopped;
+    outcome.kind = Outcome::memory;
     outcome.text = "The script needs more memory than it may have.";
     return outcome;
   }
@@ -243,7 +243,52 @@ bool Engine::parse(std::string_view json, JS::MutableHandleValue value) {
   return parsed;
 }
 
-bool Engine::appendJSON(JS::HandleValue value, std::string& to) {
+// Where JSON of the engine goes.
+struct JSONTarget {
+  std::string& text;
+  size_t limit;
+  bool isTooLong = false, lacksMemory = false;
+
+  static bool append(const char16_t* text, uint32_t length, void* to) {
+    JSONTarget& target = *static_cast<JSONTarget*>(to);
+    // A unit takes a byte at least.
+    target.isTooLong = length > target.limit;
+    if (target.isTooLong) return false;
+    // No exception passes through the engine.
+    try {
+      scripts::appendJSON(text, length, target.text);
+    } catch (const std::bad_alloc&) {
+      target.lacksMemory = true;
+    }
+    return !target.lacksMemory;
+  }
+};
+
+static bool reportTooLong(JSContext* context) {
+  JS_ReportErrorUTF8(context, "The rows of one document take more than 64 MiB.");
+  return false;
+}
+
+// Long strings of Latin-1 aren't given to the engine, whose own copy takes two bytes and more for each character.
+bool Engine::appendString(JS::HandleString string, std::string& to, size_t limit) {
+  JSLinearString* linear = JS_EnsureLinearString(context, string);
+  if (!linear) return false;
+  size_t length = JS_GetStringLength(string);
+  if (length > limit) return reportTooLong(context);
+  bool fits = true;
+  {
+    JS::AutoCheckCannotGC noGC;
+    try {
+      appendJSONString(JS::GetLatin1LinearStringChars(noGC, linear), length, to);
+    } catch (const std::bad_alloc&) {
+      fits = false;
+    }
+  }
+  if (!fits) JS_ReportOutOfMemory(context);
+  return fits;
+}
+
+bool Engine::appendJSON(JS::HandleValue value, std::string& to, size_t limit) {
   if (value.isInt32()) {
     char digits[16];
     to.append(digits, size_t(snprintf(digits, sizeof digits, "%d", value.toInt32())));
@@ -257,12 +302,16 @@ bool Engine::appendJSON(JS::HandleValue value, std::string& to) {
     to.append(value.toBoolean() ? "true" : "false");
     return true;
   }
-  auto append = [](const char16_t* text, uint32_t length, void* to) {
-    scripts::appendJSON(text, length, *static_cast<std::string*>(to));
-    return true;
-  };
+  if (value.isString() && JS_GetStringLength(value.toString()) >= longString) {
+    JS::RootedString string(context, value.toString());
+    if (JS::StringHasLatin1Chars(string)) return appendString(string, to, limit);
+  }
+  JSONTarget target{to, limit};
   JS::RootedValue copy(context, value);
-  return JS_Stringify(context, &copy, nullptr, JS::NullHandleValue, append, &to);
+  if (JS_Stringify(context, &copy, nullptr, JS::NullHandleValue, JSONTarget::append, &target)) return true;
+  if (target.isTooLong) return reportTooLong(context);
+  if (target.lacksMemory) JS_ReportOutOfMemory(context);
+  return false;
 }
 
 // MARK: Compiling
@@ -278,6 +327,8 @@ bool Engine::compile(std::string_view source, JS::MutableHandleValue function) {
     script = JS::Compile(context, options, units);
   }
   if (!script) {
+    // Taken and set again, it would be an exception like others.
+    if (JS_IsThrowingOutOfMemory(context)) return false;
     JS::ExceptionStack first(context);
     if (!JS::StealPendingExceptionStack(context, &first)) return false;
     std::string expression = "null," + std::string(source);
@@ -440,7 +491,7 @@ Outcome Engine::fill(Design& design, JS::HandleObject document) {
       JS::RootedValue function(context);
       if (!compile(source, &function)) {
         Outcome outcome = failure(watchdog.isPastDeadline());
-        if (outcome.kind == Outcome::stopped) return outcome;
+        if (outcome.ends()) return outcome;
         if (mayBeLibrary) {
           isLibrary = true;
           break;
@@ -464,6 +515,8 @@ Outcome Engine::fill(Design& design, JS::HandleObject document) {
 
 void Engine::close(uint32_t number) { designs.erase(number); }
 
+void Engine::collect() { JS_GC(context); }
+
 Design* Engine::design(uint32_t number) {
   auto found = designs.find(number);
   return found == designs.end() ? nullptr : found->second.get();
@@ -478,7 +531,8 @@ void Engine::writeLog(FrameWriter& frame) {
 
 // Of a view: 0, the number of rows, and of each row whether its value is the document, its key, its value; or 1 and
 // the exception. Then what was logged.
-Outcome Engine::mapOne(Design&, Design::View& view, JS::HandleValue document, uint32_t index, FrameWriter& frame) {
+Outcome Engine::mapOne(Design::View& view, JS::HandleValue document, uint32_t index, bool isAlone,
+                       size_t documentStart, FrameWriter& frame) {
   size_t start = frame.size();
   emitted.clear();
   collects = true;
@@ -486,45 +540,60 @@ Outcome Engine::mapOne(Design&, Design::View& view, JS::HandleValue document, ui
   JS::RootedValue function(context, view.map), result(context);
   bool succeeded = JS_CallFunctionValue(context, nullptr, function, JS::HandleValueArray(document), &result);
   collects = false;
-  if (succeeded) {
-    frame.u8(0);
-    frame.u32(uint32_t(emitted.length() / 2));
-    for (size_t at = 0; at < emitted.length() && succeeded; at++) {
-      bool isDocument = at % 2 == 1 && emitted[at].isObject() && &emitted[at].toObject() == &document.toObject();
-      if (at % 2 == 0) {
-        bool follows = emitted[at + 1].isObject() && &emitted[at + 1].toObject() == &document.toObject();
-        frame.u8(follows ? 1 : 0);
-      }
-      size_t length = frame.size();
-      frame.u32(0);
-      if (!isDocument) succeeded = appendJSON(emitted[at], frame.bytes);
-      frame.setU32(length, uint32_t(frame.size() - length - 4));
-      if (succeeded && frame.size() - start > maximumRowBytes) {
-        JS_ReportErrorUTF8(context, "The rows of one document take more than 64 MiB.");
-        succeeded = false;
-      }
-    }
-  }
+  bool isWriting = succeeded;
+  if (succeeded) succeeded = writeRows(document, documentStart, frame);
   Outcome outcome;
   if (!succeeded) outcome = failure(watchdog.isPastDeadline());
-  if (call.end() && outcome.kind != Outcome::stopped) {
+  if (call.end() && !outcome.ends()) {
     outcome.kind = Outcome::stopped;
     outcome.text = "The script took too long.";
   }
-  if (emitted.length() > 100000) emitted.get().clearAndFree(); else emitted.clear();
-  if (outcome.kind == Outcome::stopped) return outcome;
+  if (emitted.length() > 100000 || outcome.kind == Outcome::memory) emitted.get().clearAndFree(); else emitted.clear();
+  if (outcome.kind == Outcome::memory && isAlone && isWriting) {
+    frame.bytes.resize(start);
+    frame.bytes.shrink_to_fit();
+    JS_GC(context);
+    outcome.kind = Outcome::failed;
+    outcome.text = "The rows of the document need more memory than a script may have.";
+  }
+  if (outcome.ends()) return outcome;
   if (outcome.kind != Outcome::returned) {
     frame.bytes.resize(start);
     frame.u8(1);
     frame.shortText(outcome.text, maximumTextBytes);
   }
+  if (frame.size() - documentStart > maximumRowBytes) log.clear();
   writeLog(frame);
   return Outcome();
 }
 
+bool Engine::writeRows(JS::HandleValue document, size_t documentStart, FrameWriter& frame) {
+  auto isDocument = [&](size_t at) {
+    return at < emitted.length() && emitted[at].isObject() && &emitted[at].toObject() == &document.toObject();
+  };
+  frame.u8(0);
+  frame.u32(uint32_t(emitted.length() / 2));
+  for (size_t at = 0; at < emitted.length(); at++) {
+    bool isValue = at % 2 == 1;
+    try {
+      if (!isValue) frame.u8(isDocument(at + 1) ? 1 : 0);
+      size_t length = frame.size(), used = length - documentStart;
+      frame.u32(0);
+      if (used > maximumRowBytes) return reportTooLong(context);
+      if (!(isValue && isDocument(at)) && !appendJSON(emitted[at], frame.bytes, maximumRowBytes - used)) return false;
+      frame.setU32(length, uint32_t(frame.size() - length - 4));
+    } catch (const std::bad_alloc&) {
+      JS_ReportOutOfMemory(context);
+      return false;
+    }
+  }
+  return frame.size() - documentStart <= maximumRowBytes || reportTooLong(context);
+}
+
 Outcome Engine::map(Design& design, const std::vector<uint16_t>& views, uint32_t index, std::string_view json,
-                    FrameWriter& frame) {
+                    bool isAlone, FrameWriter& frame) {
   JSAutoRealm realm(context, design.global);
+  size_t documentStart = frame.size();
   JS::RootedValue document(context);
   // Frozen, so that no map sees what another one did to it.
   bool usable = useRequire(design, false) && parse(json, &document);
@@ -539,7 +608,7 @@ Outcome Engine::map(Design& design, const std::vector<uint16_t>& views, uint32_t
   Outcome refused;
   if (!usable) {
     refused = failure(false);
-    if (refused.kind == Outcome::stopped) return refused;
+    if (refused.ends()) return refused;
   }
   for (uint16_t number : views) {
     if (!usable) {
@@ -548,8 +617,8 @@ Outcome Engine::map(Design& design, const std::vector<uint16_t>& views, uint32_t
       frame.u16(0);
       continue;
     }
-    Outcome outcome = mapOne(design, *design.views[number], document, index, frame);
-    if (outcome.kind == Outcome::stopped) return outcome;
+    Outcome outcome = mapOne(*design.views[number], document, index, isAlone, documentStart, frame);
+    if (outcome.ends()) return outcome;
     if (progress) progress(index);
   }
   return Outcome();
@@ -559,7 +628,7 @@ Outcome Engine::finish(bool succeeded) {
   Outcome outcome;
   bool late = watchdog.isPastDeadline();
   if (!succeeded) outcome = failure(late);
-  if (watchdog.callEnds() && outcome.kind != Outcome::stopped) {
+  if (watchdog.callEnds() && !outcome.ends()) {
     outcome.kind = Outcome::stopped;
     outcome.text = "The script took too long.";
   }
@@ -624,7 +693,7 @@ Outcome Engine::findFilter(Design& design, std::string_view name, bool isView, J
   Outcome outcome = finish(useRequire(design, true) && compile(utf8(context, string), function));
   if (outcome.kind == Outcome::returned) {
     design.filters[std::string(name)] = std::make_unique<JS::PersistentRootedValue>(context, function);
-  } else if (outcome.kind != Outcome::stopped) {
+  } else if (!outcome.ends()) {
     outcome.kind = Outcome::failed;
     outcome.failure = Failure::compilation;
     outcome.text = withoutErrorName(outcome.text) + " (" + utf8(context, string) + ")";
@@ -663,7 +732,7 @@ Outcome Engine::validate(Design& design, std::string_view document, std::string_
     watchdog.callBegins(noDocument);
     JS::RootedString string(context, source.toString());
     Outcome outcome = finish(useRequire(design, true) && compile(utf8(context, string), &function));
-    if (outcome.kind == Outcome::stopped) return outcome;
+    if (outcome.ends()) return outcome;
     if (outcome.kind != Outcome::returned) {
       outcome.kind = Outcome::failed;
       outcome.failure = Failure::compilation;

@@ -2,6 +2,7 @@
 #undef DEBUG  // The library is built without it, and the headers must agree.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,7 +23,9 @@ namespace scripts {
 
 // How a call of a script ended.
 struct Outcome {
-  enum Kind { returned, failed, stopped, missing, forbidden, unauthorized } kind = returned;
+  enum Kind { returned, failed, stopped, memory, missing, forbidden, unauthorized } kind = returned;
+  // Whether the request can't go on.
+  bool ends() const { return kind == stopped || kind == memory; }
   std::string text;
   Failure failure = Failure::exception;
 };
@@ -57,10 +60,13 @@ class Engine {
 
   Outcome open(uint32_t number, std::string_view json);
   void close(uint32_t number);
+  // Frees what closed design documents held.
+  void collect();
   Design* design(uint32_t number);
 
-  // Appends the answers for one document: of each view its rows or an exception, then what the script logged.
-  Outcome map(Design& design, const std::vector<uint16_t>& views, uint32_t index, std::string_view json,
+  // Appends the answers for one document: of each view its rows or an exception, then what the script logged. With
+  // `isAlone`, rows that don't fit the memory are an exception of the document.
+  Outcome map(Design& design, const std::vector<uint16_t>& views, uint32_t index, std::string_view json, bool isAlone,
               FrameWriter& frame);
   Outcome reduce(Design& design, uint16_t view, bool rereduce, std::string_view keys, std::string_view values,
                  std::string& json);
@@ -74,8 +80,10 @@ class Engine {
 
   // The arrays and objects in each other of JSON that is handed over.
   static constexpr size_t maximumDepth = 4096;
-  // The longest JSON of the rows of one document and view.
+  // The longest JSON of the rows of one document, in all views.
   static constexpr size_t maximumRowBytes = 64u << 20;
+  // Strings from this length on are written by this program.
+  static constexpr size_t longString = 4096;
   static constexpr size_t maximumLogLines = 64, maximumTextBytes = 4096;
 
   JSContext* context = nullptr;
@@ -90,10 +98,14 @@ class Engine {
   struct Call;
   bool compile(std::string_view source, JS::MutableHandleValue function);
   bool parse(std::string_view json, JS::MutableHandleValue value);
-  bool appendJSON(JS::HandleValue value, std::string& to);
+  // Appends at most `limit` bytes, and fails if there are more.
+  bool appendJSON(JS::HandleValue value, std::string& to, size_t limit = SIZE_MAX);
+  bool appendString(JS::HandleString string, std::string& to, size_t limit);
   bool useRequire(Design& design, bool ofDesign);
   Outcome fill(Design& design, JS::HandleObject document);
-  Outcome mapOne(Design& design, Design::View& view, JS::HandleValue document, uint32_t index, FrameWriter& frame);
+  Outcome mapOne(Design::View& view, JS::HandleValue document, uint32_t index, bool isAlone, size_t documentStart,
+                 FrameWriter& frame);
+  bool writeRows(JS::HandleValue document, size_t documentStart, FrameWriter& frame);
   // Takes the pending exception, or tells a script that was stopped.
   Outcome failure(bool stopped);
   Outcome finish(bool succeeded);

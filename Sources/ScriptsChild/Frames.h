@@ -14,10 +14,10 @@
 
 namespace scripts {
 
-constexpr uint16_t protocolVersion = 1;
+constexpr uint16_t protocolVersion = 2;
 constexpr uint32_t maximumLength = 128u << 20;
 
-enum class Request : uint8_t { open = 1, close = 2, map = 3, reduce = 4, filter = 5, validate = 6 };
+enum class Request : uint8_t { open = 1, close = 2, map = 3, reduce = 4, filter = 5, validate = 6, mapAlone = 7 };
 
 enum class Answer : uint8_t {
   hello = 0x80,
@@ -39,6 +39,8 @@ enum class Failure : uint8_t {
   malformed = 4,
   missing = 5,
   invalidDefinition = 6,
+  // The program ends after it.
+  memory = 7,
 };
 
 constexpr uint32_t noDocument = 0xFFFFFFFF;

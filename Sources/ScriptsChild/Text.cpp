@@ -76,8 +76,13 @@ void appendUTF16(std::string_view text, std::u16string& to) {
 
 void appendJSON(const char16_t* text, size_t count, std::string& to) {
   size_t start = to.size();
-  // A unit is three bytes at most, and a pair of units four.
-  to.resize(start + 3 * count);
+  // A unit is three bytes at most, and a pair of units four. Long texts don't get room for what they may take.
+  size_t room = 3 * count;
+  if (count > 65536) {
+    room = count;
+    for (size_t at = 0; at < count; at++) room += size_t(text[at] >= 0x80) + size_t(text[at] >= 0x800);
+  }
+  to.resize(start + room);
   char* out = to.data() + start;
   size_t at = 0;
   while (at < count) {
@@ -119,6 +124,42 @@ void appendJSON(const char16_t* text, size_t count, std::string& to) {
     }
   }
   to.resize(size_t(out - to.data()));
+}
+
+void appendJSONString(const unsigned char* text, size_t count, std::string& to) {
+  static const char digits[] = "0123456789abcdef";
+  size_t room = count + 2;
+  for (size_t at = 0; at < count; at++) {
+    room += size_t(text[at] >= 0x80 || text[at] == '"' || text[at] == '\\') + 5 * size_t(text[at] < 0x20);
+  }
+  to.reserve(to.size() + room);
+  to.push_back('"');
+  for (size_t at = 0; at < count; at++) {
+    unsigned char byte = text[at];
+    if (byte >= 0x80) {
+      to.push_back(char(0xC0 | byte >> 6));
+      to.push_back(char(0x80 | (byte & 0x3F)));
+    } else if (byte == '"' || byte == '\\') {
+      to.push_back('\\');
+      to.push_back(char(byte));
+    } else if (byte >= 0x20) {
+      to.push_back(char(byte));
+    } else {
+      to.push_back('\\');
+      switch (byte) {
+        case '\b': to.push_back('b'); break;
+        case '\f': to.push_back('f'); break;
+        case '\n': to.push_back('n'); break;
+        case '\r': to.push_back('r'); break;
+        case '\t': to.push_back('t'); break;
+        default:
+          to.append("u00");
+          to.push_back(digits[byte >> 4]);
+          to.push_back(digits[byte & 15]);
+      }
+    }
+  }
+  to.push_back('"');
 }
 
 }  // namespace scripts

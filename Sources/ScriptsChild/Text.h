@@ -18,4 +18,7 @@ void appendUTF16(std::string_view text, std::u16string& to);
 // Appends the UTF-8 of JSON that the engine wrote. Lone surrogates, which it escapes, become U+FFFD.
 void appendJSON(const char16_t* text, size_t count, std::string& to);
 
+// Appends a string of Latin-1 as JSON.
+void appendJSONString(const unsigned char* text, size_t count, std::string& to);
+
 }  // namespace scripts

@@ -32,7 +32,7 @@ class Server {
       PayloadReader reader(frame.data(), frame.size());
       Request type = Request(reader.u8());
       ticket = reader.u32();
-      lastSent = clock::now();
+      began = lastSent = clock::now();
       watchdog.requestBegins(ticket);
       answer(type, reader);
       watchdog.requestEnds();
@@ -48,16 +48,18 @@ class Server {
     if (type == Request::close) {
       if (!reader.finished()) return fail(Failure::malformed, "The request is malformed.");
       engine.close(number);
+      engine.collect();
       out.begin(Answer::closed, ticket);
       return out.send();
     }
     Design* design = engine.design(number);
-    if (!reader.good() || type < Request::open || type > Request::validate) {
+    if (!reader.good() || type < Request::open || type > Request::mapAlone) {
       return fail(Failure::malformed, "The request is malformed.");
     }
     if (!design) return fail(Failure::missing, "There is no such design document.");
     switch (type) {
-      case Request::map: return map(*design, reader);
+      case Request::map: return map(*design, reader, false);
+      case Request::mapAlone: return map(*design, reader, true);
       case Request::reduce: return reduce(*design, reader);
       case Request::filter: return filter(*design, reader);
       default: return validate(*design, reader);
@@ -81,27 +83,35 @@ class Server {
     out.send();
   }
 
-  void map(Design& design, PayloadReader& reader) {
+  // A request is answered in parts: after some bytes of rows, or some time, the rest of the documents is left.
+  static constexpr size_t bytesOfPart = 8u << 20;
+  static constexpr std::chrono::milliseconds timeOfPart{100};
+
+  bool isPartLong() const { return clock::now() - began > timeOfPart; }
+
+  void map(Design& design, PayloadReader& reader, bool isAlone) {
     std::vector<uint16_t> views(reader.u16());
     for (uint16_t& view : views) view = reader.u16();
     uint32_t count = reader.u32();
-    bool known = reader.good();
+    bool known = reader.good(), isPart = false;
     for (uint16_t view : views) known = known && view < design.views.size();
     if (!known) return fail(Failure::malformed, "The request is malformed.");
     // Rows are sent while others are made.
     uint32_t first = 0;
+    size_t sent = 0;
     FrameWriter rows;
     beginRows(rows, first);
     for (uint32_t index = 0; index < count; index++) {
       std::string_view json = reader.text();
       if (!reader.good()) return fail(Failure::malformed, "The request is malformed.", index);
       size_t before = rows.size();
-      Outcome outcome = engine.map(design, views, index, json, rows);
+      Outcome outcome = engine.map(design, views, index, json, isAlone, rows);
       if (outcome.kind != Outcome::returned) return fail(outcome, index);
       if (before > countAt + 4 && rows.size() > maximumLength / 2) {
         // Two large documents don't share a frame.
         std::string last = rows.bytes.substr(before);
         rows.bytes.resize(before);
+        sent += before;
         sendRows(rows, index - first);
         first = index;
         beginRows(rows, first);
@@ -111,12 +121,17 @@ class Server {
         return fail(Failure::exception, "The rows of one document take too much memory.", index);
       }
       if (rows.size() >= (128u << 10)) {
+        sent += rows.size();
         sendRows(rows, index + 1 - first);
         first = index + 1;
         beginRows(rows, first);
       }
+      if (index + 1 < count && (sent > bytesOfPart || isPartLong())) {
+        count = index + 1;
+        isPart = true;
+      }
     }
-    if (!reader.finished()) return fail(Failure::malformed, "The request is malformed.");
+    if (!isPart && !reader.finished()) return fail(Failure::malformed, "The request is malformed.");
     if (first < count) sendRows(rows, count - first);
     out.begin(Answer::mapped, ticket);
     out.u32(count);
@@ -166,6 +181,7 @@ class Server {
     Outcome outcome = engine.findFilter(design, name, isView, &function);
     if (outcome.kind != Outcome::returned) return fail(outcome);
     std::string choices;
+    bool isPart = false;
     for (uint32_t index = 0; index < count; index++) {
       std::string_view json = reader.text();
       if (!reader.good()) return fail(Failure::malformed, "The request is malformed.", index);
@@ -174,8 +190,12 @@ class Server {
       if (outcome.kind != Outcome::returned) return fail(outcome, index);
       choices.push_back(chosen ? 1 : 0);
       sayWorking(index);
+      if (index + 1 < count && isPartLong()) {
+        count = index + 1;
+        isPart = true;
+      }
     }
-    if (!reader.finished()) return fail(Failure::malformed, "The request is malformed.");
+    if (!isPart && !reader.finished()) return fail(Failure::malformed, "The request is malformed.");
     out.begin(Answer::selected, ticket);
     out.text(choices);
     out.send();
@@ -206,6 +226,11 @@ class Server {
   bool isLate() { return clock::now() - lastSent > std::chrono::milliseconds(500); }
 
   void fail(const Outcome& outcome, uint32_t document = noDocument) {
+    if (outcome.kind == Outcome::memory) {
+      // A design document's functions may keep what they took. So others don't go without.
+      fail(Failure::memory, outcome.text, document);
+      _exit(7);
+    }
     fail(outcome.kind == Outcome::stopped ? Failure::stopped : outcome.failure, outcome.text, document);
   }
 
@@ -221,7 +246,7 @@ class Server {
   Watchdog& watchdog;
   FrameWriter out;
   uint32_t ticket = 0;
-  clock::time_point lastSent;
+  clock::time_point began, lastSent;
 };
 
 static Options options;

@@ -150,7 +150,7 @@ private struct Generator: RandomNumberGenerator {
   private static var answers: [[UInt8]] {
     var hello: [UInt8] = []
     hello.append(u32: 0x534A_5354)
-    hello.append(u16: 1)
+    hello.append(u16: 2)
     hello.append(text: [])
     var opened: [UInt8] = [0]
     opened.append(u32: 1)
@@ -226,7 +226,7 @@ private struct Generator: RandomNumberGenerator {
         bytes.removeLast(Int.random(in: 0..<bytes.count - 5, using: &generator))
       }
       var rows = ScriptRows(viewCount: 1)
-      do { try rows.append(AnswerFrame(kind: .rows, ticket: 2, bytes: bytes), firstDocument: 0) } catch {
+      do { try rows.append(AnswerFrame(kind: .rows, ticket: 2, bytes: bytes)) } catch {
         #expect(error is FrameFault)
         continue
       }
