@@ -27,6 +27,38 @@ import Testing
     #expect(try result("_sum", #"{"b":[1]}"#, #"{"a":1,"b":2}"#) == #"{"a":1,"b":[3]}"#)
   }
 
+  @Test("_sum of objects with many different members is CouchDB's error, and of those with the same ones isn't")
+  func wideSums() throws {
+    func object(_ first: Int, _ count: Int) -> String {
+      "{" + (first..<first + count).map { "\"k\($0)\":1" }.joined(separator: ",") + "}"
+    }
+    func isRefused(_ values: [String]) throws -> Bool {
+      let reducer = try #require(ViewReduce.builtIn("_sum")).reducer
+      let text = try reducer.result(values)
+      return text.hasPrefix(
+        #"{"error":"builtin_reduce_error","reason":"Reduce output must shrink more rapidly: input size: "#)
+    }
+    #expect(try !isRefused([object(0, 300)]))
+    #expect(try isRefused([object(0, 1_000)]))
+    #expect(try !isRefused((0..<4).map { _ in object(0, 1_000) }))
+    #expect(try isRefused((0..<4).map { object($0 * 1_000, 1_000) }))
+    #expect(try isRefused((0..<20).map { object($0 * 300, 300) }))
+    // Partial sums don't grow with the rows.
+    let reducer = try #require(ViewReduce.builtIn("_sum")).reducer
+    let reduction = try reducer.makeReduction()
+    for number in 0..<2_000 {
+      try [object(number * 100, 100)].testRows[0].withRow { try reduction.add($0, expanding: testExpansion) }
+    }
+    #expect(try reduction.partial.count < 200)
+    let other = try reducer.makeReduction()
+    try other.merge(try reduction.partial)
+    try other.merge(try reducer.partial([object(0, 10)].testRows))
+    #expect(try other.text.contains("must shrink"))
+    // One whose members come again is as long as one row.
+    let narrow = try reducer.partial((0..<100).map { _ in object(0, 9_000) }.testRows)
+    #expect(narrow.count > 64 << 10 && narrow[0] == 0)
+  }
+
   @Test("_sum of other values is CouchDB's error")
   func sumErrors() throws {
     let start =

@@ -1,7 +1,9 @@
 import Bytes
 import Fleece
 
-//   partial   := 00 node | 01 JSON of the first value that can't be added
+//   partial   := 00 input:varint node | 01 JSON of the first value that can't be added
+//              | 02 why the sum is too wide
+//   input     := the bytes of the values' JSON
 //   node      := numbers:varint  arrays:varint  objects:varint
 //                items:varint  (count:varint  doubles:varint  sum)*          in the order of positions
 //                members:varint  (length:varint  name  node)*                in the byte order of names
@@ -10,8 +12,11 @@ import Fleece
 ///
 /// A number counts as an array of one number where there are arrays. The result for a value that can't be added
 /// is CouchDB's object with `builtin_reduce_error`.
+///
+/// A sum that isn't much shorter than the values, because each has other members or positions, is such an error, too, as in
+/// CouchDB: partial sums as long as all rows would be stored otherwise.
 struct StructuredSumReducer: Reducer {
-  var identity: String { "_sum 1" }
+  var identity: String { "_sum 2" }
   var canRereduce: Bool { true }
   func makeReduction() -> any Reduction { StructuredSumReduction() }
 }
@@ -37,14 +42,14 @@ private struct SumNode {
   /// Adds a value, or takes it out. Returns the text of a part that can't be added, in whose case the node is
   /// left half changed.
   mutating func apply(
-    _ scanner: inout JSONScanner, removing: Bool, depth: Int = 0
+    _ scanner: inout JSONScanner, removing: Bool, width: inout Int, depth: Int = 0
   ) throws -> UnsafeRawBufferPointer? {
     let step: UInt64 = removing ? .max : 1
     switch try scanner.kind() {
     case .number:
       numbers &+= step
-      apply(try scanner.number(), at: 0, step)
-      trim()
+      apply(try scanner.number(), at: 0, step, width: &width)
+      trim(width: &width)
       return nil
     case .array:
       var copy = scanner
@@ -58,10 +63,10 @@ private struct SumNode {
           _ = try scanner.skip()
           return
         }
-        apply(try scanner.number(), at: position, step)
+        apply(try scanner.number(), at: position, step, width: &width)
         position += 1
       }
-      trim()
+      trim(width: &width)
       return fits ? nil : text
     case .object:
       guard depth < JSONScanner.maximumDepth else { return try scanner.skip() }
@@ -69,9 +74,11 @@ private struct SumNode {
       var unfit: UnsafeRawBufferPointer?
       try scanner.object { name, scanner in
         let name = ByteString(name)
+        let before = members.count
         let found = try members[name, default: SumNode()].apply(
-          &scanner, removing: removing, depth: depth + 1)
-        if members[name]?.isEmpty == true { members[name] = nil }
+          &scanner, removing: removing, width: &width, depth: depth + 1)
+        if removing, members[name]?.isEmpty == true { members[name] = nil }
+        width += (members.count - before) * (name.bytes.count + SumNode.widthOfMember)
         unfit = unfit ?? found
       }
       return unfit
@@ -79,14 +86,26 @@ private struct SumNode {
     }
   }
 
-  private mutating func apply(_ number: ReducedNumber, at position: Int, _ step: UInt64) {
-    while items.count <= position { items.append(Item()) }
+  /// What a member takes in JSON besides its name, and a number, at least.
+  private static let widthOfMember = 4
+  private static let widthOfItem = 2
+
+  private mutating func apply(
+    _ number: ReducedNumber, at position: Int, _ step: UInt64, width: inout Int
+  ) {
+    while items.count <= position {
+      items.append(Item())
+      width += SumNode.widthOfItem
+    }
     items[position].count &+= step
     if step == 1 { items[position].sum.add(number) } else { items[position].sum.remove(number) }
   }
 
-  private mutating func trim() {
-    while let last = items.last, last.count == 0 { items.removeLast() }
+  private mutating func trim(width: inout Int) {
+    while let last = items.last, last.count == 0 {
+      items.removeLast()
+      width -= SumNode.widthOfItem
+    }
   }
 
   // MARK: Partials
@@ -108,7 +127,7 @@ private struct SumNode {
     }
   }
 
-  mutating func merge(_ reader: inout ByteReader, depth: Int = 0) throws {
+  mutating func merge(_ reader: inout ByteReader, width: inout Int, depth: Int = 0) throws {
     guard depth <= JSONScanner.maximumDepth, let numbers = reader.varint(), let arrays = reader.varint(),
       let objects = reader.varint(), let items = reader.varint(), items <= UInt64(reader.rest.byteCount)
     else { throw ViewReduceError.damaged }
@@ -117,7 +136,10 @@ private struct SumNode {
     self.objects &+= objects
     for index in 0..<Int(items) {
       guard let count = reader.varint() else { throw ViewReduceError.damaged }
-      if index == self.items.count { self.items.append(Item()) }
+      if index == self.items.count {
+        self.items.append(Item())
+        width += SumNode.widthOfItem
+      }
       self.items[index].count &+= count
       try self.items[index].sum.merge(&reader)
     }
@@ -129,7 +151,9 @@ private struct SumNode {
         throw ViewReduceError.damaged
       }
       let key = ByteString([UInt8](copying: name))
-      try self.members[key, default: SumNode()].merge(&reader, depth: depth + 1)
+      let before = self.members.count
+      try self.members[key, default: SumNode()].merge(&reader, width: &width, depth: depth + 1)
+      if self.members.count > before { width += key.bytes.count + SumNode.widthOfMember }
     }
   }
 
@@ -174,22 +198,52 @@ private struct SumNode {
 }
 
 private final class StructuredSumReduction: Reduction {
+  /// Sums up to this length aren't looked at, as in CouchDB.
+  private static let widthOfResult = 4_906
+  /// Nor are partial sums up to this width: what is written of rows depends on how many are in their block.
+  private static let widthOfPartial = 64 << 10
+  /// Nor are sums that rows are still added to.
+  private static let widthOfAll = 1 << 20
+
   private var node = SumNode()
   private var fault: [UInt8]?
+  /// Why the sum is too wide.
+  private var excess: String?
+  /// The bytes of the values' JSON.
+  private var input = 0
+  /// The bytes of the sum's JSON, about.
+  private var width = 0
 
   func reset() {
     node = SumNode()
     fault = nil
+    excess = nil
+    (input, width) = (0, 0)
+  }
+
+  private static func excess(_ input: Int, _ output: Int) -> String {
+    "Reduce output must shrink more rapidly: input size: \(input) output size: \(output)"
+  }
+
+  private func isWide(_ width: Int, limit: Int) -> Bool { width > limit && width > input / 2 }
+
+  /// Forgets the sum if it grows with the rows.
+  private func checkWidth() {
+    guard excess == nil, isWide(width, limit: Self.widthOfAll) else { return }
+    excess = Self.excess(input, width)
+    node = SumNode()
   }
 
   func add(_ row: borrowing StoredRow, expanding: DocumentExpansion) throws {
-    guard fault == nil else { return }
+    guard fault == nil, excess == nil else { return }
     try row.withValue(expanding: expanding) { value in
+      input += value.count
       var scanner = JSONScanner(value)
-      if let unfit = try node.apply(&scanner, removing: false) {
+      if let unfit = try node.apply(&scanner, removing: false, width: &width) {
         fault = StructuredSumReduction.cause(unfit)
       }
     }
+    checkWidth()
   }
 
   /// The JSON that an error shows.
@@ -209,20 +263,27 @@ private final class StructuredSumReduction: Reduction {
   }
 
   private func apply(_ row: borrowing StoredRow, removing: Bool) throws -> Bool {
-    guard fault == nil, row.kind == .json else { return false }
-    return try row.valueJSON.withUnsafeBytes { value in
+    guard fault == nil, excess == nil, row.kind == .json else { return false }
+    let fits = try row.valueJSON.withUnsafeBytes { value in
+      input += removing ? -value.count : value.count
       var scanner = JSONScanner(value)
-      return try node.apply(&scanner, removing: removing) == nil
+      return try node.apply(&scanner, removing: removing, width: &width) == nil
     }
+    // Whether a wide sum is an error depends on the order of rows.
+    return fits && width <= Self.widthOfPartial
   }
 
   func merge(_ partial: RawSpan) throws {
-    guard fault == nil else { return }
+    guard fault == nil, excess == nil else { return }
     var reader = ByteReader(partial)
     switch reader.byte() {
     case 0:
-      try node.merge(&reader)
+      guard let bytes = reader.varint(), bytes <= UInt64(Int.max / 2) else { throw ViewReduceError.damaged }
+      input += Int(bytes)
+      try node.merge(&reader, width: &width)
       guard reader.rest.byteCount == 0 else { throw ViewReduceError.damaged }
+      checkWidth()
+    case 2: excess = String(copying: reader.rest)
     case 1: fault = [UInt8](copying: reader.rest)
     default: throw ViewReduceError.damaged
     }
@@ -232,8 +293,12 @@ private final class StructuredSumReduction: Reduction {
     if let fault {
       partial.append(1)
       fault.withUnsafeBytes { partial.append($0) }
+    } else if var excess = excess ?? (isWide(width, limit: Self.widthOfPartial) ? Self.excess(input, width) : nil) {
+      partial.append(2)
+      excess.withUTF8 { partial.append(UnsafeRawBufferPointer($0)) }
     } else {
       partial.append(0)
+      partial.append(varint: UInt64(input))
       node.write(to: &partial)
     }
   }
@@ -245,10 +310,20 @@ private final class StructuredSumReduction: Reduction {
 
   func result(to json: inout [UInt8]) throws {
     var cause: [UInt8] = fault ?? []
-    if fault == nil {
+    var excess = excess
+    if fault == nil, excess == nil {
       let start = json.count
-      if try node.write(to: &json, isWhole: true, cause: &cause) { return }
+      if try node.write(to: &json, isWhole: true, cause: &cause) {
+        guard isWide(json.count - start, limit: Self.widthOfResult) else { return }
+        excess = Self.excess(input, json.count - start)
+      }
       json.removeSubrange(start...)
+    }
+    if let excess {
+      json.append(contentsOf: "{\"error\":\"builtin_reduce_error\",\"reason\":".utf8)
+      json.append(jsonString: excess)
+      json.append(UInt8(ascii: "}"))
+      return
     }
     json.append(contentsOf: "{\"error\":\"builtin_reduce_error\",\"reason\":".utf8)
     json.append(jsonString: StructuredSumReduction.reason)
