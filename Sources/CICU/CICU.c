@@ -34,6 +34,10 @@ icu_collator *icu_collator_open(const char *locale, icu_strength strength, int h
   return NULL;
 }
 
+void icu_collator_leave_marks(icu_collator *collator, icu_status *status) {
+  ucol_setAttribute(COLLATOR, UCOL_NORMALIZATION_MODE, UCOL_OFF, STATUS);
+}
+
 icu_collator *icu_collator_open_rules(const uint16_t *rules, int32_t count, icu_status *status) {
   UParseError error;
   UCollator *collator = ucol_openRules(rules, count, UCOL_ON, UCOL_TERTIARY, &error, STATUS);

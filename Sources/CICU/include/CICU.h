@@ -25,6 +25,8 @@ typedef struct icu_collator icu_collator;
 /// Opens a collator for a locale ("" is the root), which normalizes text. `has_case_level` lets cases differ whatever
 /// the strength. NULL when `status` says that it failed.
 icu_collator *icu_collator_open(const char *locale, icu_strength strength, int has_case_level, icu_status *status);
+/// Lets a collator take marks in the order of the text, without normalizing it.
+void icu_collator_leave_marks(icu_collator *collator, icu_status *status);
 /// Opens the root collator with changes in ICU's syntax of rules. It normalizes text, and letters, accents and cases count.
 icu_collator *icu_collator_open_rules(const uint16_t *rules, int32_t count, icu_status *status);
 /// A collator of its own for another thread. Threads may clone one at the same time.

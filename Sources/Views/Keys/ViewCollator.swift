@@ -2,7 +2,8 @@ import Bytes
 import CICU
 
 /// Makes sort keys of strings with ICU: in the order of its root collation, or in that order with the ASCII characters as
-/// the Couchbase Lite guide has them. Text that is canonically equivalent has equal keys. For one thread at a time.
+/// the Couchbase Lite guide has them. In the guide's order, text that is canonically
+/// equivalent has equal keys. The root collation is CouchDB's, which doesn't bring marks into their canonical order. For one thread at a time.
 final class ViewCollator {
   /// The version of ICU's data, and of the rule if there is one.
   let version: String
@@ -14,6 +15,8 @@ final class ViewCollator {
   private static let guideOrder = "&[before 1]'_'<'`'<'^'"
   /// Another rule needs another number here.
   private static let guideOrderVersion = "guide 1"
+  /// Marks are in the order of the text, as CouchDB leaves them.
+  private static let rootOrderVersion = "root 2"
 
   /// The collator of the guide's order, which is only cloned: to open one takes ICU 0.4 ms.
   private struct Original: @unchecked Sendable {
@@ -35,6 +38,10 @@ final class ViewCollator {
     if !hasGuideOrder {
       status = 0
       opened = icu_collator_open("", ICU_CASES, 0, &status)
+      if let opened {
+        icu_collator_leave_marks(opened, &status)
+        if status > 0 { throw ViewKeyError.collator(reason: String(cString: icu_error_name(status))) }
+      }
     } else if let original = Self.original.icu {
       opened = icu_collator_clone(original, &status)
     } else {
@@ -45,7 +52,7 @@ final class ViewCollator {
     var parts: [UInt8] = [0, 0, 0, 0]
     icu_collator_version(opened, &parts)
     let data = parts.map(String.init).joined(separator: ".")
-    version = hasGuideOrder ? "\(data) \(Self.guideOrderVersion)" : data
+    version = "\(data) \(hasGuideOrder ? Self.guideOrderVersion : Self.rootOrderVersion)"
     units = .allocate(capacity: 256)
   }
 
