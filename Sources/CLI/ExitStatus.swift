@@ -24,11 +24,13 @@ enum ExitStatus: Int32 {
     case is Interrupted: self = .interrupted
     case is UsageError, is DatasetError: self = .usage
     case let error as QueryError: self = error.code == .cancelled ? .interrupted : .usage
-    case let error as CouchDBError: self = error.status == 404 ? .no : error.status < 500 ? .usage : .database
+    case let error as CouchDBError: self = Self.of(error)
     case let error as ViewError:
       switch error.code {
       case .notFound: self = .no
-      case .invalidArgument, .invalidDesign, .tooManyRows: self = .usage
+      case .invalidArgument, .invalidDesign, .invalidEmission, .tooManyRows, .tooManyViews, .reduceFailed,
+        .scriptFailed, .filterFailed, .validationFailed:
+        self = .usage
       default: self = .database
       }
     case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
@@ -61,6 +63,15 @@ enum ExitStatus: Int32 {
       }
     default: self = .database
     }
+  }
+}
+
+extension ExitStatus {
+  /// Functions of design documents that fail are input, and not the database.
+  private static func of(_ error: CouchDBError) -> ExitStatus {
+    if error.status == 404 { return .no }
+    let ofFunctions = ["os_process_error", "compilation_error", "unknown_query_language", "insufficient_storage"]
+    return error.status < 500 || ofFunctions.contains(error.error) ? .usage : .database
   }
 }
 

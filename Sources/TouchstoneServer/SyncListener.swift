@@ -73,6 +73,7 @@ public final class SyncListener: Sendable {
   public func stop(graceSeconds: Double = 10) {
     guard let stopped = running.withLock({ $0.take() }) else { return }
     stopped.announcement?.cancel()
+    stopped.service?.stopUpdates()
     // Whoever waits for a replication gets an answer.
     stopped.service?.stopReplications(seconds: graceSeconds)
     stopped.server.stop(graceSeconds: graceSeconds)

@@ -196,7 +196,7 @@ final class CouchDBReplay {
   /// Stores a design document with the recorded revision, or compares the refusal.
   private func design(_ exchange: RecordedExchange) throws {
     do {
-      try database.checkDesign(JSONValue(json: exchange.body ?? "").object ?? JSONObject())
+      try database.checkDesign("", JSONValue(json: exchange.body ?? "").object ?? JSONObject())
     } catch let error as CouchDBError {
       return try compare(exchange, (error.status, String(decoding: error.json, as: UTF8.self)))
     }

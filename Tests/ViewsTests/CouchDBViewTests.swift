@@ -163,7 +163,7 @@ import Touchstone
     #expect(try answer(database, "app/n", [("stale", "ok")]).hasPrefix(#"{"total_rows":0,"#))
     #expect(try answer(database, "app/n", [("stale", "false")]).hasPrefix(#"{"total_rows":4,"#))
     for (design, name, reason) in [
-      ("app", "m", "missing"), ("app", String(repeating: "m", count: 300), "missing_named_view"),
+      ("app", "m", "missing"), ("app", String(repeating: "m", count: 300), "missing"),
     ] {
       #expect(error { _ = try database.couchDBView(design, name) } == CouchDBError(404, "not_found", reason))
     }

@@ -74,7 +74,7 @@ struct ViewCommand: Subcommand {
   private let options: CouchDBViewOptions
   private let asJSON: Bool
 
-  private var fullName: String { "\(design)/\(view)" }
+  private var fullName: String { ViewName.joined(design, view) }
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
@@ -83,7 +83,7 @@ struct ViewCommand: Subcommand {
     let name = arguments.optional(Self.name)
     let parts = (name ?? "").split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(
       String.init)
-    (design, view) = (parts[0], parts.last ?? "")
+    (design, view) = name.flatMap { ViewName.parts(of: $0) } ?? (parts[0], parts.last ?? "")
     let map = try arguments.value(Self.map)
     let reduce = try arguments.value(Self.reduce)
     let query = try Self.query(arguments)
@@ -169,7 +169,7 @@ struct ViewCommand: Subcommand {
     var views = body["views"]?.object ?? JSONObject()
     views[view] = .object(definition)
     body["views"] = .object(views)
-    try database.checkDesign(body)
+    try database.checkDesign(design, body)
     if try stored?.value().object == body { return }
     try database.save(id, .value(.object(body)), basedOn: stored?.revisionID, onConflict: .fail)
   }

@@ -26,7 +26,10 @@ struct ReplicationValidation: Sendable {
     guard try needsCheck(id, isDeleted) else { return }
     do {
       let object = body.object ?? [:]
-      if IncomingID.isDesign(id) { return try database.checkDesign(object) }
+      if IncomingID.isDesign(id) {
+        let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
+        return try database.checkDesign(name, object)
+      }
       let history = history.compactMap { RevisionID($0) }
       let new = try ScriptedRevision(id: id, history: history, isDeleted: isDeleted, object)
       let old = try database.replaced(id, Array(history.dropFirst().prefix(1)))

@@ -22,6 +22,8 @@ package final class DatabaseService: Sendable {
   let replications: ReplicationJobs
   /// Follows the documents of `_replicator`.
   let replicatorDatabase: ReplicatorDatabase
+  /// Whether the server is being stopped. Requests that take long end then.
+  let isStopping = Lock(false)
   /// Run what requests leave to be done.
   let workers = Workers(maximum: 2)
   /// Who waits for changes of which database.
@@ -45,6 +47,9 @@ package final class DatabaseService: Sendable {
   }
 
   deinit { stopReplications(seconds: 0) }
+
+  /// Ends updates of views with scripts that requests wait for. Call it before the server is stopped.
+  package func stopUpdates() { isStopping.withLock { $0 = true } }
 
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.

@@ -52,8 +52,8 @@ extension Database {
   /// Removes the rows of views that belong to no design document any more.
   package func removeUnusedViews() throws { try open.views.removeUnused() }
 
-  /// Throws the `CouchDBError` with which CouchDB refuses to store a design document.
-  package func checkDesign(_ body: JSONObject) throws { try open.views.checkDesign(body) }
+  /// Throws the `CouchDBError` with which CouchDB refuses to store a design document. `name` is what follows `_design/` in its ID.
+  package func checkDesign(_ name: String, _ body: JSONObject) throws { try open.views.checkDesign(name, body) }
 }
 
 extension Database {

@@ -14,6 +14,9 @@ extension Database {
     try liveRuns.run { try body(writable) }
   }
 
+  /// Whether a close waits for steps that run.
+  package var isClosing: Bool { liveRuns.isClosing }
+
   /// Whether the database isn't closed.
   package var isOpenForReplication: Bool { (try? store) != nil }
 

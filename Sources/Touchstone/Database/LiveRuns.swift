@@ -20,6 +20,9 @@ final class LiveRuns: Sendable {
   /// Held during a close.
   private let closing = Lock(())
 
+  /// Whether a close waits for runs, or is being made.
+  var isClosing: Bool { state.withLock { $0.isClosing } }
+
   /// Calls `body` as a run that a close waits for. If a close is in progress, it waits for its end first.
   func run<Result>(_ body: () throws -> Result) rethrows -> Result {
     while !begin() { decided.wait() }

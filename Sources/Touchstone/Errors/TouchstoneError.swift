@@ -186,7 +186,7 @@ extension ViewError: TouchstoneError {
       .validationFailed:
       .badRequest
     case .notFound: .notFound
-    case .tooManyRows: .tooLarge
+    case .tooManyRows, .tooManyViews: .tooLarge
     case .damaged: .corrupt
     case .unsupportedVersion: .unsupported
     case .busy: .busy

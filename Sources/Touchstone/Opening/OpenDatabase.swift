@@ -175,7 +175,11 @@ final class OpenDatabase: Sendable {
   /// The caller holds `maintenance` and the path's lock. Afterwards it releases the directory's lock and
   /// forgets this object.
   func closeFiles() throws {
-    try heldFiles.closing { try store.closing { try store.engine.close() } }
+    views.isEnding.withLock { $0 = true }
+    do { try heldFiles.closing { try store.closing { try store.engine.close() } } } catch {
+      views.isEnding.withLock { $0 = false }
+      throw error
+    }
     upkeep?.close()
     watch.withLock { $0 }?.close()
     store.closeBlobs()

@@ -18,6 +18,8 @@ package struct CouchDBView: Sendable {
   private let design: String
   /// Reads attachments for documents that have their data. Without it they have stubs.
   package var contents: CouchDBDocumentWriter.Contents?
+  /// Whether somebody waits for the answer: an update with scripts, which may take long, ends otherwise.
+  package var isWanted: @Sendable () -> Bool = { true }
   /// Runs each step that uses the database.
   package var around: @Sendable (() throws -> Void) throws -> Void = { try $0() }
 
@@ -25,9 +27,11 @@ package struct CouchDBView: Sendable {
   package init(_ design: String, _ name: String, in indexes: ViewIndexes) throws {
     self.design = design
     do {
-      view = try View(design + "/" + name, indexes)
+      view = try View(ViewName.joined(design, name), indexes)
     } catch let error as ViewError where error.code == .invalidArgument {
-      throw CouchDBError(404, "not_found", "missing_named_view")
+      let views = try indexes.store.read { try $0.document(DesignDocument.idPrefix + design)?.value() }?["views"]
+      guard views?[name] != nil else { throw try CouchDBView.missing(design, indexes) }
+      throw CouchDBError(400, "invalid_design_doc", error.message)
     }
     let view = view
     guard try CouchDBView.failing(design, indexes, { try view.hasMap }) else {
@@ -59,7 +63,11 @@ package struct CouchDBView: Sendable {
           throw CouchDBError(500, "unknown_query_language", language)
         }
         throw CouchDBError(500, "compilation_error", error.message)
-      case .scriptFailed: throw CouchDBError(500, "os_process_error", error.message)
+      case .scriptFailed: throw CouchDBError(500, "os_process_error", error.description)
+      // It was deleted, or lost this view, while the query ran.
+      case .notFound: throw try missing(design, indexes)
+      case .tooManyViews: throw CouchDBError(507, "insufficient_storage", error.description)
+      case .busy: throw CouchDBError(503, "service_unavailable", error.description)
       default: throw error
       }
     } catch let error as ViewKeyError {
@@ -123,7 +131,9 @@ package struct CouchDBView: Sendable {
       let slice = ViewSlice()
       var attempts = 0
       while !slice.isDone {
-        if options.update == .before, !slice.hasBegun { try around { try view.indexes.update(view.name) } }
+        if options.update == .before, !slice.hasBegun { 
+          try around { try view.indexes.update(view.name, isWanted: isWanted) }
+        }
         let member = try member()
         try around {
           try view.indexes.store.read { snapshot in

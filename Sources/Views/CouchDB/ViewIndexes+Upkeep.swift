@@ -51,7 +51,8 @@ extension ViewIndexes {
 
   /// A version without zeros at its end, as ICU writes it.
   private static func short(_ version: String) -> String {
-    var parts = version.split(separator: ".")
+    // The version of the rules follows that of the data.
+    var parts = version.prefix { $0 != " " }.split(separator: ".")
     while parts.count > 2, parts.last == "0" { parts.removeLast() }
     return parts.joined(separator: ".")
   }
@@ -60,25 +61,57 @@ extension ViewIndexes {
   /// the names of these views.
   @discardableResult
   package func removeUnused() throws -> [String] {
+    let names: [String] = try store.read { snapshot in try unused(in: snapshot) { _ in true } }
+    try remove(names)
+    return names
+  }
+
+  /// Removes the rows of views that a design document doesn't have any more, before others of it are brought up to date. When some
+  /// of it are to be built, those of other design documents, too.
+  func removeVanished(_ design: DesignDocument) throws {
+    guard temporaryDesigns(design.name) == nil else { return }
+    let prefix = ViewName.prefix(ofDesign: design.name)
+    let members = Set(design.members.map { ByteString($0.name) })
+    let vanished = try store.read { snapshot -> [String] in
+      let transaction = try snapshot.storage
+      let isBuilding = try design.members.contains { member in
+        try ViewRecord.read(member.name, in: transaction).map { $0.mapVersion != member.mapVersion } ?? true
+      }
+      if isBuilding { return try unused(in: snapshot) { $0.isOfDesign } }
+      var names: [String] = []
+      try ViewRecord.forEach(in: transaction, prefix: prefix) { name, record in
+        guard !members.contains(ByteString(name)), known(name)?.definition == nil,
+          case .success(let record) = record, record.isOfDesign
+        else { return }
+        names.append(name)
+      }
+      return names
+    }
+    do { try remove(vanished) } catch let error as StorageError where error.code == .readOnly {}
+  }
+
+  private func remove(_ names: [String]) throws {
+    guard !names.isEmpty else { return }
+    try store.writingDerived { transaction in
+      for name in names { _ = try ViewRecord.delete(name, in: transaction) }
+    }
+  }
+
+  /// The views that belong to no design document, and that this process has no functions for.
+  private func unused(in snapshot: DocumentSnapshot, _ isChosen: (ViewRecord) -> Bool) throws -> [String] {
     var names: [String] = []
     var used: Set<ByteString> = []
-    try store.read { snapshot in
-      try ViewRecord.forEach(in: snapshot.storage) { name, _ in
-        if ViewName.parts(of: name) != nil { names.append(name) }
-      }
-      guard !names.isEmpty else { return }
-      try snapshot.forEachDesign { design, body in
-        for (view, _) in body["views"]?.object ?? [:] { used.insert(ByteString(design + "/" + view)) }
-      }
+    try ViewRecord.forEach(in: snapshot.storage) { name, record in
+      // What can't be read isn't kept for a view that is gone.
+      let isCandidate = (try? record.get()).map(isChosen) ?? true
+      if isCandidate, name.utf8.contains(UInt8(ascii: "/")) { names.append(name) }
     }
-    let unused = names.filter { name in
-      !used.contains(ByteString(name)) && registered(name).state.withLock { $0.definition == nil }
-        && !isTemporary(name)
+    guard !names.isEmpty else { return [] }
+    try snapshot.forEachDesign { design, body in
+      for (view, _) in body["views"]?.object ?? [:] { used.insert(ByteString(ViewName.joined(design, view))) }
     }
-    guard !unused.isEmpty else { return [] }
-    try store.writingDerived { transaction in
-      for name in unused { _ = try ViewRecord.delete(name, in: transaction) }
+    return names.filter { name in
+      !used.contains(ByteString(name)) && known(name)?.definition == nil && !isTemporary(name)
     }
-    return unused
   }
 }

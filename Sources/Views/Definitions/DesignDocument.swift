@@ -21,6 +21,9 @@ package final class DesignDocument: Sendable {
 
   static let idPrefix = "_design/"
 
+  /// The number of the rules by which rows are made of what functions emit. Another one builds the views again.
+  private static let rules: Int64 = 2
+
   /// What follows `_design/` in an ID, compared by bytes; nil if it is no ID of a design document.
   static func name(ofID id: String) -> String? {
     let utf8 = id.utf8
@@ -63,6 +66,7 @@ package final class DesignDocument: Sendable {
     // All that the rows depend on. Reducers aren't a part of it.
     let common = JSONValue.object([
       "language": .string(language), "lib": views?["lib"] ?? .null, "options": body["options"] ?? .null,
+      "rules": .int(DesignDocument.rules),
     ])
     var members: [GroupMember] = []
     var reduces: [ViewReduce?] = []
@@ -75,11 +79,17 @@ package final class DesignDocument: Sendable {
       case .builtIn(let function): reduce = ViewReduce.builtIn(function)
       case .script:
         let text = JSONValue.object(["common": common, "reduce": definition?["reduce"] ?? .null])
+        let viewName = ViewName.joined(name, view.name)
         let (context, view) = (context, index)
         let limit = ReduceLimit(function: definition?["reduce"]?.string ?? "")
         reduce = .script(identity: try DesignDocument.digest(text)) { keys, values, rereduce in
-          let result = try context.reduce(
-            view: view, keys: rereduce ? nil : keys.span.bytes, values: values.span.bytes, rereduce: rereduce)
+          let result: [UInt8]
+          do {
+            result = try context.reduce(
+              view: view, keys: rereduce ? nil : keys.span.bytes, values: values.span.bytes, rereduce: rereduce)
+          } catch let error as ScriptError where error.code == .stopped || error.code == .unavailable {
+            throw ViewError(.scriptFailed, "its reduce function: \(error.message)", view: viewName)
+          }
           try limit.check(result, keys: keys, values: values, rereduce: rereduce)
           return result
         }
@@ -87,7 +97,7 @@ package final class DesignDocument: Sendable {
       reduces.append(reduce)
       members.append(
         GroupMember(
-          name: name + "/" + view.name, map: nil, mapVersion: Array(try DesignDocument.digest(map).utf8),
+          name: ViewName.joined(name, view.name), map: nil, mapVersion: Array(try DesignDocument.digest(map).utf8),
           collation: collation, documentType: nil, reducer: reduce?.reducer))
     }
     self.members = members
@@ -114,12 +124,13 @@ package final class DesignDocument: Sendable {
     return Hex.text(digest)
   }
 
-  /// How the views are updated together. Log entries name `path`.
-  func group(path: String) -> UpdateGroup {
+  /// How the views are updated together. Log entries name `path`. `checkWanted` throws when nobody wants the rows any more.
+  func group(path: String, checkWanted: @escaping () throws -> Void = {}) -> UpdateGroup {
     let (members, context, options) = (members, context, options)
     return UpdateGroup(members: members, options: options) { encoders, report in
       ScriptMapper(
-        members, views: Array(members.indices), encoders, context, options, path: path, report: report)
+        members, views: Array(members.indices), encoders, context, options, path: path, checkWanted: checkWanted,
+        report: report)
     }
   }
 

@@ -39,11 +39,14 @@ package struct DesignFilter: Sendable {
   }
 
   private static func parts(_ name: String) throws -> (design: String, view: String) {
-    guard let parts = ViewName.parts(of: name) else {
+    if let parts = ViewName.parts(of: name) { return parts }
+    // A name with a percent sign as it is.
+    let parts = name.split(separator: "/", maxSplits: 1).map(String.init)
+    guard parts.count == 2 else {
       throw ViewError(
         .invalidArgument, "the name of a filter must be DESIGN/FILTER, not '\(name.prefix(100))'")
     }
-    return parts
+    return (parts[0], parts[1])
   }
 
   private static func context(_ design: String, _ indexes: ViewIndexes) throws -> any ScriptContext {

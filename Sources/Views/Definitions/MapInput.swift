@@ -67,10 +67,12 @@ struct MapOptions: Sendable, Hashable {
 }
 
 enum MapInput {
-  /// Appends the JSON of a document with `_id`, `_rev` and so on, in one object.
+  /// Appends the JSON of a document with `_id`, `_rev` and so on, in one object. Returns whether it has more than the
+  /// revision: the sequence, or other leaves.
+  @discardableResult
   static func writeJSON(
     of view: DocumentView, sharedKeys: SharedKeys, _ options: MapOptions, into json: inout [UInt8]
-  ) throws {
+  ) throws -> Bool {
     guard let body = view.body else {
       throw DocumentError(.damaged, "a stored document can't be read", documentID: view.id)
     }
@@ -80,6 +82,8 @@ enum MapInput {
     try writeJSON(
       id: view.idBytes, revisionID: view.revisionID(), body, sharedKeys: sharedKeys, extra,
       hasDeletedConflicts: options.hasDeletedConflicts, into: &json)
+    return options.hasSequence || !extra.leaves.live.isEmpty
+      || options.hasDeletedConflicts && !extra.leaves.deleted.isEmpty
   }
 
   struct Extra {

@@ -80,7 +80,7 @@ public final class View: Sendable {
 
   /// What the last update of this process that mapped any document did, with the documents that the map function failed
   /// on.
-  public var lastUpdate: ViewUpdate { indexes.registered(name).state.withLock { $0.lastUpdate } }
+  public var lastUpdate: ViewUpdate { indexes.known(name)?.lastUpdate ?? ViewUpdate() }
 
   /// The sequence up to which documents are in the rows, 0 if the view was never indexed.
   public var lastSequenceIndexed: UInt64 {

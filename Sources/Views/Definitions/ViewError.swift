@@ -18,6 +18,8 @@ public struct ViewError: Error, Sendable, Hashable, CustomStringConvertible {
     case filterFailed
     /// A validation function of a design document threw what is no refusal.
     case validationFailed
+    /// The database has as many views as it can have.
+    case tooManyViews
     /// The rows don't fit the memory that a query may use.
     case tooManyRows
     /// Stored rows or definitions can't be read.

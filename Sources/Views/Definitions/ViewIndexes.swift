@@ -22,6 +22,9 @@ package final class ViewIndexes: Sendable {
   /// Mapped rows are stored when they take this much memory. For tests.
   package let memoryLimit = Lock(GroupUpdate.defaultMemoryLimit)
 
+  /// Whether the database is being closed: updates in the background end then.
+  package let isEnding = Lock(false)
+
   /// The views that are to be brought up to date in the background.
   private let later = Lock<Set<ByteString>>([])
   /// The languages of design documents.
@@ -49,6 +52,12 @@ package final class ViewIndexes: Sendable {
     let state = Lock(State())
   }
 
+  /// The functions of a view; nil if there are none.
+  func known(_ name: String) -> RegisteredView.State? {
+    registered.withLock { $0[ByteString(name)] }?.state.withLock { $0 }
+  }
+
+  /// The functions of a view, to be set. What is only asked for isn't kept.
   func registered(_ name: String) -> RegisteredView {
     registered.withLock { views in
       let key = ByteString(name)
@@ -58,6 +67,9 @@ package final class ViewIndexes: Sendable {
       return view
     }
   }
+
+  /// The number of views that the process keeps something of.
+  var registeredCount: Int { registered.withLock { $0.count } }
 
   func forget(_ name: String) { _ = registered.withLock { $0.removeValue(forKey: ByteString(name)) } }
 
@@ -90,7 +102,7 @@ package final class ViewIndexes: Sendable {
       try snapshot.forEachDesign { name, body in
         for (view, definition) in body["views"]?.object ?? JSONObject() where definition.object?["map"] != nil
         {
-          names.insert(ByteString(name + "/" + view))
+          names.insert(ByteString(ViewName.joined(name, view)))
         }
       }
     }
@@ -106,12 +118,35 @@ package final class ViewIndexes: Sendable {
     if let temporary = temporaryDesigns.withLock({ $0[key] }) { return temporary }
     guard let (revisionID, body) = try designBody(name) else {
       _ = designs.withLock { $0.removeValue(forKey: key) }
+      _ = withoutViews.withLock { $0.removeValue(forKey: key) }
       return nil
     }
     if let known = designs.withLock({ $0[key] }), known.revisionID == revisionID { return known }
+    // Of a former revision, what the program of scripts holds is freed before others need it.
+    _ = designs.withLock { $0.removeValue(forKey: key) }
+    _ = withoutViews.withLock { $0.removeValue(forKey: key) }
+    try forgetDeletedDesigns()
     let design = try DesignDocument(name, revisionID: revisionID, body, languages: languages)
     designs.withLock { $0[key] = design }
     return design
+  }
+
+  /// Frees the functions of design documents that aren't there any more.
+  private func forgetDeletedDesigns() throws {
+    let names = designs.withLock { Array($0.keys) } + withoutViews.withLock { Array($0.keys) }
+    guard !names.isEmpty else { return }
+    try store.read { snapshot in
+      for name in names where try snapshot.document(DesignDocument.idPrefix + name.string) == nil {
+        _ = designs.withLock { $0.removeValue(forKey: name) }
+        _ = withoutViews.withLock { $0.removeValue(forKey: name) }
+      }
+    }
+  }
+
+  /// Whether a design document is as it was when its functions were compiled.
+  func isCurrent(_ design: DesignDocument) throws -> Bool {
+    if let temporary = temporaryDesigns.withLock({ $0[ByteString(design.name)] }) { return temporary === design }
+    return try store.document(DesignDocument.idPrefix + design.name)?.revisionID == design.revisionID
   }
 
   /// Adds a design document that isn't stored. Its views have rows in the database until `removeTemporaryDesign`.
@@ -119,6 +154,11 @@ package final class ViewIndexes: Sendable {
     let design = try DesignDocument(
       name, revisionID: RevisionID("1-temporary"), body, languages: languages)
     temporaryDesigns.withLock { $0[ByteString(name)] = design }
+  }
+
+  /// A design document that isn't stored.
+  func temporaryDesigns(_ name: String) -> DesignDocument? {
+    temporaryDesigns.withLock { $0[ByteString(name)] }
   }
 
   /// Whether a view is one of a design document that isn't stored.
@@ -166,7 +206,7 @@ package final class ViewIndexes: Sendable {
 
   /// Returns the design document that a view is of: one without functions of this process.
   private func design(ofView name: String) throws -> DesignDocument? {
-    guard registered(name).state.withLock({ $0.definition == nil }), let parts = ViewName.parts(of: name),
+    guard known(name)?.definition == nil, let parts = ViewName.parts(of: name),
       let design = try design(parts.design), design.reduce(of: name) != nil
     else { return nil }
     return design
@@ -175,19 +215,22 @@ package final class ViewIndexes: Sendable {
   /// What a view is reduced with.
   func reduce(of name: String) throws -> ViewReduce? {
     if let design = try design(ofView: name) { return design.reduce(of: name) ?? nil }
-    return registered(name).state.withLock { $0.reduce }
+    return known(name)?.reduce
   }
 
   /// Whether a view has a map function.
   func hasMap(_ name: String) throws -> Bool {
-    try registered(name).state.withLock { $0.definition != nil } || design(ofView: name) != nil
+    try known(name)?.definition != nil || design(ofView: name) != nil
   }
 
   // MARK: Updating
 
   /// The group of a view, as it is now. Throws `notFound` if the view has no map function.
-  func group(of name: String) throws -> UpdateGroup {
-    if let design = try design(ofView: name) { return design.group(path: store.logPath) }
+  func group(of name: String, watch: UpdateWatch? = nil) throws -> UpdateGroup {
+    if let design = try design(ofView: name) {
+      watch?.begin(design, self)
+      return design.group(path: store.logPath) { try watch?.check() }
+    }
     let group = ViewName.group(of: name)
     let views = registered.withLock { views in
       views.filter { ViewName.group(of: $0.key.string) == group }.sorted { $0.key < $1.key }
@@ -211,11 +254,28 @@ package final class ViewIndexes: Sendable {
     }
   }
 
-  /// Brings a view and its group up to date.
+  /// How often an update begins again because its design document has changed.
+  private static let updateAttempts = 100
+
+  /// Brings a view and its group up to date. An update with scripts asks `isWanted` every now and then, and throws `closed` if it
+  /// returns false.
   @discardableResult
-  func update(_ name: String, cancellation: JobCancellation? = nil) throws -> ViewUpdate {
-    let group = try group(of: name)
+  func update(
+    _ name: String, cancellation: JobCancellation? = nil, isWanted: @escaping () -> Bool = { true }
+  ) throws -> ViewUpdate {
+    for _ in 0..<ViewIndexes.updateAttempts {
+      do { return try updateOnce(name, cancellation, isWanted) } catch is UpdateWatch.DesignChanged {}
+    }
+    throw ViewError(.busy, "its design document changes again and again", view: name)
+  }
+
+  private func updateOnce(
+    _ name: String, _ cancellation: JobCancellation?, _ isWanted: @escaping () -> Bool
+  ) throws -> ViewUpdate {
+    let watch = UpdateWatch(cancellation, isWanted)
+    let group = try group(of: name, watch: watch)
     func run() throws -> ViewUpdate {
+      if let design = watch.design { try removeVanished(design) }
       let limit = memoryLimit.withLock { $0 }
       let begin = LogClock.now
       let update = try GroupUpdate(store, group, memoryLimit: limit, cancellation: cancellation).run()
@@ -236,7 +296,10 @@ package final class ViewIndexes: Sendable {
     guard begins else { return }
     workers.enqueue { [self] in
       _ = later.withLock { $0.remove(ByteString(name)) }
-      do { try store.inBackground { _ = try update(name) } } catch {
+      guard !isEnding.withLock({ $0 }) else { return }
+      do {
+        try store.inBackground { _ = try update(name) { [self] in !isEnding.withLock { $0 } } }
+      } catch {
         Log.write(
           .verbose, .index, store.logPath, "can't bring the view '\(name)' up to date: \(LogText.of(error))")
       }

@@ -171,13 +171,13 @@ struct ViewRecord: Sendable, Hashable {
     return try transaction.withValue(at: key(name), in: keyspace) { try ViewRecord($0, of: name) }
   }
 
-  /// Calls `body` with each record, ordered by the bytes of the views' names.
+  /// Calls `body` with each record of views whose names begin with `prefix`, ordered by the bytes of the views' names.
   static func forEach(
-    in transaction: any ReadTransaction,
+    in transaction: any ReadTransaction, prefix name: String = "",
     _ body: (_ name: String, _ record: Result<ViewRecord, any Error>) throws -> Void
   ) throws {
     guard let keyspace = try transaction.keyspace(named: DocumentStore.viewsKeyspace) else { return }
-    try transaction.scan(keyspace, .prefix([prefix])) { key, value in
+    try transaction.scan(keyspace, .prefix(key(name))) { key, value in
       let name = String(copying: key.extracting(droppingFirst: 1))
       let record: Result<ViewRecord, any Error>
       do { record = .success(try ViewRecord(value, of: name)) } catch { record = .failure(error) }
@@ -221,6 +221,25 @@ struct ViewRecord: Sendable, Hashable {
     try record.dropKeyspaces(in: transaction)
     let keyspace = try keyspace(in: transaction)
     return try transaction.delete(key(name).span.bytes, in: keyspace)
+  }
+
+  /// The number of keyspaces that views leave to what else a database stores.
+  static let reservedKeyspaces = 50
+
+  /// Throws `tooManyViews` unless there is room for so many more keyspaces of views.
+  static func checkRoom(for count: Int, view: String?, in transaction: any ReadTransaction) throws {
+    let most = StorageLimits.maximumKeyspaces - reservedKeyspaces
+    guard try transaction.keyspaces().count + count > most else { return }
+    throw ViewError(
+      .tooManyViews,
+      "the database has no room for it: its views may take \(most) keyspaces, three or more each; remove some views",
+      view: view)
+  }
+
+  /// Whether the view seems to be one of a design document, whose map functions are named by a digest.
+  var isOfDesign: Bool {
+    mapVersion.count == 64
+      && mapVersion.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
   /// Removes the keyspaces of the rows.

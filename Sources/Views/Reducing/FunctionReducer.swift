@@ -126,6 +126,8 @@ private final class FunctionReduction: Reduction {
     {
       // It says nothing about the rows, so it must not be stored: a later call may succeed.
       throw error
+    } catch let error as ViewError where error.code == .scriptFailed {
+      throw error
     } catch {
       failure = error as? ViewReduceError
       if failure?.code != .doesNotShrink { failure = ViewReduceError(.failed, "\(error)") }

@@ -109,9 +109,13 @@ final class SpecialKeyUpdate {
 
   private func boxKeyspace() throws -> LongKeyspace {
     if let boxes { return boxes }
-    let keyspace =
-      try transaction.keyspace(named: record.boxesName)
-      ?? transaction.createKeyspace(record.boxesName, shape: .entries)
+    let keyspace: Keyspace
+    if let known = try transaction.keyspace(named: record.boxesName) {
+      keyspace = known
+    } else {
+      try ViewRecord.checkRoom(for: 1, view: nil, in: transaction)
+      keyspace = try transaction.createKeyspace(record.boxesName, shape: .entries)
+    }
     let opened = LongKeyspace(keyspace)
     boxes = opened
     return opened
@@ -119,7 +123,10 @@ final class SpecialKeyUpdate {
 
   private func textWriter() throws -> InvertedIndexWriter {
     if let texts { return texts }
-    if try transaction.keyspace(named: record.textName) == nil { try createTexts().finish(in: transaction) }
+    if try transaction.keyspace(named: record.textName) == nil {
+      try ViewRecord.checkRoom(for: 2, view: nil, in: transaction)
+      try createTexts().finish(in: transaction)
+    }
     let writer = try InvertedIndexWriter(
       named: record.textName, analyzer: TextAnalyzer(record.textOptions), in: transaction)
     texts = writer

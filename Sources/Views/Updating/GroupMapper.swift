@@ -6,8 +6,9 @@ import Storage
 
 /// Maps documents for the views of one group. Used on one thread at a time.
 protocol GroupMapper: AnyObject {
-  /// Begins a run. `wanted` are the members of the group to map for.
-  func begin(_ rows: MappedRows, _ sharedKeys: SharedKeys, wanted: [Int])
+  /// Begins a run. `wanted` are the members of the group to map for. Documents are mapped until their rows take more than
+  /// `limit` bytes.
+  func begin(_ rows: MappedRows, _ sharedKeys: SharedKeys, wanted: [Int], limit: Int)
 
   /// Maps a live document, now or with those that follow. Its rows are added to those that the run began with.
   func map(_ document: DocumentView) throws
@@ -15,11 +16,19 @@ protocol GroupMapper: AnyObject {
   /// Adds a document without a live revision, which has no rows.
   func addRemoved(_ id: UnsafeRawBufferPointer)
 
-  /// Maps the documents that wait.
+  /// Maps the documents that wait, in their order, as long as there is room.
   func finish() throws
 
-  /// The bytes of documents that wait.
-  var waitingBytes: Int { get }
+  /// Whether the rows take more than the limit, or may do so with those of the documents that wait. Give it no more
+  /// documents then.
+  var isFull: Bool { get }
+
+  /// The ID of the last document that was mapped, if there was no room for those that were given after it. Known when it has
+  /// finished.
+  var lastBeforeLimit: [UInt8]? { get }
+
+  /// The number of documents that were mapped in this run.
+  var mappedCount: Int { get }
 }
 
 /// Maps documents with functions of this process.
@@ -68,9 +77,16 @@ final class ClosureMapper: GroupMapper {
     self.report = report
   }
 
-  var waitingBytes: Int { 0 }
+  @exclusivity(unchecked) private var limit = Int.max
+  @exclusivity(unchecked) private(set) var mappedCount = 0
 
-  func begin(_ rows: MappedRows, _ sharedKeys: SharedKeys, wanted: [Int]) {
+  var isFull: Bool { run.map { $0.rows.usedBytes > limit } ?? false }
+  // Each document is mapped when it is given.
+  var lastBeforeLimit: [UInt8]? { nil }
+
+  func begin(_ rows: MappedRows, _ sharedKeys: SharedKeys, wanted: [Int], limit: Int) {
+    self.limit = limit
+    mappedCount = 0
     let works = wanted.compactMap { index in
       members[index].map.map { Work(index, $0, members[index], encoders[index]) }
     }
@@ -88,6 +104,7 @@ final class ClosureMapper: GroupMapper {
   }
 
   func map(_ document: DocumentView) throws {
+    mappedCount += 1
     guard let run else { return }
     let sequence = try document.currentSequence()
     document.idBytes.withUnsafeBytes { run.rows.begin($0, sequence: sequence) }

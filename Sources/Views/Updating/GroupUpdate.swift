@@ -164,13 +164,13 @@ final class GroupUpdate {
       // In the engine's own order if the rows of all documents fit in the memory: on SQLite, documents are in no order of
       // IDs. Otherwise by ID, so that a later round knows where to go on.
       if begin.stage == .empty, try snapshot.documentCount <= memoryLimit / GroupUpdate.leastBytesOfDocument {
-        mapper.begin(rows, keys, wanted: standings.map(\.index))
+        mapper.begin(rows, keys, wanted: standings.map(\.index), limit: memoryLimit)
         isDone = try map(snapshot, .all, .stored) == nil
       }
       if !isDone {
         rows.removeAll()
         outcome.update = before
-        mapper.begin(rows, keys, wanted: standings.map(\.index))
+        mapper.begin(rows, keys, wanted: standings.map(\.index), limit: memoryLimit)
         let range = KeyRange(lower: begin.stage == .building ? .exclusive(begin.cursor) : .unbounded)
         let last = try map(snapshot, range, .ascending)
         isDone = last == nil
@@ -187,7 +187,7 @@ final class GroupUpdate {
       }
       let tables =
         try isFirst
-        ? ViewTables(creating: record, in: transaction) : ViewTables(record, of: member.name, in: transaction)
+        ? ViewTables(creating: record, of: member.name, in: transaction) : ViewTables(record, of: member.name, in: transaction)
       let update = RowUpdate(rows, view: standing.index, tables, in: transaction)
       if isFirst, isDone {
         outcome.update.changedRows += try withTree(member, tables) { try update.load($0) }
@@ -208,20 +208,18 @@ final class GroupUpdate {
   /// Maps documents until their rows take too much memory. Returns the ID of the last one then.
   private func map(_ snapshot: DocumentSnapshot, _ range: KeyRange, _ order: ScanOrder) throws -> [UInt8]? {
     var last: [UInt8]?
-    var count = 0
-    let (rows, mapper, memoryLimit) = (rows, mapper, memoryLimit)
+    let mapper = mapper
     let leavesOutDesign = !group.options.includesDesign
-    defer { outcome.update.documents += count }
+    defer { outcome.update.documents += mapper.mappedCount }
     try snapshot.forEachDocument(in: range, order: order) { document in
       if leavesOutDesign, isDesign(document.idBytes) { return true }
       try mapper.map(document)
-      count += 1
-      guard rows.usedBytes + mapper.waitingBytes > memoryLimit else { return true }
+      guard mapper.isFull else { return true }
       last = [UInt8](copying: document.idBytes)
       return false
     }
     try mapper.finish()
-    return last
+    return mapper.lastBeforeLimit ?? last
   }
 
   private func isDesign(_ id: RawSpan) -> Bool {
@@ -236,10 +234,17 @@ final class GroupUpdate {
     let step: (sequence: UInt64, purge: UInt64)? = try store.read(cancellation: cancellation) { snapshot in
       let purged = try snapshot.purgedDocuments(after: begin.purge)
       if purged.isIncomplete { return nil }
-      mapper.begin(rows, try snapshot.sharedKeys, wanted: standings.map(\.index))
+      mapper.begin(rows, try snapshot.sharedKeys, wanted: standings.map(\.index), limit: memoryLimit)
+      defer { outcome.update.documents += mapper.mappedCount }
       // A document that was purged and made again has a change, too.
       var seen = Set<ByteString>()
-      for id in purged.ids where seen.insert(ByteString(id)).inserted { try map(id, snapshot) }
+      for id in purged.ids where seen.insert(ByteString(id)).inserted {
+        try map(id, snapshot)
+        if mapper.isFull { break }
+      }
+      // Those that live again have more rows than there is room for, and no order in which a later round could go on.
+      try mapper.finish()
+      if mapper.isFull { return nil }
       var sequence = begin.lastSequence
       var changes: [(sequence: UInt64, id: [UInt8])] = []
       var isWhole = true
@@ -254,12 +259,16 @@ final class GroupUpdate {
       for change in changes {
         if seen.isEmpty || seen.insert(ByteString(change.id)).inserted { try map(change.id, snapshot) }
         sequence = change.sequence
-        if rows.usedBytes + mapper.waitingBytes > memoryLimit {
+        if mapper.isFull {
           isWhole = isWhole && change.sequence == changes.last?.sequence
           break
         }
       }
       try mapper.finish()
+      if let last = mapper.lastBeforeLimit {
+        isWhole = false
+        sequence = changes.first { $0.id == last }?.sequence ?? begin.lastSequence
+      }
       // Tombstones of later formats aside, the last sequence may be above the last change: a purge took it.
       return (
         isWhole && sequence >= (changes.last?.sequence ?? 0) ? try snapshot.lastSequence : sequence,
@@ -268,7 +277,7 @@ final class GroupUpdate {
     }
     try write(standings) { standing, record, transaction in
       guard let step else {
-        // Too many purges for the record of them: the view is built again.
+        // Too many purges for the record of them, or too many rows of what was purged: the view is built again.
         return record.reset()
       }
       let member = group.members[standing.index]
@@ -290,9 +299,10 @@ final class GroupUpdate {
   private func map(_ id: [UInt8], _ snapshot: DocumentSnapshot) throws {
     let isDesign = id.withUnsafeBufferPointer { DocumentID.isOfDesign($0) }
     if isDesign, !group.options.includesDesign { return }
-    outcome.update.documents += 1
     let found: Void? = try snapshot.withDocument(id.span.bytes) { try mapper.map($0) }
-    if found == nil { id.withUnsafeBytes { mapper.addRemoved($0) } }
+    guard found == nil else { return }
+    outcome.update.documents += 1
+    id.withUnsafeBytes { mapper.addRemoved($0) }
   }
 
   // MARK: Partial reductions

@@ -32,6 +32,9 @@ extension ViewIndexes {
 
 /// The check of one view.
 private struct ViewCheck {
+  /// Mapped rows are compared when they take this much memory, in bytes.
+  private static let memoryLimit = 16 << 20
+
   private let name: String
   private let subject: String
   private let check: IntegrityCheck
@@ -122,26 +125,30 @@ private struct ViewCheck {
     let mapper = try group.mapper(encoders) { _ in }
     let mapped = MappedRows()
     let keys = try check.documents.sharedKeys
-    mapper.begin(mapped, keys, wanted: [member])
-    func compareMapped() throws {
+    var range = KeyRange.all
+    var isDone = false
+    while !isDone {
+      mapped.removeAll()
+      mapper.begin(mapped, keys, wanted: [member], limit: ViewCheck.memoryLimit)
+      var last: [UInt8]?
+      try check.documents.forEachDocument(in: range, order: .ascending) { document in
+        try check.step()
+        let isDesign = document.idBytes.withUnsafeBytes {
+          $0.withMemoryRebound(to: UInt8.self) { DocumentID.isOfDesign($0) }
+        }
+        guard document.sequence <= record.lastSequence, group.options.includesDesign || !isDesign else {
+          return true
+        }
+        try mapper.map(document)
+        guard mapper.isFull else { return true }
+        last = [UInt8](copying: document.idBytes)
+        return false
+      }
       try mapper.finish()
       for document in mapped.documents { try compare(document, mapped) }
-      mapped.removeAll()
-      mapper.begin(mapped, keys, wanted: [member])
+      last = mapper.lastBeforeLimit ?? last
+      if let last { range = KeyRange(lower: .exclusive(last)) } else { isDone = true }
     }
-    try check.documents.forEachDocument(order: .ascending) { document in
-      try check.step()
-      let isDesign = document.idBytes.withUnsafeBytes {
-        $0.withMemoryRebound(to: UInt8.self) { DocumentID.isOfDesign($0) }
-      }
-      guard document.sequence <= record.lastSequence, group.options.includesDesign || !isDesign else {
-        return true
-      }
-      try mapper.map(document)
-      if mapped.usedBytes + mapper.waitingBytes > 16 << 20 { try compareMapped() }
-      return true
-    }
-    try compareMapped()
     // Rows of documents that aren't live any more, and haven't changed since.
     let purged = try check.documents.purgedDocuments(after: record.purge)
     guard !purged.isIncomplete else { return }

@@ -44,9 +44,10 @@ struct ViewTables {
   }
 
   /// Makes them, empty.
-  init(creating record: ViewRecord, in transaction: any WriteTransaction) throws {
+  init(creating record: ViewRecord, of name: String, in transaction: any WriteTransaction) throws {
     self.record = record
     try record.dropKeyspaces(in: transaction)
+    try ViewRecord.checkRoom(for: 3, view: name, in: transaction)
     rows = LongKeyspace(try transaction.createKeyspace(record.rowsName, shape: .entries))
     sources = try transaction.createKeyspace(record.sourcesName, shape: .entries)
     reductions = LongKeyspace(try transaction.createKeyspace(record.reductionsName, shape: .entries))

@@ -128,6 +128,50 @@ import Touchstone
     #expect(try reading.database.viewNames == [])
   }
 
+  @Test("design documents with a slash in their IDs, and with names that can't be", arguments: allEngines)
+  func names(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    func put(_ path: String, _ body: String) throws -> Response {
+      try reading.client.ask(
+        "PUT", "/db/" + path, headers: [("Content-Type", "application/json")], body: Array(body.utf8))
+    }
+    func design(_ view: String, _ key: String) -> String {
+      "{\"views\":{\"\(view)\":{\"map\":\"function (doc) { emit('\(key)', 1) }\"}}}"
+    }
+    #expect(try put("_design%2Fx%2Fy", design("v", "xy")).status == 201)
+    #expect(try reading.get("_design/x%2Fy/_view/v?limit=1").text.contains("\"key\":\"xy\""))
+    #expect(try put("_design/x", design("y/v", "x")).status == 201)
+    #expect(try reading.get("_design/x%2Fy/_view/v?limit=1").text.contains("\"key\":\"xy\""))
+    #expect(try reading.get("_design/x/_view/y%2Fv?limit=1").text.contains("\"key\":\"x\""))
+    #expect(try reading.get("_design/x%2Fy/_info").json()["name"] == "x/y")
+    #expect(try put("_design/control", design("a\\u0001", "c")).status == 201)
+    #expect(try reading.get("_design/control/_view/a%01?limit=1").text.contains("\"key\":\"c\""))
+    let long = String(repeating: "q", count: 190)
+    #expect(try put("_design/" + long, design("v23456789012", "l")).status == 400)
+    #expect(try reading.get("_design/\(long)/_view/v").status == 404)
+    // One that came with a replication.
+    try reading.apply(
+      "_design/" + long, "1-a", body: ["views": ["v23456789012": ["map": "function (doc) {}"]]])
+    let answer = try reading.get("_design/\(long)/_view/v23456789012")
+    #expect(try answer.status == 400 && answer.json()["error"] == "invalid_design_doc")
+  }
+
+  @Test("a full database says so, and stores other documents", arguments: [EngineName.sqlite, .lmdb])
+  func full(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    for (name, count) in [("full", 300), ("more", 30)] {
+      var views = JSONObject()
+      for number in 0..<count { views["v\(number)"] = ["map": "function (doc) { emit(1) }"] }
+      try reading.database.save("_design/" + name, ["views": .object(views)])
+    }
+    #expect(try reading.get("_design/full/_view/v1?limit=1").status == 200)
+    let answer = try reading.get("_design/more/_view/v1?limit=1")
+    #expect(try answer.status == 507 && answer.json()["error"] == "insufficient_storage")
+    let local = try reading.client.ask(
+      "PUT", "/db/_local/x", headers: [("Content-Type", "application/json")], body: Array("{}".utf8))
+    #expect(local.status == 201)
+  }
+
   @Test("a temporary view, where it is allowed", arguments: allEngines)
   func temporary(_ engine: EngineName) throws {
     var configuration = DatabaseServiceConfiguration()

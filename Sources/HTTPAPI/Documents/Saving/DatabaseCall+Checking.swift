@@ -25,7 +25,8 @@ extension DatabaseCall {
     guard let id = document.id else { return }
     if IncomingID.isDesign(id) {
       guard !document.isDeleted else { return }
-      return try database.checkDesign(bodyObject(of: document, text))
+      let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
+      return try database.checkDesign(name, bodyObject(of: document, text))
     }
     guard hasValidations else { return }
     let new = try ScriptedRevision(

@@ -31,6 +31,10 @@ extension DatabaseCall {
       let attachments = AttachmentContents(database)
       view.contents = attachments.reader
       let database = database
+      let service = service
+      view.isWanted = {
+        database.isOpenForReplication && !database.isClosing && !service.isStopping.withLock { $0 }
+      }
       // A close waits for the slice that is read, not for the client.
       view.around = { slice in
         attachments.begin()
@@ -90,7 +94,7 @@ extension DatabaseCall {
     var design: JSONObject = ["views": [:]]
     design["views"] = .object([TemporaryCouchDBView.viewName: .object(definition)])
     for name in ["language", "options"] { design[name] = body.object?[name] }
-    try database.checkDesign(design)
+    try database.checkDesign("", design)
     // The rest are options of the query.
     var rest = body.object ?? JSONObject()
     for name in ["map", "reduce", "language", "options"] { rest[name] = nil }
