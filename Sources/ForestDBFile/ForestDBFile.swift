@@ -68,6 +68,6 @@ package final class ForestDBFile {
 
   /// Returns a cursor over the documents.
   package func documents() throws -> DocumentCursor {
-    try DocumentCursor(records(of: stores[0]), file, header.version)
+    try DocumentCursor(records(of: stores[0]), file, header)
   }
 }

@@ -23,6 +23,8 @@ package final class DocumentCursor {
 
   private let records: StoreCursor
   private let older: RecordReader
+  /// Whether no block was used again. Otherwise, something else may have been written into older records.
+  private let isGrowing: Bool
   private var current = StoredRevisions()
   private var olderRevisions = StoredRevisions()
   private var body = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -41,9 +43,10 @@ package final class DocumentCursor {
   /// The bytes and revisions of older records that are looked at, for each byte of the file.
   private static let workFactor: UInt64 = 8
 
-  init(_ records: StoreCursor, _ file: BlockFile, _ version: ForestDBVersion) {
+  init(_ records: StoreCursor, _ file: BlockFile, _ header: FileHeader) {
     self.records = records
-    older = RecordReader(file, version)
+    older = RecordReader(file, header.version)
+    isGrowing = header.bitmapRevision == 0
   }
 
   /// Moves to the next document. Nil if there is none. Throws if the trie is damaged.
@@ -134,7 +137,7 @@ package final class DocumentCursor {
       let outcome = try older.read(at: revision.bodyOffset)
       olderWork += UInt64(older.byteCount)
       let isOfDocument = equalBytes(older.key, records.record.key)
-      if case .damaged(let message) = outcome, isOfDocument {
+      if case .damaged(let message) = outcome, isOfDocument, isGrowing {
         damagedBodies[index] = ForestDBDamage(offset: older.offset, message: message)
       }
       guard case .record = outcome, isOfDocument, older.flags.isDisjoint(with: [.deleted, .system]),
