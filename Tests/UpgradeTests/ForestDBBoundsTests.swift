@@ -136,6 +136,24 @@ import TestSupport
     #expect(try upgradeCode { try database.upgrade() } == .damaged)
   }
 
+  @Test("may have sequences above the last one in their revision trees")
+  func sequencesOfTrees() throws {
+    let database = try SketchedDatabase()
+    let sketch = try database.sketch()
+    func leaf(_ sequence: UInt64) -> [UInt8] {
+      Sketch.tree([(1, 0xAA, -1, 0x82, sequence, Array("{}".utf8))])
+    }
+    // The first new sequence is one of them.
+    for (id, sequence) in [("a", 5), ("b", 1), ("c", 1), ("d", 900)] {
+      try sketch.put(id, leaf(UInt64(sequence)))
+    }
+    try sketch.commit()
+    #expect(try database.upgrade(isStrict: true).issueCounts == ["sharedSequence": 1])
+    let result = try database.directory.openNew()
+    defer { try? result.close() }
+    #expect(try result.lastSequence == 900 && result.document("c")?.sequence == 6)
+  }
+
   @Test("count new sequences only for what is stored")
   func sharedAndSkipped() throws {
     let database = try SketchedDatabase()

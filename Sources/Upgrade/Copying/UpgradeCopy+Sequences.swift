@@ -25,7 +25,7 @@ extension UpgradeCopy {
       if isTaken { changed.append((index, 0)) }
     }
     guard !changed.isEmpty else { return }
-    for index in changed.indices.reversed() { changed[index].sequence = try upgrade.newSequence() }
+    for index in changed.indices.reversed() { changed[index].sequence = try newSequence(target) }
     try upgrade.noteRenumbered(reader.number, changed)
     let before = changed.map { rows[$0.row].sequence }
     reader.renumber(changed)
@@ -33,5 +33,13 @@ extension UpgradeCopy {
     renumbering = UpgradeIssue(
       .sharedSequence, documentID: reader.documentName,
       "other revisions have its sequence \(before[0]) too; it gets \(changed[0].sequence)")
+  }
+
+  /// Returns the next sequence that isn't stored. A revision tree can say any, even one above the last.
+  private func newSequence(_ target: DocumentImport) throws -> Int {
+    while true {
+      let sequence = try upgrade.newSequence()
+      if try !target.isChange(UInt64(sequence)), try !target.isOfBody(UInt64(sequence)) { return sequence }
+    }
   }
 }

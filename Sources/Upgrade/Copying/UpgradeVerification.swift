@@ -17,6 +17,8 @@ final class UpgradeVerification {
   private var plan = SourcePlan()
   private var compared = 0
   private var bodies = 0
+  /// The highest sequence of a compared document. It may be above the last one of a damaged source.
+  private var highestSequence = 0
   private var whole: Set<BlobDigest> = []
   private static let remembered = 200_000
 
@@ -107,6 +109,7 @@ final class UpgradeVerification {
       try check(node.parent == parent, row, "it has another parent")
       if row == winner { try check(places[row] == 0, row, "it isn't the current one") }
     }
+    highestSequence = max(highestSequence, highest)
     try check(stored.sequence == UInt64(highest), nil, "its sequence is \(stored.sequence), not \(highest)")
     try check(
       stored.isDeleted == (winner.map { rows[$0].isDeleted } ?? false), nil,
@@ -227,7 +230,7 @@ final class UpgradeVerification {
         "the result has \(stored) local documents instead of \(upgrade.report.localDocuments.carried)"
       )
     }
-    let last = try upgrade.lastSequence()
+    let last = max(try upgrade.lastSequence(), highestSequence)
     let found = try store.lastSequence
     guard found == UInt64(last) else {
       throw differs("the last sequence is \(found), but that of the source is \(last)")
