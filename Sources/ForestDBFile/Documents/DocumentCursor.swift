@@ -23,8 +23,8 @@ package final class DocumentCursor {
 
   private let records: StoreCursor
   private let older: RecordReader
-  /// Whether no block was used again. Otherwise, something else may have been written into older records.
-  private let isGrowing: Bool
+  /// Whether all older records are where they were written: no block was used again, and no compaction made the file.
+  private let keepsOlder: Bool
   private var current = StoredRevisions()
   private var olderRevisions = StoredRevisions()
   private var body = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -46,7 +46,7 @@ package final class DocumentCursor {
   init(_ records: StoreCursor, _ file: BlockFile, _ header: FileHeader) {
     self.records = records
     older = RecordReader(file, header.version)
-    isGrowing = header.bitmapRevision == 0
+    keepsOlder = header.bitmapRevision == 0 && header.oldName == nil
   }
 
   /// Moves to the next document. Nil if there is none. Throws if the trie is damaged.
@@ -137,7 +137,7 @@ package final class DocumentCursor {
       let outcome = try older.read(at: revision.bodyOffset)
       olderWork += UInt64(older.byteCount)
       let isOfDocument = equalBytes(older.key, records.record.key)
-      if case .damaged(let message) = outcome, isOfDocument, isGrowing {
+      if case .damaged(let message) = outcome, isOfDocument, keepsOlder {
         damagedBodies[index] = ForestDBDamage(offset: older.offset, message: message)
       }
       guard case .record = outcome, isOfDocument, older.flags.isDisjoint(with: [.deleted, .system]),
