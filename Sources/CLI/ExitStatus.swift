@@ -70,7 +70,9 @@ extension ExitStatus {
   /// Functions of design documents that fail are input, and not the database.
   private static func of(_ error: CouchDBError) -> ExitStatus {
     if error.status == 404 { return .no }
-    let ofFunctions = ["os_process_error", "compilation_error", "unknown_query_language", "insufficient_storage"]
+    let ofFunctions = [
+      "os_process_error", "compilation_error", "unknown_query_language", "insufficient_storage",
+    ]
     return error.status < 500 || ofFunctions.contains(error.error) ? .usage : .database
   }
 }

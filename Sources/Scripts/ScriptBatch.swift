@@ -65,7 +65,9 @@ package final class ScriptBatch {
   }
 
   /// Lends the JSON of a document.
-  package func withJSON<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  package func withJSON<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+    -> Result
+  {
     try withPayload(index..<index + 1) { try body(UnsafeRawBufferPointer(rebasing: $0.dropFirst(4))) }
   }
 

@@ -97,8 +97,13 @@ import Testing
       ]))
     let other = try language.open(
       designDocument: design(
-        ["x": "function (doc) { var a = []; for (var i = 0; i < 20000; i++) a.push({x: 'k' + i}); emit(1, a.length) }"],
-        more: "}, \"validate_doc_update\": \(quoted("function (doc) { var t = []; for (var i = 0; i < 20000; i++) t.push({x: i}); }")), \"a\": {"))
+        [
+          "x":
+            "function (doc) { var a = []; for (var i = 0; i < 20000; i++) a.push({x: 'k' + i}); emit(1, a.length) }"
+        ],
+        more:
+          "}, \"validate_doc_update\": \(quoted("function (doc) { var t = []; for (var i = 0; i < 20000; i++) t.push({x: i}); }")), \"a\": {"
+      ))
     for _ in 0..<3 {
       _ = try? hog.map(Self.documents(2), views: [0])
       #expect(try other.verdict("{}") == .allowed)
@@ -123,7 +128,9 @@ import Testing
     #expect(processes.count == 1)
   }
 
-  @Test("Rows that are too large are an exception of their document", arguments: ["latin", "wide", "array", "large"])
+  @Test(
+    "Rows that are too large are an exception of their document",
+    arguments: ["latin", "wide", "array", "large"])
   func tooLarge(kind: String) throws {
     let values = [
       "latin": "'y'.repeat(65 << 20)", "wide": "'\\u4e00'.repeat(30 << 20)",
@@ -166,7 +173,8 @@ import Testing
     let context = try language().open(designDocument: design(["a": map, "b": map, "c": map]))
     let rows = try context.map(Self.documents(2), views: [0, 1, 2])
     for document in 0..<2 {
-      #expect(rows.rowCount(document: document, view: 0) == 1 && rows.rowCount(document: document, view: 1) == 1)
+      #expect(
+        rows.rowCount(document: document, view: 0) == 1 && rows.rowCount(document: document, view: 1) == 1)
       #expect(rows.exception(document: document, view: 2) != nil)
     }
   }

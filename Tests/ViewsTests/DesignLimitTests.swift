@@ -62,7 +62,9 @@ import TestSupport
   func memoryOfUpdate(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<120) { ("d\(1000 + $0)", ["n": .int(Int64($0))]) }
-    try save(database, ["v": "function (doc) { for (var i = 0; i < 4; i++) emit([doc.n, i], 'x'.repeat(50000)) }"], reduce: "_count")
+    try save(
+      database, ["v": "function (doc) { for (var i = 0; i < 4; i++) emit([doc.n, i], 'x'.repeat(50000)) }"],
+      reduce: "_count")
     let view = try database.view("d/v")
     view.indexes.memoryLimit.withLock { $0 = 1 << 20 }
     let expected = (0..<120).flatMap { n in (0..<4).map { "[\(n),\($0)]" } }
@@ -77,7 +79,9 @@ import TestSupport
       try database.purge("d1007")
       try database.save("d1007", ["n": 507])
     }
-    let later = (0..<120).filter { !(10..<20).contains($0) }.flatMap { n in (0..<4).map { "[\(n + 500),\($0)]" } }
+    let later = (0..<120).filter { !(10..<20).contains($0) }.flatMap { n in
+      (0..<4).map { "[\(n + 500),\($0)]" }
+    }
     #expect(try keys(view) == later)
     #expect(try view.query().run().map(\.valueJSON) == ["\(later.count)"])
     #expect(try database.check() == [])
@@ -182,7 +186,9 @@ import TestSupport
     #expect(try database.check() == [])
   }
 
-  @Test("more views than fit are a typed error, and leave room for what else a database stores", arguments: allEngines)
+  @Test(
+    "more views than fit are a typed error, and leave room for what else a database stores",
+    arguments: allEngines)
   func tooMany(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -218,7 +224,8 @@ import TestSupport
     try database.view("v").indexes.checkDesign("d", ["views": .object(object)])
   }
 
-  @Test("names with slashes, percent signs and control characters are those of one view", arguments: allEngines)
+  @Test(
+    "names with slashes, percent signs and control characters are those of one view", arguments: allEngines)
   func names(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -227,7 +234,9 @@ import TestSupport
     let views = ["v", "y/v", "%09", "new\nline"]
     for design in designs {
       var maps: [String: String] = [:]
-      for view in views { maps[view] = "function (doc) { emit(\(design.jsonText + "+" + view.jsonText), 1) }" }
+      for view in views {
+        maps[view] = "function (doc) { emit(\(design.jsonText + "+" + view.jsonText), 1) }"
+      }
       try save(database, of: design, maps)
     }
     for design in designs {
@@ -236,8 +245,9 @@ import TestSupport
         try CouchDBView(design, view, in: indexes).answer(CouchDBViewOptions()) { bytes in
           output.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
         }
-        let key = JSONValue.string(design + view).jsonText
-        #expect(output.withLock { $0.contains("\"key\":\(key),") }, "\(design) \(view) \(output.withLock { $0 })")
+        let key = (design + view).jsonText
+        #expect(
+          output.withLock { $0.contains("\"key\":\(key),") }, "\(design) \(view) \(output.withLock { $0 })")
         #expect(ViewName.parts(of: ViewName.joined(design, view))?.design == design)
         #expect(ViewName.parts(of: ViewName.joined(design, view))?.view == view)
       }
@@ -269,7 +279,9 @@ import TestSupport
     #expect(indexes.registeredCount == before)
   }
 
-  @Test("a document as the value is what the function saw, as long as its revision is stored", arguments: allEngines)
+  @Test(
+    "a document as the value is what the function saw, as long as its revision is stored",
+    arguments: allEngines)
   func documentValues(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for (id, number) in [("a", 1), ("b", 2), ("c", 3)] { try database.save(id, ["n": .int(Int64(number))]) }

@@ -156,7 +156,9 @@ import Testing
   @Test("the root collation has CouchDB's order of marks, and a version of its own")
   func marks() throws {
     // As `ucol_open("")` of ICU orders them.
-    let texts = [#""\u0300\u0327""#, #""\u0327""#, #""\u0327\u0300""#, #""a\u0300\u0327""#, #""a\u0327\u0300""#]
+    let texts = [
+      #""\u0300\u0327""#, #""\u0327""#, #""\u0327\u0300""#, #""a\u0300\u0327""#, #""a\u0327\u0300""#,
+    ]
     let keys = try texts.map { try encoded($0, .root) }
     #expect(Set(keys).count == 5)
     #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) })

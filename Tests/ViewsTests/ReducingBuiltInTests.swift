@@ -27,7 +27,8 @@ import Testing
     #expect(try result("_sum", #"{"b":[1]}"#, #"{"a":1,"b":2}"#) == #"{"a":1,"b":[3]}"#)
   }
 
-  @Test("_sum of objects with many different members is CouchDB's error, and of those with the same ones isn't")
+  @Test(
+    "_sum of objects with many different members is CouchDB's error, and of those with the same ones isn't")
   func wideSums() throws {
     func object(_ first: Int, _ count: Int) -> String {
       "{" + (first..<first + count).map { "\"k\($0)\":1" }.joined(separator: ",") + "}"

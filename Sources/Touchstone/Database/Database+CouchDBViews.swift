@@ -53,7 +53,9 @@ extension Database {
   package func removeUnusedViews() throws { try open.views.removeUnused() }
 
   /// Throws the `CouchDBError` with which CouchDB refuses to store a design document. `name` is what follows `_design/` in its ID.
-  package func checkDesign(_ name: String, _ body: JSONObject) throws { try open.views.checkDesign(name, body) }
+  package func checkDesign(_ name: String, _ body: JSONObject) throws {
+    try open.views.checkDesign(name, body)
+  }
 }
 
 extension Database {

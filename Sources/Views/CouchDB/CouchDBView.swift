@@ -29,7 +29,8 @@ package struct CouchDBView: Sendable {
     do {
       view = try View(ViewName.joined(design, name), indexes)
     } catch let error as ViewError where error.code == .invalidArgument {
-      let views = try indexes.store.read { try $0.document(DesignDocument.idPrefix + design)?.value() }?["views"]
+      let views = try indexes.store.read { try $0.document(DesignDocument.idPrefix + design)?.value() }?[
+        "views"]
       guard views?[name] != nil else { throw try CouchDBView.missing(design, indexes) }
       throw CouchDBError(400, "invalid_design_doc", error.message)
     }
@@ -131,7 +132,7 @@ package struct CouchDBView: Sendable {
       let slice = ViewSlice()
       var attempts = 0
       while !slice.isDone {
-        if options.update == .before, !slice.hasBegun { 
+        if options.update == .before, !slice.hasBegun {
           try around { try view.indexes.update(view.name, isWanted: isWanted) }
         }
         let member = try member()

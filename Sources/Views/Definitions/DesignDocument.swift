@@ -86,7 +86,8 @@ package final class DesignDocument: Sendable {
           let result: [UInt8]
           do {
             result = try context.reduce(
-              view: view, keys: rereduce ? nil : keys.span.bytes, values: values.span.bytes, rereduce: rereduce)
+              view: view, keys: rereduce ? nil : keys.span.bytes, values: values.span.bytes,
+              rereduce: rereduce)
           } catch let error as ScriptError where error.code == .stopped || error.code == .unavailable {
             throw ViewError(.scriptFailed, "its reduce function: \(error.message)", view: viewName)
           }
@@ -97,7 +98,8 @@ package final class DesignDocument: Sendable {
       reduces.append(reduce)
       members.append(
         GroupMember(
-          name: ViewName.joined(name, view.name), map: nil, mapVersion: Array(try DesignDocument.digest(map).utf8),
+          name: ViewName.joined(name, view.name), map: nil,
+          mapVersion: Array(try DesignDocument.digest(map).utf8),
           collation: collation, documentType: nil, reducer: reduce?.reducer))
     }
     self.members = members
@@ -129,7 +131,8 @@ package final class DesignDocument: Sendable {
     let (members, context, options) = (members, context, options)
     return UpdateGroup(members: members, options: options) { encoders, report in
       ScriptMapper(
-        members, views: Array(members.indices), encoders, context, options, path: path, checkWanted: checkWanted,
+        members, views: Array(members.indices), encoders, context, options, path: path,
+        checkWanted: checkWanted,
         report: report)
     }
   }

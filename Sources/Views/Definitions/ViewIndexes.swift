@@ -145,7 +145,9 @@ package final class ViewIndexes: Sendable {
 
   /// Whether a design document is as it was when its functions were compiled.
   func isCurrent(_ design: DesignDocument) throws -> Bool {
-    if let temporary = temporaryDesigns.withLock({ $0[ByteString(design.name)] }) { return temporary === design }
+    if let temporary = temporaryDesigns.withLock({ $0[ByteString(design.name)] }) {
+      return temporary === design
+    }
     return try store.document(DesignDocument.idPrefix + design.name)?.revisionID == design.revisionID
   }
 

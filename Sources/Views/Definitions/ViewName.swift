@@ -27,7 +27,8 @@ package enum ViewName {
     guard let slash = name.utf8.firstIndex(of: UInt8(ascii: "/")),
       let design = unescaped(name[..<slash]), let view = unescaped(name[name.utf8.index(after: slash)...])
     else { return nil }
-    return design.isEmpty || view.isEmpty || !joined(design, view).hasSameBytes(as: name) ? nil : (design, view)
+    return design.isEmpty || view.isEmpty || !joined(design, view).hasSameBytes(as: name)
+      ? nil : (design, view)
   }
 
   /// The name of a view of a design document. Names of design documents may have slashes, and both may have control characters,
@@ -49,7 +50,8 @@ package enum ViewName {
         bytes.append(byte)
         continue
       }
-      guard rest.count >= 2, let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+      guard rest.count >= 2, let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      else {
         return nil
       }
       bytes.append(code)

@@ -293,7 +293,9 @@ private final class StructuredSumReduction: Reduction {
     if let fault {
       partial.append(1)
       fault.withUnsafeBytes { partial.append($0) }
-    } else if var excess = excess ?? (isWide(width, limit: Self.widthOfPartial) ? Self.excess(input, width) : nil) {
+    } else if var excess = excess
+      ?? (isWide(width, limit: Self.widthOfPartial) ? Self.excess(input, width) : nil)
+    {
       partial.append(2)
       excess.withUTF8 { partial.append(UnsafeRawBufferPointer($0)) }
     } else {

@@ -187,7 +187,8 @@ final class GroupUpdate {
       }
       let tables =
         try isFirst
-        ? ViewTables(creating: record, of: member.name, in: transaction) : ViewTables(record, of: member.name, in: transaction)
+        ? ViewTables(creating: record, of: member.name, in: transaction)
+        : ViewTables(record, of: member.name, in: transaction)
       let update = RowUpdate(rows, view: standing.index, tables, in: transaction)
       if isFirst, isDone {
         outcome.update.changedRows += try withTree(member, tables) { try update.load($0) }
