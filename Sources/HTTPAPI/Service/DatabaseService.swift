@@ -79,6 +79,9 @@ package final class DatabaseService: Sendable {
     // It was deleted while the request was worked on.
     case let error as DatabaseError where error.code == .closed: .error(.noDatabase)
     case let error as StorageError where error.code == .closed: .error(.noDatabase)
+    // Such as a view that isn't indexed yet.
+    case let error as StorageError where error.code == .readOnly:
+      .error(CouchDBError(403, "forbidden", "the databases are served for reading only"))
     case HTTPBodyError.tooLong:
       .error(CouchDBError(413, "too_large", "the request entity is too large"))
     case HTTPBodyError.malformed:
@@ -91,7 +94,8 @@ package final class DatabaseService: Sendable {
 
   private func unexpected(_ error: any Error) -> CouchDBError {
     Log.write(.warning, .network, "HTTP", "a request failed: \(LogText.of(error))")
-    return CouchDBError(500, "internal_server_error", LogText.of(error))
+    // Clients don't get to see where the files are.
+    return CouchDBError(500, "internal_server_error", (error as? StorageError)?.message ?? LogText.of(error))
   }
 
   // MARK: Delivering

@@ -57,6 +57,21 @@ import Touchstone
     #expect(try reading.client.ask("HEAD", "/db/" + view).status == 200)
   }
 
+  @Test("a view that isn't indexed can't be read where nothing is written", arguments: allEngines)
+  func readOnly(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    let written = try Database.open("db", in: directory.path, options: options)
+    try written.save("_design/d", ["views": ["n": ["map": "function (doc) { emit(doc.n); }"]]])
+    try written.save("a", ["n": 1])
+    try written.close()
+    options.isReadOnly = true
+    let database = try Database.open("db", in: directory.path, options: options)
+    defer { try? database.close() }
+    let answer = try APIClient(["db": database]).ask("GET", "/db/_design/d/_view/n")
+    #expect(answer.status == 403 && !answer.text.contains(directory.path))
+  }
+
   @Test("answers of many slices are whole, in both directions", arguments: [EngineName.sqlite, .lmdb])
   func long(_ engine: EngineName) throws {
     let reading = try client(engine)
