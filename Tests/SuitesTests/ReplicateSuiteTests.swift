@@ -105,18 +105,18 @@ struct ReplicateSuiteTests {
     let data = try ReplicateData(
       SuiteContext(
         settings: settings, engines: ["lmdb": engine], fixtures: Fixtures(in: directory.path), dataset: nil))
-    try data.lay(.pull, engine, engine, in: directory.path)
+    try data.lay(.pull, engine, engine, .local, in: directory.path)
     let local = try data.open(engine, in: ReplicateData.local(directory.path))
     defer { try? local.close() }
     let other = try data.open(engine, in: ReplicateData.other(directory.path))
     defer { try? other.close() }
-    #expect(throws: RunMismatch.self) { try data.check(.pull, local, other) }
+    #expect(throws: RunMismatch.self) { try data.check(.pull, local, other, byHTTP: false) }
     var configuration = ReplicatorConfiguration(local, .database(other))
     configuration.direction = .pull
     try Replicator(configuration).runToEnd()
-    try data.check(.pull, local, other)
+    try data.check(.pull, local, other, byHTTP: false)
     try local.save("row", ["number": 1])
-    #expect(throws: RunMismatch.self) { try data.check(.pull, local, other) }
+    #expect(throws: RunMismatch.self) { try data.check(.pull, local, other, byHTTP: false) }
   }
 
   @Test(arguments: [
