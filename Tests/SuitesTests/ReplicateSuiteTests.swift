@@ -22,8 +22,10 @@ struct ReplicateSuiteTests {
 
   @Test func everyWorkloadRunsOverEachLink() throws {
     let file = try replicated(on: [.lmdb])
+    let links = ReplicateVariant.Link.allCases.count
     #expect(
-      file.results.map(\.workload) == ReplicateWorkload.allCases.flatMap { [$0, $0, $0] }.map(\.rawValue))
+      file.results.map(\.workload)
+        == ReplicateWorkload.allCases.flatMap { [String](repeating: $0.rawValue, count: links) })
     for result in file.results {
       #expect(result.metrics.seconds.median > 0, "\(result.label)")
       #expect((result.metrics[.anonymousMemoryBytes]?.median ?? 0) > 0, "\(result.label)")
@@ -56,7 +58,7 @@ struct ReplicateSuiteTests {
     #expect((blobs.metrics[.receivedBytes]?.median ?? 0) > Double(ReplicateData.blobBytes))
     let limited = file.results.filter { $0.limit != nil }
     // A run with nothing new has none, nor have changes in one process.
-    #expect(limited.count == file.results.count - 6 - 2)
+    #expect(limited.count == file.results.count - 2 * links - 2)
   }
 
   @Test func eachPairOfEnginesIsMeasured() throws {
@@ -64,13 +66,14 @@ struct ReplicateSuiteTests {
     #expect(
       Set(pairs.results.map { "\($0.engine) \($0.parameters.text)" }) == [
         "lmdb link=local, target=same", "lmdb link=ws, target=same", "lmdb link=wss, target=same",
-        "sqlite link=local, target=same", "sqlite link=ws, target=same", "sqlite link=wss, target=same",
+        "lmdb link=http, target=same", "sqlite link=local, target=same", "sqlite link=ws, target=same",
+        "sqlite link=wss, target=same", "sqlite link=http, target=same",
         "lmdb link=ws, target=sqlite", "sqlite link=ws, target=lmdb",
       ])
     // One of them needs a key, in both processes.
     let all = try replicated(on: [.lmdb, .sqlcipher], only: [.pushChanged], allPairs: true)
-    #expect(all.results.count == 2 * 3 * 2)
-    #expect(all.results.count { $0.parameters["target"] == "sqlcipher" && $0.engine == "lmdb" } == 3)
+    #expect(all.results.count == 2 * ReplicateVariant.Link.allCases.count * 2)
+    #expect(all.results.count { $0.parameters["target"] == "sqlcipher" && $0.engine == "lmdb" } == 4)
   }
 
   @Test func withoutAnExecutableOnlyOneProcessIsMeasured() throws {
