@@ -91,4 +91,36 @@ import TestSupport
     let other = SharedKeysBuilder(try SharedKeys(keys: ["b"]))
     #expect(!other.adopt(table) && other.count == 1)
   }
+
+  @Test func whatARollBackRemovesIsAdoptedAgain() throws {
+    let table = try SharedKeys(keys: ["a", "b"])
+    let keys = SharedKeysBuilder(.empty)
+    #expect(keys.adopt(table) && keys.adopt(table) && keys.count == 2)
+    keys.rollBack(to: 0)
+    try BodyEncoder().encode(["b": 1], keys: keys)
+    #expect(!keys.adopt(table) && !keys.adopt(table) && keys.count == 1)
+    keys.rollBack(to: 0)
+    #expect(keys.adopt(table) && keys.snapshot().number(of: "b") == 1)
+  }
+
+  @Test func aCopiedBodyIsCheckedAndKeepsItsBytes() throws {
+    let encoder = BodyEncoder()
+    let keys = SharedKeysBuilder(.empty)
+    try encoder.encode(["a": ["b": 1.5], "long": .string(String(repeating: "x", count: 40))], keys: keys)
+    let body = Array(encoder.fleece)
+    try body.withUnsafeBytes { try encoder.copy($0, sharedKeyCount: 3) }
+    #expect(Array(encoder.fleece) == body && encoder.sharedKeyCount == 3)
+    for position in body.indices {
+      for bit in 0..<8 {
+        var damaged = body
+        damaged[position] ^= 1 << bit
+        do { try damaged.withUnsafeBytes { try encoder.copy($0, sharedKeyCount: 3) } } catch {
+          #expect(encoder.fleece.isEmpty)
+          continue
+        }
+        try check(damaged, keys: 3)
+      }
+    }
+    #expect(throws: FleeceError.self) { try body.withUnsafeBytes { try encoder.copy($0, sharedKeyCount: 2) } }
+  }
 }

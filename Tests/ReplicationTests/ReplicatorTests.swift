@@ -52,6 +52,30 @@ import Touchstone
     #expect(try a.revisions(of: "b0", withBodies: false)?.count == 6)
   }
 
+  @Test("bodies arrive whole whatever shared keys both sides have", arguments: [0, 1, 40, 600, 2_100])
+  func sharedKeys(_ names: Int) throws {
+    let (a, b) = try two()
+    // The other side has none, or some of its own, which may be those of this side.
+    if names % 40 == 1 { try b.save("own", ["k0": 1, "other": 2]) }
+    if names == 40 { try b.save("own", ["k0": 1, "k1": 2]) }
+    try a.save("first", ["k0": 1, "k1": ["k0": [["k1": 2]]]])
+    for number in 0..<200 {
+      var body: JSONObject = ["n": .int(Int64(number)), "a name that is no shared key": .null]
+      for name in 0..<(names / 20) { body["k\((number * 13 + name) % max(1, names))"] = .int(Int64(name)) }
+      try a.save("d\(number)", .value(.object(body)))
+    }
+    for round in 0..<2 {
+      let outcome = try replicate(a, b) { $0.direction = .push }
+      #expect(outcome.status.error == nil && outcome.pushed.count == (round == 0 ? 201 : 100))
+      let (sent, arrived) = (try winners(a), try winners(b))
+      #expect(sent.allSatisfy { arrived[$0.key] == $0.value })
+      #expect(try b.check(deep: true) == [])
+      // Both tables grow, each in its own way.
+      try b.save("round \(round)", ["here\(round)": 1])
+      for number in 0..<100 { try a.update("d\(number)") { $0["there\(round)"] = .int(Int64(number)) } }
+    }
+  }
+
   @Test("a change reaches the peer although it wasn't noted what the peer has", arguments: [true, false])
   func lostMark(_ pushesOnly: Bool) throws {
     let (a, b) = try two()

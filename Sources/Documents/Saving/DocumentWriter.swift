@@ -364,13 +364,28 @@ final class DocumentWriter {
           throw DocumentError(
             .invalidBody, "the body of the document isn't an object", documentID: idText(id))
         }
-        do throws(FleeceError) { try encoder.transcode(root, sharedKeys: sharedKeys, keys: keys) } catch {
+        do throws(FleeceError) { try encodeForeign(bytes, root, sharedKeys) } catch {
           throw refused(error, id)
         }
         let mayNameBlobs =
           mayNameBlob(encoder.fleece) || root.value(of: Attachment.property, sharedKeys: sharedKeys) != nil
         return EncodedBody(encoder, isForeign: true, mayNameBlobs: mayNameBlobs)
       }
+    }
+  }
+
+  /// The most names that are taken over from another database for the sake of its first body.
+  private static let maximumAdoptedKeys = 512
+
+  /// Encodes a body of another database. A copy of a database takes over its table of shared keys, and then its bodies
+  /// as they are once they are checked, which takes less than half the time of encoding them again.
+  private func encodeForeign(_ bytes: UnsafeRawBufferPointer, _ root: UnsafeValue, _ sharedKeys: SharedKeys)
+    throws(FleeceError)
+  {
+    if sharedKeys.count - keys.count <= Self.maximumAdoptedKeys, keys.adopt(sharedKeys) {
+      try encoder.copy(bytes, sharedKeyCount: sharedKeys.count)
+    } else {
+      try encoder.transcode(root, sharedKeys: sharedKeys, keys: keys)
     }
   }
 

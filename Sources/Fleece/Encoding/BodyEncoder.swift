@@ -67,6 +67,18 @@ package final class BodyEncoder {
     }
   }
 
+  /// Takes a body as it is, whose numbers of shared keys mean the same here. All its bytes are checked.
+  ///
+  /// `sharedKeyCount` is the number of those keys. Afterwards `canonicalJSON` is empty, and `isObject` and
+  /// `underscoredName` aren't set.
+  /// - Throws: the errors of `validate`. After an error the results are empty.
+  package func copy(_ body: UnsafeRawBufferPointer, sharedKeyCount: Int) throws(FleeceError) {
+    pass.pointee.clear()
+    guard body.count <= FleeceLimits.body else { throw .tooLarge(limit: FleeceLimits.body) }
+    try validate(body, sharedKeyCount: sharedKeyCount)
+    pass.pointee.copy(body, sharedKeyCount: sharedKeyCount)
+  }
+
   private func run(_ tape: JSONTape, _ keys: SharedKeysBuilder, _ writesText: Bool) throws(FleeceError) {
     let count = keys.count
     do throws(FleeceError) {
@@ -85,10 +97,10 @@ package final class BodyEncoder {
   /// Increases with each value. A view of the results compares it to detect that they were replaced.
   package var encodings: UInt64 { pass.pointee.encodings }
 
-  /// The Fleece body of the last value. Valid until the next call of `encode` or `transcode`.
+  /// The Fleece body of the last value. Valid until another value is encoded.
   package var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
 
-  /// The canonical JSON of the last value. Valid until the next call of `encode` or `transcode`.
+  /// The canonical JSON of the last value. Valid until another value is encoded.
   ///
   /// - Precondition: the last value wasn't encoded with `withCanonicalJSON: false`.
   package var canonicalJSON: UnsafeRawBufferPointer {
@@ -97,7 +109,7 @@ package final class BodyEncoder {
   }
 
   /// The highest shared key number in the last body plus one, or 0 if it uses none. A reader needs a table
-  /// with at least this many names.
+  /// with at least this many names. A copied body may need fewer.
   package var sharedKeyCount: Int { pass.pointee.highestKey + 1 }
 
   /// Whether the last value was an object. A document must be an object.

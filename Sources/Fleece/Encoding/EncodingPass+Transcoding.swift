@@ -41,6 +41,12 @@ extension EncodingPass {
     writeRoot(slot)
   }
 
+  /// Takes a validated body as it is.
+  mutating func copy(_ body: UnsafeRawBufferPointer, sharedKeyCount: Int) {
+    out.append(body)
+    highestKey = sharedKeyCount - 1
+  }
+
   private mutating func transcodeValue(
     _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {

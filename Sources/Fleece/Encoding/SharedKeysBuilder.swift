@@ -11,6 +11,8 @@ package final class SharedKeysBuilder {
   /// The state that the encoder reads and changes. It borrows the memory of `base` until `owned` is true.
   let state: UnsafeMutablePointer<State>
   private var lastSnapshot: SharedKeys?
+  /// The table that `adopt` was last asked for, and its answer.
+  private var lastAdoption: (table: SharedKeys, isAdopted: Bool)?
 
   struct State {
     var table: KeyTable
@@ -46,14 +48,17 @@ package final class SharedKeysBuilder {
   package var count: Int { state.pointee.table.count }
 
   /// Adds the names that only `table` has. Returns false and changes nothing if the numbers of the other
-  /// names differ. Bodies with such a table must be transcoded.
+  /// names differ. Bodies with such a table must be transcoded. To ask again for the same table costs nothing.
   package func adopt(_ table: SharedKeys) -> Bool {
-    guard count <= table.count else { return snapshot().agrees(with: table) }
-    guard snapshot().agrees(with: table) else { return false }
-    for number in count..<table.count {
-      _ = state.pointee.add(table.table.names[number], length: Int(table.table.lengths[number]))
+    if let lastAdoption, lastAdoption.table === table { return lastAdoption.isAdopted }
+    let agrees = snapshot().agrees(with: table)
+    if agrees, count < table.count {
+      for number in count..<table.count {
+        _ = state.pointee.add(table.table.names[number], length: Int(table.table.lengths[number]))
+      }
     }
-    return true
+    lastAdoption = (table, agrees)
+    return agrees
   }
 
   /// Whether names were added to those of `base`.
@@ -79,5 +84,6 @@ package final class SharedKeysBuilder {
     state.pointee.table.free()
     state.pointee.table = smaller
     if let last = lastSnapshot, last.count > count { lastSnapshot = nil }
+    lastAdoption = nil
   }
 }
