@@ -474,7 +474,8 @@ final class HookConnector: PeerConnector {
       _ id: String, _ json: [UInt8], basedOn revision: String, _ done: @escaping Completion<String>
     ) { inner.setCheckpoint(id, json, basedOn: revision, done) }
     func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
-      inner.pull(request, into: sink, done)
+      // Once all is offered, the session may end.
+      defer { inner.pull(request, into: sink, done) }
       let lost = hook.lost.withLock { $0 }
       guard !lost.isEmpty else { return }
       let changes = lost.map { id in
