@@ -44,10 +44,9 @@ final class AttachmentPull: @unchecked Sendable {
 
   private struct State {
     var sources: [BlobDigest: (source: Source, count: Int)] = [:]
-    var waiting: [@Sendable () -> Void] = []
-    var running = 0
   }
   private let state = Lock(State())
+  private let downloads = JobLimit(downloadsInFlight)
 
   init(_ peer: HTTPPeer) {
     self.peer = peer
@@ -248,48 +247,24 @@ final class AttachmentPull: @unchecked Sendable {
     _ source: Source, into writer: @escaping @Sendable () throws -> GivenWriter,
     done: @escaping Completion<(GivenWriter, isCompressed: Bool)>
   ) {
-    let job: @Sendable () -> Void = { [self] in
-      let given: GivenWriter
-      do { given = try writer() } catch {
-        let failure = ReplicationError(error)
-        return ended { done(.failure(failure)) }
+    downloads.enqueue { [self] ended in
+      @Sendable func end(_ result: Result<(GivenWriter, isCompressed: Bool), ReplicationError>) {
+        done(result)
+        ended()
       }
+      let given: GivenWriter
+      do { given = try writer() } catch { return end(.failure(ReplicationError(error))) }
       let path = HTTPDatabaseURL.path(source.id) + "/" + HTTPDatabaseURL.escaped(source.name)
       guard var request = requester.request("GET", path, [("rev", source.revision)]) else {
-        return ended {
-          done(.failure(ReplicationError(.http, 414, "the name of the attachment is too long for a URL")))
-        }
+        return end(.failure(ReplicationError(.http, 414, "the name of the attachment is too long for a URL")))
       }
       request.headers = [("Accept", "*/*")]
       request.decoding = source.isCompressed ? .encoded : .none
-      let download = BlobDownload(given, source) { [self] result in
-        ended { done(result.map { (given, $0) }) }
-      }
+      let download = BlobDownload(given, source) { result in end(result.map { (given, $0) }) }
       guard let task = requester.send(request, into: download) else {
-        return ended { done(.failure(.connectionEnded)) }
+        return end(.failure(.connectionEnded))
       }
       download.task = task
     }
-    let isNow = state.withLock { state in
-      guard state.running < Self.downloadsInFlight else {
-        state.waiting.append(job)
-        return false
-      }
-      state.running += 1
-      return true
-    }
-    if isNow { job() }
-  }
-
-  private func ended(_ body: () -> Void) {
-    body()
-    let next = state.withLock { state -> (@Sendable () -> Void)? in
-      guard !state.waiting.isEmpty else {
-        state.running -= 1
-        return nil
-      }
-      return state.waiting.removeFirst()
-    }
-    next?()
   }
 }

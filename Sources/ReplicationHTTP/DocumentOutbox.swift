@@ -25,13 +25,9 @@ final class DocumentOutbox: @unchecked Sendable {
 
   typealias Answered = @Sendable ([SendAnswer]) -> Void
 
-  private struct State {
-    var waiting: [@Sendable () -> Void] = []
-    var sending = 0
-    /// Whether the server takes multipart.
-    var takesMultipart = true
-  }
-  private let state = Lock(State())
+  /// Whether the server takes multipart.
+  private let takesMultipart = Lock(true)
+  private let attached = JobLimit(attachedInFlight)
 
   init(_ requester: Requester) { self.requester = requester }
 
@@ -127,35 +123,19 @@ final class DocumentOutbox: @unchecked Sendable {
   // MARK: One by one
 
   private func sendAttached(_ document: OutgoingDocument, _ answered: @escaping Answered) {
-    let job: @Sendable () -> Void = { [self] in
-      put(document, sendsAll: false) { [self] error in
+    attached.enqueue { [self] ended in
+      put(document, sendsAll: false) { error in
         answered([Self.answer(document.index, error)])
-        let next = state.withLock { state -> (@Sendable () -> Void)? in
-          guard !state.waiting.isEmpty else {
-            state.sending -= 1
-            return nil
-          }
-          return state.waiting.removeFirst()
-        }
-        next?()
+        ended()
       }
     }
-    let isNow = state.withLock { state in
-      guard state.sending < Self.attachedInFlight else {
-        state.waiting.append(job)
-        return false
-      }
-      state.sending += 1
-      return true
-    }
-    if isNow { job() }
   }
 
   /// Saves a document with its attachments. `sendsAll`: also those that the server should have.
   private func put(
     _ document: OutgoingDocument, sendsAll: Bool, _ done: @escaping @Sendable (ReplicationError?) -> Void
   ) {
-    let isMultipart = state.withLock { $0.takesMultipart }
+    let isMultipart = takesMultipart.withLock { $0 }
     var request: HTTPClientRequest?
     do {
       request = requester.request("PUT", HTTPDatabaseURL.path(document.id), [("new_edits", "false")])
@@ -176,7 +156,7 @@ final class DocumentOutbox: @unchecked Sendable {
         case 200..<300: done(answer.json?["ok"].bool == true ? nil : Self.unreadable(answer))
         case 412 where !sendsAll: put(document, sendsAll: true, done)
         case 415 where isMultipart:
-          state.withLock { $0.takesMultipart = false }
+          takesMultipart.withLock { $0 = false }
           put(document, sendsAll: sendsAll, done)
         case 400, 401, 403, 409, 412, 413, 415, 417:
           done(answer.namesError ? answer.error("sending the document") : Self.unreadable(answer))
