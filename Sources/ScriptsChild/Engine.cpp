@@ -482,10 +482,13 @@ Outcome Engine::fill(Design& design, JS::HandleObject document) {
       JS::RootedString text(context, isMap ? map.toString() : reduce.toString());
       std::string source = utf8(context, text);
       if (!isMap && source.compare(0, 1, "_") == 0) {
-        if (source != "_sum" && source != "_count" && source != "_stats" && source != "_approx_count_distinct") {
+        // Whatever follows a name is ignored, as the end of the line of a file that a tool has sent.
+        for (const char *builtIn : {"_sum", "_count", "_stats", "_approx_count_distinct"}) {
+          if (source.rfind(builtIn, 0) == 0) view->builtIn = builtIn;
+        }
+        if (view->builtIn.empty()) {
           return invalid("`" + source + "` is not a supported reduce function.");
         }
-        view->builtIn = source;
         continue;
       }
       JS::RootedValue function(context);

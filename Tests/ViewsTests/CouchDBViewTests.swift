@@ -100,6 +100,59 @@ import Touchstone
     let conflicts = try answer(
       database, "d/v", [("include_docs", "true"), ("conflicts", "true"), ("limit", "1")])
     #expect(!conflicts.contains("_conflicts"))
+
+    // A revision without an ID is one of the row's document.
+    let own = "function (doc) { if (doc._id === 'x') emit(null, {_rev: '\(older)'}); }"
+    try database.save("_design/own", ["views": ["v": ["map": .string(own)]]])
+    let ownText = try answer(database, "own/v", [("include_docs", "true")])
+    let document = try JSONValue(json: ownText)["rows"].array?.first?["doc"]
+    #expect(document?["_rev"] == .string(older) && document?["n"] == "a", "\(ownText)")
+  }
+
+  @Test("the documents of each key of a list have bounds too", arguments: allEngines)
+  func keysWithDocumentIDs(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let map = "function (doc) { for (var i = 0; i < 3; i++) emit(i, 1); }"
+    try database.save("_design/d", ["views": ["v": ["map": .string(map), "reduce": "_sum\n"]]])
+    for id in 10...30 { try database.save(String(id), [:]) }
+    func found(_ query: (name: String, value: String)...) throws -> [String] {
+      let rows = try JSONValue(json: answer(database, "d/v", [("reduce", "false")] + query))["rows"].array
+      return (rows ?? []).map { "\($0["key"].int ?? -1):\($0["id"].string ?? "")" }
+    }
+    let bounds: [(name: String, value: String)] = [
+      ("keys", "[2,0]"), ("startkey_docid", "21"), ("endkey_docid", "23"),
+    ]
+    #expect(
+      try found(bounds[0], bounds[1], bounds[2]) == ["2:21", "2:22", "2:23", "0:21", "0:22", "0:23"])
+    #expect(
+      try found(bounds[0], ("startkey_docid", "23"), ("endkey_docid", "22"), ("descending", "true"))
+        == ["2:23", "2:22", "0:23", "0:22"])
+    #expect(try found(bounds[0], bounds[1], bounds[2], ("skip", "2"), ("limit", "2")) == ["2:23", "0:21"])
+    #expect(try found(("keys", "[1]"), bounds[1], bounds[2]) == ["1:21", "1:22", "1:23"])
+    #expect(try found(bounds[0], ("endkey_docid", "10")) == ["2:10", "0:10"])
+    #expect(
+      try answer(database, "d/v", [("group", "true")] + bounds)
+        == #"{"rows":[{"key":2,"value":3},{"key":0,"value":3}]}"# + "\n")
+  }
+
+  @Test("whatever follows the name of a built-in reducer is ignored", arguments: allEngines)
+  func namesWithMore(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    for name in ["_sum", "_count", "_stats", "_approx_count_distinct"] {
+      for more in ["\n", " ", "orama", "\nand\nmore"] {
+        let view: JSONValue = ["map": "function (doc) { emit(1, 2); }", "reduce": .string(name + more)]
+        try database.save("_design/d", ["views": ["v": view]])
+        try database.save("a", [:])
+        let value = try JSONValue(json: answer(database, "d/v"))["rows"].array?.first?["value"]
+        let expected: JSONValue =
+          switch name {
+          case "_sum": 2
+          case "_stats": ["sum": 2, "count": 1, "min": 2, "max": 2, "sumsqr": 4]
+          default: 1
+          }
+        #expect(value == expected, "\(name + more)")
+      }
+    }
   }
 
   @Test("reduce functions that fail or collect", arguments: allEngines)

@@ -146,18 +146,20 @@ struct CouchDBViewAnswer {
     if let documents {
       output.append(",\"doc\":")
       let link = row.kind == .json ? CouchDBViewAnswer.link(row.valueJSON) : nil
-      output.append(try document(link?.id ?? id, revision: link?.revision, documents) ?? Array("null".utf8))
+      output.append(
+        try document(link?.id ?? id, revision: link?.revision, documents) ?? Array("null".utf8))
     }
     output.append("}")
   }
 
-  /// The document that a value `{"_id": …}` refers to instead of the one that emitted it.
-  private static func link(_ value: RawSpan) -> (id: [UInt8], revision: String?)? {
+  /// What a value `{"_id": …, "_rev": …}` refers to: another document than the one that emitted it, or another revision than the
+  /// current one.
+  private static func link(_ value: RawSpan) -> (id: [UInt8]?, revision: String?)? {
     value.withUnsafeBytes { text in
-      guard text.first == UInt8(ascii: "{"), let object = try? JSONValue(json: text).object,
-        let id = object["_id"]?.string
-      else { return nil }
-      return (Array(id.utf8), object["_rev"]?.string)
+      guard text.first == UInt8(ascii: "{"), let object = try? JSONValue(json: text).object else {
+        return nil
+      }
+      return (object["_id"]?.string.map { Array($0.utf8) }, object["_rev"]?.string)
     }
   }
 

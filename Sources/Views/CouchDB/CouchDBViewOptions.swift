@@ -179,6 +179,8 @@ package struct CouchDBViewOptions: Sendable {
       .init(.json($0), documentID: endDocumentID, isInclusive: includesEnd)
     }
     selection.keys = list?.map { .json($0) }
+    selection.keysStartDocumentID = startDocumentID
+    selection.keysEndDocumentID = endDocumentID
     selection.prefixMatchLevel = prefixMatchLevel
     selection.isDescending = isDescending
     selection.skip = skip

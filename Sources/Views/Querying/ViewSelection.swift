@@ -38,6 +38,10 @@ package struct ViewSelection: Sendable {
   package var end: Bound?
   /// Rows with these keys only, in their order; the range doesn't count then.
   package var keys: [Key]?
+  /// Among the rows with each of `keys`, the first document's ID, in the order of the rows.
+  package var keysStartDocumentID: String?
+  /// Among the rows with each of `keys`, the last document's ID.
+  package var keysEndDocumentID: String?
   /// Widens the upper bound: see `ViewKeyEncoder.prefixMatch`.
   package var prefixMatchLevel = 0
   package var isDescending = false
@@ -63,21 +67,24 @@ package struct ViewSelection: Sendable {
   func ranges(_ encoder: ViewKeyEncoder) throws -> [KeyRange] {
     if let keys {
       return try keys.map { key in
-        let encoded = try ViewSelection.encode(key, encoder)
-        return KeyRange.prefix(encoded)
+        try range(
+          Bound(key, documentID: keysStartDocumentID), Bound(key, documentID: keysEndDocumentID), encoder)
       }
     }
+    return [try range(start, end, encoder)]
+  }
+
+  /// The row keys between two ends that are in the order of the rows.
+  private func range(_ start: Bound?, _ end: Bound?, _ encoder: ViewKeyEncoder) throws -> KeyRange {
     var lower = isDescending ? end : start
     var upper = isDescending ? start : end
-    if let bound = upper, prefixMatchLevel > 0 {
+    if let bound = upper, prefixMatchLevel > 0, keys == nil {
       upper?.key = .value(ViewKeyEncoder.prefixMatch(try bound.key.parsed(), level: prefixMatchLevel))
     }
     if lower?.documentID?.isEmpty ?? false { lower?.documentID = nil }
-    return [
-      KeyRange(
-        lower: try lower.map { try lowerBound($0, encoder) } ?? .unbounded,
-        upper: try upper.map { try upperBound($0, encoder) } ?? .unbounded)
-    ]
+    return KeyRange(
+      lower: try lower.map { try lowerBound($0, encoder) } ?? .unbounded,
+      upper: try upper.map { try upperBound($0, encoder) } ?? .unbounded)
   }
 
   private func lowerBound(_ bound: Bound, _ encoder: ViewKeyEncoder) throws -> KeyRange.Bound {
