@@ -13,22 +13,26 @@ import Bytes
 package struct HTTPTarget: Sendable {
   /// The bytes as they came.
   package let raw: [UInt8]
+  private let authorityRange: Range<Int>?
   private let path: Range<Int>
   private let query: Range<Int>?
 
   /// Nil if it isn't a path, or has a byte that a target can't have.
   package init?(_ raw: [UInt8]) {
     var start = 0
+    var authorityRange: Range<Int>?
     guard !raw.isEmpty else { return nil }
     if raw[0] != UInt8(ascii: "/") {
       if raw == [UInt8(ascii: "*")] {
         self.raw = raw
+        self.authorityRange = nil
         path = 0..<1
         query = nil
         return
       }
       guard let authority = Self.authority(in: raw) else { return nil }
-      start = authority
+      authorityRange = authority
+      start = authority.upperBound
     }
     var question: Int?
     for index in 0..<raw.count {
@@ -38,20 +42,28 @@ package struct HTTPTarget: Sendable {
       if byte == UInt8(ascii: "?"), index >= start, question == nil { question = index }
     }
     self.raw = raw
+    self.authorityRange = authorityRange
     path = start..<(question ?? raw.count)
     query = question.map { $0 + 1..<raw.count }
   }
 
-  /// Where the path begins behind `http://authority`; nil if there is none.
-  private static func authority(in raw: [UInt8]) -> Int? {
+  /// Where the authority is behind `http://`; nil if there is none.
+  private static func authority(in raw: [UInt8]) -> Range<Int>? {
     let schemes = ["http://", "https://"].map { Array($0.utf8) }
     for scheme in schemes where raw.count > scheme.count {
       guard zip(raw, scheme).allSatisfy({ ($0 | ($0 &- 0x41 < 26 ? 0x20 : 0)) == $1 }) else { continue }
       let rest = raw[scheme.count...]
-      return rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? raw.count
+      let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? raw.count
+      return rest.startIndex..<end
     }
     return nil
   }
+
+  /// Whether it is `*`: the server as a whole.
+  package var isAsterisk: Bool { raw == [UInt8(ascii: "*")] }
+
+  /// The authority of a target such as `http://authority/db`, which counts in the place of the header `Host`; nil in a path.
+  package var rawAuthority: ArraySlice<UInt8>? { authorityRange.map { raw[$0] } }
 
   /// The path as it came, without the query: `/db/a%2Fb`.
   package var rawPath: ArraySlice<UInt8> { raw[path] }

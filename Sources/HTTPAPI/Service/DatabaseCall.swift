@@ -49,7 +49,11 @@ struct DatabaseCall: Sendable {
 
 extension APIRequest {
   /// The base of URLs in answers: `http://HOST`.
-  var baseURL: String { "http\(isSecure ? "s" : "")://\(headers.first("host") ?? "localhost")" }
+  var baseURL: String {
+    let host =
+      target.rawAuthority.map { String(decoding: $0, as: UTF8.self) } ?? headers.first("host")?.trimmed
+    return "http\(isSecure ? "s" : "")://\(host ?? "localhost")"
+  }
 }
 
 /// Another method is asked for than those that are allowed here.

@@ -6,6 +6,13 @@ import Views
 extension DatabaseService {
   /// Finds out what is asked for, and answers it. Throws errors that become answers.
   func route(_ request: APIRequest) throws -> APIAnswer {
+    if request.target.isAsterisk {
+      // A question for what the server as a whole can do (RFC 9110, 9.3.7).
+      guard request.method == "OPTIONS" else {
+        throw CouchDBError(400, "bad_request", "the target isn't a path")
+      }
+      return APIAnswer(status: 204, headers: [.init("Allow", "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS")])
+    }
     guard var path = request.target.segments else {
       throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")
     }

@@ -50,7 +50,7 @@ final class ServerCore: Sendable {
   }
 }
 
-/// Which names a client may give in the header `Host`.
+/// Which hosts a client may ask for.
 struct HostCheck: Sendable {
   /// Lower-case. Nil allows all.
   private let names: [[UInt8]]?
@@ -66,17 +66,10 @@ struct HostCheck: Sendable {
     self.names = names.map { Array($0.utf8) }
   }
 
-  /// HTTP/1.0 has no such header; a browser always sends it.
-  func allows(_ header: ArraySlice<UInt8>?) -> Bool {
-    guard let names, let header else { return true }
-    var host = header.trimmed
-    if host.first == UInt8(ascii: "[") {
-      guard let end = host.firstIndex(of: UInt8(ascii: "]")) else { return false }
-      if end + 1 < host.endIndex, host[end + 1] != UInt8(ascii: ":") { return false }
-      host = host[(host.startIndex + 1)..<end]
-    } else if let colon = host.firstIndex(of: UInt8(ascii: ":")) {
-      host = host[..<colon]
-    }
+  /// Whether a host may be asked for. HTTP/1.0 needs none; a browser always says it.
+  func allows(_ authority: HTTPAuthority?) -> Bool {
+    guard let names, let authority else { return true }
+    var host = authority.host
     if host.last == UInt8(ascii: ".") { host = host.dropLast() }
     return names.contains { name in
       name.count == host.count && zip(name, host).allSatisfy { $0 == ($1 &- 0x41 < 26 ? $1 | 0x20 : $1) }

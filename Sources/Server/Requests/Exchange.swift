@@ -210,7 +210,7 @@ final class Exchange: @unchecked Sendable {
     hasBegun = true
     guard let head else { return }
     connection.requests.wrappingAdd(1, ordering: .relaxed)
-    if !core.hostCheck.allows(head.headers.bytes("host")) {
+    if !core.hostCheck.allows(head.authority) {
       return answer(
         core.errorAnswer(403, "this server isn't reached under that name; the header Host is wrong"))
     }

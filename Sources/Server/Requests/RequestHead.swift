@@ -21,6 +21,8 @@ final class RequestHead: Sendable {
   let method: String
   let target: HTTPTarget
   let headers: HTTPHeaders
+  /// The host that is asked: that of the target, or else of the header `Host`. Nil without either, in HTTP/1.0.
+  let authority: HTTPAuthority?
   /// The announced length; nil for a chunked body, 0 without a body.
   let bodyLength: Int?
   let expectsContinue: Bool
@@ -46,7 +48,9 @@ final class RequestHead: Sendable {
       throw Rejection(400, "the method isn't a name")
     }
     self.method = Self.name(of: method)
-    guard let target = HTTPTarget(raw) else { throw Rejection(400, "the target isn't a path") }
+    guard let target = HTTPTarget(raw), !target.isAsterisk || self.method == "OPTIONS" else {
+      throw Rejection(400, "the target isn't a path")
+    }
     self.target = target
 
     var collector = HeaderCollector()
@@ -68,6 +72,17 @@ final class RequestHead: Sendable {
 
     guard collector.hosts == 1 || (collector.hosts == 0 && !isHTTP11) else {
       throw Rejection(400, "the header Host must be there once")
+    }
+    let host = headers.bytes("host").flatMap { HTTPAuthority($0.trimmed) }
+    guard host != nil || collector.hosts == 0 else {
+      throw Rejection(400, "the header Host isn't a host, perhaps with a port")
+    }
+    // That of the target overrides the header, which has to be right all the same.
+    if let raw = target.rawAuthority {
+      guard let asked = HTTPAuthority(raw) else { throw Rejection(400, "the target has a malformed host") }
+      authority = asked
+    } else {
+      authority = host
     }
     guard collector.lengths + collector.codings <= 1 else {
       throw Rejection(400, "the length of the body is given in more than one way")

@@ -104,6 +104,6 @@ extension HTTPAnswer {
   private static func isAllowed(_ origin: String, _ origins: [String]?, _ request: HTTPRequest) -> Bool {
     if let origins { return origins.contains { $0.lowercased() == origin } }
     let scheme = request.isSecure ? "https://" : "http://"
-    return origin == scheme + (request.headers.first("host") ?? "").trimmed.lowercased()
+    return origin == scheme + String(decoding: request.head.authority?.raw ?? [], as: UTF8.self).lowercased()
   }
 }
