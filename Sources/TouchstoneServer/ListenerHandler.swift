@@ -69,12 +69,14 @@ struct ListenerSessions: LoginSessions {
 
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
+    _ completion: @escaping @Sendable (LoginRefusal?) -> Void
   ) {
     authenticator.check(user, password, from: network) { verdict in
       switch verdict {
       case .allowed: completion(nil)
-      case .refused(let status, _, let reason): completion((status, reason))
+      case .refused(let status, let headers, let reason):
+        let seconds = headers.first { $0.name == "Retry-After" }?.value
+        completion(LoginRefusal(status, reason, retryAfter: seconds))
       }
     }
   }

@@ -1,5 +1,6 @@
 import Bytes
 import Foundation
+import HTTP
 import Storage
 import RawHTTP
 import Testing
@@ -133,9 +134,9 @@ import Testing
     #expect(statuses.prefix(4) == [401, 401, 401, 401])
     #expect(statuses.contains(429))
     #expect(asked.withLock { $0 } < 30)
-    #expect(try client.get("/", headers: [Self.basic("x:x")]).header("Retry-After") != nil)
-    // Who was let in before isn't kept out by others of his network.
+    // Who was let in before isn't kept out by others of his network, and neither are other users.
     #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200)
+    #expect(try client.get("/", headers: [Self.basic("c:x")]).status == 401)
   }
 
   @Test func loginsThatWaitAreFew() throws {
@@ -143,27 +144,115 @@ import Testing
     let checker = ClosurePasswordChecker { _, _, completion in waiting.withLock { $0.append(completion) } }
     let server = try TestServer(
       with: {
-        $0.authenticator = try BasicAuthenticator(checker: checker)
-        $0.limits.pendingLogins = 2
+        $0.authenticator = try BasicAuthenticator(checker: checker, pendingLogins: 8)
       }, Self.who)
-    let clients = try (0..<3).map { _ in try server.client() }
-    for client in clients.prefix(2) {
+    func send(_ client: RawClient) throws {
       try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\(Self.basic("a:b"))\r\n\r\n")
     }
-    waitUntil { waiting.withLock { $0.count } == 2 }
-    #expect(try clients[2].get("/", headers: [Self.basic("a:b")]).status == 503)
+    // Of one network a quarter, and of all together eight.
+    var clients: [RawClient] = []
+    for network in 1...4 {
+      let own = try (0..<3).map { _ in try RawClient(server.port, from: "127.0.0.\(network)") }
+      for client in own.prefix(2) { try send(client) }
+      waitUntil { waiting.withLock { $0.count } == 2 * network }
+      try send(own[2])
+      let refused = try own[2].answer()
+      #expect(refused.status == 503 && refused.header("Retry-After") == "1")
+      clients += own.prefix(2)
+    }
+    let late = try RawClient(server.port, from: "127.0.0.5")
+    try send(late)
+    #expect(try late.answer().status == 503)
     for completion in waiting.withLock({ $0 }) { completion(true) }
-    for client in clients.prefix(2) { #expect(try client.answer().status == 200) }
+    for client in clients { #expect(try client.answer().status == 200) }
+    try send(late)
+    #expect(try late.answer().status == 200)
   }
 
   @Test func theMemoryOfFailedLoginsIsBounded() {
-    let throttle = LoginThrottle()
+    let time = Lock(0.0)
+    let throttle = LoginThrottle {
+      time.withLock { time in
+        time += 0.001
+        return time
+      }
+    }
     for number in 0..<10_000 {
-      for _ in 0..<5 { throttle.failed(ByteString("\(number)")) }
+      for _ in 0..<5 { throttle.failed(ByteString("\(number % 100)"), ByteString("\(number)")) }
     }
     #expect(throttle.count <= 4_096)
-    #expect(throttle.secondsToWait("9999") != nil)
-    #expect(throttle.secondsToWait("0") == nil)
+    #expect(throttle.secondsToWait("99", "9999") != nil)
+    #expect(throttle.secondsToWait("0", "0") == nil)
+  }
+
+  @Test func failedLoginsMakeOneUserOfOneNetworkWait() {
+    let time = Lock(100.0)
+    let throttle = LoginThrottle { time.withLock { $0 } }
+    var waits: [Double?] = []
+    for _ in 0..<10 {
+      throttle.failed("ann", "1.2.3.4")
+      waits.append(throttle.secondsToWait("ann", "1.2.3.4"))
+    }
+    #expect(waits == [nil, nil, nil, 0.25, 0.5, 1, 2, 4, 8, 8])
+    #expect(throttle.secondsToWait("bob", "1.2.3.4") == nil)
+    #expect(throttle.secondsToWait("ann", "1.2.3.5") == nil)
+    time.withLock { $0 += 7 }
+    #expect(throttle.secondsToWait("ann", "1.2.3.4") == 1)
+    time.withLock { $0 += 1 }
+    #expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
+    throttle.succeeded("ann", "1.2.3.4")
+    throttle.failed("ann", "1.2.3.4")
+    #expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
+  }
+
+  @Test func aClientIsToldHowLongToWait() throws {
+    let time = Lock(0.0)
+    let authenticator = try BasicAuthenticator(
+      checker: ClosurePasswordChecker { _, password, completion in completion(password == [1]) },
+      throttle: LoginThrottle { time.withLock { $0 } })
+    func ask(_ user: ByteString, _ password: [UInt8]) -> [String] {
+      let waiter = BlockingWaiter<LoginVerdict>()
+      authenticator.check(user, password, from: "1.2.3.4") { waiter.finish($0) }
+      switch waiter.wait() {
+      case .allowed: return ["allowed"]
+      case .refused(let status, let headers, _):
+        return ["\(status)"] + headers.filter { $0.name == "Retry-After" }.map(\.value)
+      }
+    }
+    for _ in 0..<9 {
+      #expect(ask("ann", [0]) == ["401"])
+      time.withLock { $0 += 8 }
+    }
+    #expect(ask("ann", [0]) == ["401"])
+    #expect(ask("ann", [1]) == ["429", "8"])
+    #expect(ask("bob", [1]) == ["allowed"])
+    time.withLock { $0 += 2.5 }
+    #expect(ask("ann", [1]) == ["429", "6"])
+    time.withLock { $0 += 5.5 }
+    #expect(ask("ann", [1]) == ["allowed"])
+  }
+
+  @Test func noMoreThanTwoPasswordsAreCheckedAtATime() throws {
+    let counts = Lock((running: 0, most: 0, all: 0))
+    let gate = CountingSemaphore()
+    let authenticator = try BasicAuthenticator(
+      checker: ClosurePasswordChecker { _, _, completion in
+        counts.withLock { counts in
+          counts.running += 1
+          counts.all += 1
+          counts.most = max(counts.most, counts.running)
+        }
+        gate.wait()
+        counts.withLock { $0.running -= 1 }
+        completion(false)
+      })
+    let ended = CountingSemaphore()
+    for number in 0..<16 {
+      authenticator.check(ByteString("\(number)"), [], from: "1.2.3.4") { _ in ended.signal() }
+    }
+    for _ in 0..<16 { gate.signal() }
+    for _ in 0..<16 { ended.wait() }
+    #expect(counts.withLock { $0.most } <= 2 && counts.withLock { $0.all } == 16)
   }
 }
 

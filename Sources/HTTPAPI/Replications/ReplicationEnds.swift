@@ -84,7 +84,7 @@ struct ReplicationFinder: Sendable {
     guard let login = remote.login else {
       throw CouchDBError(401, "unauthorized", "unauthorized to access or create database \(remote.shown)")
     }
-    let waiter = BlockingWaiter<(status: Int, reason: String)?>()
+    let waiter = BlockingWaiter<LoginRefusal?>()
     logins.check(login.user, login.password, from: ByteString([])) { waiter.finish($0) }
     if let problem = waiter.wait() {
       throw CouchDBError(

@@ -80,6 +80,7 @@ package struct APIAnswer: Sendable {
       case 405: "method_not_allowed"
       case 413, 414, 431: "too_large"
       case 429: "too_many_requests"
+      case 503: "service_unavailable"
       case 500...: "internal_server_error"
       default: "bad_request"
       }

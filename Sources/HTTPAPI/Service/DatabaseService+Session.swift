@@ -35,21 +35,21 @@ extension DatabaseService {
     guard let logins = configuration.logins else {
       throw CouchDBError(401, "unauthorized", "Name or password is incorrect.")
     }
-    let waiter = BlockingWaiter<(status: Int, reason: String)?>()
-    guard !name.isEmpty else { return refusal(401, request) }
+    let waiter = BlockingWaiter<LoginRefusal?>()
+    guard !name.isEmpty else { return answer(LoginRefusal(401, ""), request) }
     logins.check(name, password, from: request.network) { waiter.finish($0) }
-    if let problem = waiter.wait() { return refusal(problem.status, request, problem.reason) }
+    if let refusal = waiter.wait() { return answer(refusal, request) }
     return try .json(
       ["ok": true, "name": .string(name), "roles": ["_admin"]],
       headers: [cookie(logins.cookie(for: name), seconds: logins.cookieSeconds, request)])
   }
 
-  private func refusal(_ status: Int, _ request: APIRequest, _ reason: String? = nil) -> APIAnswer {
-    let error =
-      status == 401
-      ? CouchDBError(401, "unauthorized", "Name or password is incorrect.")
-      : CouchDBError(status, "too_many_requests", reason ?? "")
-    return .error(error, headers: [cookie("", seconds: 0, request)])
+  private func answer(_ refusal: LoginRefusal, _ request: APIRequest) -> APIAnswer {
+    let reason = refusal.status == 401 ? "Name or password is incorrect." : refusal.reason
+    var answer = APIAnswer.error(status: refusal.status, reason: reason)
+    answer.headers.append(cookie("", seconds: 0, request))
+    if let seconds = refusal.retryAfter { answer.headers.append(.init("Retry-After", seconds)) }
+    return answer
   }
 
   /// The name and the password in a body of JSON or of a form; empty where they are missing.

@@ -34,11 +34,28 @@ package struct DatabaseServiceConfiguration: Sendable {
 package protocol LoginSessions: Sendable {
   /// How long a cookie is good for, in seconds.
   var cookieSeconds: Int { get }
-  /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with the error that says why
-  /// not. `network` is the one that they come from; empty if they don't come from outside.
+/// Why a login isn't let in.
+package struct LoginRefusal: Sendable {
+  /// 401 for a wrong name or password; 429 or 503 if the client has to wait.
+  package var status: Int
+  /// What is wrong, for people.
+  package var reason: String
+  /// How long to wait, in seconds; nil if that doesn't help.
+  package var retryAfter: String?
+
+  /// Makes one. See the properties.
+  package init(_ status: Int, _ reason: String, retryAfter: String? = nil) {
+    self.status = status
+    self.reason = reason
+    self.retryAfter = retryAfter
+  }
+}
+
+  /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with why not. `network` is
+  /// the one that they come from; empty if they don't come from outside.
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void)
+    _ completion: @escaping @Sendable (LoginRefusal?) -> Void)
   /// A new cookie for a user.
   func cookie(for user: String) -> String
 }

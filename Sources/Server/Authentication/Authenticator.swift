@@ -42,7 +42,8 @@ package protocol Authenticator: Sendable {
   /// connections: it must not wait for anything.
   func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict?
 
-  /// Decides. It is called on a thread for logins, may take its time, and calls `completion` once, from any thread.
+  /// Decides, when `verdictAtOnce` can't. It is called on a thread that serves many connections, mustn't wait, and calls `completion`
+  /// once, at once or later, from any thread.
   func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void)
 }
 

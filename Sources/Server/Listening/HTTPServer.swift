@@ -87,7 +87,7 @@ package final class HTTPServer: Sendable {
       ("bufferedBodyBytes", Double(limits.bufferedBodyBytes)),
       ("bufferedAnswerBytes", Double(limits.bufferedAnswerBytes)), ("headerSeconds", limits.headerSeconds),
       ("idleSeconds", limits.idleSeconds), ("handlerSeconds", limits.handlerSeconds),
-      ("slowSeconds", limits.slowSeconds), ("pendingLogins", Double(limits.pendingLogins)),
+      ("slowSeconds", limits.slowSeconds),
       ("threads", Double(configuration.threads)), ("handlerThreads", Double(configuration.handlerThreads)),
     ]
     for (name, value) in numbers where !(value > 0) {

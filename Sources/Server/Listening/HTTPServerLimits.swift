@@ -36,8 +36,6 @@ package struct HTTPServerLimits: Sendable {
   /// A client that has closed its sending side, while its request is being worked on or a streamed answer pauses, is
   /// taken for gone after this long.
   package var halfClosedSeconds = 10.0
-  /// The maximum number of requests whose passwords are being checked. More get 503.
-  package var pendingLogins = 64
   /// How WebSockets behave, and what they take.
   package var webSocket = {
     var options = WebSocketOptions()

@@ -13,8 +13,6 @@ final class ServerCore: Sendable {
   let table = ConnectionTable()
   let upgraded = UpgradedConnections()
   let lingering = LingeringSockets()
-  private let loginWorkers = Workers(maximum: 2)
-  private let logins = Atomic<Int>(0)
   private let stopping = Atomic<Bool>(false)
 
   init(_ configuration: HTTPServerConfiguration, _ handler: any HTTPHandler, _ addresses: [PeerAddress]) {
@@ -32,21 +30,6 @@ final class ServerCore: Sendable {
 
   func errorAnswer(_ status: Int, _ reason: String) -> HTTPAnswer {
     configuration.errorAnswer(status, reason)
-  }
-
-  /// Asks the authenticator on a thread of its own. Passwords are slow on purpose, so only so many wait.
-  func authenticate(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
-    guard logins.wrappingAdd(1, ordering: .relaxed).newValue <= limits.pendingLogins else {
-      logins.wrappingSubtract(1, ordering: .relaxed)
-      return completion(
-        .refused(503, headers: [.init("Retry-After", "1")], "too many logins are being checked"))
-    }
-    loginWorkers.enqueue { [self] in
-      authenticator.check(question) { [self] verdict in
-        logins.wrappingSubtract(1, ordering: .relaxed)
-        completion(verdict)
-      }
-    }
   }
 }
 

@@ -222,7 +222,7 @@ final class Exchange: @unchecked Sendable {
       authorization: head.headers.bytes("authorization").map { String(decoding: $0, as: UTF8.self) },
       certificate: connection.certificate, head: head)
     if let verdict = core.authenticator.verdictAtOnce(question) { return go(verdict, head) }
-    core.authenticate(question) { [self] verdict in go(verdict, head) }
+    core.authenticator.check(question) { [self] verdict in go(verdict, head) }
   }
 
   private func go(_ verdict: LoginVerdict, _ head: RequestHead) {

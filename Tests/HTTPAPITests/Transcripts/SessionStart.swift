@@ -287,10 +287,10 @@ struct RecordedLogins: LoginSessions {
 
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
+    _ completion: @escaping @Sendable (LoginRefusal?) -> Void
   ) {
     let isRight = user == SessionStart.admin && password == "secret"
-    completion(isRight ? nil : (401, "Name or password is incorrect."))
+    completion(isRight ? nil : LoginRefusal(401, "Name or password is incorrect."))
   }
 
   func cookie(for user: String) -> String { "YWRtaW4tcGxheWVk" }
