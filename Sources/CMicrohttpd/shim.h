@@ -82,6 +82,11 @@ static inline enum MHD_Result cmicrohttpd_close_upgraded(struct MHD_UpgradeRespo
   return MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
+// Makes an answer end with its connection if its length isn't known, and not in chunks.
+static inline void cmicrohttpd_avoid_chunks(struct MHD_Response *response) {
+  MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+}
+
 // Sees to it that the library looks at a connection again, in a second. A body that ends early closes the connection, and
 // up to 0.9.75 the library then forgets it until something happens to its socket. Call it inside a callback of it.
 static inline void cmicrohttpd_look_again(struct MHD_Connection *connection) {

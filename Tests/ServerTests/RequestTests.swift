@@ -129,6 +129,19 @@ import Testing
     #expect(!isStarted.withLock { $0 })
   }
 
+  @Test func nothingFollowsTheHeadOfAnAnswerOfUnknownLength() throws {
+    let server = try TestServer { _, responder in
+      responder.answer(HTTPAnswer(status: 200, body: .stream(length: nil) { $0.finish() }))
+    }
+    let client = try server.client()
+    try client.send("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    client.shutdownSending()
+    let text = String(decoding: try client.rest(), as: UTF8.self)
+    #expect(text.hasPrefix("HTTP/1.1 200") && text.hasSuffix("\r\n\r\n"))
+    #expect(text.components(separatedBy: "\r\n\r\n").count == 2, "\(text.debugDescription)")
+    #expect(!text.lowercased().contains("content-length"))
+  }
+
   @Test func theClientIsAskedForItsBodyWhenTheHandlerWantsIt() throws {
     let server = try TestServer { request, responder in
       guard request.target.raw == Array("/want".utf8) else {

@@ -108,6 +108,8 @@ extension Exchange {
       return .NO
     }
     defer { MHD_destroy_response(response) }
+    // The library would send the end of a chunked body behind the head, which would be taken for the next answer.
+    if head?.isHead == true, case .stream(nil, _) = answer.body { cmicrohttpd_avoid_chunks(response) }
     add(answer.headers, to: response)
     if let name = core.configuration.serverName { MHD_add_response_header(response, "Server", name) }
     if answer.closesConnection || core.isStopping { MHD_add_response_header(response, "Connection", "close") }
