@@ -74,6 +74,9 @@ public struct SyncListenerConfiguration: Sendable {
   public var refusesConflicts = false
   /// The most connections at a time.
   public var maximumConnections = 10_000
+  /// The memory that bodies of requests over HTTP may take together, and what is made of them, in bytes. A body takes at least twice its
+  /// length after decompression. Attachments aren't counted: they are stored as they arrive. Default: 512 MiB.
+  public var maximumBodyMemory = 512 << 20
   /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Answers to pings count, and a
   /// ping goes every 300 seconds: a longer time closes no peer that answers.
   public var idleTimeout: Double?
@@ -202,6 +205,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.isReadOnly = isReadOnly
     configuration.crossOrigin = crossOriginRules
     configuration.replicationTargets = targets
+    configuration.bodyMemoryBytes = maximumBodyMemory
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
       ListenerSessions(authenticator: $0)

@@ -1,7 +1,8 @@
 // Commands of the child process that the tests of the HTTP server start, and kill.
 //
-//   http serve ENGINE DIRECTORY [CONNECTIONS]   serves the databases of a folder, which clients make and delete, on any port; prints the
-//                                               port, and goes on until it is killed. CONNECTIONS is how many it takes
+//   http serve ENGINE DIRECTORY [CONNECTIONS [MIB]]   serves the databases of a folder, which clients make and delete, on any port; prints
+//                                                     the port, and goes on until it is killed. CONNECTIONS is how many it takes, and MIB
+//                                                     the memory for bodies of requests
 
 import Storage
 import TestSupport
@@ -14,7 +15,7 @@ import TouchstoneServer
 
 enum HTTPChild: ChildGroup {
   static let name = "http"
-  static let usage = "serve ENGINE DIRECTORY [CONNECTIONS]"
+  static let usage = "serve ENGINE DIRECTORY [CONNECTIONS [MIB]]"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count >= 3, arguments[0] == "serve" else { throw WrongUsage() }
@@ -25,6 +26,7 @@ enum HTTPChild: ChildGroup {
     configuration.servesHTTP = true
     configuration.letsClientsMakeDatabases = true
     if arguments.count > 3 { configuration.maximumConnections = Int(arguments[3]) ?? 0 }
+    if arguments.count > 4 { configuration.maximumBodyMemory = (Int(arguments[4]) ?? 0) << 20 }
     let listener = SyncListener(configuration)
     try listener.start()
     say("\(listener.port ?? 0)")

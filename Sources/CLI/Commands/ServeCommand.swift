@@ -47,13 +47,17 @@ struct ServeCommand: Subcommand {
     "durability", "LEVEL", "What survives a crash: full, normal or none (normal)",
     refusal: "isn't full, normal or none")
 
+  private static let bodyMemory = Option<Int>(
+    "body-memory", "MIB", in: 1...1_048_576,
+    "The memory for bodies of requests over HTTP, of all together, in MiB (512)")
+
   static let usage = Usage(
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
       listen, userFile, anyone, certificate, key, tls, announce, cors, DatabaseArguments.readOnly, create,
       engine,
-      durability,
+      durability, bodyMemory,
       Keys.file,
     ],
     examples: [
@@ -80,6 +84,7 @@ struct ServeCommand: Subcommand {
   private let isReadOnly: Bool
   private let engine: EngineName?
   private let durability: Durability
+  private let bodyMemory: Int
 
   init(_ arguments: Arguments) throws {
     paths = arguments.all(Self.databases)
@@ -103,6 +108,7 @@ struct ServeCommand: Subcommand {
     isReadOnly = arguments[DatabaseArguments.readOnly]
     engine = try arguments.value(Self.engine)
     durability = try arguments.value(Self.durability) ?? .normal
+    bodyMemory = try arguments.value(Self.bodyMemory) ?? 512
     guard arguments[Self.create] == (engine != nil) else {
       throw UsageError("--create and --engine go together")
     }
@@ -154,6 +160,7 @@ struct ServeCommand: Subcommand {
     configuration.servesHTTP = true
     configuration.announcement = announcedName.map { SyncListenerAnnouncement(name: $0) }
     configuration.crossOrigin = crossOrigin
+    configuration.maximumBodyMemory = bodyMemory << 20
     configuration.tls =
       isSelfSigned ? .selfSigned(directory: directory) : files
     let listener = SyncListener(configuration)

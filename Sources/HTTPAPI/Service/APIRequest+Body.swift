@@ -8,11 +8,21 @@ extension APIRequest {
     headers.first("content-type").map { $0.prefix { $0 != ";" }.trimmed.lowercased() }
   }
 
-  /// The body, decompressed if it comes with gzip. Throws 413 if that is more than `limit` bytes, and 415 for other encodings.
-  func bodyBytes(limit: Int) throws -> [UInt8] {
-    do { return try decodedBody().collect(limit: limit) } catch HTTPBodyError.tooLong {
-      throw CouchDBError(413, "too_large", "the request entity is too large")
+  /// The body, decompressed if it comes with gzip. `isReadInPieces`: no values are made of it all at once. Throws 413 if it has more than
+  /// `limit` bytes or needs too much memory, 415 for other encodings, and 503 if others have the memory.
+  func bodyBytes(limit: Int, isReadInPieces: Bool = false) throws -> [UInt8] {
+    let body = try decodedBody()
+    let tooLarge = CouchDBError(413, "too_large", "the request entity is too large")
+    if let length = body.length, length > limit { throw tooLarge }
+    var bytes: [UInt8] = []
+    while let next = try body.read() {
+      guard next.count <= limit - bytes.count else { throw tooLarge }
+      // An array that grows takes up to twice its size.
+      try memory?.hold(2 * next.count)
+      if bytes.isEmpty { bytes = next } else { bytes += next }
     }
+    if !isReadInPieces { try memory?.hold(bytes.withUnsafeBytes { JSONValue.memory(of: $0) }) }
+    return bytes
   }
 
   /// The body, which is decompressed while it is read if it comes with gzip. Throws 415 for other encodings.
@@ -37,6 +47,8 @@ extension APIRequest {
 extension JSONValue {
   /// The most values in the body of a request, members and items included. A value takes many times the memory of its text.
   private static let maximumBodyValues = 4_000_000
+  /// The memory that a value takes besides its text, in bytes, and what is made of it.
+  private static let valueBytes = 120
 
   /// Parses the body of a request. Throws 400 if it isn't JSON, and 413 if it has too many values.
   init(body: [UInt8]) throws {
@@ -49,12 +61,18 @@ extension JSONValue {
   /// Throws 413 if the body of a request has too many values.
   static func checkCount(_ body: [UInt8]) throws {
     guard body.count > maximumBodyValues else { return }
-    // Each value but the first one has a comma or an opening bracket before it.
-    let count = body.reduce(into: 0) { count, byte in
-      if byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { count += 1 }
-    }
-    guard count <= maximumBodyValues else {
+    guard body.withUnsafeBytes({ count(in: $0) }) <= maximumBodyValues else {
       throw CouchDBError(413, "too_large", "the request has more than \(maximumBodyValues) values")
+    }
+  }
+
+  /// The memory that the values in a text take at most, in bytes.
+  static func memory(of text: UnsafeRawBufferPointer) -> Int { text.count + count(in: text) * valueBytes }
+
+  /// The most values that a text may have: each but the first one has a comma or an opening bracket before it.
+  private static func count(in text: UnsafeRawBufferPointer) -> Int {
+    text.reduce(into: 1) { count, byte in
+      if byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { count += 1 }
     }
   }
 }

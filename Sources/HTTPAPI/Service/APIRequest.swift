@@ -19,6 +19,8 @@ package struct APIRequest: Sendable {
   package var network: ByteString
   /// Tells when nobody waits for the answer any more.
   package var cancellation: any APICancellation
+  /// The memory that it takes for its body; nil if nobody counts.
+  private(set) var memory: RequestMemory?
 
   /// Makes a request. See the properties.
   package init(
@@ -33,6 +35,13 @@ package struct APIRequest: Sendable {
     self.isSecure = isSecure
     self.network = network
     self.cancellation = cancellation
+  }
+
+  /// The same request, which takes the memory for its body from there.
+  func taking(_ memory: RequestMemory) -> APIRequest {
+    var request = self
+    request.memory = memory
+    return request
   }
 }
 

@@ -26,9 +26,16 @@ struct DatabaseCall: Sendable {
     try request.jsonBody(limit: service.configuration.maximumRequestBytes)
   }
 
-  /// The request's body, at most `maximumRequestBytes` of it, decompressed. Throws 413 for more.
-  func bodyBytes() throws -> [UInt8] {
-    try request.bodyBytes(limit: service.configuration.maximumRequestBytes)
+  /// The request's body, at most `maximumRequestBytes` of it, decompressed. Throws 413 for more. See `APIRequest.bodyBytes`.
+  func bodyBytes(isReadInPieces: Bool = false) throws -> [UInt8] {
+    try request.bodyBytes(
+      limit: service.configuration.maximumRequestBytes, isReadInPieces: isReadInPieces)
+  }
+
+  /// Takes memory while `body` runs. Throws 413 and 503 if there is none.
+  func holding<Result>(_ bytes: Int, _ body: () throws -> Result) throws -> Result {
+    guard let memory = request.memory else { return try body() }
+    return try memory.holding(bytes, body)
   }
 
   /// Throws 415 unless the body is said to be JSON. Web pages of other origins can't say that without being asked for the right to.

@@ -26,6 +26,8 @@ package final class DatabaseService: Sendable {
   let isStopping = Lock(false)
   /// Run what requests leave to be done.
   let workers = Workers(maximum: 2)
+  /// The memory for bodies of requests.
+  let memory: MemoryBudget
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
   /// What the root and `_uuids` say: a number of this service's life.
@@ -40,6 +42,8 @@ package final class DatabaseService: Sendable {
     self.configuration = configuration
     self.timer = timer
     watches = DatabaseWatches(timer)
+    memory = MemoryBudget(
+      bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     let finder = ReplicationFinder(
       catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins)
     replications = ReplicationJobs(finder, maximum: configuration.maximumReplications, timer: timer)
@@ -55,8 +59,9 @@ package final class DatabaseService: Sendable {
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
   package func answer(_ request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
     let began = timer.now
-    let counted: @Sendable (APIAnswer) -> Void = { [self] answer in
-      metrics.count(request.method, answer.status, seconds: timer.now - began)
+    let request = request.taking(RequestMemory(memory))
+    let counted: @Sendable (APIAnswer) -> Void = { [self, method = request.method] answer in
+      metrics.count(method, answer.status, seconds: timer.now - began)
       respond(answer)
     }
     let answer = answer(to: request)

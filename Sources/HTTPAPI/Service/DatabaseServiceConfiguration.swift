@@ -6,7 +6,12 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var isReadOnly = false
   /// The largest body of a request that is held in memory, in bytes: all but attachments of their own and multipart bodies.
   package var maximumRequestBytes = 256 << 20
-  /// The largest document, in bytes of its JSON.
+  /// The memory that the bodies of all requests may take together, and what is made of them, in bytes. A body takes twice its length,
+  /// decompressed, and more for the values in it.
+  package var bodyMemoryBytes = 512 << 20
+  /// How long a request waits for such memory, in seconds.
+  package var bodyMemorySeconds = 5.0
+  /// The largest document, in bytes of its JSON without attachments.
   package var maximumDocumentBytes = 8_000_000
   /// The largest attachment, in bytes.
   package var maximumAttachmentBytes = 4 << 30
@@ -29,11 +34,6 @@ package struct DatabaseServiceConfiguration: Sendable {
   package init() {}
 }
 
-/// Checks names and passwords, and makes the cookies of sessions. Whoever accepts connections checks cookies and headers before a
-/// request comes here.
-package protocol LoginSessions: Sendable {
-  /// How long a cookie is good for, in seconds.
-  var cookieSeconds: Int { get }
 /// Why a login isn't let in.
 package struct LoginRefusal: Sendable {
   /// 401 for a wrong name or password; 429 or 503 if the client has to wait.
@@ -51,6 +51,11 @@ package struct LoginRefusal: Sendable {
   }
 }
 
+/// Checks names and passwords, and makes the cookies of sessions. Whoever accepts connections checks cookies and headers before a
+/// request comes here.
+package protocol LoginSessions: Sendable {
+  /// How long a cookie is good for, in seconds.
+  var cookieSeconds: Int { get }
   /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with why not. `network` is
   /// the one that they come from; empty if they don't come from outside.
   func check(

@@ -9,9 +9,10 @@ final class ServingChild: Sendable {
   let process: ChildProcess
   let port: UInt16
 
-  init(_ engine: EngineName, _ directory: String, connections: Int? = nil) throws {
+  /// `bodyMemory` is the memory for bodies of requests, in MiB.
+  init(_ engine: EngineName, _ directory: String, connections: Int? = nil, bodyMemory: Int = 512) throws {
     process = try startChild(
-      ["http", "serve", "\(engine)", directory] + (connections.map { ["\($0)"] } ?? []))
+      ["http", "serve", "\(engine)", directory, "\(connections ?? 10_000)", "\(bodyMemory)"])
     try process.waitForOutput(lines: 1)
     guard let port = process.outputText.split(separator: "\n").first.flatMap({ UInt16($0) }) else {
       throw ConformanceFailure("the server doesn't start: \(process.outputText) \(process.errorText)")

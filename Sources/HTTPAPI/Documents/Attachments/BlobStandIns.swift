@@ -66,10 +66,13 @@ enum BlobStandIns {
   }
 
   /// Marks those attachments of a document that is saved which stand for its blobs. `body` is its text without attachments.
-  static func mark(_ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8]) {
-    guard attachments.contains(where: { $0.name.hasPrefix(prefix) && !$0.isStandIn }),
-      let value = body().withUnsafeBytes({ try? JSONValue(json: $0) })
-    else { return }
+  static func mark(
+    _ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8], _ memory: RequestMemory?
+  ) throws {
+    guard attachments.contains(where: { $0.name.hasPrefix(prefix) && !$0.isStandIn }) else { return }
+    let body = body()
+    try memory?.hold(body.withUnsafeBytes { JSONValue.memory(of: $0) })
+    guard let value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return }
     for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
       let path = attachments[index].name.dropFirst(prefix.count).split(
         separator: "/", omittingEmptySubsequences: false)

@@ -173,7 +173,7 @@ extension DatabaseCall {
     _ new: inout NewAttachments
   ) throws -> String {
     do {
-      var document = try Self.parse(body)
+      var document = try parse(body)
       document.id = id
       document.revision = seen
       document.storedAttachments = StoredAttachment.stored(attachments)

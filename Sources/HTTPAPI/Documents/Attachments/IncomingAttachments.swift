@@ -11,9 +11,35 @@ struct IncomingAttachments {
     /// In the text, as base64.
     case inline(Range<Int>)
     /// In the revision before. `revpos` is what the client has seen there.
-    case stub(revpos: UInt64?)
+    case stub(revpos: SeenGeneration)
     /// In a later part of the body, with that many bytes.
     case follows(length: UInt64?, isCompressed: Bool, digest: String?)
+  }
+
+  /// The `revpos` of a stub.
+  enum SeenGeneration {
+    case unknown
+    case generation(UInt64)
+    /// Something that is no generation.
+    case other
+
+    init(_ value: JSONValue?) {
+      switch value {
+      case nil: self = .unknown
+      case .double(let number)?: self = UInt64(exactly: number).map { .generation($0) } ?? .other
+      case let number?: self = number.uint.map { .generation($0) } ?? .other
+      }
+    }
+
+    /// Whether that is the one of an attachment. What stands for a blob has none.
+    func matches(_ revpos: UInt64?) -> Bool {
+      guard let revpos else { return true }
+      switch self {
+      case .unknown: return true
+      case .generation(let generation): return generation == revpos
+      case .other: return false
+      }
+    }
   }
 
   struct Entry {
@@ -28,12 +54,17 @@ struct IncomingAttachments {
   /// Those whose bytes follow.
   var following: [Entry] { entries.filter { if case .follows = $0.content { true } else { false } } }
 
+  /// The memory that an entry takes besides its name, in bytes, with the attachment that becomes of it.
+  private static let entryBytes = 512
+
   /// Reads the object at `range`. Throws 400 if an entry is wrong.
-  init(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) throws {
+  init(_ text: UnsafeRawBufferPointer, _ range: Range<Int>, _ memory: RequestMemory?) throws {
     var scanner = JSONScanner(text, range)
+    var places: [ByteString: Int] = [:]
     try scanner.object { scanner, member in
       let name = try JSONScanner.name(member, in: text)
       try Self.check(name)
+      try memory?.hold(Self.entryBytes + 2 * member.name.count)
       guard scanner.kind == UInt8(ascii: "{") else {
         _ = try scanner.value()
         throw Self.invalidData(name)
@@ -45,11 +76,17 @@ struct IncomingAttachments {
         if try JSONScanner.isNamed("data", member, in: text) {
           data = value
         } else {
-          members[try JSONScanner.name(member, in: text)] = try JSONScanner.parse(value, in: text)
+          members[try JSONScanner.name(member, in: text)] = try JSONScanner.parse(value, in: text, memory)
         }
       }
-      entries.removeAll { $0.name.hasSameBytes(as: name) }
-      entries.append(try Self.entry(name, members, data, text))
+      let entry = try Self.entry(name, members, data, text)
+      // Of several with one name the last one counts.
+      if let place = places[ByteString(name)] {
+        entries[place] = entry
+      } else {
+        places[ByteString(name)] = entries.count
+        entries.append(entry)
+      }
     }
   }
 
@@ -59,11 +96,13 @@ struct IncomingAttachments {
     let content: Content
     let revpos = members["revpos"]?.uint
     if members["stub"]?.bool == true {
-      content = .stub(revpos: revpos)
+      content = .stub(revpos: SeenGeneration(members["revpos"]))
     } else if members["follows"]?.bool == true {
       let isCompressed = members["encoding"]?.string == "gzip"
+      let length = (isCompressed ? members["encoded_length"] : nil) ?? members["length"]
+      guard length == nil || length?.uint != nil else { throw invalidData(name) }
       content = .follows(
-        length: isCompressed ? members["encoded_length"]?.uint : members["length"]?.uint,
+        length: length?.uint,
         isCompressed: isCompressed,
         digest: members["digest"]?.string)
     } else {

@@ -17,7 +17,7 @@ struct IncomingDocument: Sendable {
   var attachments: Range<Int>?
   /// Where the members without an underscore are, with the commas between them.
   private(set) var members: [Range<Int>] = []
-  /// The length of the text in bytes.
+  /// The length of the text in bytes, without the attachments.
   private(set) var byteCount = 0
   /// Whether the attachments keep their `revpos`, as in a copy.
   var keepsGenerations = false
@@ -52,9 +52,9 @@ struct IncomingDocument: Sendable {
   }
 
   /// Reads the object that comes next. Throws 400, as CouchDB does, if it isn't one, or if a member with an underscore is wrong.
-  init(_ scanner: inout JSONScanner) throws {
+  init(_ scanner: inout JSONScanner, _ memory: RequestMemory?) throws {
     guard scanner.kind == UInt8(ascii: "{") else {
-      _ = try JSONScanner.parse(scanner.value(), in: scanner.text)
+      _ = try JSONScanner.parse(scanner.value(), in: scanner.text, memory)
       throw CouchDBError(400, "bad_request", "Document must be a JSON object")
     }
     let start = scanner.index
@@ -79,9 +79,10 @@ struct IncomingDocument: Sendable {
         return
       }
       extends = false
-      try take(name, value, text)
+      try memory?.hold(MemoryLayout<Range<Int>>.size * 3)
+      try take(name, value, text, memory)
     }
-    byteCount = scanner.index - start
+    byteCount = scanner.index - start - (attachments?.count ?? 0)
   }
 
   private mutating func keep(_ member: Range<Int>, _ extends: inout Bool) {
@@ -93,27 +94,31 @@ struct IncomingDocument: Sendable {
     }
   }
 
-  private mutating func take(_ name: String, _ range: Range<Int>, _ text: UnsafeRawBufferPointer) throws {
+  private mutating func take(
+    _ name: String, _ range: Range<Int>, _ text: UnsafeRawBufferPointer, _ memory: RequestMemory?
+  ) throws {
     switch name {
     case "_attachments":
       guard text[range.lowerBound] == UInt8(ascii: "{") else { throw Self.badMember(name) }
       attachments = range
     case "_id":
-      guard let id = try JSONScanner.parse(range, in: text).string else {
+      guard let id = try JSONScanner.parse(range, in: text, memory).string else {
         throw CouchDBError(400, "illegal_docid", "Document id must be a string")
       }
       self.id = id
     case "_rev":
-      guard let revision = try JSONScanner.parse(range, in: text).string else {
+      guard let revision = try JSONScanner.parse(range, in: text, memory).string else {
         throw CouchDBError.invalidRevision
       }
       self.revision = try Revision(revision)
     case "_deleted":
-      guard let value = try JSONScanner.parse(range, in: text).bool else { throw Self.badMember(name) }
+      guard let value = try JSONScanner.parse(range, in: text, memory).bool else {
+        throw Self.badMember(name)
+      }
       isDeleted = value
-    case "_revisions": history = try Self.history(JSONScanner.parse(range, in: text))
+    case "_revisions": history = try Self.history(JSONScanner.parse(range, in: text, memory))
     case "_revs_info", "_local_seq", "_conflicts", "_deleted_conflicts":
-      _ = try JSONScanner.parse(range, in: text)
+      _ = try JSONScanner.parse(range, in: text, memory)
     default: throw Self.badMember(name)
     }
   }

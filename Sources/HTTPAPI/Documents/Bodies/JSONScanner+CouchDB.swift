@@ -12,18 +12,19 @@ extension JSONScanner {
 }
 
 extension JSONScanner {
-  /// Parses the value at `range`. Throws 400 if it isn't JSON.
-  static func parse(_ range: Range<Int>, in text: UnsafeRawBufferPointer) throws -> JSONValue {
-    do throws(FleeceError) { return try JSONValue(json: UnsafeRawBufferPointer(rebasing: text[range])) } catch
-    {
-      throw invalid
-    }
+  /// Parses the value at `range`, for which the memory is taken. Throws 400 if it isn't JSON.
+  static func parse(_ range: Range<Int>, in text: UnsafeRawBufferPointer, _ memory: RequestMemory?) throws
+    -> JSONValue
+  {
+    let text = UnsafeRawBufferPointer(rebasing: text[range])
+    try memory?.hold(JSONValue.memory(of: text))
+    do throws(FleeceError) { return try JSONValue(json: text) } catch { throw invalid }
   }
 
   /// The name of a member.
   static func name(_ member: Member, in text: UnsafeRawBufferPointer) throws -> String {
     let quoted = member.name.lowerBound - 1..<member.name.upperBound + 1
-    guard let name = try parse(quoted, in: text).string else { throw invalid }
+    guard let name = try parse(quoted, in: text, nil).string else { throw invalid }
     return name
   }
 

@@ -57,21 +57,26 @@ extension DatabaseCall {
   /// The most revisions in one request.
   private static let maximumRevisions = 1_000_000
 
+  /// The memory that a document of the request takes until the answer is made, in bytes, and a revision of it.
+  private static let listBytes = 512
+  private static let revisionBytes = 256
+
   /// The body of the request: an object of lists of revisions by document, in its order.
   func revisionLists() throws -> [(id: String, revisions: [IncomingDocument.Revision])] {
     let body = try bodyBytes()
     try JSONValue.checkCount(body)
+    let memory = request.memory
     return try body.withUnsafeBytes { text in
       var scanner = JSONScanner(text)
       guard scanner.kind == UInt8(ascii: "{") else {
-        _ = try JSONScanner.parse(0..<text.count, in: text)
+        _ = try JSONScanner.parse(0..<text.count, in: text, nil)
         throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
       }
       var lists: [(id: String, revisions: [IncomingDocument.Revision])] = []
       var count = 0
       try scanner.object { scanner, member in
         let id = try JSONScanner.name(member, in: text)
-        guard let items = try JSONScanner.parse(scanner.value(), in: text).array else {
+        guard let items = try JSONScanner.parse(scanner.value(), in: text, nil).array else {
           throw CouchDBError(400, "bad_request", "the revisions of a document must be an array")
         }
         count += items.count
@@ -79,6 +84,7 @@ extension DatabaseCall {
           throw CouchDBError(
             413, "too_large", "the request names more than \(Self.maximumRevisions) revisions")
         }
+        try memory?.hold(Self.listBytes + items.count * Self.revisionBytes)
         let revisions = try items.map { item in
           guard let text = item.string else { throw CouchDBError.invalidRevision }
           return try IncomingDocument.Revision(text)

@@ -12,8 +12,8 @@ extension DatabaseCall {
     try allow("POST")
     try checkContentType()
     try checkWritable()
-    let text = try bodyBytes()
-    var bulk = try text.withUnsafeBytes { try BulkDocuments($0) }
+    let text = try bodyBytes(isReadInPieces: true)
+    var bulk = try text.withUnsafeBytes { try BulkDocuments($0, request.memory) }
     if bulk.isAllOrNothing { return try allOrNothingAnswer(bulk) }
     let isForeign = !bulk.newEdits
     var claims: [NewAttachments] = []
@@ -110,20 +110,20 @@ private struct BulkDocuments {
   var isAllOrNothing = false
 
   /// Throws 400 if it isn't an object with documents, and 413 if there are too many.
-  init(_ text: UnsafeRawBufferPointer) throws {
+  init(_ text: UnsafeRawBufferPointer, _ memory: RequestMemory?) throws {
     var scanner = JSONScanner(text)
     guard scanner.kind == UInt8(ascii: "{") else {
-      _ = try JSONScanner.parse(0..<text.count, in: text)
+      _ = try JSONScanner.parse(0..<text.count, in: text, memory)
       throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
     }
     var hasDocuments = false
     try scanner.object { scanner, member in
       if try JSONScanner.isNamed("docs", member, in: text) {
         hasDocuments = true
-        try readDocuments(&scanner)
+        try readDocuments(&scanner, memory)
         return
       }
-      let value = try JSONScanner.parse(scanner.value(), in: text)
+      let value = try JSONScanner.parse(scanner.value(), in: text, memory)
       if try JSONScanner.isNamed("new_edits", member, in: text) {
         guard let flag = value.bool else {
           throw CouchDBError(400, "bad_request", "`new_edits` parameter must be a boolean.")
@@ -139,10 +139,10 @@ private struct BulkDocuments {
     }
   }
 
-  private mutating func readDocuments(_ scanner: inout JSONScanner) throws {
+  private mutating func readDocuments(_ scanner: inout JSONScanner, _ memory: RequestMemory?) throws {
     documents = []
     guard scanner.kind == UInt8(ascii: "[") else {
-      _ = try JSONScanner.parse(scanner.value(), in: scanner.text)
+      _ = try JSONScanner.parse(scanner.value(), in: scanner.text, memory)
       throw CouchDBError(400, "bad_request", "`docs` parameter must be an array.")
     }
     try scanner.array { scanner in
@@ -150,7 +150,7 @@ private struct BulkDocuments {
         throw CouchDBError(
           413, "max_bulk_docs_count_exceeded", String(DatabaseCall.maximumBulkCount))
       }
-      documents.append(try IncomingDocument(&scanner))
+      documents.append(try IncomingDocument(&scanner, memory))
     }
   }
 }

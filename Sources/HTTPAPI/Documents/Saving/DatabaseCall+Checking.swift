@@ -26,33 +26,43 @@ extension DatabaseCall {
     if IncomingID.isDesign(id) {
       guard !document.isDeleted else { return }
       let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
-      return try database.checkDesign(name, bodyObject(of: document, text))
+      return try withBodyObject(of: document, text) { try database.checkDesign(name, $0) }
     }
     guard hasValidations else { return }
-    let new = try ScriptedRevision(
-      id: id, history: history, isDeleted: document.isDeleted, bodyObject(of: document, text))
-    let old =
-      try isForeign
-      ? database.replaced(id, Array(history.dropFirst().prefix(1)))
-      : database.replaced(id, Array(history.prefix(1)))
-    // All who may log in are administrators of the server so far.
-    let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
-    try database.validate(new, replacing: old, by: user)
+    try withBodyObject(of: document, text) { body in
+      let new = try ScriptedRevision(id: id, history: history, isDeleted: document.isDeleted, body)
+      let old =
+        try isForeign
+        ? database.replaced(id, Array(history.dropFirst().prefix(1)))
+        : database.replaced(id, Array(history.prefix(1)))
+      // All who may log in are administrators of the server so far.
+      let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
+      try database.validate(new, replacing: old, by: user)
+    }
   }
 
   /// Throws 403 for a document of `_replicator` that describes no replication. Notes who has written it.
   func checkReplication(_ document: inout IncomingDocument, _ text: [UInt8], isForeign: Bool) throws {
     guard !document.isDeleted, !IncomingID.isDesign(document.id ?? "") else { return }
-    let body = try bodyObject(of: document, text)
-    try ReplicatorDocument.check(.object(body))
+    let hasOwner = try withBodyObject(of: document, text) { body in
+      try ReplicatorDocument.check(.object(body))
+      return body[ReplicatorDocument.owner] != nil
+    }
     // The ID of a revision that was made elsewhere stands for its content.
-    guard !isForeign, body[ReplicatorDocument.owner] == nil, let user = request.user else { return }
+    guard !isForeign, !hasOwner, let user = request.user else { return }
     document.addedMembers = Array("\(ReplicatorDocument.owner.jsonText):\(user.jsonText)".utf8)
   }
 
-  private func bodyObject(of document: IncomingDocument, _ text: [UInt8]) throws -> JSONObject {
+  /// Calls `use` with the body of a document, for which memory is taken meanwhile.
+  func withBodyObject<Result>(
+    of document: IncomingDocument, _ text: [UInt8], _ use: (JSONObject) throws -> Result
+  ) throws -> Result {
     let body = document.body(text)
-    return try body.withUnsafeBytes { try JSONScanner.parse(0..<body.count, in: $0) }.object ?? [:]
+    return try body.withUnsafeBytes { bytes in
+      try holding(JSONValue.memory(of: bytes)) {
+        try use(try JSONScanner.parse(0..<bytes.count, in: bytes, nil).object ?? [:])
+      }
+    }
   }
 }
 

@@ -17,7 +17,7 @@ extension DatabaseCall {
     } else {
       text = try bodyOfSource(id)
     }
-    var document = try Self.parse(text)
+    var document = try parse(text)
     document.id = target
     document.revision = seen
     // The source has the attachments in the form in which they are stored.

@@ -67,8 +67,6 @@ extension DatabaseCall {
       {}
       return "0-0"
     }
-    let body = document.body(text)
-    let value = try body.withUnsafeBytes { try JSONScanner.parse(0..<body.count, in: $0) }
     var seen: UInt64 = 0
     if let revision = document.revision {
       guard revision.generation == 0, let number = UInt64(revision.text.dropFirst(2)),
@@ -78,7 +76,9 @@ extension DatabaseCall {
       }
       seen = number
     }
-    try database.replicatingChanges { try $0.saveLocalDocument(name, value, generation: seen + 1) }
+    try withBodyObject(of: document, text) { body in
+      try database.replicatingChanges { try $0.saveLocalDocument(name, .object(body), generation: seen + 1) }
+    }
     return "0-\(seen + 1)"
   }
 

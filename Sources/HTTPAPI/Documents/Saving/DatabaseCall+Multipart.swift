@@ -83,6 +83,7 @@ private final class MultipartReceiver {
       guard bytes.count <= call.service.configuration.maximumRequestBytes - text.count else {
         throw CouchDBError(413, "too_large", "the request entity is too large")
       }
+      try call.request.memory?.hold(2 * bytes.count)
       text.append(contentsOf: bytes)
       return
     }
@@ -105,9 +106,11 @@ private final class MultipartReceiver {
 
   private func end() throws {
     guard document != nil else {
-      let document = try DatabaseCall.parse(text)
+      let document = try call.parse(text)
       if let range = document.attachments {
-        expected = try text.withUnsafeBytes { try IncomingAttachments($0, range) }.following
+        expected = try text.withUnsafeBytes {
+          try IncomingAttachments($0, range, call.request.memory)
+        }.following
       }
       self.document = document
       return

@@ -21,8 +21,8 @@ extension DatabaseCall {
         try prepare(&document, id, seen, isForeign: isForeign)
         try settleAttachments(of: &document, text, isForeign: isForeign, received: received, &new)
       } else {
-        text = try bodyBytes()
-        document = try Self.parse(text)
+        text = try bodyBytes(isReadInPieces: true)
+        document = try parse(text)
         try prepare(&document, id, seen, isForeign: isForeign)
         try settleAttachments(of: &document, text, isForeign: isForeign, &new)
       }
@@ -39,8 +39,8 @@ extension DatabaseCall {
     try checkWritable()
     var new = try NewAttachments(self)
     do {
-      let text = try bodyBytes()
-      var document = try Self.parse(text)
+      let text = try bodyBytes(isReadInPieces: true)
+      var document = try parse(text)
       let id = document.id ?? DocumentUUID.make()
       try IncomingID.check(id)
       try prepare(&document, id, nil, isForeign: false)
@@ -64,7 +64,7 @@ extension DatabaseCall {
     guard !document.isDeleted else { throw CouchDBError.deleted }
     guard let seen else { throw CouchDBError.updateConflict }
     let text = Array("{\"_deleted\":true}".utf8)
-    var tombstone = try Self.parse(text)
+    var tombstone = try parse(text)
     tombstone.id = id
     tombstone.revision = seen
     var new = try NewAttachments(self)
@@ -76,10 +76,10 @@ extension DatabaseCall {
   // MARK: Pieces
 
   /// Reads the one document that a body is.
-  static func parse(_ text: [UInt8]) throws -> IncomingDocument {
+  func parse(_ text: [UInt8]) throws -> IncomingDocument {
     try text.withUnsafeBytes { bytes in
       var scanner = JSONScanner(bytes)
-      let document = try IncomingDocument(&scanner)
+      let document = try IncomingDocument(&scanner, request.memory)
       try scanner.finish()
       return document
     }

@@ -15,7 +15,7 @@ extension DatabaseCall {
     _ new: inout NewAttachments
   ) throws {
     guard let range = document.attachments else { return }
-    let incoming = try text.withUnsafeBytes { try IncomingAttachments($0, range) }
+    let incoming = try text.withUnsafeBytes { try IncomingAttachments($0, range, request.memory) }
     var known: [StoredAttachment]?
     var received = received[...]
     var stored: [StoredAttachment] = []
@@ -34,7 +34,7 @@ extension DatabaseCall {
         let before = try known ?? attachmentsBefore(document, isForeign: isForeign)
         known = before
         guard let found = before.first(where: { $0.name.hasSameBytes(as: entry.name) }),
-          isForeign || revpos == nil || found.revpos == nil || revpos == found.revpos
+          isForeign || revpos.matches(found.revpos)
         else {
           throw CouchDBError(
             412, "missing_stub", "Invalid attachment stub in \(document.id ?? "") for \(entry.name)")
@@ -42,7 +42,7 @@ extension DatabaseCall {
         stored.append(found)
       }
     }
-    BlobStandIns.mark(&stored, body: document.body(text))
+    try BlobStandIns.mark(&stored, body: document.body(text), request.memory)
     document.storedAttachments = StoredAttachment.stored(stored)
   }
 

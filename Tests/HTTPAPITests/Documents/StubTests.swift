@@ -1,0 +1,84 @@
+import Blobs
+import Fleece
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import HTTPAPI
+
+/// What a document says of attachments that are stored already.
+@Suite struct StubTests {
+  @Test("what a stub says is compared, and never stored", arguments: allEngines)
+  func stubs(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    var revision = try client.save(
+      "/db/a", #"{"_attachments":{"f":{"content_type":"image/png","data":"aGVsbG8="}}}"#)
+    let stored = try client.get("/db/a").json()["_attachments"]
+    #expect(stored["f"]["length"] == 5)
+    for member in [
+      #""length":-1"#, #""length":1e300"#, #""length":18446744073709551615"#, #""length":1.5"#,
+      #""length":"5""#, #""length":null"#, #""digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==""#, #""digest":7"#,
+      #""encoding":"gzip","encoded_length":-1"#, #""content_type":"text/html""#, #""data":"AAAA""#,
+      #""revpos":1"#, #""revpos":1.0"#,
+    ] {
+      let text = #"{"_rev":"\#(revision)","_attachments":{"f":{"stub":true,\#(member)}}}"#
+      let answer = try client.send("PUT", "/db/a", text)
+      #expect(answer.status == 201, "\(member)")
+      revision = try answer.json()["rev"].string ?? ""
+      #expect(try client.get("/db/a").json()["_attachments"] == stored, "\(member)")
+      #expect(try client.ask("GET", "/db/a/f").text == "hello", "\(member)")
+    }
+    for revpos in ["0", "2", "-1", "1.5", "\"1\"", "null", "18446744073709551616"] {
+      let text = #"{"_rev":"\#(revision)","_attachments":{"f":{"stub":true,"revpos":\#(revpos)}}}"#
+      let answer = try client.send("PUT", "/db/a", text)
+      #expect(answer.status == 412, "\(revpos)")
+      #expect(try answer.error == ["missing_stub", "Invalid attachment stub in a for f"], "\(revpos)")
+    }
+    for stub in [#"{"stub":1}"#, #"{"stub":"true"}"#, #"{"stub":false}"#, #"{"stub":null}"#] {
+      let text = #"{"_rev":"\#(revision)","_attachments":{"f":\#(stub)}}"#
+      #expect(try client.send("PUT", "/db/a", text).status == 400, "\(stub)")
+    }
+    // Of a revision that was made elsewhere the ancestor has them.
+    let foreign =
+      #"{"_revisions":{"start":2,"ids":["b","a"]},"_attachments":{"f":{"stub":true,"revpos":1,"length":-9}}}"#
+    #expect(try client.send("PUT", "/db/b?new_edits=false", foreign).status == 412)
+    _ = try client.save("/db/b?new_edits=false", #"{"_rev":"1-a","_attachments":{"f":{"data":"aGVsbG8="}}}"#)
+    #expect(try client.send("PUT", "/db/b?new_edits=false", foreign).status == 201)
+    #expect(try client.get("/db/b").json()["_attachments"]["f"]["length"] == 5)
+  }
+
+  @Test("the length of an attachment that follows must be one", arguments: ["-1", "1.5", "\"2\"", "null"])
+  func lengths(_ length: String) throws {
+    let client = try APIClient.withDatabase()
+    let document = #"{"_attachments":{"f":{"follows":true,"length":\#(length)}}}"#
+    let body = "--x\r\nContent-Type: application/json\r\n\r\n\(document)\r\n--x\r\n\r\nhi\r\n--x--"
+    let answer = try client.send(
+      "PUT", "/db/a", body, headers: [("Content-Type", "multipart/related; boundary=x")])
+    #expect(answer.status == 400)
+    #expect(try client.get("/db/a").status == 404)
+  }
+
+  @Test("very many attachments are read in one pass, and of two with one name the last one counts")
+  func many() throws {
+    let client = try APIClient.withDatabase()
+    let stubs = (0..<100_000).map { "\"\($0)\":{\"stub\":true}" }.joined(separator: ",")
+    #expect(try client.send("PUT", "/db/a", "{\"_attachments\":{\(stubs)}}").status == 412)
+    _ = try client.save(
+      "/db/b", #"{"_attachments":{"f":{"data":"AAAA"},"g":{"data":"AAAA"},"f":{"data":"aGVsbG8="}}}"#)
+    #expect(try client.ask("GET", "/db/b/f").text == "hello")
+  }
+
+  @Test("attachments don't count as the size of their document") func sizes() throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.maximumDocumentBytes = 1_000
+    let client = try APIClient.withDatabase(.lmdb, configuration)
+    let data = base64([UInt8](repeating: 7, count: 3_000))
+    let document = #"{"n":1,"_attachments":{"f":{"data":"\#(data)"}}}"#
+    #expect(try client.send("PUT", "/db/a", document).status == 201)
+    #expect(
+      try client.send("POST", "/db/_bulk_docs", #"{"docs":[\#(document)]}"#).status == 201)
+    #expect(try client.ask("GET", "/db/a/f").body().count == 3_000)
+    #expect(try client.send("PUT", "/db/b", #"{"s":"\#(data)"}"#).status == 413)
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import RawHTTP
+import Storage
+import StorageConformance
+import TestSupport
+import Testing
+
+@testable import HTTPAPI
+
+/// Many small bodies that decompress to large ones take no more memory together than the server has for them.
+@Suite("The memory of a server", .serialized) struct BodyMemoryTests {
+  /// For bodies, in MiB.
+  private static let budget = 128
+  /// What the server takes besides: the process itself, a transaction, what the allocator hasn't given back yet.
+  private static let others = 96
+
+  /// What inflates to so many MiB, and what is made of it.
+  private static let bombs: [(what: String, method: String, target: String, text: String)] = [
+    ("blanks", "PUT", "/db/a", String(repeating: " ", count: 60 << 20) + "{}"),
+    (
+      "documents", "POST", "/db/_bulk_docs",
+      "{\"docs\":["
+        + (0..<400).map { "{\"_id\":\"d\($0)\",\"a\":\"\(String(repeating: "x", count: 100_000))\"}" }
+        .joined(separator: ",") + "]}"
+    ),
+    (
+      "keys", "POST", "/db/_all_docs?limit=1",
+      "{\"keys\":[" + String(repeating: "\"a\",", count: 800_000) + "1]}"
+    ),
+    (
+      "revisions", "POST", "/db/_revs_diff",
+      "{" + (0..<40_000).map { "\"\($0)\":[\"1-a\",\"2-b\"]" }.joined(separator: ",") + "}"
+    ),
+    (
+      "objects", "POST", "/db/_all_docs?limit=1",
+      "{\"keys\":[" + String(repeating: "{\"a\":1},", count: 250_000) + "{}]}"
+    ),
+    ("one too large", "PUT", "/db/a", String(repeating: " ", count: 120 << 20) + "{}"),
+  ]
+
+  @Test("many bombs together take a bounded amount", .enabled(if: !isSanitized), arguments: bombs.indices)
+  func memory(_ index: Int) throws {
+    let (what, method, target, text) = Self.bombs[index]
+    let directory = TemporaryDirectory()
+    let server = try ServingChild(.lmdb, directory.path, bodyMemory: Self.budget)
+    let other = try server.client()
+    #expect(try other.ask("PUT", "/db").status == 201)
+    let bomb = try #require(GzipEncoder()).encode(Array(text.utf8), isLast: true)
+    let most = Lock(0)
+    let isDone = Lock(false)
+    let watching = CountingSemaphore()
+    Thread.detachNewThread {
+      while !isDone.withLock({ $0 }) {
+        most.withLock { $0 = max($0, server.anonymousBytes) }
+        usleep(2_000)
+      }
+      watching.signal()
+    }
+    let statuses = Lock<[Int]>([])
+    let ended = CountingSemaphore()
+    for _ in 0..<24 {
+      Thread.detachNewThread {
+        var status = 0
+        // A server that refuses a body may close before it was sent.
+        if let client = try? server.client() {
+          status =
+            (try? client.ask(method, target, bomb, headers: ["Content-Encoding: gzip"]).status) ?? 0
+        }
+        statuses.withLock { $0.append(status) }
+        ended.signal()
+      }
+    }
+    // Others go on meanwhile.
+    for number in 0..<20 {
+      #expect(try other.ask("PUT", "/db/small\(number)", Array("{\"n\":1}".utf8)).status == 201)
+      #expect(try other.ask("GET", "/db/small\(number)").status == 200)
+    }
+    for _ in 0..<24 { ended.wait() }
+    isDone.withLock { $0 = true }
+    watching.wait()
+    let all = statuses.withLock { $0 }
+    let megabytes = most.withLock { $0 } >> 20
+    print("\(what): \(bomb.count >> 10) KiB, 24 at once in \(megabytes) MiB: \(all.sorted())")
+    #expect(megabytes < Self.budget + Self.others)
+    if what == "one too large" {
+      #expect(all.allSatisfy { [413, 503].contains($0) })
+      #expect(all.contains(413))
+    } else {
+      #expect(all.allSatisfy { [200, 201, 400, 409, 503].contains($0) })
+      #expect(all.contains { $0 != 503 })
+    }
+    #expect(try server.client().ask("GET", "/db").status == 200)
+  }
+}
