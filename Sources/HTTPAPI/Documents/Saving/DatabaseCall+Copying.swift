@@ -11,14 +11,17 @@ extension DatabaseCall {
     let (target, seen) = try destination()
     try IncomingID.check(target)
     let text: [UInt8]
+    var isDeleted = false
     if IncomingID.isLocal(id) {
       guard let local = try local(id) else { throw CouchDBError.missing }
       text = try local.body.jsonText()
     } else {
-      text = try bodyOfSource(id)
+      (text, isDeleted) = try bodyOfSource(id)
     }
     var document = try parse(text)
     document.id = target
+    // Of a tombstone a tombstone is made, as in CouchDB.
+    document.isDeleted = isDeleted
     document.revision = seen
     // The source has the attachments in the form in which they are stored.
     if let range = document.attachments, !IncomingID.isLocal(target) {
@@ -32,10 +35,11 @@ extension DatabaseCall {
       headers: [.init("ETag", "\"\(revision)\""), .init("Location", location(target))])
   }
 
-  private func bodyOfSource(_ id: String) throws -> [UInt8] {
+  /// The body of the document, or of the revision of it that the query or `If-Match` names, and whether that is a tombstone.
+  private func bodyOfSource(_ id: String) throws -> ([UInt8], isDeleted: Bool) {
     try database.read { snapshot in
       guard let revisions = try snapshot.revisions(of: id) else { throw CouchDBError.missing }
-      let wanted = try query["rev"].map { try IncomingDocument.Revision($0) }
+      let wanted = try seenRevision()
       let index = try wanted.map { try $0.id.flatMap { try revisions.index(of: $0) } } ?? 0
       guard let index else { throw CouchDBError.missing }
       if wanted == nil, revisions.document.isDeleted { throw CouchDBError.deleted }
@@ -47,7 +51,7 @@ extension DatabaseCall {
         return text
       }
       guard let text else { throw CouchDBError.missing }
-      return text
+      return (text, revisions.isDeleted(index))
     }
   }
 
