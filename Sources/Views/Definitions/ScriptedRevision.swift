@@ -31,25 +31,26 @@ package struct ScriptedRevision: Sendable {
     json = try JSONValue.object(object).jsonText()
   }
 
-  /// Makes one of a stored document, with its current revision.
-  package init(_ document: DocumentView, sharedKeys: SharedKeys) throws {
+  /// Makes one of a stored document, with its current revision. `conflicts` are the other leaves that live.
+  package init(_ document: DocumentView, conflicts: [RevisionID] = [], sharedKeys: SharedKeys) throws {
     guard let body = document.body else {
       throw DocumentError(.damaged, "a stored document can't be read", documentID: document.id)
     }
     try self.init(
-      id: document.idBytes, document.revisionID(), isDeleted: document.isDeleted, body, sharedKeys: sharedKeys
-    )
+      id: document.idBytes, document.revisionID(), isDeleted: document.isDeleted, conflicts: conflicts, body,
+      sharedKeys: sharedKeys)
   }
 
   /// Makes one of a stored revision.
   package init(
-    id: RawSpan, _ revisionID: RevisionID, isDeleted: Bool, _ body: Value, sharedKeys: SharedKeys
+    id: RawSpan, _ revisionID: RevisionID, isDeleted: Bool, conflicts: [RevisionID] = [], _ body: Value,
+    sharedKeys: SharedKeys
   ) throws {
     self.id = String(copying: id)
     var json: [UInt8] = []
     try MapInput.writeJSON(
-      id: id, revisionID: revisionID, body, sharedKeys: sharedKeys, MapInput.Extra(isDeleted: isDeleted),
-      into: &json)
+      id: id, revisionID: revisionID, body, sharedKeys: sharedKeys,
+      MapInput.Extra(leaves: (conflicts, []), isDeleted: isDeleted), into: &json)
     self.json = json
   }
 }

@@ -168,6 +168,30 @@ import Touchstone
     }
   }
 
+  @Test(
+    "functions see conflicts, unless they are asked for each of them", arguments: [EngineName.sqlite, .lmdb])
+  func conflicts(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.apply("a", "2-b", "1-a", body: ["n": 1])
+    try reading.apply("a", "2-c", "1-a", body: ["n": 2])
+    try reading.apply("a", "2-d", "1-a", isDeleted: true)
+    try reading.apply("b", "1-a", body: ["n": 3])
+    try reading.database.save(
+      "_design/d",
+      [
+        "filters": ["f": "function (doc) { return doc._conflicts && doc._conflicts.join() === '2-b'; }"],
+        "views": ["v": ["map": "function (doc) { if (doc._conflicts) emit(doc._conflicts); }"]],
+      ])
+    func ids(_ target: String) throws -> [String?] {
+      let rows = try reading.get(target).json()["results"]?.array ?? []
+      return rows.map { $0["id"]?.string }
+    }
+    for filter in ["filter=d/f", "filter=_view&view=d/v"] {
+      #expect(try ids("_changes?" + filter) == ["a"], "\(filter)")
+      #expect(try ids("_changes?style=all_docs&" + filter) == [], "\(filter)")
+    }
+  }
+
   @Test("scripts choose revisions", arguments: [EngineName.sqlite, .lmdb])
   func scripts(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)

@@ -264,17 +264,21 @@ final class ChangesReader: @unchecked Sendable {
       id = [UInt8](copying: view.idBytes)
       isDeleted = view.isDeleted
       var revisions = [try view.revisionID().description]
-      var scripted = [try ScriptedRevision(view, sharedKeys: sharedKeys)]
-      if options.listsAllLeaves {
-        try snapshot.forEachOtherLeaf(of: view) { revision, isDeleted, body in
-          revisions.append(revision.description)
-          scripted.append(
-            try ScriptedRevision(
-              id: view.idBytes, revision, isDeleted: isDeleted, body, sharedKeys: sharedKeys))
+      var others: [ScriptedRevision] = []
+      var conflicts: [RevisionID] = []
+      try snapshot.forEachOtherLeaf(of: view) { revision, isDeleted, body in
+        // As in CouchDB, a function sees the conflicts unless it is asked for each of them.
+        guard options.listsAllLeaves else {
+          if !isDeleted { conflicts.append(revision) }
+          return
         }
+        revisions.append(revision.description)
+        others.append(
+          try ScriptedRevision(id: view.idBytes, revision, isDeleted: isDeleted, body, sharedKeys: sharedKeys)
+        )
       }
       self.revisions = revisions
-      self.scripted = scripted
+      scripted = [try ScriptedRevision(view, conflicts: conflicts, sharedKeys: sharedKeys)] + others
       guard options.includesDocuments else { return }
       var json = JSONWriter()
       try writer.append(view, to: &json)
