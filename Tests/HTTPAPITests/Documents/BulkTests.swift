@@ -166,4 +166,29 @@ import Touchstone
     #expect(
       try client.send("POST", "/db/_bulk_get", "{}").error == ["bad_request", "Missing JSON list of 'docs'."])
   }
+
+  @Test("a replicated document that can't be stored doesn't keep out the others", arguments: allEngines)
+  func unstorable(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
+    let long = String(repeating: "x", count: 500)
+    let answer = try client.send(
+      "POST", "/db/_bulk_docs",
+      """
+      {"new_edits":false,"docs":[{"_id":"a","_rev":"1-a"},{"_id":"deep","_rev":"1-b","d":\(deep)},\
+      {"_id":"\(long)","_rev":"1-c"},{"_id":"line\\n","_rev":"1-d"},{"_id":"z","_rev":"1-e"}]}
+      """)
+    #expect(answer.status == 201)
+    let failed = try answer.json().array ?? []
+    #expect(failed.map { $0["rev"] } == ["1-b", "1-d", "1-c"])
+    #expect(failed.map { $0["error"] } == ["bad_request", "illegal_docid", "illegal_docid"])
+    #expect(try client.get("/db/a").status == 200)
+    #expect(try client.get("/db/z").status == 200)
+    // What isn't JSON refuses all.
+    let text = #"{"new_edits":false,"docs":[{"_id":"b","_rev":"1-a"},{"_id":"c","_rev":"1-a","d":[1,]}]}"#
+    let refused = try client.send("POST", "/db/_bulk_docs", text)
+    #expect(refused.status == 400)
+    #expect(try refused.error == ["bad_request", "invalid UTF-8 JSON"])
+    #expect(try client.get("/db/b").status == 404)
+  }
 }

@@ -86,7 +86,7 @@ extension DatabaseCall {
         }
       }
     } catch let error as DocumentError where error.code == .invalidBody {
-      throw unreadable(error, documents, text)
+      throw try unreadable(error, documents, text)
     }
   }
 
@@ -97,37 +97,43 @@ extension DatabaseCall {
         id: $0.id ?? "", history: try $0.foreignHistory(), isDeleted: $0.isDeleted, body: .json($0.body(text))
       )
     }
-    do {
-      let outcomes = try database.replicatingChanges { store in
-        try store.inBatch {
-          let outcomes = try store.apply(revisions, .allow)
-          for case .refused(let error as DocumentError) in outcomes where error.code == .invalidBody {
-            throw error
+    let outcomes = try database.replicatingChanges { store in
+      try store.inBatch {
+        let outcomes = try store.apply(revisions, .allow)
+        for (document, outcome) in zip(documents, outcomes) {
+          guard case .refused(let error as DocumentError) = outcome, error.code == .invalidBody else {
+            continue
           }
-          return outcomes
+          // What isn't JSON refuses the request. What can't be stored here, such as deep nesting, refuses its document alone: a
+          // replicator goes on with the others.
+          guard try isJSON(document, text) else { throw JSONScanner.invalid }
         }
+        return outcomes
       }
-      return zip(revisions, outcomes).map { revision, outcome in
-        switch outcome {
-        case .added, .known, .conflict: .success(revision.revision)
-        case .refused(let error): .failure(CouchDBError(refused: error))
-        }
+    }
+    return zip(revisions, outcomes).map { revision, outcome in
+      switch outcome {
+      case .added, .known, .conflict: .success(revision.revision)
+      case .refused(let error): .failure(CouchDBError(refused: error))
       }
-    } catch let error as DocumentError where error.code == .invalidBody {
-      throw unreadable(error, documents, text)
     }
   }
 
   /// The answer to a body that can't be stored: that it isn't JSON, or what else is wrong.
-  private func unreadable(_ error: DocumentError, _ documents: [IncomingDocument], _ text: [UInt8])
+  private func unreadable(_ error: DocumentError, _ documents: [IncomingDocument], _ text: [UInt8]) throws
     -> CouchDBError
   {
-    for document in documents {
-      let body = document.body(text)
-      do { _ = try body.withUnsafeBytes { try JSONValue(json: $0) } } catch FleeceError.invalidJSON {
-        return JSONScanner.invalid
-      } catch {}
-    }
+    for document in documents where try !isJSON(document, text) { return JSONScanner.invalid }
     return CouchDBError(error)
+  }
+
+  private func isJSON(_ document: IncomingDocument, _ text: [UInt8]) throws -> Bool {
+    let body = document.body(text)
+    return try body.withUnsafeBytes { bytes in
+      try holding(JSONValue.memory(of: bytes)) {
+        do { _ = try JSONValue(json: bytes) } catch FleeceError.invalidJSON { return false } catch {}
+        return true
+      }
+    }
   }
 }
