@@ -11,7 +11,8 @@ enum Precondition {
   case based(on: RevisionID?)
   /// The base is known. If it isn't a leaf, the write adds a branch.
   case branching(from: RevisionID)
-  /// As in CouchDB. The base is a leaf; with no base, there is no live document, and the write goes on top of a tombstone.
+  /// As in CouchDB, revision IDs of 32 digits included. The base is a leaf; with no base, there is no live document, and the write goes on
+  /// top of a tombstone.
   /// Of a document that isn't there the base is taken for known, and a deletion makes a tombstone.
   case edit(of: RevisionID?)
 
@@ -21,6 +22,11 @@ enum Precondition {
     case .lastWriteWins(basedOn: nil), .edit(of: nil): true
     default: false
     }
+  }
+
+  /// The length of the new revision's ID, in bytes.
+  var digestBytes: Int {
+    if case .edit = self { RevisionDigest.shortByteCount } else { RevisionDigest.byteCount }
   }
 }
 
@@ -33,7 +39,7 @@ extension DocumentWriter {
     try checkWritable()
     let deleted = deleted || body.isDeletion
     if precondition.mayInsert, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
-      validations.isEmpty, let saved = try insertNew(id, body)
+      validations.isEmpty, let saved = try insertNew(id, body, precondition.digestBytes)
     {
       return saved
     }
@@ -88,7 +94,8 @@ extension DocumentWriter {
       var name = outside.description
       name.withUTF8 { text.append(UnsafeRawBufferPointer($0)) }
     }
-    let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: body.canonicalJSON)
+    let suffix = try digest.digest(
+      parent: text.bytes, deleted: deleted, body: body.canonicalJSON, byteCount: precondition.digestBytes)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
     if isStored != nil, let known = tree.index(of: new) {
       try loadHistory(of: id)
@@ -136,15 +143,16 @@ extension DocumentWriter {
   private func saved(_ sequence: UInt64, _ generation: UInt64, _ suffix: UnsafeRawBufferPointer)
     -> SavedRevision
   {
-    SavedRevision(
-      sequence: sequence, generation: generation,
-      digest: suffix.loadUnaligned(as: InlineArray<20, UInt8>.self))
+    SavedRevision(sequence: sequence, generation: generation, suffix: suffix)
   }
 
   /// Inserts the first revision of a document without looking it up. Returns nil if the ID is in use.
-  private func insertNew(_ id: UnsafeRawBufferPointer, _ body: EncodedBody) throws -> SavedRevision? {
+  private func insertNew(_ id: UnsafeRawBufferPointer, _ body: EncodedBody, _ digestBytes: Int) throws
+    -> SavedRevision?
+  {
     let suffix = try digest.digest(
-      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON)
+      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON,
+      byteCount: digestBytes)
     let last = lastSequence ?? 0
     guard last < maximumSequence else { return nil }
     let sequence = last + 1

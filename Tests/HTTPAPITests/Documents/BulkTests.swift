@@ -191,4 +191,27 @@ import Touchstone
     #expect(try refused.error == ["bad_request", "invalid UTF-8 JSON"])
     #expect(try client.get("/db/b").status == 404)
   }
+
+  @Test("the winner of a conflict is CouchDB's, whoever has made the revisions", arguments: allEngines)
+  func winners(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    var generator = SystemRandomNumberGenerator()
+    for number in 0..<40 {
+      let own = try client.save("/db/\(number)", "{\"n\":\(number)}")
+      let suffix = Array(own.utf8.dropFirst(2))
+      #expect(own.hasPrefix("1-") && Hex.bytes(suffix)?.count == 16, "\(own)")
+      let other = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let foreign = "1-" + Hex.text(other)
+      _ = try client.send(
+        "POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[{"_id":"\#(number)","_rev":"\#(foreign)"}]}"#)
+      // It compares the bytes.
+      let winner = (Hex.bytes(suffix) ?? []).lexicographicallyPrecedes(other) ? foreign : own
+      #expect(try client.get("/db/\(number)").json()["_rev"].string == winner)
+    }
+    // The same change has the same ID, and later ones have as many digits.
+    let first = try client.save("/db/x", #"{"a":1}"#)
+    #expect(try client.save("/db/y", #"{"a":1}"#) == first)
+    let deleted = try client.send("DELETE", "/db/x?rev=\(first)").json()["rev"].string ?? ""
+    #expect(deleted.hasPrefix("2-") && deleted.utf8.count == 34)
+  }
 }
