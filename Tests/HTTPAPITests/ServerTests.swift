@@ -28,6 +28,18 @@ import Testing
     #expect(try client.ask("DELETE", "/a%2Fb").status == 404)
   }
 
+  @Test("databases that clients make keep as many revisions as CouchDB's", arguments: allEngines)
+  func revisionsLimit(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    #expect(try client.get("/db/_revs_limit").json() == 1_000)
+    var revisions = [try client.save("/db/a", "{}")]
+    for number in 0..<40 {
+      revisions.append(try client.save("/db/a", "{\"_rev\":\"\(revisions[number])\",\"n\":\(number)}"))
+    }
+    let names = revisions.map { "\"\($0)\"" }.joined(separator: ",")
+    #expect(try client.send("POST", "/db/_revs_diff", "{\"a\":[\(names)]}").json() == [:])
+  }
+
   @Test(arguments: ["Upper", "1abc", "_under", "a.b", "a%20b", "%C3%A4", "p+", "..%2Fetc", "a%00b"])
   func illegalNamesAreRefused(_ name: String) throws {
     let client = try APIClient()

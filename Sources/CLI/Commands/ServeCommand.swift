@@ -195,7 +195,8 @@ struct ServeCommand: Subcommand {
   private func open(_ path: String) throws -> Database {
     var options = DatabaseOptions(
       creation: .openExisting, isReadOnly: isReadOnly, durability: durability)
-    if let engine, !Database.exists(path) {
+    let isMade = engine != nil && !Database.exists(path)
+    if let engine, isMade {
       options = DatabaseOptions(engine: engine, creation: .createNew, durability: durability)
       options.key = try keys.new() ?? keys.given()
     } else if try Database.isEncrypted(path) {
@@ -203,7 +204,10 @@ struct ServeCommand: Subcommand {
     }
     // Clients that wait for changes get those of other processes too.
     options.watchesOtherProcesses = true
-    return try Database.open(path, options: options)
+    let database = try Database.open(path, options: options)
+    // As many as those have that clients make in a directory.
+    if isMade { try database.setMaximumTreeDepth(1_000) }
+    return database
   }
 
   /// The last part of a path without the suffix.

@@ -12,6 +12,9 @@ package final class FolderDatabases: DatabaseCatalog {
     var deleted: Set<ByteString> = []
   }
 
+  /// The revisions that a database keeps of a document when a client has made it: as many as CouchDB's do. With less, a replica that is
+  /// further behind would make conflicts.
+  package static let revisionsLimit = 1_000
   /// How long a database that is read is waited for before it is deleted.
   private static let patience = Duration.seconds(5)
 
@@ -50,7 +53,9 @@ package final class FolderDatabases: DatabaseCatalog {
       guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't made here") }
       var options = folder.options
       options.creation = .createNew
-      state.opened[ByteString(name)] = try folder.open(name, options: options)
+      let database = try folder.open(name, options: options)
+      state.opened[ByteString(name)] = database
+      if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
       return true
     }
   }

@@ -125,9 +125,6 @@ enum TranscriptTables {
     .init(
       session: "api-01-server-and-database", numbers: [60], place: "body.doc_count",
       reason: "CouchDB hasn't written the document with batch=ok yet."),
-    .init(
-      session: "api-01-server-and-database", numbers: [72], place: "body",
-      reason: "Databases keep 20 revisions of a document by default."),
     .init(session: "api-01-server-and-database", numbers: [75], place: "status", reason: says),
     .init(
       session: "api-02-documents", numbers: [161], place: "body.tiny",
