@@ -40,6 +40,26 @@ import Testing
     #expect(try client.send("POST", "/db/_revs_diff", "{\"a\":[\(names)]}").json() == [:])
   }
 
+  @Test("in _users no passwords are stored") func users() throws {
+    let client = try APIClient()
+    #expect(try client.ask("PUT", "/_users").status == 201)
+    let user = #"{"_id":"org.couchdb.user:bob","name":"bob","roles":[],"type":"user","password":"secret"}"#
+    let refused = try client.send("PUT", "/_users/org.couchdb.user:bob", user)
+    #expect(refused.status == 403)
+    #expect(try refused.error[0] == "forbidden")
+    let bulk = try client.send("POST", "/_users/_bulk_docs", "{\"docs\":[\(user)]}").json()
+    #expect(bulk.array?.first?["error"]?.string == "forbidden")
+    #expect(try client.get("/_users/_all_docs").json()["total_rows"] == 0)
+    #expect(try client.send("PUT", "/_users/org.couchdb.user:bob", #"{"name":"bob"}"#).status == 201)
+  }
+
+  @Test("without users there is no session to begin") func noUsers() throws {
+    let client = try APIClient()
+    let answer = try client.send("POST", "/_session", #"{"name":"a","password":"b"}"#)
+    #expect(answer.status == 404)
+    #expect(try client.get("/_session").json()["ok"] == true)
+  }
+
   @Test(arguments: ["Upper", "1abc", "_under", "a.b", "a%20b", "%C3%A4", "p+", "..%2Fetc", "a%00b"])
   func illegalNamesAreRefused(_ name: String) throws {
     let client = try APIClient()

@@ -37,8 +37,10 @@ extension DatabaseService {
     if configuration.isReadOnly { throw CouchDBError(403, "forbidden", "this server only lets you read") }
   }
 
+  /// The database in which CouchDB has its users. Here it is one like others.
+  static let usersDatabase = "_users"
   /// The databases whose names begin with an underscore.
-  static let systemNames = ["_users", ReplicatorDocument.database]
+  static let systemNames = [usersDatabase, ReplicatorDocument.database]
 
   /// Throws the error of CouchDB for a name that a new database can't have.
   static func checkName(_ name: String) throws {

@@ -33,7 +33,8 @@ extension DatabaseService {
   private func logIn(_ request: APIRequest) throws -> APIAnswer {
     let (name, password) = try credentials(request)
     guard let logins = configuration.logins else {
-      throw CouchDBError(401, "unauthorized", "Name or password is incorrect.")
+      // CouchDB's replicator goes on with the basic authentication of its URL then, which is as good as none.
+      throw CouchDBError(404, "not_found", "this server has no users; everybody is let in")
     }
     let waiter = BlockingWaiter<LoginRefusal?>()
     guard !name.isEmpty else { return answer(LoginRefusal(401, ""), request) }

@@ -53,6 +53,14 @@ extension DatabaseCall {
     document.addedMembers = Array("\(ReplicatorDocument.owner.jsonText):\(user.jsonText)".utf8)
   }
 
+  /// Throws 403 for a document of `_users` with a password. CouchDB would store a hash of it.
+  func checkUser(_ document: IncomingDocument, _ text: [UInt8]) throws {
+    guard try withBodyObject(of: document, text, { $0["password"] == nil }) else {
+      throw CouchDBError(
+        403, "forbidden", "passwords aren't stored in `_users` here; users are in a file of the server")
+    }
+  }
+
   /// Calls `use` with the body of a document, for which memory is taken meanwhile.
   func withBodyObject<Result>(
     of document: IncomingDocument, _ text: [UInt8], _ use: (JSONObject) throws -> Result

@@ -17,6 +17,7 @@ extension DatabaseCall {
     _ documents: [IncomingDocument], _ text: [UInt8], isForeign: Bool, claims: inout [NewAttachments]
   ) throws -> [SaveResult] {
     var documents = documents
+    let isOfUsers = name.hasSameBytes(as: DatabaseService.usersDatabase)
     let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
     var results: [SaveResult?] = Array(repeating: nil, count: documents.count)
     do {
@@ -27,6 +28,7 @@ extension DatabaseCall {
         if IncomingID.isLocal(documents[index].id ?? "") { continue }
         do {
           if isReplicator { try checkReplication(&documents[index], text, isForeign: isForeign) }
+          if isOfUsers { try checkUser(documents[index], text) }
           let document = documents[index]
           let history =
             isForeign
