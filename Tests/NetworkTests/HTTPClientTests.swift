@@ -208,10 +208,14 @@ import WebSocket
       return true
     }
     let otherPort = other.port
-    let server = try server { connection, head, _ in
+    let server = try server { connection, head, body in
       switch head.split(separator: " ")[1] {
       case "/a": connection.write(reply("301 Moved", "x", ["Location: /b?c=1"]))
       case "/b?c=1": connection.write(reply("200 OK", "b"))
+      case "/c": connection.write(reply("308 Moved", "x", ["Location: /d"]))
+      case "/d":
+        connection.write(
+          reply("200 OK", "\(head.prefix { $0 != " " }) \(String(decoding: body, as: UTF8.self))"))
       case "/loop": connection.write(reply("302 Found", "", ["Location: /loop"]))
       default: connection.write(reply("307 Moved", "away", ["Location: http://127.0.0.1:\(otherPort)/x"]))
       }
@@ -220,6 +224,11 @@ import WebSocket
     let client = try client { $0.authentication = .basic(name: "jane", password: "secret") }
     #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/a")))) == "200 b")
     #expect(try text(await get(client, HTTPClientRequest("POST", try url(server, "/a")))) == "301 x")
+    var post = HTTPClientRequest("POST", try url(server, "/c"))
+    post.body = .bytes(Array("body".utf8))
+    #expect(try text(await get(client, post)) == "200 POST body")
+    post.url = try url(server, "/away")
+    #expect(try text(await get(client, post)) == "307 away")
     #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/loop")))) == "302 ")
     #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/away")))) == "307 away")
     let open = try self.client {
@@ -228,6 +237,20 @@ import WebSocket
       $0.followsRedirectsElsewhere = true
     }
     #expect(try text(await get(open, HTTPClientRequest("GET", try url(server, "/away")))) == "200 none")
+    #expect(try text(await get(open, post)) == "307 away")
+  }
+
+  @Test("Retry-After may have seconds or a date") func retryAfter() {
+    func wait(_ text: String?) -> Double? {
+      var head = HTTPAnswerHead(status: 503)
+      if let text { head.headers.add("Retry-After", text) }
+      return head.retryAfter
+    }
+    #expect(wait(nil) == nil && wait("soon") == nil && wait("-1") == nil && wait("12") == 12)
+    #expect(wait("Fri, 31 Dec 1999 23:59:59 GMT") == 0)
+    let later = wait("Fri, 31 Dec 2100 23:59:59 GMT")
+    #expect(
+      later ?? 0 > 1e9 && wait("Fri, 31 Dec 2100") == nil && wait("Fri, 31 Dec 2100 23:59:59 GMT x") == nil)
   }
 
   @Test("gzip is decoded if that is wanted, up to the bound") func gzip() async throws {

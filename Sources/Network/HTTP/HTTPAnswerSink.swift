@@ -1,6 +1,10 @@
 import BLIP
 import HTTP
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// The head of an answer.
 package struct HTTPAnswerHead: Sendable {
   /// The status, 200 to 999.
@@ -9,10 +13,27 @@ package struct HTTPAnswerHead: Sendable {
 
   package init(status: Int) { self.status = status }
 
-  /// The seconds of `Retry-After`, at least 0; nil if the header isn't there or is a date.
+  /// The seconds that `Retry-After` gives, or until its date, at least 0; nil if the header isn't there or can't be read.
   package var retryAfter: Double? {
-    guard let seconds = headers.first("retry-after").flatMap({ UInt32($0.trimmed) }) else { return nil }
-    return Double(seconds)
+    guard let text = headers.first("retry-after")?.trimmed else { return nil }
+    if let seconds = UInt32(text) { return Double(seconds) }
+    return Self.date(text).map { max(0, $0 - Double(time(nil))) }
+  }
+
+  /// The seconds since 1970 of a date as `Fri, 31 Dec 1999 23:59:59 GMT`.
+  private static func date(_ text: String) -> Double? {
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count == 6, parts[5] == "GMT", let day = Int32(parts[1]), (1...31).contains(day),
+      let month = months.firstIndex(of: String(parts[2])), let year = Int32(parts[3]),
+      (1970...9999).contains(year)
+    else { return nil }
+    let clock = parts[4].split(separator: ":").compactMap { UInt8($0) }.map { Int32($0) }
+    guard clock.count == 3, clock[0] < 24, clock[1] < 60, clock[2] < 61 else { return nil }
+    var date = tm()
+    (date.tm_year, date.tm_mon, date.tm_mday) = (year - 1900, Int32(month), day)
+    (date.tm_hour, date.tm_min, date.tm_sec) = (clock[0], clock[1], clock[2])
+    return Double(timegm(&date))
   }
 }
 

@@ -106,11 +106,13 @@ final class HTTPExchange: HTTPTask, HTTPAnswerSink {
       state.hasRenewed = true
       return .again
     case 301, 302, 303, 307, 308:
-      guard ["GET", "HEAD"].contains(state.request.method), state.redirects < HTTPClient.maximumRedirects,
+      // Only the last two say that a request which changes something is to be made again as it was.
+      let isSafe = ["GET", "HEAD"].contains(state.request.method)
+      guard isSafe || head.status > 303, state.redirects < HTTPClient.maximumRedirects,
         let location = head.headers.first("location"), let url = state.request.url.resolve(location)
       else { return nil }
       let isHome = state.request.url.shares(secretsWith: url)
-      guard isHome || client.settings.followsRedirectsElsewhere else { return nil }
+      guard isHome || isSafe && client.settings.followsRedirectsElsewhere else { return nil }
       state.redirects += 1
       if !isHome { state.sendsSecrets = false }
       return .redirect(url)
