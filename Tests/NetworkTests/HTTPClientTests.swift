@@ -385,6 +385,23 @@ import WebSocket
     #expect(answer.status == 429 && answer.head.retryAfter == 7)
   }
 
+  @Test(
+    "what isn't HTTP is the server's fault, and not the URL's",
+    arguments: [
+      "\u{1}\u{2}\u{3}\r\n\r\n", "HTTP/0.9 200 OK\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n", "<html>", "\r\n\r\n",
+    ])
+  func garbage(_ text: String) async throws {
+    let server = try RawServer { connection, _ in
+      _ = connection.readHead()
+      connection.write(Array(text.utf8))
+    }
+    let failure = await get(try client(), HTTPClientRequest("GET", try url(server))).failure
+    #expect(failure != nil)
+    #expect(
+      failure?.domain != .network || failure?.code != NetworkCode.invalidURL.rawValue,
+      "\(String(describing: failure))")
+  }
+
   @Test("headers and URLs that can't be sent are refused", arguments: ["a\nb", "a\rb", "\u{0}"])
   func injection(_ value: String) async throws {
     let server = try server { _, _, _ in false }

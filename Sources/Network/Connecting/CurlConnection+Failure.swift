@@ -25,7 +25,7 @@ extension CurlHandle {
     case CURLE_COULDNT_RESOLVE_HOST: return .network(Self.lookupFailure(host), text)
     case CURLE_COULDNT_RESOLVE_PROXY: return .network(.dnsFailure, text)
     case CURLE_OPERATION_TIMEDOUT: return .network(.timeout, text)
-    case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: return .network(.invalidURL, text)
+    case CURLE_URL_MALFORMAT: return .network(.invalidURL, text)
     case CURLE_PEER_FAILED_VERIFICATION: return .network(verificationFailure(text), text)
     case CURLE_SSL_CERTPROBLEM: return .network(.tlsClientCertificateRejected, text)
     case CURLE_SSL_CONNECT_ERROR: return .network(Self.alert(text) ?? .tlsHandshakeFailed, text)

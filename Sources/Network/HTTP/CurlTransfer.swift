@@ -339,6 +339,9 @@ final class CurlTransfer: @unchecked Sendable {
     let text = CurlHandle.text(code, errorText)
     switch code {
     case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING: return Self.brokenOff(text)
+    // An answer that isn't HTTP: libcurl takes it for one of HTTP/0.9, or of another version.
+    case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
+      return .malformed("the answer isn't HTTP: \(text)")
     case CURLE_RECV_ERROR where text.contains("chunked"): return .malformed(text)
     case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
       let lost = handle.lost(code, text)

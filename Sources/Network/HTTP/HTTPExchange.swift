@@ -64,12 +64,19 @@ final class HTTPExchange: HTTPTask, HTTPAnswerSink {
   }
 
   private func finish(_ error: TransportClose?) {
-    let isFirst = state.withLock { state in
+    let (isFirst, redirects) = state.withLock { state in
       defer {
         state.hasEnded = true
         state.transfer = nil
       }
-      return !state.hasEnded
+      return (!state.hasEnded, state.redirects)
+    }
+    var error = error
+    // The URL is the server's, and not the user's.
+    if redirects > 0, let failed = error, failed.domain == .network,
+      failed.code == NetworkCode.invalidURL.rawValue
+    {
+      error = .network(.invalidRedirect, failed.reason)
     }
     if isFirst { sink.end(error) }
   }
