@@ -180,6 +180,8 @@ package struct PullRequest: Sendable {
   package var filterParameters: [String: JSONValue] = [:]
   /// What documents have to match, as CouchDB's `_find` says it.
   package var selector: JSONValue?
+  /// Whether the peer, if it has several leaves of a document, offers only the current one.
+  package var onlyWinners = false
 
   package init(since: RemoteSequence? = nil) { self.since = since }
 }

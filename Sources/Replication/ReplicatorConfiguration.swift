@@ -113,6 +113,8 @@ public struct ReplicatorConfiguration: Sendable {
   /// Where a replication begins that has no checkpoint yet: behind this sequence of the side that changes come from. Nil: at
   /// the beginning. A local sequence is a number.
   package var startSequence: RemoteSequence?
+  /// Whether only the current revision of a document goes to or comes from a peer that has several leaves of it.
+  package var replicatesOnlyWinners = false
   package var timer: any CallTimer = SystemTimer()
   /// Seconds from a change of the checkpoint to its save.
   package var checkpointDelay = 5.0

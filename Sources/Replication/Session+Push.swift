@@ -96,7 +96,7 @@ extension Session {
         let (changes, reached) = try database.replicating { store in
           try store.syncChanges(
             after: scanned, upTo: end ?? store.lastSequence, limit: PushState.listCount, remote: remote,
-            withLeaves: peer.exchangesLeaves)
+            withLeaves: peer.exchangesLeaves && !configuration.replicatesOnlyWinners)
         }
         let isAhead = reached > scanned
         push.scanned = max(scanned, reached)

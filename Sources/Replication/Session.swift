@@ -158,6 +158,7 @@ final class Session: @unchecked Sendable {
   }
 
   // MARK: Status
+    request.onlyWinners = configuration.replicatesOnlyWinners
 
   var isBusy: Bool {
     guard isBegun else { return true }

@@ -28,7 +28,8 @@ struct ChangesPage {
     self.requester = requester
     self.since = since
     var query = [
-      ("style", "all_docs"), ("feed", waits ? "longpoll" : "normal"), ("since", Self.text(since)),
+      ("style", pull.onlyWinners ? "main_only" : "all_docs"), ("feed", waits ? "longpoll" : "normal"),
+      ("since", Self.text(since)),
       ("limit", String(HTTPPull.pageCount)),
     ]
     if waits { query.append(("heartbeat", String(HTTPPull.heartbeat))) }
@@ -79,11 +80,13 @@ struct ChangesPage {
     private var head = HTTPAnswerHead(status: 0)
     private var cutter = ElementCutter(name: "results", maximumItemBytes: ChangesPage.maximumItemBytes)
     private var errorText: [UInt8] = []
+    private let since: String
     private var answer: Answer
     private var rows = 0
     private let done: Completion<Answer>
 
     init(_ since: String, _ done: @escaping Completion<Answer>) {
+      self.since = since
       answer = Answer(last: since)
       self.done = done
     }
@@ -134,7 +137,9 @@ struct ChangesPage {
       do {
         let rest = try cutter.finish()
         if !rest["last_seq"].isNull, let last = try? rest["last_seq"].canonicalJSON() { answer.last = last }
-        answer.isLast = rows < HTTPPull.pageCount
+        // A server that gives fewer than were asked for, and says that there are more, has them.
+        let hasMore = rows > 0 && answer.last != since && rest["pending"].int ?? 0 > 0
+        answer.isLast = rows < HTTPPull.pageCount && !hasMore
         done(.success(answer))
       } catch { done(.failure(ReplicationError(error))) }
     }

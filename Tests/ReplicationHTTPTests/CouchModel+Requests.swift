@@ -108,7 +108,8 @@ extension CouchModel {
     guard since == "0" || since.contains("-g1"), let start = Int(since.prefix { $0 != "-" }) else {
       throw Refused(400, "bad_request", "Malformed sequence supplied in 'since' parameter: \(since)")
     }
-    guard request.query["style"] == "all_docs" else { throw Refused(400, "odd", "style") }
+    let style = request.query["style"] ?? "main_only"
+    guard ["all_docs", "main_only"].contains(style) else { throw Refused(400, "odd", "style") }
     let limit = request.query["limit"].flatMap { Int($0) } ?? Int.max
     var body: JSONValue = [:]
     if request.method == "POST" { body = try Self.value(request) }
@@ -133,7 +134,8 @@ extension CouchModel {
       let rows = all.prefix(limit).map { id, document -> String in
         let leaves = document.leaves
         let isDeleted = document.revisions[leaves[0]]?.isDeleted ?? false
-        let revisions = leaves.map { "{\"rev\":\"\($0)\"}" }.joined(separator: ",")
+        let shown = style == "main_only" ? leaves.prefix(1) : leaves[...]
+        let revisions = shown.map { "{\"rev\":\"\($0)\"}" }.joined(separator: ",")
         let name = (try? JSONValue.string(id).canonicalJSON()) ?? "\"\""
         return "{\"seq\":\"\(text(document.sequence))\",\"id\":\(name),\"changes\":[\(revisions)]"
           + (isDeleted ? ",\"deleted\":true}" : "}")

@@ -41,6 +41,7 @@ extension ReplicatorConfiguration {
       throw CouchDBError(501, "not_implemented", "the source or the target must be a database of this server")
     }
     isContinuous = request.isContinuous
+    replicatesOnlyWinners = request.onlyWinners
     documentIDs = request.documentIDs
     maximumRetries = request.retries
     if maximumRetries == nil { maximumRetries = 2 }
@@ -85,11 +86,9 @@ extension ReplicatorConfiguration {
   /// Lets the server of the source choose.
   private mutating func chooseThere(_ request: ReplicationRequest, _ ends: ReplicationEnds) throws {
     guard case .elsewhere(let remote) = ends.source else { return }
-    if request.filter != nil || request.selector != nil || request.onlyWinners {
-      guard !remote.isWebSocket, !request.onlyWinners else {
-        throw CouchDBError(
-          501, "not_implemented", "\(remote.shown) can't be asked for a part of its documents")
-      }
+    guard request.filter == nil && request.selector == nil || !remote.isWebSocket else {
+      throw CouchDBError(
+        501, "not_implemented", "\(remote.shown) can't be asked for a part of its documents")
     }
     filter = request.filter
     filterParameters = Dictionary(

@@ -46,6 +46,10 @@ import Touchstone
     #expect(try gone.json() == ["error": "db_not_found", "reason": "could not open http://other:1/db/"])
     let both = try replicate(client, ["source": "http://other/x", "target": "http://other/y"])
     #expect(both.status == 501)
+    // Another server can be asked for current revisions only.
+    let winners = try replicate(
+      client, ["source": "http://other:1/db", "target": "a", "winning_revs_only": true])
+    #expect(try winners.json()["error"] == "db_not_found")
     // A job that lasts is tried again; one that can't ever run isn't.
     #expect(
       try client.ask("PUT", "/_replicator/x", ["source": "a", "target": "http://other/db"], user: "admin")
