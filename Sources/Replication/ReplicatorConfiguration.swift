@@ -181,10 +181,13 @@ public struct ReplicatedDocument: Sendable, Hashable {
   public let hadConflict: Bool
   /// Why it wasn't replicated. Nil if it was.
   public let error: ReplicationError?
+  /// Whether the next connection tries it again, of this run or of the next one: the checkpoint doesn't pass it. A document
+  /// with an error that isn't tried again counts as done.
+  public let isUndone: Bool
 
   init(
     id: String, revisionID: String, isDeleted: Bool, isPush: Bool, hadConflict: Bool = false,
-    error: ReplicationError?
+    error: ReplicationError?, isUndone: Bool = false
   ) {
     self.id = id
     self.revisionID = revisionID
@@ -192,5 +195,6 @@ public struct ReplicatedDocument: Sendable, Hashable {
     self.isPush = isPush
     self.hadConflict = hadConflict
     self.error = error
+    self.isUndone = isUndone
   }
 }

@@ -148,10 +148,10 @@ extension Session: PullSink {
       progress.completed += 1
       switch result {
       case .success: pull?.progress.complete(ticket)
-      // What the database refuses for good isn't asked for again. Other failures are, by the next session.
-      case .failure(let error) where error.domain == .http && error.code == 403:
-        pull?.progress.complete(ticket)
-      case .failure(let error): if error.isTransient { failedTransiently(error) }
+      case .failure(let error) where Self.isFinal(error): pull?.progress.complete(ticket)
+      case .failure(let error):
+        pull?.progress.abandon(ticket)
+        if error.isTransient { failedTransiently(error) }
       }
     }
     replicated(
@@ -166,10 +166,15 @@ extension Session: PullSink {
         return ReplicatedDocument(
           id: revision.revision.id, revisionID: revision.revision.revision,
           isDeleted: revision.revision.isDeleted, isPush: false, hadConflict: hadConflict,
-          error: error)
+          error: error, isUndone: error.map { !Self.isFinal($0) } ?? false)
       })
     try answerHeld()
     step()
+  }
+
+  /// What the database refuses for good isn't asked for again. Other failures are, by the next session.
+  private static func isFinal(_ error: ReplicationError) -> Bool {
+    error.domain == .http && error.code == 403
   }
 
   private func answerHeld() throws {
@@ -199,12 +204,13 @@ extension Session: PullSink {
     enqueue { session in
       // Its sequence stays open, so the next session asks for it again.
       let key = PullState.Key(id: documentID, revision: revision)
-      guard session.pull?.awaited.removeValue(forKey: key) != nil else { return }
+      guard let ticket = session.pull?.awaited.removeValue(forKey: key) else { return }
+      session.pull?.progress.abandon(ticket)
       session.progress.completed += 1
       if error.isTransient { session.failedTransiently(error) }
       session.replicated([
         ReplicatedDocument(
-          id: documentID, revisionID: revision, isDeleted: false, isPush: false, error: error)
+          id: documentID, revisionID: revision, isDeleted: false, isPush: false, error: error, isUndone: true)
       ])
       try session.answerHeld()
       session.step()

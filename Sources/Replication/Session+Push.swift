@@ -296,14 +296,14 @@ extension Session {
       push?.again.append(newer)
     }
     // What the next session tries again, the checkpoint doesn't pass.
-    if !isUndone, !(error?.isTransient ?? false) { push?.progress.complete(item.ticket) }
+    let isUndone = isUndone || error?.isTransient ?? false
+    if isUndone { push?.progress.abandon(item.ticket) } else { push?.progress.complete(item.ticket) }
     progress.completed += 1
     if isReported {
       replicated([
         ReplicatedDocument(
           id: item.change.id, revisionID: item.change.revision, isDeleted: item.change.isDeleted,
-          isPush: true,
-          error: error)
+          isPush: true, error: error, isUndone: isUndone)
       ])
     }
   }

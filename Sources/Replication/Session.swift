@@ -41,6 +41,8 @@ final class Session: @unchecked Sendable {
   var trustsMarks = true
   private(set) var isEnded = false
   private var isStopping = false
+  /// Whether it ends so that the next session tries again what has failed.
+  private var isWindingDown = false
   private var isBegun = false
   private var hasPulledAgain = false
   private var wasBusy: Bool?
@@ -61,11 +63,23 @@ final class Session: @unchecked Sendable {
     inserter = Inserter(configuration, peer, remote: remote)
   }
 
-  /// The first failure that the next session may not have. It ends this one when there is nothing else to do.
+  /// The first failure that the next session may not have. It ends this one when there is nothing else to do; a continuous one,
+  /// which may always have something to do, after a minute.
   private(set) var transientFailure: ReplicationError?
+  private var failureToken: TimerToken?
+  /// Seconds from that failure to the end of a continuous session.
+  static let longestFailure = 60.0
 
   func failedTransiently(_ error: ReplicationError) {
-    if transientFailure == nil { transientFailure = error }
+    guard transientFailure == nil else { return }
+    transientFailure = error
+    guard configuration.isContinuous else { return }
+    failureToken = configuration.timer.schedule(after: Self.longestFailure) { [weak self] in
+      self?.enqueue { session in
+        session.isWindingDown = true
+        session.step()
+      }
+    }
   }
 
   var database: Database { configuration.database }
@@ -144,6 +158,7 @@ final class Session: @unchecked Sendable {
     request.filter = configuration.filter
     request.filterParameters = configuration.filterParameters
     request.selector = configuration.selector
+    request.onlyWinners = configuration.replicatesOnlyWinners
     if let channels = configuration.channels, !channels.isEmpty {
       request.filter = "sync_gateway/bychannel"
       request.channels = channels
@@ -158,7 +173,6 @@ final class Session: @unchecked Sendable {
   }
 
   // MARK: Status
-    request.onlyWinners = configuration.replicatesOnlyWinners
 
   var isBusy: Bool {
     guard isBegun else { return true }
@@ -194,7 +208,7 @@ final class Session: @unchecked Sendable {
     }
     let isBusy = isBusy
     tellStatus()
-    if isStopping {
+    if isStopping || isWindingDown {
       if pull?.stores ?? 0 == 0 { finish() }
     } else if !isBusy {
       if configuration.isContinuous, transientFailure == nil { saveCheckpoint() } else { finish() }
@@ -305,12 +319,13 @@ final class Session: @unchecked Sendable {
     }
   }
 
-  var stopsNewWork: Bool { isStopping || isFinishing }
+  var stopsNewWork: Bool { isStopping || isWindingDown || isFinishing }
 
   func end(_ error: ReplicationError?) {
     guard !isEnded else { return }
     isEnded = true
     finishToken?.cancel()
+    failureToken?.cancel()
     checkpointer.token?.cancel()
     push?.observer?.cancel()
     isClosed.withLock { $0 = true }

@@ -140,6 +140,67 @@ import Testing
     }
   }
 
+  @Test func whatAServerAnswersIsNoWrongUsage() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "a", "--engine", "lmdb")
+      try tool.succeed("put", "a", "doc", "{}")
+      for garbage in [
+        "\u{1}\u{2}\u{3}\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "<html></html>\r\n", "SSH-2.0-x\r\n",
+      ] {
+        let server = try ByteServer { _, _ in garbage }
+        let result = try tool("sync", "a", "http://127.0.0.1:\(server.port)/db")
+        #expect(result.status == 3, "\(garbage): \(result)")
+        // Later, too.
+        let later = try ByteServer { line, _ in
+          line.hasPrefix("GET /db HTTP") ? ByteServer.json(200, "{\"db_name\":\"db\"}") : garbage
+        }
+        #expect(try tool("sync", "a", "http://127.0.0.1:\(later.port)/db").status == 3)
+      }
+      #expect(try tool("sync", "a", "http://127.0.0.1:x/db").status == 2)
+    }
+  }
+
+  @Test func whatARetryMendsIsNoFailure() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "a", "--engine", "lmdb")
+      let page =
+        #"{"results":[{"seq":1,"id":"x","changes":[{"rev":"1-a"}]},{"seq":2,"id":"y","changes":[{"rev":"1-a"}]}],"last_seq":2}"#
+      let entry =
+        #"{"digest":"md5-kAFQmDzST7DWlj99KOF/cg==","length":3,"content_type":"a/b","revpos":1,"stub":true}"#
+      let documents =
+        #"{"results":[{"id":"x","docs":[{"ok":{"_id":"x","_rev":"1-a","_attachments":{"a":\#(entry)}}}]},"#
+        + #"{"id":"y","docs":[{"ok":{"_id":"y","_rev":"1-a"}}]}]}"#
+      func server(failures: Int) throws -> ByteServer {
+        let failed = Lock(0)
+        return try ByteServer { line, _ in
+          if line.hasPrefix("GET /db HTTP") { return ByteServer.json(200, "{}") }
+          if line.contains("_changes") {
+            return ByteServer.json(200, line.contains("since=0") ? page : #"{"results":[],"last_seq":2}"#)
+          }
+          if line.contains("_bulk_get") { return ByteServer.json(200, documents) }
+          if line.hasPrefix("GET /db/x/a") {
+            let isFailing = failed.withLock { failed in
+              failed += 1
+              return failed <= failures
+            }
+            return isFailing
+              ? ByteServer.json(503, #"{"error":"busy"}"#)
+              : "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"
+          }
+          if line.hasPrefix("PUT") { return ByteServer.json(201, #"{"ok":true,"rev":"0-1"}"#) }
+          return ByteServer.json(404, #"{"error":"not_found","reason":"missing"}"#)
+        }
+      }
+      // The three tries of the first connection fail.
+      let busy = try server(failures: 3)
+      let result = try tool("sync", "a", "http://127.0.0.1:\(busy.port)/db", "--pull", "--json")
+      #expect(result.status == 0, "\(result)")
+      #expect(try result.json()["errors"] as? Int == 0 && result.json()["pulled"] as? Int == 2)
+      #expect(result.errors.contains("offline") && !result.errors.contains("x 1-a"))
+      #expect(try tool.succeed("get", "a", "x").output.contains("_attachments"))
+    }
+  }
+
   @Test func theCertificateIsReadAgainWhenAsked() throws {
     try Tool.run { tool in
       for name in ["first", "second"] {

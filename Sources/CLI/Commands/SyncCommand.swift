@@ -73,7 +73,8 @@ struct SyncCommand: Subcommand {
       the rules of Couchbase Lite, and the results are sent to TARGET; over http:// they stay, and all branches
       go both ways. A filter and a selector choose what is fetched, so they need --pull. A second run begins
       where the first one stopped. The key opens each encrypted database. Documents that couldn't be replicated
-      are lines on standard error, and the status is then 1. It is 3 if TARGET can't be reached or refuses.
+      are lines on standard error, and the status is then 1. What another try within the run has mended isn't
+      among them. The status is 3 if TARGET can't be reached, refuses, or answers with what can't be read.
       """)
 
   private enum Target {
@@ -202,7 +203,10 @@ struct SyncCommand: Subcommand {
       replicator.observeDocuments { documents in
         counts.withLock { $0.add(documents) }
       },
-      replicator.observeStatus { if $0.activity == .stopped { changed.signal() } },
+      replicator.observeStatus { status in
+        counts.withLock { $0.failures.note(status) }
+        if status.activity == .stopped { changed.signal() }
+      },
     ]
     let start = ContinuousClock.now
     replicator.start()
@@ -227,12 +231,16 @@ struct SyncCommand: Subcommand {
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds / 1_000_000_000_000_000) / 1_000
     let status = replicator.status
-    let result = counts.withLock { $0 }
-    for line in result.lines { StandardError.line(line) }
+    let result = counts.withLock { counts in
+      if status.error == nil, !isStopping, !isContinuous { counts.failures.settle() }
+      return counts
+    }
+    for line in result.lines + result.failures.undone.map(Counts.line) { StandardError.line(line) }
     if let error = status.error { throw error }
     try print(result, replicator.transferredBytes, seconds, output)
     if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
-    guard result.errors == 0 else { throw Refusal("\(result.errors) documents couldn't be replicated") }
+    let failed = result.failures.count
+    guard failed == 0 else { throw Refusal("\(failed) documents couldn't be replicated") }
   }
 
   private func print(
@@ -241,14 +249,14 @@ struct SyncCommand: Subcommand {
     if asJSON {
       let object: JSONObjectText = [
         "pushed": result.pushed, "pulled": result.pulled, "conflicts": result.conflicts,
-        "errors": result.errors,
+        "errors": result.failures.count,
         "bytesSent": bytes.sent, "bytesReceived": bytes.received, "seconds": seconds,
       ]
       return try output.line(object.jsonText)
     }
     var line = "\(TextTable.grouped(result.pushed)) pushed, \(TextTable.grouped(result.pulled)) pulled"
     if result.conflicts > 0 { line += ", \(TextTable.grouped(result.conflicts)) conflicts resolved" }
-    if result.errors > 0 { line += ", \(TextTable.grouped(result.errors)) failed" }
+    if result.failures.count > 0 { line += ", \(TextTable.grouped(result.failures.count)) failed" }
     if bytes.sent + bytes.received > 0 {
       line +=
         ", \(TextTable.grouped(Int(bytes.sent))) bytes sent, \(TextTable.grouped(Int(bytes.received))) received"
@@ -260,21 +268,24 @@ struct SyncCommand: Subcommand {
     var pushed = 0
     var pulled = 0
     var conflicts = 0
-    var errors = 0
+    var failures = ReplicationFailures()
+    /// Those of documents that have failed for good, until they are shown.
     var lines: [String] = []
 
     mutating func add(_ documents: [ReplicatedDocument]) {
-      for document in documents {
-        if let error = document.error {
-          errors += 1
-          lines.append("\(document.id) \(document.revisionID): \(error.message)")
-        } else if document.isPush {
+      lines += failures.add(documents).map(Self.line)
+      for document in documents where document.error == nil {
+        if document.isPush {
           pushed += 1
         } else {
           pulled += 1
           if document.hadConflict { conflicts += 1 }
         }
       }
+    }
+
+    static func line(_ document: ReplicatedDocument) -> String {
+      "\(document.id) \(document.revisionID): \(document.error?.message ?? "")"
     }
 
     mutating func takeLines() -> [String] {

@@ -25,11 +25,12 @@ final class ReplicationRun: Sendable {
   private struct State {
     var read = 0
     var written = 0
-    var failures = 0
+    var failures = ReplicationFailures()
     /// What was recorded last.
     var record: ReplicationRecord?
     var recorded = ReplicationCounts()
     var isRecordScheduled = false
+    var isStopping = false
     var tokens: [ReplicatorToken] = []
     var recordToken: TimerToken?
     var ended: (@Sendable (End) -> Void)?
@@ -75,23 +76,25 @@ final class ReplicationRun: Sendable {
   }
 
   /// Ends it. What has begun to be stored is stored. `ended` is called when that is done.
-  func stop() { replicator.stop() }
+  func stop() {
+    state.withLock { $0.isStopping = true }
+    replicator.stop()
+  }
 
   // MARK: What it does
 
   private func count(_ documents: [ReplicatedDocument]) {
-    let failures = documents.count { $0.error != nil }
     state.withLock { state in
       state.read += documents.count
-      state.written += documents.count - failures
-      state.failures += failures
+      state.written += documents.count { $0.error == nil }
+      _ = state.failures.add(documents)
     }
   }
 
   /// What was done so far, by earlier runs too.
   var counts: ReplicationCounts {
     let checked = Int(clamping: replicator.status.progress.total)
-    let (read, written, failures) = state.withLock { ($0.read, $0.written, $0.failures) }
+    let (read, written, failures) = state.withLock { ($0.read, $0.written, $0.failures.count) }
     var counts = earlier?.counts ?? ReplicationCounts()
     counts.checked += max(checked, read)
     counts.missing += read
@@ -125,6 +128,7 @@ final class ReplicationRun: Sendable {
   // MARK: The end
 
   private func look(at status: ReplicatorStatus) {
+    state.withLock { $0.failures.note(status) }
     switch status.activity {
     case .idle: scheduleRecord()
     case .stopped:
@@ -145,6 +149,7 @@ final class ReplicationRun: Sendable {
 
   private func end(_ error: ReplicationError?) -> End {
     if let error { return .failed(couchDBError(error), isFinal: false) }
+    state.withLock { state in if !request.isContinuous, !state.isStopping { state.failures.settle() } }
     if let closed = [ends.source, ends.target].first(where: { $0.database?.isOpenForReplication == false }) {
       return .failed(CouchDBError(500, "db_not_found", "\(closed.shown) was closed"), isFinal: false)
     }

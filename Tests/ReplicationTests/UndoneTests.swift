@@ -1,0 +1,214 @@
+import Blobs
+import Documents
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+
+@Suite("Changes that stay undone") struct UndoneTests {
+  private let databases = TestDatabases()
+
+  @Test("the queue is as small as what is open, however long a task stays open or undone") func bounded() {
+    var queue = SequenceQueue<Int>(reached: 0)
+    let first = queue.append(1)
+    var most = 0
+    for number in 2..<200_000 {
+      if number % 3 == 0 { queue.pass(number) } else { queue.complete(queue.append(number)) }
+      most = max(most, queue.count)
+    }
+    #expect(most <= 70 && queue.reached == 0 && queue.open == 1)
+    let second = queue.append(200_000)
+    queue.complete(first)
+    #expect(queue.reached == 199_999)
+    queue.abandon(second)
+    for number in 200_001..<300_000 {
+      let ticket = queue.append(number)
+      // The same document, which stays undone each time.
+      if number % 2 == 0 { queue.abandon(ticket) } else { queue.complete(ticket) }
+      queue.pass(number)
+      most = max(most, queue.count)
+    }
+    #expect(most <= 70 && queue.reached == 199_999 && queue.open == 0)
+  }
+
+  @Test("the queue knows what is reached when tasks end, or never do, in any order") func anyOrder() {
+    var random = SeededGenerator(seed: testSeed)
+    for _ in 0..<100 {
+      var queue = SequenceQueue<Int>(reached: 0)
+      var open: [(ticket: Int, number: Int)] = []
+      var limit = Int.max
+      for number in 1...random.below(200) + 1 {
+        if random.once(in: 4) { queue.pass(number) } else { open.append((queue.append(number), number)) }
+        while !open.isEmpty, random.once(in: 2) {
+          let one = open.remove(at: random.below(open.count))
+          if random.once(in: 20) {
+            limit = min(limit, one.number)
+            queue.abandon(one.ticket)
+          } else {
+            queue.complete(one.ticket)
+          }
+        }
+        let lowest = open.map(\.number).min() ?? number + 1
+        #expect(queue.reached == min(lowest, limit, number + 1) - 1)
+        #expect(queue.count <= 64 + 2 * open.count)
+      }
+    }
+  }
+
+  @Test("a continuous push of a document that is refused again and again keeps nothing of it")
+  func continuousPush() throws {
+    let (local, other) = (try databases.open(.lmdb), try databases.open(.sqlite))
+    for number in 0..<40 { try local.save("doc\(number)", ["n": 0]) }
+    try local.save("bad", ["n": 0])
+    var configuration = ReplicatorConfiguration(local, .database(other))
+    configuration.isContinuous = true
+    configuration.direction = .push
+    let peer = RefusingPeer(LocalPeer(other), refused: "bad")
+    let remote = try local.replicating { try $0.remoteNumber("other") }
+    let session = Session(configuration, peer, remote: remote, Checkpointer(id: "x", askedID: "x"), .init())
+    session.start()
+    let kept = Lock(0)
+    for round in 1...60 {
+      for number in 0..<40 {
+        try local.update("doc\(number)") { $0["n"] = .int(Int64(round)) }
+        try local.update("bad") { $0["n"] = .int(Int64(round * 100 + number)) }
+      }
+      let isDone = Lock(false)
+      eventually {
+        session.enqueue { session in
+          let (push, last) = (session.push, try session.database.replicating { try $0.lastSequence })
+          guard let push else { return }
+          kept.withLock { $0 = max($0, push.progress.count) }
+          isDone.withLock { $0 = push.isIdle && push.scanned == last }
+        }
+        return isDone.withLock { $0 }
+      }
+    }
+    #expect(peer.refusals > 60)
+    #expect(kept.withLock { $0 } <= 200, "\(kept.withLock { $0 })")
+    #expect(try other.document("doc39")?["n"].int == 60 && other.document("bad") == nil)
+    session.enqueue { $0.end(nil) }
+  }
+
+  @Test("a continuous session that always has something to do ends a minute after a transient failure")
+  func busySession() throws {
+    let (local, other) = (try databases.open(.sqlite), try databases.open(.lmdb))
+    let timer = ManualTimer()
+    var configuration = ReplicatorConfiguration(local, .database(other))
+    configuration.isContinuous = true
+    configuration.direction = .push
+    configuration.timer = timer
+    let error = ReplicationError(.http, 503, "not now")
+    let peer = RefusingPeer(LocalPeer(other), refused: "bad", error, unanswered: "slow")
+    let remote = try local.replicating { try $0.remoteNumber("other") }
+    let session = Session(configuration, peer, remote: remote, Checkpointer(id: "x", askedID: "x"), .init())
+    let owner = EndOwner()
+    session.owner = owner
+    for id in ["slow", "bad", "good"] { try local.save(id, [:]) }
+    session.start()
+    try eventually { try other.document("good") != nil && peer.refusals == 1 }
+    eventually { timer.delays.contains(Session.longestFailure) }
+    #expect(owner.ended.withLock { $0 } == nil)
+    timer.advance(by: Session.longestFailure)
+    eventually { owner.ended.withLock { $0 } == error }
+  }
+
+  // MARK: What couldn't be replicated
+
+  private func failed(_ id: String, _ code: Int, isUndone: Bool) -> ReplicatedDocument {
+    ReplicatedDocument(
+      id: id, revisionID: "1-a", isDeleted: false, isPush: true, error: ReplicationError(.http, code, "no"),
+      isUndone: isUndone)
+  }
+
+  @Test("what a later connection has mended doesn't count as failed") func mended() {
+    var failures = ReplicationFailures()
+    failures.note(ReplicatorStatus(activity: .connecting))
+    let first = failures.add([
+      failed("a", 503, isUndone: true), failed("b", 403, isUndone: false), failed("c", 503, isUndone: true),
+      failed("d", 400, isUndone: true),
+    ])
+    #expect(first.map(\.id) == ["b"] && failures.count == 4)
+    failures.note(ReplicatorStatus(activity: .offline))
+    failures.note(ReplicatorStatus(activity: .connecting))
+    // One is there, which was found out without sending it; one comes; one fails again.
+    let mended = ReplicatedDocument(id: "c", revisionID: "1-a", isDeleted: false, isPush: true, error: nil)
+    #expect(failures.add([mended, failed("d", 400, isUndone: true)]).isEmpty)
+    #expect(failures.count == 3)
+    failures.settle()
+    #expect(failures.count == 2 && failures.undone.map(\.id) == ["d"])
+  }
+
+  @Test("it names a bounded number of documents, and counts the others") func manyFailures() {
+    var failures = ReplicationFailures()
+    failures.note(ReplicatorStatus(activity: .connecting))
+    for number in 0..<30_000 { _ = failures.add([failed("\(number)", 503, isUndone: true)]) }
+    #expect(failures.count == 30_000 && failures.undone.count == 10_000)
+    failures.note(ReplicatorStatus(activity: .connecting))
+    #expect(failures.count == 30_000)
+    failures.note(ReplicatorStatus(activity: .idle))
+    #expect(failures.count == 0)
+  }
+}
+
+private final class EndOwner: Session.Owner {
+  let ended = Lock<ReplicationError?>(nil)
+  let wantsDocuments = false
+  func sessionChanged(_ session: Session, isBusy: Bool, _ progress: ReplicatorStatus.Progress) {}
+  func sessionReplicated(_ documents: [ReplicatedDocument]) {}
+  func sessionEnded(_ session: Session, _ error: ReplicationError?) { ended.withLock { $0 = error } }
+}
+
+/// A peer that refuses one document, and doesn't say that this is for good. It may never answer about another one.
+private final class RefusingPeer: Peer {
+  private let inner: any Peer
+  private let refused: String
+  private let error: ReplicationError
+  private let unanswered: String?
+  private let count = Lock(0)
+  var refusals: Int { count.withLock { $0 } }
+
+  init(
+    _ inner: any Peer, refused: String, _ error: ReplicationError = ReplicationError(.http, 400, "not now"),
+    unanswered: String? = nil
+  ) {
+    self.inner = inner
+    self.refused = refused
+    self.error = error
+    self.unanswered = unanswered
+  }
+
+  var revisionsInFlight: Int { 100 }
+  func begin(_ owner: any PeerOwner) { inner.begin(owner) }
+  func checkpoint(_ id: String, _ done: @escaping Completion<StoredCheckpoint?>) {
+    inner.checkpoint(id, done)
+  }
+  func setCheckpoint(
+    _ id: String, _ json: [UInt8], basedOn revision: String, _ done: @escaping Completion<String>
+  ) { inner.setCheckpoint(id, json, basedOn: revision, done) }
+  func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
+    inner.pull(request, into: sink, done)
+  }
+  func fetchBlob(
+    _ blob: MissingBlob, of documentID: String, into writer: BlobWriter, _ done: @escaping Completion<Void>
+  ) { inner.fetchBlob(blob, of: documentID, into: writer, done) }
+  func propose(
+    _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+  ) { inner.propose(changes, allowingConflicts: allowingConflicts, done) }
+  func unavailable(_ revisions: [UnavailableRevision]) { inner.unavailable(revisions) }
+  func close() { inner.close() }
+
+  func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
+    let places = revisions.indices.filter { ![refused, unanswered].contains(revisions[$0].revision.id) }
+    let others = revisions.indices.filter { revisions[$0].revision.id == refused }
+    count.withLock { $0 += others.count }
+    if !others.isEmpty { answered(others.map { SendAnswer($0, error, isUndone: true) }) }
+    guard !places.isEmpty else { return }
+    inner.send(places.map { revisions[$0] }) { answers in
+      answered(answers.map { SendAnswer(places[$0.index], $0.error, isUndone: $0.isUndone) })
+    }
+  }
+}
