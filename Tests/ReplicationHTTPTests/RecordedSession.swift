@@ -172,6 +172,47 @@ struct RecordedSession {
   }
 }
 
+/// A recorded answer that is an error.
+struct RecordedError: CustomStringConvertible {
+  let method: String
+  /// Empty for the database, the name of an endpoint, or `document`.
+  let kind: String
+  let answer: MiniAnswer
+  var description: String {
+    "\(method) \(kind) \(answer.status) \(String(decoding: answer.body, as: UTF8.self))"
+  }
+}
+
+extension MiniRequest {
+  var kind: String { Self.kind(path) }
+
+  static func kind(_ path: String) -> String {
+    let segments = path.split(separator: "/")
+    guard segments.count > 1 else { return segments.first == "_session" ? "_session" : "" }
+    return segments[1].hasPrefix("_") && segments[1] != "_design" ? String(segments[1]) : "document"
+  }
+}
+
+extension RecordedSession {
+  /// The different errors of a session.
+  static func errors(_ name: String) throws -> [RecordedError] {
+    let path = try #require(directory) + name + ".jsonl"
+    var found: [String: RecordedError] = [:]
+    for line in try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n") {
+      let event = try JSONValue(json: String(line))
+      guard event["type"].string == "http", let status = event["res"]["status"].int, status >= 400,
+        let method = event["req"]["method"].string, let path = event["req"]["path"].string
+      else { continue }
+      var answer = MiniAnswer(Int(status))
+      answer.body = bytes(event["res"])
+      answer.headers = [("Content-Type", header(event["res"], "content-type") ?? "application/json")]
+      let error = RecordedError(method: method, kind: MiniRequest.kind(path), answer: answer)
+      found[error.description] = error
+    }
+    return found.sorted { $0.key < $1.key }.map(\.value)
+  }
+}
+
 /// What a database has, in the form of `CouchModel.contents`.
 func modelContents(_ database: Database) throws -> [String: [String]] {
   var found: [String: [String]] = [:]

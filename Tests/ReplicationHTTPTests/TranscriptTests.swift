@@ -52,13 +52,14 @@ func expectSame(
 struct HTTPTranscriptTests {
   private let databases = TestDatabases()
 
+  // The others aren't replications: api-01 to -12 and pouch9-05 are calls of the API, pouch9-07 is a page of another origin.
   static let sessions = [
     "replicator-01-pull", "replicator-02-pull-without-bulk-get", "replicator-03-push",
     "replicator-04-both-ends",
-    "replicator-05-filtered", "replicator-06-continuous", "replicator-08-errors-and-fallbacks",
-    "pouch7-01-pull",
-    "pouch7-02-push", "pouch7-03-live-sync", "pouch7-04-filtered", "pouch9-01-pull", "pouch9-02-push",
-    "pouch9-03-live-sync", "pouch9-04-filtered",
+    "replicator-05-filtered", "replicator-06-continuous", "replicator-07-replicator-database",
+    "replicator-08-errors-and-fallbacks", "pouch7-01-pull", "pouch7-02-push", "pouch7-03-live-sync",
+    "pouch7-04-filtered", "pouch7-06-errors", "pouch9-01-pull", "pouch9-02-push", "pouch9-03-live-sync",
+    "pouch9-04-filtered", "pouch9-06-errors",
   ]
 
   @Test(
@@ -91,6 +92,64 @@ struct HTTPTranscriptTests {
       #expect(source.model.complaints == [] && target.model.complaints == [], "\(what)")
       #expect(try local.check(deep: true) == [], "\(what)")
     }
+  }
+
+  @Test(
+    "errors that servers and the recorder gave, each in the place of one answer, cost no document",
+    arguments: [
+      "replicator-07-replicator-database", "replicator-08-errors-and-fallbacks", "pouch7-06-errors",
+      "pouch9-06-errors",
+    ])
+  func errors(_ name: String) throws {
+    var met = 0
+    for error in try RecordedSession.errors(name) {
+      let model = CouchModel("db")
+      let local = try databases.open(.lmdb)
+      for number in 0..<5 {
+        try local.save("here\(number)", ["n": .int(Int64(number))])
+        model.add(
+          "there\(number)",
+          .init(
+            history: ["1-a"], isDeleted: false, body: [:],
+            attachments: number > 0
+              ? []
+              : [
+                .init(
+                  name: "x", contentType: "a/b", revpos: 1, bytes: [1, 2], length: 2, isCompressed: false)
+              ]))
+      }
+      var attached = MutableDocument(id: "here attached")
+      attached.setAttachment("x", try Blob([1, 2, 3], contentType: "image/png"))
+      try local.save(&attached)
+      let wasGiven = Lock(false)
+      let server = try MiniServer { request in
+        let isIt = wasGiven.withLock { given in
+          let isIt = !given && request.method == error.method && request.kind == error.kind
+          given = given || isIt
+          return isIt
+        }
+        return isIt ? error.answer : model.answer(request)
+      }
+      var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+      configuration.connection.authenticator = .login(name: "me", password: "x")
+      configuration.connection.firstPause = 0.001
+      configuration.maximumRetries = 0
+      let first = try run(configuration)
+      guard wasGiven.withLock({ $0 }) else { continue }
+      met += 1
+      let second = try run(configuration)
+      #expect(second.status.error == nil && second.failed.isEmpty, "\(error): \(second)")
+      // What was refused or lost for good isn't tried again.
+      let done = first.documents.filter { $0.error != nil && !$0.isUndone }.map(\.id)
+      var (there, here) = (model.contents, try modelContents(local))
+      if error.kind == "document", [403, 404, 410].contains(error.answer.status) {
+        (there["there0"], here["there0"]) = (nil, nil)
+      }
+      for id in done { (there[id], here[id]) = (nil, nil) }
+      expectSame(there, here, "\(error)")
+      #expect(model.complaints == [] && done.count <= 5, "\(error)")
+    }
+    #expect(met > 0)
   }
 
   @Test(
