@@ -72,8 +72,7 @@ final class DocumentOutbox: @unchecked Sendable {
       // One of them makes the server refuse all: they are sent in halves, until it is alone.
       case 400, 409, 412, 413, 415, 417:
         guard documents.count > 1 else {
-          let error = answer.namesError ? answer.error("sending the document") : Self.unreadable(answer)
-          return answered(documents.map { Self.answer($0.index, error) })
+          return answered(documents.map { Self.refusal($0.index, answer) })
         }
         let middle = documents.startIndex + documents.count / 2
         sendTogether(documents[..<middle], answered)
@@ -92,6 +91,14 @@ final class DocumentOutbox: @unchecked Sendable {
   private static func answer(_ index: Int, _ error: ReplicationError?) -> SendAnswer {
     let isRefused = error.map { $0.domain == .http && [401, 403, 413].contains($0.code) } ?? false
     return SendAnswer(index, error, isUndone: error != nil && !isRefused)
+  }
+
+  /// What an answer that refuses one document says of it.
+  private static func refusal(_ index: Int, _ answer: HTTPAnswer) -> SendAnswer {
+    if answer.namesError { return Self.answer(index, answer.error("sending the document")) }
+    // A proxy has a limit of its own, which may change. Another try at once doesn't help.
+    if answer.status == 413 { return SendAnswer(index, answer.error("sending the document"), isUndone: true) }
+    return Self.answer(index, unreadable(answer))
   }
 
   /// The error of an answer that no server of the family gives, but a proxy that fails. It says nothing about the
@@ -124,8 +131,8 @@ final class DocumentOutbox: @unchecked Sendable {
 
   private func sendAttached(_ document: OutgoingDocument, _ answered: @escaping Answered) {
     attached.enqueue { [self] ended in
-      put(document, sendsAll: false) { error in
-        answered([Self.answer(document.index, error)])
+      put(document, sendsAll: false) { answer in
+        answered([answer])
         ended()
       }
     }
@@ -133,8 +140,9 @@ final class DocumentOutbox: @unchecked Sendable {
 
   /// Saves a document with its attachments. `sendsAll`: also those that the server should have.
   private func put(
-    _ document: OutgoingDocument, sendsAll: Bool, _ done: @escaping @Sendable (ReplicationError?) -> Void
+    _ document: OutgoingDocument, sendsAll: Bool, _ done: @escaping @Sendable (SendAnswer) -> Void
   ) {
+    let index = document.index
     let isMultipart = takesMultipart.withLock { $0 }
     var request: HTTPClientRequest?
     do {
@@ -147,23 +155,23 @@ final class DocumentOutbox: @unchecked Sendable {
         request?.headers.append(("Content-Type", "application/json"))
         request?.body = .bytes(try document.inlineText(sendsAll: sendsAll, openBlob))
       }
-    } catch { return done(ReplicationError(error)) }
+    } catch { return done(Self.answer(index, ReplicationError(error))) }
     requester.ask(request) { [self] result in
       switch result {
-      case .failure(let error): done(error)
+      case .failure(let error): done(Self.answer(index, error))
       case .success(let answer):
         switch answer.status {
-        case 200..<300: done(answer.json?["ok"].bool == true ? nil : Self.unreadable(answer))
+        case 200..<300:
+          done(Self.answer(index, answer.json?["ok"].bool == true ? nil : Self.unreadable(answer)))
         case 412 where !sendsAll: put(document, sendsAll: true, done)
         case 415 where isMultipart:
           takesMultipart.withLock { $0 = false }
           put(document, sendsAll: sendsAll, done)
-        case 400, 401, 403, 409, 412, 413, 415, 417:
-          done(answer.namesError ? answer.error("sending the document") : Self.unreadable(answer))
+        case 400, 401, 403, 409, 412, 413, 415, 417: done(Self.refusal(index, answer))
         default:
           let error = answer.error("sending the document")
           if !error.isTransient { refused(error) }
-          done(error.isTransient ? error : Self.unreadable(answer))
+          done(Self.answer(index, error.isTransient ? error : Self.unreadable(answer)))
         }
       }
     }

@@ -20,7 +20,7 @@ package struct HTTPConnector: PeerConnector {
       requester = Requester(
         try HTTPClient(HTTPClientSettings(options, database)), database, firstPause: options.firstPause)
     } catch { return done(.failure(ReplicationError(end: error))) }
-    requester.ask(requester.request("GET", ""), attempts: 1) { result in
+    requester.ask(requester.request("GET", ""), once: true) { result in
       switch result {
       case .failure(let error): done(.failure(error))
       case .success(let answer):

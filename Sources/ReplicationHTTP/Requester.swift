@@ -9,6 +9,7 @@ import Storage
 final class Requester: Sendable {
   /// How often a request is sent.
   static let attempts = 3
+  static let busyAttempts = 8
   /// The longest wait for a server that says when to come again. A longer one ends the connection, and the replicator waits.
   static let longestWait = 5.0
 
@@ -48,9 +49,9 @@ final class Requester: Sendable {
   }
 
   /// Sends a request and collects its answer, whatever its status. Failures that may be gone soon are followed by another
-  /// try.
+  /// try, unless it is sent `once`.
   func ask(
-    _ request: HTTPClientRequest?, limit: Int = 16 << 20, attempts: Int = Requester.attempts,
+    _ request: HTTPClientRequest?, limit: Int = 16 << 20, once: Bool = false, attempt: Int = 1,
     _ done: @escaping Completion<HTTPAnswer>
   ) {
     guard let request else {
@@ -59,9 +60,8 @@ final class Requester: Sendable {
     start { client, ended in
       client.collect(request, limit: limit) { [self] result in
         ended()
-        if attempts > 1, let wait = wait(result, Self.attempts - attempts), !isClosed {
-          _ = timer.schedule(after: wait) { [self] in ask(request, limit: limit, attempts: attempts - 1, done)
-          }
+        if !once, let wait = wait(result, attempt), !isClosed {
+          _ = timer.schedule(after: wait) { [self] in ask(request, limit: limit, attempt: attempt + 1, done) }
           return
         }
         done(result.mapError { ReplicationError(end: $0) })
@@ -119,21 +119,23 @@ final class Requester: Sendable {
 
   /// The wait in seconds before another try, nil if there is no use in that.
   private func wait(_ result: Result<HTTPAnswer, TransportClose>, _ attempt: Int) -> Double? {
-    let pause = pause(attempt)
+    let error: ReplicationError
     switch result {
-    case .failure(let error): return ReplicationError(end: error).isTransient ? pause : nil
+    case .failure(let close): error = ReplicationError(end: close)
     case .success(let answer):
-      guard [408, 429, 500, 502, 503, 504].contains(answer.status) else { return nil }
-      guard let wished = answer.head.retryAfter else { return pause }
-      return wished <= Self.longestWait ? max(wished, pause) : nil
+      guard answer.status >= 400 else { return nil }
+      error = answer.error("")
     }
+    return mayRepeat(error, after: attempt) ? max(error.retryAfter ?? 0, pause(attempt - 1)) : nil
   }
 
   private func pause(_ attempt: Int) -> Double { firstPause * Double(1 << min(max(attempt, 0), 6)) }
 
   /// Whether a request that has failed so often is sent again after this error.
   func mayRepeat(_ error: ReplicationError, after attempts: Int) -> Bool {
-    error.isTransient && attempts < Self.attempts && error.retryAfter ?? 0 <= Self.longestWait && !isClosed
+    let isBusy = error.domain == .http && error.code == 429
+    return error.isTransient && attempts < (isBusy ? Self.busyAttempts : Self.attempts)
+      && error.retryAfter ?? 0 <= Self.longestWait && !isClosed
   }
 
   /// Runs something after the pause that follows so many failures, or after that which the server wishes.

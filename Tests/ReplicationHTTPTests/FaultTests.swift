@@ -118,6 +118,73 @@ import Touchstone
   @Test(
     "attachments go inline to a server that takes no multipart, and all of them to one that has lost the old ones"
   )
+  @Test("a document that is too large for a proxy stays undone, and the others go on") func tooLarge() throws
+  {
+    let model = CouchModel("db")
+    let local = try databases.open(.lmdb)
+    try fill(local, CouchModel("none"))
+    try local.save("large", ["text": .string(String(repeating: "x", count: 9_000))])
+    let limit = Lock(4_000)
+    let server = try MiniServer { request in
+      request.body.count > limit.withLock { $0 }
+        ? MiniAnswer(413, "<html>Request Entity Too Large</html>") : model.answer(request)
+    }
+    var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    configuration.direction = .push
+    configuration.connection.firstPause = 0.001
+    let first = try run(configuration)
+    #expect(first.status.error == nil)
+    let expected = ["large": 413, "attached0": 413, "attached1": 413, "attached2": 413]
+    #expect(first.failed.mapValues(\.code) == expected)
+    #expect(first.documents.allSatisfy { $0.isUndone == ($0.error != nil) })
+    limit.withLock { $0 = 100_000 }
+    #expect(try run(configuration).failed.isEmpty)
+    expectSame(model.contents, try modelContents(local), "with a larger limit")
+  }
+
+  @Test("what is undone counts as failed as long as no later connection has mended it") func mended() throws {
+    let couch = try CouchServer()
+    let local = try databases.open(.sqlite)
+    try fill(local, couch.model)
+    couch.model.state.withLock { $0.refused = ["here1": "forbidden"] }
+    // The answers of the first connection to what is sent are lost, so that all of it seems to have failed.
+    let connections = Lock(0)
+    couch.server.faults.withLock {
+      $0 = { request in
+        if request.method == "GET", request.path == "/db" { connections.withLock { $0 += 1 } }
+        let isSending =
+          request.path.hasSuffix("_bulk_docs") || request.method == "PUT" && request.path.contains("attached")
+        return isSending && connections.withLock { $0 } == 1 ? .droppedAfter : nil
+      }
+    }
+    var configuration = ReplicatorConfiguration(local, try .httpURL(couch.server.url + "db"))
+    configuration.connection.firstPause = 0.001
+    let replicator = Replicator(configuration)
+    let failures = Lock((ReplicationFailures(), most: 0))
+    let stopped = CountingSemaphore()
+    let tokens = [
+      replicator.observeDocuments { new in
+        failures.withLock { failures in
+          _ = failures.0.add(new)
+          failures.most = max(failures.most, failures.0.count)
+        }
+      },
+      replicator.observeStatus { status in
+        failures.withLock { $0.0.note(status) }
+        if status.activity == .stopped { stopped.signal() }
+      },
+    ]
+    replicator.start()
+    #expect(stopped.wait(seconds: 60))
+    for token in tokens { token.cancel() }
+    #expect(replicator.status.error == nil)
+    failures.withLock { failures in
+      failures.0.settle()
+      // Those that validation refuses are here1, here10 … here19.
+      #expect(failures.most > 11 && failures.0.count == 11 && failures.0.undone.isEmpty)
+    }
+  }
+
   func otherForms() throws {
     let couch = try CouchServer()
     let local = try databases.open(.lmdb)
@@ -144,9 +211,11 @@ import Touchstone
     let couch = try CouchServer()
     let local = try databases.open(.lmdb)
     try fill(local, couch.model)
-    couch.model.state.withLock { $0.busy = 3 }
-    let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    for busy in [3, 7] {
+      couch.model.state.withLock { $0.busy = busy }
+      let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
+      #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    }
     let busy = try MiniServer { _ in
       var answer = MiniAnswer(503)
       answer.headers.append(("Retry-After", "77"))
