@@ -23,8 +23,6 @@ struct BlobNames: Sendable, ExpressibleByArrayLiteral {
 /// stored ancestor has them.
 final class AttachmentPull: @unchecked Sendable {
   static let downloadsInFlight = 6
-  /// The most bytes of an attachment whose length no document says.
-  static let maximumBytes: UInt64 = 1 << 32
 
   /// Where an attachment is.
   struct Source: Sendable {
@@ -36,11 +34,22 @@ final class AttachmentPull: @unchecked Sendable {
     let length: UInt64?
     /// The MD5 of what is stored, in base64.
     let md5: String?
+
+    init(_ document: WireDocument, _ name: String, _ entry: AttachmentEntry, isBlob: Bool = false) {
+      id = document.id
+      revision = document.revision
+      self.name = name
+      isCompressed = entry.isCompressed && !isBlob
+      length = isBlob ? entry.members["length"]?.uint : entry.storedLength
+      md5 = isBlob ? nil : entry.md5
+    }
   }
 
   private weak var peer: HTTPPeer?
   private let requester: Requester
-  private let lane = Lane()
+  /// The threads that may wait for the disk.
+  let disk = Workers(maximum: 4)
+  private let lane: Lane
 
   private struct State {
     var sources: [BlobDigest: (source: Source, count: Int)] = [:]
@@ -51,6 +60,13 @@ final class AttachmentPull: @unchecked Sendable {
   init(_ peer: HTTPPeer) {
     self.peer = peer
     requester = peer.requester
+    lane = Lane(on: disk)
+  }
+
+  /// Makes a writer for the bytes of an attachment.
+  func makeWriter() throws -> BlobWriter {
+    guard let owner = peer?.owner else { throw ReplicationError.connectionEnded }
+    return try owner.makeBlobWriter()
   }
 
   // MARK: Documents
@@ -108,54 +124,56 @@ final class AttachmentPull: @unchecked Sendable {
     var blobs: [String: JSONObject] = [:]
     if hasStandIns { blobs = WireBody.standIns(of: try SyncBody.json(try document.body(nil)).value()) }
     var older: JSONObject?
-    var needed: [(name: String, entry: JSONObject)] = []
+    var needed: [(name: String, entry: AttachmentEntry)] = []
     for (name, value) in entries {
-      guard let entry = value.object, let text = entry["digest"]?.string else { throw WireDocument.invalid }
+      guard let entry = AttachmentEntry(value) else { throw WireDocument.invalid }
       // The stand-in of a blob, which has its digest in the document.
       if let blob = blobs[name], let digest = blob["digest"]?.string.flatMap({ BlobDigest($0) }),
-        blob["length"]?.uint == entry["length"]?.uint
+        blob["length"]?.uint == entry.members["length"]?.uint
       {
-        var entry = entry
-        entry["digest"] = .string(digest.text)
-        entries[name] = .object(entry)
-        keep(
-          digest,
-          Source(
-            id: document.id, revision: document.revision, name: name, isCompressed: false,
-            length: entry["length"]?.uint, md5: nil))
-        continue
+        var standIn = entry.asStub
+        standIn["digest"] = .string(digest.text)
+        entries[name] = .object(standIn)
+        keep(digest, Source(document, name, entry, isBlob: true))
+      } else if let stored = item.stored[name] {
+        entries[name] = stored
+      } else if let data = entry.data {
+        entries[name] = .object(try store(data, entry))
+      } else if let digest = entry.digest.flatMap({ BlobDigest($0) }) {
+        entries[name] = .object(entry.asStub)
+        keep(digest, Source(document, name, entry))
+      } else {
+        if older == nil { older = try olderAttachments(item) }
+        if let known = older?[name]?.object, known["revpos"]?.uint == entry.revpos,
+          known["length"]?.uint == entry.members["length"]?.uint, try isSame(known, entry)
+        {
+          var same = known
+          same["content_type"] = entry.members["content_type"]
+          entries[name] = .object(same)
+        } else {
+          needed.append((name, entry))
+        }
       }
-      let isCompressed = entry["encoding"]?.string == "gzip"
-      let stored = isCompressed ? entry["encoded_length"]?.uint : entry["length"]?.uint
-      if let digest = BlobDigest(text) {
-        keep(
-          digest,
-          Source(
-            id: document.id, revision: document.revision, name: name, isCompressed: isCompressed,
-            length: stored, md5: nil))
-        continue
-      }
-      if older == nil { older = try olderAttachments(item) }
-      if let known = older?[name]?.object, known["revpos"]?.uint == entry["revpos"]?.uint,
-        known["length"]?.uint == entry["length"]?.uint, try isSame(known, text)
-      {
-        var same = known
-        same["content_type"] = entry["content_type"]
-        entries[name] = .object(same)
-        continue
-      }
-      needed.append((name, entry))
     }
     let preparation = Preparation(item, entries, needed.count, hasStandIns: hasStandIns, done)
     guard !needed.isEmpty else { return preparation.finish() }
     for (name, entry) in needed {
-      let isCompressed = entry["encoding"]?.string == "gzip"
-      let md5 = entry["digest"]?.string.flatMap { $0.hasPrefix("md5-") ? String($0.dropFirst(4)) : nil }
-      let source = Source(
-        id: document.id, revision: document.revision, name: name, isCompressed: isCompressed,
-        length: isCompressed ? entry["encoded_length"]?.uint : entry["length"]?.uint, md5: md5)
-      store(source, entry) { preparation.take(name, $0) }
+      store(Source(document, name, entry), entry) { preparation.take(name, $0) }
     }
+  }
+
+  /// Stores an attachment that is in its document, decoded.
+  private func store(_ data: String, _ entry: AttachmentEntry) throws -> JSONObject {
+    guard let bytes = Base64.decoded(data) else { throw WireDocument.invalid }
+    let writer = try makeWriter()
+    try bytes.withUnsafeBytes { try writer.write($0) }
+    let blob = try writer.finish()
+    let md5 = MD5()
+    bytes.withUnsafeBytes { md5.update($0) }
+    guard entry.isCompressed || entry.digest == nil || entry.means(blob, md5: md5.base64) else {
+      throw ReplicationError.malformed("an attachment isn't the one that its document says")
+    }
+    return entry.stored(blob, isCompressed: false)
   }
 
   /// The attachments of the newest ancestor that is stored here.
@@ -169,15 +187,15 @@ final class AttachmentPull: @unchecked Sendable {
   }
 
   /// Whether an attachment that is here has this MD5. Merged revisions may have one of another branch with the same `revpos`.
-  private func isSame(_ entry: JSONObject, _ md5: String) throws -> Bool {
-    guard let digest = entry["digest"]?.string.flatMap({ BlobDigest($0) }), md5.hasPrefix("md5-"),
+  private func isSame(_ known: JSONObject, _ entry: AttachmentEntry) throws -> Bool {
+    guard let digest = known["digest"]?.string.flatMap({ BlobDigest($0) }), let md5 = entry.md5,
       let reader = try? peer?.owner?.openBlob(digest)
     else { return false }
     let stream = MD5()
     while case let piece = try reader.read(upTo: 1 << 16), !piece.isEmpty {
       piece.withUnsafeBytes { stream.update($0) }
     }
-    return stream.base64 == md5.dropFirst(4)
+    return stream.base64 == md5
   }
 
   private func keep(_ digest: BlobDigest, _ source: Source) {
@@ -210,11 +228,10 @@ final class AttachmentPull: @unchecked Sendable {
 
   /// Stores an attachment, and returns what a document says of it here.
   private func store(
-    _ source: Source, _ entry: JSONObject, attempt: Int = 1, _ done: @escaping Completion<JSONObject>
+    _ source: Source, _ entry: AttachmentEntry, attempt: Int = 1, _ done: @escaping Completion<JSONObject>
   ) {
     download(source) { [self] in
-      guard let owner = peer?.owner else { throw ReplicationError.connectionEnded }
-      return GivenWriter(writer: try owner.makeBlobWriter())
+      GivenWriter(writer: try makeWriter())
     } done: { [self] result in
       lane.enqueue { [self] in
         switch result {
@@ -224,22 +241,11 @@ final class AttachmentPull: @unchecked Sendable {
         case .success(let (given, isCompressed)):
           do {
             let stored = try given.writer.finish()
-            done(.success(Self.entry(entry, stored, isCompressed: isCompressed)))
+            done(.success(entry.stored(stored, isCompressed: isCompressed)))
           } catch { done(.failure(ReplicationError(error))) }
         }
       }
     }
-  }
-
-  private static func entry(_ entry: JSONObject, _ stored: StoredBlob, isCompressed: Bool) -> JSONObject {
-    var new: JSONObject = ["digest": .string(stored.digest.text), "stub": true]
-    for name in ["content_type", "revpos"] { new[name] = entry[name] }
-    new["length"] = isCompressed ? entry["length"] ?? JSONValue(stored.length) : JSONValue(stored.length)
-    if isCompressed {
-      new["encoding"] = "gzip"
-      new["encoded_length"] = JSONValue(stored.length)
-    }
-    return new
   }
 
   /// Writes the bytes of an attachment. Returns the writer, which is made when it is needed, and whether they are gzip.
@@ -261,10 +267,9 @@ final class AttachmentPull: @unchecked Sendable {
       request.headers = [("Accept", "*/*")]
       request.decoding = source.isCompressed ? .encoded : .none
       let download = BlobDownload(given, source) { result in end(result.map { (given, $0) }) }
-      guard let task = requester.send(request, into: download) else {
-        return end(.failure(.connectionEnded))
+      if LaneSink.send(request, by: requester, into: download, on: disk) == nil {
+        end(.failure(.connectionEnded))
       }
-      download.task = task
     }
   }
 }

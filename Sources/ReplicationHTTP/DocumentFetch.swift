@@ -1,26 +1,29 @@
 import BLIP
 import Bytes
+import Documents
 import Fleece
 import HTTP
 import Network
 import Replication
 import Storage
 
-/// A request for some revisions: `_bulk_get`, or a document with `open_revs` for a server that hasn't that. What arrives is
-/// handed over while the rest comes.
+/// A request for some revisions: `_bulk_get`, or a document with `open_revs` for a server that hasn't that, whose attachments
+/// then come with it (`MixedAnswer`). What arrives is handed over while the rest comes.
 final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   /// The most bytes of a document with all that the answer says of it.
   static let maximumItemBytes = 64 << 20
 
   private let pull: HTTPPull
   private let isBulk: Bool
-  private let task = Lock<(any HTTPTask)?>(nil)
+  private let task = Lock((task: (any HTTPTask)?.none, isReady: false, hasEnded: false))
 
-  // Used before the request is sent, and then on the client's thread only.
+  // Used before the request is sent, and then by one call at a time.
   private var waiting: [WantedRevision?]
   private var places: [ByteString: [Int]] = [:]
   private var head = HTTPAnswerHead(status: 0)
   private var cutter: ElementCutter
+  private var mixed: MixedAnswer?
+  private var failure: ReplicationError?
   private var errorText: [UInt8] = []
   private var arrived: [ArrivedRevision] = []
   private var arrivedBytes = 0
@@ -35,48 +38,52 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   }
 
   func begin() {
-    guard let request = isBulk ? bulkRequest : singleRequest else {
+    let items = waiting.compactMap(\.self)
+    let request =
+      isBulk ? DocumentQuery.bulk(items, pull.requester) : DocumentQuery.single(items[0], pull.requester)
+    guard let request else {
       fail(ReplicationError(.http, 414, "the document's ID is too long for a URL"))
       return
     }
-    guard let started = pull.requester.send(request, into: self) else { return }
-    task.withLock { $0 = started }
-  }
-
-  func resume() { task.withLock { $0 }?.resume() }
-  func cancel() { task.withLock { $0 }?.cancel() }
-
-  private static let query = [("revs", "true"), ("latest", "true"), ("att_encoding_info", "true")]
-
-  private var bulkRequest: HTTPClientRequest? {
-    var json = JSONWriter(capacity: waiting.count * 96)
-    json.append(text: "{\"docs\":[")
-    for (index, item) in waiting.enumerated() {
-      guard let item else { continue }
-      if index > 0 { json.append(byte: UInt8(ascii: ",")) }
-      json.append(text: "{\"id\":")
-      json.append(string: item.change.id)
-      json.append(text: ",\"rev\":")
-      json.append(string: item.change.revision)
-      json.append(text: "}")
+    let started =
+      isBulk
+      ? pull.requester.send(request, into: self)
+      : LaneSink.send(request, by: pull.requester, into: self, on: pull.attachments.disk)
+    let isReady = task.withLock { task in
+      if !task.hasEnded { task.task = started }
+      return task.isReady
     }
-    json.append(text: "]}")
-    var text: [UInt8] = []
-    json.write(to: &text)
-    return pull.requester.request("POST", "_bulk_get", Self.query + [("attachments", "false")], json: text)
+    // What it waited for was there before it was known how to go on.
+    if isReady { started?.resume() }
   }
 
-  private var singleRequest: HTTPClientRequest? {
-    guard let item = waiting[0],
-      let revisions = try? JSONValue.array([.string(item.change.revision)]).canonicalJSON()
-    else { return nil }
-    return pull.requester.request(
-      "GET", HTTPDatabaseURL.path(item.change.id), Self.query + [("open_revs", revisions)])
+  func resume() {
+    let task = task.withLock { task in
+      task.isReady = task.task == nil
+      return task.task
+    }
+    task?.resume()
   }
+
+  func cancel() { task.withLock { $0.task }?.cancel() }
 
   // MARK: The answer
 
-  func begin(_ head: HTTPAnswerHead) { self.head = head }
+  func begin(_ head: HTTPAnswerHead) {
+    self.head = head
+    // Sync Gateway gives several parts to _bulk_get too, without attachments.
+    let type = HTTPMediaType(head.headers.first("content-type") ?? "")
+    guard head.status == 200, type.name == "multipart/mixed" else { return }
+    do {
+      mixed = try MixedAnswer(
+        boundary: type[parameter: "boundary"] ?? "", maximumTextBytes: Self.maximumItemBytes
+      ) { [pull, isBulk] in
+        // Only the other requests are answered on a thread that may wait for the disk.
+        guard !isBulk else { throw ReplicationError.malformed("attachments come that weren't asked for") }
+        return try pull.attachments.makeWriter()
+      }
+    } catch { failure = ReplicationError(error) }
+  }
 
   func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     guard head.status == 200 else {
@@ -84,7 +91,13 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
       return true
     }
     newBytes = 0
-    do { try cutter.take(bytes) { try take($0) } } catch { throw TransportClose.malformed(error) }
+    do {
+      if let failure { throw failure }
+      if let mixed { try mixed.take(bytes) { try take($0) } } else { try cutter.take(bytes) { try take($0) } }
+    } catch {
+      failure = ReplicationError(error)
+      throw TransportClose.malformed(error)
+    }
     // What is whole doesn't wait for the rest of a slow answer.
     if newBytes > 0 { flush() }
     return newBytes == 0 || pull.load(newBytes, self)
@@ -108,6 +121,19 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     try list.array { try takeResult(&$0, text, id) }
   }
 
+  /// Takes a part of an answer of several parts.
+  private func take(_ item: MixedAnswer.Item) throws {
+    try item.text.withUnsafeBytes { text in
+      guard item.isError else {
+        return take(try WireDocument(text, 0..<text.count), text.count, stored: item.stored)
+      }
+      var value = try WireDocument.value(0..<text.count, text).object ?? [:]
+      if let revision = value["missing"] { value["rev"] = revision }
+      if value["error"]?.string == nil { value["error"] = "not_found" }
+      takeFailure(.object(value), isBulk ? nil : waiting.first??.change.id)
+    }
+  }
+
   /// Takes `{"ok": document}`, `{"error": …}` or `{"missing": revision}`.
   private func takeResult(_ scanner: inout JSONScanner, _ text: UnsafeRawBufferPointer, _ id: String?) throws
   {
@@ -126,7 +152,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     }
   }
 
-  private func take(_ document: WireDocument, _ bytes: Int) {
+  private func take(_ document: WireDocument, _ bytes: Int, stored: JSONObject = [:]) {
     guard let places = places[ByteString(document.id)] else { return }
     // The one that was asked for, or one that has taken its place.
     let place =
@@ -137,7 +163,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
       }
     guard let place, let item = waiting[place] else { return }
     waiting[place] = nil
-    arrived.append(ArrivedRevision(wanted: item, document: document, bytes: bytes))
+    arrived.append(ArrivedRevision(wanted: item, document: document, bytes: bytes, stored: stored))
     arrivedBytes += bytes
     newBytes += bytes
     if arrived.count >= HTTPPull.revisionsTogether || arrivedBytes >= HTTPPull.bytesTogether { flush() }
@@ -177,23 +203,31 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
 
   // MARK: The end
 
+  /// What servers without `_bulk_get` answer: 1.x of CouchDB takes it for a document's ID that may not be.
+  private static let lacksBulkGet = [400, 404, 405, 406, 415, 500, 501]
+
   func end(_ error: TransportClose?) {
-    task.withLock { $0 = nil }
+    task.withLock { task in
+      task.task = nil
+      task.hasEnded = true
+    }
     flush()
+    if let failure { return retry(failure) }
     if let error { return retry(ReplicationError(end: error)) }
     guard head.status == 200 else {
-      let body = errorText.withUnsafeBytes { try? JSONValue(json: $0) }
-      let error = ReplicationError.answer(head, body, "reading documents")
-      switch head.status {
-      case 404 where isBulk, 405 where isBulk, 500 where isBulk, 501 where isBulk:
+      let error = ReplicationError.ofDocument(head, errorText, "reading documents")
+      if isBulk, Self.lacksBulkGet.contains(head.status) {
         return pull.ended(waiting.compactMap(\.self).map(Self.again), hasNoBulkGet: true)
-      case 404, 403, 410:
-        if let item = waiting[0] { tell(item, error) }
-        return pull.ended([], hasNoBulkGet: false)
-      default: return retry(error)
       }
+      // The whole database is closed for this user.
+      if error.code == 401 { return pull.fail(error) }
+      guard [403, 404, 410].contains(error.code), !isBulk else { return retry(error) }
+      if let item = waiting[0] { tell(item, error) }
+      return pull.ended([], hasNoBulkGet: false)
     }
-    do { _ = try cutter.finish() } catch { return retry(ReplicationError(error)) }
+    do { if let mixed { try mixed.finish() } else { _ = try cutter.finish() } } catch {
+      return retry(ReplicationError(error))
+    }
     // What the answer has left out is asked for by itself, once.
     var rest: [WantedRevision] = []
     for item in waiting.compactMap(\.self) {

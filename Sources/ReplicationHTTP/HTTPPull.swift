@@ -251,6 +251,8 @@ struct ArrivedRevision: Sendable {
   let wanted: WantedRevision
   let document: WireDocument
   let bytes: Int
+  /// What a document here says of the attachments that have come with it.
+  var stored: JSONObject = [:]
   var blobs: BlobNames { document.attachments == nil ? [] : BlobNames(document) }
 
   func incoming(_ body: [UInt8]) -> IncomingRevision {

@@ -7,7 +7,7 @@ import Storage
 /// Makes the requests of a connection: to one database, with retries. Every request may be repeated, since the protocol
 /// names revisions by what they are.
 final class Requester: Sendable {
-  /// How often a request is sent.
+  /// How often a request is sent; and one that a server refuses because there are too many.
   static let attempts = 3
   static let busyAttempts = 8
   /// The longest wait for a server that says when to come again. A longer one ends the connection, and the replicator waits.
@@ -181,6 +181,16 @@ extension ReplicationError {
       .http, head.status, "\(doing): \(head.status)" + (reason.isEmpty ? "" : " “\(reason.prefix(500))”"))
     error.retryAfter = head.retryAfter
     return error
+  }
+
+  /// The error that an answer about one document is. Where it isn't that of a server of the family, it says nothing of the
+  /// document: a proxy or a login page has given it.
+  static func ofDocument(_ head: HTTPAnswerHead, _ text: [UInt8], _ doing: String) -> ReplicationError {
+    let body = text.withUnsafeBytes { try? JSONValue(json: $0) }
+    guard [403, 404, 410].contains(head.status), body?["error"].string == nil else {
+      return .answer(head, body, doing)
+    }
+    return ReplicationError(.http, 502, "\(doing): the answer \(head.status) can't be read")
   }
 
   /// The error of one document that an answer names.

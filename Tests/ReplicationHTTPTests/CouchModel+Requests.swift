@@ -31,7 +31,8 @@ extension CouchModel {
   /// Answers a request as CouchDB does.
   func answer(_ request: MiniRequest) -> MiniAnswer {
     do { return try answering(request) } catch let refused as Refused {
-      if ![404, 401, 403, 409, 412, 413, 415, 405, 429, 501, 500].contains(refused.status)
+      let isWanted = state.withLock { $0.missing.values.contains(refused.status) }
+      if !isWanted && ![404, 401, 403, 409, 412, 413, 415, 405, 429, 501, 500].contains(refused.status)
         || refused.error == "odd"
       {
         state.withLock {
@@ -150,7 +151,14 @@ extension CouchModel {
 
   // MARK: Reading
 
-  private func render(_ id: String, _ revision: Revision) -> JSONObject {
+  /// Where the bytes of an attachment are in an answer.
+  private enum Place { case elsewhere, inText, behindText }
+
+  private func render(
+    _ id: String, _ revision: Revision, _ place: (Attachment) -> Place = { _ in .elsewhere }
+  )
+    -> JSONObject
+  {
     var members = revision.body
     members["_id"] = .string(id)
     members["_rev"] = .string(revision.id)
@@ -165,8 +173,14 @@ extension CouchModel {
       var entry: JSONObject = [
         "content_type": .string(attachment.contentType), "revpos": JSONValue(attachment.revpos),
         "digest": .string(MD5.text(attachment.bytes)), "length": JSONValue(UInt64(attachment.length)),
-        "stub": true,
       ]
+      switch place(attachment) {
+      case .elsewhere: entry["stub"] = true
+      case .behindText: entry["follows"] = true
+      case .inText:
+        entry["length"] = nil
+        entry["data"] = .string(Data(attachment.bytes).base64EncodedString())
+      }
       if attachment.isCompressed {
         entry["encoding"] = "gzip"
         entry["encoded_length"] = JSONValue(UInt64(attachment.bytes.count))
@@ -200,18 +214,87 @@ extension CouchModel {
       let docs = found.isEmpty ? [missing] : found.map { ["ok": .object(render(id, $0))] }
       return ["id": .string(id), "docs": .array(docs)]
     }
-    return Self.json(["results": .array(results)])
+    guard state.withLock({ $0.givesMixedBulk }) else { return Self.json(["results": .array(results)]) }
+    // As Sync Gateway.
+    var text = ""
+    for document in results.flatMap({ $0["docs"].array ?? [] }) {
+      if let error = document["error"].object {
+        text += "--o\r\nContent-Type: application/json; error=\"true\"\r\n\r\n"
+        text += try JSONValue.object(error).canonicalJSON()
+      } else {
+        text += "--o\r\nContent-Type: application/json\r\n\r\n\(try document["ok"].canonicalJSON())"
+      }
+      text += "\r\n"
+    }
+    var answer = MiniAnswer(200, text + "--o--")
+    answer.headers = [("Content-Type", "multipart/mixed; boundary=\"o\"")]
+    return answer
   }
 
   private func read(_ request: MiniRequest, _ id: String) throws -> MiniAnswer {
     guard let text = request.query["open_revs"], let wanted = try? JSONValue(json: text).array else {
       throw Refused(400, "odd", "a document without open_revs")
     }
-    let results = wanted.compactMap(\.string).flatMap { revision -> [JSONValue] in
-      let found = latest(id, revision)
-      return found.isEmpty ? [["missing": .string(revision)]] : found.map { ["ok": .object(render(id, $0))] }
+    guard request.query["latest"] == "true", request.query["revs"] == "true" else {
+      throw Refused(400, "odd", "open_revs without latest or revs")
     }
-    return Self.json(.array(results))
+    let since = try request.query["atts_since"].map { text -> [String] in
+      guard let list = try? JSONValue(json: text).array else {
+        throw Refused(400, "bad_request", "atts_since")
+      }
+      return list.compactMap(\.string)
+    }
+    func isNew(_ attachment: Attachment, _ revision: Revision) -> Bool {
+      let known = revision.history.first { (since ?? []).contains($0) }.map(Self.generation) ?? 0
+      return attachment.revpos > UInt64(known)
+    }
+    let isMixed = request.headers.first("accept")?.contains("multipart/mixed") ?? false
+    guard isMixed, state.withLock({ $0.givesMultipart }) else {
+      let results = wanted.compactMap(\.string).flatMap { revision -> [JSONValue] in
+        let found = latest(id, revision)
+        guard !found.isEmpty else { return [["missing": .string(revision)]] }
+        return found.map { revision in
+          let document = render(id, revision) {
+            since != nil && !$0.isCompressed && isNew($0, revision) ? .inText : .elsewhere
+          }
+          return ["ok": .object(document)]
+        }
+      }
+      return Self.json(.array(results))
+    }
+    var body = Array("--outer".utf8)
+    func append(_ text: String) { body += Array(text.utf8) }
+    for asked in wanted.compactMap(\.string) {
+      let found = latest(id, asked)
+      if found.isEmpty {
+        append(
+          "\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":\"\(asked)\"}\r\n--outer")
+      }
+      for revision in found {
+        let following = revision.attachments.filter { isNew($0, revision) }
+        let document = render(id, revision) { isNew($0, revision) ? .behindText : .elsewhere }
+        let text = try JSONValue.object(document).canonicalJSON()
+        guard !following.isEmpty else {
+          append("\r\nContent-Type: application/json\r\n\r\n\(text)\r\n--outer")
+          continue
+        }
+        append("\r\nContent-Type: multipart/related; boundary=\"inner\"\r\n\r\n--inner\r\n")
+        append("Content-Type: application/json\r\n\r\n\(text)")
+        for attachment in following {
+          // As CouchDB: the name is as it is.
+          append("\r\n--inner\r\nContent-Disposition: attachment; filename=\"\(attachment.name)\"\r\n")
+          append("Content-Type: \(attachment.contentType)\r\nContent-Length: \(attachment.bytes.count)\r\n")
+          append(attachment.isCompressed ? "Content-Encoding: gzip\r\n\r\n" : "\r\n")
+          body += attachment.bytes
+        }
+        append("\r\n--inner--\r\n--outer")
+      }
+    }
+    append("--")
+    var answer = MiniAnswer(200)
+    answer.headers = [("Content-Type", "multipart/mixed; boundary=\"outer\"")]
+    answer.body = body
+    return answer
   }
 
   private func attachment(_ request: MiniRequest, _ id: String, _ name: String) throws -> MiniAnswer {

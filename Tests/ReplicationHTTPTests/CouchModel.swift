@@ -54,6 +54,10 @@ final class CouchModel: Sendable {
     /// Documents that validation refuses, by the start of their IDs, with the error.
     var refused: [String: String] = [:]
     var takesMultipart = true
+    /// Whether `open_revs` is answered as multipart/mixed to those who want that.
+    var givesMultipart = true
+    /// Whether `_bulk_get` is answered as multipart/mixed.
+    var givesMixedBulk = false
     var maximumBytes = Int.max
     /// The endpoint answers so many times with 429 first.
     var busy = 0

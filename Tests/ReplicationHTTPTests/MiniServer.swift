@@ -30,8 +30,13 @@ struct MiniAnswer: Sendable {
     case failed, unavailable
     /// The length is larger than what comes.
     case tooLong
-    /// The answer is 200 or 400 with another text, as from a proxy, and nothing was done.
-    case nonsense, refusedByProxy
+    /// The answer is 200, 400 or 404 with another text, as from a proxy, and nothing was done.
+    case nonsense, refusedByProxy, lostByProxy
+    /// The answer isn't HTTP.
+    case garbage
+
+    /// Whether a client may take what has gone wrong for a fault that stays.
+    var mayBePermanent: Bool { [.nonsense, .refusedByProxy, .lostByProxy, .garbage].contains(self) }
   }
 
   var status = 200
@@ -118,6 +123,10 @@ final class MiniServer: Sendable {
       case .unavailable: write(connection, MiniAnswer(503, "<html>"), nil)
       case .nonsense: write(connection, MiniAnswer(200, "<html>Sign in to the network</html>"), nil)
       case .refusedByProxy: write(connection, MiniAnswer(400, "<html>Bad request</html>"), nil)
+      case .lostByProxy: write(connection, MiniAnswer(404, "<html>Not found</html>"), nil)
+      case .garbage:
+        _ = send(connection, "\u{1}\u{2}\u{3} garbage\r\n\r\nand more", 22, CInt(MSG_NOSIGNAL))
+        return
       case .droppedAfter:
         _ = handler(request)
         return

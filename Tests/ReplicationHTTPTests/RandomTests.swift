@@ -16,9 +16,18 @@ import TouchstoneSync
   private struct Node {
     let database: Database
     let server: TestServer
+    /// The same server without `_bulk_get`.
+    let poor: Forwarder
 
-    func target(byHTTP: Bool) throws -> ReplicatorTarget {
-      byHTTP ? try .httpURL(server.url + "db") : try .url(try #require(server.listener.urls.first))
+    init(_ database: Database) throws {
+      self.database = database
+      server = try TestServer(["db": database])
+      poor = try Forwarder(to: server.url) { $0.hasSuffix("/_bulk_get") }
+    }
+
+    func target(byHTTP: Bool, isPoor: Bool) throws -> ReplicatorTarget {
+      guard byHTTP else { return try .url(try #require(server.listener.urls.first)) }
+      return try .httpURL((isPoor ? poor.server.url : server.url) + "db")
     }
   }
 
@@ -30,10 +39,7 @@ import TouchstoneSync
     let databases = TestDatabases()
     let engines =
       isStrict ? [EngineName.sqlite, .lmdb] : [.sqlite, .lmdb, .lmdb, .sqlite, .sqlcipher, .lmdbEncrypted]
-    let nodes = try (0..<3).map { _ in
-      let database = try databases.open(random.pick(engines))
-      return Node(database: database, server: try TestServer(["db": database]))
-    }
+    let nodes = try (0..<3).map { _ in try Node(try databases.open(random.pick(engines))) }
     // BLIP carries the current revision only, so with it the winners are equal, and not all leaves.
     let usesBLIP = number % 2 == 1
     let edges = random.pick([
@@ -73,7 +79,8 @@ import TouchstoneSync
     _ from: Node, _ to: Node, _ byBLIP: Bool, _ random: inout SeededGenerator,
     _ direction: ReplicatorConfiguration.Direction? = nil
   ) throws -> Outcome {
-    var configuration = ReplicatorConfiguration(from.database, try to.target(byHTTP: !byBLIP))
+    var configuration = ReplicatorConfiguration(
+      from.database, try to.target(byHTTP: !byBLIP, isPoor: random.once(in: 3)))
     configuration.direction = direction ?? random.pick([.push, .pull, .pushAndPull, .pushAndPull])
     configuration.skipsTombstonesOfFirstPull = false
     configuration.resetsCheckpoint = random.once(in: 8)
