@@ -119,8 +119,7 @@ package final class Inserter: @unchecked Sendable {
         count += waiting[parts].revisions.count
         parts += 1
       }
-      defer { waiting.removeFirst(parts) }
-      return Array(waiting[..<parts])
+      return waiting.takeFirst(parts)
     }
     var ready: [Item] = []
     for part in parts {

@@ -160,8 +160,7 @@ package final class LocalPeer: Peer {
         count += state.queued[parts].revisions.count
         parts += 1
       }
-      defer { state.queued.removeFirst(parts) }
-      return (Array(state.queued[..<parts]), state.isClosed, state.owner)
+      return (state.queued.takeFirst(parts), state.isClosed, state.owner)
     }
     guard !parts.isEmpty else { return }
     let revisions = parts.count == 1 ? parts[0].revisions : parts.flatMap(\.revisions)

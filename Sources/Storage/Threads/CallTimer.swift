@@ -77,8 +77,7 @@ private final class TimerThread: Sendable {
       let (due, sleep) = state.withLock { state -> ([Entry], Double?) in
         let now = ContinuousClock.now
         let count = state.entries.firstIndex { $0.time > now } ?? state.entries.count
-        let due = Array(state.entries[..<count])
-        state.entries.removeFirst(count)
+        let due = state.entries.takeFirst(count)
         guard let next = state.entries.first else {
           if due.isEmpty { state.isRunning = false }
           return (due, nil)
