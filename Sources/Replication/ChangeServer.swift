@@ -22,6 +22,7 @@ package final class ChangeServer: @unchecked Sendable {
   private let database: Database
   private let echoes: EchoRanges
   private let request: PullRequest
+  private let filter: ReplicationFilter?
   private let sink: any PullSink
   private let listCount: Int
   private let onError: @Sendable (ReplicationError) -> Void
@@ -44,12 +45,15 @@ package final class ChangeServer: @unchecked Sendable {
   /// Whether commits came since the last look at the changes.
   private let hasNews = Lock(true)
 
-  /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`.
+  /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`. Throws HTTP 403 if the
+  /// database gives no revisions, and LiteCore 19 if it hasn't the filter that the request names.
   package init(
     _ responder: Responder, _ request: PullRequest, _ sink: any PullSink,
     listCount: Int = ChangeServer.maximumListCount, on pool: Workers? = nil,
     onError: @escaping @Sendable (ReplicationError) -> Void
-  ) {
+  ) throws {
+    try responder.checkGivesRevisions()
+    filter = try responder.filter(of: request)
     lane = Lane(on: pool)
     database = responder.database
     echoes = responder.echoes
@@ -116,10 +120,13 @@ package final class ChangeServer: @unchecked Sendable {
       }
       next = max(next, reached)
       let isEnd = changes.count < listCount
-      let offered = changes.filter { change in
+      let wanted = changes.filter { change in
         !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
           && !(request.takesReachedSequence && echoes.contains(change.sequence))
-      }.map { change in
+      }
+      let chosen =
+        try filter.map { try database.choose(wanted, bytesTogether: Self.bytesTogether, $0) } ?? wanted
+      let offered = chosen.map { change in
         OfferedChange(
           sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
           isDeleted: change.isDeleted, bodyBytes: change.bodyBytes)
@@ -227,15 +234,17 @@ package final class ChangeServer: @unchecked Sendable {
     throws
     -> IncomingRevision?
   {
-    try database.replicating { store in
-      guard let change = try store.syncChange(of: wanted.change.id, remote: nil) else { return nil }
+    let reading = try database.replicating { store -> SyncReading in
+      guard let change = try store.syncChange(of: wanted.change.id, remote: nil) else { return .missing }
       let current = SyncWanted(
         id: change.id, revision: change.revision, ancestors: wanted.ancestors + [wanted.change.revision],
         maximumHistory: wanted.maximumHistory)
-      guard case .revision(let revision) = try store.syncRevisions([current])[0] else { return nil }
-      return IncomingRevision(
-        revision, sequence: wanted.change.sequence, replaces: wanted.change.revision)
+      return try store.syncRevisions([current])[0]
     }
+    guard case .revision(let revision) = reading, try filter?(FilteredRevision(revision)) ?? true else {
+      return nil
+    }
+    return IncomingRevision(revision, sequence: wanted.change.sequence, replaces: wanted.change.revision)
   }
 
   private func goOn() throws {

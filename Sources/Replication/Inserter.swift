@@ -140,10 +140,7 @@ package final class Inserter: @unchecked Sendable {
 
   private func passes(_ revision: SyncRevision) throws -> Bool {
     guard let filter else { return true }
-    return try filter(
-      FilteredRevision(
-        documentID: revision.id, revisionID: revision.revision, isDeleted: revision.isDeleted,
-        content: revision.body))
+    return try filter(FilteredRevision(revision))
   }
 
   private func apply(_ items: [Item]) {

@@ -97,8 +97,7 @@ package final class LocalPeer: Peer {
 
   package func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
     run(on: reading, done) { peer in
-      try peer.responder.check(request)
-      let server = ChangeServer(peer.responder, request, sink) { [weak peer] in peer?.end($0) }
+      let server = try ChangeServer(peer.responder, request, sink) { [weak peer] in peer?.end($0) }
       let (isClosed, earlier) = peer.state.withLock { state in
         let earlier = state.server
         if !state.isClosed { state.server = server }

@@ -19,7 +19,7 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
     case network
     /// An error of BLIP, the protocol of messages.
     case blip
-    /// An error of LiteCore that a peer sent.
+    /// An error with a code of LiteCore, as peers send it.
     case liteCore
     /// An error of this library. The code is an `ErrorKind`.
     case touchstone
@@ -129,6 +129,10 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   /// The peer refuses: its side isn't open for this direction.
   static func forbidden(_ message: String) -> ReplicationError { ReplicationError(.http, 403, message) }
   static func conflict(_ message: String) -> ReplicationError { ReplicationError(.http, 409, message) }
+  /// The peer wants a filter that isn't here.
+  static func noFilter(_ message: String) -> ReplicationError { ReplicationError(.liteCore, 19, message) }
+  /// The bytes of a blob don't have its digest. LiteCore's code for corrupt data: another try brings the same bytes.
+  static func wrongBlob(_ message: String) -> ReplicationError { ReplicationError(.liteCore, 15, message) }
   static let conflictsHere = conflict("the revision conflicts with the current one")
   static let cancelled = ReplicationError(
     .touchstone, ErrorKind.cancelled.rawValue, "the replication was stopped")

@@ -401,10 +401,7 @@ final class ReplicatorRunner: @unchecked Sendable {
     guard let filter = configuration.pushFilter else { return true }
     let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
     guard case .revision(let revision) = try store.syncRevisions([wanted])[0] else { return false }
-    return try filter(
-      FilteredRevision(
-        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
-        content: revision.body))
+    return try filter(FilteredRevision(revision))
   }
 
   func savedCheckpoint() throws -> Checkpoint {

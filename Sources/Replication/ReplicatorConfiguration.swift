@@ -25,6 +25,13 @@ public struct FilteredRevision: Sendable {
   public let isDeleted: Bool
   let content: SyncBody
 
+  init(_ revision: SyncRevision) {
+    documentID = revision.id
+    revisionID = revision.revision
+    isDeleted = revision.isDeleted
+    content = revision.body
+  }
+
   /// The body. Throws `damaged` if it can't be read.
   public func body() throws -> JSONValue { try content.value() }
 }
@@ -76,10 +83,11 @@ public struct ReplicatorConfiguration: Sendable {
   public var documentIDs: [String]?
   /// Only documents of these channels are pulled, from a server that has channels. Nil: all that the user may read.
   public var channels: [String]?
-  /// A filter of the other side by its name, `DESIGN/NAME`, which chooses what is pulled. Only over HTTP; nil: all. It and its
-  /// parameters are a part of the checkpoint's ID.
+  /// A filter of the other side by its name, which chooses what is pulled: over HTTP `DESIGN/NAME`, over a WebSocket one of a
+  /// `SyncListener` or of Sync Gateway. Nil: all. A peer without the filter refuses the pull; Couchbase Lite and local databases
+  /// have none (LiteCore 19). It and its parameters are a part of the checkpoint's ID.
   public var filter: String?
-  /// The parameters of `filter`.
+  /// The parameters of `filter`. Over a WebSocket a string goes as it is, and another value as JSON.
   public var filterParameters: [String: JSONValue] = [:]
   /// What documents have to match to be pulled, in the language of CouchDB's `_find`. Only over HTTP; nil: all.
   public var selector: JSONValue?

@@ -16,6 +16,8 @@ package final class Responder: Sendable {
     package var givesRevisions = true
     /// Whether it refuses every revision that makes a conflict, however it comes.
     package var refusesConflicts = false
+    /// The filters that a pull may name.
+    package var filters: [String: NamedFilter] = [:]
     /// Looks at each revision before it is stored, not in a transaction, and throws what refuses it. Nil: nothing does.
     package var check: (@Sendable (SyncRevision) throws -> Void)?
 
@@ -197,13 +199,9 @@ package final class Responder: Sendable {
 
   // MARK: Pull
 
-  /// Throws unless the database answers this request.
-  package func check(_ request: PullRequest) throws {
+  func checkGivesRevisions() throws {
     guard options.givesRevisions else {
       throw ReplicationError.forbidden("Attempting to pull from a push-only replicator")
-    }
-    guard request.filter == nil, request.channels == nil else {
-      throw ReplicationError(.liteCore, 19, "Filtering not supported")
     }
   }
 }

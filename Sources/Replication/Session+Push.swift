@@ -176,10 +176,7 @@ extension Session {
     else {
       return true
     }
-    return try filter(
-      FilteredRevision(
-        documentID: change.id, revisionID: change.revision, isDeleted: change.isDeleted,
-        content: revision.body))
+    return try filter(FilteredRevision(revision))
   }
 
   private func propose(_ items: [PushState.Item], _ push: inout PushState) {

@@ -224,6 +224,13 @@ package final class BLIPResponder: Sendable {
 
   // MARK: Pull of the client
 
+  /// The properties of `subChanges` that aren't parameters of its filter.
+  private static let ownProperties: Set<String> = [
+    "Profile", "collection", "since", "continuous", "batch", "activeOnly", "sendReplacementRevs",
+    "versioning",
+    "upTo", "revocations", "filter",
+  ]
+
   private func subChanges(_ message: BLIPMessage) throws -> BLIPReply {
     let properties = message.properties
     if let versioning = properties["versioning"], versioning != "rev-trees" {
@@ -241,8 +248,12 @@ package final class BLIPResponder: Sendable {
     request.takesReplacements = properties.isTrue("sendReplacementRevs")
     request.takesReachedSequence = properties.isTrue("upTo")
     request.filter = properties["filter"]
-    if let channels = properties["channels"] {
-      request.channels = channels.split(separator: ",").map(String.init)
+    request.channels = properties["channels"]?.split(separator: ",").map(String.init)
+    if request.filter != nil {
+      // Of a name that repeats the first one counts.
+      for (name, value) in properties.entries.reversed() where !Self.ownProperties.contains(name) {
+        request.filterParameters[name] = .string(value)
+      }
     }
     if !message.body.isEmpty {
       let value = try? message.body.withUnsafeBytes { try JSONValue(json: $0) }
@@ -251,11 +262,10 @@ package final class BLIPResponder: Sendable {
       }
       if case .array(let ids)? = members["docIDs"] { request.documentIDs = ids.compactMap(\.string) }
     }
-    try responder.check(request)
     let batch = properties["batch"].flatMap { Int($0) } ?? ChangeServer.maximumListCount
     let sink = PullingClient(
       connection, outbox, collection: collection.withLock { $0 }, takesSequence: request.takesReachedSequence)
-    let server = ChangeServer(
+    let server = try ChangeServer(
       responder, request, sink, listCount: min(max(batch, 1), ChangeServer.maximumListCount), on: pool
     ) { [connection] error in
       connection.close(.webSocket(1011, error.message))

@@ -22,6 +22,7 @@ final class SyncHandler: HTTPHandler {
     var options = Responder.Options()
     options.acceptsRevisions = !configuration.isReadOnly
     options.refusesConflicts = configuration.refusesConflicts
+    options.filters = configuration.filters
     self.options = options
   }
 

@@ -2,6 +2,7 @@ import Bytes
 import Discovery
 import HTTP
 import HTTPAPI
+import Replication
 import Server
 import Touchstone
 import WebSocket
@@ -42,6 +43,10 @@ public struct SyncListenerConfiguration: Sendable {
     case all
   }
 
+  /// Decides whether a client that has asked for the filter gets a revision. It is called on a background thread, not in a
+  /// transaction, and may take its time. What it throws ends the connection with WebSocket code 1011.
+  public typealias Filter = @Sendable (FilteredRevision, _ parameters: [String: String]) throws -> Bool
+
   /// The databases by the names under which they are reached. Clients can neither make nor delete one.
   public var databases: [String: Database]
   /// A folder whose databases are served in place of `databases`. They are opened when a client asks for one. It must not be closed
@@ -72,6 +77,11 @@ public struct SyncListenerConfiguration: Sendable {
   public var isReadOnly = false
   /// Whether revisions that conflict with the current one are refused, also from clients that would make branches.
   public var refusesConflicts = false
+  /// The filters that clients over WebSockets may choose by their names, and give parameters to. Others are refused (LiteCore 19).
+  /// They protect nothing: a client that names none gets all documents. Deletions reach a client only if its filter lets tombstones
+  /// pass, which have empty bodies as a rule. `channels` of Couchbase Lite ask for `sync_gateway/bychannel`, with the parameter
+  /// `channels`, `a,b`.
+  public var filters: [String: Filter] = [:]
   /// The most connections at a time.
   public var maximumConnections = 10_000
   /// The memory that bodies of requests over HTTP may take together, and what is made of them, in bytes. A body takes at least twice its

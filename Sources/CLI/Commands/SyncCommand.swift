@@ -23,7 +23,8 @@ struct SyncCommand: Subcommand {
   static let bearer = Option(
     "bearer-file", "FILE", "A file with a token in one line, which goes in place of a name")
   private static let filter = Option(
-    "filter", "DESIGN/NAME", "Only documents that this filter function of TARGET lets through (http://)")
+    "filter", "NAME",
+    "Only documents that this filter of TARGET lets through; its name is DESIGN/NAME in the CouchDB family")
   private static let parameter = Option(
     "param", "NAME=VALUE", "A parameter of the filter; may be repeated"
   ) { text in
@@ -127,9 +128,10 @@ struct SyncCommand: Subcommand {
     }
     guard parameters.isEmpty || filter != nil else { throw UsageError("--param belongs to --filter") }
     if filter != nil || selector != nil {
-      guard connector != nil else {
-        throw UsageError("--filter and --selector need a TARGET of http:// or https://")
+      guard connector != nil || selector == nil else {
+        throw UsageError("--selector needs a TARGET of http:// or https://")
       }
+      guard case .url = target else { throw UsageError("--filter needs a TARGET that is a URL") }
       guard filter == nil || selector == nil else {
         throw UsageError("--filter and --selector exclude each other")
       }

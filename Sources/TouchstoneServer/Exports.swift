@@ -1,0 +1,3 @@
+// What an app needs of other modules with `import TouchstoneServer`.
+
+@_exported import struct Replication.FilteredRevision
