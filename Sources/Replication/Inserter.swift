@@ -223,8 +223,8 @@ package final class Inserter: @unchecked Sendable {
       let stored = try writer.finish()
       guard stored.digest == digest else {
         try store.requiredBlobs.discard(stored)
-        throw DocumentError(
-          .damaged, "the peer sent a blob with the digest \(stored.digest) in the place of \(digest)")
+        throw ReplicationError.wrongBlob(
+          "the peer sent a blob with the digest \(stored.digest) in the place of \(digest)")
       }
     }
   }

@@ -195,7 +195,8 @@ package final class LocalPeer: Peer {
       try writer.write(contentsOf: reader)
       let stored = try writer.finish()
       guard stored.digest == digest else {
-        throw DocumentError(.damaged, "the blob \(digest) has the digest \(stored.digest)")
+        try store.requiredBlobs.discard(stored)
+        throw ReplicationError.wrongBlob("the blob \(digest) has the digest \(stored.digest)")
       }
     }
   }

@@ -34,12 +34,12 @@ private final class BlobSource: BLIPSource, @unchecked Sendable {
   }
 }
 
-/// Stores the bytes of a blob. It takes no more than the document says that the blob has.
+/// Stores the bytes of a blob, at most a number of them.
 private final class BlobSink: BLIPSink, @unchecked Sendable {
   private let writer: BlobWriter
   private let limit: UInt64
   private let lane: Lane
-  // Used on the lane' thread only.
+  // Used on the lane's thread only.
   private var count: UInt64 = 0
   private var error: (any Error)?
 
@@ -72,7 +72,7 @@ private final class BlobSink: BLIPSink, @unchecked Sendable {
 
 /// Fetches blobs from the peer, and gives it those of this side.
 struct BlobTransfer: Sendable {
-  /// The most bytes of a blob whose length no document says.
+  /// The most bytes of a blob, unless its document says more. One that says less may be wrong: the digest decides.
   static let maximumBytes: UInt64 = 1 << 32
   /// What isn't worth compressing, by the beginnings of its media types.
   private static let compressedTypes = ["image/", "video/", "audio/", "application/zip", "application/gzip"]
@@ -98,7 +98,7 @@ struct BlobTransfer: Sendable {
     let type = blob.contentType ?? ""
     let isCompressed = Self.compressedTypes.contains { type.hasPrefix($0) } && !type.hasPrefix("image/svg")
     if !isCompressed { properties.append("compress", "true") }
-    let sink = BlobSink(writer, limit: blob.length ?? Self.maximumBytes, lane)
+    let sink = BlobSink(writer, limit: max(blob.length ?? 0, Self.maximumBytes), lane)
     connection.send(BLIPRequest(Profile.getAttachment, properties), sink: sink) { result in
       switch result {
       case .failure(let error): done(.failure(ReplicationError(noReply: error)))

@@ -244,6 +244,20 @@ import TestSupport
     }
   }
 
+  @Test("a document that says another length than its blob has is no fault", arguments: allEngines)
+  func otherLength(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let blob = try database.makeBlob(Array("a blob".utf8))
+      for length: UInt64 in [0, 5, 7, 1 << 40] {
+        let wrong = Blob(digest: blob.digest, length: length, contentType: "text/plain")
+        try database.save("blob \(length)", ["b": wrong.jsonValue])
+      }
+      #expect(try database.check(deep: true) == [] && database.check() == [])
+      let read = try #require(try database.document("blob 5")?.blob(forKey: "b"))
+      #expect(try read.length == 5 && read.content() == Array("a blob".utf8))
+    }
+  }
+
   @Test("a plain blob in an encrypted database is found")
   func plainInEncrypted() throws {
     try withDatabase(.sqlcipher) { database in

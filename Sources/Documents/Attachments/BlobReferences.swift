@@ -5,9 +5,7 @@ import Fleece
 struct BlobReference {
   /// The path of the reference: `/photos/3`, `/_attachments/a.png`.
   var path: String
-  /// The value of `digest`.
-  var digestText: String
-  /// The parsed digest, nil if it isn't valid.
+  /// The digest, nil if it isn't valid.
   var digest: BlobDigest?
   /// The expected length of the stored bytes, if the body gives it.
   var storedLength: UInt64?
@@ -59,7 +57,7 @@ private struct BlobReferenceWalk {
       if isAttachment || value[type]?.string == Blob.type, let text = value[digest]?.string {
         try body(
           BlobReference(
-            path: path, digestText: text, digest: BlobDigest(text),
+            path: path, digest: BlobDigest(text),
             storedLength: value[encodedLength]?.uint ?? value[length]?.uint,
             contentType: value[contentType]?.string))
       }
