@@ -63,6 +63,10 @@ package final class Inserter: @unchecked Sendable {
   private let filter: ReplicationFilter?
   /// Resolves conflicts with what is the current revision on this remote; nil: they are reported.
   private let resolver: (resolve: ReplicationConflictResolver, remote: UInt32)?
+  /// The order in which a pull of current revisions has asked for them.
+  private let order: PullOrder?
+  /// Whether a pull purges documents that the user can't read any more; nil if this isn't a pull.
+  private let purgesOnLostAccess: Bool?
   private let fetchBlob: FetchBlob
   private let insert: Insert
   private let lane: Lane
@@ -80,7 +84,10 @@ package final class Inserter: @unchecked Sendable {
   package typealias Insert = @Sendable ([IncomingRevision]) throws -> [SyncOutcome]
 
   /// Stores what a replicator pulls.
-  init(_ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32) {
+  init(_ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32, _ order: PullOrder) {
+    // Where all leaves go both ways, another branch of the peer is a conflict there too.
+    self.order = peer.exchangesLeaves ? nil : order
+    purgesOnLostAccess = configuration.purgesOnLostAccess
     lane = Lane()
     database = configuration.database
     filter = configuration.pullFilter
@@ -97,6 +104,8 @@ package final class Inserter: @unchecked Sendable {
 
   /// Stores what a replicator of the other side pushes. Conflicts are refused with HTTP 409.
   package init(_ responder: Responder, on pool: Workers? = nil, fetchBlob: @escaping FetchBlob) {
+    order = nil
+    purgesOnLostAccess = nil
     lane = Lane(on: pool)
     database = responder.database
     filter = nil
@@ -126,6 +135,13 @@ package final class Inserter: @unchecked Sendable {
       for index in part.revisions.indices {
         let item = Item(part: part, index: index)
         do {
+          if item.incoming.isAccessLost, let purgesOnLostAccess {
+            if purgesOnLostAccess {
+              try database.replicatingChanges { try $0.purgeIfStored(item.revision.id) }
+            }
+            item.end(.success(.nothing))
+            continue
+          }
           guard try passes(item.revision) else {
             item.end(.success(.nothing))
             continue
@@ -255,9 +271,19 @@ package final class Inserter: @unchecked Sendable {
     }
     guard let (resolver, remote) = resolver else { return item.end(.failure(.conflictsHere)) }
     do {
-      let met = try database.replicating { try $0.meet(pulled) }
+      let (met, known) = try database.replicating { store in
+        (try store.meet(pulled), try store.syncChange(of: pulled.id, remote: remote)?.known)
+      }
       guard let conflict = met.conflict else {
         return try write(item, pulled, met, .resolved(.remote), remote, attempt)
+      }
+      if let order, let known, known.hasSameBytes(as: conflict.local.id.description),
+        !(conflict.local.isDeleted && conflict.remote.isDeleted)
+      {
+        // Nothing was changed here since the peer had the same, so the peer has gone over to another branch: the one here was deleted
+        // there, or purged. That is no conflict.
+        guard order.isNewest(pulled.id, item.incoming.asked) else { return item.end(.success(.nothing)) }
+        return try write(item, pulled, met, .resolved(.remote), remote, attempt, hadConflict: false)
       }
       if conflict.isOfSameContent {
         return try write(item, pulled, met, .sameContent, remote, attempt)
@@ -286,11 +312,11 @@ package final class Inserter: @unchecked Sendable {
   private func write(
     _ item: Item, _ pulled: PulledRevision, _ met: DocumentStore.MetRevision,
     _ resolution: DocumentStore.SyncResolution, _ remote: UInt32,
-    _ attempt: Int
+    _ attempt: Int, hadConflict: Bool = true
   ) throws {
     let applied = try database.replicatingChanges { try $0.apply(pulled, met, resolution, remote: remote) }
     if let applied {
-      item.end(.success(applied ? .resolved : .nothing))
+      item.end(.success(!applied ? .nothing : hadConflict ? .resolved : .added))
     } else {
       resolve(item, pulled, attempt: attempt + 1)
     }

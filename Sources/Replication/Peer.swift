@@ -234,6 +234,10 @@ package struct IncomingRevision: Sendable {
   package var deltaSources: [String] = []
   /// Whether it must be refused if it makes a conflict.
   package var allowsNoConflict = false
+  /// Whether it says that the user of this side can't read the document any more. It has no body then.
+  package var isAccessLost = false
+  /// The revision that was asked for.
+  package var asked: String { replaces ?? revision.revision }
 
   package init(_ revision: SyncRevision, sequence: RemoteSequence, replaces: String? = nil) {
     self.revision = revision
@@ -309,7 +313,7 @@ package enum ProposalStatus: Sendable, Equatable {
   case send
   /// The peer has the revision.
   case known
-  /// The revision would conflict with this one, if the peer says which.
+  /// The revision would conflict with this one, if the peer says which; empty if the peer has no such document.
   case conflict(current: String?)
   case refused(ReplicationError)
 }

@@ -6,7 +6,7 @@ import Touchstone
 extension PullState.Key {
   /// What was asked for when this came.
   fileprivate init(_ revision: IncomingRevision) {
-    self.init(id: revision.revision.id, revision: revision.replaces ?? revision.revision.revision)
+    self.init(id: revision.revision.id, revision: revision.asked)
   }
 }
 
@@ -97,7 +97,11 @@ extension Session: PullSink {
       case .missing(let ancestors):
         if let ticket = pull?.progress.append(change.sequence) {
           let key = PullState.Key(id: change.id, revision: change.revision)
-          if let earlier = pull?.awaited.updateValue(ticket, forKey: key) { pull?.progress.complete(earlier) }
+          if let earlier = pull?.awaited.updateValue(ticket, forKey: key) {
+            pull?.progress.complete(earlier)
+          } else {
+            order.ask(change.id, change.revision)
+          }
         }
         progress.total += 1
         answers.append(.wanted(possibleAncestors: ancestors))
@@ -135,9 +139,7 @@ extension Session: PullSink {
   /// Purges documents that the user can't read there any more.
   private func purge(_ documentIDs: [String]) throws {
     try database.replicatingChanges { store in
-      for id in documentIDs {
-        do { try store.purge(id) } catch let error as DocumentError where error.code == .notFound {}
-      }
+      for id in documentIDs { try store.purgeIfStored(id) }
     }
   }
 
@@ -145,6 +147,7 @@ extension Session: PullSink {
     pull?.stores -= 1
     for (revision, result) in zip(revisions, results) {
       guard let ticket = pull?.awaited.removeValue(forKey: PullState.Key(revision)) else { continue }
+      order.end(revision.revision.id)
       progress.completed += 1
       switch result {
       case .success: pull?.progress.complete(ticket)
@@ -192,6 +195,7 @@ extension Session: PullSink {
       for revision in revisions {
         let key = PullState.Key(id: revision.id, revision: revision.revision)
         guard let ticket = session.pull?.awaited.removeValue(forKey: key) else { continue }
+        session.order.end(revision.id)
         session.pull?.progress.complete(ticket)
         session.progress.completed += 1
       }
@@ -206,6 +210,7 @@ extension Session: PullSink {
       let key = PullState.Key(id: documentID, revision: revision)
       guard let ticket = session.pull?.awaited.removeValue(forKey: key) else { return }
       session.pull?.progress.abandon(ticket)
+      session.order.end(documentID)
       session.progress.completed += 1
       if error.isTransient { session.failedTransiently(error) }
       session.replicated([
@@ -231,5 +236,14 @@ extension Session: PullSink {
       }
       session.step()
     }
+  }
+}
+
+extension DocumentStore {
+  /// Purges a document, if there is one with this ID.
+  func purgeIfStored(_ id: String) throws {
+    do { try purge(id) } catch let error as DocumentError
+      where [.notFound, .invalidDocumentID].contains(error.code)
+    {}
   }
 }

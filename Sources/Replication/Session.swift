@@ -29,6 +29,7 @@ final class Session: @unchecked Sendable {
   let remote: UInt32
   let work = Workers()
   let inserter: Inserter
+  let order = PullOrder()
   /// Answers to sent revisions that wait for the session's thread.
   let waitingAnswers = Lock<[Answered]>([])
   weak var owner: (any Owner)?
@@ -60,7 +61,7 @@ final class Session: @unchecked Sendable {
     self.remote = remote
     self.checkpointer = checkpointer
     self.progress = progress
-    inserter = Inserter(configuration, peer, remote: remote)
+    inserter = Inserter(configuration, peer, remote: remote, order)
   }
 
   /// The first failure that the next session may not have. It ends this one when there is nothing else to do; a continuous one,

@@ -19,12 +19,18 @@ package enum WireBody {
 
   /// Returns a received body as it is stored. Top-level properties that begin with `_` belong to the protocol and go, but
   /// for attachments of 1.x. Throws `invalidBody` if it isn't a JSON object.
-  package static func stored(_ json: [UInt8]) throws -> [UInt8] {
-    guard json.withUnsafeBytes(mayHaveReservedName) else { return json }
+  package static func stored(_ json: [UInt8]) throws -> [UInt8] { try received(json).stored }
+
+  /// Does the same, and says whether the other side has no body any more but says that the user has lost the document.
+  package static func received(_ json: [UInt8]) throws -> (stored: [UInt8], isRemoved: Bool) {
+    guard json.withUnsafeBytes(mayHaveReservedName) else { return (json, false) }
     var value = try SyncBody.json(json).value()
-    guard try clean(&value) else { return json }
-    return try text(value)
+    let isRemoved = saysRemoved(value)
+    return (try clean(&value) ? try text(value) : json, isRemoved)
   }
+
+  /// Whether a body is what Sync Gateway sends of a document that left the channels of the user.
+  package static func saysRemoved(_ value: JSONValue) -> Bool { value["_removed"] == true }
 
   /// Does the same with a value. Returns whether it changed.
   package static func clean(_ value: inout JSONValue) throws -> Bool {

@@ -109,23 +109,22 @@ final class RevisionInbox: Sendable {
       // Some peers write blanks behind the commas.
       history += ids.map { $0.first == " " ? String($0.dropFirst()) : String($0) }
     }
-    var body = Array(message.body)
-    if body.isEmpty { body = Array("{}".utf8) }
-    if let source = properties["deltaSrc"] {
-      body = try applyDelta(body, to: source, of: id)
-    } else {
-      body = try WireBody.stored(body)
-    }
+    let json = message.body.isEmpty ? Array("{}".utf8) : Array(message.body)
+    let (body, isRemoved) =
+      try properties["deltaSrc"].map { try applyDelta(json, to: $0, of: id) } ?? WireBody.received(json)
     var revision = SyncRevision(
       id: id, history: history, isDeleted: properties.isTrue("deleted"), body: .json(body))
     revision.replaces = properties["replaces"]
     var incoming = IncomingRevision(
       revision, sequence: RemoteSequence(json: sequence), replaces: properties["replacedRev"])
     incoming.allowsNoConflict = properties.isTrue("noconflicts")
+    incoming.isAccessLost = isRemoved
     return incoming
   }
 
-  private func applyDelta(_ json: [UInt8], to source: String, of id: String) throws -> [UInt8] {
+  private func applyDelta(_ json: [UInt8], to source: String, of id: String) throws -> (
+    stored: [UInt8], isRemoved: Bool
+  ) {
     func unusable(_ why: String) -> ReplicationError {
       ReplicationError(.http, 422, "a delta can't be applied: \(why)")
     }
@@ -137,7 +136,8 @@ final class RevisionInbox: Sendable {
     do { value = try JSONDelta.apply(delta, to: old.value()) } catch let error as JSONDelta.Mismatch {
       throw unusable(error.description)
     }
+    let isRemoved = WireBody.saysRemoved(value)
     _ = try WireBody.clean(&value)
-    return try WireBody.text(value)
+    return (try WireBody.text(value), isRemoved)
   }
 }

@@ -1,0 +1,171 @@
+// The other side goes over to another branch of a document that wasn't changed here.
+
+import BLIP
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+/// A resolver that counts its calls.
+private struct CountingResolver: ConflictResolver {
+  let calls: Lock<Int>
+  func resolve(_ conflict: Conflict) -> ConflictResolution {
+    calls.withLock { $0 += 1 }
+    return DefaultConflictResolver().resolve(conflict)
+  }
+}
+
+@Suite("A peer goes over to another branch", .disabled(if: linksByHTTP)) struct BranchSwitchTests {
+  private let databases = TestDatabases()
+  private let calls = Lock(0)
+
+  @discardableResult
+  private func sync(
+    _ local: Database, _ other: Database, _ direction: ReplicatorConfiguration.Direction = .pushAndPull
+  ) throws -> Outcome {
+    try replicate(local, other) {
+      $0.direction = direction
+      $0.conflictResolver = .custom(CountingResolver(calls: calls))
+    }
+  }
+
+  private func add(_ database: Database, _ history: [String], _ name: String, isDeleted: Bool = false) throws
+  {
+    try database.apply(
+      PulledRevision(
+        id: "d", history: history, isDeleted: isDeleted, body: isDeleted ? [:] : ["name": .string(name)]))
+  }
+
+  private func name(_ database: Database) throws -> String? { try database.document("d")?["name"].string }
+
+  @Test("a document that was purged there and made anew comes as it is there", arguments: enginePairs)
+  func madeAnew(_ engines: (EngineName, EngineName)) throws {
+    let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+    for number in 0..<3 { try other.save("d", ["name": "old", "n": JSONValue(number)]) }
+    _ = try sync(local, other)
+    try other.purge("d")
+    try other.save("d", ["name": "new"])
+    let outcome = try sync(local, other)
+    #expect(outcome.status.error == nil && outcome.pulled == ["d"] && outcome.pushed.isEmpty)
+    #expect(outcome.documents.allSatisfy { !$0.hadConflict })
+    #expect(try name(local) == "new" && name(other) == "new")
+    #expect(try sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
+    // It goes on from there.
+    try other.update("d") { $0["name"] = "newer" }
+    try sync(local, other)
+    try local.update("d") { $0["name"] = "newest" }
+    try sync(local, other)
+    try expectEqual(local, other)
+    #expect(try name(other) == "newest" && calls.withLock { $0 } == 0)
+    #expect(try local.check(deep: true) == [] && other.check(deep: true) == [])
+  }
+
+  @Test("a deleted document that was made anew there comes back", arguments: enginePairs)
+  func revived(_ engines: (EngineName, EngineName)) throws {
+    let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+    try other.save("d", ["name": "old"])
+    try other.delete("d")
+    _ = try sync(local, other)
+    #expect(try local.document("d", includeDeleted: true)?.isDeleted == true)
+    try other.purge("d")
+    try other.save("d", ["name": "new"])
+    #expect(try sync(local, other).pulled == ["d"])
+    #expect(try name(local) == "new" && name(other) == "new" && calls.withLock { $0 } == 0)
+  }
+
+  /// As the originals: the branch that was current there ends, and so the other one is.
+  @Test("the end of one branch there makes the other one current here", arguments: enginePairs)
+  func ended(_ engines: (EngineName, EngineName)) throws {
+    let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+    try add(other, ["1-11111111"], "one")
+    try add(other, ["2-ffffffff", "1-11111111"], "two")
+    try add(other, ["3-33333333", "2-22222222", "1-11111111"], "three")
+    #expect(try sync(local, other, .pull).pulled == ["d"])
+    #expect(try name(local) == "three")
+    try add(other, ["4-dddddddd", "3-33333333", "2-22222222", "1-11111111"], "", isDeleted: true)
+    #expect(try name(other) == "two")
+    let outcome = try sync(local, other)
+    #expect(outcome.status.error == nil && outcome.pushed.isEmpty && calls.withLock { $0 } == 0)
+    #expect(try local.document("d")?.revisionID.description == "2-ffffffff")
+    #expect(try other.document("d")?.revisionID.description == "2-ffffffff")
+    #expect(try local.leaves(of: "d").count == 1)
+  }
+
+  @Test("a document that was changed here too has a conflict", arguments: enginePairs)
+  func changedHere(_ engines: (EngineName, EngineName)) throws {
+    let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+    try other.save("d", ["name": "old"])
+    _ = try sync(local, other)
+    try local.update("d") { $0["name"] = "mine" }
+    try other.purge("d")
+    try other.save("d", ["name": "new"])
+    let outcome = try sync(local, other)
+    #expect(outcome.status.error == nil && calls.withLock { $0 } == 1)
+    #expect(outcome.documents.contains { $0.hadConflict })
+    try expectEqual(local, other)
+    #expect(try name(other) == "mine")
+  }
+
+  @Test("three databases agree after one has made a document anew", arguments: enginePairs)
+  func three(_ engines: (EngineName, EngineName)) throws {
+    let all = try [engines.0, engines.1, engines.0].map { try databases.open($0) }
+    for number in 0..<3 { try all[0].save("d", ["name": "old", "n": JSONValue(number)]) }
+    func syncAll() throws {
+      for (left, right) in [(0, 1), (1, 2), (2, 0)] { _ = try sync(all[left], all[right]) }
+    }
+    for _ in 0..<2 { try syncAll() }
+    try all[2].purge("d")
+    try all[2].save("d", ["name": "new"])
+    for _ in 0..<6 { try syncAll() }
+    try expectEqual(all[0], all[1])
+    try expectEqual(all[1], all[2])
+    for (left, right) in [(0, 1), (1, 2), (2, 0)] {
+      #expect(try sync(all[left], all[right]).documents.isEmpty)
+    }
+  }
+
+  /// Two branches are asked for. The first one waits for its blob, and the second one is stored meanwhile.
+  @Test("a branch that arrives late doesn't take the place of a newer one") func late() throws {
+    let local = try databases.open(.sqlite)
+    let held = Lock<BLIPIncomingRequest?>(nil)
+    @Sendable func rev(
+      _ server: ScriptedServer, _ revision: String, _ sequence: String, _ body: String,
+      _ done: @escaping @Sendable () -> Void
+    ) {
+      server.rev(["collection": "0", "id": "d", "rev": revision, "sequence": sequence], body) { _ in done() }
+    }
+    let blob =
+      #"{"@type":"blob","digest":"sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0=","length":3,"content_type":"text/plain"}"#
+    let server = ScriptedServer([
+      "subChanges": { server, request in
+        request.reply()
+        server.offer(#"[[1,"d","1-aa"]]"#) { _ in
+          rev(server, "1-aa", "1", #"{"n":1}"#) {
+            server.offer(#"[[2,"d","1-bb"]]"#) { _ in
+              rev(server, "1-bb", "2", "{\"n\":2,\"blob\":\(blob)}") {}
+            }
+          }
+        }
+      },
+      "getAttachment": { server, request in
+        held.withLock { $0 = request }
+        server.offer(#"[[3,"d","1-ab"]]"#) { _ in
+          rev(server, "1-ab", "3", #"{"n":3}"#) {
+            held.withLock { $0 }?.reply(BLIPReply(body: .bytes(Array("abc".utf8))))
+            server.offer("[]")
+          }
+        }
+      },
+    ])
+    let outcome = try replicate(local, server) { $0.direction = .pull }
+    #expect(outcome.status.error == nil)
+    #expect(try local.document("d")?["n"].int == 3)
+    #expect(server.checkpoint.withLock { $0 }?["remote"] == 3)
+  }
+}
