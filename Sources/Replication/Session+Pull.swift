@@ -231,6 +231,7 @@ extension Session: PullSink {
         if session.pull?.held.isEmpty ?? true {
           session.pull?.progress.pass(sequence)
         } else {
+          if case .reached? = session.pull?.held.last { session.pull?.held.removeLast() }
           session.pull?.held.append(.reached(sequence))
         }
       }

@@ -6,6 +6,10 @@ import Replication
 import Storage
 
 extension BLIPPeer {
+  /// The most lists of the peer that aren't answered, and changes in them. Peers wait after a few lists of 200.
+  static let maximumLists = 64
+  static let maximumChanges = 20_000
+
   package func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
     var properties = BLIPProperties()
     if let since = request.since { properties.append("since", since.json) }
@@ -53,7 +57,22 @@ extension BLIPPeer {
       return sink.caughtUp(
         at: sequence.flatMap { UInt64($0) == nil ? nil : RemoteSequence(json: $0) })
     }
-    sink.offered(changes) { [hasAnsweredOffers] answers in
+    // Nobody could answer which of them are wanted.
+    guard !request.message.isNoReply else { return }
+    let count = changes.count
+    let isTooMuch = offers.withLock { offers in
+      offers.lists += 1
+      offers.changes += count
+      return offers.lists > Self.maximumLists || offers.lists > 1 && offers.changes > Self.maximumChanges
+    }
+    guard !isTooMuch else {
+      return connection.close(.webSocket(1011, "the peer doesn't wait for answers to its changes"))
+    }
+    sink.offered(changes) { [hasAnsweredOffers, offers] answers in
+      offers.withLock { offers in
+        offers.lists -= 1
+        offers.changes -= count
+      }
       var properties: BLIPProperties = ["maxHistory": String(answers.maximumHistory), "blobs": "true"]
       let isFirst = hasAnsweredOffers.withLock { hasAnswered in
         defer { hasAnswered = true }

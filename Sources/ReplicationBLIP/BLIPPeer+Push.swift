@@ -9,6 +9,37 @@ extension BLIPPeer {
   package func propose(
     _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
   ) {
+    let isLong = changes.map { $0.id.utf8.count > ReplicationProtocol.longestID }
+    guard isLong.contains(true), !outbox.current.takesReplaces else {
+      return ask(about: changes, allowingConflicts, done)
+    }
+    // Only a database of this library takes them. Whether the peer is one shows in its answer to the others, or to none.
+    func changesThat(_ areLong: Bool) -> [ProposedChange] {
+      zip(changes, isLong).filter { $1 == areLong }.map(\.0)
+    }
+    let long = changesThat(true)
+    ask(about: changesThat(false), allowingConflicts) { [weak self] result in
+      guard case .success(let first) = result, let self else { return done(result) }
+      @Sendable func answer(_ second: ProposalAnswer) {
+        var (short, long) = (first.statuses[...], second.statuses[...])
+        let statuses = isLong.compactMap { $0 ? long.popFirst() : short.popFirst() }
+        done(.success(ProposalAnswer(statuses, maximumHistory: first.maximumHistory)))
+      }
+      if self.outbox.current.takesReplaces {
+        self.ask(about: long, allowingConflicts) { result in
+          if case .success(let second) = result { answer(second) } else { done(result) }
+        }
+      } else {
+        let refused = ReplicationError(
+          .http, 400, "the other side takes no IDs of more than \(ReplicationProtocol.longestID) bytes")
+        answer(ProposalAnswer(long.map { _ in .refused(refused) }, maximumHistory: 0))
+      }
+    }
+  }
+
+  private func ask(
+    about changes: [ProposedChange], _ allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
+  ) {
     guard allowingConflicts, state.withLock({ $0.takesConflicts }) else { return propose(changes, done) }
     let offered = changes.map { change in
       OfferedChange(
@@ -24,7 +55,7 @@ extension BLIPPeer {
       }
       done(
         result.flatMap { reply in
-          self.learn(reply)
+          self.learn(reply, changes.count)
           do {
             let answers = try ChangeLists.offerAnswers(reply.body, count: changes.count)
             return .success(
@@ -39,7 +70,7 @@ extension BLIPPeer {
       [weak self] result in
       done(
         result.flatMap { reply in
-          self?.learn(reply)
+          self?.learn(reply, changes.count)
           do {
             let statuses = try ChangeLists.statuses(reply.body, count: changes.count)
             return .success(ProposalAnswer(statuses, maximumHistory: Self.maximumHistory(reply)))
@@ -60,8 +91,10 @@ extension BLIPPeer {
   }
 
   /// Takes note of what the peer says of itself.
-  private func learn(_ reply: BLIPMessage) {
+  private func learn(_ reply: BLIPMessage, _ count: Int) {
     let properties = reply.properties
+    // The originals say nothing of themselves when they are asked about nothing.
+    guard count > 0 || properties.isTrue("blobs") else { return }
     outbox.changeAbilities { abilities in
       abilities.takesBlobs = properties.isTrue("blobs")
       // It is said once in a connection.

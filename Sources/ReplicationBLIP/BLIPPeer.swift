@@ -44,6 +44,8 @@ package final class BLIPPeer: Peer {
   let outbox: RevisionOutbox
   let blobs: BlobTransfer
   let hasAnsweredOffers = Lock(false)
+  /// The lists of the peer that aren't answered.
+  let offers = Lock((lists: 0, changes: 0))
 
   /// Makes a peer of a connection that isn't started. `subprotocol` is what the server has agreed on, nil if it isn't
   /// known.

@@ -52,7 +52,8 @@ enum ChangeLists {
       var change = OfferedChange(
         sequence: try sequence(parts[0]), id: id, revision: revision, isDeleted: flags & 1 != 0,
         bodyBytes: parts.count > 4 ? Int(clamping: parts[4].int ?? 0) : 0)
-      change.isAccessLost = flags & 6 != 0
+      // 1 deleted, 2 revoked, 4 removed. Sync Gateway says 5 of a tombstone that was pushed to it: a deletion like others.
+      change.isAccessLost = flags & 6 != 0 && flags != 5
       return change
     }
   }
@@ -185,10 +186,11 @@ enum ChangeLists {
   }
 
   private static func items(_ body: ArraySlice<UInt8>) throws -> [JSONValue] {
-    // An empty body is an empty list.
+    // An empty body is an empty list, and so is the `null` of Sync Gateway.
     if body.isEmpty { return [] }
-    guard let value = try? body.withUnsafeBytes({ try JSONValue(json: $0) }), case .array(let items) = value
-    else { throw malformed("a list of changes isn't a JSON array") }
+    let value = try? body.withUnsafeBytes { try JSONValue(json: $0) }
+    if value == .null { return [] }
+    guard case .array(let items)? = value else { throw malformed("a list of changes isn't a JSON array") }
     guard items.count <= maximumCount else { throw malformed("a list has \(items.count) changes") }
     return items
   }

@@ -23,6 +23,8 @@ package enum ReplicationProtocol {
   package static let offered = ["BLIP_3+CBMobile_3", "BLIP_3+CBMobile_2"]
   /// The one before collections: peers that choose it know none.
   static let withoutCollections = "BLIP_3+CBMobile_2"
+  /// The longest ID in a list of changes that Couchbase Lite takes, in bytes. A longer one makes it refuse the whole list.
+  static let longestID = 255
   /// The name of the only collection that is replicated.
   static let defaultCollection = "_default"
 
@@ -43,7 +45,9 @@ extension ReplicationError {
       default: .blip
       }
     let text = String(reply.text.prefix(1_000))
-    self.init(domain, reply.code, text.isEmpty ? "the peer answers with an error" : text)
+    self.init(
+      domain, reply.code,
+      text.isEmpty ? "the peer answers with the error \(reply.domain) \(reply.code)" : text)
   }
 
   /// Why there was no reply.

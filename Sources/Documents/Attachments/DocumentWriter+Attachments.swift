@@ -21,16 +21,29 @@ extension DocumentWriter {
     func refused(_ message: String) -> DocumentError {
       DocumentError(.invalidBody, message, documentID: idText(id))
     }
-    guard found.type == .dict else { throw refused("\"\(Attachment.property)\" is not an object") }
+    guard found.type == .dict else {
+      if body.keepsUnknownAttachments { return body }
+      throw refused("\"\(Attachment.property)\" is not an object")
+    }
     let before = try found.jsonValue(sharedKeys: sharedKeys)
     var after = JSONObject()
     // A tombstone has no attachments.
     if !deleted, let members = before.object {
       for (name, value) in members {
         guard let entry = value.object else {
-          throw refused("the attachment \"\(name)\" is not an object")
+          guard body.keepsUnknownAttachments else {
+            throw refused("the attachment \"\(name)\" is not an object")
+          }
+          after[name] = value
+          continue
         }
         let known = try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
+        if body.keepsUnknownAttachments, known.entry == nil, entry["data"] == nil,
+          entry["digest"]?.string.flatMap({ BlobDigest($0) }) == nil
+        {
+          after[name] = value
+          continue
+        }
         var settled = try settled(entry, name, known, generation, id, isForeign: body.isForeign)
         if body.keepsGenerations, let said = entry["revpos"]?.uint, said > 0 {
           settled["revpos"] = JSONValue(said)

@@ -96,7 +96,8 @@ extension DocumentStore {
     let content = merged.map { DocumentBody.value($0) } ?? [:]
     return try withContent(of: content) {
       try inBatch {
-        let applied = try applyIfCurrent(revision, met.current, merged: merged) { writer, key in
+        let applied = try applyIfCurrent(revision, met.current, merged: merged, isSynced: true) {
+          writer, key in
           guard let conflict = met.conflict, let remote = RevisionID(revision.history.first ?? "") else {
             return
           }
@@ -186,7 +187,7 @@ extension DocumentStore {
   /// Applies the revision and then calls `body` if `current` is still the current revision. Returns nil if it
   /// isn't.
   private func applyIfCurrent(
-    _ revision: PulledRevision, _ current: RevisionID?, merged: JSONValue? = nil,
+    _ revision: PulledRevision, _ current: RevisionID?, merged: JSONValue? = nil, isSynced: Bool = false,
     _ body: (DocumentWriter, UnsafeRawBufferPointer) throws -> Void
   ) throws -> Bool? {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -196,6 +197,7 @@ extension DocumentStore {
         if let merged { _ = try writer.encode(.value(merged), of: key) }
         var received = try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
         received.mayMissBlobs = revision.allowsMissingBlobs
+        received.keepsUnknownAttachments = isSynced
         guard try writer.apply(key, received, history: revision.history, deleted: revision.isDeleted) else {
           return false
         }

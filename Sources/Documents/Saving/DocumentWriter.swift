@@ -355,6 +355,12 @@ final class DocumentWriter {
 
   /// Encodes the body of a revision that sync delivers, without canonical text.
   func encode(_ body: SyncBody, of id: UnsafeRawBufferPointer) throws -> EncodedBody {
+    var encoded = try encodeSynced(body, of: id)
+    encoded.keepsUnknownAttachments = true
+    return encoded
+  }
+
+  private func encodeSynced(_ body: SyncBody, of id: UnsafeRawBufferPointer) throws -> EncodedBody {
     switch body {
     case .json(let json):
       return try json.withUnsafeBytes { try encode(json: $0, of: id, isForeign: true, hasRevisionID: true) }

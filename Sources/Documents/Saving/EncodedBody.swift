@@ -16,6 +16,8 @@ package struct EncodedBody {
   var isDeletion = false
   /// Whether attachments keep the `revpos` that the body says.
   var keepsGenerations = false
+  /// Whether entries of `_attachments` that name no blob stay as they are: from another database, which may know what they are.
+  var keepsUnknownAttachments = false
   /// The value that was encoded, if it may know the content of its blobs.
   var value: JSONValue?
 

@@ -53,6 +53,8 @@ final class ScriptedServer: Sendable {
   private let subprotocol: String?
   /// The last checkpoint that was stored.
   let checkpoint = Lock<JSONValue?>(nil)
+  /// The checkpoint that it has from earlier.
+  let kept = Lock<JSONValue?>(nil)
 
   init(subprotocol: String? = "BLIP_3+CBMobile_3", _ answers: [String: Answer] = [:]) {
     self.answers = answers
@@ -65,7 +67,12 @@ final class ScriptedServer: Sendable {
   var connections: Int { state.withLock { $0.connections } }
 
   static let usual: [String: Answer] = [
-    "getCollections": { _, request in request.reply(BLIPReply(body: .bytes(Array("[{}]".utf8)))) },
+    "getCollections": { server, request in
+      var checkpoint = server.kept.withLock { $0 }?.object ?? [:]
+      if !checkpoint.isEmpty { checkpoint["rev"] = "1-cc" }
+      let text = try? JSONValue.array([.object(checkpoint)]).jsonText()
+      request.reply(BLIPReply(body: .bytes(text ?? [])))
+    },
     "getCheckpoint": { _, request in request.reply(BLIPErrorReply(domain: "HTTP", code: 404)) },
     "setCheckpoint": { server, request in server.setCheckpoint(request) },
     "subChanges": { server, request in
@@ -136,6 +143,31 @@ final class ScriptedServer: Sendable {
   ) { send(BLIPRequest("rev", properties, body: .bytes(Array(json.utf8))), answered) }
 
   func close(_ close: TransportClose = .normal) { state.withLock { $0.connection }?.close(close) }
+}
+
+extension ScriptedServer {
+  /// A server that offers a list, sends revisions when the list is answered, and then says that this was all.
+  static func offering(
+    _ list: String, caughtUp: String = "[]", _ revisions: [(BLIPProperties, String)] = []
+  ) -> ScriptedServer {
+    ScriptedServer([
+      "subChanges": { server, request in
+        request.reply()
+        server.offer(list) { _ in
+          for (properties, body) in revisions {
+            var all = properties
+            if let collection = server.requests.last?["collection"] { all.append("collection", collection) }
+            server.rev(all, body)
+          }
+          var end = BLIPRequest(
+            "changes", server.requests.last?["collection"].map { ["collection": $0] } ?? [:],
+            body: .bytes(Array(caughtUp.utf8)))
+          end.isNoReply = true
+          server.send(end)
+        }
+      }
+    ])
+  }
 }
 
 /// Sends requests to the passive side.
