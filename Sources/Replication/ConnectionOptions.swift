@@ -56,6 +56,8 @@ public struct ConnectionOptions: Sendable {
   public var createsDatabase = false
   /// The network interface, its address or its name. Nil: what the system chooses.
   public var networkInterface: String?
+  /// The cookies that servers have set. Nil: none are kept.
+  package var cookies: CookieJar?
   /// The pause in seconds before a request over HTTP is repeated for the first time.
   package var firstPause = 0.25
 

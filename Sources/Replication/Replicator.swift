@@ -142,6 +142,8 @@ final class ReplicatorRunner: @unchecked Sendable {
   private var own: ReplicatorRunner?
 
   init(_ configuration: ReplicatorConfiguration) {
+    var configuration = configuration
+    configuration.connection.cookies = CookieJar(configuration.database)
     self.configuration = configuration
     wantsReset = configuration.resetsCheckpoint
   }

@@ -4,6 +4,7 @@
 //             "c" checkpoint ID → JSON                      the state of a replicator of this database
 //             "p" checkpoint ID → revision:varint JSON      the state that a peer has stored here; its revision is N-cc
 //             "r" remote ID → number:varint                 the number of a remote database, from 1
+//             "k" "all" → JSON                              the cookies of servers
 //             "g" …                                         DocumentStore+PurgeRequests.swift
 //   marks   number:u32 big-endian document ID → revision ID (RevisionID.swift)
 //             the revision that is known to be the remote's current one
@@ -25,6 +26,7 @@ enum SyncRecords {
   enum Kind: UInt8 {
     case checkpoint = 0x63
     case purgeRequest = 0x67
+    case cookies = 0x6B
     case peerCheckpoint = 0x70
     case remote = 0x72
   }
@@ -67,7 +69,7 @@ extension SyncRecords {
     else { return "the entry \(text) can't be read" }
     var reader = ByteReader(content)
     switch kind {
-    case .checkpoint: break
+    case .checkpoint, .cookies: break
     case .purgeRequest:
       guard key.byteCount == 9 else { return "the entry \(text) has no number" }
     case .peerCheckpoint:
@@ -127,6 +129,16 @@ extension DocumentStore {
       }
     }
   }
+
+  /// Returns the cookies that servers have set, as JSON, or nil.
+  package func syncCookies() throws -> [UInt8]? { try syncRecord(.cookies, Self.allCookies) }
+
+  /// Stores the cookies that servers have set.
+  package func setSyncCookies(_ json: [UInt8]) throws {
+    let key = try SyncRecords.key(.cookies, Self.allCookies)
+    try changeSync { try $0.put(key, [SyncRecords.version] + json, in: $1) }
+  }
+  private static let allCookies = "all"
 
   /// Returns the checkpoint that a peer has stored here, with its revision, or nil.
   package func peerCheckpoint(_ id: String) throws -> (json: [UInt8], revision: UInt64)? {

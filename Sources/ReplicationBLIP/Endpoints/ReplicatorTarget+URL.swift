@@ -27,10 +27,17 @@ extension ReplicatorTarget {
     let target =
       path.hasSuffix(suffix) ? String(path) : (path.hasSuffix("/") ? path.dropLast() : path) + suffix
     let full = "\(url.isSecure ? "wss" : "ws")://\(host):\(url.port)\(target)"
+    let place = CookieJar.Place(host: url.host, path: target, isSecure: url.isSecure)
     return BLIPConnector(remoteID: full, name: full) { options, done in
-      WebSocketClient.connect(WebSocketRequest(full, options), name: full) { result in
+      var request = WebSocketRequest(full, options)
+      if let cookies = options.cookies?.header(to: place, without: options.cookieName) {
+        request.headers.append(("Cookie", cookies))
+      }
+      WebSocketClient.connect(request, name: full) { result in
         switch result {
         case .success(let connection):
+          options.cookies?.take(
+            connection.headers.filter { $0.name == "set-cookie" }.map(\.value), from: place)
           done(
             .success(BLIPConnector.Opened(connection.transport, subprotocol: connection.chosenProtocol)))
         case .failure(let close): done(.failure(ReplicationError(end: close)))
@@ -71,5 +78,12 @@ extension WebSocketRequest {
     connectTimeout = options.timeout
     networkInterface = options.networkInterface
     self.options.heartbeat = options.heartbeat > 0 ? options.heartbeat : nil
+  }
+}
+
+extension Replication.ConnectionOptions {
+  /// The name of the cookie that the app gives.
+  fileprivate var cookieName: String? {
+    if case .session(_, let name) = authenticator { name } else { nil }
   }
 }
