@@ -87,15 +87,23 @@ final class DocumentOutbox: @unchecked Sendable {
     }
   }
 
-  /// Only these say that a document is refused for good. Any other failure leaves it to the next run.
-  private static func answer(_ index: Int, _ error: ReplicationError?) -> SendAnswer {
-    let isRefused = error.map { $0.domain == .http && [401, 403, 413].contains($0.code) } ?? false
+  /// Only these say that a document is refused for good, or the name of the error that its ID is no ID there. Any other failure
+  /// leaves it to the next run.
+  private static func answer(_ index: Int, _ error: ReplicationError?, named name: String? = nil)
+    -> SendAnswer
+  {
+    let isRefused =
+      error.map { $0.domain == .http && [401, 403, 413].contains($0.code) } ?? false
+      || name == "illegal_docid"
     return SendAnswer(index, error, isUndone: error != nil && !isRefused)
   }
 
   /// What an answer that refuses one document says of it.
   private static func refusal(_ index: Int, _ answer: HTTPAnswer) -> SendAnswer {
-    if answer.namesError { return Self.answer(index, answer.error("sending the document")) }
+    // So say servers of the CouchDB family what is wrong.
+    if let name = answer.json?["error"].string {
+      return Self.answer(index, answer.error("sending the document"), named: name)
+    }
     // A proxy has a limit of its own, which may change. Another try at once doesn't help.
     if answer.status == 413 { return SendAnswer(index, answer.error("sending the document"), isUndone: true) }
     return Self.answer(index, unreadable(answer))
@@ -114,16 +122,17 @@ final class DocumentOutbox: @unchecked Sendable {
       let error = unreadable(answer)
       return documents.map { SendAnswer($0.index, error) }
     }
-    var failures: [ByteString: [(revision: String?, error: ReplicationError)]] = [:]
+    var failures: [ByteString: [(revision: String?, error: ReplicationError, name: String?)]] = [:]
     for item in items where !item["error"].isNull {
       guard let id = item["id"].string else { continue }
-      failures[ByteString(id), default: []].append((item["rev"].string, .document(item)))
+      failures[ByteString(id), default: []].append(
+        (item["rev"].string, .document(item), item["error"].string))
     }
     return documents.map { document in
       let failure = failures[ByteString(document.id)]?.first { failure in
         failure.revision.map { $0.hasSameBytes(as: document.revision) } ?? true
       }
-      return Self.answer(document.index, failure?.error)
+      return Self.answer(document.index, failure?.error, named: failure?.name)
     }
   }
 

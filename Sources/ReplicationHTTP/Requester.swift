@@ -166,9 +166,6 @@ extension HTTPAnswer {
   /// The body as JSON, nil if it isn't that.
   var json: JSONValue? { body.withUnsafeBytes { try? JSONValue(json: $0) } }
 
-  /// Whether it says what is wrong as servers of the CouchDB family do: a JSON object with the member `error`.
-  var namesError: Bool { json?["error"].string != nil }
-
   /// The error that the status is.
   func error(_ doing: String) -> ReplicationError { .answer(head, json, doing) }
 }

@@ -344,6 +344,9 @@ extension CouchModel {
       throw Refused(400, "doc_validation", "Bad special document member: \(name)")
     }
     if id.hasPrefix("_"), !id.hasPrefix("_design/") { throw Refused(400, "illegal_docid", id) }
+    if id.utf8.count > state.withLock({ $0.maximumIDBytes }) {
+      throw Refused(413, "illegal_docid", "Document id is too long")
+    }
     guard let start = members["_revisions"]?["start"].uint, let ids = members["_revisions"]?["ids"].array,
       !ids.isEmpty
     else { throw Refused(400, "bad_request", "no _revisions") }

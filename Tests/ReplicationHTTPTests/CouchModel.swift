@@ -59,6 +59,7 @@ final class CouchModel: Sendable {
     /// Whether `_bulk_get` is answered as multipart/mixed.
     var givesMixedBulk = false
     var maximumBytes = Int.max
+    var maximumIDBytes = Int.max
     /// The endpoint answers so many times with 429 first.
     var busy = 0
     var isClosed = false

@@ -142,6 +142,60 @@ import Touchstone
     expectSame(model.contents, try modelContents(local), "with a larger limit")
   }
 
+  @Test(
+    "a document whose ID is too long there is refused for good, and the others go on", arguments: [400, 413])
+  func longID(_ status: Int) throws {
+    let model = CouchModel("db")
+    let local = try databases.open(.lmdb)
+    try fill(local, CouchModel("none"))
+    let long = String(repeating: "long ", count: 30)
+    try local.save(long, [:])
+    var attached = MutableDocument(id: long + "2")
+    attached.setAttachment("x", try Blob([1], contentType: "image/png"))
+    try local.save(&attached)
+    model.state.withLock { $0.maximumIDBytes = 100 }
+    let server = try MiniServer { request in
+      var answer = model.answer(request)
+      if answer.status == 413 { answer.status = status }
+      return answer
+    }
+    var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    configuration.direction = .push
+    let first = try run(configuration)
+    #expect(first.status.error == nil)
+    #expect(first.failed.mapValues(\.code) == [long: status, long + "2": status])
+    #expect(try run(configuration).documents.isEmpty)
+    var here = try modelContents(local)
+    (here[long], here[long + "2"]) = (nil, nil)
+    expectSame(model.contents, here, "\(status)")
+  }
+
+  @Test(
+    "a document with hundreds of leaves, each with an attachment, comes and goes", arguments: [true, false])
+  func manyLeaves(_ hasBulkGet: Bool) throws {
+    let (couch, copy) = (try CouchServer(), try CouchServer("copy"))
+    if !hasBulkGet { couch.model.state.withLock { $0.missing["_bulk_get"] = 404 } }
+    for number in 0..<300 {
+      let bytes = [UInt8(number & 255), UInt8(number >> 8)]
+      couch.model.add(
+        "doc",
+        .init(
+          history: ["2-\(number)", "1-a"], isDeleted: number % 7 == 3, body: ["n": .int(Int64(number))],
+          attachments: number % 7 == 3
+            ? []
+            : [
+              .init(
+                name: "x", contentType: "image/png", revpos: 2, bytes: bytes, length: 2, isCompressed: false)
+            ]))
+    }
+    let local = try databases.open(.sqlite)
+    #expect(try couch.replicate(local, .pull).failed.isEmpty && copy.replicate(local, .push).failed.isEmpty)
+    expectSame(couch.model.contents, try modelContents(local), "pulled")
+    expectSame(couch.model.contents, copy.model.contents, "pushed")
+    #expect(couch.model.complaints == [] && copy.model.complaints == [])
+    #expect(try couch.replicate(local, .pull).documents.isEmpty)
+  }
+
   @Test("what is undone counts as failed as long as no later connection has mended it") func mended() throws {
     let couch = try CouchServer()
     let local = try databases.open(.sqlite)
