@@ -124,10 +124,13 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   /// Takes a part of an answer of several parts.
   private func take(_ item: MixedAnswer.Item) throws {
     try item.text.withUnsafeBytes { text in
-      guard item.isError else {
-        return take(try WireDocument(text, 0..<text.count), text.count, stored: item.stored)
+      if !item.isError, let document = try? WireDocument(text, 0..<text.count) {
+        return take(document, text.count, stored: item.stored)
       }
       var value = try WireDocument.value(0..<text.count, text).object ?? [:]
+      guard item.isError || value["missing"] != nil || value["error"] != nil else {
+        throw WireDocument.invalid
+      }
       if let revision = value["missing"] { value["rev"] = revision }
       if value["error"]?.string == nil { value["error"] = "not_found" }
       takeFailure(.object(value), isBulk ? nil : waiting.first??.change.id)
@@ -217,7 +220,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     guard head.status == 200 else {
       let error = ReplicationError.ofDocument(head, errorText, "reading documents")
       if isBulk, Self.lacksBulkGet.contains(head.status) {
-        return pull.ended(waiting.compactMap(\.self).map(Self.again), hasNoBulkGet: true)
+        return pull.ended(waiting.compactMap(\.self), hasNoBulkGet: true)
       }
       // The whole database is closed for this user.
       if error.code == 401 { return pull.fail(error) }
@@ -226,13 +229,15 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
       return pull.ended([], hasNoBulkGet: false)
     }
     do { if let mixed { try mixed.finish() } else { _ = try cutter.finish() } } catch {
-      return retry(ReplicationError(error))
+      let failure = ReplicationError(error)
+      self.failure = failure
+      return retry(failure)
     }
     // What the answer has left out is asked for by itself, once.
     var rest: [WantedRevision] = []
     for item in waiting.compactMap(\.self) {
       if isBulk {
-        rest.append(Self.again(item))
+        rest.append(Self.again(item, isAlone: true))
       } else {
         tell(item, ReplicationError(.http, 404, "it isn't there"))
       }
@@ -240,15 +245,21 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     pull.ended(rest, hasNoBulkGet: false)
   }
 
-  private static func again(_ item: WantedRevision) -> WantedRevision {
+  private static func again(_ item: WantedRevision, isAlone: Bool) -> WantedRevision {
     var item = item
     item.attempts += 1
+    item.isAlone = item.isAlone || isAlone
     return item
   }
 
   /// Asks for what hasn't come once more, if that may help.
   private func retry(_ error: ReplicationError) {
-    let rest = waiting.compactMap(\.self).map(Self.again)
+    // In the end a document that breaks the answer for all of them is asked for by itself. A server that has too many requests
+    // isn't helped by more.
+    let isBusy = error.domain == .http && error.code == 429
+    let rest = waiting.compactMap(\.self).map { item in
+      Self.again(item, isAlone: !isBusy && item.attempts + 2 >= Requester.attempts)
+    }
     let attempts = rest.map(\.attempts).max() ?? 0
     guard pull.requester.mayRepeat(error, after: attempts) else { return fail(error) }
     let pull = pull
@@ -256,6 +267,11 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   }
 
   private func fail(_ error: ReplicationError) {
+    // One document can't be read. The others don't wait for it.
+    if isBulk, failure != nil {
+      let rest = waiting.compactMap(\.self).map { Self.again($0, isAlone: true) }
+      return pull.ended(rest, hasNoBulkGet: false)
+    }
     // One document can't be had; or nothing can.
     if !isBulk, error.domain == .http || error.domain == .network && !error.isTransient, let item = waiting[0]
     {

@@ -11,7 +11,10 @@ struct WantedRevision: Sendable {
   /// Stored revisions here that may be its ancestors.
   let ancestors: [String]
   let maximumHistory: Int
+  /// How often it was asked for in vain.
   var attempts = 0
+  /// Whether it is asked for by itself from now on.
+  var isAlone = false
 }
 
 /// Fetches the changes of a database, offers them, and fetches the revisions that are wanted.
@@ -158,8 +161,8 @@ final class HTTPPull: @unchecked Sendable {
 
   private func fetchDocuments() {
     while !wanted.isEmpty, fetches < (hasBulkGet ? Self.fetchesInFlight : 2 * Self.fetchesInFlight) {
-      let isBulk = hasBulkGet && wanted[0].attempts == 0
-      let count = isBulk ? min(Self.documentsTogether, wanted.prefix { $0.attempts == 0 }.count) : 1
+      let isBulk = hasBulkGet && !wanted[0].isAlone
+      let count = isBulk ? min(Self.documentsTogether, wanted.prefix { !$0.isAlone }.count) : 1
       let part = Array(wanted[..<count])
       wanted.removeFirst(count)
       fetches += 1

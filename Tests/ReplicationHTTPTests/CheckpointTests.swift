@@ -109,6 +109,47 @@ import Touchstone
     #expect(push.pushed == ["a"] && couch.model.complaints == [])
   }
 
+  @Test("a checkpoint that another one has saved meanwhile is saved on top of that") func conflict() throws {
+    let model = CouchModel("db")
+    let local = try databases.open(.lmdb)
+    model.add("there", .init(history: ["1-a"], isDeleted: false, body: [:], attachments: []))
+    try local.save("here", [:])
+    let refused = Lock<Set<String>>([])
+    let server = try MiniServer { request in
+      // The first save of each direction.
+      let isRefused =
+        request.method == "PUT" && request.path.hasPrefix("/db/_local/")
+        && refused.withLock { $0.insert(request.path).inserted }
+      guard isRefused else { return model.answer(request) }
+      // The other one's is there now.
+      let name = request.segments[2]
+      model.state.withLock { $0.locals[name] = ["_id": .string("_local/" + name), "_rev": "0-7"] }
+      return MiniAnswer(409, "{\"error\":\"conflict\",\"reason\":\"Document update conflict.\"}")
+    }
+    let configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    #expect(try run(configuration).status.error == nil)
+    let saved = model.state.withLock {
+      $0.locals.values.map { Int($0["_rev"]?.string?.dropFirst(2) ?? "") ?? 0 }
+    }
+    #expect(saved.count == 2 && saved.allSatisfy { $0 >= 8 }, "\(saved)")
+    server.forget()
+    #expect(try run(configuration).documents.isEmpty)
+    #expect(!server.log.contains { $0.contains("_bulk_get") || $0.contains("_revs_diff") })
+  }
+
+  @Test("a database whose name needs escapes, and a slash behind it") func escapedName() throws {
+    let couch = try CouchServer("x/y+(1)")
+    let local = try databases.open(.sqlite)
+    add(couch, "there")
+    try local.save("here", [:])
+    var configuration = ReplicatorConfiguration(
+      local, try .httpURL(couch.server.url.replacing("http://", with: "http://me:p%40ss@") + "x%2Fy%2B(1)/"))
+    configuration.maximumRetries = 0
+    let outcome = try run(configuration)
+    #expect(outcome.status.error == nil && outcome.pulled == ["there"] && outcome.pushed == ["here"])
+    #expect(couch.server.log.first == "POST /_session" && couch.model.complaints == [])
+  }
+
   @Test("only current revisions come and go, if that is wanted") func winners() throws {
     let couch = try CouchServer()
     for suffix in ["b", "c"] {

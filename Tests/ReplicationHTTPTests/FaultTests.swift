@@ -143,6 +143,44 @@ import Touchstone
   }
 
   @Test(
+    "documents are asked for together again after a server was busy, or an answer broke off"
+  )
+  func together() throws {
+    for (fault, count) in [(MiniAnswer.Fault?.none, 6), (.truncated, 2)] {
+      let model = CouchModel("db")
+      for number in 0..<300 {
+        model.add("doc\(number)", .init(history: ["1-a"], isDeleted: false, body: [:], attachments: []))
+      }
+      let left = Lock(count)
+      let local = try databases.open(.lmdb)
+      let server = try MiniServer { request in
+        let isBusy =
+          request.path == "/db/_bulk_get" && fault == nil
+          && left.withLock { left in
+            left -= 1
+            return left >= 0
+          }
+        return isBusy ? MiniAnswer(429, "{\"error\":\"too_many_requests\"}") : model.answer(request)
+      }
+      server.faults.withLock {
+        $0 = { request in
+          guard request.path == "/db/_bulk_get" else { return nil }
+          return left.withLock { left in
+            left -= fault == nil ? 0 : 1
+            return left >= 0 ? fault : nil
+          }
+        }
+      }
+      var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+      configuration.direction = .pull
+      configuration.connection.firstPause = 0.001
+      let outcome = try run(configuration)
+      #expect(outcome.status.error == nil && outcome.pulled.count == 300 && outcome.failed.isEmpty)
+      #expect(!server.log.contains { $0.hasPrefix("GET /db/doc") })
+    }
+  }
+
+  @Test(
     "a document whose ID is too long there is refused for good, and the others go on", arguments: [400, 413])
   func longID(_ status: Int) throws {
     let model = CouchModel("db")

@@ -81,9 +81,34 @@ import Touchstone
     #expect(try local.documentCount == 0, "\(outcome)")
   }
 
+  @Test("a document that can't be read doesn't hold up the others") func oneOfMany() throws {
+    let local = try databases.open(.sqlite)
+    let model = CouchModel("db")
+    for name in ["a", "b", "bad", "c", "d"] {
+      model.add(name, .init(history: ["1-\(name)"], isDeleted: false, body: [:], attachments: []))
+    }
+    let isBroken = Lock(true)
+    let server = try MiniServer { request in
+      var answer = model.answer(request)
+      if isBroken.withLock({ $0 }), ["/db/_bulk_get", "/db/bad"].contains(request.path) {
+        answer.body = Array(
+          String(decoding: answer.body, as: UTF8.self).replacing("\"_rev\":\"1-bad\"", with: "\"_rev\":\"?\"")
+            .utf8)
+      }
+      return answer
+    }
+    var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+    configuration.direction = .pull
+    let first = try run(configuration)
+    #expect(first.status.error == nil && first.pulled == ["a", "b", "c", "d"])
+    #expect(first.failed.count == 1 && first.documents.allSatisfy { $0.isUndone == ($0.id == "bad") })
+    isBroken.withLock { $0 = false }
+    #expect(try run(configuration).pulled == ["bad"])
+  }
+
   @Test(
     "wrong answers to other questions are errors",
-    arguments: ["", "[]", "7", "{\"here\":[]}", "{\"a\":{\"missing\":7}}"])
+    arguments: ["", "[]", "7", "null", "{\"here\":[]}", "{\"a\":{\"missing\":7}}"])
   func others(_ text: String) throws {
     let local = try databases.open(.sqlite)
     try local.save("a", ["n": 1])

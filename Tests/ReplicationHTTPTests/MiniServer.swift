@@ -26,6 +26,8 @@ struct MiniAnswer: Sendable {
   enum Fault: Sendable, CaseIterable {
     /// The connection ends before the request was looked at, after it, or within the answer.
     case droppedBefore, droppedAfter, truncated
+    /// The connection ends between the chunks of an answer that has them.
+    case cutChunks
     /// The answer is 500 or 503 and nothing was done.
     case failed, unavailable
     /// The length is larger than what comes.
@@ -130,7 +132,7 @@ final class MiniServer: Sendable {
       case .droppedAfter:
         _ = handler(request)
         return
-      case .truncated, .tooLong:
+      case .truncated, .tooLong, .cutChunks:
         write(connection, handler(request), fault)
         return
       case nil: write(connection, handler(request), nil)
@@ -140,10 +142,17 @@ final class MiniServer: Sendable {
 
   private func write(_ connection: CInt, _ answer: MiniAnswer, _ fault: MiniAnswer.Fault?) {
     let length = answer.body.count + (fault == .tooLong ? 10 : 0)
-    var head = "HTTP/1.1 \(answer.status) X\r\nContent-Length: \(length)\r\n"
+    let isChunked = fault == .cutChunks
+    var head = "HTTP/1.1 \(answer.status) X\r\n"
+    head += isChunked ? "Transfer-Encoding: chunked\r\n" : "Content-Length: \(length)\r\n"
     for (name, value) in answer.headers { head += "\(name): \(value)\r\n" }
     var bytes = Array((head + "\r\n").utf8)
-    bytes += fault == .truncated ? answer.body.prefix(answer.body.count / 2) : answer.body[...]
+    if isChunked {
+      let half = answer.body.prefix(max(1, answer.body.count / 2))
+      bytes += Array("\(String(half.count, radix: 16))\r\n".utf8) + half + [13, 10]
+    } else {
+      bytes += fault == .truncated ? answer.body.prefix(answer.body.count / 2) : answer.body[...]
+    }
     var offset = 0
     while offset < bytes.count {
       let count = bytes.withUnsafeBytes {
