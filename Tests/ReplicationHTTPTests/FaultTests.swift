@@ -336,6 +336,7 @@ import Touchstone
     "statuses of the database end the replication",
     arguments: [
       (401, "/db"), (403, "/db"), (404, "/db"), (403, "/db/_changes"), (403, "/db/_bulk_docs"),
+      (401, "/db/_bulk_get"), (403, "/db/_bulk_get"),
       (400, "/db/_revs_diff"),
     ])
   func permanent(_ status: Int, _ path: String) throws {
