@@ -97,10 +97,59 @@ import TestSupport
     var removed: [UInt64] = []
     for generation in 2...25 {
       let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
-      #expect(tree.prune(depth: 20, watching: index) { removed.append($0) } == 0)
+      #expect(tree.prune(depth: 20, keeping: { [] }, watching: index) { removed.append($0) } == 0)
     }
     #expect(texts(tree) == (6...25).reversed().map { "\($0)-0a" })
     #expect(removed == [1, 2, 3, 4, 5])
+  }
+
+  @Test("pruning keeps marked revisions, as parents of the next ones above them") func pruneMarked() throws {
+    let tree = RevisionTree()
+    _ = tree.sort(watching: try add("1-0a", to: tree))
+    var removed: [UInt64] = []
+    func places(_ marked: [String]) -> [Int] { marked.compactMap { id in texts(tree).firstIndex(of: id) } }
+    for generation in 2...12 {
+      let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
+      let marked = generation < 12 ? ["4-0a", "2-0a"] : ["4-0a"]
+      #expect(
+        tree.prune(depth: 3, keeping: { places(marked) }, watching: index) { removed.append($0) } == 0)
+      #expect(tree.isChain)
+    }
+    // A mark that has moved on keeps nothing any more.
+    #expect(texts(tree) == ["12-0a", "11-0a", "10-0a", "4-0a"])
+    #expect(tree.nodes.map(\.parent) == [1, 2, 3, -1] && removed == [1, 3, 5, 6, 7, 8, 9, 2])
+    var bytes = ByteBuffer(capacity: 200)
+    tree.encode(into: &bytes)
+    let read = RevisionTree()
+    try read.decode(bytes.bytes.bytes)
+    #expect(texts(read) == texts(tree))
+  }
+
+  @Test("a marked revision below two branches is the parent of the one that ends above it")
+  func pruneMarkedBranches()
+    throws
+  {
+    let tree = RevisionTree()
+    _ = tree.sort(watching: try add("1-00", to: tree))
+    _ = tree.sort(watching: try add("2-00", to: tree, parent: "1-00"))
+    _ = tree.sort(watching: try add("3-aa", to: tree, parent: "2-00"))
+    _ = tree.sort(watching: try add("3-bb", to: tree, parent: "2-00"))
+    for generation in 4...9 {
+      let index = tree.sort(watching: try add("\(generation)-bb", to: tree, parent: "\(generation - 1)-bb"))
+      _ = tree.prune(
+        depth: 2, keeping: { texts(tree).firstIndex(of: "1-00").map { [$0] } ?? [] }, watching: index
+      ) { _ in }
+    }
+    #expect(Set(texts(tree)) == ["9-bb", "8-bb", "3-aa", "2-00", "1-00"])
+    func parent(_ id: String) -> String? {
+      texts(tree).firstIndex(of: id).flatMap { index in
+        let parent = Int(tree.nodes[index].parent)
+        return parent < 0 ? nil : texts(tree)[parent]
+      }
+    }
+    #expect(parent("3-aa") == "2-00" && parent("2-00") == "1-00" && parent("1-00") == nil)
+    // The next remaining one below it isn't marked: it stays on its own, as without marks.
+    #expect(parent("8-bb") == nil)
   }
 
   @Test("pruning keeps the last revisions of each branch, and never a leaf less")
@@ -111,7 +160,7 @@ import TestSupport
     _ = tree.sort(watching: try add("2-bb", to: tree, parent: "1-00"))
     for generation in 3...9 {
       let index = tree.sort(watching: try add("\(generation)-bb", to: tree, parent: "\(generation - 1)-bb"))
-      _ = tree.prune(depth: 5, watching: index) { _ in }
+      _ = tree.prune(depth: 5, keeping: { [] }, watching: index) { _ in }
     }
     #expect(Set(texts(tree)) == ["9-bb", "8-bb", "7-bb", "6-bb", "5-bb", "2-aa", "1-00"])
     #expect(texts(tree)[0] == "9-bb")

@@ -12,7 +12,13 @@ extension RevisionTree {
   /// With one leaf, nodes `depth` or more generations below the highest one are removed. With several leaves,
   /// each leaf keeps itself and its next `depth - 1` ancestors. A remaining node whose parent was removed has
   /// no parent. (This is the rule of 1.4.1.)
-  func prune(depth: Int, watching watched: Int, removed: (UInt64) throws -> Void) rethrows -> Int {
+  ///
+  /// The nodes `marked()`, which are asked for if something is to be removed, are kept too. They become the parents of the
+  /// nearest nodes above them.
+  func prune(
+    depth: Int, keeping marked: () throws -> [Int], watching watched: Int,
+    removed: (UInt64) throws -> Void
+  ) rethrows -> Int {
     var highest: UInt64 = 0
     var leaves = 0
     for index in nodes.indices {
@@ -35,6 +41,8 @@ extension RevisionTree {
       }
     }
     guard keeps.contains(false) else { return watched }
-    return try keep(keeps, watching: watched, removed: removed)
+    let marked = try marked().filter { !keeps[$0] }
+    for index in marked { keeps[index] = true }
+    return try keep(keeps, joining: marked, watching: watched, removed: removed)
   }
 }

@@ -241,9 +241,11 @@ final class RevisionTree {
   // MARK: Removing
 
   /// Removes the nodes for which `keeps` is false, in the same way as `prune`. It doesn't set the leaf flag
-  /// of a node that loses its last child. The caller does that.
+  /// of a node that loses its last child. The caller does that. Nodes whose next remaining ancestor is in `joined` get it as
+  /// their parent.
   func keep(
-    _ keeps: ContiguousArray<Bool>, watching watched: Int = 0, removed: (UInt64) throws -> Void
+    _ keeps: ContiguousArray<Bool>, joining joined: [Int] = [], watching watched: Int = 0,
+    removed: (UInt64) throws -> Void
   ) rethrows -> Int {
     var places = ContiguousArray<Int32>(repeating: -1, count: nodes.count)
     var kept: Int32 = 0
@@ -259,7 +261,13 @@ final class RevisionTree {
       }
       let place = Int(places[index])
       nodes[place] = node
-      nodes[place].parent = node.parent < 0 ? -1 : places[Int(node.parent)]
+      var parent = Int(node.parent)
+      if !joined.isEmpty, parent >= 0, !keeps[parent] {
+        // Parents come later, so they are still in their old places.
+        while parent >= 0, !keeps[parent] { parent = Int(nodes[parent].parent) }
+        if !joined.contains(parent) { parent = -1 }
+      }
+      nodes[place].parent = parent < 0 ? -1 : places[parent]
     }
     nodes.removeLast(nodes.count - Int(kept))
     return Int(places[watched])

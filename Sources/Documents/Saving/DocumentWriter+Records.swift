@@ -50,7 +50,7 @@ extension DocumentWriter {
     if parent > 0, tree.nodes[parent].flags.contains(.hasBody) { replaced.parent = tree.nodes[parent] }
     var index = tree.sort(watching: newRevision)
     let unpruned = tree.nodes.count
-    index = try prune(watching: index, &replaced)
+    index = try prune(id, watching: index, &replaced)
     let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned)
     // The parent was a losing leaf and is replaced now, so its body moves from `conflicts` to `bodies`.
     if let node = replaced.parent { try moveToReplaced(node.sequence, keeps: !replaced.isParentPruned) }
@@ -95,8 +95,12 @@ extension DocumentWriter {
 
   /// Prunes `tree`, and deletes the bodies of pruned revisions that don't have to be moved. Returns the new
   /// index of `watched`.
-  private func prune(watching watched: Int, _ replaced: inout Replaced) throws -> Int {
-    try tree.prune(depth: maximumTreeDepth, watching: watched) { sequence in
+  private func prune(_ id: UnsafeRawBufferPointer, watching watched: Int, _ replaced: inout Replaced) throws
+    -> Int
+  {
+    try tree.prune(
+      depth: maximumTreeDepth, keeping: { try markedRevisions(of: id) }, watching: watched
+    ) { sequence in
       if sequence == replaced.current?.sequence {
         replaced.isCurrentPruned = true
       } else if sequence == replaced.parent?.sequence {

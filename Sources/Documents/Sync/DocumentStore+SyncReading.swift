@@ -144,9 +144,11 @@ extension DocumentStore {
       body = .fleece(stored, sharedKeys)
     }
     // The history ends with a revision that the peer has, also if those before it are too many.
-    let ancestors = wanted.ancestors
+    let ancestors = wanted.ancestors + (wanted.known.map { [$0] } ?? [])
     var history = [wanted.revision]
     var next = Int(node.parent)
+    var oldest = found
+    var hasAncestor = false
     while history.count <= wanted.maximumHistory || !ancestors.isEmpty {
       if next < 0 {
         // The oldest revision of the record may have older ones outside of it.
@@ -156,16 +158,24 @@ extension DocumentStore {
         next = Int(tree.nodes[last].parent)
         if next < 0 { break }
       }
+      oldest = next
       let id = StoredRevisionID(
         generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])
       ).text
       if ancestors.contains(where: { $0.hasSameBytes(as: id) }) {
         if history.count > wanted.maximumHistory { history.removeLast() }
         history.append(id)
+        hasAncestor = true
         break
       }
       if history.count <= wanted.maximumHistory { history.append(id) }
       next = Int(tree.nodes[next].parent)
+    }
+    if !hasAncestor, let known = wanted.known, let generation = RevisionID(known)?.generation,
+      generation < tree.nodes[oldest].generation, index(of: known) == nil
+    {
+      if history.count > wanted.maximumHistory { history.removeLast() }
+      history.append(known)
     }
     return .revision(SyncRevision(id: wanted.id, history: history, isDeleted: node.isDeleted, body: body))
   }
@@ -179,10 +189,15 @@ extension DocumentStore {
 
   // MARK: What is known
 
-  /// Returns what this database knows of revisions that a peer offers.
-  package func syncKnowledge(of offered: [(id: String, revision: String)]) throws -> [SyncKnowledge] {
+  /// Returns what this database knows of revisions that a peer offers. With `remote`, the revision that is known to be current
+  /// there counts as known also if it has been pruned here.
+  package func syncKnowledge(of offered: [(id: String, revision: String)], remote: UInt32? = nil) throws
+    -> [SyncKnowledge]
+  {
     try reading { transaction, context in
       let tree = RevisionTree()
+      let marks = try remote.flatMap { _ in try transaction.keyspace(named: SyncRecords.marks) }
+      var markKey = ByteBuffer(capacity: 512)
       var packed = ByteBuffer(capacity: 256)
       return try offered.map { offered in
         guard DocumentID.isStorable(offered.id), let revision = RevisionID(offered.revision) else {
@@ -202,6 +217,11 @@ extension DocumentStore {
               if let history = record.history, revision.generation < tree.oldestGeneration {
                 try tree.addHistory(of: key, history, transaction)
                 if tree.index(of: id) != nil { return .known(.ancestor) }
+              }
+              if let remote, let marks {
+                SyncRecords.markKey(remote, key, into: &markKey)
+                let mark = try Self.mark(at: markKey.bytes, marks, transaction)
+                if let mark, mark.hasSameBytes(as: offered.revision) { return .known(.ancestor) }
               }
               var ancestors: [String] = []
               for node in tree.nodes.indices

@@ -293,6 +293,30 @@ extension DocumentWriter {
     return found
   }
 
+  /// The most remote databases whose marks keep revisions from being pruned: those that were known last.
+  private static let keepingRemotes: UInt32 = 8
+
+  /// Returns the places in `tree` of the revisions that are known to be current on remote databases. They are the bases of
+  /// deltas and of merges.
+  func markedRevisions(of id: UnsafeRawBufferPointer) throws -> [Int] {
+    let last = try lastRemote ?? DocumentStore.lastRemote(transaction)
+    lastRemote = last
+    guard last > 0, let keyspace = try marks ?? transaction.keyspace(named: SyncRecords.marks) else {
+      return []
+    }
+    marks = keyspace
+    var places: [Int] = []
+    for remote in (last > Self.keepingRemotes ? last - Self.keepingRemotes + 1 : 1)...last {
+      SyncRecords.markKey(remote, id, into: &markKey)
+      _ = try transaction.read(markKey.bytes.bytes, in: keyspace) { value in
+        var reader = ByteReader(value)
+        guard let revision = StoredRevisionID(&reader) else { throw SyncRecords.damaged }
+        if let place = tree.index(of: revision), !places.contains(place) { places.append(place) }
+      }
+    }
+    return places
+  }
+
   /// Removes the marks of a document that is purged.
   func removeMarks(of id: UnsafeRawBufferPointer) throws {
     guard let keyspace = try marks ?? transaction.keyspace(named: SyncRecords.marks) else { return }

@@ -127,13 +127,17 @@ package struct SyncWanted: Sendable {
   package let ancestors: [String]
   /// The most ancestors in the history.
   package let maximumHistory: Int
+  /// The revision that is known to be current on the peer. Where it was an ancestor that has been pruned here, the history
+  /// ends with it all the same, after a gap.
+  package let known: String?
 
   /// Creates a request. See the properties.
-  package init(id: String, revision: String, ancestors: [String], maximumHistory: Int) {
+  package init(id: String, revision: String, ancestors: [String], maximumHistory: Int, known: String? = nil) {
     self.id = id
     self.revision = revision
     self.ancestors = ancestors
     self.maximumHistory = maximumHistory
+    self.known = known
   }
 }
 
