@@ -7,8 +7,8 @@ struct Checkpoint: Sendable, Equatable {
   var pushed: UInt64 = 0
   /// All remote changes up to this one are stored here, or aren't wanted. Nil: none.
   var pulled: RemoteSequence?
-  /// Where earlier sessions were, the latest first. Peers of the CouchDB family keep them, so that a side that was restored
-  /// from a backup finds the last place that both know.
+  /// Where this and earlier sessions were, the latest first. A side that was restored from an older copy, or that has lost the
+  /// answer to the last save, finds the last place that both know. Those of Couchbase Lite have none.
   var pushes: [SavedPlace] = []
   var pulls: [SavedPlace] = []
 
@@ -67,7 +67,7 @@ struct Checkpointer {
   var conflicts = 0
   /// Whether an earlier session of the same start began from zero already.
   var wasReset = false
-  /// Names this session among the saved places.
+  /// Names this session in what it saves.
   let session = SavedPlace.newSession()
   /// The saved places of earlier sessions, which both sides know.
   var pushes: [SavedPlace] = []
@@ -81,34 +81,37 @@ struct Checkpointer {
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
   var isDirty: Bool { !isSaving && !current.isAt(saved) }
 
-  /// What is saved next.
-  func next(keepsPlaces: Bool) -> Checkpoint {
+  /// What is saved next, with at most so many places.
+  func next(places: Int) -> Checkpoint {
     var checkpoint = current
-    guard keepsPlaces else { return checkpoint }
-    if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes) }
-    if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls) }
+    if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes, maximum: places) }
+    if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls, maximum: places) }
     return checkpoint
   }
 
   /// Compares the stored checkpoints of both sides. A field that differs begins again. Returns whether they are equal.
+  ///
+  /// Equal numbers that different sessions have saved are a coincidence: a side that was restored from an older copy counts its
+  /// sequences once more.
   mutating func agree(local: Checkpoint?, remote: StoredCheckpoint?) -> Bool {
     canSave = true
     if id == askedID { revision = remote?.revision ?? "" }
     guard let local else { return false }
     let there = remote.map { Checkpoint(json: $0.json) } ?? Checkpoint()
     (pushes, pulls) = (local.pushes, local.pulls)
-    if local.pushed == there.pushed {
-      pushed = local.pushed
-    } else {
-      let common = SavedPlace.common(local.pushes, there.pushes)
-      pushed = common.flatMap { UInt64($0.sequence) } ?? 0
+    func common(_ here: [SavedPlace], _ there: [SavedPlace], isEqual: Bool, _ sequence: String?) -> String? {
+      let place = SavedPlace.common(here, there)
+      let isUnnamed = here.isEmpty || there.isEmpty
+      return isEqual && (isUnnamed || place?.sequence == sequence) ? sequence : place?.sequence
     }
-    if local.pulled == there.pulled {
-      pulled = local.pulled
-    } else {
-      pulled = SavedPlace.common(local.pulls, there.pulls).map { RemoteSequence(json: $0.sequence) }
-    }
-    if local.isAt(there), id == askedID { saved = local }
-    return local.isAt(there)
+    let pushed = common(
+      local.pushes, there.pushes, isEqual: local.pushed == there.pushed, "\(local.pushed)")
+    let pulled = common(
+      local.pulls, there.pulls, isEqual: local.pulled == there.pulled, local.pulled?.json)
+    self.pushed = pushed.flatMap { UInt64($0) } ?? 0
+    self.pulled = pulled.map { RemoteSequence(json: $0) }
+    let isAgreed = current.isAt(local) && local.isAt(there)
+    if isAgreed, id == askedID { saved = local }
+    return isAgreed
   }
 }

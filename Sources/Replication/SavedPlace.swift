@@ -2,8 +2,9 @@ import Fleece
 
 /// How far a session had come in one direction when it saved its checkpoint.
 struct SavedPlace: Sendable, Equatable {
-  /// The most places that are kept, as in CouchDB.
+  /// The most places that are kept, as in CouchDB, and the most in a checkpoint of a peer of another kind.
   static let maximumCount = 50
+  static let maximumCountElsewhere = 8
 
   /// Names the session, in hexadecimal digits.
   let session: String
@@ -25,11 +26,13 @@ struct SavedPlace: Sendable, Equatable {
 
   /// The places, with that of the session in front. Some earlier ones of the session stay, in case that only one side has saved
   /// the last one.
-  static func adding(_ session: String, _ sequence: String, to places: [SavedPlace]) -> [SavedPlace] {
+  static func adding(_ session: String, _ sequence: String, to places: [SavedPlace], maximum: Int)
+    -> [SavedPlace]
+  {
     let own = places.filter { $0.session == session && $0.sequence != sequence }.prefix(maximumOfSession - 1)
     let others = places.filter { $0.session != session }
     return [SavedPlace(session: session, sequence: sequence)] + own
-      + others.prefix(maximumCount - own.count - 1)
+      + others.prefix(maximum - own.count - 1)
   }
 
   /// The latest place that both sides have.

@@ -253,7 +253,8 @@ final class Session: @unchecked Sendable {
       return
     }
     checkpointer.isSaving = true
-    let checkpoint = checkpointer.next(keepsPlaces: peer.exchangesLeaves)
+    let checkpoint = checkpointer.next(
+      places: peer.exchangesLeaves ? SavedPlace.maximumCount : SavedPlace.maximumCountElsewhere)
     let json = checkpoint.json(time: Int(time(nil)))
     peer.setCheckpoint(checkpointer.id, json, basedOn: checkpointer.revision) { [weak self] result in
       self?.enqueue { session in
@@ -262,9 +263,7 @@ final class Session: @unchecked Sendable {
         case .success(let revision):
           session.checkpointer.revision = revision
           session.checkpointer.saved = checkpoint
-          if session.peer.exchangesLeaves {
-            (session.checkpointer.pushes, session.checkpointer.pulls) = (checkpoint.pushes, checkpoint.pulls)
-          }
+          (session.checkpointer.pushes, session.checkpointer.pulls) = (checkpoint.pushes, checkpoint.pulls)
           let id = session.checkpointer.id
           try session.database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
           session.checkpointer.conflicts = 0

@@ -85,6 +85,17 @@ import Touchstone
     #expect(agree(both, Checkpoint(pushed: 5)) == (Checkpoint(pushed: 5), false))
     #expect(agree(both, nil) == (Checkpoint(), false))
     #expect(agree(nil, both) == (Checkpoint(), false))
+    // The latest common place counts. Equal numbers of two sessions are a coincidence.
+    func places(_ names: [String]) -> Checkpoint {
+      var checkpoint = both
+      checkpoint.pushes = names.map { SavedPlace(session: $0, sequence: $0 == "0" ? "3" : "5") }
+      return checkpoint
+    }
+    #expect(agree(places(["2", "1"]), places(["1"])) == (both, true))
+    #expect(agree(places(["2", "0"]), places(["1", "0"])) == (Checkpoint(pushed: 3, pulled: one), false))
+    #expect(agree(places(["2"]), places(["1"])) == (Checkpoint(pulled: one), false))
+    // Couchbase Lite keeps none.
+    #expect(agree(places(["2"]), both) == (both, true) && agree(both, places(["2"])) == (both, true))
   }
 
   @Test("a checkpoint says what is done, in any order of the ends") func queue() {
@@ -198,6 +209,46 @@ import Touchstone
     #expect(try history([ids[8]], 3) == [ids[11], ids[10], ids[9], ids[8]])
     #expect(try history([ids[2]], 3) == [ids[11], ids[10], ids[9], ids[2]])
     #expect(try history(["7-ffff"], 3) == [ids[11], ids[10], ids[9], ids[8]])
+  }
+
+  @Test(
+    "a history ends with what the peer has, also if it was pruned here",
+    arguments: [EngineName.sqlite, .lmdb], [0, 2])
+  func prunedHistory(_ engine: EngineName, _ block: Int) throws {
+    // Small blocks put older revisions outside of the record.
+    let database = try databases.open(engine) {
+      $0.maximumTreeDepth = 5
+      if block > 0 { $0.revisionsPerBlock = block }
+    }
+    var ids: [String] = []
+    for number in 0..<12 {
+      ids.append(try database.save("doc", ["n": JSONValue(number)]).revisionID.description)
+    }
+    func history(_ known: String, _ maximum: Int) throws -> [String]? {
+      let wanted = SyncWanted(
+        id: "doc", revision: ids[11], ancestors: [], maximumHistory: maximum, known: known)
+      guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
+      else { return nil }
+      return revision.history
+    }
+    let stored = [ids[11], ids[10], ids[9], ids[8], ids[7]]
+    #expect(try history(ids[2], 20) == stored + [ids[2]])
+    #expect(try history(ids[2], 3) == Array(stored.prefix(3)) + [ids[2]])
+    #expect(try history(ids[9], 20) == Array(stored.prefix(3)))
+    #expect(try history("7-ffff", 20) == stored + ["7-ffff"])
+    // It can't be an ancestor, or isn't a revision.
+    #expect(try history("8-ffff", 20) == stored)
+    #expect(try history("x", 20) == stored)
+    // A pruned revision is known if it is marked.
+    let remote = try database.replicatingChanges { try $0.remoteNumber("there") }
+    func knowledge(_ revision: String, _ remote: UInt32?) throws -> SyncKnowledge {
+      try database.replicating { try $0.syncKnowledge(of: [("doc", revision)], remote: remote)[0] }
+    }
+    try database.replicatingChanges { try $0.mark([("doc", ids[2])], remote: remote) }
+    #expect(try knowledge(ids[2], remote) == .known(.ancestor))
+    #expect(try knowledge(ids[2], nil) == .missing(possibleAncestors: []))
+    #expect(try knowledge(ids[2], remote + 1) == .missing(possibleAncestors: []))
+    #expect(try knowledge(ids[1], remote) == .missing(possibleAncestors: []))
   }
 
   @Test("a check reports entries that can't be", arguments: [EngineName.sqlite, .lmdb])
