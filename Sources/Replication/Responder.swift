@@ -83,7 +83,7 @@ package final class Responder: Sendable {
       let current = try store.currentRevisions(of: changes.map(\.id))
       let statuses = zip(changes, current).map { change, current -> ProposalStatus in
         let parent = change.remoteRevision.flatMap { $0.isEmpty ? nil : $0 }
-        guard let current else { return parent == nil ? .send : .conflict(current: nil) }
+        guard let current else { return parent == nil ? .send : .conflict(current: "") }
         if current.revision.hasSameBytes(as: change.revision) { return .known }
         guard let parent else { return current.isDeleted ? .send : .conflict(current: current.revision) }
         return current.revision.hasSameBytes(as: parent) ? .send : .conflict(current: current.revision)

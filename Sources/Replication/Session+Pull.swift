@@ -63,8 +63,12 @@ extension Session: PullSink {
     let lost = changes.filter(\.isAccessLost)
     if !lost.isEmpty, configuration.purgesOnLostAccess { try purge(lost.map(\.id)) }
     let documentIDs = configuration.documentIDs.map { Set($0.map { ByteString($0) }) }
+    let remote = remote
     let (knowledge, depth) = try database.replicating { store in
-      (try store.syncKnowledge(of: changes.map { ($0.id, $0.revision) }), store.maximumTreeDepth)
+      (
+        try store.syncKnowledge(of: changes.map { ($0.id, $0.revision) }, remote: remote),
+        store.maximumTreeDepth
+      )
     }
     var answers: [OfferAnswer] = []
     answers.reserveCapacity(changes.count)
@@ -150,7 +154,9 @@ extension Session: PullSink {
       order.end(revision.revision.id)
       progress.completed += 1
       switch result {
-      case .success: pull?.progress.complete(ticket)
+      case .success:
+        pull?.progress.complete(ticket)
+        settle(revision.revision.id)
       case .failure(let error) where Self.isFinal(error): pull?.progress.complete(ticket)
       case .failure(let error):
         pull?.progress.abandon(ticket)

@@ -11,6 +11,12 @@ struct PushState {
     let ticket: Int
     /// How often the peer refused it as a conflict.
     var attempts = 0
+    /// Whether it was proposed without naming a revision of the peer.
+    var hasTriedAlone = false
+    /// The revision that it had named before.
+    var refusedParent: String?
+    /// Whether the peer has refused it with HTTP 403.
+    var wasForbidden = false
   }
 
   /// The most changes of a list.
@@ -40,6 +46,19 @@ struct PushState {
   var again: [Item] = []
   /// How often a change is proposed that the peer refuses as a conflict.
   static let attempts = 3
+  /// The latest refused change of each document that the pull may settle (`Session+Refusals.swift`).
+  var refused: [ByteString: Refused] = [:]
+  /// Changes that were refused with HTTP 403 for the first time. They are `active`.
+  var forbidden: [Item] = []
+
+  /// A change that the peer refuses as a conflict.
+  struct Refused {
+    let item: Item
+    let error: ReplicationError
+    /// Whether the peer may have no such document, as far as it has said.
+    let mayBeGone: Bool
+  }
+
   /// Whether there may be changes after `scanned`.
   var mayHaveMore = true
   /// Whether revisions were sent.
@@ -116,7 +135,7 @@ extension Session {
   }
 
   /// What is on its way is known by this.
-  private func key(_ change: PushChange) -> ByteString {
+  func key(_ change: PushChange) -> ByteString {
     ByteString(change.isOtherLeaf ? change.id + "\u{0}" + change.revision : change.id)
   }
 
@@ -218,45 +237,11 @@ extension Session {
         done(item, nil, isReported: false)
       case .conflict(let current):
         if let current, try proposeAgain(item, on: current) { continue }
-        try conflicts(item, .conflict("the document has another revision there"))
+        try conflicts(item, .conflict("the document has another revision there"), current: current)
       case .refused(let error): done(item, error)
       }
     }
     try mark(known)
-  }
-
-  /// The peer has a revision that is known here, but it wasn't known that the peer has it: this side ended before it took note
-  /// of the answer. Takes note now, and proposes the change once more. Returns false if there is no use in that.
-  private func proposeAgain(_ item: PushState.Item, on current: String) throws -> Bool {
-    let (id, remote) = (item.change.id, remote)
-    guard item.attempts < PushState.attempts, !current.hasSameBytes(as: item.change.known ?? ""),
-      case .known(let relation) = try database.replicating({ try $0.syncKnowledge(of: [(id, current)]) })[0],
-      relation != .current
-    else { return false }
-    try mark([(id, current)])
-    guard let now = try database.replicating({ try $0.syncChange(of: id, remote: remote) }) else {
-      return false
-    }
-    push?.again.append(
-      PushState.Item(change: PushChange(now), ticket: item.ticket, attempts: item.attempts + 1))
-    return true
-  }
-
-  /// The peer has another revision. The pull brings the other branch; then the conflict is resolved, and the result is
-  /// pushed. If it is known meanwhile what the peer has, the change is proposed once more.
-  private func conflicts(_ item: PushState.Item, _ error: ReplicationError, isSent: Bool = false) throws {
-    guard pull != nil, item.attempts < PushState.attempts else { return done(item, error) }
-    let (id, remote) = (item.change.id, remote)
-    if isSent, let known = item.change.known {
-      // The peer's revision lost here, but the peer takes only what descends from it.
-      _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) }
-    }
-    let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
-    guard let now, let known = now.known,
-      !known.hasSameBytes(as: item.change.known ?? "") || !now.revision.hasSameBytes(as: item.change.revision)
-    else { return done(item, error, isReported: false) }
-    push?.again.append(
-      PushState.Item(change: PushChange(now), ticket: item.ticket, attempts: item.attempts + 1))
   }
 
   /// Proposes documents whose current revision isn't what the peer has, as the pull has found out.
@@ -284,10 +269,11 @@ extension Session {
   }
 
   /// Ends the way of a change, and begins that of the newer one that waited for it.
-  private func done(
+  func done(
     _ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true, isUndone: Bool = false
   ) {
     let id = key(item.change)
+    if error == nil { settle(item.change.id) }
     if let newer = push?.active.removeValue(forKey: id), let newer {
       push?.active.updateValue(nil, forKey: id)
       push?.again.append(newer)
@@ -324,9 +310,10 @@ extension Session {
         push?.head = 0
       }
       let wanted = part.map { item in
+        // Where all leaves go, the branch of a pruned revision is ended (`closes`).
         SyncWanted(
           id: item.change.id, revision: item.change.revision, ancestors: item.change.known.map { [$0] } ?? [],
-          maximumHistory: state.maximumHistory)
+          maximumHistory: state.maximumHistory, known: peer.exchangesLeaves ? nil : item.change.known)
       }
       let readings = try database.replicating { try $0.syncRevisions(wanted) }
       var sent: [PushState.Item] = []
@@ -376,10 +363,15 @@ extension Session {
     }
   }
 
-  /// The revision that the peer has, if it isn't here any more, and so was an ancestor that has been pruned.
+  /// The revision that the peer has, if the history doesn't lead to it without a gap: revisions between them have been pruned,
+  /// or it has too.
   private func prunedAncestor(_ known: String?, _ revision: SyncRevision) throws -> String? {
-    guard let known, !revision.history.contains(where: { $0.hasSameBytes(as: known) }),
-      case .missing = try database.replicating({ try $0.syncKnowledge(of: [(revision.id, known)]) })[0]
+    guard let known else { return nil }
+    if let place = revision.history.firstIndex(where: { $0.hasSameBytes(as: known) }) {
+      let generations = revision.history[...place].map { RevisionID($0)?.generation ?? 0 }
+      return zip(generations, generations.dropFirst()).allSatisfy { $0 == $1 + 1 } ? nil : known
+    }
+    guard case .missing = try database.replicating({ try $0.syncKnowledge(of: [(revision.id, known)]) })[0]
     else { return nil }
     return known
   }
@@ -421,6 +413,7 @@ extension Session {
 
   private func doneSending(_ item: PushState.Item, _ error: ReplicationError?, isUndone: Bool) {
     let id = key(item.change)
+    if !isUndone, let error, keepsForbidden(item, error) { return }
     if error == nil, case .some(.some(let newer)) = push?.active[id] {
       // It is now known what the remote has.
       var change = newer.change

@@ -186,6 +186,7 @@ final class Session: @unchecked Sendable {
   /// one-shot session.
   func step() {
     guard !isEnded, isBegun else { return }
+    do { try sendForbiddenAgain() } catch { return end(ReplicationError(error)) }
     if var push {
       checkpointer.pushed = push.progress.reached ?? checkpointer.pushed
       // The pull of a one-shot session may have resolved conflicts, whose results are pushed too.
@@ -196,6 +197,10 @@ final class Session: @unchecked Sendable {
           self.push?.end = try database.replicating { try $0.lastSequence }
           try scan()
         } catch { return end(ReplicationError(error)) }
+        return step()
+      }
+      if !configuration.isContinuous, !isStopping, push.isIdle, pull?.isIdle ?? true, !push.refused.isEmpty {
+        do { try settleRefused() } catch { return end(ReplicationError(error)) }
         return step()
       }
     }
@@ -296,16 +301,20 @@ final class Session: @unchecked Sendable {
   // MARK: The end
 
   private var isFinishing = false
+  /// Whether the end waits for the peer as long as one that was asked for.
+  private var endsSoon = false
 
   /// Saves the checkpoint for the last time and ends.
   private func finish() {
-    guard !isFinishing else { return }
-    isFinishing = true
+    guard !isFinishing || (isStopping && !endsSoon) else { return }
+    endsSoon = isStopping
     // A peer that doesn't answer any more can't hold up the end.
-    let token = configuration.timer.schedule(after: isStopping ? 2 : 60) { [weak self] in
+    finishToken?.cancel()
+    finishToken = configuration.timer.schedule(after: isStopping ? 2 : 60) { [weak self] in
       self?.enqueue { $0.end($0.outcome) }
     }
-    finishToken = token
+    guard !isFinishing else { return }
+    isFinishing = true
     if checkpointer.canSave || !checkpointer.isDirty { saveCheckpoint() } else if isStopping { end(nil) }
   }
   private var finishToken: TimerToken?
@@ -330,6 +339,7 @@ final class Session: @unchecked Sendable {
     push?.observer?.cancel()
     isClosed.withLock { $0 = true }
     peer.close()
+    reportRefused()
     owner?.sessionChanged(self, isBusy: wasBusy ?? true, progress)
     owner?.sessionEnded(self, error)
     push = nil

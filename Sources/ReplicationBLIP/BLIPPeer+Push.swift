@@ -97,6 +97,7 @@ extension BLIPPeer {
     guard count > 0 || properties.isTrue("blobs") else { return }
     outbox.changeAbilities { abilities in
       abilities.takesBlobs = properties.isTrue("blobs")
+      abilities.maximumHistory = Self.maximumHistory(reply)
       // It is said once in a connection.
       if properties.isTrue("deltas") { abilities.takesDeltas = true }
       if properties.isTrue("replaces") { abilities.takesReplaces = true }

@@ -176,7 +176,7 @@ package final class BLIPResponder: Sendable {
 
   private static func client(_ message: BLIPMessage) throws -> String {
     guard let client = message.properties["client"], !client.isEmpty, client.utf8.count <= 1_000 else {
-      throw ChangeLists.malformed("a checkpoint's ID is missing or too long")
+      throw ChangeLists.malformed("a checkpoint's ID is missing or too long", .blip)
     }
     return client
   }
@@ -220,6 +220,8 @@ package final class BLIPResponder: Sendable {
 
   private func changes(_ message: BLIPMessage) throws -> BLIPReply {
     let changes = try ChangeLists.offered(message.body)
+    // Nobody would hear the answer.
+    if message.isNoReply { return BLIPReply() }
     let answers = try responder.answer(changes)
     return listReply(answers.maximumHistory, ChangeLists.body(answers.answers))
   }

@@ -161,7 +161,7 @@ struct BlobTransfer: Sendable {
   private static func answer(_ request: BLIPIncomingRequest, _ body: (BlobDigest) throws -> BLIPReply) {
     do {
       guard let digest = request.message.properties["digest"].flatMap({ BlobDigest($0) }) else {
-        throw ReplicationError(.http, 400, "the digest of a blob is missing or can't be read")
+        throw ReplicationError(.blip, 400, "the digest of a blob is missing or can't be read")
       }
       request.reply(try body(digest))
     } catch let error as ReplicationError {

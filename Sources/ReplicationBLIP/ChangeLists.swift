@@ -43,7 +43,7 @@ enum ChangeLists {
     try items(body).map { item in
       guard case .array(let parts) = item, parts.count >= 3, let id = parts[1].string,
         let revision = parts[2].string
-      else { throw malformed("a change isn't [sequence, ID, revision, …]") }
+      else { throw malformed("a change isn't [sequence, ID, revision, …]", .blip) }
       let flags: Int64 =
         switch parts.count > 3 ? parts[3] : 0 {
         case .bool(let isDeleted): isDeleted ? 1 : 0
@@ -109,7 +109,7 @@ enum ChangeLists {
     try items(body).map { item in
       guard case .array(let parts) = item, parts.count >= 2, let id = parts[0].string,
         let revision = parts[1].string
-      else { throw malformed("a proposed change isn't [ID, revision, …]") }
+      else { throw malformed("a proposed change isn't [ID, revision, …]", .blip) }
       let parent = parts.count > 2 ? parts[2].string ?? "" : ""
       return ProposedChange(
         id: id, revision: revision, remoteRevision: parent.isEmpty ? nil : parent,
@@ -190,18 +190,23 @@ enum ChangeLists {
     if body.isEmpty { return [] }
     let value = try? body.withUnsafeBytes { try JSONValue(json: $0) }
     if value == .null { return [] }
-    guard case .array(let items)? = value else { throw malformed("a list of changes isn't a JSON array") }
-    guard items.count <= maximumCount else { throw malformed("a list has \(items.count) changes") }
+    guard case .array(let items)? = value else {
+      throw malformed("a list of changes isn't a JSON array", .blip)
+    }
+    guard items.count <= maximumCount else { throw malformed("a list has \(items.count) changes", .blip) }
     return items
   }
 
   private static func sequence(_ value: JSONValue) throws -> RemoteSequence {
     if case .int(let number) = value { return RemoteSequence(json: String(number)) }
     guard let json = try? value.canonicalJSON(), json.utf8.count <= maximumSequenceBytes else {
-      throw malformed("a sequence can't be read")
+      throw malformed("a sequence can't be read", .blip)
     }
     return RemoteSequence(json: json)
   }
 
-  static func malformed(_ what: String) -> ReplicationError { ReplicationError(.http, 400, what) }
+  /// The error of a message that can't be read, in the domain that LiteCore gives it.
+  static func malformed(_ what: String, _ domain: ReplicationError.Domain = .http) -> ReplicationError {
+    ReplicationError(domain, 400, what)
+  }
 }

@@ -43,18 +43,20 @@ final class PullingClient: PullSink {
   private func offer(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void) {
     var request = self.changes(changes)
     request.isCompressed = true
-    connection.send(request) { [outbox, connection] result in
+    connection.send(request) { [outbox, connection, takesSequence] result in
       guard case .success(let reply) = result else { return }
       // A client that is about to end answers no lists any more.
       if reply.error != nil { return }
       let properties = reply.properties
+      let history = min(max(properties["maxHistory"].flatMap { Int($0) } ?? 20, 1), 1_000)
       outbox.changeAbilities { abilities in
         abilities.takesBlobs = properties.isTrue("blobs")
+        abilities.takesReplaces = takesSequence
+        abilities.maximumHistory = history
         if properties.isTrue("deltas") { abilities.takesDeltas = true }
       }
       do {
         let answers = try ChangeLists.offerAnswers(reply.body, count: changes.count)
-        let history = min(max(properties["maxHistory"].flatMap { Int($0) } ?? 20, 1), 1_000)
         answer(OfferAnswers(answers, maximumHistory: history))
       } catch { connection.close(.webSocket(1011, ReplicationError(error).message)) }
     }

@@ -24,8 +24,10 @@ final class RevisionOutbox: Sendable {
     var takesBlobs = true
     /// It takes deltas.
     var takesDeltas = false
-    /// It takes the property `replaces`: it is a database of this library.
+    /// It takes the property `replaces`, and histories with gaps: it is a database of this library.
     var takesReplaces = false
+    /// The most ancestors that it takes.
+    var maximumHistory = 20
   }
 
   /// Bodies with fewer bytes are sent whole.
@@ -97,7 +99,10 @@ final class RevisionOutbox: Sendable {
     if item.allowsNoConflict { properties.append("noconflicts", "1") }
     if revision.isDeleted { properties.append("deleted", "1") }
     if revision.history.count > 1 {
-      properties.append("history", revision.history[1...].joined(separator: ","))
+      let history =
+        abilities.takesReplaces
+        ? revision.history : RevisionHistory.filled(revision.history, maximum: abilities.maximumHistory)
+      properties.append("history", history[1...].joined(separator: ","))
     }
     if abilities.takesReplaces, let replaces = revision.replaces { properties.append("replaces", replaces) }
     var delta: (source: String, json: [UInt8])?

@@ -66,6 +66,20 @@ import Testing
     }
   }
 
+  @Test func anErrorOfADocumentIsNamed() throws {
+    try Tool.run { tool in
+      for name in ["a", "b"] {
+        try tool.succeed("create", name, "--engine", "lmdb")
+        try tool.succeed("put", name, "doc", #"{"from":"\#(name)"}"#)
+      }
+      try serving(tool, "b") { lines in
+        let result = try tool("sync", "a", lines[1], "--push")
+        #expect(result.status == 1 && result.output.contains("1 failed"))
+        #expect(result.errors.contains("doc 1-") && result.errors.contains("(http 409)"))
+      }
+    }
+  }
+
   @Test func usersNeedTheirPasswords() throws {
     try Tool.run { tool in
       try tool.succeed("create", "db", "--engine", "lmdb")

@@ -287,7 +287,7 @@ struct SyncCommand: Subcommand {
     }
 
     static func line(_ document: ReplicatedDocument) -> String {
-      "\(document.id) \(document.revisionID): \(document.error?.message ?? "")"
+      "\(document.id) \(document.revisionID): \(document.error.map { "\($0)" } ?? "")"
     }
 
     mutating func takeLines() -> [String] {

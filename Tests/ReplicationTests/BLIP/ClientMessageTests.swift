@@ -140,7 +140,10 @@ import Touchstone
     let (server, outcome, _) = try pushDelta { _, request in
       request.reply(BLIPErrorReply(domain: "HTTP", code: code))
     }
-    #expect(server.requests("rev").count == 1 && outcome.failed["a"]?.code == code)
+    // What is forbidden is sent once more, as a delta.
+    let sent = server.requests("rev")
+    #expect(sent.count == (code == 403 ? 2 : 1) && outcome.failed["a"]?.code == code)
+    #expect(sent.allSatisfy { $0["deltaSrc"] != nil })
   }
 
   @Test("a revision that is refused for good counts as done, after another failure it doesn't")
@@ -247,7 +250,7 @@ import Touchstone
     #expect(
       results.withLock { $0 } == [
         "0": "abc", "1": "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=", "2": "HTTP 400", "3": "HTTP 404",
-        "4": "HTTP 400",
+        "4": "BLIP 400",
       ])
   }
 
@@ -319,6 +322,24 @@ import Touchstone
     #expect(try database.document("a")?.revisionID.description == "3-cc")
     #expect(try database.replicating { try $0.mark(of: "a", remote: 1) } == "3-cc")
     #expect(server.requests("subChanges").first?["sendReplacementRevs"] == "1")
+  }
+
+  @Test("a list that wants no answer is ignored, unless it is empty") func noReplyList() throws {
+    let server = ScriptedServer([
+      "subChanges": { server, request in
+        request.reply()
+        let properties: BLIPProperties =
+          request.message.properties["collection"].map { ["collection": $0] } ?? [:]
+        var list = BLIPRequest(
+          "changes", properties, body: .bytes(Array(#"[[7,"a","1-aa"]]"#.utf8)))
+        list.isNoReply = true
+        server.send(list)
+        server.offer("[]")
+      }
+    ])
+    let outcome = try replicate(try database(), server) { $0.direction = .pull }
+    #expect(outcome.status.error == nil && outcome.documents == [])
+    #expect(server.checkpoint.withLock { $0 } == nil)
   }
 
   @Test("what wasn't asked for isn't stored") func unwanted() throws {

@@ -1,0 +1,158 @@
+// What becomes of pushed changes that the peer refuses as conflicts, or forbids.
+//
+// A refused change may be a conflict that the pull brings, and then the resolution is pushed. It may also be that the peer has
+// lost what this side takes for its revision: it was erased, or restored from an older copy. So a change is proposed again
+// with what is known by then of the peer's revision, at most three times, and once without naming one. What stays refused is
+// reported when a one-shot session has nothing else to do, or at the end of a continuous one.
+
+import Bytes
+import Documents
+import Storage
+import Touchstone
+
+extension Session {
+  /// The peer has a revision that is known here, but it wasn't known that the peer has it: this side ended before it took note
+  /// of the answer. Takes note now, and proposes the change once more. Returns false if there is no use in that.
+  func proposeAgain(_ item: PushState.Item, on current: String) throws -> Bool {
+    // It has no such document.
+    if current.isEmpty { return proposeAlone(item) }
+    let (id, remote) = (item.change.id, remote)
+    guard item.attempts < PushState.attempts, !current.hasSameBytes(as: item.change.known ?? ""),
+      case .known(let relation) = try database.replicating({
+        try $0.syncKnowledge(of: [(id, current)], remote: remote)
+      })[0],
+      relation != .current
+    else { return false }
+    try mark([(id, current)])
+    guard let now = try database.replicating({ try $0.syncChange(of: id, remote: remote) }) else {
+      return false
+    }
+    propose(item, again: PushChange(now))
+    return true
+  }
+
+  /// Proposes a change without naming a revision of the peer, unless that was done.
+  private func proposeAlone(_ item: PushState.Item) -> Bool {
+    guard item.change.known != nil, !item.hasTriedAlone else { return false }
+    var (refused, change) = (item, item.change)
+    refused.refusedParent = change.known
+    change.known = nil
+    propose(refused, again: change)
+    return true
+  }
+
+  private func propose(_ item: PushState.Item, again change: PushChange) {
+    var next = item
+    next.hasTriedAlone = item.hasTriedAlone || item.change.known == nil
+    next.change = change
+    next.attempts += 1
+    push?.again.append(next)
+  }
+
+  /// The peer has another revision, `current` if it says which. The pull brings the other branch; then the conflict is
+  /// resolved, and the result is pushed. If it is known meanwhile what the peer has, the change is proposed once more.
+  func conflicts(
+    _ item: PushState.Item, _ error: ReplicationError, current: String? = nil, isSent: Bool = false
+  ) throws {
+    guard !item.change.isOtherLeaf else { return done(item, error) }
+    let (id, remote) = (item.change.id, remote)
+    if item.attempts < PushState.attempts {
+      if pull != nil, isSent, let known = item.change.known {
+        // The peer's revision lost here, but the peer takes only what descends from it.
+        _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) }
+      }
+      let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
+      if let now, let known = now.known,
+        !known.hasSameBytes(as: item.change.known ?? item.refusedParent ?? "")
+          || !now.revision.hasSameBytes(as: item.change.revision)
+      {
+        return propose(item, again: PushChange(now))
+      }
+    }
+    let mayBeGone = current == nil && !isSent
+    if mayBeGone, pull == nil || !trustsMarks, proposeAlone(item) { return }
+    guard pull != nil else { return done(item, error) }
+    let key = key(item.change)
+    // A newer change of the document takes its place.
+    if let waiting = push?.active[key], waiting != nil { return done(item, error, isReported: false) }
+    settle(id)
+    // A continuous session doesn't hold up its checkpoint for a conflict that may stay.
+    done(item, error, isReported: false, isUndone: !configuration.isContinuous)
+    push?.refused[key] = PushState.Refused(item: item, error: error, mayBeGone: mayBeGone)
+  }
+
+  /// Another change of the document was replicated, or is on its way.
+  func settle(_ id: String) {
+    guard let isEmpty = push?.refused.isEmpty, !isEmpty,
+      let refused = push?.refused.removeValue(forKey: ByteString(id))
+    else { return }
+    push?.progress.complete(refused.item.ticket)
+  }
+
+  /// Nothing else follows in a one-shot session: proposes what is refused without naming a revision of the peer, or reports it.
+  func settleRefused() throws {
+    let remote = remote
+    let all =
+      (push?.refused.values).map { $0.sorted { $0.item.change.sequence < $1.item.change.sequence } } ?? []
+    push?.refused = [:]
+    for refused in all {
+      let item = refused.item
+      let now = try database.replicating { try $0.syncChange(of: item.change.id, remote: remote) }
+      // What has changed since has a sequence of its own. What is marked was replicated.
+      let isOpen =
+        now.map { now in
+          now.revision.hasSameBytes(as: item.change.revision)
+            && !(now.known?.hasSameBytes(as: now.revision) ?? false)
+        } ?? false
+      if isOpen, refused.mayBeGone, proposeAlone(item) {
+        push?.active.updateValue(nil, forKey: key(item.change))
+        progress.completed -= 1
+        continue
+      }
+      push?.progress.complete(item.ticket)
+      if isOpen { report(refused) }
+    }
+    try scan()
+  }
+
+  /// A continuous session ends with conflicts that nothing has followed. A one-shot one has settled them, or tries them again in
+  /// the next run.
+  func reportRefused() {
+    guard configuration.isContinuous, let refused = push?.refused.values else { return }
+    for refused in refused.sorted(by: { $0.item.change.sequence < $1.item.change.sequence }) {
+      report(refused)
+    }
+  }
+
+  private func report(_ refused: PushState.Refused) {
+    let change = refused.item.change
+    replicated([
+      ReplicatedDocument(
+        id: change.id, revisionID: change.revision, isDeleted: change.isDeleted, isPush: true,
+        error: refused.error)
+    ])
+  }
+
+  // MARK: HTTP 403
+
+  /// Keeps a change that the peer forbids for the first time. What gives this user access may be on its way.
+  func keepsForbidden(_ item: PushState.Item, _ error: ReplicationError) -> Bool {
+    guard error.domain == .http, error.code == 403, !item.wasForbidden, !stopsNewWork else { return false }
+    // A newer change of the document takes its place.
+    if let waiting = push?.active[key(item.change)], waiting != nil { return false }
+    var item = item
+    item.wasForbidden = true
+    push?.forbidden.append(item)
+    return true
+  }
+
+  /// Proposes what was forbidden once more, when nothing else is left to push.
+  func sendForbiddenAgain() throws {
+    guard let push, !push.forbidden.isEmpty, !stopsNewWork, !push.mayHaveMore, push.lists == 0,
+      push.again.isEmpty, push.active.count == push.forbidden.count
+    else { return }
+    self.push?.again = push.forbidden
+    self.push?.forbidden = []
+    try scan()
+  }
+}

@@ -1,0 +1,250 @@
+// Pushes to a server that is as strict as LiteCore: what can't get there is reported.
+
+import BLIP
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+@Suite("Pushes that an original may refuse") struct RefusedPushTests {
+  private let databases = TestDatabases()
+
+  private static let directions: [ReplicatorConfiguration.Direction] = [.push, .pushAndPull]
+
+  private func edit(_ database: Database, _ numbers: Range<Int>, of id: String = "doc") throws {
+    for number in numbers { try database.update(id, creating: true) { $0["n"] = .int(Int64(number)) } }
+  }
+
+  @Test(
+    "a document reaches the server however often it was edited since the last time",
+    arguments: allEngines, [2, 5, 19, 20, 50])
+  func manyEdits(_ engine: EngineName, _ depth: Int) throws {
+    for (saysRevision, direction) in [(false, Self.directions[0]), (true, .push), (false, .pushAndPull)] {
+      for edits in [1, 4, 19, 20, 21, 60] {
+        let what: Comment = "\(depth) \(direction) \(edits)"
+        let database = try databases.open(engine) { $0.maximumTreeDepth = depth }
+        let original = OriginalServer(saysRevision: saysRevision)
+        let server = original.scripted()
+        try edit(database, 0..<1)
+        #expect(try replicate(database, server) { $0.direction = direction }.pushed == ["doc"])
+        for round in 0..<2 {
+          try edit(database, round * 100 + 1..<round * 100 + 1 + edits)
+          let outcome = try replicate(database, server) { $0.direction = direction }
+          #expect(outcome.pushed == ["doc"] && outcome.failed == [:] && outcome.status.error == nil, what)
+          #expect(original.current("doc") == (try database.document("doc")?.revisionID.description), what)
+          #expect(original.json("doc") == (try database.document("doc")?.value()), what)
+          #expect(original.state.withLock { $0.badHistories } == [], what)
+        }
+        #expect(try replicate(database, server) { $0.direction = direction }.documents == [], what)
+        // What this side has of the server's revision isn't fetched and taken for another branch.
+        let reset = try replicate(database, server) {
+          $0.direction = direction
+          $0.resetsCheckpoint = true
+        }
+        #expect(reset.documents == [] && reset.status.error == nil, what)
+      }
+    }
+  }
+
+  @Test("the server's revision is known although it was pruned here", arguments: allEngines)
+  func prunedOffer(_ engine: EngineName) throws {
+    let database = try databases.open(engine) { $0.maximumTreeDepth = 3 }
+    let original = OriginalServer(saysRevision: true)
+    let server = original.scripted()
+    try edit(database, 0..<1)
+    _ = try replicate(database, server)
+    try edit(database, 1..<40)
+    // The pull from the beginning offers the old revision once more.
+    let outcome = try replicate(database, server) { $0.resetsCheckpoint = true }
+    #expect(outcome.pulled == [] && outcome.pushed == ["doc"] && outcome.failed == [:])
+    #expect(try database.document("doc")?.revisionID.generation == 40)
+    #expect(original.current("doc") == (try database.document("doc")?.revisionID.description))
+  }
+
+  @Test(
+    "an erased server gets everything again, also what was edited since",
+    arguments: [EngineName.lmdb, .sqlite], [true, false])
+  func erased(_ engine: EngineName, _ saysRevision: Bool) throws {
+    for direction in Self.directions {
+      let database = try databases.open(engine)
+      let original = OriginalServer(saysRevision: saysRevision)
+      let server = original.scripted()
+      for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
+      _ = try replicate(database, server) { $0.direction = direction }
+      for number in 0..<2 { try edit(database, 2..<30, of: "doc\(number)") }
+      original.erase()
+      let outcome = try replicate(database, server) { $0.direction = direction }
+      #expect(outcome.pushed == ["doc0", "doc1", "doc2", "doc3"] && outcome.failed == [:])
+      for number in 0..<4 {
+        let id = "doc\(number)"
+        #expect(original.current(id) == (try database.document(id)?.revisionID.description))
+      }
+      #expect(try replicate(database, server) { $0.direction = direction }.documents == [])
+    }
+  }
+
+  @Test(
+    "a document that the server has purged gets there when it is edited", arguments: [true, false],
+    [true, false])
+  func purged(_ saysRevision: Bool, _ isContinuous: Bool) throws {
+    for direction in Self.directions {
+      let database = try databases.open(.sqlite)
+      let original = OriginalServer(saysRevision: saysRevision)
+      let server = original.scripted()
+      try edit(database, 0..<2)
+      _ = try replicate(database, server) { $0.direction = direction }
+      original.state.withLock { $0.documents["doc"] = nil }
+      try edit(database, 2..<4)
+      // A pull that goes on may still bring what the server has, unless it says that it has nothing.
+      if isContinuous, direction == .pushAndPull, !saysRevision { continue }
+      let outcome = try finish(database, server, isContinuous: isContinuous) { $0.direction = direction }
+      #expect(outcome.failed == [:] && outcome.pushed == ["doc"])
+      #expect(original.current("doc") == (try database.document("doc")?.revisionID.description))
+    }
+  }
+
+  /// Replicates, continuously until it is idle.
+  private func finish(
+    _ database: Database, _ server: ScriptedServer, isContinuous: Bool,
+    _ change: (inout ReplicatorConfiguration) -> Void
+  ) throws -> Outcome {
+    guard isContinuous else { return try replicate(database, server, change) }
+    var configuration = ReplicatorConfiguration(database, ReplicatorTarget(server.connector))
+    configuration.isContinuous = true
+    change(&configuration)
+    let replicator = Replicator(configuration)
+    let documents = Lock<[ReplicatedDocument]>([])
+    let token = replicator.observeDocuments { new in documents.withLock { $0 += new } }
+    replicator.start()
+    eventually({ replicator.status.activity == .idle })
+    replicator.stop()
+    eventually({ replicator.status.activity == .stopped })
+    token.cancel()
+    return Outcome(status: replicator.status, documents: documents.withLock { $0 })
+  }
+
+  @Test(
+    "a conflict that nothing follows is reported, once", arguments: [false, true],
+    [ReplicatorConfiguration.Direction.push, .pushAndPull])
+  func reported(_ isContinuous: Bool, _ direction: ReplicatorConfiguration.Direction) throws {
+    for isProposal in [true, false] {
+      let database = try databases.open(.lmdb)
+      for id in ["a", "doc", "z"] { try edit(database, 0..<2, of: id) }
+      let original = OriginalServer(saysRevision: true)
+      let server = original.scripted(
+        isProposal
+          ? [
+            "proposeChanges": { _, request in
+              request.reply(
+                BLIPReply(["blobs": "true"], body: .bytes(Array(#"[0,{"status":409,"rev":"9-aa"}]"#.utf8))))
+            }
+          ]
+          : [
+            "rev": { _, request in
+              guard request.message.properties["id"] == "doc" else { return _ = request.reply() }
+              request.reply(BLIPErrorReply(domain: "HTTP", code: 409))
+            }
+          ])
+      let outcome = try finish(database, server, isContinuous: isContinuous) { $0.direction = direction }
+      #expect(outcome.status.error == nil && outcome.pushed == ["a", "z"])
+      let errors = outcome.documents.compactMap { document in document.error.map { (document.id, $0.code) } }
+      #expect(errors.count == 1 && errors.first?.0 == "doc" && errors.first?.1 == 409)
+      #expect(
+        original.state.withLock { state in
+          state.checkpoints.values.contains {
+            String(decoding: $0.json, as: UTF8.self).contains("\"local\":6")
+          }
+        })
+    }
+  }
+
+  @Test("a revision that is forbidden is sent once more, after all others", arguments: [1, 2])
+  func forbidden(_ times: Int) throws {
+    let database = try databases.open(.sqlite)
+    for id in ["a", "b", "c"] { try edit(database, 0..<1, of: id) }
+    let left = Lock(times)
+    let server = ScriptedServer([
+      "rev": { _, request in
+        let isRefused =
+          request.message.properties["id"] == "a"
+          && left.withLock { left in
+            left -= 1
+            return left >= 0
+          }
+        if isRefused {
+          request.reply(BLIPErrorReply(domain: "HTTP", code: 403, text: "no access"))
+        } else {
+          request.reply()
+        }
+      }
+    ])
+    let outcome = try replicate(database, server) { $0.direction = .push }
+    #expect(server.requests("rev").map { $0["id"] } == ["a", "b", "c", "a"])
+    #expect(outcome.pushed == (times == 1 ? ["a", "b", "c"] : ["b", "c"]))
+    #expect(outcome.failed["a"]?.code == (times == 1 ? nil : 403))
+    #expect(outcome.documents.count == 3 && outcome.status.error == nil)
+    #expect(outcome.status.progress.completed == 3 && outcome.status.progress.total == 3)
+    #expect(server.checkpoint.withLock { $0 }?["local"] == 3)
+  }
+
+  @Test("a stop doesn't wait long for the answer to the last checkpoint") func stopAtTheEnd() throws {
+    let database = try databases.open(.sqlite)
+    try edit(database, 0..<1)
+    let asked = Awaited<Void>()
+    // The request is kept, or it would be answered with an error.
+    let kept = Lock<[BLIPIncomingRequest]>([])
+    let server = ScriptedServer([
+      "setCheckpoint": { _, request in
+        kept.withLock { $0.append(request) }
+        asked.set(())
+      }
+    ])
+    var configuration = ReplicatorConfiguration(database, ReplicatorTarget(server.connector))
+    let timer = ManualTimer()
+    configuration.timer = timer
+    let replicator = Replicator(configuration)
+    replicator.start()
+    try asked.get()
+    eventually({ timer.delays.contains(60) })
+    replicator.stop()
+    eventually({ timer.delays.contains(2) })
+    timer.advance(by: 2)
+    eventually({ replicator.status.activity == .stopped })
+    #expect(replicator.status.error == nil)
+    kept.withLock { $0 = [] }
+  }
+}
+
+@Suite("Histories with gaps") struct RevisionHistoryTests {
+  @Test("gaps are filled up to what the peer takes, and the last revision stays") func filled() {
+    func filled(_ history: [String], _ maximum: Int) -> [String] {
+      RevisionHistory.filled(history, maximum: maximum)
+    }
+    #expect(filled(["3-c"], 20) == ["3-c"])
+    #expect(filled(["3-c", "2-b", "1-a"], 20) == ["3-c", "2-b", "1-a"])
+    // What can't be read stays as it is.
+    #expect(filled(["3-c", "x", "1-a"], 20) == ["3-c", "x", "1-a"])
+    let gap = filled(["6-f", "5-e", "2-b"], 20)
+    #expect(gap.count == 5 && gap.prefix(2) == ["6-f", "5-e"] && gap.last == "2-b")
+    #expect(gap[2].hasPrefix("4-faded000") && gap[3].hasPrefix("3-faded000") && gap[2].utf8.count == 26)
+    #expect(gap.allSatisfy { RevisionID($0) != nil } && gap == filled(["6-f", "5-e", "2-b"], 20))
+    for maximum in 1..<30 {
+      for low in [1, 10, 90] {
+        let history = filled(["100-a", "99-b", "\(low)-c"], maximum)
+        #expect(history.count <= maximum + 1 && history.first == "100-a" && history.last == "\(low)-c")
+        let generations = history.map { RevisionID($0)?.generation ?? 0 }
+        for index in generations.indices.dropFirst() {
+          #expect(generations[index] == generations[index - 1] - 1 || index == maximum)
+        }
+      }
+    }
+    let two = filled(["30-a", "20-b", "10-c", "9-d"], 15)
+    #expect(two.count == 16 && two.last == "9-d" && two.contains("20-b"))
+  }
+}
