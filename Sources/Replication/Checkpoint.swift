@@ -11,6 +11,8 @@ struct Checkpoint: Sendable, Equatable {
   /// answer to the last save, finds the last place that both know. Those of Couchbase Lite have none.
   var pushes: [SavedPlace] = []
   var pulls: [SavedPlace] = []
+  /// Whether the sides had disagreed, and not all changes were proposed since: what is marked may not be there.
+  var isUnproven = false
 
   init(pushed: UInt64 = 0, pulled: RemoteSequence? = nil) {
     self.pushed = pushed
@@ -28,6 +30,7 @@ struct Checkpoint: Sendable, Equatable {
     }
     pushes = SavedPlace.all(object["pushes"])
     pulls = SavedPlace.all(object["pulls"])
+    isUnproven = object["unproven"]?.bool ?? false
   }
 
   /// Whether both say the same of how far the replication has come.
@@ -39,6 +42,7 @@ struct Checkpoint: Sendable, Equatable {
     if let time { members.append("\"time\":\(time)") }
     if pushed > 0 { members.append("\"local\":\(pushed)") }
     if let pulled { members.append("\"remote\":\(pulled.json)") }
+    if isUnproven { members.append("\"unproven\":true") }
     if !pushes.isEmpty { members.append("\"pushes\":\(SavedPlace.json(pushes))") }
     if !pulls.isEmpty { members.append("\"pulls\":\(SavedPlace.json(pulls))") }
     return Array("{\(members.joined(separator: ","))}".utf8)
@@ -56,6 +60,8 @@ struct Checkpointer {
   var pulled: RemoteSequence?
   /// What is saved on both sides.
   var saved = Checkpoint()
+  /// Whether marks aren't to be trusted, in this session or the next one.
+  var isUnproven = false
   /// The revision on the other side, empty if there is none.
   var revision = ""
   /// Whether the other side has told its revision.
@@ -79,17 +85,19 @@ struct Checkpointer {
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
-  var isDirty: Bool { !isSaving && !current.isAt(saved) }
+  var isDirty: Bool { !isSaving && (!current.isAt(saved) || isUnproven != saved.isUnproven) }
 
   /// What is saved next, with at most so many places.
   func next(places: Int) -> Checkpoint {
     var checkpoint = current
+    checkpoint.isUnproven = isUnproven
     if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes, maximum: places) }
     if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls, maximum: places) }
     return checkpoint
   }
 
-  /// Compares the stored checkpoints of both sides. A field that differs begins again. Returns whether they are equal.
+  /// Compares the stored checkpoints of both sides. A field that differs begins again. Returns whether they are equal, and what is
+  /// marked can be trusted.
   ///
   /// Equal numbers that different sessions have saved are a coincidence: a side that was restored from an older copy counts its
   /// sequences once more.
@@ -112,6 +120,6 @@ struct Checkpointer {
     self.pulled = pulled.map { RemoteSequence(json: $0) }
     let isAgreed = current.isAt(local) && local.isAt(there)
     if isAgreed, id == askedID { saved = local }
-    return isAgreed
+    return isAgreed && !local.isUnproven
   }
 }

@@ -38,8 +38,10 @@ final class Session: @unchecked Sendable {
   var push: PushState?
   var pull: PullState?
   var checkpointer: Checkpointer
-  /// Whether the marks say what the remote has. They don't when the checkpoints differ.
+  /// Whether the marks say what the remote has. They don't when the checkpoints differ, until all changes were proposed once.
   var trustsMarks = true
+  /// The last sequence when the session began.
+  private var firstEnd: UInt64 = 0
   private(set) var isEnded = false
   private var isStopping = false
   /// Whether it ends so that the next session tries again what has failed.
@@ -136,6 +138,8 @@ final class Session: @unchecked Sendable {
 
   private func begin() throws {
     isBegun = true
+    checkpointer.isUnproven = !trustsMarks
+    firstEnd = try database.replicating { try $0.lastSequence }
     if configuration.direction.pulls {
       if checkpointer.pulled == nil { checkpointer.pulled = configuration.startSequence }
       pull = PullState(reached: checkpointer.pulled)
@@ -189,6 +193,10 @@ final class Session: @unchecked Sendable {
     do { try sendForbiddenAgain() } catch { return end(ReplicationError(error)) }
     if var push {
       checkpointer.pushed = push.progress.reached ?? checkpointer.pushed
+      if !trustsMarks, push.isIdle, push.scanned >= firstEnd, push.progress.open == 0 {
+        trustsMarks = true
+        checkpointer.isUnproven = false
+      }
       // The pull of a one-shot session may have resolved conflicts, whose results are pushed too.
       if !configuration.isContinuous, push.isIdle, let pull, pull.isIdle, !push.hasSeenPull {
         push.hasSeenPull = true

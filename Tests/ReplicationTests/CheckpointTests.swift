@@ -85,6 +85,11 @@ import Touchstone
     #expect(agree(both, Checkpoint(pushed: 5)) == (Checkpoint(pushed: 5), false))
     #expect(agree(both, nil) == (Checkpoint(), false))
     #expect(agree(nil, both) == (Checkpoint(), false))
+    // What isn't proven isn't trusted.
+    var unproven = both
+    unproven.isUnproven = true
+    #expect(Checkpoint(json: unproven.json(time: 5)) == unproven)
+    #expect(agree(unproven, both) == (both, false) && agree(both, unproven) == (both, true))
     // The latest common place counts. Equal numbers of two sessions are a coincidence.
     func places(_ names: [String]) -> Checkpoint {
       var checkpoint = both

@@ -102,7 +102,7 @@ final class OriginalServer: Sendable {
 
   private enum Refusal: Error { case badHistory, conflict }
 
-  private func take(_ request: BLIPIncomingRequest) {
+  func take(_ request: BLIPIncomingRequest) {
     let properties = request.message.properties
     let older = (properties["history"] ?? "").split(separator: ",").map(String.init)
     let history = [properties["rev"] ?? ""] + older

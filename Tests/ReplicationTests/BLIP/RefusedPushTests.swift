@@ -90,6 +90,43 @@ import Touchstone
   }
 
   @Test(
+    "an erased server gets everything again, also when a pull or part of a push came first",
+    arguments: [EngineName.lmdb, .sqlite], [true, false])
+  func erasedBefore(_ engine: EngineName, _ isPull: Bool) throws {
+    let database = try databases.open(engine)
+    let original = OriginalServer(saysRevision: true)
+    for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
+    _ = try replicate(database, original.scripted())
+    original.erase()
+    if isPull {
+      original.state.withLock { state in
+        state.sequence = 1
+        state.documents["new"] = OriginalServer.Document(
+          parents: ["1-aa": ""], current: "1-aa", isDeleted: false, json: "{}", sequence: 1)
+      }
+      // Both sides have the same checkpoint afterwards.
+      let pulled = try replicate(database, original.scripted()) { $0.direction = .pull }
+      #expect(pulled.pulled == ["new"])
+    } else {
+      // The server fails for all but the first document.
+      let server = original.scripted([
+        "rev": { _, request in
+          if request.message.properties["id"] == "doc0" { return original.take(request) }
+          request.reply(BLIPErrorReply(domain: "HTTP", code: 503))
+        }
+      ])
+      #expect(try replicate(database, server).pushed == ["doc0"])
+    }
+    let outcome = try replicate(database, original.scripted()) { $0.direction = .push }
+    #expect(outcome.failed == [:] && outcome.status.error == nil)
+    for number in 0..<4 {
+      let id = "doc\(number)"
+      #expect(original.current(id) == (try database.document(id)?.revisionID.description), "\(id)")
+    }
+    #expect(try replicate(database, original.scripted()) { $0.direction = .push }.documents == [])
+  }
+
+  @Test(
     "a document that the server has purged gets there when it is edited", arguments: [true, false],
     [true, false])
   func purged(_ saysRevision: Bool, _ isContinuous: Bool) throws {
