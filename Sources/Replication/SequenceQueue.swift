@@ -22,7 +22,7 @@ struct SequenceQueue<Sequence: Sendable> {
   /// The last sequence that was added.
   private var last: Sequence?
   /// Whether a task at the place `head` or behind the last entry won't end: nothing behind it matters.
-  private var isStuck = false
+  private(set) var isStuck = false
   /// The last sequence up to which all tasks have ended.
   private(set) var reached: Sequence?
   /// The number of tasks that may still end and move `reached`.

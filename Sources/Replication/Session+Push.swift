@@ -268,9 +268,11 @@ extension Session {
     try database.replicatingChanges { try $0.mark(revisions, remote: remote) }
   }
 
-  /// Ends the way of a change, and begins that of the newer one that waited for it.
+  /// Ends the way of a change, and begins that of the newer one that waited for it. With `isOpen` its sequence isn't done until
+  /// somebody completes it.
   func done(
-    _ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true, isUndone: Bool = false
+    _ item: PushState.Item, _ error: ReplicationError?, isReported: Bool = true, isUndone: Bool = false,
+    isOpen: Bool = false
   ) {
     let id = key(item.change)
     if error == nil { settle(item.change.id) }
@@ -280,7 +282,11 @@ extension Session {
     }
     // What the next session tries again, the checkpoint doesn't pass.
     let isUndone = isUndone || error?.isTransient ?? false
-    if isUndone { push?.progress.abandon(item.ticket) } else { push?.progress.complete(item.ticket) }
+    if isUndone {
+      push?.progress.abandon(item.ticket)
+    } else if !isOpen {
+      push?.progress.complete(item.ticket)
+    }
     progress.completed += 1
     if isReported {
       replicated([

@@ -59,7 +59,9 @@ extension Session {
     if item.attempts < PushState.attempts {
       if pull != nil, isSent, let known = item.change.known {
         // The peer's revision lost here, but the peer takes only what descends from it.
-        _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) }
+        do { _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) } } catch let
+          failure as DocumentError
+        { return done(item, ReplicationError(failure)) }
       }
       let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
       if let now, let known = now.known,
@@ -77,7 +79,7 @@ extension Session {
     if let waiting = push?.active[key], waiting != nil { return done(item, error, isReported: false) }
     settle(id)
     // A continuous session doesn't hold up its checkpoint for a conflict that may stay.
-    done(item, error, isReported: false, isUndone: !configuration.isContinuous)
+    done(item, error, isReported: false, isOpen: !configuration.isContinuous)
     push?.refused[key] = PushState.Refused(item: item, error: error, mayBeGone: mayBeGone)
   }
 

@@ -1,0 +1,199 @@
+// Pushes to Couchbase Lite and Sync Gateway, which refuse what databases of this library take.
+
+import BLIP
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+@Suite("Pushes to the originals") struct PushToOriginalTests {
+  private let databases = TestDatabases()
+
+  /// Pushes a document, changes it, and pushes it to another server.
+  private func pushChanged(
+    _ server: ScriptedServer, depth: Int = 20, edits: Int = 1,
+    _ change: (inout ReplicatorConfiguration) -> Void = { _ in }
+  ) throws -> (first: String, outcome: Outcome) {
+    let local = try databases.open(.lmdb)
+    try local.setMaximumTreeDepth(depth)
+    try local.save("a", ["n": 0])
+    let first = try #require(try local.document("a")).revisionID.description
+    let earlier = ScriptedServer()
+    #expect(try replicate(local, earlier).pushed == ["a"])
+    for number in 1...edits { try local.update("a") { $0["n"] = JSONValue(number) } }
+    let checkpoint = try #require(earlier.checkpoint.withLock { $0 })
+    server.kept.withLock { $0 = checkpoint }
+    return (first, try replicate(local, server, change))
+  }
+
+  @Test("a history ends with what the peer has, also if that is pruned", arguments: [20, 5, 1])
+  func prunedHistory(_ depth: Int) throws {
+    let server = ScriptedServer()
+    let (first, outcome) = try pushChanged(server, depth: depth, edits: 30)
+    #expect(outcome.pushed == ["a"])
+    #expect(server.requests("proposeChanges").first?.json[0][2].string == first)
+    let history = try #require(server.requests("rev").first?["history"]).split(separator: ",").map(
+      String.init)
+    // As many as the server takes, the last of which it has. LiteCore takes a gap only behind the first 19.
+    #expect(history.count == 20 && history.last == first)
+    #expect(
+      history.dropLast().compactMap { RevisionID($0)?.generation } == (12...30).reversed().map { UInt64($0) })
+    // A short one is whole.
+    let other = ScriptedServer()
+    #expect(try pushChanged(other, depth: depth, edits: 8).outcome.pushed == ["a"])
+    let short = try #require(other.requests("rev").first?["history"]).split(separator: ",").map(String.init)
+    #expect(short.compactMap { RevisionID($0)?.generation } == (1...8).reversed().map { UInt64($0) })
+  }
+
+  @Test("what the peer has is no ancestor if it is on another branch here") func otherBranch() throws {
+    let local = try databases.open(.sqlite)
+    let first = ScriptedServer.offering(
+      #"[[1,"a","4-aa"]]"#, [(["id": "a", "rev": "4-aa", "sequence": "1"], "{}")])
+    #expect(try replicate(local, first).pulled == ["a"])
+    try local.apply(PulledRevision(id: "a", history: ["6-bb", "5-cc"], body: ["n": 1]))
+    let server = ScriptedServer()
+    server.kept.withLock { $0 = first.checkpoint.withLock { $0 } }
+    #expect(try replicate(local, server).pushed == ["a"])
+    #expect(server.requests("proposeChanges").first?.json[0][2].string == "4-aa")
+    #expect(server.requests("rev").map { $0["history"] } == ["5-cc"])
+  }
+
+  @Test("a server that was erased gets documents as new ones") func erased() throws {
+    let server = ScriptedServer()
+    let (_, outcome) = try pushChanged(server) { _ in server.kept.withLock { $0 = nil } }
+    #expect(outcome.pushed == ["a"])
+    #expect(server.requests("proposeChanges").first?.json[0][2].string == "")
+  }
+
+  @Test(
+    "what is known of a server without the checkpoint is tried after a conflict", arguments: [true, false])
+  func untrusted(_ pulls: Bool) throws {
+    let server = ScriptedServer([
+      "proposeChanges": { server, request in
+        if request.message.json[0][2].string == "" {
+          request.reply(BLIPReply(["maxHistory": "20"], body: .bytes(Array("[409]".utf8))))
+        } else {
+          ScriptedServer.usual["proposeChanges"]?(server, request)
+        }
+      }
+    ])
+    let (first, outcome) = try pushChanged(server) {
+      server.kept.withLock { $0 = nil }
+      $0.direction = pulls ? .pushAndPull : .push
+    }
+    #expect(outcome.pushed == ["a"] && outcome.failed.isEmpty)
+    #expect(server.requests("proposeChanges").prefix(2).map { $0.json[0][2].string } == ["", first])
+  }
+
+  @Test("a server that says that it hasn't the document gets it as a new one") func lost() throws {
+    let server = ScriptedServer([
+      "proposeChanges": { server, request in
+        if request.message.json[0][2].string == "" {
+          ScriptedServer.usual["proposeChanges"]?(server, request)
+        } else {
+          request.reply(BLIPReply(body: .bytes(Array(#"[{"status":409,"rev":""}]"#.utf8))))
+        }
+      }
+    ])
+    let (first, outcome) = try pushChanged(server)
+    #expect(outcome.pushed == ["a"] && outcome.failed.isEmpty)
+    #expect(server.requests("proposeChanges").prefix(2).map { $0.json[0][2].string } == [first, ""])
+  }
+
+  @Test("a conflict that nothing follows is reported at the end", arguments: ["proposeChanges", "rev"])
+  func reported(_ profile: String) throws {
+    let server = ScriptedServer([
+      profile: { _, request in
+        if profile == "rev" {
+          request.reply(BLIPErrorReply(domain: "HTTP", code: 409))
+        } else {
+          request.reply(BLIPReply(["maxHistory": "20"], body: .bytes(Array("[409]".utf8))))
+        }
+      }
+    ])
+    let (_, outcome) = try pushChanged(server)
+    #expect(outcome.status.error == nil && outcome.failed.mapValues(\.code) == ["a": 409])
+  }
+
+  @Test("a document that can't be changed any more costs itself only") func lastGeneration() throws {
+    let local = try databases.open(.sqlite)
+    let first = ScriptedServer.offering(
+      #"[[1,"a","4-aa"]]"#, [(["id": "a", "rev": "4-aa", "sequence": "1"], "{}")])
+    #expect(try replicate(local, first).pulled == ["a"])
+    try local.apply(PulledRevision(id: "a", history: ["9223372036854775807-aa"], body: ["n": 1]))
+    try local.save("b", ["n": 1])
+    let server = ScriptedServer([
+      "rev": { _, request in
+        if request.message.properties["id"] == "a" {
+          request.reply(BLIPErrorReply(domain: "HTTP", code: 409))
+        } else {
+          request.reply()
+        }
+      }
+    ])
+    server.kept.withLock { $0 = first.checkpoint.withLock { $0 } }
+    let outcome = try replicate(local, server)
+    #expect(outcome.status.error == nil && outcome.pushed == ["b"])
+    #expect(outcome.failed.mapValues(\.domain) == ["a": .touchstone])
+  }
+
+  @Test("what the user may not change is sent once more, after the other revisions") func forbidden() throws {
+    let local = try databases.open(.sqlite)
+    for id in ["a", "b", "c"] { try local.save(id, ["n": 1]) }
+    for refusals in [1, 2] {
+      let count = Lock(0)
+      let server = ScriptedServer([
+        "rev": { _, request in
+          let isRefused =
+            request.message.properties["id"] == "a"
+            && count.withLock { count in
+              count += 1
+              return count <= refusals
+            }
+          if isRefused { request.reply(BLIPErrorReply(domain: "HTTP", code: 403)) } else { request.reply() }
+        }
+      ])
+      let outcome = try replicate(local, server) { $0.resetsCheckpoint = true }
+      #expect(outcome.pushed == (refusals == 1 ? ["a", "b", "c"] : ["b", "c"]))
+      #expect(outcome.failed.mapValues(\.code) == (refusals == 1 ? [:] : ["a": 403]))
+      #expect(server.requests("rev").map { $0["id"] } == ["a", "b", "c", "a"])
+    }
+  }
+
+  @Test("a peer that doesn't answer the last checkpoint holds up a stop for two seconds at most")
+  func silentAtTheEnd() throws {
+    let local = try databases.open(.sqlite)
+    try local.save("a", ["n": 1])
+    let asked = Lock<[BLIPIncomingRequest]>([])
+    let server = ScriptedServer(["setCheckpoint": { _, request in asked.withLock { $0.append(request) } }])
+    let timer = ManualTimer()
+    var configuration = ReplicatorConfiguration(local, ReplicatorTarget(server.connector))
+    configuration.timer = timer
+    let replicator = Replicator(configuration)
+    replicator.start()
+    eventually { !asked.withLock { $0.isEmpty } }
+    eventually { timer.delays.contains(60) }
+    timer.advance(by: 3)
+    #expect(replicator.status.activity != .stopped)
+    replicator.stop()
+    eventually { timer.delays.contains(2) }
+    timer.advance(by: 2)
+    eventually { replicator.status.activity == .stopped }
+  }
+
+  @Test("an error without a text is told by its domain and code") func namelessError() throws {
+    let local = try databases.open(.sqlite)
+    try local.save("a", ["n": 1])
+    let server = ScriptedServer([
+      "rev": { _, request in request.reply(BLIPErrorReply(domain: "LiteCore", code: 10, text: "")) }
+    ])
+    let error = try #require(try replicate(local, server).failed["a"])
+    #expect(error.message == "the peer answers with the error LiteCore 10")
+  }
+}
