@@ -147,8 +147,18 @@ import Touchstone
       ),
       (
         "heartbeat=0", 400, "bad_request",
+        "The heartbeat value should be a positive integer (in milliseconds)."
+      ),
+      (
+        "Heartbeat=-1000", 400, "bad_request",
+        "The heartbeat value should be a positive integer (in milliseconds)."
+      ),
+      (
+        "heartbeat=x", 400, "bad_request",
         "Invalid heartbeat value. Expecting a positive integer value (in milliseconds)."
       ),
+      ("seq_interval=0", 400, "bad_request", "invalid_seq_interval"),
+      ("SEQ_INTERVAL=x", 400, "bad_request", "invalid_seq_interval"),
       ("limit=x", 500, "unknown_error", "badarg"), ("timeout=x", 500, "unknown_error", "badarg"),
       ("filter=_nosuch", 400, "bad_request", "unknown builtin filter name"),
       ("filter=bad", 400, "bad_request", "`filter` must be of the form `designname/filtername`"),

@@ -51,7 +51,7 @@ struct ChangesOptions: Sendable {
   init(_ query: [(name: String, value: String)], lastEventID: String?) throws {
     var style: String?
     for (name, value) in query {
-      switch name {
+      switch name.lowercased() {
       case "feed":
         guard let feed = value == "live" ? .continuous : Feed(rawValue: value) else {
           throw CouchDBError(
@@ -72,7 +72,11 @@ struct ChangesOptions: Sendable {
       case "heartbeat": heartbeat = try Self.heartbeat(value)
       case "timeout":
         timeout = min(Double(max(0, try Self.integer(value))) / 1_000, Self.maximumSeconds)
-      case "seq_interval": sequenceInterval = Int(value).flatMap { $0 > 0 ? $0 : nil }
+      case "seq_interval":
+        guard let interval = Int(value), interval > 0 else {
+          throw CouchDBError(400, "bad_request", "invalid_seq_interval")
+        }
+        sequenceInterval = interval
       case "active_only": isActiveOnly = value == "true"
       case "filter": filter = value.isEmpty ? nil : value
       default: break
@@ -112,10 +116,14 @@ struct ChangesOptions: Sendable {
 
   private static func heartbeat(_ text: String) throws -> Double {
     if text == "true" { return maximumSeconds }
-    guard let milliseconds = Int(text), milliseconds > 0 else {
+    guard let milliseconds = Int(text) else {
       throw CouchDBError(
         400, "bad_request",
         "Invalid heartbeat value. Expecting a positive integer value (in milliseconds).")
+    }
+    guard milliseconds > 0 else {
+      throw CouchDBError(
+        400, "bad_request", "The heartbeat value should be a positive integer (in milliseconds).")
     }
     return min(Double(milliseconds) / 1_000, maximumSeconds)
   }
