@@ -128,7 +128,8 @@ import Touchstone
     }
     for (query, status) in [
       ("since=x", 400), ("since=-1", 400), ("since=", 400), ("since=18446744073709551616", 400),
-      ("since=18446744073709551615", 200), ("since=now", 200), ("since=%220%22", 200), ("since=0-abc", 400),
+      ("since=18446744073709551615", 200), ("since=now", 200), ("since=%220%22", 200), ("since=0-abc", 200),
+      ("since=0-", 400),
       ("feed=x", 400), ("heartbeat=x", 400), ("filter=_nosuch", 400), ("filter=a", 400), ("filter=a/b", 404),
       ("style=x", 500), ("limit=x", 500), ("timeout=x", 500),
     ] {

@@ -107,10 +107,7 @@ final class ReplicationJob: Sendable {
 
   /// How many changes of the source aren't replicated yet, at most; null if nobody knows.
   private func pending(_ run: ReplicationRun) -> JSONValue {
-    guard let last = run.sourceSequence.string.flatMap({ UInt64($0) }),
-      let reached = run.savedSequence.string.flatMap({ UInt64($0) })
-    else { return .null }
-    return JSONValue(last - min(last, reached))
+    run.pending.map { JSONValue($0) } ?? .null
   }
 
   private func started(_ state: State) -> JSONValue {

@@ -122,7 +122,15 @@ final class ReplicationRun: Sendable {
   /// The last sequence of the source; null if nobody knows.
   var sourceSequence: JSONValue {
     guard let database = ends.source.database, let last = try? database.lastSequence else { return .null }
-    return .string(String(last))
+    return .string(database.couchDBSequences.text(last))
+  }
+
+  /// How many changes of the source aren't replicated yet, at most; nil if nobody knows.
+  var pending: UInt64? {
+    guard let database = ends.source.database, let last = try? database.lastSequence,
+      let reached = savedSequence.string.flatMap({ database.couchDBSequences.number($0) })
+    else { return nil }
+    return last - min(last, reached)
   }
 
   // MARK: The end
@@ -227,7 +235,9 @@ final class ReplicationRun: Sendable {
 
   private func reachedSequence() throws -> JSONValue {
     let checkpoint = try replicator.savedCheckpoint()
-    guard ends.source.database == nil else { return .string(String(checkpoint.pushed)) }
+    if let database = ends.source.database {
+      return .string(database.couchDBSequences.text(checkpoint.pushed))
+    }
     guard let pulled = checkpoint.pulled else { return 0 }
     guard let value = try? JSONValue(json: pulled.json), value.string != nil else {
       return .string(pulled.json)

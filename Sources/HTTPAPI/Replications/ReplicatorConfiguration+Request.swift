@@ -56,8 +56,8 @@ extension ReplicatorConfiguration {
 
   /// A sequence of the source as JSON; of a database of this server as a number.
   private static func sequence(_ value: JSONValue, _ ends: ReplicationEnds) throws -> String {
-    guard ends.source.database != nil else { return try value.canonicalJSON() }
-    guard let number = value.uint ?? value.string.flatMap({ UInt64($0) }) else {
+    guard let database = ends.source.database else { return try value.canonicalJSON() }
+    guard let number = value.uint ?? value.string.flatMap({ database.couchDBSequences.number($0) }) else {
       throw CouchDBError(400, "bad_request", "`since_seq` isn't a sequence of \(ends.source.shown)")
     }
     return String(number)

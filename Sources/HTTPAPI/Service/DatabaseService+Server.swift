@@ -158,7 +158,7 @@ extension DatabaseService {
     let size = JSONValue(FileSize.of(database.engineFile))
     return [
       "db_name": .string(name), "instance_start_time": .string(instanceStartTime(database)),
-      "update_seq": .string(String(last)), "purge_seq": .string(String(purges)),
+      "update_seq": .string(database.couchDBSequences.text(last)), "purge_seq": .string(String(purges)),
       "doc_count": JSONValue(documents),
       "doc_del_count": JSONValue(tombstones), "disk_format_version": 8, "props": [:],
       "compact_running": .bool(tasks.contains("database_compaction", database: name)),
@@ -172,6 +172,11 @@ extension DatabaseService {
     let digits = database.publicUUID.utf8.filter { $0 != UInt8(ascii: "-") }.prefix(12)
     return String(UInt64(String(decoding: digits, as: UTF8.self), radix: 16) ?? 0)
   }
+}
+
+extension Database {
+  /// How clients get its sequences.
+  var couchDBSequences: CouchDBSequences { CouchDBSequences(publicUUID: publicUUID) }
 }
 
 extension CouchDBError {

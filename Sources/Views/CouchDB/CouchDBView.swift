@@ -154,7 +154,7 @@ package struct CouchDBView: Sendable {
             guard options.update != .before, !slice.hasBegun else {
               throw ViewError(.busy, "its rows vanish again and again", view: view.name)
             }
-            try CouchDBViewAnswer.writeEmpty(selection, options, to: output)
+            try CouchDBViewAnswer.writeEmpty(selection, view.indexes.store, options, to: output)
             slice.isDone = true
           }
         }

@@ -28,16 +28,16 @@ struct CouchDBViewAnswer {
 
   /// Writes the answer of a view that was never brought up to date.
   static func writeEmpty(
-    _ selection: ViewSelection, _ options: CouchDBViewOptions, to output: PiecewiseOutput
+    _ selection: ViewSelection, _ store: DocumentStore, _ options: CouchDBViewOptions,
+    to output: PiecewiseOutput
   ) throws {
-    begin(
-      selection.grouping == nil ? (0, 0) : nil, sequence: options.includesUpdateSequence ? 0 : nil, to: output
-    )
+    let sequence = options.includesUpdateSequence ? CouchDBSequences(store).text(0) : nil
+    begin(selection.grouping == nil ? (0, 0) : nil, sequence: sequence, to: output)
     output.append("\r\n]}")
   }
 
   private static func begin(
-    _ counts: (total: Int, offset: Int)?, sequence: UInt64?, to output: PiecewiseOutput
+    _ counts: (total: Int, offset: Int)?, sequence: String?, to output: PiecewiseOutput
   ) {
     output.append("{")
     if let counts {
@@ -48,9 +48,9 @@ struct CouchDBViewAnswer {
       output.append(",")
     }
     if let sequence {
-      output.append("\"update_seq\":\"")
-      output.append(sequence)
-      output.append("\",")
+      output.append("\"update_seq\":")
+      output.append(jsonString: sequence)
+      output.append(",")
     }
     output.append("\"rows\":[\r\n")
   }
@@ -59,7 +59,8 @@ struct CouchDBViewAnswer {
   func write(_ selection: ViewSelection, _ slice: ViewSlice) throws {
     if !slice.hasBegun {
       slice.hasBegun = true
-      let sequence = options.includesUpdateSequence ? reader.record.lastSequence : nil
+      let sequence =
+        options.includesUpdateSequence ? CouchDBSequences(store).text(reader.record.lastSequence) : nil
       let counts = selection.grouping == nil ? (try reader.rowCount(), try reader.offset(selection)) : nil
       CouchDBViewAnswer.begin(counts, sequence: sequence, to: output)
     }

@@ -19,6 +19,9 @@ struct ReadingClient {
     client = APIClient(["db": database], configuration, timer: timer)
   }
 
+  /// A sequence of the database as clients get it.
+  func sequence(_ number: Int) -> JSONValue { .string("\(number)-g\(database.publicUUID.prefix(8))") }
+
   func get(_ target: String, headers: [(String, String)] = []) throws -> Response {
     try client.ask("GET", "/db/" + target, headers: headers)
   }
@@ -48,6 +51,14 @@ struct ReadingClient {
     try apply("conf", "2-x", "1-y", body: ["x": 4])
     try apply("conf", "2-w", "1-y", body: ["x": 5])
   }
+}
+
+/// A text without the marks that sequences have.
+func withoutMarks(_ text: String) -> String { text.replacing(/-g[0-9a-f]{8}"/, with: "\"") }
+
+extension Response {
+  /// The text without the marks that sequences have.
+  var unmarkedText: String { withoutMarks(text) }
 }
 
 /// The head and the rows of an answer, without line ends.

@@ -69,6 +69,11 @@ final class ReplicationClient {
     return contents
   }
 
+  /// A sequence without its mark.
+  func number(_ sequence: JSONValue) -> String? {
+    sequence.string.flatMap { $0.split(separator: "-").first }.map { String($0) }
+  }
+
   /// The state that the scheduler shows of a document; nil if it shows none.
   func state(_ id: String) throws -> String? { try get("/_scheduler/docs/_replicator/\(id)")["state"].string }
 }

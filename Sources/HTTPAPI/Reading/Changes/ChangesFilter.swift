@@ -172,7 +172,10 @@ extension DatabaseCall {
       "raw_path": .string(raw), "id": .null, "uuid": .string(DocumentID.random()),
       "body": try body.map { .string(String(decoding: try $0.jsonText(), as: UTF8.self)) } ?? "undefined",
       "form": [:], "cookie": [:], "peer": "127.0.0.1",
-      "info": ["db_name": .string(name), "update_seq": .string(String(try database.lastSequence))],
+      "info": [
+        "db_name": .string(name),
+        "update_seq": .string(database.couchDBSequences.text(try database.lastSequence)),
+      ],
       "userCtx": [
         "db": .string(name), "name": request.user.map { .string($0) } ?? .null, "roles": ["_admin"],
       ],

@@ -47,8 +47,11 @@ struct ChangesOptions: Sendable {
   /// The longest time between two signs of life, and the longest wait, in seconds.
   static let maximumSeconds = 60.0
 
-  /// Reads the options in a query string. `lastEventID` is the header of that name, which counts for server-sent events.
-  init(_ query: [(name: String, value: String)], lastEventID: String?) throws {
+  /// Reads the options in a query string. `lastEventID` is the header of that name, which counts for server-sent events. `sequences` are
+  /// those of the database.
+  init(
+    _ query: [(name: String, value: String)], lastEventID: String?, _ sequences: CouchDBSequences
+  ) throws {
     var style: String?
     for (name, value) in query {
       switch name.lowercased() {
@@ -59,7 +62,7 @@ struct ChangesOptions: Sendable {
             "Supported `feed` types: normal, continuous, live, longpoll, eventsource")
         }
         self.feed = feed
-      case "since", "last-event-id": since = try Self.start(value)
+      case "since", "last-event-id": since = try Self.start(value, sequences)
       case "limit":
         let limit = try Self.integer(value)
         self.limit = limit < 0 ? ChangesOptions.unlimited : limit
@@ -82,7 +85,7 @@ struct ChangesOptions: Sendable {
       default: break
       }
     }
-    if feed == .eventsource, let lastEventID { since = try Self.start(lastEventID) }
+    if feed == .eventsource, let lastEventID { since = try Self.start(lastEventID, sequences) }
     switch style {
     case nil, "main_only": break
     case "all_docs": listsAllLeaves = true
@@ -93,12 +96,12 @@ struct ChangesOptions: Sendable {
 
   private static let unlimited = 1_000_000_000_000_000
 
-  /// A sequence is a number, as a string or not; `now` is the last one.
-  private static func start(_ text: String) throws -> Start {
+  /// A sequence of this database or of another one, with quotes or not; `now` is the last one.
+  private static func start(_ text: String, _ sequences: CouchDBSequences) throws -> Start {
     var text = text[...]
     if text.utf8.count > 1, text.hasPrefix("\""), text.hasSuffix("\"") { text = text.dropFirst().dropLast() }
     if text == "now" { return .now }
-    guard !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }), let sequence = UInt64(text) else {
+    guard let sequence = sequences.number(text) else {
       throw CouchDBError(400, "bad_request", "Malformed sequence supplied in 'since' parameter.")
     }
     return .sequence(sequence)

@@ -40,6 +40,8 @@ final class ChangesReader: @unchecked Sendable {
   /// Where this pass began.
   private var passStart: UInt64 = 0
   private let attachments: AttachmentContents
+  private let sequences: CouchDBSequences
+  private let mark: [UInt8]
 
   init(_ call: DatabaseCall, _ options: ChangesOptions, _ filter: ChangesFilter, sliceBytes: Int) {
     database = call.database
@@ -48,6 +50,8 @@ final class ChangesReader: @unchecked Sendable {
     self.sliceBytes = sliceBytes
     ranks = call.service.watches.watch(call.database).ranks
     attachments = AttachmentContents(call.database)
+    sequences = call.database.couchDBSequences
+    mark = Array(sequences.mark.utf8)
     left = options.limit
     text = JSONWriter(capacity: 256)
     position = 0
@@ -99,8 +103,8 @@ final class ChangesReader: @unchecked Sendable {
       let first: UInt64
       switch options.since {
       case .now: first = end
-      // The sequence of a database that was replaced may be higher.
-      case .sequence(let sequence): first = min(sequence, end)
+      // A higher one is of changes that are lost, such as those behind a backup. What came since may have the same numbers.
+      case .sequence(let sequence): first = sequence <= end ? sequence : 0
       }
       start = first
       position = options.isDescending ? end + 1 : first
@@ -237,6 +241,7 @@ final class ChangesReader: @unchecked Sendable {
     if let interval = options.sequenceInterval, left % interval != 0 { return text.appendNull() }
     append("\"")
     text.append(sequence)
+    text.append(json: mark)
     append("\"")
   }
 
@@ -325,9 +330,7 @@ final class ChangesReader: @unchecked Sendable {
   // MARK: The end
 
   /// The sequence from which a client goes on: `last_seq`.
-  var lastSequence: UInt64 {
-    options.isDescending && position > end ? end : position
-  }
+  var lastSequence: String { sequences.text(options.isDescending && position > end ? end : position) }
 
   /// The number of changes that are left: `pending`.
   func pending() throws -> Int {

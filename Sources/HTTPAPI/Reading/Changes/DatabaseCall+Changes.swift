@@ -9,7 +9,8 @@ extension DatabaseCall {
   /// The answer to `_changes`.
   func changes() throws -> APIAnswer {
     guard ["GET", "POST", "HEAD"].contains(method) else { throw MethodNotAllowed(["GET", "POST", "HEAD"]) }
-    let options = try ChangesOptions(textQuery, lastEventID: request.headers.first("last-event-id"))
+    let options = try ChangesOptions(
+      textQuery, lastEventID: request.headers.first("last-event-id"), database.couchDBSequences)
     let body = try method == "POST" ? changesBody() : nil
     let filter = try changesFilter(options, body: body)
     return try options.feed == .normal ? normalChanges(options, filter) : liveChanges(options, filter)

@@ -101,9 +101,8 @@ struct DocumentList {
     slice.append(",\"offset\":")
     if let offset = counts.offset { slice.text.append(Int64(offset)) } else { slice.text.appendNull() }
     if options.includesSequence {
-      slice.append(",\"update_seq\":\"")
-      slice.text.append(try snapshot.lastSequence)
-      slice.append("\"")
+      slice.append(",\"update_seq\":")
+      slice.text.append(string: call.database.couchDBSequences.text(try snapshot.lastSequence))
     }
     slice.append(",\"rows\":[\r\n")
   }

@@ -18,7 +18,10 @@ struct LocalDocumentList {
   /// Writes the object with the rows, without a line feed. CouchDB doesn't count local documents.
   func write(to output: AnswerOutput) throws {
     output.append("{\"total_rows\":null,\"offset\":null")
-    if options.includesSequence { output.append(raw: ",\"update_seq\":\"\(try database.lastSequence)\"") }
+    if options.includesSequence {
+      let sequence = database.couchDBSequences.text(try database.lastSequence)
+      output.append(raw: ",\"update_seq\":\"\(sequence)\"")
+    }
     output.append(",\"rows\":[\r\n")
     var isFirst = true
     func begin() {
