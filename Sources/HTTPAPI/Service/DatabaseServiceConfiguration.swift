@@ -11,7 +11,7 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var bodyMemoryBytes = 512 << 20
   /// How long a request waits for such memory, in seconds.
   package var bodyMemorySeconds = 5.0
-  /// The largest document, in bytes of its JSON without attachments.
+  /// The largest document, in bytes of its JSON without attachments and other members with an underscore.
   package var maximumDocumentBytes = 8_000_000
   /// The largest attachment, in bytes.
   package var maximumAttachmentBytes = 4 << 30

@@ -203,6 +203,18 @@ import Touchstone
       try client.send(
         "PUT", "/db/d", #"{"_attachments":{"a":{"data":"\#(String(repeating: "eHh4", count: 20))"}}}"#
       ).status == 413)
+    // Attachments and histories don't count as the document.
+    let inline =
+      #""_attachments":{"a":{"content_type":"a/b","data":"\#(String(repeating: "eHh4", count: 16))"}}"#
+    #expect(inline.utf8.count > 100)
+    #expect(try client.send("PUT", "/db/with", "{\(inline),\"n\":1}").status == 201)
+    let suffixes = (0..<20).map { "\"aa\($0)\"" }.joined(separator: ",")
+    let history = #""_revisions":{"start":20,"ids":[\#(suffixes)]}"#
+    let old = try client.send(
+      "POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[{"_id":"old",\#(history),\#(inline)}]}"#)
+    #expect(old.status == 201)
+    #expect(old.text == "[]\n")
+    #expect(try client.get("/db/old").json()["_attachments"]["a"]["length"] == 48)
   }
 
   @Test("IDs are escaped, and taken as they are")

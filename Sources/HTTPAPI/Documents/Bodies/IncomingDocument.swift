@@ -17,8 +17,8 @@ struct IncomingDocument: Sendable {
   var attachments: Range<Int>?
   /// Where the members without an underscore are, with the commas between them.
   private(set) var members: [Range<Int>] = []
-  /// The length of the text in bytes, without the attachments.
-  private(set) var byteCount = 0
+  /// The length of the body without attachments and other members with an underscore, in bytes.
+  var byteCount: Int { members.reduce(max(2, members.count + 1)) { $0 + $1.count } }
   /// Whether the attachments keep their `revpos`, as in a copy.
   var keepsGenerations = false
   /// The attachments as they are stored: the JSON of an object. Empty if there are none.
@@ -57,7 +57,6 @@ struct IncomingDocument: Sendable {
       _ = try JSONScanner.parse(scanner.value(), in: scanner.text, memory)
       throw CouchDBError(400, "bad_request", "Document must be a JSON object")
     }
-    let start = scanner.index
     let text = scanner.text
     /// The last member was taken into the last range of `members`.
     var extends = false
@@ -82,7 +81,6 @@ struct IncomingDocument: Sendable {
       try memory?.hold(MemoryLayout<Range<Int>>.size * 3)
       try take(name, value, text, memory)
     }
-    byteCount = scanner.index - start - (attachments?.count ?? 0)
   }
 
   private mutating func keep(_ member: Range<Int>, _ extends: inout Bool) {
