@@ -112,7 +112,7 @@ extension DocumentWriter {
     let said = entry["revpos"]?.uint ?? 0
     if isForeign {
       if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
-    } else if let known = known.entry, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
+    } else if let known = known.entry, Self.isSame(known, entry), let revpos = known["revpos"]?.uint,
       revpos > 0
     {
       // In a copy it may be above the generation.
@@ -124,6 +124,11 @@ extension DocumentWriter {
       entry["revpos"] = JSONValue(generation)
     }
     return entry
+  }
+
+  /// Whether two entries are of the same attachment. A replica that has the older one isn't sent the newer one then.
+  private static func isSame(_ known: JSONObject, _ entry: JSONObject) -> Bool {
+    ["digest", "content_type", "encoding"].allSatisfy { known[$0] == entry[$0] }
   }
 
   /// Stores the bytes that are inline in the entry.

@@ -165,6 +165,37 @@ import Touchstone
     #expect(try client.ask("GET", "/db/a/t").text == text)
     // A list shows the same, always in the same order.
     let lists = try (0..<10).map { _ in try client.get("/db/_all_docs?include_docs=true").text }
+  @Test("another type, or other bytes, are a change of the attachment", arguments: allEngines)
+  func changedType(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    var revision = ""
+    func put(_ type: String, _ bytes: [UInt8], encoding: String = "identity") throws -> [UInt64?] {
+      let answer = try client.ask(
+        "PUT", "/db/d/a" + (revision.isEmpty ? "" : "?rev=\(revision)"),
+        headers: [("Content-Type", type), ("Content-Encoding", encoding)], body: bytes)
+      #expect(answer.status == 201)
+      revision = try answer.json()["rev"].string ?? ""
+      return [try client.get("/db/d").json()["_attachments"]["a"]["revpos"].uint]
+    }
+    let encoded = try #require(GzipEncoder()).encode(bytes, isLast: true)
+    #expect(try put("x/one", bytes) == [1])
+    #expect(try put("x/two", bytes) == [2])
+    #expect(try put("x/two", bytes) == [2])
+    #expect(try put("x/two", encoded) == [4])
+    #expect(try put("x/two", encoded, encoding: "gzip") == [5])
+    // A replica that has an older one gets it again.
+    let since = try client.get("/db/d?rev=\(revision)&revs=true").json()["_revisions"]["ids"][1].string ?? ""
+    let sent = try client.get("/db/d?atts_since=%5B%224-\(since)%22%5D").json()["_attachments"]["a"]
+    #expect(sent["data"].string != nil && sent["stub"].isNull)
+    // The same inline, and stubs.
+    let inline = #"{"_attachments":{"a":{"content_type":"x/three","data":"\#(base64(bytes))"}}}"#
+    revision = try client.save("/db/d?rev=\(revision)", inline)
+    let document = try client.get("/db/d").json()
+    #expect(document["_attachments"]["a"]["revpos"] == 6)
+    _ = try client.save("/db/d", try document.canonicalJSON())
+    #expect(try client.get("/db/d").json()["_attachments"] == document["_attachments"])
+  }
+
     #expect(Set(lists).count == 1)
   }
 
