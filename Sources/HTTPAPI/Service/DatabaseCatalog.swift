@@ -13,6 +13,14 @@ package protocol DatabaseCatalog: Sendable {
   func create(_ name: String) throws -> Bool
   /// Deletes a database. False if there is none of that name. Throws a `CouchDBError` if databases aren't deleted here.
   func delete(_ name: String) throws -> Bool
+  /// A number of the server, 32 hexadecimal digits, that is the same after each start; nil if there is nothing to take it from. It is
+  /// kept beside the databases unless they are only read.
+  func identity(isReadOnly: Bool) -> String?
+}
+
+extension Database {
+  /// Its public UUID as 32 hexadecimal digits.
+  var publicDigits: String { publicUUID.replacing("-", with: "") }
 }
 
 /// Databases that the app has opened. Clients can neither make nor delete one.
@@ -37,5 +45,10 @@ package final class OpenedDatabases: DatabaseCatalog {
   package func delete(_ name: String) throws -> Bool {
     guard databases[ByteString(name)] != nil else { return false }
     throw CouchDBError(403, "forbidden", "databases aren't deleted here")
+  }
+
+  /// That of the first database.
+  package func identity(isReadOnly: Bool) -> String? {
+    sortedNames.first.flatMap { database($0) }.map(\.publicDigits)
   }
 }

@@ -30,8 +30,7 @@ package final class DatabaseService: Sendable {
   let memory: MemoryBudget
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
-  /// What the root and `_uuids` say: a number of this service's life.
-  let uuid = DocumentUUID.make()
+  private let knownUUID = Lock<String?>(nil)
 
   /// Makes a service over the databases of a catalog.
   package init(
@@ -51,6 +50,15 @@ package final class DatabaseService: Sendable {
   }
 
   deinit { stopReplications(seconds: 0) }
+
+  /// What the root says of the server: the same after each start, as long as its databases are there.
+  var uuid: String {
+    knownUUID.withLock { known in
+      let uuid = known ?? catalog.identity(isReadOnly: configuration.isReadOnly) ?? DocumentUUID.make()
+      known = uuid
+      return uuid
+    }
+  }
 
   /// Ends updates of views with scripts that requests wait for. Call it before the server is stopped.
   package func stopUpdates() { isStopping.withLock { $0 = true } }

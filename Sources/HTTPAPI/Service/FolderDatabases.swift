@@ -1,5 +1,6 @@
 import Bytes
 import Glibc
+import Logs
 import Storage
 import Touchstone
 import Views
@@ -88,6 +89,28 @@ package final class FolderDatabases: DatabaseCatalog {
 
   private static func isInUse(_ error: any Error) -> Bool {
     (error as? DatabaseError)?.code == .inUse || (error as? StorageError)?.code == .inUse
+  }
+
+  /// That of the folder's file. It is made from the first database if there is one, which is also that of a folder without the file.
+  package func identity(isReadOnly: Bool) -> String? {
+    do {
+      if let known = try FolderIdentity.read(in: folder.path) { return known }
+      guard !isReadOnly, !folder.options.isReadOnly else { return firstIdentity }
+      if letsClientsMake { try folder.makeIfMissing() }
+      guard folder.isThere else { return nil }
+      return try FolderIdentity.make(firstIdentity ?? DocumentUUID.make(), in: folder.path)
+    } catch {
+      Log.write(.warning, .network, folder.path, "the uuid of the server can't be kept: \(LogText.of(error))")
+      return firstIdentity
+    }
+  }
+
+  /// That of the first database that can be opened.
+  private var firstIdentity: String? {
+    for name in (try? names()) ?? [] {
+      if let database = try? database(name) { return database.publicDigits }
+    }
+    return nil
   }
 
   /// Closes the databases. Throws what closing one of them throws, after the others are closed.

@@ -172,6 +172,15 @@ public final class DatabaseFolder: Sendable {
     return try DatabaseDirectory(path)
   }
 
+  /// Makes the directory if there is none.
+  package func makeIfMissing() throws { try makeFolder() }
+
+  /// Whether the directory is there.
+  package var isThere: Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
   private func makeFolder() throws {
     // The name is only there for its parent directory.
     try DatabaseDirectory.makeParents(of: path + "/-", permissions: isPrivate ? 0o700 : 0o755)
