@@ -49,6 +49,18 @@ package struct HTTPHeaders: Sendable {
     entries.filter { matches($0, name) }.map { text($0.value) }
   }
 
+  /// The value of a cookie of that name; nil if there is none.
+  package func cookie(_ name: String) -> String? {
+    for header in all("cookie") {
+      for pair in header.split(separator: ";") {
+        let pair = pair.trimmed
+        guard let equals = pair.firstIndex(of: "=") else { continue }
+        if pair[..<equals].utf8.elementsEqual(name.utf8) { return String(pair[pair.index(after: equals)...]) }
+      }
+    }
+    return nil
+  }
+
   /// The names, which are lower-case, and the values.
   package var all: [(name: String, value: String)] { entries.map { (text($0.name), text($0.value)) } }
 

@@ -9,7 +9,7 @@ extension DatabaseService {
   func session(_ request: APIRequest) throws -> APIAnswer {
     switch request.method {
     case "POST": return try logIn(request)
-    case "DELETE": return .ok(headers: [cookie("", seconds: 0, request)])
+    case "DELETE": return try leading(request, .ok(headers: [cookie("", seconds: 0, request)]))
     default: return try .json(sessionOf(request))
     }
   }
@@ -40,9 +40,31 @@ extension DatabaseService {
     guard !name.isEmpty else { return answer(LoginRefusal(401, ""), request) }
     logins.check(name, password, from: request.network) { waiter.finish($0) }
     if let refusal = waiter.wait() { return answer(refusal, request) }
-    return try .json(
+    let loggedIn = try APIAnswer.json(
       ["ok": true, "name": .string(name), "roles": ["_admin"]],
       headers: [cookie(logins.cookie(for: name), seconds: logins.cookieSeconds, request)])
+    return try leading(request, loggedIn)
+  }
+
+  /// An answer that leads a browser to the path `next`, if the request has that option. Throws 400 for what isn't a path.
+  private func leading(_ request: APIRequest, _ answer: APIAnswer) throws -> APIAnswer {
+    guard let next = try APIQuery(request.target)["next"] else { return answer }
+    guard next.utf8.first == UInt8(ascii: "/"), next.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+      throw CouchDBError(400, "bad_request", "path must begin with a /.")
+    }
+    var answer = answer
+    answer.status = 302
+    answer.headers.append(.init("Location", request.baseURL + next))
+    return answer
+  }
+
+  /// The cookie that goes with an answer to who has logged in by one, if a new one is due.
+  func renewedCookie(_ request: APIRequest) -> HTTPHeader? {
+    guard let logins = configuration.logins, request.user != nil,
+      request.headers.first("authorization") == nil,
+      let known = request.headers.cookie("AuthSession"), let renewed = logins.renewal(of: known)
+    else { return nil }
+    return cookie(renewed, seconds: logins.cookieSeconds, request)
   }
 
   private func answer(_ refusal: LoginRefusal, _ request: APIRequest) -> APIAnswer {

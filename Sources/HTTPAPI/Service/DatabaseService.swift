@@ -184,6 +184,7 @@ package final class DatabaseService: Sendable {
       answer.headers.append(.init("Cache-Control", "must-revalidate"))
     }
     if request.method != "OPTIONS" { answer.headers += configuration.crossOrigin.answerHeaders(request) }
+    if !answer.hasHeader("Set-Cookie"), let cookie = renewedCookie(request) { answer.headers.append(cookie) }
     return answer
   }
 

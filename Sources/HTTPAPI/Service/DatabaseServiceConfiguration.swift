@@ -63,4 +63,6 @@ package protocol LoginSessions: Sendable {
     _ completion: @escaping @Sendable (LoginRefusal?) -> Void)
   /// A new cookie for a user.
   func cookie(for user: String) -> String
+  /// A cookie that takes the place of one that is good, if more than a tenth of its time is over; nil otherwise.
+  func renewal(of cookie: String) -> String?
 }

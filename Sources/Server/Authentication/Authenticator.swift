@@ -16,16 +16,7 @@ package struct LoginQuestion: Sendable {
   package var target: HTTPTarget { head.target }
 
   /// The value of a cookie of that name; nil if there is none.
-  package func cookie(_ name: String) -> String? {
-    for header in head.headers.all("cookie") {
-      for pair in header.split(separator: ";") {
-        let pair = pair.trimmed
-        guard let equals = pair.firstIndex(of: "=") else { continue }
-        if pair[..<equals].utf8.elementsEqual(name.utf8) { return String(pair[pair.index(after: equals)...]) }
-      }
-    }
-    return nil
-  }
+  package func cookie(_ name: String) -> String? { head.headers.cookie(name) }
 }
 
 /// Whether a client may ask.

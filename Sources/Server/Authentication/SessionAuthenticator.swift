@@ -62,6 +62,15 @@ package final class SessionAuthenticator: Authenticator {
   /// A cookie for a user, from now on.
   package func cookie(for user: String) -> String { cookie(for: user, at: time(nil)) }
 
+  /// A cookie in the place of one of which more than a tenth of its time is over, so that who keeps asking stays logged in. Nil if
+  /// the cookie isn't good, or is young.
+  package func renewal(of cookie: String) -> String? { renewal(of: cookie, at: time(nil)) }
+
+  func renewal(of cookie: String, at now: Int) -> String? {
+    guard let session = session(of: cookie, at: now), now - session.began > seconds / 10 else { return nil }
+    return self.cookie(for: session.user, at: now)
+  }
+
   func cookie(for user: String, at time: Int) -> String {
     let text = Self.text(user, time)
     let bytes = text + [UInt8(ascii: ":")] + mac(text)
@@ -70,7 +79,9 @@ package final class SessionAuthenticator: Authenticator {
   }
 
   /// Whose cookie it is; nil if it isn't one of ours, or too old.
-  func user(of cookie: String, at now: Int) -> String? {
+  func user(of cookie: String, at now: Int) -> String? { session(of: cookie, at: now)?.user }
+
+  private func session(of cookie: String, at now: Int) -> (user: String, began: Int)? {
     guard cookie.utf8.count <= 4_096 else { return nil }
     var text = cookie.replacing("-", with: "+").replacing("_", with: "/")
     while text.utf8.count % 4 != 0 { text += "=" }
@@ -83,7 +94,7 @@ package final class SessionAuthenticator: Authenticator {
       let time = Int(String(decoding: signed[(colon + 1)...], as: UTF8.self), radix: 16),
       now >= time - 60, now < time + seconds
     else { return nil }
-    return String(validating: signed[..<colon], as: UTF8.self)
+    return String(validating: signed[..<colon], as: UTF8.self).map { ($0, time) }
   }
 
   private static func text(_ user: String, _ time: Int) -> [UInt8] {

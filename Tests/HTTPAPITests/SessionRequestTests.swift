@@ -1,0 +1,69 @@
+import Bytes
+import Fleece
+import HTTPAPI
+import TestSupport
+import Testing
+
+@Suite struct SessionRequestTests {
+  /// Lets everybody in, and renews the cookie `old`.
+  private struct Sessions: LoginSessions {
+    let cookieSeconds = 600
+    func check(
+      _ user: String, _ password: String, from network: ByteString,
+      _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
+    ) { completion(nil) }
+    func cookie(for user: String) -> String { "first" }
+    func renewal(of cookie: String) -> String? { cookie == "old" ? "renewed" : nil }
+  }
+
+  private func client() throws -> APIClient {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.logins = Sessions()
+    return try APIClient(.lmdb, configuration)
+  }
+
+  @Test("who keeps asking with a cookie stays logged in") func renewal() throws {
+    let client = try client()
+    func cookie(_ method: String, _ target: String, _ headers: [(String, String)], user: String? = "me")
+      throws
+      -> String?
+    {
+      try client.ask(method, target, headers: headers, user: user).header("Set-Cookie")
+    }
+    let old = ("Cookie", "a=b; AuthSession=old")
+    for (method, target) in [
+      ("GET", "/_all_dbs"), ("PUT", "/db"), ("GET", "/db"), ("GET", "/none"), ("GET", "/_session"),
+    ] {
+      let renewed = try cookie(method, target, [old])
+      #expect(
+        renewed == "AuthSession=renewed; Version=1; Max-Age=600; Path=/; HttpOnly; SameSite=Strict",
+        "\(target)")
+    }
+    #expect(try cookie("GET", "/_all_dbs", [("Cookie", "AuthSession=young")]) == nil)
+    #expect(try cookie("GET", "/_all_dbs", [old, ("Authorization", "Basic bWU6bWU=")]) == nil)
+    #expect(try cookie("GET", "/", [old], user: nil) == nil)
+    // The end of a session is its end.
+    #expect(try cookie("DELETE", "/_session", [old])?.hasPrefix("AuthSession=;") == true)
+  }
+
+  @Test("a login leads to where the browser wants to go") func next() throws {
+    let client = try client()
+    func logIn(_ query: String) throws -> Response {
+      try client.send(
+        "POST", "/_session" + query, #"{"name":"me","password":"x"}"#,
+        headers: [
+          ("Host", "h:1"), ("Content-Type", "application/json"),
+        ])
+    }
+    let answer = try logIn("?next=/db%3Fa=b")
+    #expect(answer.status == 302 && answer.header("Location") == "http://h:1/db?a=b")
+    #expect(answer.header("Set-Cookie")?.hasPrefix("AuthSession=first;") == true)
+    #expect(try logIn("").status == 200)
+    #expect(try client.ask("DELETE", "/_session?next=/").status == 302)
+    for path in ["", "db", "http://evil.example/", "/a%0D%0AX:y", "/%C3%A4"] {
+      #expect(try logIn("?next=" + path).status == 400, "\(path)")
+    }
+    // It can't lead to another host.
+    #expect(try logIn("?next=//evil.example/").header("Location") == "http://h:1//evil.example/")
+  }
+}
