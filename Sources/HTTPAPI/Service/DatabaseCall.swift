@@ -47,7 +47,7 @@ struct DatabaseCall: Sendable {
 
   /// Throws 405 unless the method is one of those.
   func allow(_ methods: String...) throws {
-    guard methods.contains(method) else { throw MethodNotAllowed(methods) }
+    guard method.isAllowed(methods) else { throw MethodNotAllowed(methods) }
   }
 
   /// The base of URLs in answers: `http://HOST`.
@@ -60,6 +60,13 @@ extension APIRequest {
     let host =
       target.rawAuthority.map { String(decoding: $0, as: UTF8.self) } ?? headers.first("host")?.trimmed
     return "http\(isSecure ? "s" : "")://\(host ?? "localhost")"
+  }
+}
+
+extension String {
+  /// Whether it is one of those methods, or `HEAD` where `GET` is one. The answers are the same but for the body, which isn't sent.
+  func isAllowed(_ methods: [String]) -> Bool {
+    methods.contains(self) || self == "HEAD" && methods.contains("GET")
   }
 }
 

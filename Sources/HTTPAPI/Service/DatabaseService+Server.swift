@@ -12,7 +12,7 @@ extension DatabaseService {
   /// The answer to what concerns the server. `path` is empty for its root.
   func serverRoute(_ request: APIRequest, _ path: [String], _ query: APIQuery) throws -> APIAnswer {
     func allow(_ methods: String...) throws {
-      guard methods.contains(request.method) else { throw MethodNotAllowed(methods) }
+      guard request.method.isAllowed(methods) else { throw MethodNotAllowed(methods) }
     }
     switch (path.first, path.count) {
     case (nil, _):
