@@ -104,7 +104,7 @@ import Touchstone
     for (target, status) in [
       ("/db/a%zz", 400), ("/db/a%", 400), ("/db/%ff%fe", 400), ("/db/a?rev=%zz", 400), ("/db/a?rev=", 400),
       ("/db/%00", 404), ("/%00", 404), ("/db/..", 404), ("/db/../..", 404), ("/..%2F..%2Fetc%2Fpasswd", 404),
-      ("/db/a/%ff", 400), ("/db/_design/%ff", 400), ("//db", 404), ("/db//", 200),
+      ("/db/a/%ff", 400), ("/db/_design/%ff", 400), ("//db", 200), ("/db//", 200),
     ] {
       #expect(try client.ask("GET", target).status == status, "\(target)")
     }

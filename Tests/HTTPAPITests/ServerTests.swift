@@ -91,6 +91,31 @@ import Testing
     #expect(try client.ask("POST", "/_uuids").header("Allow") == "GET")
   }
 
+  @Test func headIsAllowedWhereGetIs() throws {
+    let client = try APIClient.withDatabase()
+    _ = try client.send("PUT", "/db/_design/d", #"{"views":{}}"#)
+    for target in [
+      "/_uuids", "/_dbs_info", "/_membership", "/_node/_local", "/db/_security", "/db/_revs_limit",
+      "/db/_purged_infos",
+      "/db/_purged_infos_limit", "/db/_design/d/_info", "/_scheduler/jobs",
+    ] {
+      let answer = try client.ask("HEAD", target)
+      #expect(answer.status == 200, "\(target)")
+      #expect(answer.body().isEmpty)
+      #expect(try client.ask("DELETE", target).status != 200, "\(target)")
+    }
+    #expect(try client.ask("HEAD", "/db/_bulk_get").status == 405)
+  }
+
+  @Test func emptySegmentsOfAPathAreLeftOut() throws {
+    let client = try APIClient.withDatabase()
+    let revision = try client.save("/db//doc", "{}")
+    #expect(try client.ask("PUT", "/db/doc//dir//a?rev=\(revision)", body: [1]).status == 201)
+    for target in ["//db", "/db//", "/db//_all_docs", "//db//doc/", "/db/doc//dir/a", "//_all_dbs"] {
+      #expect(try client.ask("GET", target).status == 200, "\(target)")
+    }
+  }
+
   @Test func pagesOfOtherOriginsAskOnlyWhereTheyMay() throws {
     var configuration = DatabaseServiceConfiguration()
     let question = [

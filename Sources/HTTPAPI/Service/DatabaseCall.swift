@@ -11,7 +11,7 @@ struct DatabaseCall: Sendable {
   /// The database's name.
   let name: String
   let database: Database
-  /// The segments of the path behind the database's name, decoded; without empty ones at the end.
+  /// The segments of the path behind the database's name, decoded; without empty ones.
   let path: [ByteString]
   /// The options in the query string.
   let query: APIQuery

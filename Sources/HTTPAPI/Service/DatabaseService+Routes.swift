@@ -16,7 +16,8 @@ extension DatabaseService {
     guard var path = request.target.segments else {
       throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")
     }
-    while path.last == ByteString("") { path.removeLast() }
+    // As in CouchDB: a client may put "/doc" behind a URL that ends with a slash.
+    path.removeAll { $0 == ByteString("") }
     // In the name of a database, and only there, CouchDB reads "+" as a blank.
     if let name = path.first, name.bytes.contains(UInt8(ascii: "+")),
       let raw = request.target.rawPath.dropFirst().split(separator: UInt8(ascii: "/")).first,
