@@ -7,8 +7,11 @@ extension DatabaseCall {
   /// `_revs_diff`, `_missing_revs`, `_purge`, `_purged_infos`, and `POST` to the database. Nil for anything else.
   func documentAnswer() throws -> APIAnswer? {
     guard let first = path.first else { return method == "POST" ? try postDocument() : nil }
-    guard path.allSatisfy({ String(validating: $0.bytes, as: UTF8.self) != nil }) else {
-      throw CouchDBError(400, "illegal_docid", "the path isn't UTF-8")
+    if let position = path.firstIndex(where: { String(validating: $0.bytes, as: UTF8.self) == nil }) {
+      let isOfID = position == 0 || position == 1 && ["_design", "_local"].contains(first.string)
+      throw isOfID
+        ? CouchDBError(400, "illegal_docid", "the path isn't UTF-8")
+        : CouchDBError(400, "bad_request", "Attachment name is not UTF-8 encoded")
     }
     if path.count == 1 {
       switch first.string {

@@ -110,7 +110,19 @@ import Touchstone
     #expect(head.status == 200)
     #expect(head.header("ETag") == tag)
     #expect(try put("/db/d/x", bytes).status == 409)
-    #expect(try put("/db/d/x?rev=1-ff", bytes).status == 404)
+    for target in ["/db/d/x?rev=1-ff", "/db/d/x?rev=0-1", "/db/newdoc/x?rev=1-000"] {
+      #expect(try put(target, bytes).status == 409)
+      #expect(try put(target, bytes).error == ["not_found", "missing_rev"])
+    }
+    #expect(
+      try client.send("DELETE", "/db/d/dir/file%20name.bin?rev=4-garbage").error == [
+        "not_found", "missing_rev",
+      ])
+    #expect(
+      try client.send("DELETE", "/db/d/none").error == ["not_found", "Document is missing attachment"])
+    #expect(try client.send("DELETE", "/db/none/x").error == ["not_found", "missing"])
+    #expect(
+      try put("/db/d/a%80b", bytes).error == ["bad_request", "Attachment name is not UTF-8 encoded"])
     #expect(try put("/db/d/_x", bytes).status == 400)
     #expect(try put("/db/d/x", bytes, [("If-Match", first), ("Content-Encoding", "br")]).status == 415)
     #expect(try put("/db/d/x", bytes, [("If-Match", first), ("Content-Encoding", "gzip")]).status == 400)
@@ -153,18 +165,6 @@ import Touchstone
     #expect(try client.ask("GET", "/db/b/two").text == "b")
   }
 
-  @Test("what comes as gzip on its own has the length of what came", arguments: allEngines)
-  func gzipped(_ engine: EngineName) throws {
-    let client = try APIClient.withDatabase(engine)
-    let encoded = try #require(GzipEncoder()).encode(Array(text.utf8), isLast: true)
-    let headers = [("Content-Encoding", "gzip"), ("Content-Type", "text/plain")]
-    #expect(try client.ask("PUT", "/db/a/t", headers: headers, body: encoded).status == 201)
-    let stub = try client.get("/db/a?att_encoding_info=true").json()["_attachments"]["t"]
-    #expect(
-      stub["length"].uint == UInt64(encoded.count) && stub["encoded_length"].uint == UInt64(encoded.count))
-    #expect(try client.ask("GET", "/db/a/t").text == text)
-    // A list shows the same, always in the same order.
-    let lists = try (0..<10).map { _ in try client.get("/db/_all_docs?include_docs=true").text }
   @Test("another type, or other bytes, are a change of the attachment", arguments: allEngines)
   func changedType(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)
@@ -196,6 +196,18 @@ import Touchstone
     #expect(try client.get("/db/d").json()["_attachments"] == document["_attachments"])
   }
 
+  @Test("what comes as gzip on its own has the length of what came", arguments: allEngines)
+  func gzipped(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let encoded = try #require(GzipEncoder()).encode(Array(text.utf8), isLast: true)
+    let headers = [("Content-Encoding", "gzip"), ("Content-Type", "text/plain")]
+    #expect(try client.ask("PUT", "/db/a/t", headers: headers, body: encoded).status == 201)
+    let stub = try client.get("/db/a?att_encoding_info=true").json()["_attachments"]["t"]
+    #expect(
+      stub["length"].uint == UInt64(encoded.count) && stub["encoded_length"].uint == UInt64(encoded.count))
+    #expect(try client.ask("GET", "/db/a/t").text == text)
+    // A list shows the same, always in the same order.
+    let lists = try (0..<10).map { _ in try client.get("/db/_all_docs?include_docs=true").text }
     #expect(Set(lists).count == 1)
   }
 

@@ -17,6 +17,8 @@ extension DatabaseCall {
     }
   }
 
+  /// A revision that a client has named, of a change, isn't there.
+  private static let missingRevision = CouchDBError(409, "not_found", "missing_rev")
   private static let missingAttachment = CouchDBError(404, "not_found", "Document is missing attachment")
 
   // MARK: Reading
@@ -155,7 +157,9 @@ extension DatabaseCall {
     let seen = try seenRevision()
     guard let seen else {
       // Without a revision there has to be no document, which then has no attachment either.
-      guard try database.document(id) != nil else { throw CouchDBError.missing }
+      guard try attachments(of: id, nil).contains(where: { $0.name.hasSameBytes(as: name) }) else {
+        throw Self.missingAttachment
+      }
       throw CouchDBError.updateConflict
     }
     var text = try bodyWithAttachments(id, seen)
@@ -184,7 +188,7 @@ extension DatabaseCall {
     }
   }
 
-  /// The body of a revision without its attachments, and these. An empty one without a revision: then a document is made. Throws 404
+  /// The body of a revision without its attachments, and these. An empty one without a revision: then a document is made. Throws 409
   /// if the revision isn't there.
   private func bodyWithAttachments(_ id: String, _ seen: IncomingDocument.Revision?) throws
     -> (body: [UInt8], attachments: [StoredAttachment])
@@ -193,11 +197,11 @@ extension DatabaseCall {
     return try database.read { snapshot in
       guard let revisions = try snapshot.revisions(of: id),
         let index = try seen.id.flatMap({ try revisions.index(of: $0) })
-      else { throw CouchDBError.missing }
+      else { throw Self.missingRevision }
       var text = Array("{\"_deleted\":false".utf8)
       var json = JSONWriter(capacity: 1024)
       let attachments = try revisions.withBody(index) { try RevisionRenderer.append(body: $0, $1, to: &json) }
-      guard let attachments else { throw CouchDBError.missing }
+      guard let attachments else { throw Self.missingRevision }
       json.write(to: &text)
       text.append(UInt8(ascii: "}"))
       return (text, attachments)
