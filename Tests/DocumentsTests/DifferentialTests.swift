@@ -111,6 +111,16 @@ import TestSupport
           history.append(parent)
           next = entry?.nodes[parent]?.parent
         }
+        // Now and then with older ones than the branch has here, known or not.
+        var older = Int(history[history.count - 1].prefix { $0 != "-" }) ?? 0
+        if below(3) == 0 {
+          while older > 1, below(4) > 0 {
+            older -= min(older - 1, below(5) == 0 ? 2 : 1)
+            let others = known.filter { $0.hasPrefix("\(older)-") }
+            history.append(
+              others.randomElement(using: &random) ?? "\(older)-\(["00aa", "ff", "Text_1"][below(3)])")
+          }
+        }
       }
       for _ in 0..<(below(5) == 0 ? 0 : below(8) == 0 ? below(9) : 1 + below(2)) {
         generation += below(6) == 0 ? 2 + below(3) : 1

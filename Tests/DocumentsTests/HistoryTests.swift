@@ -276,6 +276,19 @@ import TestSupport
       }
       history.reverse()
       if let base { history.append(base.id.description) }
+      if let base, below(2) == 0 {
+        // With all its ancestors, and older ones than there are here.
+        var (oldest, next) = (base.id.generation, base.parent)
+        while let parent = next {
+          history.append(parent.description)
+          oldest = parent.generation
+          next = revisions.first { $0.id == parent }?.parent
+        }
+        for number in 0..<below(40) where oldest > 1 {
+          oldest -= 1
+          history.append("\(oldest)-0d\(number % 2)0")
+        }
+      }
       let revision = pulled(history, n, deleted: below(6) == 0)
       return { "\(try $0.apply(revision))" }
     case 11, 12:

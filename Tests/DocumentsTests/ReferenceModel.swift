@@ -106,6 +106,33 @@ struct ReferenceModel {
         sequence: lastSequence, body: index == 0 ? Optional(body) : Optional.none)
     }
     finish(id, entry)
+    while join(id, history) {}
+    return true
+  }
+
+  /// Joins what a history has behind the root of its branch, up to what is known. Returns whether that has changed anything.
+  private mutating func join(_ id: String, _ history: [String]) -> Bool {
+    let entry = documents[id]!
+    var root = history[0]
+    while let parent = entry.nodes[root]!.parent { root = parent }
+    guard let place = history.firstIndex(of: root) else { return false }
+    var joined = entry
+    var child = root
+    for revision in history[(place + 1)...] {
+      joined.nodes[child]!.parent = revision
+      if entry.nodes[revision] != nil { break }
+      joined.nodes[revision] = Node(
+        generation: generation(revision), suffix: String(revision.drop { $0 != "-" }.dropFirst()),
+        parent: nil, sequence: lastSequence + 1, body: nil)
+      child = revision
+    }
+    var next = self
+    next.lastSequence += 1
+    next.finish(id, joined)
+    guard next.documents[id]!.nodes.mapValues(\.parent) != entry.nodes.mapValues(\.parent) else {
+      return false
+    }
+    self = next
     return true
   }
 

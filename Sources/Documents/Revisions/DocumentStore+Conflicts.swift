@@ -106,7 +106,7 @@ extension DocumentStore {
             try Self.write(resolution, of: conflict, remote, key, writer)
           case .sameContent:
             // Of tombstones the order of leaves chooses, as for all that know both.
-            if !conflict.local.isDeleted { try writer.close(key, min(conflict.local.id, remote)) }
+            if !conflict.local.isDeleted { try writer.closeIfLeaf(key, min(conflict.local.id, remote)) }
           }
         }
         if applied != nil, let remote, let own = revision.history.first {

@@ -45,4 +45,25 @@ extension RevisionTree {
     for index in marked { keeps[index] = true }
     return try keep(keeps, joining: marked, watching: watched, removed: removed)
   }
+
+  /// How many of the first revisions with these generations, newest first, pruning to `depth` would leave below a root.
+  func room(for generations: [UInt64], below root: Int, depth: Int) -> Int {
+    let leaves = nodes.indices.filter { nodes[$0].isLeaf }
+    guard leaves.count > 1 else {
+      let highest = nodes.map(\.generation).max() ?? 0
+      let lowest = RevisionTree.lowestGeneration(below: highest, depth: depth)
+      return generations.prefix { $0 >= lowest }.count
+    }
+    var room = 0
+    for leaf in leaves where self.root(of: leaf) == root {
+      var length = 1
+      var index = leaf
+      while index != root {
+        index = Int(nodes[index].parent)
+        length += 1
+      }
+      room = max(room, depth - length)
+    }
+    return room
+  }
 }

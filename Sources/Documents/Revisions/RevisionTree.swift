@@ -168,6 +168,13 @@ final class RevisionTree {
     return nil
   }
 
+  /// The oldest known revision of a node's branch.
+  func root(of index: Int) -> Int {
+    var index = index
+    while nodes[index].parent >= 0 { index = Int(nodes[index].parent) }
+    return index
+  }
+
   // MARK: One branch
 
   /// Whether there is only one branch: each node's parent is the next node.

@@ -36,18 +36,20 @@ extension DocumentWriter {
       body, id, generation: newest.generation, deleted: deleted, ancestor: ancestor, stored: isStored)
     try validate(id, body, deleted: deleted, parent: ancestor, stored: isStored)
     if ancestor < 0, ids.count > maximumTreeDepth { ids.removeLast(ids.count - maximumTreeDepth) }
+    let extends = try mayExtend(id, ancestor, history, newest: newest.generation)
     let sequence = try nextSequence()
     isFromSync = true
     defer { isFromSync = false }
     return try mutating {
       let index = addToTree(ids, on: ancestor, sequence, deleted: deleted)
       try write(id, body, stored: isStored, newRevision: index, parent: ancestor, sequence)
+      if extends { try joinOlder(id, history) }
       return .added
     }
   }
 
   /// A revision ID of a received history. Its suffix is in `text`.
-  private struct ReceivedID {
+  struct ReceivedID {
     var generation: UInt64
     var place: Range<Int>
     var isText: Bool
@@ -105,7 +107,7 @@ extension DocumentWriter {
   }
 
   /// Parses a revision ID into `text`. Packs the suffix if it is lower-case hex of even length.
-  private func appendSuffix(of revision: String) -> (generation: UInt64, start: Int, isText: Bool)? {
+  func appendSuffix(of revision: String) -> (generation: UInt64, start: Int, isText: Bool)? {
     var revision = revision
     return revision.withUTF8 { utf8 in
       guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }

@@ -29,7 +29,8 @@ extension DocumentWriter {
       .map { tree.revisionID(of: $0) }
   }
 
-  /// Adds `body`, if there is one, on top of `revision`, and ends the branches of the leaves `losers`.
+  /// Adds `body`, if there is one, on top of `revision`, and ends the branches of the leaves `losers`. One that `revision` has turned out
+  /// to descend from has no branch to end.
   func resolve(
     _ id: UnsafeRawBufferPointer, _ revision: RevisionID, losers: [RevisionID], _ body: DocumentBody?,
     isForeign: Bool, deleted: Bool
@@ -42,7 +43,7 @@ extension DocumentWriter {
       _ = try save(id, body, deleted: deleted, .based(on: revision))
     }
     try mutating {
-      for loser in losers { try close(id, loser) }
+      for loser in losers { try closeIfLeaf(id, loser) }
     }
   }
 

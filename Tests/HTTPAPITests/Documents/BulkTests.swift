@@ -122,6 +122,24 @@ import Touchstone
     #expect(try client.get("/db/b").error == ["not_found", "missing"])
   }
 
+  @Test("a longer history is joined to a document that began later", arguments: allEngines)
+  func joined(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    func put(_ start: Int, _ ids: String) throws {
+      let document = #"{"_id":"d","_revisions":{"start":\#(start),"ids":[\#(ids)]}}"#
+      let answer = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(document)]}"#)
+      #expect(answer.text == "[]\n")
+    }
+    try put(5, #""ee""#)
+    try put(3, #""cc""#)
+    #expect(try client.get("/db/d?conflicts=true").json()["_conflicts"] == ["3-cc"])
+    try put(6, #""ff","ee","dd","cc","bb""#)
+    let document = try client.get("/db/d?conflicts=true&revs=true").json()
+    #expect(document["_conflicts"].isNull)
+    #expect(document["_revisions"] == ["start": 6, "ids": ["ff", "ee", "dd", "cc", "bb"]])
+    #expect(try client.send("POST", "/db/_revs_diff", #"{"d":["4-dd","2-bb"]}"#).json() == [:])
+  }
+
   @Test("several documents are read at once", arguments: allEngines)
   func bulkGet(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)
