@@ -232,4 +232,39 @@ import Touchstone
     let deleted = try client.send("DELETE", "/db/x?rev=\(first)").json()["rev"].string ?? ""
     #expect(deleted.hasPrefix("2-") && deleted.utf8.count == 34)
   }
+
+  @Test("what is wrong in an entry of _bulk_get is told there") func bulkGetErrors() throws {
+    let client = try APIClient.withDatabase()
+    try client.save("/db/a", "{}")
+    let cases: [(String, JSONValue, JSONValue, String, String)] = [
+      (#"{"id":"a","rev":42}"#, "a", 42, "bad_request", "Invalid rev format"),
+      (#"{"id":"a","rev":null}"#, "a", .null, "bad_request", "Invalid rev format"),
+      (#"{"id":"a","rev":"x"}"#, "a", "x", "bad_request", "Invalid rev format"),
+      (#"{"id":""}"#, "", .null, "illegal_docid", "Document id must not be empty"),
+      (#"{"id":5}"#, 5, .null, "illegal_docid", "Document id must be a string"),
+      (
+        #"{"id":"_x"}"#, "_x", .null, "illegal_docid",
+        "Only reserved document ids may start with underscore."
+      ), (#"{"rev":"1-foo"}"#, .null, .null, "bad_request", "document id missed"),
+      ("{}", .null, .null, "bad_request", "document must be a JSON object"),
+      ("7", .null, .null, "bad_request", "document must be a JSON object"),
+      (
+        #"{"id":"a","atts_since":"bad"}"#, "a", "bad", "bad_request", "att_since value must be array of revs."
+      ),
+      (#"{"id":"a","atts_since":["1-a","bad"]}"#, "a", "bad", "bad_request", "Invalid rev format"),
+    ]
+    for (entry, id, revision, error, reason) in cases {
+      let answer = try client.send("POST", "/db/_bulk_get", "{\"docs\":[\(entry)]}").json()["results"][0]
+      #expect(answer["id"] == id, "\(entry)")
+      let expected: JSONValue = [
+        "id": id, "rev": revision, "error": .string(error), "reason": .string(reason),
+      ]
+      #expect(answer["docs"] == [["error": expected]], "\(entry)")
+    }
+    for name in ["rev", "open_revs", "new_edits", "w", "atts_since"] {
+      let answer = try client.send("POST", "/db/_bulk_get?\(name)=1-a", #"{"docs":[]}"#)
+      #expect(answer.status == 400)
+      #expect(try answer.error == ["bad_request", "\"\(name)\" query parameter is not acceptable"])
+    }
+  }
 }

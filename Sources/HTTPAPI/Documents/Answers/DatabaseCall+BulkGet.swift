@@ -16,6 +16,9 @@ extension DatabaseCall {
     guard wanted.count <= Self.maximumBulkCount else {
       throw CouchDBError(413, "max_bulk_get_count_exceeded", String(Self.maximumBulkCount))
     }
+    for name in Self.optionsOfEntries where query.items.contains(where: { $0.name == ByteString(name) }) {
+      throw CouchDBError(400, "bad_request", "\"\(name)\" query parameter is not acceptable")
+    }
     let options = try RevisionOptions(query)
     let multipart =
       request.accepts("application/json") ? nil : Self.multipartTypes.first { request.accepts($0) }
@@ -42,6 +45,8 @@ extension DatabaseCall {
       })
   }
 
+  /// Options of other requests that mean one document. Entries of the body name revisions.
+  private static let optionsOfEntries = ["open_revs", "new_edits", "w", "rev", "atts_since"]
   private static let multipartTypes = ["multipart/mixed", "multipart/related"]
 }
 
@@ -66,16 +71,38 @@ private struct BulkGet: Sendable {
   }
 
   private func items(_ wanted: JSONValue) throws -> [Item] {
-    guard let id = wanted["id"].string else {
-      let error = CouchDBError(400, "bad_request", "document must be a JSON object")
-      return [.failed(id: .null, revision: .null, error)]
+    func failed(_ error: CouchDBError, revision: JSONValue = .null) -> [Item] {
+      [.failed(id: wanted["id"], revision: revision, error)]
     }
-    let revision = wanted["rev"]
+    guard let members = wanted.object, members.count > 0 else {
+      return failed(CouchDBError(400, "bad_request", "document must be a JSON object"))
+    }
+    guard let given = members["id"] else {
+      return failed(CouchDBError(400, "bad_request", "document id missed"))
+    }
+    guard let id = given.string else {
+      return failed(CouchDBError(400, "illegal_docid", "Document id must be a string"))
+    }
+    do { try IncomingID.check(id) } catch let error as CouchDBError { return failed(error) }
+    var choice = RevisionOptions.Choice.leaves
+    if let given = members["rev"] {
+      guard let revision = given.string.flatMap({ try? IncomingDocument.Revision($0) }) else {
+        return failed(.invalidRevision, revision: given)
+      }
+      choice = .one(revision)
+    }
+    var options = options
+    if let given = members["atts_since"] {
+      guard let list = given.array else {
+        let error = CouchDBError(400, "bad_request", "att_since value must be array of revs.")
+        return failed(error, revision: given)
+      }
+      if let bad = list.first(where: { $0.string.flatMap { try? IncomingDocument.Revision($0) } == nil }) {
+        return failed(.invalidRevision, revision: bad)
+      }
+      try options.setAttachmentsSince(given)
+    }
     do {
-      var options = options
-      var choice = RevisionOptions.Choice.leaves
-      if let text = revision.string { choice = .one(try IncomingDocument.Revision(text)) }
-      if !wanted["atts_since"].isNull { try options.setAttachmentsSince(wanted["atts_since"]) }
       let renderer = try RevisionRenderer(call.database, options, isMultipart ? .following : .inline)
       let found = try call.database.read { snapshot in
         try RevisionSelection(snapshot.revisions(of: id), choice, latest: options.latest).render(renderer)
@@ -90,7 +117,7 @@ private struct BulkGet: Sendable {
         }
       }
     } catch let error as CouchDBError {
-      return [.failed(id: .string(id), revision: revision.isNull ? "undefined" : revision, error)]
+      return failed(error, revision: members["rev"] ?? "undefined")
     }
   }
 
@@ -105,9 +132,8 @@ private struct BulkGet: Sendable {
 
   func json(_ wanted: JSONValue) throws -> AnswerPieces {
     var pieces = AnswerPieces()
-    let id: JSONValue = wanted["id"].string.map { .string($0) } ?? .null
     pieces.append("{\"id\":")
-    pieces.append(try id.jsonText())
+    pieces.append(try wanted["id"].jsonText())
     pieces.append(",\"docs\":[")
     for (position, item) in try items(wanted).enumerated() {
       if position > 0 { pieces.append(",") }
