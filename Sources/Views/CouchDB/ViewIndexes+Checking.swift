@@ -10,6 +10,7 @@ extension ViewIndexes {
   ///
   /// `name` is what follows `_design/` in its ID.
   package func checkDesign(_ name: String, _ body: JSONObject) throws {
+    try DesignMembers.check(body)
     let views = body["views"]?.object ?? [:]
     guard views.count <= ViewIndexes.maximumViews else {
       throw CouchDBError(

@@ -63,6 +63,32 @@ import Touchstone
     #expect(try client.get("/db/_design/bad").status == 404)
   }
 
+  @Test("members of a design document have CouchDB's types")
+  func designMembers() throws {
+    let client = try APIClient.withDatabase()
+    for (body, path, types) in [
+      (#"{"filters":[]}"#, "filters", "object"), (#"{"filters":{"f":1}}"#, "filters.f", "object or string"),
+      (#"{"language":1}"#, "language", "string"), (#"{"lists":"x"}"#, "lists", "object"),
+      (#"{"options":[]}"#, "options", "object"),
+      (#"{"options":{"include_design":"yes"}}"#, "options.include_design", "boolean"),
+      (#"{"options":{"local_seq":1}}"#, "options.local_seq", "boolean"),
+      (#"{"rewrites":{}}"#, "rewrites", "string or array"),
+      (#"{"shows":{"s":[]}}"#, "shows.s", "object or string"),
+      (#"{"updates":[]}"#, "updates", "object"),
+      (#"{"validate_doc_update":1}"#, "validate_doc_update", "string"),
+      (#"{"language":"other","filters":7}"#, "filters", "object"),
+    ] {
+      let answer = try client.send("PUT", "/db/_design/x", body)
+      #expect(answer.status == 400, "\(body)")
+      #expect(try answer.error == ["invalid_design_doc", "`\(path)` field must have \(types) type"])
+    }
+    let right = #"""
+      {"filters":{"f":"function(){}","lib":{"a":"x"}},"language":"javascript","lists":{},"options":{"local_seq":true},
+      "rewrites":[],"shows":{},"updates":{}}
+      """#
+    #expect(try client.send("PUT", "/db/_design/x", right).status == 201)
+  }
+
   @Test("nothing is written where clients only read")
   func readOnly() throws {
     let databases = TestDatabases()
