@@ -108,7 +108,15 @@ import Touchstone
     ] {
       #expect(try client.ask("GET", target).status == status, "\(target)")
     }
-    for id in ["%00", "a%01b", String(repeating: "x", count: 500), "_x", "_design%2F", "_local%2F"] {
+    for target in ["_local", "_local/", "_local%2F"] {
+      for method in ["GET", "PUT"] {
+        #expect(
+          try client.send(method, "/db/" + target, "{}").error == [
+            "bad_request", "Invalid _local document id.",
+          ])
+      }
+    }
+    for id in ["%00", "a%01b", String(repeating: "x", count: 500), "_x", "_design%2F"] {
       let answer = try client.send("PUT", "/db/\(id)", "{}")
       #expect(answer.status == 400, "\(id.prefix(20))")
       #expect(try answer.error[0] == "illegal_docid", "\(id.prefix(20))")

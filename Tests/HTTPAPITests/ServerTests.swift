@@ -91,6 +91,26 @@ import Testing
     #expect(try client.ask("POST", "/_uuids").header("Allow") == "GET")
   }
 
+  @Test func optionsOfANewDatabaseAreChecked() throws {
+    let client = try APIClient()
+    for (query, reason) in [
+      ("q=0", "The `q` value should be a positive integer."),
+      ("n=x", "The `n` value should be a positive integer."),
+      ("placement=moon", "The `placement` value should be in a format `zone:n`."),
+      ("placement=", "The `placement` value should be in a format `zone:n`."),
+      ("engine=cowabunga", "invalid_engine_extension"),
+      ("partitioned=maybe", "Invalid `partitioned` parameter"),
+    ] {
+      let answer = try client.ask("PUT", "/db?" + query)
+      #expect(answer.status == 400, "\(query)")
+      #expect(try answer.error == ["bad_request", reason], "\(query)")
+    }
+    #expect(try client.ask("PUT", "/db?partitioned=true").status == 501)
+    #expect(try client.ask("GET", "/db").status == 404)
+    let query = "q=8&n=3&placement=a:1,b:2&engine=couch&partitioned=false"
+    #expect(try client.ask("PUT", "/db?" + query).status == 201)
+  }
+
   @Test func headIsAllowedWhereGetIs() throws {
     let client = try APIClient.withDatabase()
     _ = try client.send("PUT", "/db/_design/d", #"{"views":{}}"#)

@@ -28,6 +28,9 @@ extension DatabaseCall {
     var rest = path.dropFirst()
     // `_design/x` and `_local/x` are IDs; their slash may be escaped.
     if id == "_design" || id == "_local", let next = rest.popFirst() { id += "/" + next.string }
+    guard id != "_local", id != IncomingID.localPrefix else {
+      throw CouchDBError(400, "bad_request", "Invalid _local document id.")
+    }
     if IncomingID.isLocal(id) {
       guard rest.isEmpty else {
         throw CouchDBError(400, "bad_request", "_local documents do not accept attachments.")
