@@ -210,6 +210,12 @@ import Touchstone
         + "{\"key\":\"a\",\"error\":\"not_found\"}\r\n]}\n")
     let backwards = try reading.get("_local_docs?descending=true&endkey=%22_local/d%22").json()
     #expect(backwards["rows"]?.array?.map { $0["id"]?.string } == ["_local/sl/ash"])
+    // What the nodes of a CouchDB keep isn't listed, unless it is asked for.
+    for id in ["shard-sync-a-b", "purge-mrview-x"] { try reading.database.saveLocalDocument(id, [:]) }
+    #expect(try reading.get("_local_docs").json()["rows"]?.array?.count == 2)
+    #expect(try reading.get("_local_docs?include_system=true").json()["rows"]?.array?.count == 4)
+    let named = try reading.post("_local_docs", "{\"keys\":[\"_local/purge-mrview-x\"]}").json()
+    #expect(named["rows"]?[0]["value"]["rev"] == "0-1")
   }
 
   @Test("a client that takes nothing doesn't keep the database from being closed", arguments: allEngines)

@@ -9,10 +9,13 @@ struct LocalDocumentList {
 
   private let database: Database
   private let options: ListOptions
+  /// Whether those are listed that CouchDB's nodes keep for themselves.
+  private let includesSystem: Bool
 
   init(_ call: DatabaseCall, _ options: ListOptions) {
     database = call.database
     self.options = options
+    includesSystem = call.query["include_system"] == "true"
   }
 
   /// Writes the object with the rows, without a line feed. CouchDB doesn't count local documents.
@@ -73,10 +76,15 @@ struct LocalDocumentList {
     if let keys = options.keys {
       all = try keys.map { (try JSONValue(body: $0).string, $0) }
     } else {
-      all = try database.localDocumentIDs().map { Self.prefix + $0 }.filter(isSelected).map { ($0, []) }
+      all = try database.localDocumentIDs().map { Self.prefix + $0 }
+        .filter { isSelected($0) && (includesSystem || !isOfSystem($0)) }.map { ($0, []) }
     }
     if options.isDescending { all.reverse() }
     return Array(all.dropFirst(options.skip).prefix(options.limit))
+  }
+
+  private func isOfSystem(_ id: String) -> Bool {
+    ["_local/shard-sync-", "_local/purge-"].contains { id.utf8.starts(with: $0.utf8) }
   }
 
   private func isSelected(_ id: String) -> Bool {
