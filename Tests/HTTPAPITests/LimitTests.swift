@@ -54,7 +54,14 @@ import Touchstone
     for body in [Array(#"{"n":1}"#.utf8), Array(whole.dropLast(3)), whole + [0], []] {
       let answer = try client.ask("PUT", "/db/b", headers: [("Content-Encoding", "gzip")], body: body)
       #expect(answer.status == 400, "\(body.count) bytes")
+      #expect(try answer.error == ["bad_request", "Request body is not properly gzipped."])
     }
+  }
+
+  @Test("other encodings of a body than gzip are refused") func encodings() throws {
+    let answer = try client().send("PUT", "/db/a", "{}", headers: [("Content-Encoding", "br")])
+    #expect(answer.status == 415)
+    #expect(try answer.error == ["bad_content_type", "br is not a supported content encoding."])
   }
 
   @Test("a hundred thousand documents are too many for one request") func bulk() throws {

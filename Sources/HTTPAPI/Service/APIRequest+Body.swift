@@ -31,7 +31,7 @@ extension APIRequest {
     case nil, "identity": return body
     case "gzip", "x-gzip": return try GunzippedBody(body)
     case let other?:
-      throw CouchDBError(415, "bad_ctype", "Content-Encoding \(other) isn't known here; use gzip or none")
+      throw CouchDBError(415, "bad_content_type", "\(other) is not a supported content encoding.")
     }
   }
 

@@ -98,7 +98,7 @@ package final class DatabaseService: Sendable {
     case HTTPBodyError.tooLong:
       .error(CouchDBError(413, "too_large", "the request entity is too large"))
     case HTTPBodyError.malformed:
-      .error(CouchDBError(400, "bad_request", "the body of the request isn't gzip"))
+      .error(CouchDBError(400, "bad_request", "Request body is not properly gzipped."))
     case HTTPBodyError.clientGone, HTTPBodyError.wrongLength:
       .error(CouchDBError(400, "bad_request", "the body of the request ended early"))
     default: .error(unexpected(error))

@@ -266,6 +266,16 @@ import Touchstone
       body: read.body())
     #expect(try copied.json()["rev"].string == revision)
     #expect(try client.get("/copy/m?attachments=true").json() == client.get("/db/m?attachments=true").json())
+    // The first part is the document, and says so.
+    for head in ["", "Content-Type: text/plain\r\n"] {
+      let other = Array("--abc\r\n\(head)\r\n{}\r\n--abc--".utf8)
+      let refused = try client.ask("PUT", "/db/m9", headers: type, body: other)
+      #expect(refused.status == 415)
+      #expect(try refused.error == ["bad_content_type", "Content-Type must be application/json"])
+    }
+    // Who has no revision wants all attachments.
+    let all = try client.get("/db/m?atts_since=%5B%5D").json()["_attachments"]
+    #expect(all["z.bin"]["data"].string != nil && all["a.txt"]["data"].string != nil)
     // Only what is new is sent to one who has a revision.
     let second = try client.save(
       "/db/m", #"{"_rev":"\#(revision)","m":2,"_attachments":{"z.bin":{"stub":true},"n":{"data":"M3Jk"}}}"#)

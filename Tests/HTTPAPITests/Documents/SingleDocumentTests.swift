@@ -33,6 +33,17 @@ import Touchstone
     #expect(try client.send("PUT", "/db/a", #"{"_rev":"7-0123"}"#).status == 409)
     #expect(
       try client.send("PUT", "/db/a", #"{"_rev":"garbage"}"#).error == ["bad_request", "Invalid rev format"])
+    #expect(
+      try client.send("PUT", "/db/a?rev=1-a", #"{"_rev":"1-b"}"#).error == [
+        "bad_request", "Document rev from request body and query string have different values",
+      ])
+    #expect(
+      try client.send("PUT", "/db/a", #"{"_rev":"1-b"}"#, headers: [("If-Match", "1-a")]).error == [
+        "bad_request", "Document rev and etag have different values",
+      ])
+    for option in ["open_revs=%7B%7D", "atts_since=5"] {
+      #expect(try client.get("/db/a?" + option).error == ["bad_request", "Invalid list of revisions"])
+    }
     #expect(try client.get("/db/a?rev=\(first)").json()["x"] == 1)
     #expect(try client.get("/db/a?rev=1-ffff").error == ["not_found", "missing"])
     let revisions = try client.get("/db/a?revs=true").json()["_revisions"]

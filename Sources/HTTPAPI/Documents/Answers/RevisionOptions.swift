@@ -50,10 +50,14 @@ struct RevisionOptions: Sendable {
       let some = try Self.list(list).map { try IncomingDocument.Revision($0) }
       if !some.isEmpty { choice = .some(some) }
     }
-    if let list = try query.json("atts_since") { try setAttachmentsSince(list) }
+    if let list = try query.json("atts_since") {
+      // A client that has no revision wants all attachments.
+      attachments = true
+      try setAttachmentsSince(list)
+    }
   }
 
-  /// Asks for the attachments since the revisions of a list. An empty one asks for nothing.
+  /// Asks for the attachments since the revisions of a list. An empty one changes nothing.
   mutating func setAttachmentsSince(_ list: JSONValue) throws {
     let since = try Self.list(list).map { try IncomingDocument.Revision($0).text }
     guard !since.isEmpty else { return }
@@ -62,7 +66,9 @@ struct RevisionOptions: Sendable {
   }
 
   private static func list(_ value: JSONValue) throws -> [String] {
-    guard let items = value.array else { throw CouchDBError.invalidRevision }
+    guard let items = value.array else {
+      throw CouchDBError(400, "bad_request", "Invalid list of revisions")
+    }
     return try items.map {
       guard let text = $0.string else { throw CouchDBError.invalidRevision }
       return text

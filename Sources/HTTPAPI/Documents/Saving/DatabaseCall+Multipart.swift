@@ -61,13 +61,16 @@ private final class MultipartReceiver {
 
   func take(_ event: MultipartParser.Event) throws {
     switch event {
-    case .begin: try begin()
+    case .begin(let headers): try begin(headers)
     case .bytes(let bytes): try add(bytes)
     case .end: try end()
     }
   }
 
-  private func begin() throws {
+  private func begin(_ headers: HTTPHeaders) throws {
+    if parts == 0, HTTPMediaType(headers.first("content-type") ?? "").name != "application/json" {
+      throw CouchDBError(415, "bad_content_type", "Content-Type must be application/json")
+    }
     parts += 1
     guard document != nil, received.count < expected.count else { return }
     let entry = expected[received.count]

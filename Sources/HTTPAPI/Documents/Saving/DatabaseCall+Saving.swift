@@ -93,8 +93,11 @@ extension DatabaseCall {
     try checkSize(document, reason: "")
     if let seen {
       if let own = document.revision, own != seen {
-        throw CouchDBError(
-          400, "bad_request", "Document rev from request body and query string have different values")
+        let reason =
+          query["rev"] == nil
+          ? "Document rev and etag have different values"
+          : "Document rev from request body and query string have different values"
+        throw CouchDBError(400, "bad_request", reason)
       }
       document.revision = seen
     }
