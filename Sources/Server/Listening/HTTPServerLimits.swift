@@ -7,7 +7,8 @@ package struct HTTPServerLimits: Sendable {
   package var connections = 10_000
   /// The maximum number of open connections from one IPv4 address, or from one IPv6 network of 64 bits.
   package var connectionsPerAddress = 2_000
-  /// The maximum size of a request's line and headers in bytes. Longer ones get 431 or 414.
+  /// The maximum size of a request's line and headers in bytes. Longer ones get 414 if most of it is the
+  /// target, and 431 otherwise.
   package var headerBytes = 16_384
   /// The maximum size of a request's body in bytes. Longer ones get 413.
   package var bodyBytes = 4 << 30

@@ -38,6 +38,10 @@ final class RequestHead: Sendable {
   ) throws(Rejection) {
     let size = cmicrohttpd_header_size(mhd)
     guard size <= limits.headerBytes else {
+      // A client may ask for less at a time when it hears that the target is what is long; CouchDB's replicator does.
+      guard raw.count <= limits.headerBytes / 2 else {
+        throw Rejection(414, "the target and the headers are longer than \(limits.headerBytes) bytes")
+      }
       throw Rejection(431, "the headers are longer than \(limits.headerBytes) bytes")
     }
     guard strcmp(version, "HTTP/1.1") == 0 || strcmp(version, "HTTP/1.0") == 0 else {
