@@ -91,6 +91,48 @@ import Testing
     #expect(try client.ask("POST", "/_uuids").header("Allow") == "GET")
   }
 
+  @Test func aPostMayNameAnotherMethod() throws {
+    let client = try APIClient.withDatabase()
+    func post(_ target: String, _ method: String, _ body: String = "") throws -> Response {
+      try client.send(
+        "POST", target, body,
+        headers: [
+          ("X-HTTP-Method-Override", method), ("Content-Type", "application/json"), ("Destination", "copy"),
+        ])
+    }
+    let made = try post("/db/a", "PUT", #"{"bob":"connie"}"#)
+    #expect(made.status == 201)
+    #expect(try post("/db/a", "GET").json()["bob"] == "connie")
+    #expect(try post("/db/a", "HEAD").json()["bob"] == "connie")
+    #expect(try post("/db/a", "COPY").status == 201)
+    #expect(try client.get("/db/copy").status == 200)
+    let revision = try made.json()["rev"].string ?? ""
+    #expect(try post("/db/a?rev=\(revision)", "DELETE").status == 200)
+    // Others aren't followed, and only a POST names one.
+    #expect(try post("/db/b", "PATCH", "{}").status == 400)
+    #expect(
+      try client.ask("GET", "/db/copy", headers: [("X-HTTP-Method-Override", "DELETE")]).status == 200)
+    #expect(try client.get("/db/copy").status == 200)
+  }
+
+  @Test func urlsInAnswersAreThoseOfAProxy() throws {
+    let client = try APIClient.withDatabase()
+    var number = 0
+    func location(_ headers: (String, String)...) throws -> String? {
+      number += 1
+      return try client.send("PUT", "/db/\(number)", "{}", headers: [("Host", "inner:5984")] + headers)
+        .header("Location")
+    }
+    #expect(try location() == "http://inner:5984/db/1")
+    #expect(try location(("X-Forwarded-Host", "mysite.com")) == "http://mysite.com/db/2")
+    #expect(
+      try location(("X-Forwarded-Host", "a.example:8443, b"), ("X-Forwarded-Proto", "https"))
+        == "https://a.example:8443/db/3")
+    #expect(try location(("X-Forwarded-Ssl", "on")) == "https://inner:5984/db/4")
+    #expect(
+      try location(("X-Forwarded-Host", "a/b?c"), ("X-Forwarded-Proto", "ftp")) == "http://inner:5984/db/5")
+  }
+
   @Test func optionsOfANewDatabaseAreChecked() throws {
     let client = try APIClient()
     for (query, reason) in [

@@ -3,6 +3,19 @@ import HTTP
 // What a client says of the answers that it takes (RFC 9110, 12.5 and 13.1).
 
 extension APIRequest {
+  private static let choosable = ["GET", "HEAD", "PUT", "DELETE", "COPY"]
+
+  /// The request with the method that `X-HTTP-Method-Override` names, as clients ask that have only `POST`. (A page of another origin may
+  /// send that header only after it has asked.) The client of a `POST` expects a body: `HEAD` is `GET`.
+  var withChosenMethod: APIRequest {
+    guard method == "POST", let chosen = headers.first("x-http-method-override"),
+      Self.choosable.contains(where: { $0.hasSameBytes(as: chosen) })
+    else { return self }
+    var request = self
+    request.method = chosen == "HEAD" ? "GET" : chosen
+    return request
+  }
+
   /// Whether the client takes a media type: it says so, or says nothing.
   func accepts(_ type: String) -> Bool {
     let values = headers.all("accept")

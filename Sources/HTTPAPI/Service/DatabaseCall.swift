@@ -55,10 +55,17 @@ struct DatabaseCall: Sendable {
 }
 
 extension APIRequest {
-  /// The base of URLs in answers: `http://HOST`.
+  /// The base of URLs in answers: `http://HOST`. Behind a proxy it is what the proxy says.
   var baseURL: String {
-    let host =
+    let isSecure =
+      isSecure || headers.first("x-forwarded-ssl") == "on" || headers.first("x-forwarded-proto") == "https"
+    let forwarded = headers.first("x-forwarded-host").flatMap { hosts in
+      // Each proxy adds its own.
+      hosts.split(separator: ",").first.map { $0.trimmed }
+    }
+    let asked =
       target.rawAuthority.map { String(decoding: $0, as: UTF8.self) } ?? headers.first("host")?.trimmed
+    let host = [forwarded, asked].lazy.compactMap { $0 }.first { HTTPAuthority($0.utf8) != nil }
     return "http\(isSecure ? "s" : "")://\(host ?? "localhost")"
   }
 }
