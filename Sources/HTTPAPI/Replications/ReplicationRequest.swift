@@ -150,6 +150,8 @@ private struct Members {
   var filter: String? {
     get throws {
       guard let name = try text("filter") else { return nil }
+      // Those of `_changes`.
+      if ["_view", "_design"].contains(where: { name.hasSameBytes(as: $0) }) { return name }
       let parts = name.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw refuse("filter", "of the form `designname/filtername`")

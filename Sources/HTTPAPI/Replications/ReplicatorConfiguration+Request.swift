@@ -70,7 +70,20 @@ extension ReplicatorConfiguration {
       throw CouchDBError(501, "not_implemented", "a `selector` needs a source on another server")
     }
     guard let name = request.filter else { return }
-    let filter = try source.replicationFilter(name, shown: ends.source.shown)
+    let filter: DesignFilter
+    switch name {
+    case "_design":
+      pushFilter = { IncomingID.isDesign($0.documentID) }
+      return
+    case "_view":
+      filter = try source.replicationFilter(
+        "views", request.parameters["view"]?.string ?? "", shown: ends.source.shown
+      ) { try source.designFilter(view: $0) }
+    default:
+      filter = try source.replicationFilter("filters", name, shown: ends.source.shown) {
+        try source.designFilter($0)
+      }
+    }
     let argument: JSONObject = [
       "method": "GET", "query": .object(Self.texts(request.parameters)), "headers": [:],
     ]
@@ -105,15 +118,22 @@ extension ReplicatorConfiguration {
 }
 
 extension Database {
-  /// The filter `DESIGN/FILTER` of a replication. Throws 404 if it isn't there.
-  fileprivate func replicationFilter(_ name: String, shown: String) throws -> DesignFilter {
+  /// The filter of a replication that the function `DESIGN/NAME` of a section makes. Throws 400 if that isn't a name, and 404 if it isn't
+  /// there.
+  fileprivate func replicationFilter(
+    _ section: String, _ name: String, shown: String, _ make: (String) throws -> DesignFilter
+  ) throws -> DesignFilter {
     let parts = name.split(separator: "/", maxSplits: 1).map { String($0) }
-    func missing(_ what: String) -> CouchDBError {
-      CouchDBError(404, "not_found", "\(what) in the design document \(parts[0]) of \(shown)")
+    guard parts.count == 2 else {
+      throw CouchDBError(400, "bad_request", "`view` must be of the form `designname/viewname`")
     }
-    let filters = try document("_design/" + parts[0])?.value()["filters"].object
-    guard let filters, filters[parts[1]] != nil else { throw missing("there is no filter \(parts[1])") }
-    do { return try designFilter(name) } catch let error as ViewError {
+    let functions = try document("_design/" + parts[0])?.value()[section].object
+    guard let functions, functions[parts[1]] != nil else {
+      let what = section == "views" ? "view" : "filter"
+      throw CouchDBError(
+        404, "not_found", "there is no \(what) \(parts[1]) in the design document \(parts[0]) of \(shown)")
+    }
+    do { return try make(name) } catch let error as ViewError {
       throw CouchDBError(500, "error", error.message)
     }
   }

@@ -126,7 +126,8 @@ import Touchstone
     #expect(Set(try client.contents("ids").keys) == ["a1", "a3"])
 
     let design: JSONValue = [
-      "filters": ["more": "function (doc, req) { return doc.n >= Number(req.query.than); }"]
+      "views": ["odd": ["map": "function (doc) { if (doc.n % 2) emit(doc.n); }"]],
+      "filters": ["more": "function (doc, req) { return doc.n >= Number(req.query.than); }"],
     ]
     #expect(try client.ask("PUT", "/a/_design/f", design).status == 201)
     let filtered: JSONValue = [
@@ -139,6 +140,20 @@ import Touchstone
       "source": "a", "target": "filtered", "filter": "f/more", "query_params": ["than": "5"],
     ]
     #expect(try client.replicate(other).json()["history"][0]["docs_written"] == 2)
+
+    // The filters of `_changes`.
+    for (filter, parameters, expected) in [
+      ("_view", ["view": "f/odd"] as JSONValue, ["a1", "a3", "a5", "a7", "a9"]),
+      ("_design", [:], ["_design/f"]),
+    ] {
+      let name = filter.dropFirst() + "s"
+      try client.make(String(name))
+      let answer = try client.replicate([
+        "source": "a", "target": .string(String(name)), "filter": .string(filter), "query_params": parameters,
+      ])
+      #expect(answer.status == 200)
+      #expect(try client.contents(String(name)).keys.sorted() == expected)
+    }
 
     #expect(
       try client.replicate(["source": "a", "target": "late", "since_seq": "8"]).json()["history"][0][
@@ -193,6 +208,12 @@ import Touchstone
       (["source": "a", "target": "b", "doc_ids": ["a"], "selector": [:]], 400, "bad_request"),
       (["source": "a", "target": "b", "filter": "f"], 400, "bad_request"),
       (["source": "a", "target": "b", "filter": "no/such"], 404, "not_found"),
+      (["source": "a", "target": "b", "filter": "_other"], 400, "bad_request"),
+      (["source": "a", "target": "b", "filter": "_view"], 400, "bad_request"),
+      (
+        ["source": "a", "target": "b", "filter": "_view", "query_params": ["view": "no/such"]], 404,
+        "not_found"
+      ),
       (["source": "a", "target": "b", "since_seq": "x"], 400, "bad_request"),
       (["source": "a", "target": "b", "retries_per_request": -1], 400, "bad_request"),
       (["source": "a", "target": "b", "cancel": true], 404, "not_found"),
