@@ -21,4 +21,23 @@ import Testing
     let others = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
     #expect(others.renewal(of: cookie, at: began + 100) == nil)
   }
+
+  @Test("a page chooses what its browser is told of a refusal") func refusal() throws {
+    let checker = ClosurePasswordChecker { _, _, done in done(false) }
+    let server = try TestServer(
+      with: {
+        $0.authenticator = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
+        $0.errorAnswer = { HTTPAnswer(status: $0, text: $1) }
+      }
+    ) { $1.answer(HTTPAnswer(status: 200, text: $0.user ?? "")) }
+    let client = try server.client()
+    let plain = try client.get("/")
+    #expect(plain.status == 401 && plain.header("WWW-Authenticate")?.hasPrefix("Basic ") == true)
+    let chosen = try client.get("/", headers: ["X-CouchDB-WWW-Authenticate: Cookie"])
+    #expect(chosen.status == 401 && chosen.header("WWW-Authenticate") == "Cookie")
+    let wrong = try client.get(
+      "/", headers: ["X-CouchDB-WWW-Authenticate: Cookie", "Authorization: Basic YTpi"])
+    #expect(wrong.status == 401 && wrong.header("WWW-Authenticate") == "Cookie")
+    #expect(wrong.text == "Name or password is incorrect.")
+  }
 }

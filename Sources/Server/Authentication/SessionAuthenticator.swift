@@ -39,16 +39,28 @@ package final class SessionAuthenticator: Authenticator {
   }
 
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
-    if question.authorization != nil { return basic.verdictAtOnce(question) }
+    if question.authorization != nil { return basic.verdictAtOnce(question).map { worded($0, question) } }
     if let cookie = question.cookie(Self.cookieName), let user = user(of: cookie, at: time(nil)) {
       return .allowed(user: user)
     }
     if isOpen(question) { return .allowed(user: nil) }
-    return basic.verdictAtOnce(question)
+    return basic.verdictAtOnce(question).map { worded($0, question) }
   }
 
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
-    basic.check(question, completion)
+    basic.check(question) { [self] in completion(worded($0, question)) }
+  }
+
+  /// A refusal in CouchDB's words. A page says in `X-CouchDB-WWW-Authenticate` what its browser is told, so that it shows no dialog of its
+  /// own.
+  private func worded(_ verdict: LoginVerdict, _ question: LoginQuestion) -> LoginVerdict {
+    guard case .refused(401, var headers, let reason) = verdict else { return verdict }
+    if let wanted = question.head.headers.first("x-couchdb-www-authenticate") {
+      headers.removeAll { $0.name == "WWW-Authenticate" }
+      headers.append(.init("WWW-Authenticate", wanted))
+    }
+    return .refused(
+      401, headers: headers, question.authorization == nil ? reason : "Name or password is incorrect.")
   }
 
   /// Checks a name and a password that came in the body of a request.

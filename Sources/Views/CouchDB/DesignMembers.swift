@@ -1,6 +1,6 @@
 import Fleece
 
-/// The types that CouchDB demands of members of a design document. (Those of `views` are the business of their language.) What is missing or
+/// The types that CouchDB demands of members of a design document; those of `views` are the business of their language. What is missing or
 /// null is well.
 enum DesignMembers {
   /// Throws the `CouchDBError` `invalid_design_doc` for the first member with a wrong type.
