@@ -6,8 +6,8 @@ import Storage
 ///
 ///   digest := SHA1( min(length of parent ID, 255):u8  parent ID as text  deleted:u8  canonical JSON )
 ///
-/// LiteCore has used this rule since 3.3. Clients of CouchDB get the first 16 bytes: CouchDB compares revision IDs of 32 digits by their
-/// bytes and others as text, so only with 32 digits it finds the same winner of a conflict. Use it on one thread at a time.
+/// LiteCore has used this rule since 3.3. Revisions of clients of CouchDB have the first 16 bytes: CouchDB compares revision IDs of 32
+/// digits by their bytes and others as text, so only with 32 digits it finds the same winner of a conflict. Use it on one thread at a time.
 final class RevisionDigest {
   static let byteCount = 20
   static let shortByteCount = 16
@@ -35,12 +35,11 @@ final class RevisionDigest {
     result.deallocate()
   }
 
-  /// Returns 20 bytes, or the first `byteCount` of them, valid until the next call. `parent` is the parent's ID as text, empty if there is
+  /// Returns 20 bytes, valid until the next call. `parent` is the parent's ID as text, empty if there is
   /// none.
-  func digest(
-    parent: UnsafeRawBufferPointer, deleted: Bool, body: UnsafeRawBufferPointer,
-    byteCount: Int = RevisionDigest.byteCount
-  ) throws -> UnsafeRawBufferPointer {
+  func digest(parent: UnsafeRawBufferPointer, deleted: Bool, body: UnsafeRawBufferPointer) throws
+    -> UnsafeRawBufferPointer
+  {
     // Hash the length, the parent and the flag in one update, before the body.
     let head = withUnsafeTemporaryAllocation(byteCount: 257, alignment: 1) { head in
       let length = min(parent.count, 255)
@@ -56,6 +55,6 @@ final class RevisionDigest {
     guard head, EVP_DigestUpdate(context, body.baseAddress, body.count) == 1,
       EVP_DigestFinal_ex(context, result, nil) == 1
     else { throw StorageError(.engineFailure, "SHA-1 failed in libcrypto") }
-    return UnsafeRawBufferPointer(start: result, count: byteCount)
+    return UnsafeRawBufferPointer(start: result, count: RevisionDigest.byteCount)
   }
 }

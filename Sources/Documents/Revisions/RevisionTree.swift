@@ -298,6 +298,12 @@ struct StoredRevisionID {
     self.suffix = suffix
   }
 
+  /// That of a new revision: it has the first bytes of the digest.
+  init(generation: UInt64, digest: UnsafeRawBufferPointer, byteCount: Int) {
+    self.generation = generation
+    suffix = StoredSuffix(bytes: UnsafeRawBufferPointer(rebasing: digest[..<byteCount]), isText: false)
+  }
+
   /// Nil if the bytes aren't a stored revision ID.
   init?(_ reader: inout ByteReader) {
     guard let generation = reader.varint(), generation > 0, generation <= RevisionID.maximumGeneration,

@@ -21,17 +21,17 @@ package struct DocumentEdit: Sendable {
 }
 
 extension DocumentStore {
-  /// Saves changes in one transaction, and returns what became of each: the new revision, or why it was refused. `body`
+  /// Saves changes in one transaction, and returns what became of each: the ID of the new revision, or why it was refused. `body`
   /// appends the JSON object of the change with a number to a text. It may be called again when the transaction is repeated.
   ///
   /// A document that was never here may have any base, which becomes the parent of its first revision, and it may be deleted.
   /// A change that is refused changes nothing, and the others are saved. A body that isn't a JSON object, `invalidBody`, and what
   /// fails the transaction are thrown; then nothing has changed.
   package func save(_ edits: [DocumentEdit], body: (Int, inout [UInt8]) -> Void) throws
-    -> [Result<SavedRevision, any Error>]
+    -> [Result<RevisionID, any Error>]
   {
     try writing { writer in
-      var results: [Result<SavedRevision, any Error>] = []
+      var results: [Result<RevisionID, any Error>] = []
       results.reserveCapacity(edits.count)
       var text: [UInt8] = []
       for (index, edit) in edits.enumerated() {
@@ -42,7 +42,9 @@ extension DocumentStore {
             try DocumentID.withValidated(edit.id, maximum: DocumentID.maximumStoredBytes) { key in
               var body = try text.withUnsafeBytes { try writer.encode(json: $0, of: key) }
               body.keepsGenerations = edit.keepsGenerations
-              return try writer.save(key, body, deleted: edit.isDeleted, .edit(of: edit.base))
+              let precondition = Precondition.edit(of: edit.base)
+              return try writer.save(key, body, deleted: edit.isDeleted, precondition)
+                .revisionID(digestBytes: precondition.digestBytes)
             }
           }
           results.append(.success(saved))

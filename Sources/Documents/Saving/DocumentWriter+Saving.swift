@@ -11,8 +11,8 @@ enum Precondition {
   case based(on: RevisionID?)
   /// The base is known. If it isn't a leaf, the write adds a branch.
   case branching(from: RevisionID)
-  /// As in CouchDB, revision IDs of 32 digits included. The base is a leaf; with no base, there is no live document, and the write goes on
-  /// top of a tombstone.
+  /// As in CouchDB, with a revision ID of 32 digits. The base is a leaf; with no base, there is no live document, and the write goes on top
+  /// of a tombstone.
   /// Of a document that isn't there the base is taken for known, and a deletion makes a tombstone.
   case edit(of: RevisionID?)
 
@@ -24,7 +24,7 @@ enum Precondition {
     }
   }
 
-  /// The length of the new revision's ID, in bytes.
+  /// How many bytes of its digest the new revision's ID has.
   var digestBytes: Int {
     if case .edit = self { RevisionDigest.shortByteCount } else { RevisionDigest.byteCount }
   }
@@ -94,12 +94,11 @@ extension DocumentWriter {
       var name = outside.description
       name.withUTF8 { text.append(UnsafeRawBufferPointer($0)) }
     }
-    let suffix = try digest.digest(
-      parent: text.bytes, deleted: deleted, body: body.canonicalJSON, byteCount: precondition.digestBytes)
-    let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
+    let digest = try digest.digest(parent: text.bytes, deleted: deleted, body: body.canonicalJSON)
+    let new = StoredRevisionID(generation: generation, digest: digest, byteCount: precondition.digestBytes)
     if isStored != nil, let known = tree.index(of: new) {
       try loadHistory(of: id)
-      return try saveKnown(known, on: parent, id, stored: isStored, generation, suffix)
+      return try saveKnown(known, on: parent, id, stored: isStored, generation, digest)
     }
     let sequence = try nextSequence()
     var flags: RevisionFlags = [.leaf, .hasBody]
@@ -110,7 +109,7 @@ extension DocumentWriter {
       let root = outside.map { add($0, sequence) }
       let index = tree.addChild(new, of: root ?? parent, sequence: sequence, flags: flags)
       try write(id, body, stored: isStored, newRevision: index, parent: parent, sequence)
-      return saved(sequence, generation, suffix)
+      return saved(sequence, generation, digest)
     }
   }
 
@@ -129,30 +128,31 @@ extension DocumentWriter {
   /// nothing changes.
   private func saveKnown(
     _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
-    _ suffix: UnsafeRawBufferPointer
+    _ digest: UnsafeRawBufferPointer
   ) throws -> SavedRevision {
-    guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, suffix) }
+    guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, digest) }
     let sequence = try nextSequence()
     return try mutating {
       tree.join(known, to: parent)
       try write(id, nil, stored: stored, newRevision: known, parent: parent, sequence)
-      return saved(sequence, generation, suffix)
+      return saved(sequence, generation, digest)
     }
   }
 
-  private func saved(_ sequence: UInt64, _ generation: UInt64, _ suffix: UnsafeRawBufferPointer)
+  private func saved(_ sequence: UInt64, _ generation: UInt64, _ digest: UnsafeRawBufferPointer)
     -> SavedRevision
   {
-    SavedRevision(sequence: sequence, generation: generation, suffix: suffix)
+    SavedRevision(
+      sequence: sequence, generation: generation,
+      digest: digest.loadUnaligned(as: InlineArray<20, UInt8>.self))
   }
 
   /// Inserts the first revision of a document without looking it up. Returns nil if the ID is in use.
   private func insertNew(_ id: UnsafeRawBufferPointer, _ body: EncodedBody, _ digestBytes: Int) throws
     -> SavedRevision?
   {
-    let suffix = try digest.digest(
-      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON,
-      byteCount: digestBytes)
+    let digest = try digest.digest(
+      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON)
     let last = lastSequence ?? 0
     guard last < maximumSequence else { return nil }
     let sequence = last + 1
@@ -161,15 +161,14 @@ extension DocumentWriter {
     treeBytes.append((RevisionFlags.leaf.union(.hasBody)).rawValue)
     treeBytes.append(0)
     treeBytes.append(varint: sequence)
-    StoredRevisionID(generation: 1, suffix: StoredSuffix(bytes: suffix, isText: false))
-      .append(to: &treeBytes)
+    StoredRevisionID(generation: 1, digest: digest, byteCount: digestBytes).append(to: &treeBytes)
     compose(flags: [], sequence, keyCount: body.sharedKeyCount, body: body.fleece)
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
       try addChange(id, flags: [], sequence)
       try updateIndexes(id, old: nil, new: body.fleece)
       lastSequence = sequence
-      return saved(sequence, 1, suffix)
+      return saved(sequence, 1, digest)
     }
   }
 

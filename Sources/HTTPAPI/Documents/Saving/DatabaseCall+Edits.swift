@@ -83,7 +83,7 @@ extension DatabaseCall {
       }
       return saved.map { result in
         switch result {
-        case .success(let saved): .success(saved.revisionID.description)
+        case .success(let revision): .success(revision.description)
         case .failure(let error): .failure(CouchDBError(refused: error))
         }
       }
