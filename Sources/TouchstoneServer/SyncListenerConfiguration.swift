@@ -85,7 +85,8 @@ public struct SyncListenerConfiguration: Sendable {
   /// The most connections at a time.
   public var maximumConnections = 10_000
   /// The memory that bodies of requests over HTTP may take together, and what is made of them, in bytes. A body takes at least twice its
-  /// length after decompression. Attachments aren't counted: they are stored as they arrive. Default: 512 MiB.
+  /// length after decompression, so the longest body has half of it. Attachments aren't counted: they are stored as they arrive. Default:
+  /// 512 MiB.
   public var maximumBodyMemory = 512 << 20
   /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Answers to pings count, and a
   /// ping goes every 300 seconds: a longer time closes no peer that answers.
@@ -216,6 +217,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.crossOrigin = crossOriginRules
     configuration.replicationTargets = targets
     configuration.bodyMemoryBytes = maximumBodyMemory
+    configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
       ListenerSessions(authenticator: $0)
