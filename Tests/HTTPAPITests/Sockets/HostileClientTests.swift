@@ -1,5 +1,6 @@
 import Foundation
 import RawHTTP
+import Storage
 import StorageConformance
 import TestSupport
 import Testing
@@ -26,9 +27,14 @@ import Testing
     return slowest
   }
 
-  private func serving(_ connections: Int? = nil) throws -> (ServingChild, TemporaryDirectory) {
+  /// All in the long run.
+  private static let engines = isLong ? Array(allEngines) : [EngineName.lmdb]
+
+  private func serving(_ engine: EngineName, _ connections: Int? = nil) throws
+    -> (ServingChild, TemporaryDirectory)
+  {
     let directory = TemporaryDirectory()
-    let server = try ServingChild(.lmdb, directory.path, connections: connections)
+    let server = try ServingChild(engine, directory.path, connections: connections)
     let client = try server.client()
     #expect(try client.ask("PUT", "/db").status == 201)
     #expect(try client.ask("PUT", "/db/doc", Array(#"{"n":1}"#.utf8)).status == 201)
@@ -38,17 +44,18 @@ import Testing
   /// A client takes its answers in so many seconds, whatever others do: some of them are cut off first.
   private static let patience = 50.0
 
-  @Test("clients that never end their headers") func slowHeads() throws {
-    let (server, directory) = try serving()
+  @Test("clients that never end their headers", arguments: engines)
+  func slowHeads(_ engine: EngineName) throws {
+    let (server, directory) = try serving(engine)
     defer { withExtendedLifetime(directory) {} }
     let clients = try (0..<Self.many).map { _ in try server.client() }
     for client in clients { try client.send("GET /db/doc HTTP/1.1\r\nHost: local") }
     #expect(try slowest(server) < Self.patience)
   }
 
-  @Test("clients that never end their bodies", arguments: ["doc", "doc/file", "multipart"])
-  func slowBodies(_ what: String) throws {
-    let (server, directory) = try serving()
+  @Test("clients that never end their bodies", arguments: engines, ["doc", "doc/file", "multipart"])
+  func slowBodies(_ engine: EngineName, _ what: String) throws {
+    let (server, directory) = try serving(engine)
     defer { withExtendedLifetime(directory) {} }
     let clients = try (0..<Self.many).map { _ in try server.client() }
     let type = what == "multipart" ? "multipart/related; boundary=x" : "application/json"
@@ -61,9 +68,10 @@ import Testing
     #expect(try slowest(server) < Self.patience)
   }
 
-  @Test("clients that don't take their answers", arguments: ["_all_docs?include_docs=true", "doc/file"])
-  func slowReaders(_ what: String) throws {
-    let (server, directory) = try serving()
+  @Test(
+    "clients that don't take their answers", arguments: engines, ["_all_docs?include_docs=true", "doc/file"])
+  func slowReaders(_ engine: EngineName, _ what: String) throws {
+    let (server, directory) = try serving(engine)
     defer { withExtendedLifetime(directory) {} }
     let filling = [UInt8](repeating: 0x78, count: 4 << 20)
     let client = try server.client()
@@ -78,8 +86,9 @@ import Testing
     #expect(try slowest(server) < Self.patience)
   }
 
-  @Test("clients that close one half, or go away in the middle of an answer") func goingAway() throws {
-    let (server, directory) = try serving()
+  @Test("clients that close one half, or go away in the middle of an answer", arguments: engines)
+  func goingAway(_ engine: EngineName) throws {
+    let (server, directory) = try serving(engine)
     defer { withExtendedLifetime(directory) {} }
     let client = try server.client()
     let filling = Array("{\"text\":\"".utf8) + [UInt8](repeating: 0x78, count: 1 << 20) + Array("\"}".utf8)
@@ -100,7 +109,7 @@ import Testing
   }
 
   /// 10,000 in the long run, if the system lets a process open so many files.
-  @Test("many connections at once") func manyConnections() throws {
+  @Test("many connections at once", arguments: engines) func manyConnections(_ engine: EngineName) throws {
     let wanted = isLong ? 10_000 : 1_500
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -110,7 +119,7 @@ import Testing
       print("skipped: a process may open \(limit.rlim_cur) files only")
       return
     }
-    let (server, directory) = try serving(wanted + 100)
+    let (server, directory) = try serving(engine, wanted + 100)
     defer { withExtendedLifetime(directory) {} }
     let clients = try (0..<wanted).map { try server.client(from: "127.0.1.\($0 / 1_000 + 1)") }
     for round in 0..<2 {
