@@ -111,9 +111,9 @@ import TestSupport
           history.append(parent)
           next = entry?.nodes[parent]?.parent
         }
-        // Now and then with older ones than the branch has here, known or not.
+        // Now and then with older ones than the branch has here, known or not. A history is that of the branch as far as that goes.
         var older = Int(history[history.count - 1].prefix { $0 != "-" }) ?? 0
-        if below(3) == 0 {
+        if next == nil, below(3) == 0 {
           while older > 1, below(4) > 0 {
             older -= min(older - 1, below(5) == 0 ? 2 : 1)
             let others = known.filter { $0.hasPrefix("\(older)-") }

@@ -97,6 +97,7 @@ struct ReferenceModel {
       unknown.append(revision)
     }
     if unknown.isEmpty { return false }
+    let extends = ancestor.map { reachesBehind($0, history, entry) } ?? false
     if ancestor == nil { unknown = Array(unknown.prefix(depth)) }
     lastSequence += 1
     for (index, revision) in unknown.enumerated() {
@@ -106,8 +107,17 @@ struct ReferenceModel {
         sequence: lastSequence, body: index == 0 ? Optional(body) : Optional.none)
     }
     finish(id, entry)
-    while join(id, history) {}
+    if extends { while join(id, history) {} }
     return true
+  }
+
+  /// Whether a history reaches further back than the branch of `ancestor` does, and pruning will leave something behind its root.
+  private func reachesBehind(_ ancestor: String, _ history: [String], _ entry: Entry) -> Bool {
+    var root = ancestor
+    while let parent = entry.nodes[root]!.parent { root = parent }
+    guard generation(history.last!) < generation(root) else { return false }
+    guard entry.nodes.keys.count(where: entry.isLeaf) == 1, ancestor == entry.current else { return true }
+    return generation(root) > max(1, generation(history[0]) - depth + 1)
   }
 
   /// Joins what a history has behind the root of its branch, up to what is known. Returns whether that has changed anything.
