@@ -55,7 +55,7 @@ final class ReplicationRun: Sendable {
     self.request = request
     self.ends = ends
     self.timer = timer
-    sessionID = try DocumentUUID.make()
+    sessionID = DocumentUUID.make()
     earlier = request.usesCheckpoints ? try ReplicationRecord.read(request.baseID, from: ends.databases) : nil
     var configuration = try ReplicatorConfiguration(request, ends, user: user, finder)
     configuration.timer = timer

@@ -148,9 +148,9 @@ final class ScriptMapper: GroupMapper {
         }
         emitter.begin(view: member, encoders[member])
         try part.forEachRow(document: index, view: place) { key, value, isDocument in
-          try key.withUnsafeBytes { key in
+          key.withUnsafeBytes { key in
             if isDocument, document.hasMore {
-              return try batch.batch.withJSON(first + index) {
+              return batch.batch.withJSON(first + index) {
                 emitter.emit(keyJSON: key, .json, valueJSON: $0)
               }
             }
