@@ -317,7 +317,8 @@ private struct HostileWriter {
   private static func note(_ request: BLIPRequest, _ said: inout Said) {
     guard case .bytes(let body) = request.body else { return }
     let profile = request.properties["Profile"] ?? ""
-    if profile == "changes", let changes = try? ChangeLists.offered(body[...]) {
+    // A list that nobody can answer isn't looked at.
+    if profile == "changes", !request.isNoReply, let changes = try? ChangeLists.offered(body[...]) {
       for change in changes.prefix(1_000) {
         said.offered.append((change.sequence.json, change.id, change.revision, change.isAccessLost))
       }
