@@ -80,18 +80,18 @@ package enum WireBody {
   }
 
   /// Gives the blob at a path what its stand-in says, if another peer has changed that. Returns false if there is no blob.
-  private static func take(_ standIn: JSONValue, at path: ArraySlice<String>, in members: inout JSONObject)
-    -> Bool
-  {
-    var root = JSONValue.object(members)
-    guard take(standIn, at: path, in: &root), case .object(let changed) = root else { return false }
-    members = changed
-    return true
+  private static func take(
+    _ standIn: JSONValue, at path: ArraySlice<String>, in members: inout JSONObject
+  ) -> Bool {
+    // What is changed is taken out meanwhile: a body with many blobs isn't copied for each of them.
+    guard let name = path.first, var member = members.removeValue(forKey: name) else { return false }
+    defer { members[name] = member }
+    return take(standIn, at: path.dropFirst(), in: &member)
   }
 
-  private static func take(_ standIn: JSONValue, at path: ArraySlice<String>, in value: inout JSONValue)
-    -> Bool
-  {
+  private static func take(
+    _ standIn: JSONValue, at path: ArraySlice<String>, in value: inout JSONValue
+  ) -> Bool {
     guard let name = path.first else {
       guard case .object(var blob) = value, blob["@type"] == "blob" else { return false }
       if let digest = standIn.object?["digest"], digest != blob["digest"] {
@@ -102,16 +102,19 @@ package enum WireBody {
     }
     switch value {
     case .object(var members):
-      guard var member = members[name], take(standIn, at: path.dropFirst(), in: &member) else { return false }
-      members[name] = member
-      value = .object(members)
-      return true
+      value = .null
+      defer { value = .object(members) }
+      return take(standIn, at: path, in: &members)
     case .array(var items):
-      guard let index = Int(name), items.indices.contains(index),
-        take(standIn, at: path.dropFirst(), in: &items[index])
-      else { return false }
-      value = .array(items)
-      return true
+      guard let index = Int(name), items.indices.contains(index) else { return false }
+      value = .null
+      var item = JSONValue.null
+      swap(&item, &items[index])
+      defer {
+        swap(&item, &items[index])
+        value = .array(items)
+      }
+      return take(standIn, at: path.dropFirst(), in: &item)
     default: return false
     }
   }

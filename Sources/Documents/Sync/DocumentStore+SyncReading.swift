@@ -281,8 +281,9 @@ extension DocumentStore {
   private func blobs(namedIn body: UnsafeRawBufferPointer, _ sharedKeys: SharedKeys) throws -> [MissingBlob] {
     guard mayNameBlob(body), let root = FleeceReader.root(of: body) else { return [] }
     var named: [MissingBlob] = []
+    var known: Set<BlobDigest> = []
     try forEachBlobReference(in: root, sharedKeys: sharedKeys) { reference in
-      guard let digest = reference.digest, !named.contains(where: { $0.digest == digest }) else { return }
+      guard let digest = reference.digest, known.insert(digest).inserted else { return }
       named.append(
         MissingBlob(digest, length: reference.storedLength, contentType: reference.contentType))
     }
