@@ -157,6 +157,7 @@ extension Session: PullSink {
       case .success:
         pull?.progress.complete(ticket)
         settle(revision.revision.id)
+        crossed(byPullOf: revision.revision.id)
       case .failure(let error) where Self.isFinal(error): pull?.progress.complete(ticket)
       case .failure(let error):
         pull?.progress.abandon(ticket)
@@ -177,6 +178,7 @@ extension Session: PullSink {
           isDeleted: revision.revision.isDeleted, isPush: false, hadConflict: hadConflict,
           error: error, isUndone: error.map { !Self.isFinal($0) } ?? false)
       })
+    try proposeCrossed()
     try answerHeld()
     step()
   }

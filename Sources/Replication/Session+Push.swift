@@ -59,6 +59,8 @@ struct PushState {
     let mayBeGone: Bool
   }
 
+  /// Documents that were pulled meanwhile (`Session+Crossings.swift`).
+  var crossings = Crossings()
   /// Whether there may be changes after `scanned`.
   var mayHaveMore = true
   /// Whether revisions were sent.
@@ -411,7 +413,9 @@ extension Session {
       } else {
         doneSending(answer.item, answer.error, isUndone: answer.isUndone)
       }
+      crossed(byPushOf: answer.item, isTaken: answer.error == nil)
     }
+    try proposeCrossed()
     try scan()
     try send()
     step()

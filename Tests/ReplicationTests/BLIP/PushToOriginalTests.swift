@@ -196,4 +196,40 @@ import Touchstone
     let error = try #require(try replicate(local, server).failed["a"])
     #expect(error.message == "the peer answers with the error LiteCore 10")
   }
+
+  /// The server has deleted the document. Before it says that it has taken the edit, the deletion arrives and wins here.
+  @Test("what the pull has resolved while a revision was on its way is pushed behind it") func overtaken() throws {
+    let local = try databases.open(.lmdb)
+    try local.apply(PulledRevision(id: "a", history: ["1-aa"], body: ["n": 0]))
+    try local.update("a") { $0["n"] = 1 }
+    let edited = try #require(try local.document("a")).revisionID.description
+    let isFirst = Lock(true)
+    let server = ScriptedServer([
+      "subChanges": { _, request in request.reply() },
+      "rev": { server, request in
+        let isFirst = isFirst.withLock { isFirst in
+          defer { isFirst = false }
+          return isFirst
+        }
+        guard isFirst else { return _ = request.reply() }
+        server.offer(#"[[1,"a","2-dd",1]]"#) { _ in
+          let properties: BLIPProperties = [
+            "collection": "0", "id": "a", "rev": "2-dd", "sequence": "1", "history": "1-aa", "deleted": "1",
+          ]
+          server.rev(properties, "{}") { _ in
+            request.reply()
+            server.offer("[]")
+          }
+        }
+      },
+    ])
+    let outcome = try replicate(local, server)
+    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    let current = try #require(try local.document("a", includeDeleted: true))
+    #expect(current.isDeleted)
+    // What is current here was sent last, on top of what the server had taken.
+    let last = try #require(server.requests("rev").last)
+    #expect(server.requests("proposeChanges").last { $0.json != [] }?.json[0][2].string == edited)
+    #expect(last["rev"] == current.revisionID.description && last["deleted"] == "1")
+  }
 }
