@@ -10,7 +10,7 @@ import Testing
     let cookieSeconds = 600
     func check(
       _ user: String, _ password: String, from network: ByteString,
-      _ completion: @escaping @Sendable ((status: Int, reason: String)?) -> Void
+      _ completion: @escaping @Sendable (LoginRefusal?) -> Void
     ) { completion(nil) }
     func cookie(for user: String) -> String { "first" }
     func renewal(of cookie: String) -> String? { cookie == "old" ? "renewed" : nil }
