@@ -53,8 +53,8 @@ struct Crossings {
 extension Session {
   /// Takes note of a stored revision of the peer.
   func crossed(byPullOf id: String) {
-    guard !peer.exchangesLeaves, let isOnItsWay = push.map({ $0.active[ByteString(id)] != nil }) else { return }
-    push?.crossings.pull(id, isOnItsWay: isOnItsWay)
+    guard !peer.exchangesLeaves, let active = push?.active else { return }
+    push?.crossings.pull(id, isOnItsWay: active[ByteString(id)] != nil)
   }
 
   /// Takes note of the answer to a pushed revision.

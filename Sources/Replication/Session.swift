@@ -193,7 +193,8 @@ final class Session: @unchecked Sendable {
     do { try sendForbiddenAgain() } catch { return end(ReplicationError(error)) }
     if var push {
       checkpointer.pushed = push.progress.reached ?? checkpointer.pushed
-      if !trustsMarks, push.isIdle, push.scanned >= firstEnd, push.progress.open == 0, !push.progress.isStuck {
+      if !trustsMarks, push.isIdle, push.scanned >= firstEnd, push.progress.open == 0, !push.progress.isStuck
+      {
         trustsMarks = true
         checkpointer.isUnproven = false
       }

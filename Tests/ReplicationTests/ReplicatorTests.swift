@@ -509,4 +509,21 @@ import Touchstone
     let invalid = SyncRevision(id: "_x", history: ["1-ff"], isDeleted: false, body: .json(Array("{}".utf8)))
     #expect(try responder.insert([OutgoingRevision(invalid, sequence: 1)])[0] != nil)
   }
+
+  /// Couchbase Lite ends a pull with an error when its checkpoint can't be saved.
+  @Test("a database for reading only takes checkpoints, and forgets them", arguments: allEngines)
+  func checkpointsOfReadOnly(_ engine: EngineName) throws {
+    try withTemporaryDirectory { directory in
+      var options = try options(engine)
+      try Database.open("test", in: directory, options: options).close()
+      options.isReadOnly = true
+      options.creation = .openExisting
+      let database = try Database.open("test", in: directory, options: options)
+      let responder = Responder(database)
+      #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") == "1-cc")
+      #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc") == "2-cc")
+      #expect(try responder.checkpoint("x") == nil)
+      try database.close()
+    }
+  }
 }

@@ -198,7 +198,8 @@ import Touchstone
   }
 
   /// The server has deleted the document. Before it says that it has taken the edit, the deletion arrives and wins here.
-  @Test("what the pull has resolved while a revision was on its way is pushed behind it") func overtaken() throws {
+  @Test("what the pull has resolved while a revision was on its way is pushed behind it")
+  func overtaken() throws {
     let local = try databases.open(.lmdb)
     try local.apply(PulledRevision(id: "a", history: ["1-aa"], body: ["n": 0]))
     try local.update("a") { $0["n"] = 1 }
