@@ -5,6 +5,7 @@
 // took last. A peer that has it already says so.
 
 import Bytes
+import Documents
 
 /// Which documents have crossed in a session that pushes and pulls.
 struct Crossings {
@@ -18,12 +19,14 @@ struct Crossings {
   /// What was offered before a revision was taken arrives soon after.
   private static let takenCount = 10_000
 
-  /// A document was pulled. `isOnItsWay`: a revision of it is being pushed.
-  mutating func pull(_ id: String, isOnItsWay: Bool) {
+  /// A document was pulled, with its history. `isOnItsWay`: a revision of it is being pushed.
+  mutating func pull(_ id: String, _ history: [String], isOnItsWay: Bool) {
     let key = ByteString(id)
     if isOnItsWay {
       pulled.insert(key)
-    } else if let revision = taken[key] ?? takenBefore[key] {
+    } else if let revision = taken[key] ?? takenBefore[key],
+      !history.contains(where: { $0.hasSameBytes(as: revision) })
+    {
       crossed.append((id, revision))
     }
   }
@@ -52,9 +55,10 @@ struct Crossings {
 
 extension Session {
   /// Takes note of a stored revision of the peer.
-  func crossed(byPullOf id: String) {
+  func crossed(byPullOf revision: SyncRevision) {
     guard !peer.exchangesLeaves, let active = push?.active else { return }
-    push?.crossings.pull(id, isOnItsWay: active[ByteString(id)] != nil)
+    push?.crossings.pull(
+      revision.id, revision.history, isOnItsWay: active[ByteString(revision.id)] != nil)
   }
 
   /// Takes note of the answer to a pushed revision.

@@ -157,7 +157,7 @@ extension Session: PullSink {
       case .success:
         pull?.progress.complete(ticket)
         settle(revision.revision.id)
-        crossed(byPullOf: revision.revision.id)
+        crossed(byPullOf: revision.revision)
       case .failure(let error) where Self.isFinal(error): pull?.progress.complete(ticket)
       case .failure(let error):
         pull?.progress.abandon(ticket)
