@@ -32,6 +32,8 @@ DOCS ?= .build/docs
 ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
 FILTER ?=
+# Seconds after which a run of tests is taken for hung; it is killed, and what hasn't ended is named. 0: never.
+TEST_SECONDS ?= $(if $(SANITIZE),0,2400)
 
 ifneq ($(SANITIZE),)
   ifeq ($(filter $(SANITIZE),thread address),)
@@ -111,14 +113,22 @@ define run-tests
 	run_tests() { # NAME OPTION…
 	  local log=$(SCRATCH)/$$1.log
 	  shift
-	  NO_COLOR=1 $(SCRATCH)/release/TouchstonePackageTests.xctest --testing-library swift-testing "$$@" 2>&1 | tee "$$log" \
-	    | { grep --line-buffered -v '^◇' || true; }
+	  NO_COLOR=1 timeout --foreground --signal=KILL $(TEST_SECONDS) $(SCRATCH)/release/TouchstonePackageTests.xctest \
+	    --testing-library swift-testing "$$@" 2>&1 | tee "$$log" | { grep --line-buffered -v '^◇' || true; }
+	}
+	unended() { # The tests that began and didn't end, of a log
+	  awk '/^◇ Test case/ { next }
+	    /^◇ Test .* started[.]$$/ { sub(/^◇ /, ""); sub(/ started[.]$$/, ""); open[$$0] = 1; next }
+	    /^(✔|✘|➜) Test .* (passed|failed|skipped)/ { sub(/^[^ ]* /, "")
+	      sub(/( with [0-9]+ test cases?)? ((passed|failed) after [0-9]|skipped[.:]).*/, ""); delete open[$$0] }
+	    END { for (test in open) if (test != "Test run") print "  didn\x27t end: " test }' "$$1"
 	}
 	failed=()
 	end() { # Says of each run that failed what did, as the last lines of all
 	  for name in "$${failed[@]}"; do
 	    echo "$$name: failed; the whole log is $(SCRATCH)/$$name.log" >&2
 	    grep -E '^(✘|↳)' "$(SCRATCH)/$$name.log" | cut -c 1-500 >&2 || tail -n 40 "$(SCRATCH)/$$name.log" >&2
+	    unended "$(SCRATCH)/$$name.log" | head -n 40 >&2
 	  done
 	  exit $$(($${#failed[@]} > 0))
 	}
@@ -147,6 +157,7 @@ test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them u
 	cat $(SCRATCH)/strict.out
 	end
 
+test-long: TEST_SECONDS := 0
 test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
