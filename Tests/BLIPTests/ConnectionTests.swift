@@ -32,7 +32,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
   return nil
 }
 
-@Suite("Connections", .timeLimit(.minutes(10))) struct ConnectionTests {
+@Suite("Connections") struct ConnectionTests {
   @Test("Concurrent requests of many tasks get their own replies, in both directions")
   func concurrent() async throws {
     let pair = Pair { server in

@@ -6,7 +6,7 @@ import WebSocket
 
 @testable import Network
 
-@Suite(.timeLimit(.minutes(5))) struct ConnectTests {
+@Suite struct ConnectTests {
   @Test func aConnectionCarriesMessages() async throws {
     let server = try RawServer { connection, _ in
       let head = connection.readHead()

@@ -9,7 +9,7 @@ import WebSocket
 @testable import Network
 
 /// The client of HTTP against servers that answer byte by byte, and not always well.
-@Suite("The HTTP client", .timeLimit(.minutes(5))) struct HTTPClientTests {
+@Suite("The HTTP client") struct HTTPClientTests {
   /// Serves each connection until it ends: each request is read with its body, and answered with what the closure writes.
   private func server(_ answer: @escaping @Sendable (RawConnection, String, [UInt8]) -> Bool) throws
     -> RawServer

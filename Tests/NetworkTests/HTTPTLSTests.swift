@@ -6,7 +6,7 @@ import WebSocket
 @testable import Network
 
 /// The client of HTTP over TLS, with the servers of `TLSTests`.
-@Suite(.enabled(if: canUseTLS, "there is no python3 with ssl, or no openssl"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: canUseTLS, "there is no python3 with ssl, or no openssl"))
 struct HTTPTLSTests {
   private func attempt(
     _ name: String, _ trust: WebSocketRequest.Trust, host: String = "127.0.0.1"

@@ -62,7 +62,7 @@ private func socks(_ connection: RawConnection) -> Int? {
   return Int(port[0]) << 8 | Int(port[1])
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ProxyTests {
+@Suite struct ProxyTests {
   private func server() throws -> RawServer {
     try RawServer { connection, _ in
       connection.upgrade()

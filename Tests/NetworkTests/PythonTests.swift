@@ -7,7 +7,7 @@ import WebSocket
 
 /// Against the package `websockets` of Python, as server and as client. TOUCHSTONE_PYTHON names a Python that has it.
 @Suite(
-  .enabled(if: canUseWebsockets, "there is no Python with the package websockets"), .timeLimit(.minutes(5)))
+  .enabled(if: canUseWebsockets, "there is no Python with the package websockets"))
 struct PythonTests {
   private static let server = """
     import os, sys, threading

@@ -6,7 +6,7 @@ import WebSocket
 @testable import Network
 
 /// TLS by a server in Python, with certificates by the openssl command. Skipped without them.
-@Suite(.enabled(if: canUseTLS, "there is no python3 with ssl, or no openssl"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: canUseTLS, "there is no python3 with ssl, or no openssl"))
 struct TLSTests {
   private func backend() throws -> RawServer {
     try RawServer { connection, _ in

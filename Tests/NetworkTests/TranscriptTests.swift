@@ -78,7 +78,7 @@ private struct RecordedSession: CustomTestStringConvertible, Sendable {
 
 /// The client against the answers of the recorded servers. Without the recordings this is skipped: TOUCHSTONE_DATA names
 /// their directory.
-@Suite(.enabled(if: folder != nil, "TOUCHSTONE_DATA isn't set"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: folder != nil, "TOUCHSTONE_DATA isn't set"))
 struct TranscriptTests {
   @Test func thereAreRecordings() {
     #expect(RecordedSession.all.count >= 20)

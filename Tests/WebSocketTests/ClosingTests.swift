@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite(.timeLimit(.minutes(5))) struct ClosingTests {
+@Suite struct ClosingTests {
   private let mask: [UInt8] = [1, 2, 3, 4]
 
   @Test func bothSidesEndWithTheCodeOfTheOneThatCloses() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite(.timeLimit(.minutes(5))) struct TimerTests {
+@Suite struct TimerTests {
   // MARK: The heap
 
   @Test func callsComeInTheOrderOfTheirTimes() {

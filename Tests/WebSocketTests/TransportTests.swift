@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite(.timeLimit(.minutes(5))) struct TransportTests {
+@Suite struct TransportTests {
   @Test func messagesGoBothWaysInOrder() async throws {
     let (client, server) = try transports()
     let sent = (0..<5000).map { number in [UInt8](repeating: UInt8(number & 255), count: number % 700) }
