@@ -124,7 +124,10 @@ let package = Package(
     .target(
       name: "Query", dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(name: "Scripts", dependencies: ["Bytes", "Storage", "Logs", "CFileSystem"]),
+    // Starts other programs, and waits for them.
+    .target(name: "ChildProcesses", dependencies: ["Storage"]),
+    .target(
+      name: "Scripts", dependencies: ["Bytes", "Storage", "Logs", "ChildProcesses", "CFileSystem"]),
     // Nothing else links SpiderMonkey. Its .pc file has a flag that the package manager refuses.
     .executableTarget(
       name: "touchstone-scripts", path: "Sources/ScriptsChild",
@@ -210,7 +213,7 @@ let package = Package(
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
-    .target(name: "BenchmarkKit", dependencies: ["Bytes"]),
+    .target(name: "BenchmarkKit", dependencies: ["Bytes", "ChildProcesses"]),
     .target(
       name: "Datasets",
       dependencies: [
@@ -225,7 +228,7 @@ let package = Package(
       dependencies: [
         "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
         "TouchstoneServer", "Storage",
-        "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
+        "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "ChildProcesses", "BenchmarkKit",
         "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
@@ -239,12 +242,14 @@ let package = Package(
 
     // Tests. StorageConformance is what an engine has to pass.
     .target(
-      name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
+      name: "StorageConformance", dependencies: ["Storage", "ChildProcesses"],
+      path: "Tests/StorageConformance"),
     // TestSupport is what the tests of several parts share.
     .target(
       name: "TestSupport",
       dependencies: [
-        "AtLoad", "StorageConformance", "Storage", "Fleece", "Touchstone", "CBLite2", "Documents", "Upgrade",
+        "AtLoad", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone", "CBLite2",
+        "Documents", "Upgrade",
       ],
       path: "Tests/TestSupport"),
     .target(name: "AtLoad", path: "Tests/AtLoad"),
@@ -261,7 +266,7 @@ let package = Package(
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
         "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
-        "ForestDBFile", "Datasets", "BenchmarkKit",
+        "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
@@ -344,7 +349,9 @@ let package = Package(
         "TestSupport", "StorageConformance", "Bytes", "Storage", "BLIP", "HTTP", "Logs", "WebSocket",
         "Network",
       ]),
-    .testTarget(name: "ScriptsTests", dependencies: ["Bytes", "Scripts", "touchstone-scripts"]),
+    .testTarget(name: "ChildProcessesTests", dependencies: ["ChildProcesses"]),
+    .testTarget(
+      name: "ScriptsTests", dependencies: ["Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
     .testTarget(
       name: "ViewsTests",
       dependencies: [
@@ -382,7 +389,8 @@ let package = Package(
     .testTarget(
       name: "ServerTests",
       dependencies: [
-        "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server", "CCrypto", "CSSL",
+        "TestSupport", "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server",
+        "CCrypto", "CSSL", "test-child",
       ]),
     .testTarget(
       name: "DiscoveryTests",
@@ -398,7 +406,7 @@ let package = Package(
         "test-child", "RawHTTP", "TouchstoneServer",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
-    .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
+    .testTarget(name: "DatasetsTests", dependencies: ["ChildProcesses", "Datasets"]),
     .testTarget(
       name: "SuitesTests",
       dependencies: [

@@ -1,5 +1,6 @@
 import Bytes
 import CFileSystem
+import ChildProcesses
 import Glibc
 
 /// The program `touchstone-scripts`, running, and the socket to it. One thread at a time may use it.
@@ -15,55 +16,30 @@ final class ScriptChild {
   private static let magic: UInt32 = 0x534A_5354
   private static let version: UInt16 = 2
 
-  let process: pid_t
-  private let socket: Int32
+  let process: SpawnedProcess
+  private let socket: OwnedDescriptor
   private let silence: Double
   private var incoming = ByteBuffer()
   private var consumed = 0
-  private var isStopped = false
 
   /// Starts the program. Throws `ScriptError.unavailable`.
   init(program: String, limits: ScriptLimits) throws {
-    func failure(_ what: String, _ code: Int32) -> ScriptError {
-      ScriptError(.unavailable, "\(what) \(program): \(String(cString: strerror(code)))")
-    }
-    var pair: [Int32] = [-1, -1]
-    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {
-      throw failure("can't make a socket for", errno)
-    }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, pair[1], 0)
-    posix_spawn_file_actions_adddup2(&actions, pair[1], 1)
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-    // A group of its own: the terminal's Ctrl-C isn't for it. No signal is blocked or ignored.
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    posix_spawnattr_setsigmask(&attributes, &signals)
-    sigfillset(&signals)
-    posix_spawnattr_setsigdefault(&attributes, &signals)
-    posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    let words = [
-      program, "--memory", String(limits.memoryBytes), "--seconds", String(limits.callSeconds), "--grace",
-      String(ScriptLimits.graceSeconds),
-    ]
-    var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var environment: [UnsafeMutablePointer<CChar>?] = [nil]
-    var identifier = pid_t()
-    let result = posix_spawn(&identifier, program, &actions, &attributes, &arguments, &environment)
-    close(pair[1])
-    guard result == 0 else {
-      close(pair[0])
-      throw failure("can't start", result)
-    }
-    process = identifier
-    socket = pair[0]
+    var launch = ProgramLaunch(
+      program,
+      [
+        "--memory", String(limits.memoryBytes), "--seconds", String(limits.callSeconds), "--grace",
+        String(ScriptLimits.graceSeconds),
+      ], environment: [:])
+    // The terminal's Ctrl-C isn't for it.
+    launch.hasOwnGroup = true
+    do {
+      let (ours, theirs) = try OwnedDescriptor.sockets()
+      (launch.input, launch.output) = (.descriptor(theirs.number), .descriptor(theirs.number))
+      process = try withExtendedLifetime(theirs) { () throws(SpawnedProcess.Failure) in
+        try SpawnedProcess(launch)
+      }
+      socket = ours
+    } catch { throw ScriptError(.unavailable, "\(error)") }
     silence = limits.silenceSeconds
     do {
       let hello = try nextFrame(within: 30)
@@ -81,17 +57,10 @@ final class ScriptChild {
     }
   }
 
-  deinit { stop() }
-
   /// Ends the program and waits for its end, which takes no time.
   func stop() {
-    guard !isStopped else { return }
-    isStopped = true
-    close(socket)
-    // Where the host doesn't want to hear of ended children, its ID may be another process's by now.
-    guard waitpid(process, nil, WNOHANG) == 0 else { return }
-    kill(process, SIGKILL)
-    while waitpid(process, nil, 0) < 0, errno == EINTR {}
+    process.kill()
+    process.wait()
   }
 
   /// Sends a request. Takes in what the program says meanwhile, since it may wait for that. Throws `Lost`.
@@ -109,7 +78,7 @@ final class ScriptChild {
     var sent = 0
     while sent < bytes.count {
       let count = Glibc.send(
-        socket, bytes.baseAddress.map { $0 + sent }, bytes.count - sent,
+        socket.number, bytes.baseAddress.map { $0 + sent }, bytes.count - sent,
         Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       if count >= 0 {
         sent += count
@@ -136,7 +105,7 @@ final class ScriptChild {
   private func wait(for events: Int16, within seconds: Double) throws -> Int16 {
     let end = ScriptChild.now() + seconds
     while true {
-      var entry = pollfd(fd: socket, events: events, revents: 0)
+      var entry = pollfd(fd: socket.number, events: events, revents: 0)
       let left = end - ScriptChild.now()
       guard left > 0 else { throw Lost(reason: "it didn't answer for \(seconds) seconds") }
       if poll(&entry, 1, Int32(min(left * 1000, 1e6).rounded(.up))) > 0 { return entry.revents }
@@ -156,7 +125,7 @@ final class ScriptChild {
     }
     incoming.reserve(256 << 10)
     let count = recv(
-      socket, incoming.base + incoming.count, incoming.capacity - incoming.count, Int32(MSG_DONTWAIT))
+      socket.number, incoming.base + incoming.count, incoming.capacity - incoming.count, Int32(MSG_DONTWAIT))
     if count > 0 {
       incoming.count += count
     } else if count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {

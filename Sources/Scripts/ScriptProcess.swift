@@ -72,7 +72,7 @@ package final class ScriptProcess: Sendable {
   }
 
   /// The process ID of the program; nil while it doesn't run.
-  package var processID: Int32? { state.withTurn(inHurry: true) { $0.child?.process } }
+  package var processID: Int32? { state.withTurn(inHurry: true) { $0.child?.process.identifier } }
 
   /// Ends the program. The next call starts it again.
   package func stop() { state.withTurn(inHurry: true) { lose(&$0) } }

@@ -88,11 +88,11 @@ import TestSupport
   @Test(arguments: TestEngine.allCases) func followedChangesComeUntilCtrlC(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "before", "{}")
-      let child = try Child(tool, Tool.executable, ["changes", "db", "--follow"], input: "/dev/null")
+      let child = try Child(tool, Tool.executable, ["changes", "db", "--follow"])
       try child.wait { child.output == "1 before\n" }
       try tool.succeed("put", "db", "after", "{}")
       try child.wait { child.output == "1 before\n2 after\n" }
-      kill(child.pid, SIGINT)
+      child.kill(SIGINT)
       #expect(try child.wait().status == 0)
     }
   }

@@ -124,14 +124,14 @@ import TestSupport
     try engine.withDatabase { tool in
       mkfifo(tool.path("pipe"), 0o600)
       let child = try Child(
-        tool, Tool.executable, ["import", "db", "pipe", "--batch", "100"], input: "/dev/null")
+        tool, Tool.executable, ["import", "db", "pipe", "--batch", "100"])
       let pipe = try #require(FileHandle(forWritingAtPath: tool.path("pipe")))
       func send(_ numbers: Range<Int>) throws {
         try pipe.write(contentsOf: Data(numbers.map { #"{"_id":"d\#($0)"}"# + "\n" }.joined().utf8))
       }
       try send(0..<150)
       try child.wait { try tool.succeed("info", "db", "--json").json()["documents"] as? Int == 100 }
-      kill(child.pid, SIGINT)
+      child.kill(SIGINT)
       try send(150..<250)
       let result = try child.wait()
       #expect(result.status == 130)
@@ -151,7 +151,7 @@ import TestSupport
       let source = try SyntheticTravel(documentCount: count)
       while let line = source.nextLine() { try writer.writeLine(line) }
       try writer.finish()
-      let child = try Child(tool, Tool.executable, ["import", "db", "in.jsonl"], input: "/dev/null")
+      let child = try Child(tool, Tool.executable, ["import", "db", "in.jsonl"])
       let peak = child.peakMemory()
       #expect(try child.wait().output == "\(isLong ? "1,000,000" : "20,000") documents\n")
       #expect(peak > 1 << 20)

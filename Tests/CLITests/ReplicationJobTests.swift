@@ -9,12 +9,12 @@ import Testing
     server: Child, url: String
   ) {
     let server = try Child(
-      tool, Tool.executable, ["serve", directory, "--listen", "127.0.0.1:0"] + arguments, input: "/dev/null")
+      tool, Tool.executable, ["serve", directory, "--listen", "127.0.0.1:0"] + arguments)
     do {
       try server.wait { server.output.contains("\n") }
       return (server, server.output.split(separator: "\n").first.map(String.init) ?? "")
     } catch {
-      kill(server.pid, SIGKILL)
+      server.kill()
       throw error
     }
   }
@@ -41,11 +41,11 @@ import Testing
         try tool.succeed("put", "dbs/a", "doc\(round)", #"{"changed":\#(round)}"#)
         let (server, _) = try serve(tool)
         usleep(UInt32(delay))
-        kill(server.pid, SIGKILL)
+        server.kill()
         _ = try server.wait()
       }
       let (server, url) = try serve(tool)
-      defer { kill(server.pid, SIGKILL) }
+      defer { server.kill() }
       try tool.succeed("rm", "dbs/a", "doc7")
       try server.wait { try tool("verify", "--current", "dbs/a", "dbs/b").status == 0 }
       try server.wait { try tool.succeed("get", "dbs/_replicator", "once").output.contains("completed") }
@@ -53,7 +53,7 @@ import Testing
       #expect(listed.count == 3 && listed[0].hasPrefix("DOCUMENT"))
       #expect(listed[1].hasPrefix("live") && listed[1].contains("running"))
       #expect(listed[2].hasPrefix("once") && listed[2].contains("completed"))
-      kill(server.pid, SIGTERM)
+      server.kill(SIGTERM)
       #expect(try server.wait().status == 0)
       let offline = try tool.succeed("sync", "--list", "dbs", "--json").lines
       #expect(offline.count == 2)
@@ -73,15 +73,15 @@ import Testing
       try FileManager.default.createDirectory(
         atPath: tool.path("others"), withIntermediateDirectories: true)
       let (other, there) = try serve(tool, directory: "others", "--create", "--engine", engine.rawValue)
-      defer { kill(other.pid, SIGKILL) }
+      defer { other.kill() }
       let job = #"{"source":"a","target":"\#(there)copy","create_target":true,"continuous":true}"#
       try tool.succeed("put", "dbs/_replicator", "out", job)
       let first = try serve(tool).server
       usleep(50_000)
-      kill(first.pid, SIGKILL)
+      first.kill()
       _ = try first.wait()
       let (server, here) = try serve(tool, "--create", "--engine", engine.rawValue)
-      defer { kill(server.pid, SIGKILL) }
+      defer { server.kill() }
       try server.wait {
         try tool("info", "others/copy").status == 0
           && tool("verify", "--current", "dbs/a", "others/copy").status == 0
@@ -106,7 +106,7 @@ import Testing
       try tool.succeed(
         "put", "dbs/_replicator", "lost", #"{"source":"a","target":"http://u:hidden@127.0.0.1:1/x"}"#)
       let (server, url) = try serve(tool, "--user-file", "users")
-      defer { kill(server.pid, SIGKILL) }
+      defer { server.kill() }
       #expect(try tool("sync", "--list", url).status == 3)
       let login = ["--user", "me", "--password-file", "password"]
       func list(_ arguments: String...) throws -> Tool.Result {

@@ -9,15 +9,13 @@ import Testing
     _ tool: Tool, _ arguments: String..., body: ([String]) throws -> Void
   ) throws {
     let server = try Child(
-      tool, Tool.executable, ["serve", "--listen", "127.0.0.1:0"] + arguments, input: "/dev/null")
-    var hasEnded = false
-    defer { if !hasEnded { kill(server.pid, SIGKILL) } }
+      tool, Tool.executable, ["serve", "--listen", "127.0.0.1:0"] + arguments)
+    defer { server.kill() }
     let databases = arguments.prefix { !$0.hasPrefix("--") }.count
     try server.wait { server.output.split(separator: "\n").count > databases }
     try body(server.output.split(separator: "\n").map(String.init))
-    kill(server.pid, SIGTERM)
+    server.kill(SIGTERM)
     let result = try server.wait()
-    hasEnded = true
     #expect(result.status == 0, "\(result.errors)")
   }
 
@@ -230,10 +228,8 @@ import Testing
       try take("first")
       let server = try Child(
         tool, Tool.executable,
-        ["serve", "first/db", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"],
-        input: "/dev/null")
-      var hasEnded = false
-      defer { if !hasEnded { kill(server.pid, SIGKILL) } }
+        ["serve", "first/db", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"])
+      defer { server.kill() }
       func lines() -> [String] { server.output.split(separator: "\n").map(String.init) }
       try server.wait { lines().count == 3 }
       func sync(_ pinned: String) throws -> Int32 {
@@ -243,18 +239,17 @@ import Testing
       #expect(try sync("second") == 3)
       // What is wrong changes nothing.
       try tool.write("nothing", to: "cert.pem")
-      kill(server.pid, SIGHUP)
+      server.kill(SIGHUP)
       try server.wait { server.errors.contains("keeps its certificate") }
       #expect(try sync("first") == 0)
       try take("second")
-      kill(server.pid, SIGHUP)
+      server.kill(SIGHUP)
       try server.wait { lines().count == 4 }
       #expect(lines()[3].hasPrefix("certificate SHA-256: ") && lines()[3] != lines()[2])
       #expect(try sync("second") == 0)
       #expect(try sync("first") == 3)
-      kill(server.pid, SIGTERM)
+      server.kill(SIGTERM)
       #expect(try server.wait().status == 0)
-      hasEnded = true
     }
   }
 
@@ -263,9 +258,8 @@ import Testing
       try tool.succeed("create", "a", "--engine", "lmdb")
       try serving(tool, "b", "--create", "--engine", "lmdb") { lines in
         let sync = try Child(
-          tool, Tool.executable, ["sync", "a", lines[1], "--continuous"], input: "/dev/null")
-        var hasEnded = false
-        defer { if !hasEnded { kill(sync.pid, SIGKILL) } }
+          tool, Tool.executable, ["sync", "a", lines[1], "--continuous"])
+        defer { sync.kill() }
         try tool.succeed("put", "a", "doc", "{}")
         try tool.succeed("create", "c", "--engine", "lmdb")
         func pullsOne() throws {
@@ -279,9 +273,8 @@ import Testing
         try pullsOne()
         try tool.succeed("put", "b", "there", "{}")
         try sync.wait { try tool("get", "a", "there").status == 0 }
-        kill(sync.pid, SIGINT)
+        sync.kill(SIGINT)
         let result = try sync.wait()
-        hasEnded = true
         #expect(result.status == 0 && result.output.hasPrefix("2 pushed, 1 pulled"), "\(result)")
       }
     }

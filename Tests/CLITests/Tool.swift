@@ -83,68 +83,40 @@ private func text(of path: String) -> String? {
   (try? AtomicFile.read(path, limit: 8 << 20)).map { String(decoding: $0, as: UTF8.self) }
 }
 
-/// A child process that runs.
+/// A child process that runs. It is killed with its object.
 final class Child {
-  let pid: pid_t
-  private let tool: Tool
-  private let files: (output: String, errors: String)
+  private let process: ChildProcess
 
-  /// `input` is a path. Output goes to files, so that no pipe can fill.
-  init(_ tool: Tool, _ program: String, _ arguments: [String], input: String) throws {
-    self.tool = tool
+  /// `input` is a path.
+  init(_ tool: Tool, _ program: String, _ arguments: [String], input: String = "/dev/null") throws {
     var arguments = arguments
     // Deleting needs no key.
     if program == Tool.executable, let keyFile = tool.keyFile, arguments.first != "delete" {
       arguments.insert(
         contentsOf: ["--key-file", keyFile], at: arguments.firstIndex(of: "--") ?? arguments.count)
     }
-    let name = UUID().uuidString
-    files = (tool.path(".\(name).out"), tool.path(".\(name).err"))
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 1, files.output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    posix_spawn_file_actions_addopen(&actions, 2, files.errors, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-
-    // The threads that tests run on block signals, and a child would inherit that.
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var none = sigset_t()
-    sigemptyset(&none)
-    var interrupt = none
-    sigaddset(&interrupt, SIGINT)
-    posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setsigdefault(&attributes, &interrupt)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-
-    var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("TOUCHSTONE_") }
-    environment.merge(tool.environment) { $1 }
     // `env` goes to the directory and then becomes the program.
-    var words = (["env", "-C", tool.directory, program] + arguments).map { strdup($0) } + [nil]
-    var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-    defer { (words + variables).forEach { free($0) } }
-    var pid: pid_t = 0
-    let status = posix_spawnp(&pid, "env", &actions, &attributes, &words, &variables)
-    guard status == 0 else {
-      throw Tool.Failure(description: "can't run \(program): \(String(cString: strerror(status)))")
-    }
-    self.pid = pid
+    var launch = ProgramLaunch("/usr/bin/env", ["-C", tool.directory, program] + arguments)
+    launch.environment = launch.environment.filter { !$0.key.hasPrefix("TOUCHSTONE_") }
+    launch.environment.merge(tool.environment) { $1 }
+    process = try ChildProcess(launch, input: .file(input))
   }
 
   /// What is on standard output by now.
-  var output: String { text(of: files.output) ?? "" }
+  var output: String { process.outputText }
   /// What is on standard error by now.
-  var errors: String { text(of: files.errors) ?? "" }
+  var errors: String { process.errorText }
+
+  /// Sends a signal, if it hasn't ended.
+  func kill(_ signal: Int32 = SIGKILL) { process.kill(signal) }
 
   /// Waits until a condition holds, as long as the child runs and at most a minute.
   func wait(until condition: () throws -> Bool) throws {
     let deadline = ContinuousClock.now + .seconds(60)
     while try !condition() {
       guard ContinuousClock.now < deadline else {
-        kill(pid, SIGKILL)
-        throw Tool.Failure(description: "waited for a minute; the output is: \(output)")
+        kill()
+        throw Tool.Failure(description: "waited for a minute; the output is: \(output) \(errors)")
       }
       usleep(5_000)
     }
@@ -154,7 +126,7 @@ final class Child {
   /// with the peak of the process that started it.)
   func peakMemory() -> Int {
     var peak = 0
-    while let status = text(of: "/proc/\(pid)/status"),
+    while let status = text(of: "/proc/\(process.identifier)/status"),
       let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
     {
       peak = max(peak, line.split(separator: " ").compactMap({ Int($0) }).first ?? 0)
@@ -164,16 +136,8 @@ final class Child {
   }
 
   func wait() throws -> Tool.Result {
-    var status: Int32 = 0
-    let deadline = ContinuousClock.now + .seconds(300)
-    while waitpid(pid, &status, WNOHANG) == 0 {
-      if ContinuousClock.now > deadline { kill(pid, SIGKILL) }
-      usleep(2_000)
-    }
-    let signal = status & 0x7F
-    return Tool.Result(
-      status: signal == 0 ? status >> 8 & 0xFF : 128 + signal, output: output,
-      errors: text(of: files.errors) ?? "")
+    let ending = try process.wait(seconds: 300)
+    return Tool.Result(status: ending.shellStatus, output: output, errors: errors)
   }
 }
 

@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 import Testing
 
@@ -58,31 +59,22 @@ private struct Generator: RandomNumberGenerator {
   }
 
   /// Runs the program on an input, and returns its answers and how it ended.
-  private func run(_ input: [UInt8]) throws -> (
-    output: [UInt8], status: Int32, reason: Process.TerminationReason
-  ) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: try ScriptProcess.path(nil))
-    process.arguments = ["--memory", "\(64 << 20)", "--seconds", "2", "--grace", "1"]
-    let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try Data(input).write(to: file)
-    defer { try? FileManager.default.removeItem(at: file) }
-    let reading = try FileHandle(forReadingFrom: file)
-    defer { try? reading.close() }
-    let pipe = Pipe()
-    process.standardInput = reading
-    process.standardOutput = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (Array(output), process.terminationStatus, process.terminationReason)
+  private func run(_ input: [UInt8]) throws -> (output: [UInt8], ending: ChildProcess.Ending) {
+    let process = try start("--memory", "\(64 << 20)", "--seconds", "2", "--grace", "1")
+    try process.write(input)
+    let ending = try process.end()
+    return (process.outputSoFar, ending)
+  }
+
+  private func start(_ arguments: String...) throws -> ChildProcess {
+    try ChildProcess(ProgramLaunch(try ScriptProcess.path(nil), arguments), input: .written)
   }
 
   @Test("The program answers damaged requests with errors, or ends; it never crashes")
   func damagedRequests() throws {
     var generator = Generator(state: 19)
     let whole = try run(Self.requests.flatMap { $0 })
-    #expect(whole.status == 0 && whole.reason == .exit)
+    #expect(whole.ending == .exited(0))
     for round in 0..<150 {
       var requests = Self.requests
       // Several damaged requests a run: their bytes change, and their lengths stay right or not.
@@ -96,31 +88,23 @@ private struct Generator: RandomNumberGenerator {
         if round % 5 == 1 { requests[index].removeLast(Int.random(in: 0..<9, using: &generator)) }
       }
       let ended = try run(requests.flatMap { $0 })
-      #expect(ended.reason == .exit && [0, 2].contains(ended.status), "round \(round): \(ended.status)")
+      #expect([.exited(0), .exited(2)].contains(ended.ending), "round \(round): \(ended.ending)")
     }
   }
 
   @Test("The program ends when its host does, also while a script runs", arguments: [true, false])
   func endOfHost(runs: Bool) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: try ScriptProcess.path(nil))
-    process.arguments = ["--seconds", "60"]
-    let input = Pipe()
-    let output = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
+    let process = try start("--seconds", "60")
     var open: [UInt8] = []
     open.append(u32: 1)
     open.append(text: design(["x": "function (doc) { while (true); }"]))
-    try input.fileHandleForWriting.write(contentsOf: Data(Self.frame(1, 1, open)))
-    if runs { try input.fileHandleForWriting.write(contentsOf: Data(Self.requests[1])) }
+    try process.write(Self.frame(1, 1, open))
+    if runs { try process.write(Self.requests[1]) }
     Thread.sleep(forTimeInterval: 0.2)
-    #expect(process.isRunning)
-    try input.fileHandleForWriting.close()
+    #expect(process.ending == nil)
+    process.endInput()
     let start = Date()
-    process.waitUntilExit()
-    #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+    #expect(try process.wait() == .exited(0))
     #expect(Date().timeIntervalSince(start) < 10)
   }
 
@@ -131,19 +115,15 @@ private struct Generator: RandomNumberGenerator {
       UInt8.random(in: 0...255, using: &generator)
     }
     let ended = try run(bytes)
-    #expect(ended.reason == .exit && ended.status == 2)
+    #expect(ended.ending == .exited(2))
   }
 
   @Test(
     "Wrong options end the program",
     arguments: [["--memory"], ["--memory", "5"], ["--x", "1"], ["--seconds", "-1"]])
   func options(arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: try ScriptProcess.path(nil))
-    process.arguments = arguments
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 64)
+    let process = try ChildProcess(ProgramLaunch(try ScriptProcess.path(nil), arguments))
+    #expect(try process.wait() == .exited(64))
   }
 
   /// The frames with which a program answers the opening of one view and a batch of one document.

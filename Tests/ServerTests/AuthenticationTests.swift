@@ -3,6 +3,7 @@ import Foundation
 import HTTP
 import Storage
 import RawHTTP
+import TestSupport
 import Testing
 
 @testable import Server
@@ -258,15 +259,8 @@ import Testing
 
 /// Runs a program. Nil if it isn't there.
 func run(_ program: String, _ arguments: [String]) -> (status: Int32, output: String)? {
-  let process = Process()
-  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-  process.arguments = [program] + arguments
-  let output = Pipe()
-  process.standardOutput = output
-  process.standardError = FileHandle.nullDevice
-  do { try process.run() } catch { return nil }
-  let data = output.fileHandleForReading.readDataToEndOfFile()
-  process.waitUntilExit()
-  return process.terminationStatus == 127
-    ? nil : (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  guard let process = try? ChildProcess(ProgramLaunch("/usr/bin/env", [program] + arguments)),
+    let ending = try? process.wait(), ending != .exited(127)
+  else { return nil }
+  return (ending.shellStatus, process.outputText)
 }

@@ -50,14 +50,8 @@ final class TLSClient: RawClient {
   }
 
   deinit {
-    forget()
-    SSL_CTX_free(context)
-  }
-
-  /// Frees the memory of TLS. The connection stays.
-  func forget() {
     SSL_free(session)
-    session = nil
+    SSL_CTX_free(context)
   }
 
   /// What went wrong with the last call, as libssl says it.

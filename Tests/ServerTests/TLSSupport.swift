@@ -1,5 +1,6 @@
 import CSSL
 import Foundation
+import TestSupport
 
 @testable import Server
 

@@ -2,6 +2,7 @@ import Foundation
 import Logs
 import Storage
 import RawHTTP
+import TestSupport
 import Testing
 
 @testable import Server

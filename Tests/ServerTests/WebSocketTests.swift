@@ -2,6 +2,7 @@ import BLIP
 import Foundation
 import Storage
 import RawHTTP
+import TestSupport
 import Testing
 import WebSocket
 

@@ -30,7 +30,7 @@ enum LMDBChild: ChildGroup {
     // At once: what the child has of its parent's engine stays as it is.
     if child == 0 { _exit((try? useNothingOf(engine, path, keyspace)) ?? 15) }
     var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0 {}
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
     guard status == 0 else { return status >> 8 & 0xFF }
     guard try engine.read({ try $0.bytes(Array("child".utf8), in: keyspace) }) == [1] else { return 14 }
     try engine.write { try $0.put(Array("parent".utf8), [1], in: keyspace) }

@@ -26,7 +26,7 @@ struct WrongUsage: Error {}
     var groups: [any ChildGroup.Type] = [
       StorageChild.self, LMDBChild.self, BlobsChild.self, DocumentsChild.self, QueryChild.self,
       ConversionChild.self, CBLite2Child.self, UpgradeChild.self, FolderChild.self, LogsChild.self,
-      ViewsChild.self, ReplicationChild.self, ForestDBChild.self, HTTPChild.self,
+      ViewsChild.self, ReplicationChild.self, ForestDBChild.self, HTTPChild.self, ServerChild.self,
     ]
     #if QUERY_DIFFERENTIAL
       groups.append(QueryDifferentialChild.self)

@@ -3,7 +3,7 @@
 import Foundation
 import Storage
 
-@_exported import class StorageConformance.ChildProcess
+@_exported import ChildProcesses
 @_exported import struct StorageConformance.ConformanceFailure
 @_exported import struct StorageConformance.SeededGenerator
 @_exported import struct StorageConformance.SortedMap

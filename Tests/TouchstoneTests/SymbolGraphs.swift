@@ -98,19 +98,14 @@ enum Toolchain {
 
   /// Runs a tool that reads modules. Returns how it ended, and what it printed.
   static func run(_ tool: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = try #require(directory).appending(path: tool)
-    process.arguments =
+    let launch = ProgramLaunch(
+      try #require(directory).appending(path: tool).path,
       arguments + ["-I", products.appending(path: "Modules").path]
-      + ["-target", products.deletingLastPathComponent().lastPathComponent]
-      + clangOptions.flatMap { ["-Xcc", $0] }
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+        + ["-target", products.deletingLastPathComponent().lastPathComponent]
+        + clangOptions.flatMap { ["-Xcc", $0] })
+    let process = try ChildProcess(launch, mixesErrors: true)
+    let ending = try process.wait(seconds: 600)
+    return (ending.shellStatus, process.outputText)
   }
 
   /// Returns what the compiler says against a source file, with the library's modules to import.

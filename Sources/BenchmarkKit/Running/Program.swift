@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// Runs other programs and waits for them.
@@ -6,7 +7,7 @@ package enum Program {
   package enum Errors: Sendable {
     /// Into the output, mixed with standard output.
     case withOutput
-    /// Into `Outcome.errors`. It must fit into a pipe: 64 KiB.
+    /// Into `Outcome.errors`.
     case apart
   }
 
@@ -25,49 +26,25 @@ package enum Program {
 
   /// Runs the executable at `path` and waits for its end.
   ///
-  /// The program reads `input` from standard input. It must read all of it before it writes more than fits
-  /// into a pipe. Without `input` it has this process's standard input. `environment` is added to that of
-  /// this process. Throws Foundation's error if the program can't be started.
+  /// The program reads `input` from standard input. Without it, it has this process's standard input. `environment` is
+  /// added to that of this process. Throws a `SpawnedProcess.Failure` if the program can't be started.
   package static func run(
     _ path: String, _ arguments: [String] = [], input: String? = nil, environment: [String: String] = [:],
     errors: Errors = .withOutput
   ) throws -> Outcome {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let inputPipe = Pipe()
-    let outputPipe = Pipe()
-    let errorPipe = Pipe()
-    if input != nil { process.standardInput = inputPipe }
-    process.standardOutput = outputPipe
-    process.standardError = errors == .apart ? errorPipe : outputPipe
-    try process.run()
-    if let input {
-      try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-      try inputPipe.fileHandleForWriting.close()
-    }
-    let output = readAll(outputPipe)
-    let complaints = errors == .apart ? readAll(errorPipe) : []
-    process.waitUntilExit()
-    return Outcome(
-      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self),
-      errors: String(decoding: complaints, as: UTF8.self))
-  }
-
-  /// Reads a pipe until its other end is closed. It retries after EINTR, which Foundation's own read doesn't.
-  private static func readAll(_ pipe: Pipe) -> [UInt8] {
-    let descriptor = pipe.fileHandleForReading.fileDescriptor
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = read(descriptor, &chunk, chunk.count)
-      if count > 0 {
-        bytes += chunk[..<count]
-      } else if count == 0 || errno != EINTR {
-        return bytes
+    var launch = ProgramLaunch(path, arguments)
+    launch.environment.merge(environment) { $1 }
+    let process = try ChildProcess(
+      launch, input: input == nil ? .inherited : .written, mixesErrors: errors == .withOutput)
+    if let input { try process.write(Array(input.utf8), seconds: 600) }
+    process.endInput()
+    let status =
+      switch try process.wait(seconds: nil) {
+      case .exited(let status): status
+      case .signalled(let signal): signal
+      case .unknown: Int32(-1)
       }
-    }
+    return Outcome(status: status, output: process.outputText, errors: process.errorText)
   }
 
   /// Runs a program by its name on the search path, like `run`. The status is 127 if there is none.

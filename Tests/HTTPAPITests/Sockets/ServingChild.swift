@@ -32,12 +32,7 @@ final class ServingChild: Sendable {
     try process.wait()
   }
 
-  /// The memory of the process that isn't backed by files, in bytes.
-  var anonymousBytes: Int {
-    let status = (try? String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)) ?? ""
-    let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
-    return (line.flatMap { Int($0.filter(\.isNumber)) } ?? 0) << 10
-  }
+  var anonymousBytes: Int { process.anonymousBytes }
 }
 
 extension RawClient {
