@@ -337,8 +337,10 @@ final class ReplicatorRunner: @unchecked Sendable {
   }
 
   private func ended(_ error: ReplicationError?) {
-    // What a document met isn't better with a new connection alone.
-    if error != nil, session?.transientFailure == error { retries = earlierRetries }
+    // What a document met isn't better with a new connection alone, and a connection that has brought nothing isn't either.
+    if let session, let error, session.transientFailure == error || !session.hasProgressed {
+      retries = earlierRetries
+    }
     session = nil
     guard isRunning else { return }
     // A close ends it without an error.

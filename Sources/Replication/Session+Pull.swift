@@ -183,9 +183,9 @@ extension Session: PullSink {
     step()
   }
 
-  /// What the database refuses for good isn't asked for again. Other failures are, by the next session.
+  /// What the database refuses for good, and what is too large for it, isn't asked for again. Other failures are, by the next session.
   private static func isFinal(_ error: ReplicationError) -> Bool {
-    error.domain == .http && error.code == 403
+    error.domain == .http && [403, 413].contains(error.code)
   }
 
   private func answerHeld() throws {
@@ -214,16 +214,18 @@ extension Session: PullSink {
 
   func unreadable(_ documentID: String, _ revision: String, _ error: ReplicationError) {
     enqueue { session in
-      // Its sequence stays open, so the next session asks for it again.
+      let isFinal = Self.isFinal(error)
       let key = PullState.Key(id: documentID, revision: revision)
       guard let ticket = session.pull?.awaited.removeValue(forKey: key) else { return }
-      session.pull?.progress.abandon(ticket)
+      // Its sequence stays open, so that the next session asks for it again, unless that is of no use.
+      if isFinal { session.pull?.progress.complete(ticket) } else { session.pull?.progress.abandon(ticket) }
       session.order.end(documentID)
       session.progress.completed += 1
       if error.isTransient { session.failedTransiently(error) }
       session.replicated([
         ReplicatedDocument(
-          id: documentID, revisionID: revision, isDeleted: false, isPush: false, error: error, isUndone: true)
+          id: documentID, revisionID: revision, isDeleted: false, isPush: false, error: error,
+          isUndone: !isFinal)
       ])
       try session.answerHeld()
       session.step()

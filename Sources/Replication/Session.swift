@@ -43,6 +43,9 @@ final class Session: @unchecked Sendable {
   /// The last sequence when the session began.
   private var firstEnd: UInt64 = 0
   private(set) var isEnded = false
+  /// Whether documents were replicated, or everything was, or a checkpoint was saved. Read by the replicator after the end.
+  private(set) var hasProgressed = false
+  private var firstCompleted: UInt64 = 0
   private var isStopping = false
   /// Whether it ends so that the next session tries again what has failed.
   private var isWindingDown = false
@@ -63,6 +66,7 @@ final class Session: @unchecked Sendable {
     self.remote = remote
     self.checkpointer = checkpointer
     self.progress = progress
+    firstCompleted = progress.completed
     inserter = Inserter(configuration, peer, remote: remote, order)
   }
 
@@ -222,6 +226,7 @@ final class Session: @unchecked Sendable {
       do { try beginPull() } catch { return end(ReplicationError(error)) }
     }
     let isBusy = isBusy
+    if !isBusy || progress.completed > firstCompleted { hasProgressed = true }
     tellStatus()
     if isStopping || isWindingDown {
       if pull?.stores ?? 0 == 0 { finish() }
@@ -281,6 +286,7 @@ final class Session: @unchecked Sendable {
           let id = session.checkpointer.id
           try session.database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
           session.checkpointer.conflicts = 0
+          session.hasProgressed = true
         case .failure(let error) where error.code == 409 && session.checkpointer.conflicts < 3:
           // Another session has saved one. Its revision is asked for, and the save is done again.
           session.checkpointer.conflicts += 1

@@ -16,23 +16,26 @@ package struct BLIPConnector: PeerConnector {
 
   package let remoteID: String
   package let name: String
+  private let limits: BLIPLimits
   private let open: @Sendable (ConnectionOptions, @escaping Completion<Opened>) -> Void
 
   package init(
-    remoteID: String, name: String,
+    remoteID: String, name: String, limits: BLIPLimits = BLIPLimits(),
     _ open: @escaping @Sendable (ConnectionOptions, @escaping Completion<Opened>) -> Void
   ) {
     self.remoteID = remoteID
     self.name = name
+    self.limits = limits
     self.open = open
   }
 
   package func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
-    let name = name
+    let (name, limits) = (name, limits)
     open(options) { opened in
       done(
         opened.map { opened in
-          BLIPPeer(BLIPConnection(opened.transport, name: name), subprotocol: opened.subprotocol)
+          BLIPPeer(
+            BLIPConnection(opened.transport, limits: limits, name: name), subprotocol: opened.subprotocol)
         })
     }
   }

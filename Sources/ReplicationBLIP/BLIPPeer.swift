@@ -91,7 +91,7 @@ package final class BLIPPeer: Peer {
         sink.received(revisions, done)
       },
       refused: { [weak self] id, revision, error in self?.sink?.unreadable(id, revision, error) })
-    connection.onRequest(Profile.rev) { [weak self] request in
+    connection.onRequest(Profile.rev, takesCut: true) { [weak self] request in
       if let code = request.message.properties["error"] {
         self?.takeUnavailable(request, code)
       } else {

@@ -82,7 +82,7 @@ package final class BLIPResponder: Sendable {
       storedBody: { id, revision in try database.replicating { try $0.syncBody(of: id, revision) } },
       deliver: { [inserter] revisions, done in inserter.store(revisions) { done($0.map { $0.map { _ in } }) }
       })
-    connection.onRequest(Profile.rev) { [weak self] request in
+    connection.onRequest(Profile.rev, takesCut: true) { [weak self] request in
       do {
         guard let self else { throw ReplicationError.connectionEnded }
         try self.responder.checkAcceptsRevisions()

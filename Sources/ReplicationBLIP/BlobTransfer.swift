@@ -5,6 +5,7 @@ import Blobs
 import Documents
 import Replication
 import Storage
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -39,6 +40,7 @@ private final class BlobSink: BLIPSink, @unchecked Sendable {
   private let writer: BlobWriter
   private let limit: UInt64
   private let lane: Lane
+  private let hasFailed = Atomic(false)
   // Used on the lane's thread only.
   private var count: UInt64 = 0
   private var error: (any Error)?
@@ -54,18 +56,29 @@ private final class BlobSink: BLIPSink, @unchecked Sendable {
       defer { consumed() }
       guard error == nil else { return }
       count += UInt64(bytes.count)
-      guard count <= limit else {
-        error = ReplicationError(.http, 413, "a blob has more than \(limit) bytes")
-        return
+      do {
+        guard count <= limit else {
+          throw ReplicationError(.http, 413, "a blob has more than \(limit) bytes")
+        }
+        try bytes.withUnsafeBytes { try writer.write($0) }
+      } catch {
+        self.error = error
+        hasFailed.store(true, ordering: .releasing)
       }
-      do { try bytes.withUnsafeBytes { try writer.write($0) } } catch { self.error = error }
     }
   }
 
-  /// Calls `done` when everything that has come is written, or couldn't be.
-  func end(_ done: @escaping Completion<Void>) {
+  /// Nothing more is written then.
+  var isFull: Bool { hasFailed.load(ordering: .acquiring) }
+
+  /// Calls `done` when everything that has come is written, or couldn't be. `error` says why not all has come.
+  func end(_ error: ReplicationError? = nil, _ done: @escaping Completion<Void>) {
     lane.enqueue { [self] in
-      if let error { done(.failure(ReplicationError(error))) } else { done(.success(())) }
+      if let error = self.error ?? error {
+        done(.failure(ReplicationError(error)))
+      } else {
+        done(.success(()))
+      }
     }
   }
 }
@@ -78,10 +91,14 @@ struct BlobTransfer: Sendable {
   private static let compressedTypes = ["image/", "video/", "audio/", "application/zip", "application/gzip"]
 
   private let connection: BLIPConnection
+  private let maximumBytes: UInt64
   private let lane: Lane
 
-  init(_ connection: BLIPConnection, on pool: Workers? = nil) {
+  init(
+    _ connection: BLIPConnection, maximumBytes: UInt64 = BlobTransfer.maximumBytes, on pool: Workers? = nil
+  ) {
     self.connection = connection
+    self.maximumBytes = maximumBytes
     lane = Lane(on: pool)
   }
 
@@ -98,12 +115,11 @@ struct BlobTransfer: Sendable {
     let type = blob.contentType ?? ""
     let isCompressed = Self.compressedTypes.contains { type.hasPrefix($0) } && !type.hasPrefix("image/svg")
     if !isCompressed { properties.append("compress", "true") }
-    let sink = BlobSink(writer, limit: max(blob.length ?? 0, Self.maximumBytes), lane)
+    let sink = BlobSink(writer, limit: max(blob.length ?? 0, maximumBytes), lane)
     connection.send(BLIPRequest(Profile.getAttachment, properties), sink: sink) { result in
       switch result {
-      case .failure(let error): done(.failure(ReplicationError(noReply: error)))
-      case .success(let reply):
-        if let error = reply.error { done(.failure(ReplicationError(error))) } else { sink.end(done) }
+      case .failure(let error): sink.end(ReplicationError(noReply: error), done)
+      case .success(let reply): sink.end(reply.error.map { ReplicationError($0) }, done)
       }
     }
   }

@@ -12,6 +12,8 @@ final class RevisionInbox: Sendable {
   private static let bytesTogether = 4 << 20
   /// The most ancestors that a message may name.
   private static let maximumHistory = 5_000
+  /// The most values of a body.
+  private static let maximumValues = 1_000_000
 
   /// Takes revisions. `done` gets the result of each once it is durable.
   typealias Deliver =
@@ -96,6 +98,9 @@ final class RevisionInbox: Sendable {
     guard let id = properties["id"], let rev = properties["rev"] else {
       throw ChangeLists.malformed("a revision has no ID")
     }
+    guard !message.isCut else {
+      throw ReplicationError(.http, 413, "the body of a document is longer than this side takes")
+    }
     guard let sequence = properties["sequence"], sequence.utf8.count <= ChangeLists.maximumSequenceBytes
     else {
       throw ChangeLists.malformed("a revision has no sequence")
@@ -110,6 +115,7 @@ final class RevisionInbox: Sendable {
       history += ids.map { $0.first == " " ? String($0.dropFirst()) : String($0) }
     }
     let json = message.body.isEmpty ? Array("{}".utf8) : Array(message.body)
+    try checkMeasure(of: json)
     let (body, isRemoved) =
       try properties["deltaSrc"].map { try applyDelta(json, to: $0, of: id) } ?? WireBody.received(json)
     var revision = SyncRevision(
@@ -120,6 +126,21 @@ final class RevisionInbox: Sendable {
     incoming.allowsNoConflict = properties.isTrue("noconflicts")
     incoming.isAccessLost = isRemoved
     return incoming
+  }
+
+  /// Throws HTTP 413 if a body is nested too deeply for a database, or has more values than is fit to be read at once.
+  private func checkMeasure(of json: [UInt8]) throws {
+    // A body that is nested deeply has an opening and a closing bracket for each level.
+    guard json.count > 2 * FleeceLimits.depth else { return }
+    let measure = json.withUnsafeBytes { JSONMeasure($0) }
+    guard measure.depth <= FleeceLimits.depth else {
+      throw ReplicationError(
+        .http, 413, "the body of a document is nested deeper than \(FleeceLimits.depth) levels")
+    }
+    guard measure.values <= Self.maximumValues else {
+      throw ReplicationError(
+        .http, 413, "the body of a document has more than \(Self.maximumValues) values")
+    }
   }
 
   private func applyDelta(_ json: [UInt8], to source: String, of id: String) throws -> (

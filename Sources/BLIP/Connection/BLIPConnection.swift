@@ -41,9 +41,12 @@ package final class BLIPConnection: Sendable {
   /// Sets who answers the requests of a profile. Without a handler the peer gets the error BLIP 404.
   ///
   /// With `sink`, the body of a request may be streamed. The handler is then called after the last piece was given to the
-  /// sink, and the message that it gets has no body.
-  package func onRequest(_ profile: String, sink: SinkChoice? = nil, _ handler: @escaping Handler) {
-    link.post(.handler(profile, BLIPLink.HandlerEntry(sink: sink, handle: handler)))
+  /// sink, and the message that it gets has no body. With `takesCut`, the handler also gets requests that are longer than
+  /// `BLIPLimits.messageBytes`, without their bodies (`BLIPMessage.isCut`). Such a request ends the connection otherwise.
+  package func onRequest(
+    _ profile: String, sink: SinkChoice? = nil, takesCut: Bool = false, _ handler: @escaping Handler
+  ) {
+    link.post(.handler(profile, BLIPLink.HandlerEntry(sink: sink, takesCut: takesCut, handle: handler)))
   }
 
   /// Sets what is called when the connection has ended; at once, if it has.

@@ -9,6 +9,7 @@ import Storage
 final class BLIPLink: @unchecked Sendable {
   struct HandlerEntry: Sendable {
     let sink: BLIPConnection.SinkChoice?
+    let takesCut: Bool
     let handle: BLIPConnection.Handler
   }
 
@@ -204,13 +205,13 @@ final class BLIPLink: @unchecked Sendable {
       guard error == nil else { return }
       do {
         guard let event = try session.receive(message) else { continue }
-        receive(event)
+        try receive(event)
       } catch { return fail(error) }
     }
     if error == nil { askForMore() }
   }
 
-  private func receive(_ event: BLIPSession.Event) {
+  private func receive(_ event: BLIPSession.Event) throws(BLIPError) {
     if Log.isWritten(.debug, .network) { log(event) }
     switch event {
     case .message(let message, let countedBytes, nil): receive(message, countedBytes)
@@ -219,9 +220,9 @@ final class BLIPLink: @unchecked Sendable {
         return complete(request, .success(message))
       }
       complete(request, .success(pour(message, into: sink)))
-    case .began(let incoming): begin(incoming)
+    case .began(let incoming): try begin(incoming)
     case .chunk(let incoming, let bytes, let wireBytes):
-      pour(incoming, bytes, wireBytes)
+      try pour(incoming, bytes, wireBytes)
       if incoming.isComplete { endStream(incoming) }
     }
   }
@@ -265,25 +266,36 @@ final class BLIPLink: @unchecked Sendable {
   }
 
   /// Decides where the body of a message of several frames goes.
-  private func begin(_ incoming: IncomingMessage) {
+  private func begin(_ incoming: IncomingMessage) throws(BLIPError) {
     guard let head = incoming.head else { return }
     if let request = incoming.request {
       // A reply that nobody waits for is streamed to nobody.
       guard request.isCancelled || (request.sink != nil && head.kind == .reply) else { return }
       incoming.sink = request.isCancelled ? nil : request.sink
     } else {
-      guard let sink = head.profile.flatMap({ handlers[$0] })?.sink?(head) else { return }
+      let entry = head.profile.flatMap { handlers[$0] }
+      incoming.mayBeCut = entry?.takesCut ?? false
+      guard let sink = entry?.sink?(head) else { return }
       incoming.sink = sink
     }
     let bytes = session.stream(incoming)
     incoming.sink?.begin(head)
-    pour(incoming, bytes, 0)
+    try pour(incoming, bytes, 0)
   }
 
-  private func pour(_ incoming: IncomingMessage, _ bytes: ArraySlice<UInt8>, _ wireBytes: Int) {
+  private func pour(_ incoming: IncomingMessage, _ bytes: ArraySlice<UInt8>, _ wireBytes: Int)
+    throws(BLIPError)
+  {
     let count = bytes.count
+    if let sink = incoming.sink, sink.isFull {
+      incoming.sink = nil
+      if let request = incoming.request {
+        request.isCancelled = true
+        complete(request, .failure(BLIPError(.refused, "a reply is longer than wanted")))
+      }
+    }
     guard let sink = incoming.sink, incoming.request?.isCancelled != true else {
-      return session.consume(incoming, bytes: count, wireBytes: wireBytes)
+      return try session.drop(incoming, bytes: count, wireBytes: wireBytes)
     }
     if count == 0 { return session.consume(incoming, bytes: 0, wireBytes: wireBytes) }
     sink.write(bytes) { self.post(.consumed(incoming, bytes: count, wireBytes: wireBytes)) }
@@ -308,10 +320,11 @@ final class BLIPLink: @unchecked Sendable {
     finish(.asked(close))
   }
 
-  /// Ends the connection because of what the peer sent, or because this side can't go on.
+  /// Ends the connection because of what the peer sent, or because this side can't go on. A message that is too long will be the next
+  /// time.
   private func fail(_ error: BLIPError) {
     var error = error
-    error.close = .webSocket(1011, error.message)
+    error.close = .webSocket(error.code == .messageTooLong ? 1009 : 1011, error.message)
     finish(error)
   }
 

@@ -29,8 +29,10 @@ package struct BLIPError: Error, Sendable, Hashable, CustomStringConvertible {
 
     // The peer asks for more than it may have.
 
-    /// A message that isn't streamed is longer than `BLIPLimits.messageBytes`.
+    /// A message that isn't streamed is longer than `BLIPLimits.messageBytes`, or one that is dropped than `cutMessageBytes`.
     case messageTooLong
+    /// The peer goes on with a message that isn't acknowledged any more, because nobody wants it.
+    case ignoresFlowControl
     /// More than `BLIPLimits.openRequests` requests of the peer are open.
     case tooManyRequests
     /// What waits in memory takes more than `BLIPLimits.bufferedBytes`.
@@ -46,6 +48,8 @@ package struct BLIPError: Error, Sendable, Hashable, CustomStringConvertible {
     case sourceFailed
     /// zlib has no memory.
     case outOfMemory
+    /// A reply was longer than its sink takes.
+    case refused
     /// The connection ended.
     case closed
   }

@@ -9,6 +9,10 @@ package struct BLIPLimits: Sendable, Hashable {
   package var framePlainBytes = 20 << 20
   /// The longest message that is collected in memory. What is streamed has no limit.
   package var messageBytes = 64 << 20
+  /// The longest request whose body is dropped because it has more than `messageBytes`, so that its handler can refuse it.
+  package var cutMessageBytes = 1 << 30
+  /// Bytes of a message that nobody wants any more, as they were sent, that are still acknowledged. A peer stops sending a longer one.
+  package var droppedBytes = 1 << 20
   /// The longest properties of a message, in both directions. The protocol says 100 KiB.
   package var propertiesBytes = 100 << 10
   /// Requests of the peer that have begun and aren't fully answered. Couchbase Lite was seen to send 322 at once.

@@ -11,8 +11,10 @@ package struct BLIPMessage: Sendable {
   package let flags: FrameFlags
   /// The properties.
   package let properties: BLIPProperties
-  /// The body. Empty if a sink got it.
+  /// The body. Empty if a sink got it, or if it was cut.
   package var body: ArraySlice<UInt8> = []
+  /// Whether its body was longer than `BLIPLimits.messageBytes` and has been dropped.
+  package var isCut = false
 
   /// What a request asks for: its property `Profile`.
   package var profile: String? { properties["Profile"] }

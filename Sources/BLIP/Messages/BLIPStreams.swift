@@ -48,9 +48,13 @@ package protocol BLIPSink: AnyObject, Sendable {
   func write(_ bytes: ArraySlice<UInt8>, _ consumed: @escaping @Sendable () -> Void)
   /// Called instead of further bytes, if the connection ended before the message did.
   func abandon(_ error: BLIPError)
+  /// Whether it takes no more. The rest of the message is dropped then, and a request whose reply it takes ends with the error
+  /// `refused`. Asked before each piece.
+  var isFull: Bool { get }
 }
 
 extension BLIPSink {
   package func begin(_ head: BLIPMessage) {}
   package func abandon(_ error: BLIPError) {}
+  package var isFull: Bool { false }
 }

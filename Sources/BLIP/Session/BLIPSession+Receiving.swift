@@ -73,7 +73,13 @@ extension BLIPSession {
     incoming.isComplete = isLast
     try count(frame.payload.count)
     if incoming.isStreamed { return .chunk(incoming, frame.payload, wireBytes: frame.wireBytes) }
-    let hasHead = try incoming.add(frame.payload, limits)
+    let bytes = frame.payload.count
+    if incoming.mayBeCut, incoming.isCut || bytes > limits.messageBytes - incoming.countedBytes {
+      bufferedBytes -= bytes
+      if !incoming.isCut { bufferedBytes -= incoming.cut() }
+      try incoming.cut(bytes, limits)
+    }
+    let hasHead = incoming.isCut ? false : try incoming.add(frame.payload, limits)
     consumeWire(incoming, frame.wireBytes)
     guard isLast else { return hasHead ? .began(incoming) : nil }
     let message = try incoming.message()
@@ -109,6 +115,13 @@ extension BLIPSession {
   /// Takes note that a chunk takes no memory any more. When enough was consumed, the peer is told.
   package func consume(_ incoming: IncomingMessage, bytes: Int, wireBytes: Int) {
     bufferedBytes -= bytes
+    consumeWire(incoming, wireBytes)
+  }
+
+  /// Takes note that a chunk is dropped, because nobody wants its message any more. Throws if the peer doesn't stop sending it.
+  package func drop(_ incoming: IncomingMessage, bytes: Int, wireBytes: Int) throws(BLIPError) {
+    bufferedBytes -= bytes
+    try incoming.drop(wireBytes, limits)
     consumeWire(incoming, wireBytes)
   }
 

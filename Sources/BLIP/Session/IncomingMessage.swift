@@ -14,6 +14,15 @@ package final class IncomingMessage: @unchecked Sendable {
   /// The message without its body, once its properties have come.
   private(set) var head: BLIPMessage?
   var isStreamed = false
+  /// Whether a body that is too long is dropped, in place of ending the connection.
+  var mayBeCut = false
+  /// Whether it was.
+  private(set) var isCut = false
+  /// The bytes of the message so far, if it was cut.
+  private(set) var cutBytes = 0
+  /// Whether nobody wants the rest. It isn't acknowledged any more.
+  var isUnwanted = false
+  fileprivate var droppedWireBytes = 0
   /// What takes the body, if it is streamed.
   var sink: (any BLIPSink)?
   var isComplete = false
@@ -50,8 +59,25 @@ package final class IncomingMessage: @unchecked Sendable {
   /// The whole message. Throws if it has ended inside its properties.
   func message() throws(BLIPError) -> BLIPMessage {
     guard var message = head else { throw MessageParts.tooShort }
-    message.body = collected[bodyStart...]
+    message.isCut = isCut
+    if !isCut { message.body = collected[bodyStart...] }
     return message
+  }
+
+  /// Drops the body as far as it came, and what follows. Returns the number of bytes that were counted for it.
+  func cut() -> Int {
+    isCut = true
+    cutBytes = collected.count
+    collected = []
+    return cutBytes
+  }
+
+  /// Takes note of a piece of a body that is dropped.
+  func cut(_ count: Int, _ limits: BLIPLimits) throws(BLIPError) {
+    cutBytes += count
+    guard cutBytes <= limits.cutMessageBytes else {
+      throw BLIPError(.messageTooLong, "a message has more than \(limits.cutMessageBytes) bytes")
+    }
   }
 
   /// Gives away the body as far as it came.
@@ -64,9 +90,23 @@ package final class IncomingMessage: @unchecked Sendable {
   /// Takes note of consumed bytes. Returns the number to acknowledge, if it is time for that.
   func consume(_ wireBytes: Int) -> Int? {
     consumedWireBytes += wireBytes
-    guard !isComplete, consumedWireBytes - acknowledgedWireBytes >= FrameSizes.ackInterval else { return nil }
+    guard !isComplete, !isUnwanted, consumedWireBytes - acknowledgedWireBytes >= FrameSizes.ackInterval else {
+      return nil
+    }
     acknowledgedWireBytes = consumedWireBytes
     return consumedWireBytes
+  }
+}
+
+extension IncomingMessage {
+  /// Takes note of bytes that are dropped because nobody wants them. A long rest isn't acknowledged, and a peer that follows the
+  /// protocol stops sending it. Throws if this one doesn't.
+  func drop(_ wireBytes: Int, _ limits: BLIPLimits) throws(BLIPError) {
+    droppedWireBytes += wireBytes
+    if droppedWireBytes > limits.droppedBytes { isUnwanted = true }
+    guard droppedWireBytes <= limits.droppedBytes + FrameSizes.window + 2 * limits.frameBytes else {
+      throw BLIPError(.ignoresFlowControl, "the peer goes on with a message that isn't acknowledged")
+    }
   }
 }
 

@@ -61,18 +61,13 @@ extension JSONValue {
   /// Throws 413 if the body of a request has too many values.
   static func checkCount(_ body: [UInt8]) throws {
     guard body.count > maximumBodyValues else { return }
-    guard body.withUnsafeBytes({ count(in: $0) }) <= maximumBodyValues else {
+    guard body.withUnsafeBytes({ JSONMeasure($0).values }) <= maximumBodyValues else {
       throw CouchDBError(413, "too_large", "the request has more than \(maximumBodyValues) values")
     }
   }
 
   /// The memory that the values in a text take at most, in bytes.
-  static func memory(of text: UnsafeRawBufferPointer) -> Int { text.count + count(in: text) * valueBytes }
-
-  /// The most values that a text may have: each but the first one has a comma or an opening bracket before it.
-  private static func count(in text: UnsafeRawBufferPointer) -> Int {
-    text.reduce(into: 1) { count, byte in
-      if byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { count += 1 }
-    }
+  static func memory(of text: UnsafeRawBufferPointer) -> Int {
+    text.count + JSONMeasure(text).values * valueBytes
   }
 }

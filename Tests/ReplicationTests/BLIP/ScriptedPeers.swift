@@ -51,13 +51,19 @@ final class ScriptedServer: Sendable {
   private let state = Lock(State())
   private let answers: [String: Answer]
   private let subprotocol: String?
+  /// What its client takes.
+  private let clientLimits: BLIPLimits
   /// The last checkpoint that was stored.
   let checkpoint = Lock<JSONValue?>(nil)
   /// The checkpoint that it has from earlier.
   let kept = Lock<JSONValue?>(nil)
 
-  init(subprotocol: String? = "BLIP_3+CBMobile_3", _ answers: [String: Answer] = [:]) {
+  init(
+    subprotocol: String? = "BLIP_3+CBMobile_3", clientLimits: BLIPLimits = BLIPLimits(),
+    _ answers: [String: Answer] = [:]
+  ) {
     self.answers = answers
+    self.clientLimits = clientLimits
     self.subprotocol = subprotocol
   }
 
@@ -87,7 +93,9 @@ final class ScriptedServer: Sendable {
   ]
 
   var connector: BLIPConnector {
-    BLIPConnector(remoteID: "ws://localhost:4984/db/_blipsync", name: "scripted") { [self] _, done in
+    BLIPConnector(
+      remoteID: "ws://localhost:4984/db/_blipsync", name: "scripted", limits: clientLimits
+    ) { [self] _, done in
       let (client, server) = PipeTransport.pair()
       let connection = BLIPConnection(server, name: "scripted server")
       state.withLock { state in
@@ -148,25 +156,28 @@ final class ScriptedServer: Sendable {
 extension ScriptedServer {
   /// A server that offers a list, sends revisions when the list is answered, and then says that this was all.
   static func offering(
-    _ list: String, caughtUp: String = "[]", _ revisions: [(BLIPProperties, String)] = []
+    _ list: String, caughtUp: String = "[]", clientLimits: BLIPLimits = BLIPLimits(),
+    _ revisions: [(BLIPProperties, String)] = []
   ) -> ScriptedServer {
-    ScriptedServer([
-      "subChanges": { server, request in
-        request.reply()
-        server.offer(list) { _ in
-          for (properties, body) in revisions {
-            var all = properties
-            if let collection = server.requests.last?["collection"] { all.append("collection", collection) }
-            server.rev(all, body)
+    ScriptedServer(
+      clientLimits: clientLimits,
+      [
+        "subChanges": { server, request in
+          request.reply()
+          server.offer(list) { _ in
+            for (properties, body) in revisions {
+              var all = properties
+              if let collection = server.requests.last?["collection"] { all.append("collection", collection) }
+              server.rev(all, body)
+            }
+            var end = BLIPRequest(
+              "changes", server.requests.last?["collection"].map { ["collection": $0] } ?? [:],
+              body: .bytes(Array(caughtUp.utf8)))
+            end.isNoReply = true
+            server.send(end)
           }
-          var end = BLIPRequest(
-            "changes", server.requests.last?["collection"].map { ["collection": $0] } ?? [:],
-            body: .bytes(Array(caughtUp.utf8)))
-          end.isNoReply = true
-          server.send(end)
         }
-      }
-    ])
+      ])
   }
 }
 
@@ -178,11 +189,13 @@ final class ScriptedClient: Sendable {
   /// `answers` are those to the server's requests.
   init(
     _ database: Database, _ options: Responder.Options = Responder.Options(),
+    serverLimits: BLIPLimits = BLIPLimits(),
     _ answers: [String: @Sendable (BLIPIncomingRequest) -> Void] = [:]
   ) {
     let (client, server) = PipeTransport.pair()
     connection = BLIPConnection(client, name: "scripted client")
-    responder = BLIPResponder(BLIPConnection(server, name: "server"), database, options)
+    responder = BLIPResponder(
+      BLIPConnection(server, limits: serverLimits, name: "server"), database, options)
     for (profile, answer) in answers { connection.onRequest(profile, answer) }
     responder.start()
     connection.start()
