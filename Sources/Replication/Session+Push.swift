@@ -371,13 +371,13 @@ extension Session {
     }
   }
 
-  /// The revision that the peer has, if the history doesn't lead to it without a gap: revisions between them have been pruned,
-  /// or it has too.
+  /// The revision that the peer has, if the history that is sent doesn't lead to it: it has been pruned, or too much has
+  /// between them.
   private func prunedAncestor(_ known: String?, _ revision: SyncRevision) throws -> String? {
     guard let known else { return nil }
     if let place = revision.history.firstIndex(where: { $0.hasSameBytes(as: known) }) {
-      let generations = revision.history[...place].map { RevisionID($0)?.generation ?? 0 }
-      return zip(generations, generations.dropFirst()).allSatisfy { $0 == $1 + 1 } ? nil : known
+      let history = revision.history[...place].compactMap { RevisionID($0) }
+      return RevisionHistory.dense(history).last?.description.hasSameBytes(as: known) == true ? nil : known
     }
     guard case .missing = try database.replicating({ try $0.syncKnowledge(of: [(revision.id, known)]) })[0]
     else { return nil }

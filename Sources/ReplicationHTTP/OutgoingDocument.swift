@@ -109,18 +109,15 @@ struct OutgoingDocument: Sendable {
     json.append(text: ",\"_rev\":")
     json.append(string: revision.revision)
     json.append(text: ",\"_revisions\":{\"start\":")
-    let parts = try revision.history.map { id -> (UInt64, String) in
+    let history = try revision.history.map { id in
       guard let parsed = RevisionID(id) else { throw ReplicationError.malformed("\(id) isn't a revision ID") }
-      return (parsed.generation, parsed.suffix)
+      return parsed
     }
-    let first = parts.first?.0 ?? 0
-    json.append(first)
+    json.append(history.first?.generation ?? 0)
     json.append(text: ",\"ids\":[")
-    for (index, part) in parts.enumerated() {
-      // The list has no gaps.
-      guard UInt64(index) < first, part.0 == first - UInt64(index) else { break }
+    for (index, revision) in RevisionHistory.dense(history).enumerated() {
       if index > 0 { json.append(byte: UInt8(ascii: ",")) }
-      json.append(string: part.1)
+      json.append(string: revision.suffix)
     }
     json.append(text: "]}")
     if revision.isDeleted { json.append(text: ",\"_deleted\":true") }

@@ -61,6 +61,35 @@ import Touchstone
     try expectEqual(a, b)
   }
 
+  @Test("who has a revision that is deeper than the tree gets no conflict", arguments: enginePairs)
+  func histories(_ here: EngineName, _ there: EngineName) throws {
+    let (a, b, server) = try two((here, there))
+    try a.setMaximumTreeDepth(3)
+    try a.save("x", ["n": 0])
+    func edit(_ count: Int) throws {
+      for _ in 0..<count { try a.update("x") { $0["n"] = .int(($0["n"].int ?? 0) + 1) } }
+    }
+    try edit(9)
+    _ = try replicate(a, server) { $0.direction = .push }
+    let third = try databases.open(there)
+    for database in [b, third] { try database.setMaximumTreeDepth(1_000) }
+    let own = try TestServer(["db": a])
+    _ = try replicate(third, own) { $0.direction = .pull }
+    try edit(12)
+    let shown = try a.revisions(of: "x", withBodies: false)?.map(\.id.generation)
+    #expect(shown == [22, 21, 20, 10])
+    _ = try replicate(a, server) { $0.direction = .push }
+    _ = try replicate(third, own) { $0.direction = .pull }
+    let current = try a.document("x")?.revisionID
+    for database in [b, third] {
+      let revisions = try database.revisions(of: "x", withBodies: false) ?? []
+      #expect(try database.document("x")?.revisionID == current)
+      #expect(revisions.count { $0.isLeaf } == 1)
+      #expect(revisions.map(\.id.generation).sorted() == Array(8...22))
+      #expect(try database.check(deep: true) == [])
+    }
+  }
+
   @Test("all branches go both ways, and conflicts stay", arguments: enginePairs)
   func conflicts(_ here: EngineName, _ there: EngineName) throws {
     let (a, b, server) = try two((here, there))

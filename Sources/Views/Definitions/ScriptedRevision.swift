@@ -24,7 +24,7 @@ package struct ScriptedRevision: Sendable {
       object["_rev"] = .string(newest.description)
       object["_revisions"] = [
         "start": .int(Int64(clamping: newest.generation)),
-        "ids": .array(history.map { .string($0.suffix) }),
+        "ids": .array(RevisionHistory.dense(history).map { .string($0.suffix) }),
       ]
     }
     object["_deleted"] = isDeleted ? true : nil

@@ -257,31 +257,3 @@ import Touchstone
     kept.withLock { $0 = [] }
   }
 }
-
-@Suite("Histories with gaps") struct RevisionHistoryTests {
-  @Test("gaps are filled up to what the peer takes, and the last revision stays") func filled() {
-    func filled(_ history: [String], _ maximum: Int) -> [String] {
-      RevisionHistory.filled(history, maximum: maximum)
-    }
-    #expect(filled(["3-c"], 20) == ["3-c"])
-    #expect(filled(["3-c", "2-b", "1-a"], 20) == ["3-c", "2-b", "1-a"])
-    // What can't be read stays as it is.
-    #expect(filled(["3-c", "x", "1-a"], 20) == ["3-c", "x", "1-a"])
-    let gap = filled(["6-f", "5-e", "2-b"], 20)
-    #expect(gap.count == 5 && gap.prefix(2) == ["6-f", "5-e"] && gap.last == "2-b")
-    #expect(gap[2].hasPrefix("4-faded000") && gap[3].hasPrefix("3-faded000") && gap[2].utf8.count == 26)
-    #expect(gap.allSatisfy { RevisionID($0) != nil } && gap == filled(["6-f", "5-e", "2-b"], 20))
-    for maximum in 1..<30 {
-      for low in [1, 10, 90] {
-        let history = filled(["100-a", "99-b", "\(low)-c"], maximum)
-        #expect(history.count <= maximum + 1 && history.first == "100-a" && history.last == "\(low)-c")
-        let generations = history.map { RevisionID($0)?.generation ?? 0 }
-        for index in generations.indices.dropFirst() {
-          #expect(generations[index] == generations[index - 1] - 1 || index == maximum)
-        }
-      }
-    }
-    let two = filled(["30-a", "20-b", "10-c", "9-d"], 15)
-    #expect(two.count == 16 && two.last == "9-d" && two.contains("20-b"))
-  }
-}

@@ -47,16 +47,17 @@ struct RevisionRenderer {
     let attachments = try revisions.withBody(index) { try Self.append(body: $0, $1, to: &json) }
     guard let attachments else { return nil }
     if revisions.isDeleted(index) { json.append(literal: ",\"_deleted\":true") }
-    let ancestry =
-      options.revisions || options.attachmentsSince != nil ? try revisions.ancestry(of: index) : []
-    if options.revisions { append(history: ancestry, revisions, to: &json) }
+    // What is behind a gap that is too long isn't told, so nothing counts as known for it.
+    let history =
+      options.revisions || options.attachmentsSince != nil
+      ? RevisionHistory.dense(try revisions.ancestry(of: index).map { revisions.id(of: $0) }) : []
+    if options.revisions { append(history: history, to: &json) }
     if isCurrent { written.hasMeta = try append(meta: revisions, to: &json) }
     pieces.append(json)
     if !attachments.isEmpty {
       let generation = revisions.id(of: index).generation
       try append(
-        attachments.map { $0.placed(at: generation) }, ancestry.map { revisions.id(of: $0) }, to: &pieces,
-        &written)
+        attachments.map { $0.placed(at: generation) }, history, to: &pieces, &written)
     }
     pieces.append("}")
     return written
@@ -84,14 +85,14 @@ struct RevisionRenderer {
     return try StoredAttachment.all(in: body, sharedKeys)
   }
 
-  private func append(history: [Int], _ revisions: DocumentRevisions, to json: inout JSONWriter) {
+  private func append(history: [RevisionID], to json: inout JSONWriter) {
     guard let first = history.first else { return }
     json.append(literal: ",\"_revisions\":{\"start\":")
-    json.append(revisions.id(of: first).generation)
+    json.append(first.generation)
     json.append(literal: ",\"ids\":[")
-    for (position, index) in history.enumerated() {
+    for (position, revision) in history.enumerated() {
       if position > 0 { json.append(literal: ",") }
-      json.append(string: revisions.id(of: index).suffix)
+      json.append(string: revision.suffix)
     }
     json.append(literal: "]}")
   }
