@@ -339,6 +339,41 @@ import WebSocket
     #expect(await get(refused, HTTPClientRequest("GET", try url(wrong))).failure?.code == 401)
   }
 
+  @Test("requests that are on their way when a session has expired share the new one") func expiredTogether()
+    async throws
+  {
+    let count = 6
+    let (logins, expired) = (Lock(0), Lock(0))
+    let server = try server { connection, head, _ in
+      if head.hasPrefix("POST /_session") {
+        let number = logins.withLock { logins in
+          logins += 1
+          return logins
+        }
+        connection.write(reply("200 OK", "{}", ["Set-Cookie: AuthSession=s\(number); Path=/"]))
+      } else if head.contains("AuthSession=s1\r\n"), head.contains("/late") {
+        // All of them have left with the old cookie before the first one hears that it has expired.
+        expired.withLock { $0 += 1 }
+        for _ in 0..<60_000 where expired.withLock({ $0 }) < count { usleep(1_000) }
+        connection.write(reply("401 Unauthorized", "out"))
+      } else {
+        connection.write(reply("200 OK", "in"))
+      }
+      return true
+    }
+    let session = try url(server, "/_session")
+    let client = try client { $0.authentication = .session(name: "jane", password: "b", url: session) }
+    #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/early")))) == "200 in")
+    let path = try url(server, "/late")
+    try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<count {
+        group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
+      }
+      for try await text in group { #expect(text == "200 in") }
+    }
+    #expect(logins.withLock { $0 } == 2 && expired.withLock { $0 } == count)
+  }
+
   @Test("a login that fails for the moment isn't tried for ever by those that wait for it")
   func failingLogin()
     async throws

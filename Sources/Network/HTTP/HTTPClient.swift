@@ -133,9 +133,14 @@ package final class HTTPClient: Sendable {
       return login.withLock { login in
         // Another request has renewed it meanwhile.
         guard login.generation == generation else { return true }
-        guard case .cookie = login.phase else { return false }
-        login.phase = .new
-        return true
+        switch login.phase {
+        case .cookie:
+          login.phase = .new
+          return true
+        // Another request, which was on its way with the same cookie, does so now.
+        case .new, .running: return true
+        case .basic, .failed: return false
+        }
       }
     }
   }
