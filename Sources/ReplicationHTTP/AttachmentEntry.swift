@@ -8,7 +8,7 @@ struct AttachmentEntry: Sendable {
   /// The most bytes of an attachment whose length no document says.
   static let maximumBytes: UInt64 = 1 << 32
 
-  let members: JSONObject
+  var members: JSONObject
 
   init(_ members: JSONObject) { self.members = members }
 
@@ -27,6 +27,8 @@ struct AttachmentEntry: Sendable {
   var data: String? { members["data"]?.string }
   /// The length of what is stored there, if it is known.
   var storedLength: UInt64? { members[isCompressed ? "encoded_length" : "length"]?.uint }
+  /// The lengths that its bytes may have, as they are stored and decoded.
+  var lengths: [UInt64] { [storedLength ?? Self.maximumBytes] + [members["length"]?.uint].compactMap(\.self) }
   /// The MD5 of what is stored there, in base64.
   var md5: String? { digest.flatMap { $0.hasPrefix("md5-") ? String($0.dropFirst(4)) : nil } }
 

@@ -30,18 +30,24 @@ final class AttachmentPull: @unchecked Sendable {
     let revision: String
     let name: String
     let isCompressed: Bool
-    /// The length of what is stored, if it is known.
+    /// The length of what is stored, and of what that decodes to, if they are known.
     let length: UInt64?
+    let decodedLength: UInt64?
     /// The MD5 of what is stored, in base64.
     let md5: String?
+    /// The blob of the body that it stands for, whose bytes are plain. They may have been replaced.
+    let blob: BlobDigest?
 
-    init(_ document: WireDocument, _ name: String, _ entry: AttachmentEntry, isBlob: Bool = false) {
+    init(_ document: WireDocument, _ name: String, _ entry: AttachmentEntry, blob: BlobDigest? = nil) {
       id = document.id
       revision = document.revision
       self.name = name
-      isCompressed = entry.isCompressed && !isBlob
-      length = isBlob ? entry.members["length"]?.uint : entry.storedLength
-      md5 = isBlob ? nil : entry.md5
+      self.blob = blob
+      let isPlain = blob != nil
+      isCompressed = entry.isCompressed && !isPlain
+      length = isPlain ? entry.members["length"]?.uint : entry.storedLength
+      decodedLength = entry.members["length"]?.uint
+      md5 = isPlain && entry.isCompressed ? nil : entry.md5
     }
   }
 
@@ -123,47 +129,47 @@ final class AttachmentPull: @unchecked Sendable {
     let hasStandIns = entries.keys.contains { $0.hasPrefix(WireBody.standInPrefix) }
     var blobs: [String: JSONObject] = [:]
     if hasStandIns { blobs = WireBody.standIns(of: try SyncBody.json(try document.body(nil)).value()) }
-    var older: JSONObject?
-    var needed: [(name: String, entry: AttachmentEntry)] = []
+    var older: Ancestor?
+    var needed: [(Source, AttachmentEntry)] = []
     for (name, value) in entries {
-      guard let entry = AttachmentEntry(value) else { throw WireDocument.invalid }
-      // The stand-in of a blob, which has its digest in the document.
-      if let blob = blobs[name], let digest = blob["digest"]?.string.flatMap({ BlobDigest($0) }),
-        blob["length"]?.uint == entry.members["length"]?.uint
-      {
-        var standIn = entry.asStub
-        standIn["digest"] = .string(digest.text)
-        entries[name] = .object(standIn)
-        keep(digest, Source(document, name, entry, isBlob: true))
-      } else if let stored = item.stored[name] {
+      guard var entry = AttachmentEntry(value) else { throw WireDocument.invalid }
+      let blob = blobs[name]
+      if let stored = item.stored[name], blob == nil || stored["encoding"].isNull {
         entries[name] = stored
-      } else if let data = entry.data {
-        entries[name] = .object(try store(data, entry))
+      } else if let data = entry.data, let stored = try store(data, &entry) {
+        entries[name] = .object(stored)
       } else if let digest = entry.digest.flatMap({ BlobDigest($0) }) {
         entries[name] = .object(entry.asStub)
         keep(digest, Source(document, name, entry))
       } else {
-        if older == nil { older = try olderAttachments(item) }
-        if let known = older?[name]?.object, known["revpos"]?.uint == entry.revpos,
+        if older == nil { older = try ancestor(of: item) }
+        let standsFor = try blob.flatMap { try self.blob(of: entry, named: name, $0, older) }
+        if let standsFor {
+          var standIn = entry.asStub
+          standIn["digest"] = standsFor["digest"]
+          entries[name] = .object(standIn)
+        } else if let known = older?.attachments[name]?.object, known["revpos"]?.uint == entry.revpos,
           known["length"]?.uint == entry.members["length"]?.uint, try isSame(known, entry)
         {
           var same = known
           same["content_type"] = entry.members["content_type"]
           entries[name] = .object(same)
         } else {
-          needed.append((name, entry))
+          let digest = blob?["digest"]?.string.flatMap { BlobDigest($0) }
+          needed.append((Source(document, name, entry, blob: digest), entry))
         }
       }
     }
     let preparation = Preparation(item, entries, needed.count, hasStandIns: hasStandIns, done)
     guard !needed.isEmpty else { return preparation.finish() }
-    for (name, entry) in needed {
-      store(Source(document, name, entry), entry) { preparation.take(name, $0) }
+    for (source, entry) in needed {
+      store(source, entry) { preparation.take(source.name, $0) }
     }
   }
 
-  /// Stores an attachment that is in its document, decoded.
-  private func store(_ data: String, _ entry: AttachmentEntry) throws -> JSONObject {
+  /// Stores an attachment that is in its document, decoded. Nil if these aren't the bytes whose digest the document has,
+  /// but perhaps those that they decode to.
+  private func store(_ data: String, _ entry: inout AttachmentEntry) throws -> JSONObject? {
     guard let bytes = Base64.decoded(data) else { throw WireDocument.invalid }
     let writer = try makeWriter()
     try bytes.withUnsafeBytes { try writer.write($0) }
@@ -171,19 +177,52 @@ final class AttachmentPull: @unchecked Sendable {
     let md5 = MD5()
     bytes.withUnsafeBytes { md5.update($0) }
     guard entry.isCompressed || entry.digest == nil || entry.means(blob, md5: md5.base64) else {
-      throw ReplicationError.malformed("an attachment isn't the one that its document says")
+      entry.members["length"] = JSONValue(blob.length)
+      return nil
     }
     return entry.stored(blob, isCompressed: false)
   }
 
-  /// The attachments of the newest ancestor that is stored here.
-  private func olderAttachments(_ item: ArrivedRevision) throws -> JSONObject {
+  /// What is stored here of an ancestor.
+  private struct Ancestor {
+    var generation: UInt64 = 0
+    var attachments = JSONObject()
+    /// By the names of their stand-ins.
+    var blobs: [String: JSONObject] = [:]
+  }
+
+  /// The newest ancestor that is stored here; an empty one if none is.
+  private func ancestor(of item: ArrivedRevision) throws -> Ancestor {
     let history = item.document.history
     for ancestor in item.wanted.ancestors where history.contains(where: { $0.hasSameBytes(as: ancestor) }) {
       guard let body = try peer?.owner?.storedBody(of: item.document.id, ancestor) else { continue }
-      return try body.value()[WireBody.attachments].object ?? [:]
+      let value = try body.value()
+      return Ancestor(
+        generation: RevisionID(ancestor)?.generation ?? 0,
+        attachments: value[WireBody.attachments].object ?? [:], blobs: WireBody.standIns(of: value))
     }
-    return [:]
+    return Ancestor()
+  }
+
+  /// The blob that an attachment stands for, if it is here: that of the body, or that of the ancestor. Clients that know no blobs
+  /// replace the attachment, and leave the body as it was.
+  private func blob(
+    of entry: AttachmentEntry, named name: String, _ blob: JSONObject, _ older: Ancestor?
+  ) throws -> JSONObject? {
+    for candidate in [blob, older?.blobs[name]].compactMap(\.self)
+    where candidate["length"]?.uint == entry.members["length"]?.uint {
+      if !entry.isCompressed {
+        if try isSame(candidate, entry) { return candidate }
+      } else if let older, candidate["digest"] == older.blobs[name]?["digest"],
+        entry.revpos.map({ $0 <= older.generation }) ?? false,
+        let digest = candidate["digest"]?.string.flatMap({ BlobDigest($0) }),
+        (try? peer?.owner?.openBlob(digest)) != nil
+      {
+        // The MD5 of gzip says nothing of the plain bytes. But the attachment hasn't changed since the ancestor.
+        return candidate
+      }
+    }
+    return nil
   }
 
   /// Whether an attachment that is here has this MD5. Merged revisions may have one of another branch with the same `revpos`.
@@ -238,23 +277,26 @@ final class AttachmentPull: @unchecked Sendable {
         case .failure(let error) where requester.mayRepeat(error, after: attempt):
           requester.afterPause(attempt, error) { [self] in store(source, entry, attempt: attempt + 1, done) }
         case .failure(let error): done(.failure(error))
-        case .success(let (given, isCompressed)):
+        case .success(let (given, bytes)):
           do {
             let stored = try given.writer.finish()
-            done(.success(entry.stored(stored, isCompressed: isCompressed)))
+            guard bytes.isVerified || stored.digest == source.blob else { throw BlobDownload.otherMD5 }
+            done(.success(entry.stored(stored, isCompressed: bytes.isCompressed)))
           } catch { done(.failure(ReplicationError(error))) }
         }
       }
     }
   }
 
-  /// Writes the bytes of an attachment. Returns the writer, which is made when it is needed, and whether they are gzip.
+  /// Writes the bytes of an attachment. Returns the writer, which is made when it is needed, and what they are. Asks in another
+  /// way when what comes isn't what the document says.
   private func download(
-    _ source: Source, into writer: @escaping @Sendable () throws -> GivenWriter,
-    done: @escaping Completion<(GivenWriter, isCompressed: Bool)>
+    _ source: Source, asking ways: [HTTPClientRequest.Decoding] = [],
+    into writer: @escaping @Sendable () throws -> GivenWriter,
+    done: @escaping Completion<(GivenWriter, BlobDownload.Bytes)>
   ) {
     downloads.enqueue { [self] ended in
-      @Sendable func end(_ result: Result<(GivenWriter, isCompressed: Bool), ReplicationError>) {
+      @Sendable func end(_ result: Result<(GivenWriter, BlobDownload.Bytes), ReplicationError>) {
         done(result)
         ended()
       }
@@ -265,8 +307,18 @@ final class AttachmentPull: @unchecked Sendable {
         return end(.failure(ReplicationError(.http, 414, "the name of the attachment is too long for a URL")))
       }
       request.headers = [("Accept", "*/*")]
-      request.decoding = source.isCompressed ? .encoded : .none
-      let download = BlobDownload(given, source) { result in end(result.map { (given, $0) }) }
+      request.decoding = ways.last ?? (source.isCompressed ? .encoded : .none)
+      let asked = ways + [request.decoding]
+      let download = BlobDownload(given, source, request.decoding) { [self] result in
+        switch result {
+        case .success(.whole(let bytes)): end(.success((given, bytes)))
+        case .failure(let error): end(.failure(error))
+        case .success(.better(let way, let error)):
+          guard !asked.contains(way) else { return end(.failure(error)) }
+          ended()
+          self.download(source, asking: asked + [way], into: writer, done: done)
+        }
+      }
       if LaneSink.send(request, by: requester, into: download, on: disk) == nil {
         end(.failure(.connectionEnded))
       }

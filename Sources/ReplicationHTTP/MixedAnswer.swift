@@ -84,7 +84,8 @@ final class MixedAnswer {
         following = FollowingAttachments(try text.withUnsafeBytes { try WireDocument($0, 0..<$0.count) })
       }
       let name = HTTPMediaType(headers.first("content-disposition") ?? "")[parameter: "filename"]
-      following?.begin(name, try makeWriter())
+      let isEncoded = headers.tokens("content-encoding").contains { $0 != "identity" }
+      following?.begin(name, try makeWriter(), isEncoded: isEncoded)
     case .bytes(let bytes): if part > 1 { try following?.write(bytes) } else { try append(bytes) }
     case .end: if part > 1 { try following?.end() }
     }
@@ -108,6 +109,8 @@ private struct FollowingAttachments {
   private var md5 = MD5()
   private var count: UInt64 = 0
   private var limit: UInt64 = 0
+  /// Whether what comes isn't what the document says. It is asked for by itself then.
+  private var isSkipped = false
 
   init(_ document: WireDocument) {
     for (name, value) in document.attachments ?? [:] where AttachmentEntry(value)?.follows ?? false {
@@ -117,16 +120,18 @@ private struct FollowingAttachments {
 
   private func entry(_ name: String) -> AttachmentEntry? { missing[name].flatMap { AttachmentEntry($0) } }
 
-  mutating func begin(_ name: String?, _ writer: BlobWriter) {
+  mutating func begin(_ name: String?, _ writer: BlobWriter, isEncoded: Bool) {
+    isSkipped = isEncoded && name.flatMap { entry($0) }.map { !$0.isCompressed } ?? false
     self.name = name
     self.writer = writer
     md5 = MD5()
     count = 0
     let candidates = name.flatMap { entry($0) }.map { [$0] } ?? missing.keys.compactMap { entry($0) }
-    limit = candidates.map { $0.storedLength ?? AttachmentEntry.maximumBytes }.max() ?? 0
+    limit = candidates.flatMap { $0.lengths }.max() ?? 0
   }
 
   mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
+    if isSkipped { return }
     count += UInt64(bytes.count)
     guard count <= limit else {
       throw ReplicationError.malformed("an attachment has more than \(limit) bytes")
@@ -136,9 +141,13 @@ private struct FollowingAttachments {
   }
 
   mutating func end() throws {
-    guard let blob = try writer?.finish() else { return }
-    writer = nil
+    defer { writer = nil }
+    guard !isSkipped, let blob = try writer?.finish() else { return }
     let sum = md5.base64
+    // The server doesn't say that it has it as gzip, or decodes it: it is asked for by itself too.
+    if let named = name.flatMap({ entry($0) }), !named.means(blob, md5: sum), named.lengths.contains(count) {
+      return
+    }
     let others = missing.keys.filter { missing.count == 1 || entry($0)?.isVerifiable ?? false }
     let names = [name].compactMap { $0 } + others
     let found = names.first { entry($0)?.means(blob, md5: sum) ?? false }

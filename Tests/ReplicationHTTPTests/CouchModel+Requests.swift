@@ -63,7 +63,8 @@ extension CouchModel {
       }
       guard state.withLock({ $0.exists }) else { throw Refused(404, "not_found", "Database does not exist.") }
       return Self.json([
-        "db_name": .string(name), "update_seq": .string(text(state.withLock { $0.sequence })),
+        "db_name": .string(name), "update_seq": state.withLock { sequence($0.sequence, $0) },
+        "instance_start_time": .string(instanceStartTime),
       ])
     }
     guard state.withLock({ $0.exists }) else { throw Refused(404, "not_found", "Database does not exist.") }
@@ -88,7 +89,7 @@ extension CouchModel {
       guard request.headers.first("content-type") == "application/json" else {
         throw Refused(415, "odd", "Content-Type must be application/json")
       }
-      return MiniAnswer(201)
+      return Self.json(["ok": true, "instance_start_time": .string(instanceStartTime)], status: 201)
     case "_local": return try local(request, segments.dropFirst(2).joined(separator: "/"))
     default: break
     }
@@ -102,13 +103,27 @@ extension CouchModel {
 
   // MARK: Changes
 
-  private func text(_ sequence: Int) -> String { "\(sequence)-g1AAAA\(String(repeating: "B", count: 40))" }
+  private var instanceStartTime: String {
+    state.withLock { $0.tellsInstance ? "17\($0.instance)" : "0" }
+  }
+
+  private static func mark(_ state: State) -> String {
+    "-g1AAAA\(String(repeating: "B", count: 40))\(state.instance)"
+  }
+
+  private func sequence(_ number: Int, _ state: State) -> JSONValue {
+    state.givesNumbers ? .int(Int64(number)) : .string("\(number)\(Self.mark(state))")
+  }
 
   private func changes(_ request: MiniRequest) throws -> MiniAnswer {
     let since = request.query["since"] ?? "0"
-    guard since == "0" || since.contains("-g1"), let start = Int(since.prefix { $0 != "-" }) else {
+    let (mark, instance, givesNumbers) = state.withLock { (Self.mark($0), $0.instance, $0.givesNumbers) }
+    guard since == "0" || since.contains("-g1") != givesNumbers, let number = Int(since.prefix { $0 != "-" })
+    else {
       throw Refused(400, "bad_request", "Malformed sequence supplied in 'since' parameter: \(since)")
     }
+    // Of another database's sequence it knows nothing.
+    let start = givesNumbers || since.hasSuffix(mark) ? number : 0
     let style = request.query["style"] ?? "main_only"
     guard ["all_docs", "main_only"].contains(style) else { throw Refused(400, "odd", "style") }
     let limit = request.query["limit"].flatMap { Int($0) } ?? Int.max
@@ -116,7 +131,10 @@ extension CouchModel {
     if request.method == "POST" { body = try Self.value(request) }
     if request.query["feed"] == "longpoll" {
       // As long as nothing has changed.
-      for _ in 0..<2_000 where state.withLock({ $0.sequence <= start && !$0.isClosed }) { usleep(5_000) }
+      for _ in 0..<2_000
+      where state.withLock({ $0.sequence <= start && $0.instance == instance && !$0.isClosed }) {
+        usleep(5_000)
+      }
     }
     return state.withLock { state in
       let all = state.documents.filter { id, document in
@@ -138,13 +156,14 @@ extension CouchModel {
         let shown = style == "main_only" ? leaves.prefix(1) : leaves[...]
         let revisions = shown.map { "{\"rev\":\"\($0)\"}" }.joined(separator: ",")
         let name = (try? JSONValue.string(id).canonicalJSON()) ?? "\"\""
-        return "{\"seq\":\"\(text(document.sequence))\",\"id\":\(name),\"changes\":[\(revisions)]"
+        let sequence = (try? sequence(document.sequence, state).canonicalJSON()) ?? ""
+        return "{\"seq\":\(sequence),\"id\":\(name),\"changes\":[\(revisions)]"
           + (isDeleted ? ",\"deleted\":true}" : "}")
       }
-      let last = all.count > limit ? all[limit - 1].value.sequence : state.sequence
+      let last = sequence(all.count > limit ? all[limit - 1].value.sequence : state.sequence, state)
       return MiniAnswer(
         200,
-        "{\"results\":[\n\(rows.joined(separator: ",\n"))\n],\n\"last_seq\":\"\(text(last))\",\"pending\":\(all.count - rows.count)}\n"
+        "{\"results\":[\n\(rows.joined(separator: ",\n"))\n],\n\"last_seq\":\((try? last.canonicalJSON()) ?? ""),\"pending\":\(all.count - rows.count)}\n"
       )
     }
   }
@@ -168,6 +187,7 @@ extension CouchModel {
       "ids": .array(revision.history.map { .string(String($0.drop { $0 != "-" }.dropFirst())) }),
     ]
     guard !revision.attachments.isEmpty else { return members }
+    let isUntold = state.withLock { $0.encoding == .isUntold }
     var entries: JSONObject = [:]
     for attachment in revision.attachments {
       var entry: JSONObject = [
@@ -179,9 +199,9 @@ extension CouchModel {
       case .behindText: entry["follows"] = true
       case .inText:
         entry["length"] = nil
-        entry["data"] = .string(Data(attachment.bytes).base64EncodedString())
+        entry["data"] = .string(Data(attachment.plainBytes).base64EncodedString())
       }
-      if attachment.isCompressed {
+      if attachment.isCompressed, !isUntold {
         entry["encoding"] = "gzip"
         entry["encoded_length"] = JSONValue(UInt64(attachment.bytes.count))
       }
@@ -249,13 +269,14 @@ extension CouchModel {
       return attachment.revpos > UInt64(known)
     }
     let isMixed = request.headers.first("accept")?.contains("multipart/mixed") ?? false
+    let isUntold = state.withLock { $0.encoding == .isUntold }
     guard isMixed, state.withLock({ $0.givesMultipart }) else {
       let results = wanted.compactMap(\.string).flatMap { revision -> [JSONValue] in
         let found = latest(id, revision)
         guard !found.isEmpty else { return [["missing": .string(revision)]] }
         return found.map { revision in
           let document = render(id, revision) {
-            since != nil && !$0.isCompressed && isNew($0, revision) ? .inText : .elsewhere
+            since != nil && (isUntold || !$0.isCompressed) && isNew($0, revision) ? .inText : .elsewhere
           }
           return ["ok": .object(document)]
         }
@@ -283,9 +304,11 @@ extension CouchModel {
         for attachment in following {
           // As CouchDB: the name is as it is.
           append("\r\n--inner\r\nContent-Disposition: attachment; filename=\"\(attachment.name)\"\r\n")
-          append("Content-Type: \(attachment.contentType)\r\nContent-Length: \(attachment.bytes.count)\r\n")
-          append(attachment.isCompressed ? "Content-Encoding: gzip\r\n\r\n" : "\r\n")
-          body += attachment.bytes
+          let (bytes, isCompressed) =
+            isUntold ? (attachment.plainBytes, false) : sent(attachment, accepts: true)
+          append("Content-Type: \(attachment.contentType)\r\nContent-Length: \(bytes.count)\r\n")
+          append(isCompressed ? "Content-Encoding: gzip\r\n\r\n" : "\r\n")
+          body += bytes
         }
         append("\r\n--inner--\r\n--outer")
       }
@@ -304,14 +327,29 @@ extension CouchModel {
     guard let found else { throw Refused(404, "not_found", "Document is missing attachment") }
     var answer = MiniAnswer(200)
     answer.headers = [("Content-Type", found.contentType)]
-    answer.body = found.bytes
-    if found.isCompressed {
-      guard request.headers.first("accept-encoding")?.contains("gzip") == true else {
-        throw Refused(400, "odd", "a compressed attachment is asked for plain")
-      }
-      answer.headers.append(("Content-Encoding", "gzip"))
+    let accepts = request.headers.first("accept-encoding")?.contains("gzip") == true
+    // But for a blob, which is plain here.
+    if found.isCompressed, !accepts, !name.hasPrefix("blob_"), state.withLock({ $0.encoding == .asCouchDB }) {
+      throw Refused(400, "odd", "a compressed attachment is asked for plain")
     }
+    let isCompressed: Bool
+    (answer.body, isCompressed) = sent(found, accepts: accepts)
+    if isCompressed { answer.headers.append(("Content-Encoding", "gzip")) }
     return answer
+  }
+
+  /// The bytes of an attachment as they are sent, and whether they are gzip.
+  private func sent(_ attachment: Attachment, accepts: Bool) -> ([UInt8], isCompressed: Bool) {
+    switch state.withLock({ $0.encoding }) {
+    case .asCouchDB, .isUntold:
+      let isCompressed = attachment.isCompressed && accepts
+      return (isCompressed ? attachment.bytes : attachment.plainBytes, isCompressed)
+    case .always:
+      return (
+        attachment.isCompressed ? attachment.bytes : (try? Gzip.encoded(attachment.bytes)) ?? [], true
+      )
+    case .never: return (attachment.plainBytes, false)
+    }
   }
 
   private func difference(_ request: MiniRequest) throws -> MiniAnswer {

@@ -16,6 +16,8 @@ final class CouchModel: Sendable {
     var bytes: [UInt8]
     var length: Int
     var isCompressed: Bool
+
+    var plainBytes: [UInt8] { isCompressed ? (try? Gzip.decoded(bytes)) ?? [] : bytes }
   }
 
   struct Revision: Sendable {
@@ -43,8 +45,26 @@ final class CouchModel: Sendable {
     }
   }
 
+  /// What the server, or a proxy before it, does with the encoding of attachments.
+  enum Encoding: Sendable, CaseIterable {
+    case asCouchDB
+    /// It doesn't know `att_encoding_info`: documents don't say what is stored as gzip, whose MD5 they have.
+    case isUntold
+    /// All attachments come as gzip, whether that was asked for or not.
+    case always
+    /// None does.
+    case never
+  }
+
   struct State: Sendable {
+    var encoding = Encoding.asCouchDB
     var exists = true
+    /// How often it was made.
+    var instance = 1
+    /// Whether the server says which one it is: CouchDB 2.0 to 3.2 don't.
+    var tellsInstance = true
+    /// Whether sequences are plain numbers, as in PouchDB's server.
+    var givesNumbers = false
     var documents: [String: Document] = [:]
     var sequence = 0
     var locals: [String: JSONObject] = [:]
@@ -60,6 +80,8 @@ final class CouchModel: Sendable {
     var givesMixedBulk = false
     var maximumBytes = Int.max
     var maximumIDBytes = Int.max
+    /// How many revisions of a branch are remembered.
+    var revisionLimit = Int.max
     /// The endpoint answers so many times with 429 first.
     var busy = 0
     var isClosed = false
@@ -85,10 +107,22 @@ final class CouchModel: Sendable {
         if document.parents[known].flatMap({ $0 }) == nil { document.parents[known] = parent }
       }
       document.revisions[revision.id] = revision
+      for forgotten in revision.history.dropFirst(state.revisionLimit) {
+        document.parents[forgotten] = nil
+        document.revisions[forgotten] = nil
+      }
       state.sequence += 1
       document.sequence = state.sequence
       state.documents[id] = document
       return true
+    }
+  }
+
+  /// Deletes the database and makes it again.
+  func remake() {
+    state.withLock { state in
+      state.instance += 1
+      (state.documents, state.locals, state.sequence) = ([:], [:], 0)
     }
   }
 

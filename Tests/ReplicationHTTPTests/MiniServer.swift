@@ -28,6 +28,8 @@ struct MiniAnswer: Sendable {
     case droppedBefore, droppedAfter, truncated
     /// The connection ends between the chunks of an answer that has them.
     case cutChunks
+    /// Another answer begins between the chunks. So CouchDB ends a feed whose database is deleted.
+    case answerInChunks
     /// The answer is 500 or 503 and nothing was done.
     case failed, unavailable
     /// The length is larger than what comes.
@@ -38,7 +40,9 @@ struct MiniAnswer: Sendable {
     case garbage
 
     /// Whether a client may take what has gone wrong for a fault that stays.
-    var mayBePermanent: Bool { [.nonsense, .refusedByProxy, .lostByProxy, .garbage].contains(self) }
+    var mayBePermanent: Bool {
+      [.nonsense, .refusedByProxy, .lostByProxy, .garbage, .answerInChunks].contains(self)
+    }
   }
 
   var status = 200
@@ -132,6 +136,10 @@ final class MiniServer: Sendable {
       case .droppedAfter:
         _ = handler(request)
         return
+      case .answerInChunks:
+        let answer = handler(request)
+        write(connection, answer, answer.status == 200 ? fault : nil)
+        return
       case .truncated, .tooLong, .cutChunks:
         write(connection, handler(request), fault)
         return
@@ -142,7 +150,7 @@ final class MiniServer: Sendable {
 
   private func write(_ connection: CInt, _ answer: MiniAnswer, _ fault: MiniAnswer.Fault?) {
     let length = answer.body.count + (fault == .tooLong ? 10 : 0)
-    let isChunked = fault == .cutChunks
+    let isChunked = fault == .cutChunks || fault == .answerInChunks
     var head = "HTTP/1.1 \(answer.status) X\r\n"
     head += isChunked ? "Transfer-Encoding: chunked\r\n" : "Content-Length: \(length)\r\n"
     for (name, value) in answer.headers { head += "\(name): \(value)\r\n" }
@@ -150,6 +158,7 @@ final class MiniServer: Sendable {
     if isChunked {
       let half = answer.body.prefix(max(1, answer.body.count / 2))
       bytes += Array("\(String(half.count, radix: 16))\r\n".utf8) + half + [13, 10]
+      if fault == .answerInChunks { bytes += Array("HTTP/1.1 404 Object Not Found\r\n\r\n{}".utf8) }
     } else {
       bytes += fault == .truncated ? answer.body.prefix(answer.body.count / 2) : answer.body[...]
     }

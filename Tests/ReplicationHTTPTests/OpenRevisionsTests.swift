@@ -1,6 +1,5 @@
 import BLIP
 import Blobs
-import CZlib
 import Documents
 import Fleece
 import Foundation
@@ -31,7 +30,7 @@ struct HTTPOpenRevisionsTests {
   /// Documents with attachments of all kinds, a conflict with one on each branch, and tombstones.
   private func fill(_ couch: CouchServer) throws {
     let large = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) }
-    let packed = try gzip(Self.words)
+    let packed = try Gzip.encoded(Self.words)
     func add(
       _ id: String, _ history: [String], _ attachments: [CouchModel.Attachment], isDeleted: Bool = false
     ) {
@@ -55,26 +54,6 @@ struct HTTPOpenRevisionsTests {
     add("gone", ["2-b", "1-a"], [], isDeleted: true)
     add("_design/app", ["1-a"], [attachment("logo", [9])])
     add("sl/ash+plus ü", ["1-a"], [attachment("x", [7, 8])])
-  }
-
-  private func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
-    var stream = z_stream()
-    try #require(
-      deflateInit2_(&stream, 6, Z_DEFLATED, 15 + 16, 8, 0, zlibVersion(), Int32(MemoryLayout<z_stream>.size))
-        == Z_OK)
-    defer { deflateEnd(&stream) }
-    var (input, output) = (bytes, [UInt8](repeating: 0, count: bytes.count + 100))
-    let status = input.withUnsafeMutableBufferPointer { input in
-      output.withUnsafeMutableBufferPointer { output in
-        stream.next_in = input.baseAddress
-        stream.avail_in = UInt32(input.count)
-        stream.next_out = output.baseAddress
-        stream.avail_out = UInt32(output.count)
-        return deflate(&stream, Z_FINISH)
-      }
-    }
-    try #require(status == Z_STREAM_END)
-    return Array(output.prefix(Int(stream.total_out)))
   }
 
   @Test("all of a document comes in one answer", arguments: enginePairs.map(\.0), [400, 404])
