@@ -69,6 +69,8 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   public let message: String
   /// After so many seconds the other side wants to be asked again, if it says so.
   package var retryAfter: Double?
+  /// Whether the other side isn't the database any more that earlier sessions, or this one, replicated with.
+  package var isOfAnotherDatabase = false
 
   /// Creates an error.
   public init(_ domain: Domain, _ code: Int, _ message: String) {

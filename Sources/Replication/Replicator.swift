@@ -342,6 +342,7 @@ final class ReplicatorRunner: @unchecked Sendable {
       retries = earlierRetries
     }
     session = nil
+    if error?.isOfAnotherDatabase ?? false { forgetCheckpoint() }
     guard isRunning else { return }
     // A close ends it without an error.
     guard var error, configuration.database.isOpenForReplication else {
@@ -375,6 +376,20 @@ final class ReplicatorRunner: @unchecked Sendable {
     }
     // Who hears this may count on the retry: it is scheduled.
     show(.offline, error)
+  }
+
+  /// The next session begins anew, and doesn't believe what is marked as known there.
+  private func forgetCheckpoint() {
+    var unproven = Checkpoint()
+    unproven.isUnproven = true
+    let json = unproven.json(time: nil)
+    do {
+      let (checkpointer, _) = try prepare(configuration)
+      try configuration.database.replicatingChanges { try $0.setSyncCheckpoint(checkpointer.id, json) }
+    } catch {
+      Log.write(
+        .warning, .sync, configuration.database.path, "a replication can't forget its checkpoint: \(error)")
+    }
   }
 
   // MARK: Pending documents

@@ -4,6 +4,10 @@ import HTTP
 import Network
 import Replication
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// A request for changes, and what it brings.
 struct ChangesPage {
   struct Answer: Sendable {
@@ -65,8 +69,8 @@ struct ChangesPage {
     guard let request else {
       return done(.failure(ReplicationError(.http, 414, "the filter is too long for a URL")))
     }
-    let sink = Sink(since) { result in
-      guard case .failure(let error) = result, requester.mayRepeat(error, after: attempt) else {
+    let sink = Sink(since) { result, mayRepeat in
+      guard case .failure(let error) = result, mayRepeat, requester.mayRepeat(error, after: attempt) else {
         return done(result)
       }
       requester.afterPause(attempt, error) { fetch(attempt + 1, done) }
@@ -83,9 +87,13 @@ struct ChangesPage {
     private let since: String
     private var answer: Answer
     private var rows = 0
-    private let done: Completion<Answer>
+    private var isUnreadable = false
+    private let done: @Sendable (Result<Answer, ReplicationError>, _ mayRepeat: Bool) -> Void
 
-    init(_ since: String, _ done: @escaping Completion<Answer>) {
+    init(
+      _ since: String,
+      _ done: @escaping @Sendable (Result<Answer, ReplicationError>, _ mayRepeat: Bool) -> Void
+    ) {
       self.since = since
       answer = Answer(last: since)
       self.done = done
@@ -98,7 +106,10 @@ struct ChangesPage {
         errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
         return true
       }
-      do { try cutter.take(bytes) { try take($0) } } catch { throw TransportClose.malformed(error) }
+      do { try cutter.take(bytes) { try take($0) } } catch {
+        isUnreadable = true
+        throw TransportClose.malformed(error)
+      }
       return true
     }
 
@@ -128,11 +139,18 @@ struct ChangesPage {
     }
 
     func end(_ error: TransportClose?) {
-      if let error { return done(.failure(ReplicationError(end: error))) }
+      if let error {
+        // CouchDB breaks an answer off so when the database is deleted: another answer follows between the chunks. The next
+        // connection sees what is there now.
+        let isUnknown = error.domain == .network && error.code == NetworkCode.unknown.rawValue
+        let isBrokenOff = head.status == 200 && !isUnreadable && isUnknown
+        return done(.failure(isBrokenOff ? .feedBroken : ReplicationError(end: error)), !isBrokenOff)
+      }
       guard head.status == 200 else {
         return done(
           .failure(
-            .answer(head, errorText.withUnsafeBytes { try? JSONValue(json: $0) }, "reading the changes")))
+            .answer(head, errorText.withUnsafeBytes { try? JSONValue(json: $0) }, "reading the changes")),
+          true)
       }
       do {
         let rest = try cutter.finish()
@@ -140,8 +158,8 @@ struct ChangesPage {
         // A server that gives fewer than were asked for, and says that there are more, has them.
         let hasMore = rows > 0 && answer.last != since && rest["pending"].int ?? 0 > 0
         answer.isLast = rows < HTTPPull.pageCount && !hasMore
-        done(.success(answer))
-      } catch { done(.failure(ReplicationError(error))) }
+        done(.success(answer), true)
+      } catch { done(.failure(ReplicationError(error)), true) }
     }
   }
 }
@@ -157,6 +175,8 @@ extension TransportClose {
 }
 
 extension ReplicationError {
+  static let feedBroken = ReplicationError(.posix, Int(ECONNRESET), "the feed of changes has broken off")
+
   /// The end of a request.
   init(end close: TransportClose) {
     let domain: Domain =

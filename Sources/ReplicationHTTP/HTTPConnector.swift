@@ -20,13 +20,17 @@ package struct HTTPConnector: PeerConnector {
       requester = Requester(
         try HTTPClient(HTTPClientSettings(options, database)), database, firstPause: options.firstPause)
     } catch { return done(.failure(ReplicationError(end: error))) }
+    open(requester, creating: options.createsDatabase, done)
+  }
+
+  private func open(_ requester: Requester, creating: Bool, _ done: @escaping Completion<any Peer>) {
     requester.ask(requester.request("GET", ""), once: true) { result in
       switch result {
       case .failure(let error): done(.failure(error))
       case .success(let answer):
         switch answer.status {
-        case 200..<300: done(.success(HTTPPeer(requester)))
-        case 404 where options.createsDatabase: create(requester, done)
+        case 200..<300: done(.success(HTTPPeer(requester, instance: answer.instance)))
+        case 404 where creating: create(requester, done)
         default: done(.failure(answer.error("opening the database")))
         }
       }
@@ -35,14 +39,15 @@ package struct HTTPConnector: PeerConnector {
 
   private func create(_ requester: Requester, _ done: @escaping Completion<any Peer>) {
     requester.ask(requester.request("PUT", "")) { result in
-      done(
-        result.flatMap { answer in
-          switch answer.status {
-          // Another one has made it meanwhile.
-          case 200..<300, 412: .success(HTTPPeer(requester))
-          default: .failure(answer.error("making the database"))
-          }
-        })
+      switch result {
+      case .failure(let error): done(.failure(error))
+      case .success(let answer):
+        switch answer.status {
+        // Another one has made it meanwhile.
+        case 200..<300, 412: open(requester, creating: false, done)
+        default: done(.failure(answer.error("making the database")))
+        }
+      }
     }
   }
 }

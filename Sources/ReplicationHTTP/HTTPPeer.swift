@@ -7,6 +7,10 @@ import Network
 import Replication
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// The other side of a replication over HTTP: CouchDB, PouchDB's server, Couchbase Lite 1.x, Sync Gateway, or a listener of
 /// this library.
 ///
@@ -18,10 +22,10 @@ package final class HTTPPeer: Peer {
     var isClosed = false
     var names: [String: LegacyCheckpointNames] = [:]
     var pull: HTTPPull?
+    /// Which database it is, as soon as the server has said it.
+    var instance: String?
     /// What was saved last, by the name of the document.
     var saved: [String: (sequence: String, revision: String)] = [:]
-    /// Whether something was pushed since the last checkpoint.
-    var hasPushed = false
     /// The generation of the newest revision that the other side has of a document that is about to be sent.
     var knownGenerations: [ByteString: [String]] = [:]
   }
@@ -34,8 +38,9 @@ package final class HTTPPeer: Peer {
   private let pushLane = Lane()
   private let outbox: DocumentOutbox
 
-  init(_ requester: Requester) {
+  init(_ requester: Requester, instance: String? = nil) {
     self.requester = requester
+    state.withLock { $0.instance = instance }
     outbox = DocumentOutbox(requester)
   }
 
@@ -154,11 +159,11 @@ package final class HTTPPeer: Peer {
       return done(.failure(.malformed("a checkpoint isn't JSON")))
     }
     let names = names(id)
-    let hasPushed = state.withLock { state in
-      defer { state.hasPushed = false }
-      return state.hasPushed
-    }
-    ensureCommit(hasPushed) { [self] in
+    confirmDatabase(names) { [self] replaced in
+      if let replaced {
+        fail(replaced)
+        return done(.failure(replaced))
+      }
       write(names.push, CheckpointDocument(push: value)) { [self] push in
         guard case .success(let pushRevision) = push else { return done(push) }
         write(names.pull, CheckpointDocument(pull: value)) { pull in
@@ -168,10 +173,28 @@ package final class HTTPPeer: Peer {
     }
   }
 
-  /// Old servers keep what they are sent in memory for a while.
-  private func ensureCommit(_ isNeeded: Bool, _ done: @escaping @Sendable () -> Void) {
-    guard isNeeded else { return done() }
-    requester.ask(requester.request("POST", "_ensure_full_commit", json: [])) { _ in done() }
+  /// Sees to it that what was sent is on the disk there, since old servers keep it in memory for a while, and that the database is
+  /// still the one that it was sent to. A checkpoint in another one, which was made in its place, would say that it has all of that.
+  private func confirmDatabase(
+    _ names: LegacyCheckpointNames, _ done: @escaping @Sendable (_ replaced: ReplicationError?) -> Void
+  ) {
+    requester.ask(requester.request("POST", "_ensure_full_commit", json: [])) { [self] result in
+      if let instance = (try? result.get())?.instance {
+        let isSame = state.withLock { state in
+          if state.instance == nil { state.instance = instance }
+          return state.instance == instance
+        }
+        return done(isSame ? nil : .replaced)
+      }
+      // The server doesn't say which one it is. A checkpoint that was there must be there.
+      let saved = state.withLock { state in
+        [names.push, names.pull].first { !(state.saved[$0]?.revision ?? "").isEmpty }
+      }
+      guard let saved else { return done(nil) }
+      readCheckpoint(saved) { result in
+        if case .success(nil) = result { done(.replaced) } else { done(nil) }
+      }
+    }
   }
 
   /// Saves one direction's document, unless it says so already.
@@ -220,6 +243,15 @@ package final class HTTPPeer: Peer {
   package func propose(
     _ changes: [ProposedChange], allowingConflicts: Bool, _ done: @escaping Completion<ProposalAnswer>
   ) {
+    ask(changes[...]) { result in
+      done(result.map { ProposalAnswer($0, maximumHistory: 1_000) })
+    }
+  }
+
+  /// Asks which revisions are missing. A list that is too long for the server is asked about in halves.
+  private func ask(
+    _ changes: ArraySlice<ProposedChange>, _ done: @escaping Completion<[ProposalStatus]>
+  ) {
     let request = requester.request("POST", "_revs_diff", json: RevisionDifference.body(changes))
     requester.ask(request, limit: 64 << 20) { [weak self] result in
       guard let self else { return done(.failure(.connectionEnded)) }
@@ -232,18 +264,24 @@ package final class HTTPPeer: Peer {
             do {
               let difference = try RevisionDifference(answer.body)
               self.keep(difference, changes)
-              done(.success(ProposalAnswer(changes.map(difference.status), maximumHistory: 1_000)))
+              done(.success(changes.map(difference.status)))
             } catch { done(.failure(ReplicationError(error))) }
           }
         // A server that doesn't know the question gets everything.
-        case 405, 501: done(.success(ProposalAnswer(changes.map { _ in .send }, maximumHistory: 1_000)))
+        case 405, 501: done(.success(changes.map { _ in .send }))
+        case 413 where changes.count > 1:
+          let middle = changes.startIndex + changes.count / 2
+          self.ask(changes[..<middle]) { first in
+            guard case .success(let statuses) = first else { return done(first) }
+            self.ask(changes[middle...]) { done($0.map { statuses + $0 }) }
+          }
         default: done(.failure(answer.error("asking which revisions are missing")))
         }
       }
     }
   }
 
-  private func keep(_ difference: RevisionDifference, _ changes: [ProposedChange]) {
+  private func keep(_ difference: RevisionDifference, _ changes: ArraySlice<ProposedChange>) {
     state.withLock { state in
       if state.knownGenerations.count > Self.maximumKnown { state.knownGenerations = [:] }
       for change in changes {
@@ -259,8 +297,7 @@ package final class HTTPPeer: Peer {
 
   package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
     let ancestors = state.withLock { state in
-      state.hasPushed = true
-      return revisions.map { revision in
+      revisions.map { revision in
         state.knownGenerations.removeValue(forKey: Self.key(revision.revision.id, revision.revision.revision))
           ?? []
       }
@@ -281,5 +318,25 @@ package final class HTTPPeer: Peer {
     state.withLock { state in
       for revision in revisions { state.knownGenerations[Self.key(revision.id, revision.revision)] = nil }
     }
+  }
+}
+
+extension ReplicationError {
+  /// The database there isn't the one that the connection began with. The next connection begins anew.
+  static let replaced = {
+    var error = ReplicationError(
+      .posix, Int(ECONNRESET), "the database of the other side was deleted and made again")
+    error.isOfAnotherDatabase = true
+    return error
+  }()
+}
+
+extension HTTPAnswer {
+  /// What tells the database from another one of its name: the time at which it was made, or opened by an old server. Nil where
+  /// the server doesn't say it.
+  var instance: String? {
+    guard (200..<300).contains(status), let value = json?["instance_start_time"] else { return nil }
+    let text = value.string ?? value.uint.map { "\($0)" } ?? ""
+    return text.isEmpty || text == "0" ? nil : text
   }
 }

@@ -125,6 +125,8 @@ final class HTTPPull: @unchecked Sendable {
       rows.removeFirst(head)
       head = 0
     }
+    // Plain numbers that go back are those of another database. Other sequences have a mark of theirs.
+    if let before = UInt64(since), let now = UInt64(page.last), now < before { return fail(.replaced) }
     rows += page.changes
     since = page.last
     if page.isLast {

@@ -16,7 +16,7 @@ struct RevisionDifference: Sendable {
   }
 
   /// The body of the request: the revisions by document.
-  static func body(_ changes: [ProposedChange]) -> [UInt8] {
+  static func body(_ changes: ArraySlice<ProposedChange>) -> [UInt8] {
     var places: [ByteString: Int] = [:]
     var documents: [(id: String, revisions: [String])] = []
     for change in changes {
