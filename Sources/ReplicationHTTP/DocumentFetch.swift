@@ -206,8 +206,11 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
 
   // MARK: The end
 
-  /// What servers without `_bulk_get` answer: 1.x of CouchDB takes it for a document's ID that may not be.
-  private static let lacksBulkGet = [400, 404, 405, 406, 415, 500, 501]
+  /// Whether a server answers so that has no `_bulk_get`, or no such large one: documents are asked for one by one then. 1.x of
+  /// CouchDB takes it for a document's ID that may not be.
+  private static func lacksBulkGet(_ status: Int) -> Bool {
+    [500, 501].contains(status) || 400..<500 ~= status && ![401, 403, 407, 408, 429].contains(status)
+  }
 
   func end(_ error: TransportClose?) {
     task.withLock { task in
@@ -219,7 +222,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     if let error { return retry(ReplicationError(end: error)) }
     guard head.status == 200 else {
       let error = ReplicationError.ofDocument(head, errorText, "reading documents")
-      if isBulk, Self.lacksBulkGet.contains(head.status) {
+      if isBulk, Self.lacksBulkGet(head.status) {
         return pull.ended(waiting.compactMap(\.self), hasNoBulkGet: true)
       }
       // The whole database is closed for this user.

@@ -102,7 +102,13 @@ final class DocumentOutbox: @unchecked Sendable {
   private static func refusal(_ index: Int, _ answer: HTTPAnswer) -> SendAnswer {
     // So say servers of the CouchDB family what is wrong.
     if let name = answer.json?["error"].string {
-      return Self.answer(index, answer.error("sending the document"), named: name)
+      let error = answer.error("sending the document")
+      // Nor does CouchDB send these again: the server takes no such type, or no attachment of such a name.
+      let reason = answer.json?["reason"].string ?? ""
+      if answer.status == 415 || name == "bad_request" && reason.hasPrefix("Attachment name ") {
+        return SendAnswer(index, error)
+      }
+      return Self.answer(index, error, named: name)
     }
     // A proxy has a limit of its own, which may change. Another try at once doesn't help.
     if answer.status == 413 { return SendAnswer(index, answer.error("sending the document"), isUndone: true) }
