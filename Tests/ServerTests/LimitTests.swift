@@ -66,18 +66,6 @@ import Testing
     #expect(try chunked.answer().status == 413)
   }
 
-  @Test func aBodyThatNobodyWantsIsDroppedUpToALimit() throws {
-    let server = try TestServer(with: { $0.limits.droppedBodyBytes = 100_000 }) { request, responder in
-      _ = try? request.body.read()
-      responder.answer(HTTPAnswer(status: 400, text: "no"))
-    }
-    let client = try server.client()
-    try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-    // It never ends.
-    let part = Array("10000\r\n".utf8) + [UInt8](repeating: 0x61, count: 65_536) + Array("\r\n".utf8)
-    #expect(throws: RawClient.Failure.self) { for _ in 0..<10_000 { try client.send(part) } }
-  }
-
   @Test func aRequestMustHaveItsHeadersInTime() throws {
     let server = try TestServer(with: { $0.limits.headerSeconds = 1 }, echo)
     let silent = try server.client()

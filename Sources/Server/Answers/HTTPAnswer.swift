@@ -46,7 +46,9 @@ package struct HTTPAnswer: Sendable {
   func whole(reason: String) -> [UInt8] {
     guard case .bytes(let body) = body else { return [] }
     var head = "HTTP/1.1 \(status) \(reason)\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
-    for header in headers { head += "\(header.name): \(header.value)\r\n" }
+    for header in headers where !header.value.utf8.contains(where: { $0 < 0x20 }) {
+      head += "\(header.name): \(header.value)\r\n"
+    }
     return Array(head.utf8) + Array("\r\n".utf8) + body
   }
 }

@@ -19,6 +19,13 @@ package struct HTTPServerLimits: Sendable {
   /// The maximum number of bytes of a body that are read and dropped when the answer is made before they came. If more
   /// come, the connection is closed.
   package var droppedBodyBytes = 1 << 20
+  /// What a client sends on after an answer that came before the end of its request is read and dropped, so that it can read the answer: for
+  /// this long at most.
+  package var lingeringSeconds = 30.0
+  /// See `lingeringSeconds`: while no more than this many bytes come.
+  package var lingeringBytes = 1 << 30
+  /// See `lingeringSeconds`: and while something comes within this time.
+  package var lingeringIdleSeconds = 5.0
   /// A new connection has this long until the headers of its first request are complete, TLS handshake included.
   package var headerSeconds = 30.0
   /// A connection has this long from the end of an answer until the headers of the next request are complete.

@@ -3,29 +3,33 @@ import Storage
 
 /// Sockets whose answer has been sent while the client still sends.
 ///
-/// A socket that is closed with bytes unread resets the connection, and the client may lose the answer. So a copy is kept
-/// open for a short time, and what comes is dropped.
+/// A socket that is closed with bytes unread resets the connection, and the client may lose the answer: many clients read none before they
+/// have sent their whole request. So a copy is kept open for a time, and what comes is dropped.
 final class LingeringSockets: Sendable {
   private struct Entry {
     var descriptor: Int32
     var since: Double
+    var lastSeen: Double
     var bytes = 0
   }
 
+  /// When there are more, the oldest is closed.
   private static let maximum = 256
-  private static let seconds = 5.0
-  private static let maximumBytes = 64 << 20
+  /// What is dropped of one socket at a time. The kernel doesn't copy it.
+  private static let pieceBytes = 16 << 20
+  private let limits: HTTPServerLimits
   private let entries = Lock<[Entry]>([])
 
-  /// Takes over a descriptor. Nothing more is sent through it.
+  init(_ limits: HTTPServerLimits) { self.limits = limits }
+
+  /// Takes over a descriptor of a TCP connection. Nothing more is sent through it.
   func add(_ descriptor: Int32) {
     shutdown(descriptor, Int32(SHUT_WR))
-    let isAdded = entries.withLock { entries in
-      guard entries.count < Self.maximum else { return false }
-      entries.append(Entry(descriptor: descriptor, since: MonotonicClock.now))
-      return true
+    let now = MonotonicClock.now
+    entries.withLock { entries in
+      if entries.count == Self.maximum { close(entries.removeFirst().descriptor) }
+      entries.append(Entry(descriptor: descriptor, since: now, lastSeen: now))
     }
-    if !isAdded { close(descriptor) }
   }
 
   var isEmpty: Bool { entries.withLock { $0.isEmpty } }
@@ -33,22 +37,23 @@ final class LingeringSockets: Sendable {
   /// Drops what has come. Closes those that have ended, or have had their time.
   func drain(now: Double) {
     entries.withLock { entries in
-      guard !entries.isEmpty else { return }
-      var buffer = [UInt8](repeating: 0, count: 65_536)
-      for index in entries.indices.reversed() {
-        let descriptor = entries[index].descriptor
-        var hasEnded = now - entries[index].since > Self.seconds
-        for _ in 0..<64 where !hasEnded {
-          let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-          if count < 0, errno == EAGAIN || errno == EINTR { break }
-          entries[index].bytes += max(0, count)
-          hasEnded = count <= 0 || entries[index].bytes > Self.maximumBytes
-        }
-        guard hasEnded else { continue }
-        close(descriptor)
-        entries.remove(at: index)
+      for index in entries.indices.reversed() where drain(&entries[index], now) {
+        close(entries.remove(at: index).descriptor)
       }
     }
+  }
+
+  /// Returns whether nothing more is to be read.
+  private func drain(_ entry: inout Entry, _ now: Double) -> Bool {
+    let count = recv(entry.descriptor, nil, Self.pieceBytes, Int32(MSG_DONTWAIT) | Int32(MSG_TRUNC))
+    if count > 0 {
+      entry.bytes += count
+      entry.lastSeen = now
+    } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+      return true
+    }
+    return entry.bytes > limits.lingeringBytes || now - entry.since > limits.lingeringSeconds
+      || now - entry.lastSeen > limits.lingeringIdleSeconds
   }
 
   func closeAll() {

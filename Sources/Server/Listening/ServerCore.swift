@@ -12,12 +12,13 @@ final class ServerCore: Sendable {
   let workers: Workers
   let table = ConnectionTable()
   let upgraded = UpgradedConnections()
-  let lingering = LingeringSockets()
+  let lingering: LingeringSockets
   private let stopping = Atomic<Bool>(false)
 
   init(_ configuration: HTTPServerConfiguration, _ handler: any HTTPHandler, _ addresses: [PeerAddress]) {
     self.configuration = configuration
     limits = configuration.limits
+    lingering = LingeringSockets(configuration.limits)
     self.handler = handler
     hostCheck = HostCheck(configuration, addresses)
     workers = Workers(

@@ -4,6 +4,8 @@ import Storage
 /// A thread that looks at all connections, and cuts off those that have had their time.
 final class Sweeper: Sendable {
   private static let interval = 0.2
+  /// While sockets linger: what comes has to be dropped before the kernel's buffer is full.
+  private static let lingeringInterval = 0.005
   private let core: ServerCore
   private let stopSignal = CountingSemaphore()
   private let ended = CountingSemaphore()
@@ -15,10 +17,13 @@ final class Sweeper: Sendable {
 
   func start() {
     worker.enqueue { [self] in
-      while !stopSignal.wait(seconds: core.lingering.isEmpty ? Self.interval : 0.02) {
+      var nextLook = 0.0
+      while !stopSignal.wait(seconds: core.lingering.isEmpty ? Self.interval : Self.lingeringInterval) {
         let now = MonotonicClock.now
-        isStarved = core.workers.isStarved
         core.lingering.drain(now: now)
+        guard now >= nextLook else { continue }
+        nextLook = now + Self.interval / 2
+        isStarved = core.workers.isStarved
         for connection in core.table.all { look(at: connection, now) }
       }
       core.lingering.closeAll()

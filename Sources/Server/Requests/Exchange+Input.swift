@@ -34,11 +34,17 @@ extension Exchange {
     _ part: UnsafeRawBufferPointer, _ mhd: OpaquePointer, _ size: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     let limits = core.limits
+    var early: HTTPAnswer?
     let (result, waiting) = state.withLock { state -> (MHD_Result, [Waiting]) in
       if state.isAborted { return (.NO, []) }
       if state.isAnswered || state.input.failure != nil {
+        guard part.count <= limits.droppedBodyBytes - state.input.dropped else {
+          early = state.answer.take()
+          // The answer is being made.
+          if early == nil { suspend(&state) }
+          return (.YES, [])
+        }
         state.input.dropped += part.count
-        guard state.input.dropped <= limits.droppedBodyBytes else { return (.NO, []) }
         size.pointee = 0
         return (.YES, [])
       }
@@ -62,7 +68,27 @@ extension Exchange {
     }
     if size.pointee == 0 { connection.bytesIn.wrappingAdd(UInt64(part.count), ordering: .relaxed) }
     for call in waiting { call.run(core.workers) }
+    if let early {
+      sendEarly(early)
+      return .NO
+    }
     return result
+  }
+
+  /// Sends an answer while the body still comes, of which more is left than is read for an answer in its turn. The library takes no answer
+  /// then. The connection is closed behind it.
+  private func sendEarly(_ answer: HTTPAnswer) {
+    step = .answering
+    status = answer.status
+    connection.enter(.sending)
+    connection.linger()
+    let sent = answer.sendWhole(to: connection.served, reason: Self.reason(answer.status))
+    connection.bytesOut.wrappingAdd(UInt64(sent), ordering: .relaxed)
+    state.withLock { $0.output.isDone = true }
+  }
+
+  private static func reason(_ status: Int) -> String {
+    MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? "Refused"
   }
 
   func endInput() {
