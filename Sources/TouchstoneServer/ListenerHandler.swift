@@ -25,9 +25,10 @@ final class ListenerHandler: HTTPHandler {
   }
 
   func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer {
+    guard service != nil else { return answer }
     var answer = answer
     // A page of another origin sees why it was refused.
-    if service != nil { answer.headers += crossOrigin.answerHeaders(APIRequest(request)) }
+    answer.headers += crossOrigin.answerHeaders(APIRequest(request)) + HTTPHeader.identity()
     return answer
   }
 }

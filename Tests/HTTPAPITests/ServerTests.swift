@@ -201,6 +201,24 @@ import Testing
     #expect(try client.ask("OPTIONS", "/db/x", headers: Array(strange)).status != 204)
   }
 
+  @Test func everyAnswerHasAnIdentityAndTheTimeOfItsBody() throws {
+    let client = try APIClient()
+    var seen: Set<String> = []
+    for (method, target) in [
+      ("GET", "/"), ("HEAD", "/"), ("PUT", "/db"), ("PUT", "/db/a"), ("GET", "/db/a"), ("GET", "/db/b"),
+      ("GET", "/db/_all_docs"), ("GET", "/db/_changes"), ("PATCH", "/db"), ("OPTIONS", "/"),
+      ("GET", "/%zz?%"),
+    ] {
+      let answer = try client.ask(method, target, body: method == "PUT" ? Array("{}".utf8) : [])
+      let id = answer.header("X-Couch-Request-ID") ?? ""
+      #expect(id.utf8.count == 10 && UInt64(id, radix: 16) != nil, "\(method) \(target)")
+      #expect(Int(answer.header("X-CouchDB-Body-Time") ?? "") != nil, "\(method) \(target)")
+      #expect(answer.headers.count { $0.name == "X-Couch-Request-ID" } == 1)
+      seen.insert(id)
+    }
+    #expect(seen.count == 11)
+  }
+
   @Test func answersAreCompressedForThoseWhoTakeIt() throws {
     let client = try APIClient()
     let path = "/_uuids?count=1000"

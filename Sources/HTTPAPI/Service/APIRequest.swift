@@ -1,5 +1,6 @@
 import Bytes
 import HTTP
+import Storage
 
 /// A request, as the API sees it.
 package struct APIRequest: Sendable {
@@ -37,10 +38,11 @@ package struct APIRequest: Sendable {
     self.cancellation = cancellation
   }
 
-  /// The same request, which takes the memory for its body from there.
-  func taking(_ memory: RequestMemory) -> APIRequest {
+  /// The same request, which takes the memory for its body from there, and counts the time that it waits for it.
+  func taking(_ memory: RequestMemory, _ timer: any CallTimer) -> APIRequest {
     var request = self
     request.memory = memory
+    request.body = TimedBody(body, timer)
     return request
   }
 }

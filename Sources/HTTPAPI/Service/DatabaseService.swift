@@ -66,7 +66,7 @@ package final class DatabaseService: Sendable {
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
   package func answer(_ request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
-    let request = request.withChosenMethod.taking(RequestMemory(memory))
+    let request = request.withChosenMethod.taking(RequestMemory(memory), timer)
     let began = timer.now
     let counted: @Sendable (APIAnswer) -> Void = { [self, method = request.method] answer in
       metrics.count(method, answer.status, seconds: timer.now - began)
@@ -180,6 +180,7 @@ package final class DatabaseService: Sendable {
   /// Adds the headers that every answer has.
   private func finished(_ answer: APIAnswer, _ request: APIRequest) -> APIAnswer {
     var answer = answer
+    answer.headers += HTTPHeader.identity(bodySeconds: (request.body as? TimedBody)?.seconds ?? 0)
     if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) {
       answer.headers.append(.init("Cache-Control", "must-revalidate"))
     }
