@@ -1,12 +1,13 @@
 import HTTP
 
-/// The ranges of bytes that a client asks for (RFC 9110, 14.2), applied to a length.
+/// The ranges of bytes that a client asks for (RFC 9110, 14.2), applied to a length as CouchDB does: `0-` stands for the whole whatever
+/// comes behind it, and one range that isn't there refuses all.
 enum ByteRanges: Equatable {
-  /// The whole: no header, or one that isn't understood.
+  /// The whole: no header, one that isn't understood, or `0-` among its ranges.
   case whole
   /// Some bytes.
   case some([Range<UInt64>])
-  /// Nothing of what is asked for is there.
+  /// A range isn't there.
   case notSatisfiable
 
   /// The most ranges in one answer; for more the whole is sent.
@@ -18,9 +19,8 @@ enum ByteRanges: Equatable {
       self = .whole
       return
     }
-    var ranges: [Range<UInt64>] = []
-    let parts = header.dropFirst(6).split(separator: ",", omittingEmptySubsequences: false)
-    for part in parts {
+    var asked: [(first: UInt64?, last: UInt64?)] = []
+    for part in header.dropFirst(6).split(separator: ",", omittingEmptySubsequences: false) {
       let bounds = part.trimmed.split(separator: "-", omittingEmptySubsequences: false)
       guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy { $0 &- 0x30 < 10 } }),
         !(bounds[0].isEmpty && bounds[1].isEmpty)
@@ -29,21 +29,23 @@ enum ByteRanges: Equatable {
         return
       }
       // Numbers above 64 bits are behind every end.
-      let first = UInt64(bounds[0]) ?? UInt64.max
-      let last = UInt64(bounds[1]) ?? UInt64.max
-      if bounds[0].isEmpty {
-        guard last > 0, length > 0 else { continue }
-        ranges.append(length - min(last, length)..<length)
-      } else if bounds[1].isEmpty {
-        if first < length { ranges.append(first..<length) }
-      } else if first <= last, first < length {
-        ranges.append(first..<(last >= length ? length : last + 1))
+      let numbers = bounds.map { $0.isEmpty ? nil : UInt64($0) ?? .max }
+      asked.append((numbers[0], numbers[1]))
+    }
+    var ranges: [Range<UInt64>] = []
+    for (first, last) in asked {
+      if first == 0, last == nil {
+        self = .whole
+        return
       }
+      let start = first ?? length - min(last ?? 0, length)
+      let end = first == nil ? length : min(last ?? .max, length &- 1) &+ 1
+      guard start < end, length > 0 else {
+        self = .notSatisfiable
+        return
+      }
+      ranges.append(start..<end)
     }
-    if ranges.isEmpty {
-      self = .notSatisfiable
-    } else {
-      self = parts.count > Self.maximumCount ? .whole : .some(ranges)
-    }
+    self = ranges.count > Self.maximumCount ? .whole : .some(ranges)
   }
 }
