@@ -42,13 +42,21 @@ struct ReplicationRequest: Sendable, Equatable {
     createsTarget = try options.flag("create_target") ?? false
     usesCheckpoints = try options.flag("use_checkpoints") ?? true
     onlyWinners = try options.flag("winning_revs_only") ?? false
-    documentIDs = try options.documentIDs
-    filter = try options.filter
+    try options.checkTargetParameters()
+    var documentIDs = try options.documentIDs
+    var filter = try options.filter
     selector = try options.object("selector").map { .object($0) }
-    parameters = try options.object("query_params") ?? [:]
+    var parameters = try options.object("query_params") ?? [:]
     guard [documentIDs != nil, filter != nil, selector != nil].count(where: { $0 }) <= 1 else {
       throw CouchDBError(400, "bad_request", "`doc_ids`,`filter`,`selector` are mutually exclusive")
     }
+    if filter?.hasSameBytes(as: "_doc_ids") == true {
+      guard let ids = try Members(parameters).documentIDs else {
+        throw CouchDBError(400, "bad_request", "the filter `_doc_ids` needs `doc_ids` in `query_params`")
+      }
+      (documentIDs, filter, parameters) = (ids, nil, [:])
+    }
+    (self.documentIDs, self.filter, self.parameters) = (documentIDs, filter, parameters)
     since = members["since_seq"].flatMap { $0.isNull ? nil : $0 }
     retries = try options.number("retries_per_request", 0...1_000).map { Int($0) }
     checkpointInterval = try options.number("checkpoint_interval", 100...86_400_000).map { $0 / 1_000 }
@@ -135,10 +143,20 @@ private struct Members {
     return number
   }
 
+  /// Throws the errors of `PUT` of a database for the options of a target that is made.
+  func checkTargetParameters() throws {
+    let parameters = try object("create_target_params") ?? [:]
+    try DatabaseService.checkOptions { name in
+      parameters["\(name)"].flatMap { $0.isNull ? nil : $0.string ?? $0.description }
+    }
+  }
+
   /// Each once, in the order of their bytes, as CouchDB has them.
   var documentIDs: [String]? {
     get throws {
-      guard let value = self["doc_ids"] else { return nil }
+      guard var value = self["doc_ids"] else { return nil }
+      // A parameter of a filter may be the text that a query string would have.
+      if let text = value.string, let list = try? JSONValue(body: Array(text.utf8)) { value = list }
       guard let items = value.array, case let ids = items.compactMap(\.string), ids.count == items.count
       else {
         throw refuse("doc_ids", "an array of texts")
@@ -151,7 +169,10 @@ private struct Members {
     get throws {
       guard let name = try text("filter") else { return nil }
       // Those of `_changes`.
-      if ["_view", "_design"].contains(where: { name.hasSameBytes(as: $0) }) { return name }
+      if ["_view", "_design", "_doc_ids"].contains(where: { name.hasSameBytes(as: $0) }) { return name }
+      guard !name.hasSameBytes(as: "_selector") else {
+        throw CouchDBError(501, "not_implemented", "`selector` does what the filter `_selector` would")
+      }
       let parts = name.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw refuse("filter", "of the form `designname/filtername`")

@@ -12,7 +12,7 @@ extension DatabaseService {
     switch request.method {
     case "PUT":
       try checkWritable()
-      try Self.checkOptions(query)
+      try Self.checkOptions { query[$0] }
       try Self.checkName(name)
       guard try catalog.create(name) else {
         throw CouchDBError(
@@ -43,13 +43,13 @@ extension DatabaseService {
 
   /// Throws CouchDB's errors for options of a new database. Shards and copies mean nothing here, and databases have one kind of engine for
   /// clients.
-  private static func checkOptions(_ query: APIQuery) throws {
+  static func checkOptions(_ option: (StaticString) -> String?) throws {
     func isPositive(_ text: some StringProtocol) -> Bool { Int(text).map { $0 > 0 } ?? false }
-    for (name, value) in [("n", query["n"]), ("q", query["q"])] where value.map({ !isPositive($0) }) ?? false
-    {
+    for (name, value) in [("n", option("n")), ("q", option("q"))]
+    where value.map({ !isPositive($0) }) ?? false {
       throw CouchDBError(400, "bad_request", "The `\(name)` value should be a positive integer.")
     }
-    if let placement = query["placement"] {
+    if let placement = option("placement") {
       let isRight = placement.split(separator: ",").allSatisfy { rule in
         let parts = rule.split(separator: ":")
         return parts.count == 2 && isPositive(parts[1])
@@ -58,10 +58,10 @@ extension DatabaseService {
         throw CouchDBError(400, "bad_request", "The `placement` value should be in a format `zone:n`.")
       }
     }
-    guard query["engine"].map({ $0 == "couch" }) ?? true else {
+    guard option("engine").map({ $0 == "couch" }) ?? true else {
       throw CouchDBError(400, "bad_request", "invalid_engine_extension")
     }
-    switch query["partitioned"] {
+    switch option("partitioned") {
     case nil, "false": break
     // Its documents would be held to other rules.
     case "true": throw CouchDBError.notImplemented

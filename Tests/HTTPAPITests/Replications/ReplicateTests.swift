@@ -63,6 +63,12 @@ import Touchstone
     #expect(answer["history"][0]["docs_written"] == 2)
     #expect(try client.ask("GET", "/b/with/a.bin").body() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     #expect(try client.contents("a") == client.contents("b"))
+    let parameters: JSONValue = ["q": 2, "n": "1", "placement": "z:1", "partitioned": false]
+    #expect(
+      try client.replicate([
+        "source": "a", "target": "c", "create_target": true, "create_target_params": parameters,
+      ]).status == 200)
+    #expect(try client.contents("a") == client.contents("c"))
     // A target that is there is no error.
     #expect(try client.replicate(["source": "a", "target": "b", "create_target": true]).status == 200)
   }
@@ -144,7 +150,7 @@ import Touchstone
     // The filters of `_changes`.
     for (filter, parameters, expected) in [
       ("_view", ["view": "f/odd"] as JSONValue, ["a1", "a3", "a5", "a7", "a9"]),
-      ("_design", [:], ["_design/f"]),
+      ("_design", [:], ["_design/f"]), ("_doc_ids", ["doc_ids": ["a2", "a4", "no"]], ["a2", "a4"]),
     ] {
       let name = filter.dropFirst() + "s"
       try client.make(String(name))
@@ -209,6 +215,22 @@ import Touchstone
       (["source": "a", "target": "b", "filter": "f"], 400, "bad_request"),
       (["source": "a", "target": "b", "filter": "no/such"], 404, "not_found"),
       (["source": "a", "target": "b", "filter": "_other"], 400, "bad_request"),
+      (["source": "a", "target": "b", "filter": "_selector"], 501, "not_implemented"),
+      (["source": "a", "target": "b", "filter": "_doc_ids"], 400, "bad_request"),
+      (
+        ["source": "a", "target": "b", "filter": "_doc_ids", "query_params": ["doc_ids": "x"]], 400,
+        "bad_request"
+      ),
+      (
+        ["source": "a", "target": "n", "create_target": true, "create_target_params": ["q": 0]], 400,
+        "bad_request"
+      ),
+      (["source": "a", "target": "n", "create_target": true, "create_target_params": 7], 400, "bad_request"),
+      (
+        ["source": "a", "target": "n", "create_target": true, "create_target_params": ["partitioned": true]],
+        501,
+        "not_implemented"
+      ),
       (["source": "a", "target": "b", "filter": "_view"], 400, "bad_request"),
       (
         ["source": "a", "target": "b", "filter": "_view", "query_params": ["view": "no/such"]], 404,
