@@ -1,17 +1,23 @@
 import Bytes
+import Storage
 
 /// JavaScript, run by SpiderMonkey in `touchstone-scripts` (docs/scripts.md).
 package final class JavaScript: ScriptLanguage {
   package let name = "javascript"
 
-  /// The program that runs the scripts.
+  /// The program that compiles design documents, and runs maps and reduce functions.
   package let process: ScriptProcess
+  /// The program that runs filters and validation functions: somebody waits for each of them, and they don't have to wait for maps.
+  package let functions: ScriptProcess
 
   /// Makes the language. Nothing is started before a design document is opened.
-  package init(process: ScriptProcess = ScriptProcess()) { self.process = process }
+  package init(process: ScriptProcess = ScriptProcess()) {
+    self.process = process
+    functions = process.another
+  }
 
   package func open(designDocument: [UInt8]) throws -> any ScriptContext {
-    try JavaScriptContext(process, designDocument)
+    try JavaScriptContext(process, functions, designDocument)
   }
 }
 
@@ -21,9 +27,13 @@ final class JavaScriptContext: ScriptContext {
   let hasValidation: Bool
   private let process: ScriptProcess
   private let opening: ScriptProcess.Opening
+  private let functions: ScriptProcess
+  /// Nil before a filter or the validation function is first called.
+  private let functionsOpening = Lock<ScriptProcess.Opening?>(nil)
 
-  init(_ process: ScriptProcess, _ designDocument: [UInt8]) throws {
+  init(_ process: ScriptProcess, _ functions: ScriptProcess, _ designDocument: [UInt8]) throws {
     self.process = process
+    self.functions = functions
     opening = process.newContext(designDocument)
     (hasValidation, views) = try process.open(opening) { cursor in
       let hasValidation = try cursor.u8() == 1
@@ -39,9 +49,21 @@ final class JavaScriptContext: ScriptContext {
     }
   }
 
-  deinit { process.close(opening.number) }
+  deinit { close() }
 
-  func close() { process.close(opening.number) }
+  func close() {
+    process.close(opening.number)
+    if let opening = functionsOpening.withLock({ $0 }) { functions.close(opening.number) }
+  }
+
+  /// The design document in the program of filters and validation functions.
+  private var opened: ScriptProcess.Opening {
+    functionsOpening.withLock { known in
+      let opening = known ?? functions.newContext(self.opening.designDocument)
+      known = opening
+      return opening
+    }
+  }
 
   func beginMapping(_ batch: ScriptBatch, views: [Int]) throws -> any ScriptMapping {
     try JavaScriptMapping(self, process, opening, batch, views)
@@ -58,8 +80,10 @@ final class JavaScriptContext: ScriptContext {
     }
     values.withUnsafeBytes { head.append(text: Array($0)) }
     let name = views[view].name
-    return try ask(.init(type: 4, head: head), .value, doing: "the reduce function of the view '\(name)'") {
-      cursor in
+    return try ask(
+      .init(type: 4, head: head), .value, of: process, opening,
+      doing: "the reduce function of the view '\(name)'"
+    ) { cursor in
       let json = Array(try cursor.text())
       for _ in 0..<(try cursor.u16()) { _ = try cursor.text() }
       return json
@@ -87,14 +111,14 @@ final class JavaScriptContext: ScriptContext {
         let rest = ScriptProcess.Request(type: 5, head: head, batch: batch, range: first..<batch.count)
         do {
           chosen += try choices(
-            try process.answers(to: try process.submit(rest, to: opening)), batch, rest.range)
+            try functions.answers(to: try functions.submit(rest, to: opened)), batch, rest.range)
           continue
         } catch let error where error is ScriptChild.Lost || error is FrameFault { isAlone = true }
       }
       // One by one, so that an error names the document.
       let one = ScriptProcess.Request(type: 5, head: head, batch: batch, range: first..<first + 1)
-      chosen += try process.blaming("the filter '\(name)'", document: batch.id(first)) {
-        try choices(try process.askAlone(one, of: opening), batch, one.range)
+      chosen += try functions.blaming("the filter '\(name)'", document: batch.id(first)) {
+        try choices(try functions.askAlone(one, of: opened), batch, one.range)
       }
     }
     return chosen
@@ -116,7 +140,9 @@ final class JavaScriptContext: ScriptContext {
     guard hasValidation else { return .allowed }
     var head: [UInt8] = []
     for text in [document, old ?? [], user, security] { head.append(text: text) }
-    return try ask(.init(type: 6, head: head), .verdict, doing: "the validation function") { cursor in
+    return try ask(
+      .init(type: 6, head: head), .verdict, of: functions, opened, doing: "the validation function"
+    ) { cursor in
       let code = try cursor.u8()
       let text = try cursor.string()
       for _ in 0..<(try cursor.u16()) { _ = try cursor.text() }
@@ -126,8 +152,8 @@ final class JavaScriptContext: ScriptContext {
 
   /// Makes a request that has one answer. When the program ends, it is asked once more and nothing else is.
   private func ask<Result>(
-    _ request: ScriptProcess.Request, _ kind: AnswerFrame.Kind, doing what: String,
-    _ read: (inout FrameCursor) throws -> Result
+    _ request: ScriptProcess.Request, _ kind: AnswerFrame.Kind, of process: ScriptProcess,
+    _ opening: ScriptProcess.Opening, doing what: String, _ read: (inout FrameCursor) throws -> Result
   ) throws -> Result {
     func last(_ answers: [AnswerFrame]) throws -> Result {
       guard let last = answers.last else { throw FrameFault() }

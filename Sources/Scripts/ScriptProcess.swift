@@ -1,7 +1,7 @@
 import Glibc
 import Storage
 
-/// The program that runs scripts, for the contexts of one database.
+/// The program that runs scripts, for the contexts of one database: one for maps and reduce functions, and one for others.
 ///
 /// It is started by the first call, and again by the next one after its end. Threads may call at once: requests
 /// are answered in the order in which they were made.
@@ -70,6 +70,9 @@ package final class ScriptProcess: Sendable {
     self.program = program
     self.limits = limits
   }
+
+  /// A process of its own that runs the same program with the same limits.
+  package var another: ScriptProcess { ScriptProcess(program: program, limits: limits) }
 
   /// The process ID of the program; nil while it doesn't run.
   package var processID: Int32? { state.withTurn(inHurry: true) { $0.child?.process.identifier } }

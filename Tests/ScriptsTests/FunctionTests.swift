@@ -1,3 +1,5 @@
+import Foundation
+import Storage
 import Testing
 
 @testable import Scripts
@@ -79,5 +81,41 @@ import Testing
     #expect(scriptError { _ = try context.verdict(#"{"loop":1}"#) }?.code == .stopped)
     #expect(try context.verdict("{}") == .allowed)
     #expect(try JavaScript().open(designDocument: Array("{}".utf8)).verdict("{}") == .allowed)
+  }
+
+  @Test("Filters and validations don't wait for maps")
+  func separateProgram() throws {
+    let language = JavaScript(process: ScriptProcess(limits: ScriptLimits(callSeconds: 60)))
+    let context = try language.open(designDocument: Self.functions)
+    let program = try #require(language.process.processID)
+    // A map that goes on for as long as this test wants.
+    kill(program, SIGSTOP)
+    while try !String(contentsOfFile: "/proc/\(program)/stat", encoding: .utf8).contains(") T ") {
+      Thread.sleep(forTimeInterval: 0.01)
+    }
+    nonisolated(unsafe) let mapping = try context.beginMapping(batch(#"{"n":2}"#), views: [0])
+    let isMapped = Lock(false)
+    let end = CountingSemaphore()
+    let worker = Workers(maximum: 1)
+    worker.enqueue {
+      let count = try? mapping.finish().documentCount
+      isMapped.withLock { $0 = count == 1 }
+      end.signal()
+    }
+    let request = Array(#"{"query":{"t":"x"}}"#.utf8)
+    #expect(try context.filter("f", batch(#"{"t":"x"}"#), request: request) == [true])
+    #expect(try context.filter(view: "v", batch(#"{"n":2}"#)) == [true])
+    #expect(try context.verdict(#"{"type":"secret"}"#) == .forbidden("not allowed"))
+    #expect(!isMapped.withLock { $0 })
+    let other = try #require(language.functions.processID)
+    #expect(other != program)
+    kill(program, SIGCONT)
+    end.wait()
+    #expect(isMapped.withLock { $0 })
+    #expect(language.process.processID == program)
+    // When the context is closed, both may go on.
+    context.close()
+    #expect(try context.filter("f", batch(#"{"t":"x"}"#), request: request) == [true])
+    #expect(language.functions.processID == other)
   }
 }
