@@ -18,10 +18,14 @@ package struct DesignInformation: Sendable, Hashable {
 }
 
 extension ViewIndexes {
-  /// What there is of the views of a design document; nil if there is no such document. Throws a `ViewError` if it can't be
-  /// compiled.
+  /// What there is of the views of a design document; nil if there is no such document. One that can't be compiled, such as an index of
+  /// CouchDB's `_find`, has none.
   package func information(ofDesign name: String) throws -> DesignInformation? {
-    guard let design = try design(name) else { return nil }
+    let found: DesignDocument?
+    do { found = try design(name) } catch let error as ViewError where error.code == .invalidDesign {
+      return try informationWithoutViews(name)
+    }
+    guard let design = found else { return nil }
     var information = DesignInformation()
     information.language = design.language
     information.signature = try design.signature
@@ -46,6 +50,15 @@ extension ViewIndexes {
       let behind = last > information.sequence ? Int(clamping: last - information.sequence) : 0
       information.pendingChanges = min(behind, try snapshot.documentCount + snapshot.tombstoneCount)
     }
+    return information
+  }
+
+  private func informationWithoutViews(_ name: String) throws -> DesignInformation? {
+    guard let (_, body) = try designBody(name) else { return nil }
+    var information = DesignInformation()
+    if let language = body["language"]?.string { information.language = language }
+    information.signature = try DesignDocument.signature(of: body["views"] ?? .null)
+    information.sequence = try store.read { try $0.lastSequence }
     return information
   }
 

@@ -110,9 +110,12 @@ package final class DesignDocument: Sendable {
   var signature: String {
     get throws {
       let versions = members.map { JSONValue.string(String(decoding: $0.mapVersion, as: UTF8.self)) }
-      return String(try DesignDocument.digest(.array(versions)).prefix(32))
+      return try DesignDocument.signature(of: .array(versions))
     }
   }
+
+  /// 32 hexadecimal digits that differ for other values.
+  static func signature(of value: JSONValue) throws -> String { String(try digest(value).prefix(32)) }
 
   private static func digest(_ value: JSONValue) throws -> String {
     let text = Array(try value.canonicalJSON().utf8)

@@ -178,7 +178,7 @@ package final class ViewIndexes: Sendable {
     for member in design.members { forget(member.name) }
   }
 
-  private func designBody(_ name: String) throws -> (RevisionID, JSONObject)? {
+  func designBody(_ name: String) throws -> (RevisionID, JSONObject)? {
     try store.read { snapshot in
       let document: Document?
       do { document = try snapshot.document(DesignDocument.idPrefix + name) } catch let error as DocumentError

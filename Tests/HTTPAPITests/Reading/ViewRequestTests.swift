@@ -126,6 +126,21 @@ import Touchstone
     }
   }
 
+  @Test("a design document that isn't of views has information too", arguments: allEngines)
+  func otherInformation(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    // An index of CouchDB's `_find`, as a replicator brings it.
+    let index =
+      #"{"_id":"_design/i","_rev":"1-a","language":"query","views":{"v":{"map":{"fields":{"n":"asc"}},"reduce":"_count"}}}"#
+    #expect(
+      try reading.client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(index)]}"#).text
+        == "[]\n")
+    let other = try reading.get("_design/i/_info")
+    #expect(other.status == 200)
+    #expect(try other.json()["view_index"]["language"] == "query")
+    #expect(try other.json()["view_index"]["signature"].string?.utf8.count == 32)
+  }
+
   @Test("information and cleaning up", arguments: allEngines)
   func information(_ engine: EngineName) throws {
     let reading = try client(engine)
