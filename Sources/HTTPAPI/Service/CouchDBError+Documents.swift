@@ -2,6 +2,17 @@ import Documents
 import Views
 
 extension CouchDBError {
+  /// The error of a revision that was made elsewhere and can't be stored here. CouchDB would store it, so there is no error of its own
+  /// for that. Replicators go on behind `forbidden`, and end at others.
+  init(unstorable error: DocumentError) {
+    self =
+      switch error.code {
+      case .invalidDocumentID, .invalidRevisionID, .invalidHistory, .invalidBody, .missingBlob:
+        CouchDBError(403, "forbidden", error.message)
+      default: CouchDBError(error)
+      }
+  }
+
   /// An error of a document operation as CouchDB would answer it.
   init(_ error: DocumentError) {
     self =

@@ -199,7 +199,8 @@ import Touchstone
     #expect(answer.status == 201)
     let failed = try answer.json().array ?? []
     #expect(failed.map { $0["rev"] } == ["1-b", "1-d", "1-c"])
-    #expect(failed.map { $0["error"] } == ["bad_request", "illegal_docid", "illegal_docid"])
+    // PouchDB goes on behind that error only.
+    #expect(failed.map { $0["error"] } == ["forbidden", "forbidden", "forbidden"])
     #expect(try client.get("/db/a").status == 200)
     #expect(try client.get("/db/z").status == 200)
     // What isn't JSON refuses all.
@@ -208,6 +209,52 @@ import Touchstone
     #expect(refused.status == 400)
     #expect(try refused.error == ["bad_request", "invalid UTF-8 JSON"])
     #expect(try client.get("/db/b").status == 404)
+  }
+
+  @Test("a revision that only CouchDB could store refuses its document alone", arguments: allEngines)
+  func unstorableRevisions(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let long = String(repeating: "a", count: 251)
+    let odd = [
+      #""_rev":"1-\#(long)""#, #""_rev":"1-ü""#, #""_rev":"99999999999999999999-a""#,
+      #""_revisions":{"start":1,"ids":["a","b"]}"#, #""_revisions":{"start":2,"ids":["a","b","c"]}"#,
+      #""_revisions":{"start":2,"ids":["\#(long)","b"]}"#,
+      #""v":{"@type":"blob","digest":"sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA=","length":3}"#,
+    ]
+    var documents = odd.enumerated().map { index, members in
+      let revision = members.contains("_rev") ? "" : #""_rev":"1-a","#
+      return "{\"_id\":\"m\(index)\",\(revision)\(members)}"
+    }
+    documents.insert(#"{"_id":"a","_rev":"1-a"}"#, at: 0)
+    documents.append(#"{"_id":"z","_rev":"1-z"}"#)
+    let text = "{\"new_edits\":false,\"docs\":[\(documents.joined(separator: ","))]}"
+    let answer = try client.send("POST", "/db/_bulk_docs", text)
+    #expect(answer.status == 201, "\(answer.text)")
+    let failed = try answer.json().array ?? []
+    #expect(failed.map { $0["id"].string } == odd.indices.map { "m\($0)" })
+    #expect(failed.allSatisfy { $0["error"] == "forbidden" && $0["reason"].string?.isEmpty == false })
+    #expect(failed.first?["rev"].string == "1-\(long)")
+    #expect(try client.get("/db/a").status == 200 && client.get("/db/z").status == 200)
+    #expect(try client.get("/db").json()["doc_count"] == 2)
+    // One by one as well; and they are missing.
+    #expect(
+      try client.send("PUT", "/db/x?new_edits=false", #"{"_rev":"1-ü"}"#).error[0] == "forbidden")
+    #expect(
+      try client.send("POST", "/db/_revs_diff", #"{"a":["1-ü"]}"#).json()["a"]["missing"] == ["1-ü"])
+    // An edit of a revision that can't be here is a conflict.
+    let edits = try client.send(
+      "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","_rev":"1-\#(long)"},{"_id":"b"}]}"#)
+    #expect(try edits.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok"])
+  }
+
+  @Test("a local document with a wrong revision is refused alone", arguments: allEngines)
+  func localRevisions(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let answer = try client.send(
+      "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x","_rev":"3-a"},{"_id":"b"},{"_id":"_local/y"}]}"#)
+    #expect(answer.status == 201)
+    #expect(try answer.json().array?.map { $0["error"].string ?? "ok" } == ["bad_request", "ok", "ok"])
+    #expect(try client.get("/db/b").status == 200 && client.get("/db/_local/y").status == 200)
   }
 
   @Test("the winner of a conflict is CouchDB's, whoever has made the revisions", arguments: allEngines)

@@ -30,10 +30,10 @@ struct IncomingDocument: Sendable {
   struct Revision: Sendable, Equatable {
     var text: String
     var generation: UInt64
-    /// Nil for generation 0.
+    /// Nil for generation 0, and for what CouchDB takes and no database here has: a suffix that is too long or not of visible ASCII.
     var id: RevisionID?
 
-    /// Throws 400 if the text isn't a revision ID.
+    /// Throws 400 if the text isn't a number, a hyphen and a suffix.
     init(_ text: String) throws {
       self.text = text
       if let id = RevisionID(text) {
@@ -41,11 +41,12 @@ struct IncomingDocument: Sendable {
         generation = id.generation
         return
       }
-      let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2, parts[0] == "0", parts[1].utf8.count <= RevisionID.maximumSuffixBytes else {
+      let parts = text.utf8.split(
+        separator: UInt8(ascii: "-"), maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, !parts[0].isEmpty, parts[0].allSatisfy({ $0 &- 0x30 < 10 }) else {
         throw CouchDBError.invalidRevision
       }
-      generation = 0
+      generation = UInt64(Substring(parts[0])) ?? .max
     }
 
     static func == (left: Revision, right: Revision) -> Bool { left.text.hasSameBytes(as: right.text) }
@@ -134,12 +135,10 @@ struct IncomingDocument: Sendable {
     }
     // CouchDB's replicator sends that of local documents.
     guard start > 0 else { return [] }
+    // More of them than generations, and suffixes that can't be stored, refuse their document when it is stored.
     return try ids.enumerated().map { index, id in
       guard let suffix = id.string else { throw CouchDBError(400, "doc_validation", "RevId isn't a string") }
-      guard UInt64(index) < start, RevisionID("\(start - UInt64(index))-\(suffix)") != nil else {
-        throw CouchDBError.invalidRevision
-      }
-      return "\(start - UInt64(index))-\(suffix)"
+      return "\(start - min(UInt64(index), start))-\(suffix)"
     }
   }
 
@@ -173,11 +172,11 @@ struct IncomingDocument: Sendable {
   /// disagree, the latter counts.
   func foreignHistory() throws -> [String] {
     if !history.isEmpty { return history }
-    guard let id = revision?.id else {
+    guard let revision, revision.generation > 0 else {
       throw CouchDBError(
         400, "bad_request", "When `new_edits: false`, the document needs `_rev` or `_revisions` specified")
     }
-    return [id.description]
+    return [revision.text]
   }
 }
 

@@ -47,7 +47,9 @@ extension DatabaseCall {
         try isForeign ? apply(wanted.map { documents[$0] }, text) : edit(wanted.map { documents[$0] }, text)
       for (index, result) in zip(wanted, saved) { results[index] = result }
       for (index, document) in documents.enumerated() where IncomingID.isLocal(document.id ?? "") {
-        results[index] = .success(try saveLocal(document, text))
+        do { results[index] = .success(try saveLocal(document, text)) } catch
+          where CouchDBError.isOfDocument(error)
+        { results[index] = .failure(CouchDBError(refused: error)) }
       }
     } catch {
       for index in claims.indices { claims[index].discard() }
@@ -116,6 +118,7 @@ extension DatabaseCall {
     return zip(revisions, outcomes).map { revision, outcome in
       switch outcome {
       case .added, .known, .conflict: .success(revision.revision)
+      case .refused(let error as DocumentError): .failure(CouchDBError(unstorable: error))
       case .refused(let error): .failure(CouchDBError(refused: error))
       }
     }
