@@ -48,6 +48,46 @@ import Touchstone
     #expect(try client.get("/db/b").json()["_attachments"]["f"]["length"] == 5)
   }
 
+  @Test("a stub that isn't known doesn't matter where the edit conflicts", arguments: allEngines)
+  func conflicts(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let first = try client.save("/db/e", #"{"_attachments":{"a":{"data":"aGVsbG8="}}}"#)
+    _ = try client.save("/db/e", #"{"_rev":"\#(first)","n":1}"#)
+    let stub = #""_attachments":{"a":{"stub":true},"b":{"stub":true}}"#
+    for members in [
+      stub, #""_rev":"\#(first)",\#(stub)"#, #""_rev":"1-ff",\#(stub)"#, #""_rev":"9-ff",\#(stub)"#,
+    ] {
+      #expect(try client.send("PUT", "/db/e", "{\(members)}").error[0] == "conflict", "\(members)")
+      let bulk = try client.send(
+        "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e",\#(members)},{"_id":"\#(DocumentUUID.make())"}]}"#)
+      #expect(bulk.status == 201)
+      #expect(try bulk.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok"], "\(members)")
+    }
+    // Over the leaf, and where there is no live document, it does.
+    let leaf = try client.get("/db/e").json()["_rev"].string ?? ""
+    #expect(try client.send("PUT", "/db/e", #"{"_rev":"\#(leaf)",\#(stub)}"#).status == 412)
+    #expect(try client.send("PUT", "/db/none", "{\(stub)}").status == 412)
+    #expect(try client.send("DELETE", "/db/e?rev=\(leaf)").status == 200)
+    #expect(try client.send("PUT", "/db/e", "{\(stub)}").status == 412)
+  }
+
+  @Test("a stub that isn't known doesn't matter in a revision that is here already", arguments: allEngines)
+  func repeated(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    _ = try client.save("/db/a?new_edits=false", #"{"_revisions":{"start":2,"ids":["b","a"]},"n":1}"#)
+    let stub = #""_attachments":{"x":{"stub":true},"y":{"data":"AQI="}}"#
+    for revision in ["2-b", "1-a"] {
+      let document = #"{"_id":"a","_rev":"\#(revision)",\#(stub)}"#
+      let answer = try client.send("PUT", "/db/a?new_edits=false", document)
+      #expect(answer.status == 201)
+      #expect(try answer.json()["rev"].string == revision)
+      let bulk = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(document)]}"#)
+      #expect(bulk.status == 201 && bulk.text == "[]\n")
+    }
+    #expect(try client.get("/db/a?conflicts=true").json().object?.count == 3)
+    #expect(try client.send("PUT", "/db/a?new_edits=false", "{\"_rev\":\"3-c\",\(stub)}").status == 412)
+  }
+
   @Test("the length of an attachment that follows must be one", arguments: ["-1", "1.5", "\"2\"", "null"])
   func lengths(_ length: String) throws {
     let client = try APIClient.withDatabase()

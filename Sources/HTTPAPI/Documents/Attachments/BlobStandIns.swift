@@ -72,24 +72,73 @@ enum BlobStandIns {
     guard attachments.contains(where: { $0.name.hasPrefix(prefix) && !$0.isStandIn }) else { return }
     let body = body()
     try memory?.hold(body.withUnsafeBytes { JSONValue.memory(of: $0) })
-    guard let value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return }
+    guard var value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return }
     for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
-      let path = attachments[index].name.dropFirst(prefix.count).split(
-        separator: "/", omittingEmptySubsequences: false)
-      var place: JSONValue? = value
-      for part in path {
-        let name = String(part).replacing("~1", with: "/").replacing("~0", with: "~")
-        switch place {
-        case .object(let members): place = members[name]
-        case .array(let items): place = Int(name).flatMap { items.indices.contains($0) ? items[$0] : nil }
-        default: place = nil
-        }
+      let digest = attachments[index].digest.text
+      try change(of: attachments[index], in: &value) { blob in
+        if blob["digest"]?.string == digest { attachments[index].isStandIn = true }
       }
-      if let blob = place?.object, blob["@type"]?.string == "blob",
-        blob["digest"]?.string == attachments[index].digest.text
-      {
+    }
+  }
+
+  /// Makes the blobs of a document that was made elsewhere those that its attachments have: whoever knows only attachments replaces one, and
+  /// the digest in the body stays. `body` is its text without attachments. `decode` is called for an attachment that is stored as gzip, as
+  /// no blob is.
+  ///
+  /// Returns the body if it isn't the same any more.
+  static func adopt(
+    _ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8], _ memory: RequestMemory?,
+    decode: (StoredAttachment) throws -> StoredAttachment
+  ) throws -> [UInt8]? {
+    guard attachments.contains(where: { $0.name.hasPrefix(prefix) }) else { return nil }
+    let body = body()
+    try memory?.hold(body.withUnsafeBytes { JSONValue.memory(of: $0) })
+    guard var value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return nil }
+    var isChanged = false
+    for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
+      try change(of: attachments[index], in: &value) { blob in
+        if attachments[index].isCompressed { attachments[index] = try decode(attachments[index]) }
+        let attachment = attachments[index]
         attachments[index].isStandIn = true
+        guard blob["digest"]?.string != attachment.digest.text else { return }
+        blob["digest"] = .string(attachment.digest.text)
+        blob["length"] = JSONValue(attachment.length)
+        isChanged = true
       }
+    }
+    return isChanged ? try value.jsonText() : nil
+  }
+
+  /// Calls `body` with the blob that an attachment's name leads to, if there is one.
+  private static func change(
+    of attachment: StoredAttachment, in value: inout JSONValue, _ body: (inout JSONObject) throws -> Void
+  ) throws {
+    let path = attachment.name.dropFirst(prefix.count).split(separator: "/", omittingEmptySubsequences: false)
+      .map { String($0).replacing("~1", with: "/").replacing("~0", with: "~") }
+    guard path.count <= maximumDepth else { return }
+    try change(at: path[...], in: &value, body)
+  }
+
+  private static func change(
+    at path: ArraySlice<String>, in value: inout JSONValue, _ body: (inout JSONObject) throws -> Void
+  ) throws {
+    switch value {
+    case .object(var members):
+      guard let name = path.first else {
+        guard members["@type"]?.string == "blob" else { return }
+        try body(&members)
+        value = .object(members)
+        return
+      }
+      guard var member = members[name] else { return }
+      try change(at: path.dropFirst(), in: &member, body)
+      members[name] = member
+      value = .object(members)
+    case .array(var items):
+      guard let index = path.first.flatMap({ Int($0) }), items.indices.contains(index) else { return }
+      try change(at: path.dropFirst(), in: &items[index], body)
+      value = .array(items)
+    default: return
     }
   }
 }

@@ -146,6 +146,13 @@ struct NewAttachments {
     }
   }
 
+  /// An attachment that was claimed isn't saved with the document. One that isn't new stays as it is.
+  mutating func release(_ attachment: StoredAttachment) {
+    guard let index = claims.firstIndex(of: attachment.digest) else { return }
+    claims.remove(at: index)
+    blobs.discard(attachment.digest)
+  }
+
   /// The document isn't saved.
   mutating func discard() {
     for digest in claims { blobs.discard(digest) }

@@ -25,6 +25,10 @@ struct IncomingDocument: Sendable {
   var storedAttachments: [UInt8] = []
   /// Members that the server adds: JSON without braces. Empty if there are none.
   var addedMembers: [UInt8] = []
+  /// The body without members with an underscore where it isn't that of the text: a JSON object.
+  var replacedBody: [UInt8]?
+  /// What becomes of it whatever its attachments are, of which some aren't known; nil if that isn't decided.
+  var decided: SaveResult?
 
   /// `_rev`: the revision that a client has seen. The generation may be 0, of local documents.
   struct Revision: Sendable, Equatable {
@@ -145,9 +149,13 @@ struct IncomingDocument: Sendable {
   /// Appends the body as it is stored: the members without an underscore, and the attachments.
   func appendBody(_ text: [UInt8], to body: inout [UInt8]) {
     body.append(UInt8(ascii: "{"))
-    for (index, range) in members.enumerated() {
-      if index > 0 { body.append(UInt8(ascii: ",")) }
-      body.append(contentsOf: text[range])
+    if let replacedBody {
+      body.append(contentsOf: replacedBody.dropFirst().dropLast())
+    } else {
+      for (index, range) in members.enumerated() {
+        if index > 0 { body.append(UInt8(ascii: ",")) }
+        body.append(contentsOf: text[range])
+      }
     }
     if !addedMembers.isEmpty {
       if !members.isEmpty { body.append(UInt8(ascii: ",")) }

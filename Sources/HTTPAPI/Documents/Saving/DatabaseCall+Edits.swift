@@ -26,6 +26,10 @@ extension DatabaseCall {
       wanted.reserveCapacity(documents.count)
       for index in Self.ordered(documents) {
         if IncomingID.isLocal(documents[index].id ?? "") { continue }
+        if let decided = documents[index].decided {
+          results[index] = decided
+          continue
+        }
         do {
           if isReplicator { try checkReplication(&documents[index], text, isForeign: isForeign) }
           if isOfUsers { try checkUser(documents[index], text) }
@@ -55,8 +59,9 @@ extension DatabaseCall {
       for index in claims.indices { claims[index].discard() }
       throw error
     }
-    for (index, result) in results.enumerated() {
-      if case .failure? = result, claims.indices.contains(index) { claims[index].discard() }
+    for (index, result) in results.enumerated() where claims.indices.contains(index) {
+      if case .failure? = result { claims[index].discard() }
+      if documents[index].decided != nil { claims[index].discard() }
     }
     return results.map { $0 ?? .failure(.missing) }
   }

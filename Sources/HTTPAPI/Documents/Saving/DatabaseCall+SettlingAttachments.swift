@@ -9,7 +9,8 @@ extension DatabaseCall {
   /// Stores the attachments of a document that are inline in its text, takes stubs from the revision before, and brings all into the
   /// form in which they are stored. `received` are those that came in other parts of the body, in the order of the text.
   ///
-  /// Throws 400 for data that can't be read, and 412 for a stub whose attachment isn't known.
+  /// Throws 400 for data that can't be read, and 412 for a stub whose attachment isn't known, unless the document is refused or ignored
+  /// anyway.
   func settleAttachments(
     of document: inout IncomingDocument, _ text: [UInt8], isForeign: Bool, received: [StoredAttachment] = [],
     _ new: inout NewAttachments
@@ -36,14 +37,56 @@ extension DatabaseCall {
         guard let found = before.first(where: { $0.name.hasSameBytes(as: entry.name) }),
           isForeign || revpos.matches(found.revpos)
         else {
+          document.decided = try resultOfAnyAttachments(document, isForeign: isForeign)
+          if document.decided != nil { return }
           throw CouchDBError(
             412, "missing_stub", "Invalid attachment stub in \(document.id ?? "") for \(entry.name)")
         }
         stored.append(found)
       }
     }
-    try BlobStandIns.mark(&stored, body: document.body(text), request.memory)
+    if isForeign {
+      document.replacedBody = try BlobStandIns.adopt(&stored, body: document.body(text), request.memory) {
+        try decoded($0, &new)
+      }
+    } else {
+      try BlobStandIns.mark(&stored, body: document.body(text), request.memory)
+    }
     document.storedAttachments = StoredAttachment.stored(stored)
+  }
+
+  /// Stores the decoded bytes of a new attachment in the place of those that came as gzip.
+  private func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment
+  {
+    let writer = try AttachmentWriter(
+      self, name: attachment.name, contentType: attachment.contentType, revpos: attachment.revpos,
+      isForeign: true)
+    try AttachmentReader(database, attachment).readDecoded { try writer.write($0) }
+    let decoded = try writer.finish()
+    new.release(attachment)
+    new.claim(decoded)
+    return decoded
+  }
+
+  /// What becomes of a document of which an attachment isn't known, if that doesn't matter: an edit conflicts, a revision that was made
+  /// elsewhere is here already. Nil otherwise. CouchDB finds that out before it looks at stubs.
+  private func resultOfAnyAttachments(_ document: IncomingDocument, isForeign: Bool) throws -> SaveResult? {
+    guard let id = document.id else { return nil }
+    return try database.read { snapshot in
+      guard let revisions = try snapshot.revisions(of: id) else { return nil }
+      if isForeign {
+        let revision = try document.foreignHistory()[0]
+        let known = try RevisionID(revision).flatMap { try revisions.index(of: $0) }
+        return known == nil ? nil : .success(revision)
+      }
+      guard let base = document.revision else {
+        return revisions.document.isDeleted ? nil : .failure(.updateConflict)
+      }
+      guard let index = try base.id.flatMap({ try revisions.index(of: $0) }), revisions.isLeaf(index) else {
+        return .failure(.updateConflict)
+      }
+      return nil
+    }
   }
 
   private func storeInline(
