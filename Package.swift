@@ -165,18 +165,20 @@ let package = Package(
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto",
       ]),
 
+    // What replication over any network has in common.
+    .target(name: "ReplicationNetwork", dependencies: ["BLIP", "Replication", "Network"]),
     .target(
       name: "ReplicationBLIP",
       dependencies: [
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
-        "WebSocket", "Network",
+        "ReplicationNetwork", "WebSocket", "Network",
       ]),
     .target(
       name: "ReplicationHTTP",
       dependencies: [
         "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "HTTP",
         "Replication",
-        "Network", "CCrypto", "CZlib",
+        "ReplicationNetwork", "Network", "CCrypto", "CZlib",
       ],
       swiftSettings: lifetimes),
     // Services in the local network: announced and found by Avahi, where that is.
@@ -367,10 +369,15 @@ let package = Package(
       ], path: "Tests/QueryDifferential"),
     .testTarget(
       name: "QueryDifferentialTests", dependencies: ["QueryDifferential", "TestSupport", "Touchstone"]),
+    // ReplicationTestSupport is what the tests of replication over either protocol share.
+    .target(
+      name: "ReplicationTestSupport", dependencies: ["TestSupport", "Replication", "Touchstone", "Storage"],
+      path: "Tests/ReplicationTestSupport"),
     .testTarget(
       name: "ReplicationTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "BLIP", "Replication", "ReplicationBLIP", "TouchstoneServer",
+        "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Replication",
+        "ReplicationNetwork", "ReplicationBLIP", "TouchstoneServer",
         "TouchstoneSync", "ReplicationHTTP", "WebSocket",
         "Network",
         "Touchstone",
@@ -382,7 +389,8 @@ let package = Package(
     .testTarget(
       name: "ReplicationHTTPTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "BLIP", "HTTP", "Network", "Replication", "ReplicationBLIP",
+        "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "HTTP", "Network",
+        "Replication", "ReplicationBLIP",
         "ReplicationHTTP", "TouchstoneServer", "TouchstoneSync", "Touchstone", "Documents", "Fleece", "Blobs",
         "Storage", "Server", "CZlib", "test-child",
       ]),

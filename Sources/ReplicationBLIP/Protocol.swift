@@ -2,6 +2,7 @@
 
 import BLIP
 import Replication
+import ReplicationNetwork
 
 /// The kinds of requests.
 enum Profile {
@@ -61,19 +62,6 @@ extension ReplicationError {
     } else {
       self.init(.webSocket, 1011, error.message)
     }
-  }
-
-  /// The end of a connection.
-  init(end close: TransportClose, _ message: String? = nil) {
-    let domain: Domain =
-      switch close.domain {
-      case .webSocket: .webSocket
-      case .http: .http
-      case .posix: .posix
-      case .network: .network
-      }
-    let reason = message ?? String(close.reason.prefix(1_000))
-    self.init(domain, close.code, reason.isEmpty ? "the connection has ended" : reason)
   }
 
   /// What a peer is told.

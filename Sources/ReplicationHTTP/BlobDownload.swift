@@ -4,6 +4,7 @@ import Fleece
 import HTTP
 import Network
 import Replication
+import ReplicationNetwork
 import Storage
 
 /// Writes the bytes of an attachment while they come. It is behind a `LaneSink`, since it waits for the disk.

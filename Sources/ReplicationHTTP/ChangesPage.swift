@@ -3,6 +3,7 @@ import Fleece
 import HTTP
 import Network
 import Replication
+import ReplicationNetwork
 
 #if canImport(Glibc)
   import Glibc
@@ -176,18 +177,4 @@ extension TransportClose {
 
 extension ReplicationError {
   static let feedBroken = ReplicationError(.posix, Int(ECONNRESET), "the feed of changes has broken off")
-
-  /// The end of a request.
-  init(end close: TransportClose) {
-    let domain: Domain =
-      switch close.domain {
-      case .webSocket: .webSocket
-      case .http: .http
-      case .posix: .posix
-      case .network: .network
-      }
-    self.init(
-      domain, close.code,
-      close.reason.isEmpty ? "the connection has ended" : String(close.reason.prefix(1_000)))
-  }
 }

@@ -5,6 +5,7 @@ import Fleece
 import HTTP
 import Network
 import Replication
+import ReplicationNetwork
 import Storage
 
 /// A request for some revisions: `_bulk_get`, or a document with `open_revs` for a server that hasn't that, whose attachments

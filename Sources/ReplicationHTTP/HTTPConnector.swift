@@ -2,6 +2,7 @@ import BLIP
 import Fleece
 import Network
 import Replication
+import ReplicationNetwork
 
 /// Connects to a database over HTTP: looks whether it is there, and makes it if that is wanted.
 package struct HTTPConnector: PeerConnector {
@@ -68,6 +69,7 @@ extension HTTPClientSettings {
   /// The settings of a connection.
   init(_ options: Replication.ConnectionOptions, _ database: HTTPDatabaseURL) {
     self.init()
+    take(options)
     headers = options.headers
     switch options.authenticator {
     case nil:
@@ -85,23 +87,8 @@ extension HTTPClientSettings {
         ?? .basic(name: name, password: Secret(password))
     case .bearer(let token): authentication = .bearer(Secret(token))
     case .session(let id, let cookieName): authentication = .cookie(name: cookieName, value: Secret(id))
-    case .certificate(let pem, let keyPEM):
-      identity = .pem(certificate: pem, key: Secret(String(decoding: keyPEM, as: UTF8.self)))
-    case .pkcs12(let data, let password): identity = .pkcs12(data, password: password.map { Secret($0) })
+    // These are what `take` has taken.
+    case .certificate, .pkcs12: break
     }
-    trust =
-      switch options.serverTrust {
-      case .systemRoots: .system
-      case .pinned(let certificate): .pinned(certificate)
-      case .selfSigned: .onlySelfSigned
-      }
-    proxy =
-      switch options.proxy {
-      case .environment: .environment
-      case .none: .none
-      case .url(let url, let name, let password): .url(url, name: name, password: password.map { Secret($0) })
-      }
-    connectTimeout = options.timeout
-    networkInterface = options.networkInterface
   }
 }

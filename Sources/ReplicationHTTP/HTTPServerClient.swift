@@ -3,6 +3,7 @@ import Fleece
 import HTTP
 import Network
 import Replication
+import ReplicationNetwork
 
 /// Asks a server of the CouchDB family for what belongs to no database. Its calls wait.
 package final class HTTPServerClient: Sendable {

@@ -2,6 +2,7 @@ import BLIP
 import Fleece
 import Network
 import Replication
+import ReplicationNetwork
 import Storage
 
 /// Makes the requests of a connection: to one database, with retries. Every request may be repeated, since the protocol

@@ -105,17 +105,17 @@ import Touchstone
       .init(
         history: ["1-a"], isDeleted: false, body: ["x": text],
         attachments: [attachment("att1", [UInt8](repeating: 1, count: 70_000))]))
-    func run(_ url: String, _ direction: ReplicatorConfiguration.Direction) throws -> Outcome {
+    func replicate(_ url: String, _ direction: ReplicatorConfiguration.Direction) throws -> Outcome {
       var configuration = ReplicatorConfiguration(local, try .httpURL(url))
       configuration.direction = direction
       configuration.maximumRetries = 0
       configuration.connection.firstPause = 0.001
-      return try ReplicationHTTPTests.run(configuration)
+      return try run(configuration)
     }
-    let pulled = try run(from.url + "db", .pull)
+    let pulled = try replicate(from.url + "db", .pull)
     #expect(pulled.status.error == nil && pulled.failed.isEmpty, "\(pulled.status)")
     expectSame(source.contents, try modelContents(local), "pulled")
-    let pushed = try run(to.url + "copy", .push)
+    let pushed = try replicate(to.url + "copy", .push)
     #expect(pushed.status.error == nil && pushed.failed.mapValues(\.code) == ["large": 413, "attached": 413])
     let expected = source.contents.filter { !["large", "attached"].contains($0.key) }
     expectSame(expected, target.contents, "pushed")

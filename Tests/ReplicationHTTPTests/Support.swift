@@ -1,6 +1,7 @@
 // What the tests of replication over HTTP share.
 
 import Documents
+@_exported import ReplicationTestSupport
 import Foundation
 import Storage
 import TestSupport
@@ -10,12 +11,6 @@ import TouchstoneServer
 
 @testable import Replication
 @testable import ReplicationHTTP
-
-/// The pairs of engines on which all must be alike.
-let enginePairs: [(EngineName, EngineName)] =
-  isStrict
-  ? [(.sqlite, .lmdb), (.lmdb, .sqlite)]
-  : [(.sqlite, .sqlite), (.lmdb, .lmdb), (.sqlite, .lmdb), (.lmdbEncrypted, .sqlcipher)]
 
 /// A listener of this process that answers HTTP. It stops with the last reference.
 final class TestServer {
@@ -33,44 +28,6 @@ final class TestServer {
   }
 
   deinit { listener.stop() }
-}
-
-/// The result of a one-shot replication.
-struct Outcome {
-  var status: ReplicatorStatus
-  var documents: [ReplicatedDocument]
-  var pushed: [String] { documents.filter { $0.isPush && $0.error == nil }.map(\.id).sorted() }
-  var pulled: [String] { documents.filter { !$0.isPush && $0.error == nil }.map(\.id).sorted() }
-  var failed: [String: ReplicationError] {
-    Dictionary(documents.compactMap { document in document.error.map { (document.id, $0) } }) { $1 }
-  }
-  var traffic = PeerTraffic()
-}
-
-/// Runs a replication until it has stopped.
-@discardableResult
-func run(
-  _ configuration: ReplicatorConfiguration, sourceLocation: SourceLocation = #_sourceLocation
-) throws -> Outcome {
-  let replicator = Replicator(configuration)
-  let documents = Lock<[ReplicatedDocument]>([])
-  let stopped = CountingSemaphore()
-  let tokens = [
-    replicator.observeDocuments { new in documents.withLock { $0 += new } },
-    replicator.observeStatus { if $0.activity == .stopped { stopped.signal() } },
-  ]
-  replicator.start()
-  if !stopped.wait(seconds: 120) {
-    Issue.record("the replication doesn't stop: \(replicator.status)", sourceLocation: sourceLocation)
-    replicator.stop()
-  }
-  for token in tokens { token.cancel() }
-  var outcome = Outcome(status: replicator.status, documents: documents.withLock { $0 })
-  let (bytes, messages) = (replicator.transferredBytes, replicator.transferredMessages)
-  outcome.traffic = PeerTraffic(
-    sentBytes: bytes.sent, receivedBytes: bytes.received, sentMessages: messages.sent,
-    receivedMessages: messages.received)
-  return outcome
 }
 
 /// Replicates with the database of that name on a server.

@@ -50,42 +50,8 @@ import TouchstoneServer
     "kills on either side of a connection lose nothing that was acknowledged",
     arguments: [(EngineName.lmdb, EngineName.lmdb), (.lmdbEncrypted, .sqlite)])
   func killsOverNetwork(_ here: EngineName, _ there: EngineName) throws {
-    var random = SeededGenerator(seed: testSeed)
-    let directory = TemporaryDirectory()
-    var (local, remote) = (directory.path + "/here", directory.path + "/there")
-    for path in [local, remote] {
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-    for round in 0..<(isLong ? 50 : 5) {
-      let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
-      let seed = testSeed &+ UInt64(round) | 1
-      var server = try startChild("replication", "serve", "\(there)", remote, "0", "\(seed)")
-      try server.waitForOutput(lines: 1)
-      let port = try #require(Int(server.outputText.split(separator: "\n").first ?? ""), "\(what)")
-      var client = try startChild("replication", "sync", "\(here)", local, "\(port)", "\(seed)")
-      try client.waitForOutput(lines: 2)
-      for _ in 0..<2 {
-        usleep(UInt32(random.below(100_000)))
-        if random.below(2) == 0 {
-          server.kill()
-          try server.wait()
-          server = try startChild("replication", "serve", "\(there)", remote, "\(port)", "\(seed)")
-          try server.waitForOutput(lines: 1)
-        } else {
-          client.kill()
-          try client.wait()
-          client = try startChild("replication", "sync", "\(here)", local, "\(port)", "\(seed)")
-          try client.waitForOutput(lines: 2)
-        }
-      }
-      for child in [client, server] {
-        child.kill()
-        try child.wait()
-        #expect(!child.outputText.contains("failed"), "\(what): \(child.outputText.suffix(300))")
-      }
-      let a = try Database.open("a", in: local, options: try options(here))
-      let b = try Database.open("b", in: remote, options: try options(there))
-      #expect(try a.check(deep: true) == [] && b.check(deep: true) == [], "\(what)")
+    let sides = KilledSides(here, there, client: "sync")
+    try sides.run(rounds: isLong ? 50 : 5, roundsOfDatabases: 5) { a, b, port, what in
       // The checkpoints of the children go on over the same URL.
       var configuration = SyncListenerConfiguration(databases: ["b": b])
       configuration.port = port
@@ -97,14 +63,6 @@ import TouchstoneServer
       #expect(rest.status.error == nil, "\(what)")
       try expectEqual(a, b, what, anyTombstone: true)
       listener.stop()
-      try a.close()
-      try b.close()
-      if round % 5 == 4 {
-        (local, remote) = (local + "-\(round)", remote + "-\(round)")
-        for path in [local, remote] {
-          try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        }
-      }
     }
   }
 }

@@ -1,6 +1,7 @@
 // What the tests of replication share.
 
 import Documents
+@_exported import ReplicationTestSupport
 import Foundation
 import Storage
 import TestSupport
@@ -8,23 +9,6 @@ import Testing
 import Touchstone
 
 @testable import Replication
-
-/// The pairs of engines on which all must be alike.
-let enginePairs: [(EngineName, EngineName)] =
-  isStrict
-  ? [(.sqlite, .lmdb), (.lmdb, .sqlite)]
-  : [(.sqlite, .sqlite), (.lmdb, .lmdb), (.sqlite, .lmdb), (.lmdbEncrypted, .sqlcipher)]
-
-/// The result of a one-shot replication.
-struct Outcome {
-  var status: ReplicatorStatus
-  var documents: [ReplicatedDocument]
-  var pushed: [String] { documents.filter { $0.isPush && $0.error == nil }.map(\.id).sorted() }
-  var pulled: [String] { documents.filter { !$0.isPush && $0.error == nil }.map(\.id).sorted() }
-  var failed: [String: ReplicationError] {
-    Dictionary(documents.compactMap { document in document.error.map { (document.id, $0) } }) { $1 }
-  }
-}
 
 /// Runs a replication until it has stopped.
 @discardableResult
@@ -37,24 +21,6 @@ func replicate(
   if linksByHTTP { configuration.conflictResolver = .custom(DefaultConflictResolver()) }
   change(&configuration)
   return try run(configuration, sourceLocation: sourceLocation)
-}
-
-func run(
-  _ configuration: ReplicatorConfiguration, sourceLocation: SourceLocation = #_sourceLocation
-) throws -> Outcome {
-  let replicator = Replicator(configuration)
-  let documents = Lock<[ReplicatedDocument]>([])
-  let stopped = CountingSemaphore()
-  let tokens = [
-    replicator.observeDocuments { new in documents.withLock { $0 += new } },
-    replicator.observeStatus { if $0.activity == .stopped { stopped.signal() } },
-  ]
-  replicator.start()
-  if !stopped.wait(seconds: 120) {
-    Issue.record("the replication doesn't stop: \(replicator.status)", sourceLocation: sourceLocation)
-  }
-  for token in tokens { token.cancel() }
-  return Outcome(status: replicator.status, documents: documents.withLock { $0 })
 }
 
 /// What users see of each document and tombstone: its current revision and its body.

@@ -1,6 +1,7 @@
 import BLIP
 import Bytes
 import Replication
+import ReplicationNetwork
 import Storage
 import WebSocket
 

@@ -1,4 +1,5 @@
 import Replication
+import ReplicationNetwork
 import Touchstone
 
 /// How a transport of the app's own carries what it is given.

@@ -1,6 +1,7 @@
 import BLIP
 import Network
 import Replication
+import ReplicationNetwork
 import WebSocket
 
 extension ReplicatorTarget {
@@ -51,6 +52,7 @@ extension WebSocketRequest {
   /// The request that opens a connection for replication.
   init(_ url: String, _ options: Replication.ConnectionOptions) {
     self.init(url: url, protocols: ReplicationProtocol.offered)
+    take(options)
     headers = options.headers
     switch options.authenticator {
     case nil: break
@@ -59,24 +61,9 @@ extension WebSocketRequest {
     case .login(let name, let password): authentication = .basic(name: name, password: Secret(password))
     case .bearer(let token): headers.append(("Authorization", "Bearer \(token)"))
     case .session(let id, let cookieName): authentication = .cookie(name: cookieName, value: Secret(id))
-    case .certificate(let pem, let keyPEM):
-      identity = .pem(certificate: pem, key: Secret(String(decoding: keyPEM, as: UTF8.self)))
-    case .pkcs12(let data, let password): identity = .pkcs12(data, password: password.map { Secret($0) })
+    // These are what `take` has taken.
+    case .certificate, .pkcs12: break
     }
-    trust =
-      switch options.serverTrust {
-      case .systemRoots: .system
-      case .pinned(let certificate): .pinned(certificate)
-      case .selfSigned: .onlySelfSigned
-      }
-    proxy =
-      switch options.proxy {
-      case .environment: .environment
-      case .none: .none
-      case .url(let url, let name, let password): .url(url, name: name, password: password.map { Secret($0) })
-      }
-    connectTimeout = options.timeout
-    networkInterface = options.networkInterface
     self.options.heartbeat = options.heartbeat > 0 ? options.heartbeat : nil
   }
 }

@@ -1,5 +1,6 @@
 import BLIP
 import Network
+import ReplicationNetwork
 import Testing
 import Touchstone
 import TouchstoneSync
