@@ -24,6 +24,10 @@ package protocol Peer: AnyObject, Sendable {
   /// them. Otherwise only the current revision goes.
   var exchangesLeaves: Bool { get }
 
+  /// Whether it takes a revision in the place of another one that the sender knows, so that both sides end with the same revision of
+  /// each document. Originals keep their own branches.
+  var agreesOnRevisions: Bool { get }
+
   /// Begins the use of the connection. `owner` isn't kept alive.
   func begin(_ owner: any PeerOwner)
 
@@ -96,6 +100,8 @@ package protocol PeerConnector: Sendable {
 }
 
 extension Peer {
+  package var agreesOnRevisions: Bool { true }
+
   /// As many as Couchbase Lite has.
   package var revisionsInFlight: Int { 600 }
   package var canPullAgain: Bool { false }
@@ -262,6 +268,23 @@ package struct UnavailableRevision: Sendable {
   }
 }
 
+/// What may be sent at a time.
+package struct SendingLimits: Sendable {
+  /// The most bytes of bodies that are read and not stored yet.
+  package var bytesInFlight = 4 << 20
+  /// Bodies are sent together up to this many bytes.
+  package var bytesTogether = 1 << 20
+
+  package init() {}
+
+  /// While memory is short. Something is always on its way, so that everything goes on.
+  package static let short: SendingLimits = {
+    var limits = SendingLimits()
+    (limits.bytesInFlight, limits.bytesTogether) = (64 << 10, 64 << 10)
+    return limits
+  }()
+}
+
 /// Takes what a pull brings. Calls may come on any thread, one at a time, in the order of the changes.
 package protocol PullSink: AnyObject, Sendable {
   /// Asks which of the offered changes are wanted. The peer doesn't offer more than a few lists without an answer. The
@@ -278,9 +301,12 @@ package protocol PullSink: AnyObject, Sendable {
   /// All changes so far were offered. With `sequence`, all up to this one: those behind the last one that was offered
   /// aren't wanted, or came from this side.
   func caughtUp(at sequence: RemoteSequence?)
+  /// What it takes at a time now.
+  var sendingLimits: SendingLimits { get }
 }
 
 extension PullSink {
+  package var sendingLimits: SendingLimits { SendingLimits() }
   package func unreadable(_ documentID: String, _ revision: String, _ error: ReplicationError) {}
 }
 

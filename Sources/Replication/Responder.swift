@@ -168,10 +168,10 @@ package final class Responder: Sendable {
     let allowed = revisions.map { !($0.allowsNoConflict || options.refusesConflicts) }
     guard allowed.contains(true), allowed.contains(false) else {
       return try store.apply(
-        revisions.map(\.revision), allowed.first == true ? .allow : .reportUnlessDeleted)
+        revisions.map(\.revision), allowed.first == true ? .allow : .reportUnlessNew)
     }
     return try zip(revisions, allowed).map { revision, isAllowed in
-      try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessDeleted)[0]
+      try store.apply([revision.revision], isAllowed ? .allow : .reportUnlessNew)[0]
     }
   }
 

@@ -22,12 +22,17 @@ struct Crossings {
   /// A document was pulled, with its history. `isOnItsWay`: a revision of it is being pushed.
   mutating func pull(_ id: String, _ history: [String], isOnItsWay: Bool) {
     let key = ByteString(id)
+    let last = taken[key] ?? takenBefore[key]
+    let goesOn = last.map { last in history.contains { $0.hasSameBytes(as: last) } } ?? false
+    if goesOn {
+      // The next history may end with this revision.
+      taken[key] = nil
+      takenBefore[key] = nil
+    }
     if isOnItsWay {
       pulled.insert(key)
-    } else if let revision = taken[key] ?? takenBefore[key],
-      !history.contains(where: { $0.hasSameBytes(as: revision) })
-    {
-      crossed.append((id, revision))
+    } else if let last, !goesOn {
+      crossed.append((id, last))
     }
   }
 
@@ -74,7 +79,8 @@ extension Session {
   /// Proposes what has crossed.
   func proposeCrossed() throws {
     guard let crossed = push?.crossings.takeCrossed(), !crossed.isEmpty else { return }
-    try mark(crossed)
+    let remote = remote
+    try database.replicatingChanges { try $0.mark(crossed, remote: remote, movesBack: false) }
     try proposeAgain(crossed.map(\.id))
   }
 }

@@ -57,6 +57,8 @@ struct PushState {
     let error: ReplicationError
     /// Whether the peer may have no such document, as far as it has said.
     let mayBeGone: Bool
+    /// Whether it was marked as the peer's revision although the peer says otherwise: one of the two was restored from an older copy.
+    let isMarked: Bool
   }
 
   /// Documents that were pulled meanwhile (`Session+Crossings.swift`).

@@ -58,6 +58,10 @@ extension Session {
     let (id, remote) = (item.change.id, remote)
     if item.attempts < PushState.attempts {
       if pull != nil, isSent, let known = item.change.known {
+        // The peer has the same on its own branch. With another revision for each peer that has one, two of them would go on for ever.
+        if !peer.agreesOnRevisions, try database.replicating({ try $0.hasContentOfCurrent(known, of: id) }) {
+          return done(item, nil, isReported: false)
+        }
         // The peer's revision lost here, but the peer takes only what descends from it.
         do { _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) } } catch let
           failure as DocumentError
@@ -74,13 +78,17 @@ extension Session {
     let mayBeGone = current == nil && !isSent
     if mayBeGone, pull == nil || !trustsMarks, proposeAlone(item) { return }
     guard pull != nil else { return done(item, error) }
+    let isMarked =
+      try database.replicating { try $0.mark(of: id, remote: remote) }?.hasSameBytes(as: item.change.revision)
+      ?? false
     let key = key(item.change)
     // A newer change of the document takes its place.
     if let waiting = push?.active[key], waiting != nil { return done(item, error, isReported: false) }
     settle(id)
     // A continuous session doesn't hold up its checkpoint for a conflict that may stay.
     done(item, error, isReported: false, isOpen: !configuration.isContinuous)
-    push?.refused[key] = PushState.Refused(item: item, error: error, mayBeGone: mayBeGone)
+    push?.refused[key] = PushState.Refused(
+      item: item, error: error, mayBeGone: mayBeGone, isMarked: isMarked)
   }
 
   /// Another change of the document was replicated, or is on its way.
@@ -100,11 +108,11 @@ extension Session {
     for refused in all {
       let item = refused.item
       let now = try database.replicating { try $0.syncChange(of: item.change.id, remote: remote) }
-      // What has changed since has a sequence of its own. What is marked was replicated.
+      // What has changed since has a sequence of its own. What was marked since was replicated.
       let isOpen =
         now.map { now in
           now.revision.hasSameBytes(as: item.change.revision)
-            && !(now.known?.hasSameBytes(as: now.revision) ?? false)
+            && (refused.isMarked || !(now.known?.hasSameBytes(as: now.revision) ?? false))
         } ?? false
       if isOpen, refused.mayBeGone, proposeAlone(item) {
         push?.active.updateValue(nil, forKey: key(item.change))

@@ -76,6 +76,8 @@ package final class BLIPPeer: Peer {
   }
   private let weakOwner: WeakOwner
 
+  package var agreesOnRevisions: Bool { outbox.current.takesReplaces }
+
   package func begin(_ owner: any PeerOwner) {
     weakOwner.owner = owner
     state.withLock { $0.owner = owner }

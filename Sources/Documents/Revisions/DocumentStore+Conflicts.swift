@@ -117,6 +117,17 @@ extension DocumentStore {
     }
   }
 
+  /// Whether `revision` isn't the current one, but says the same: both are tombstones, or their bodies are equal. False if its body
+  /// isn't stored.
+  package func hasContentOfCurrent(_ revision: String, of id: String) throws -> Bool {
+    guard let base = RevisionID(revision), let document = try document(id, includeDeleted: true),
+      document.revisionID != base,
+      let stored = try revisions(of: id, withBodies: false)?.first(where: { $0.id == base }),
+      stored.isDeleted == document.isDeleted, let body = try syncBody(of: id, revision)
+    else { return false }
+    return try document.isDeleted || body.value() == document.value()
+  }
+
   /// Puts the content of the current revision on top of `revision`, which lost against it here but is current in another
   /// database, and ends the branch of the current one. The other database can take the result. Returns false, and
   /// changes nothing, if the current revision is `revision` or descends from it, or if both are tombstones.

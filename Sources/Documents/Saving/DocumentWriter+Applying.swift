@@ -28,6 +28,9 @@ extension DocumentWriter {
       case .allow: break
       case .report: return .conflict
       case .reportUnlessDeleted: if !isStored.isDeleted { return .conflict }
+      case .reportUnlessNew:
+        let isNew = ancestor < 0 ? ids.last?.generation == 1 : tree.nodes[ancestor].isLeaf
+        if !isStored.isDeleted || !isNew { return .conflict }
       }
     }
     // A branch needs the complete tree.

@@ -55,7 +55,11 @@ extension DocumentStore {
         }
       }
       if applied == .conflict { return .conflict }
-      if let remote { try writer.mutating { try writer.mark(key, revision.revision, remote: remote) } }
+      // One that comes behind its own descendant, because its blobs took longer, isn't current there any more.
+      if let remote, try applied == .added || !writer.isOlderThanMark(key, revision.revision, remote: remote)
+      {
+        try writer.mutating { try writer.mark(key, revision.revision, remote: remote) }
+      }
       return applied == .added ? .added : .known
     }
   }

@@ -239,8 +239,11 @@ extension DocumentStore {
   }
 
   /// Marks revisions as the remote's current ones, in one transaction. Marks that are there already cost no
-  /// transaction. A document that doesn't exist any more gets none.
-  package func mark(_ revisions: [(id: String, revision: String)], remote: UInt32) throws {
+  /// transaction. A document that doesn't exist any more gets none. Without `movesBack`, a mark stays if the revision is an ancestor of
+  /// the one that is marked.
+  package func mark(_ revisions: [(id: String, revision: String)], remote: UInt32, movesBack: Bool = true)
+    throws
+  {
     let new = try reading { transaction, _ in
       guard let marks = try transaction.keyspace(named: SyncRecords.marks) else { return revisions }
       var key = ByteBuffer(capacity: 512)
@@ -256,7 +259,8 @@ extension DocumentStore {
       try writer.checkWritable()
       for revision in new {
         try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { id in
-          guard try writer.contains(id) else { return }
+          guard try movesBack ? writer.contains(id) : writer.load(id) != nil else { return }
+          if !movesBack, try writer.isOlderThanMark(id, revision.revision, remote: remote) { return }
           try writer.mutating { try writer.mark(id, revision.revision, remote: remote) }
         }
       }
@@ -282,6 +286,26 @@ extension DocumentWriter {
       .append(to: &other)
     SyncRecords.markKey(remote, id, into: &markKey)
     try transaction.put(markKey.bytes, other.bytes, in: marks)
+  }
+
+  /// Whether a revision is an ancestor of the one that is marked. `tree` has to be that of the document.
+  func isOlderThanMark(_ id: UnsafeRawBufferPointer, _ revision: String, remote: UInt32) throws -> Bool {
+    guard let marks = try marks ?? transaction.keyspace(named: SyncRecords.marks) else { return false }
+    SyncRecords.markKey(remote, id, into: &markKey)
+    guard let marked = try DocumentStore.mark(at: markKey.bytes, marks, transaction),
+      let own = index(of: revision), let place = index(of: marked)
+    else { return false }
+    var next = Int(tree.nodes[place].parent)
+    while next >= 0 {
+      if next == own { return true }
+      next = Int(tree.nodes[next].parent)
+    }
+    return false
+  }
+
+  private func index(of revision: String) -> Int? {
+    text.removeAll()
+    return appendSuffix(of: revision).flatMap { tree.index(of: suffix($0.generation, $0.start, $0.isText)) }
   }
 
   private func marksKeyspace() throws -> Keyspace {

@@ -199,4 +199,7 @@ package enum SyncConflictRule: Sendable {
   case report
   /// As `report`, unless the current revision is a tombstone: then it is added.
   case reportUnlessDeleted
+  /// As `report`, unless the document is deleted and the revision makes it anew, with a history from the first generation of which
+  /// nothing is known, or goes on from another tombstone.
+  case reportUnlessNew
 }

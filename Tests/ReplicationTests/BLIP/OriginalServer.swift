@@ -48,7 +48,9 @@ final class OriginalServer: Sendable {
   func erase() { state.withLock { $0 = State() } }
 
   /// A server with these documents. Some answers may be the test's.
-  func scripted(_ more: [String: ScriptedServer.Answer] = [:]) -> ScriptedServer {
+  func scripted(
+    remoteID: String = "ws://localhost:4984/db/_blipsync", _ more: [String: ScriptedServer.Answer] = [:]
+  ) -> ScriptedServer {
     let answers: [String: ScriptedServer.Answer] = [
       "getCollections": { _, request in request.reply(BLIPErrorReply(domain: "BLIP", code: 404)) },
       "getCheckpoint": { [self] _, request in getCheckpoint(request) },
@@ -57,7 +59,7 @@ final class OriginalServer: Sendable {
       "subChanges": { [self] server, request in subscribe(server, request) },
       "rev": { [self] _, request in take(request) },
     ]
-    return ScriptedServer(answers.merging(more) { $1 })
+    return ScriptedServer(remoteID: remoteID, answers.merging(more) { $1 })
   }
 
   // MARK: Checkpoints

@@ -284,6 +284,34 @@ import Touchstone
     #expect(try database.lastSequence == 0)
   }
 
+  @Test("over a tombstone only a document made anew is no conflict", arguments: allEngines)
+  func overTombstones(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let client = ScriptedClient(database)
+    func push(_ id: String, _ revision: String, _ history: String, deleted: Bool = false) throws -> String {
+      var properties = rev(id, revision, ["sequence": "1", "noconflicts": "1"])
+      if !history.isEmpty { properties.append("history", history) }
+      if deleted { properties.append("deleted", "1") }
+      return try client.error("rev", properties, "{}")
+    }
+    for id in ["a", "b", "c"] {
+      #expect(try push(id, "1-aa", "") == "none")
+      #expect(try push(id, "2-bb", "1-aa", deleted: true) == "none")
+    }
+    // An edit of what was deleted meanwhile.
+    #expect(try push("a", "2-cc", "1-aa") == "HTTP 409")
+    // One of which nothing is known, because the history is cut.
+    #expect(try push("a", "30-dd", "29-ee,28-ff") == "HTTP 409")
+    #expect(try database.document("a") == nil)
+    // Made anew by somebody who doesn't know the tombstone.
+    #expect(try push("b", "2-ee", "1-dd") == "none")
+    #expect(try database.document("b")?.revisionID.description == "2-ee")
+    // On top of it.
+    #expect(try push("c", "3-ff", "2-bb,1-aa") == "none")
+    #expect(try database.document("c")?.revisionID.description == "3-ff")
+    #expect(try database.check(deep: true).isEmpty)
+  }
+
   @Test("a history is refused that is too long or isn't one") func histories() throws {
     let database = try database()
     let client = ScriptedClient(database)

@@ -32,6 +32,84 @@ import Touchstone
     return (first, try replicate(local, server, change))
   }
 
+  @Test("a conflict between two servers ends, although each keeps its own branch", arguments: [true, false])
+  func twoServers(_ saysRevision: Bool) throws {
+    let local = try databases.open(.lmdb)
+    let servers = [OriginalServer(saysRevision: saysRevision), OriginalServer(saysRevision: saysRevision)]
+    for (server, revision) in zip(servers, ["1-aa", "1-bb"]) {
+      server.state.withLock { state in
+        state.sequence = 1
+        state.documents["d"] = OriginalServer.Document(
+          parents: [revision: ""], current: revision, isDeleted: false, json: "{\"from\":\"\(revision)\"}",
+          sequence: 1)
+      }
+    }
+    let scripted = servers.enumerated().map { $1.scripted(remoteID: "ws://localhost:498\($0)/db/_blipsync") }
+    var pushed: [Int] = []
+    for round in 0..<6 {
+      if round == 3 { try local.update("d") { $0["edited"] = true } }
+      for server in scripted {
+        let outcome = try replicate(local, server)
+        #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+        pushed.append(outcome.pushed.count)
+      }
+    }
+    #expect(pushed[4...5] == [0, 0] && pushed[10...11] == [0, 0], "\(pushed)")
+    let contents = servers.map { $0.json("d") }
+    #expect(contents[0] == contents[1] && contents[0]?["edited"] == true)
+    let generation = try #require(try local.document("d")).revisionID.generation
+    #expect(generation < 12)
+  }
+
+  @Test(
+    "a revision that comes behind its descendant isn't taken for the server's current one",
+    arguments: [false, true])
+  func lateAncestor(_ isDeleted: Bool) throws {
+    let local = try databases.open(.sqlite)
+    var newer: BLIPProperties = ["id": "d", "rev": "2-bb", "sequence": "2", "history": "1-aa"]
+    if isDeleted { newer.append("deleted", "1") }
+    let first = ScriptedServer.offering(
+      #"[[1,"d","1-aa"],[2,"d","2-bb"]]"#,
+      [(newer, "{}"), (["id": "d", "rev": "1-aa", "sequence": "1"], "{\"old\":true}")])
+    #expect(try replicate(local, first) { $0.skipsTombstonesOfFirstPull = false }.status.error == nil)
+    try local.save("d", ["n": 3])
+    let server = ScriptedServer()
+    server.kept.withLock { [first] in $0 = first.checkpoint.withLock { $0 } }
+    #expect(try replicate(local, server).pushed == ["d"])
+    #expect(server.requests("proposeChanges").first?.json[0][2] == "2-bb")
+  }
+
+  @Test("a peer that goes on from what it has taken hasn't crossed with it") func crossings() {
+    for isOnItsWay in [false, true] {
+      var crossings = Crossings()
+      crossings.take("d", "1-aa")
+      crossings.pull("d", ["2-bb", "1-aa"], isOnItsWay: isOnItsWay)
+      crossings.end("d")
+      // Histories end with what is known here.
+      crossings.pull("d", ["3-dd", "2-bb"], isOnItsWay: false)
+      #expect(crossings.takeCrossed().isEmpty)
+      crossings.take("d", "4-ee")
+      crossings.pull("d", ["4-ff", "3-dd"], isOnItsWay: false)
+      #expect(crossings.takeCrossed().map(\.revision) == ["4-ee"])
+    }
+  }
+
+  @Test("what has crossed doesn't move a mark back", arguments: allEngines) func marks(_ engine: EngineName)
+    throws
+  {
+    let database = try databases.open(engine)
+    try database.apply(PulledRevision(id: "d", history: ["3-cc", "2-bb", "1-aa"], body: ["n": 1]))
+    try database.replicatingChanges { store in
+      for (revision, movesBack, expected) in [
+        ("2-bb", false, "2-bb"), ("1-aa", false, "2-bb"), ("3-cc", false, "3-cc"), ("2-bb", false, "3-cc"),
+        ("1-aa", true, "1-aa"), ("9-ff", false, "9-ff"),
+      ] {
+        try store.mark([("d", revision)], remote: 1, movesBack: movesBack)
+        #expect(try store.mark(of: "d", remote: 1) == expected)
+      }
+    }
+  }
+
   @Test("a history ends with what the peer has, also if that is pruned", arguments: [20, 5, 1])
   func prunedHistory(_ depth: Int) throws {
     let server = ScriptedServer()

@@ -51,6 +51,7 @@ final class ScriptedServer: Sendable {
   private let state = Lock(State())
   private let answers: [String: Answer]
   private let subprotocol: String?
+  private let remoteID: String
   /// What its client takes.
   private let clientLimits: BLIPLimits
   /// The last checkpoint that was stored.
@@ -59,11 +60,13 @@ final class ScriptedServer: Sendable {
   let kept = Lock<JSONValue?>(nil)
 
   init(
-    subprotocol: String? = "BLIP_3+CBMobile_3", clientLimits: BLIPLimits = BLIPLimits(),
+    subprotocol: String? = "BLIP_3+CBMobile_3", remoteID: String = "ws://localhost:4984/db/_blipsync",
+    clientLimits: BLIPLimits = BLIPLimits(),
     _ answers: [String: Answer] = [:]
   ) {
     self.answers = answers
     self.clientLimits = clientLimits
+    self.remoteID = remoteID
     self.subprotocol = subprotocol
   }
 
@@ -94,7 +97,7 @@ final class ScriptedServer: Sendable {
 
   var connector: BLIPConnector {
     BLIPConnector(
-      remoteID: "ws://localhost:4984/db/_blipsync", name: "scripted", limits: clientLimits
+      remoteID: remoteID, name: "scripted", limits: clientLimits
     ) { [self] _, done in
       let (client, server) = PipeTransport.pair()
       let connection = BLIPConnection(server, name: "scripted server")
