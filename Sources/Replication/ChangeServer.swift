@@ -14,10 +14,6 @@ package final class ChangeServer: @unchecked Sendable {
   static let listsInFlight = 8
   /// The most revisions that are offered, read or sent, and not stored yet.
   static let revisionsInFlight = 4_000
-  /// The most bytes of bodies that are read and not stored yet.
-  static let bytesInFlight = 4 << 20
-  /// Bodies are sent together up to this many bytes.
-  static let bytesTogether = 1 << 20
 
   private let database: Database
   private let echoes: EchoRanges
@@ -125,7 +121,8 @@ package final class ChangeServer: @unchecked Sendable {
           && !(request.takesReachedSequence && echoes.contains(change.sequence))
       }
       let chosen =
-        try filter.map { try database.choose(wanted, bytesTogether: Self.bytesTogether, $0) } ?? wanted
+        try filter.map { try database.choose(wanted, bytesTogether: SendingLimits().bytesTogether, $0) }
+        ?? wanted
       let offered = chosen.map { change in
         OfferedChange(
           sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
@@ -165,10 +162,12 @@ package final class ChangeServer: @unchecked Sendable {
 
   /// Sends revisions that are wanted, as many as may be in flight.
   private func send() throws {
-    while head < wanted.count, bytes < Self.bytesInFlight, !isStopped.withLock({ $0 }) {
+    while head < wanted.count, !isStopped.withLock({ $0 }) {
+      let limits = sink.sendingLimits
+      guard bytes < limits.bytesInFlight else { return }
       var end = head
       var size = 0
-      while end < wanted.count, end - head < listCount, size < Self.bytesTogether {
+      while end < wanted.count, end - head < listCount, size < limits.bytesTogether {
         size += wanted[end].change.bodyBytes
         end += 1
       }

@@ -22,11 +22,13 @@ package final class Inserter: @unchecked Sendable {
   /// A part of revisions with their results.
   private final class Part: Sendable {
     let revisions: [IncomingRevision]
+    let bytes: Int
     private let done: @Sendable ([InsertResult]) -> Void
     private let state: Lock<(results: [InsertResult?], left: Int)>
 
     init(_ revisions: [IncomingRevision], _ done: @escaping @Sendable ([InsertResult]) -> Void) {
       self.revisions = revisions
+      bytes = revisions.reduce(0) { $0 + $1.revision.body.byteCount }
       self.done = done
       state = Lock(([InsertResult?](repeating: nil, count: revisions.count), revisions.count))
     }
@@ -52,8 +54,9 @@ package final class Inserter: @unchecked Sendable {
     func end(_ result: InsertResult) { part.end(index, result) }
   }
 
-  /// The most revisions of a transaction.
+  /// The most revisions of a transaction, and about the most bytes.
   static let revisionsTogether = 2_000
+  static let bytesTogether = 8 << 20
   /// The most blobs that are fetched at a time.
   static let fetchesInFlight = 8
   /// How often a conflict is resolved again because the document has changed meanwhile.
@@ -122,10 +125,10 @@ package final class Inserter: @unchecked Sendable {
 
   private func storeWaiting() {
     let parts = waiting.withLock { waiting in
-      var count = 0
-      var parts = 0
-      while parts < waiting.count, count < Self.revisionsTogether {
+      var (count, bytes, parts) = (0, 0, 0)
+      while parts < waiting.count, count < Self.revisionsTogether, bytes < Self.bytesTogether {
         count += waiting[parts].revisions.count
+        bytes += waiting[parts].bytes
         parts += 1
       }
       return waiting.takeFirst(parts)

@@ -82,7 +82,8 @@ package final class BLIPPeer: Peer {
     weakOwner.owner = owner
     state.withLock { $0.owner = owner }
     BlobTransfer.answer(connection) { [weakOwner] in try weakOwner.openBlob($0) }
-    connection.onRequest(Profile.changes) { [weak self] in self?.takeChanges($0) }
+    // A list may have several frames, and what says that all were offered has one.
+    connection.onRequest(Profile.changes, inOrder: true) { [weak self] in self?.takeChanges($0) }
     let inbox = RevisionInbox(
       storedBody: { [weakOwner] in try weakOwner.storedBody($0, $1) },
       deliver: { [weak self] revisions, done in

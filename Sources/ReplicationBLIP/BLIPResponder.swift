@@ -118,11 +118,16 @@ package final class BLIPResponder: Sendable {
   ) {
     connection.onRequest(profile) { [weak self] request in
       guard let self else { return _ = request.reply(ReplicationError.connectionEnded.reply) }
-      self.lane.enqueue {
+      let job: Lane.Job = {
         do {
           if needsCollection { try self.checkCollection(request.message) }
           request.reply(try body(self, request.message))
         } catch { request.reply(ReplicationError(error).reply) }
+      }
+      if request.message.body.count > LargeBodies.bytes {
+        LargeBodies.workers.enqueue(job)
+      } else {
+        self.lane.enqueue(job)
       }
     }
   }
@@ -149,7 +154,7 @@ package final class BLIPResponder: Sendable {
   }
 
   private func getCollections(_ message: BLIPMessage) throws -> BLIPReply {
-    let value = try? message.body.withUnsafeBytes { try JSONValue(json: $0) }
+    let value = try ChangeLists.json(message.body, "the body of getCollections")
     guard let members = value?.object, case .array(let names)? = members["collections"],
       case .array(let ids)? = members["checkpoint_ids"], names.count == ids.count, !names.isEmpty,
       names.count <= 1_000
@@ -235,6 +240,9 @@ package final class BLIPResponder: Sendable {
     "upTo", "revocations", "filter",
   ]
 
+  /// What an ID of a document takes beside its text.
+  private static let documentIDBytes = 100
+
   private func subChanges(_ message: BLIPMessage) throws -> BLIPReply {
     let properties = message.properties
     if let versioning = properties["versioning"], versioning != "rev-trees" {
@@ -260,12 +268,15 @@ package final class BLIPResponder: Sendable {
       }
     }
     if !message.body.isEmpty {
-      let value = try? message.body.withUnsafeBytes { try JSONValue(json: $0) }
+      let value = try ChangeLists.json(message.body, "the body of subChanges")
       guard let members = value?.object else {
         throw ChangeLists.malformed("the body of subChanges isn't JSON")
       }
       if case .array(let ids)? = members["docIDs"] { request.documentIDs = ids.compactMap(\.string) }
     }
+    // They stay until the pull ends.
+    let ids = request.documentIDs ?? []
+    connection.keep(ids.reduce(0) { $0 + $1.utf8.count + Self.documentIDBytes })
     let batch = properties["batch"].flatMap { Int($0) } ?? ChangeServer.maximumListCount
     let sink = PullingClient(
       connection, outbox, collection: collection.withLock { $0 }, takesSequence: request.takesReachedSequence)

@@ -20,6 +20,9 @@ enum ChangeLists {
   static let maximumCount = 10_000
   /// The longest sequence in bytes of JSON.
   static let maximumSequenceBytes = 4_096
+  /// The longest text of a list, in bytes, and the most values in it.
+  static let maximumBytes = 8 << 20
+  static let maximumValues = 250_000
 
   // MARK: Changes that are offered
 
@@ -188,13 +191,21 @@ enum ChangeLists {
   private static func items(_ body: ArraySlice<UInt8>) throws -> [JSONValue] {
     // An empty body is an empty list, and so is the `null` of Sync Gateway.
     if body.isEmpty { return [] }
-    let value = try? body.withUnsafeBytes { try JSONValue(json: $0) }
+    let value = try json(body, "a list of changes")
     if value == .null { return [] }
     guard case .array(let items)? = value else {
       throw malformed("a list of changes isn't a JSON array", .blip)
     }
     guard items.count <= maximumCount else { throw malformed("a list has \(items.count) changes", .blip) }
     return items
+  }
+
+  /// The value of a body that isn't a document's; nil if it isn't JSON. Throws if it has too much in it to be read at once.
+  static func json(_ body: ArraySlice<UInt8>, _ what: String) throws -> JSONValue? {
+    guard body.count <= maximumBytes, body.withUnsafeBytes({ JSONMeasure($0).values }) <= maximumValues else {
+      throw malformed("\(what) has more than \(maximumBytes) bytes or \(maximumValues) values", .blip)
+    }
+    return try? body.withUnsafeBytes { try JSONValue(json: $0) }
   }
 
   private static func sequence(_ value: JSONValue) throws -> RemoteSequence {

@@ -81,6 +81,8 @@ final class PullingClient: PullSink {
     }
   }
 
+  var sendingLimits: SendingLimits { connection.isMemoryShort ? .short : SendingLimits() }
+
   func unavailable(_ revisions: [UnavailableRevision]) {
     for revision in revisions { connection.send(.unavailable(revision, collection: collection)) { _ in } }
   }

@@ -10,8 +10,11 @@ final class RevisionInbox: Sendable {
   /// What is handed over with one call at most.
   private static let revisionsTogether = 500
   private static let bytesTogether = 4 << 20
-  /// The most ancestors that a message may name.
-  private static let maximumHistory = 5_000
+  /// What is handed over and not stored yet, at most. More waits as it came.
+  private static let revisionsInFlight = 2_000
+  private static let bytesInFlight = 8 << 20
+  /// The most ancestors that a message may name. No side of this library sends more.
+  private static let maximumHistory = 1_000
   /// The most values of a body.
   private static let maximumValues = 1_000_000
 
@@ -24,7 +27,15 @@ final class RevisionInbox: Sendable {
   private let storedBody: @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
   private let deliver: Deliver
   private let refused: Refused
-  private let waiting = Lock<[BLIPIncomingRequest]>([])
+  private struct State {
+    var waiting: [BLIPIncomingRequest] = []
+    /// Whether a job takes what waits.
+    var isRunning = false
+    var revisions = 0
+    var bytes = 0
+    var isFull: Bool { revisions >= RevisionInbox.revisionsInFlight || bytes >= RevisionInbox.bytesInFlight }
+  }
+  private let state = Lock(State())
   private let lane: Lane
 
   /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
@@ -42,41 +53,78 @@ final class RevisionInbox: Sendable {
   }
 
   func take(_ request: BLIPIncomingRequest) {
-    let isFirst = waiting.withLock { waiting in
-      waiting.append(request)
-      return waiting.count == 1
+    goOn { $0.waiting.append(request) }
+  }
+
+  /// Changes the state, and begins a job if there is something to do then.
+  private func goOn(_ change: (inout State) -> Void) {
+    let begins = state.withLock { state in
+      change(&state)
+      guard !state.isRunning, !state.waiting.isEmpty, !state.isFull else { return false }
+      state.isRunning = true
+      return true
     }
-    if isFirst { lane.enqueue { [self] in handOver() } }
+    if begins { lane.enqueue { [self] in handOver() } }
+  }
+
+  /// What is read next: a large message alone, or as many others as are handed over together. Empty if it has to wait.
+  private func nextRequests() -> (requests: [BLIPIncomingRequest], isLarge: Bool) {
+    state.withLock { state in
+      guard let first = state.waiting.first, !state.isFull else {
+        state.isRunning = false
+        return ([], false)
+      }
+      if first.message.body.count > LargeBodies.bytes { return (state.waiting.takeFirst(1), true) }
+      var (count, bytes) = (0, 0)
+      while count < min(state.waiting.count, Self.revisionsTogether), bytes < Self.bytesTogether,
+        case let size = state.waiting[count].message.body.count, size <= LargeBodies.bytes
+      {
+        count += 1
+        bytes += size
+      }
+      return (state.waiting.takeFirst(count), false)
+    }
   }
 
   private func handOver() {
-    let requests = waiting.withLock { waiting in
-      defer { waiting = [] }
-      return waiting
-    }
-    var part: (requests: [BLIPIncomingRequest], revisions: [IncomingRevision], bytes: Int) = ([], [], 0)
-    for request in requests {
-      do {
-        let revision = try read(request.message)
-        part.requests.append(request)
-        part.revisions.append(revision)
-        part.bytes += revision.revision.body.byteCount
-      } catch {
-        refuse(request, ReplicationError(error))
+    while case let (requests, isLarge) = nextRequests(), !requests.isEmpty {
+      guard isLarge else {
+        handOver(requests)
         continue
       }
-      if part.revisions.count == Self.revisionsTogether || part.bytes >= Self.bytesTogether {
-        handOver(part.revisions, part.requests)
-        part = ([], [], 0)
+      return LargeBodies.workers.enqueue { [self] in
+        handOver(requests)
+        lane.enqueue { [self] in handOver() }
       }
     }
-    if !part.revisions.isEmpty { handOver(part.revisions, part.requests) }
   }
 
-  private func handOver(_ revisions: [IncomingRevision], _ requests: [BLIPIncomingRequest]) {
-    deliver(revisions) { results in
-      for (request, result) in zip(requests, results) {
+  private func handOver(_ requests: [BLIPIncomingRequest]) {
+    var read: [BLIPIncomingRequest] = []
+    var revisions: [IncomingRevision] = []
+    var bytes = 0
+    for request in requests {
+      do {
+        let revision = try self.read(request.message)
+        // What was read isn't kept twice.
+        read.append(request.withoutMessage)
+        revisions.append(revision)
+        bytes += revision.revision.body.byteCount
+      } catch { refuse(request, ReplicationError(error)) }
+    }
+    guard !revisions.isEmpty else { return }
+    let (count, size, answered) = (revisions.count, bytes, read)
+    state.withLock { state in
+      state.revisions += count
+      state.bytes += size
+    }
+    deliver(revisions) { [self] results in
+      for (request, result) in zip(answered, results) {
         if case .failure(let error) = result { request.reply(error.reply) } else { request.reply() }
+      }
+      goOn { state in
+        state.revisions -= count
+        state.bytes -= size
       }
     }
   }

@@ -73,14 +73,16 @@ final class RevisionOutbox: Sendable {
     do { (request, isDelta) = try makeRequest(item, asDelta: asDelta) } catch {
       return answered(ReplicationError(error))
     }
+    // What the peer takes its time with isn't kept here, unless it may have to be sent again.
+    let again = isDelta ? item : nil
     connection.send(request) { [weak self] result in
       switch result {
       case .failure(let error): answered(ReplicationError(noReply: error))
       case .success(let reply):
         guard let error = reply.error else { return answered(nil) }
         // The peer may not have what the delta changes. Then it gets the whole body.
-        if isDelta, !(error.domain == "HTTP" && [403, 409].contains(error.code)), let self {
-          return self.lane.enqueue { self.send(item, asDelta: false, answered) }
+        if let again, !(error.domain == "HTTP" && [403, 409].contains(error.code)), let self {
+          return self.lane.enqueue { self.send(again, asDelta: false, answered) }
         }
         answered(ReplicationError(error))
       }

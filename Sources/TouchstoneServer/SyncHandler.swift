@@ -16,6 +16,7 @@ final class SyncHandler: HTTPHandler {
   /// Connections take turns on these threads: frames on some, databases and files on the others.
   private let workers = Workers(maximum: 4)
   private let pool = Workers(maximum: 32)
+  private let memory: BLIPMemory
 
   init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
     self.catalog = catalog
@@ -24,6 +25,7 @@ final class SyncHandler: HTTPHandler {
     options.refusesConflicts = configuration.refusesConflicts
     options.filters = configuration.filters
     self.options = options
+    memory = BLIPMemory(bytes: configuration.maximumReplicationMemory)
   }
 
   /// Whether a request is that of a replicator over BLIP.
@@ -57,8 +59,8 @@ final class SyncHandler: HTTPHandler {
         text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
     }
     let peer = "\(request.peer)"
-    return .webSocket(request, subprotocol: version) { [options, workers, pool] transport in
-      let connection = BLIPConnection(transport, name: peer, workers: workers)
+    return .webSocket(request, subprotocol: version) { [options, workers, pool, memory] transport in
+      let connection = BLIPConnection(transport, name: peer, workers: workers, memory: memory)
       BLIPResponder(connection, database, options, on: pool).start()
     }
   }

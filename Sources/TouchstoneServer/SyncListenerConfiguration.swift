@@ -88,6 +88,10 @@ public struct SyncListenerConfiguration: Sendable {
   /// length after decompression, so the longest body has half of it. Attachments aren't counted: they are stored as they arrive. Default:
   /// 512 MiB.
   public var maximumBodyMemory = 512 << 20
+  /// The memory that messages of replicators may take together, in bytes, from when they begin to arrive until they are answered, and
+  /// half of it for one connection. While there is no more, clients wait. Those that hold most without going on lose their connections
+  /// when nobody has gone on for ten seconds. Default: 256 MiB.
+  public var maximumReplicationMemory = 256 << 20
   /// A connection from which nothing has come for this long is closed, in seconds. Nil: none. Answers to pings count, and a
   /// ping goes every 300 seconds: a longer time closes no peer that answers.
   public var idleTimeout: Double?

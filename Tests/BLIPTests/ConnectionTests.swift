@@ -361,6 +361,38 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect(close.code == 1011 && !close.reason.isEmpty)
   }
 
+  @Test(
+    "Requests come to a handler in the order in which they were sent, if it wants that",
+    arguments: [true, false])
+  func inOrder(_ isInOrder: Bool) async throws {
+    let (left, right) = PipeTransport.pair()
+    let connection = BLIPConnection(left)
+    let seen = Lock<[UInt64]>([])
+    for profile in ["list", "other"] {
+      connection.onRequest(profile, inOrder: isInOrder && profile == "list") { request in
+        seen.withLock { $0.append(request.message.number) }
+        request.reply()
+      }
+    }
+    connection.start()
+    let writer = FrameWriter()
+    func frame(_ number: UInt64, _ text: String, more: Bool = false) throws -> [UInt8] {
+      try utf8(text).withUnsafeBytes {
+        try writer.frame(number, more ? [.noReply, .moreComing] : .noReply, $0).bytes
+      }
+    }
+    let (list, other) = ("\u{0D}Profile\0list\0", "\u{0E}Profile\0other\0")
+    let frames = [
+      try frame(1, list + "a", more: true), try frame(2, list), try frame(3, list + "b", more: true),
+      try frame(4, other), try frame(5, list), try frame(3, "c"), try frame(6, list), try frame(1, "d"),
+      try frame(7, list),
+    ]
+    await withCheckedContinuation { continuation in right.send(frames) { _ in continuation.resume() } }
+    while seen.withLock({ $0.count }) < 7 { await Task.yield() }
+    #expect(seen.withLock { $0 } == (isInOrder ? [4, 1, 2, 3, 5, 6, 7] : [2, 4, 5, 3, 6, 1, 7]))
+    connection.close()
+  }
+
   @Test("A peer that exceeds a limit loses its connection, and others go on")
   func limits() async throws {
     var limits = BLIPLimits()

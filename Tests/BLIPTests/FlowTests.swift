@@ -52,6 +52,23 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     #expect(begun == Array(1...200))
   }
 
+  @Test("Urgent messages end in the order in which they began, whatever their lengths")
+  mutating func endInOrder() throws {
+    for others in 0..<3 {
+      let session = BLIPSession()
+      for _ in 0..<others { try session.send(request("x", randomBytes(60_000, &random))) }
+      for length in [50_000, 10, 20_000, 0, 100_000, 1] {
+        try session.send(request("u", randomBytes(length, &random), urgent: true))
+      }
+      let frames = try session.frames()
+      let ended = frames.map(header).filter { $0.flags.contains(.urgent) && !$0.flags.contains(.moreComing) }
+      #expect(ended.map(\.number) == (1...6).map { UInt64($0 + others) })
+      // The others aren't starved.
+      #expect(try BLIPSession().messages(frames).count == 6 + others)
+      if others > 0 { #expect(numbers(frames)[..<12].contains(1)) }
+    }
+  }
+
   @Test("Incompressible frames that are compressed fit into the frame size", arguments: [1, 300, 70_000])
   mutating func incompressible(length: Int) throws {
     let session = BLIPSession()

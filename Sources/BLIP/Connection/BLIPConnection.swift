@@ -23,15 +23,18 @@ package final class BLIPConnection: Sendable {
   package typealias SinkChoice = @Sendable (BLIPMessage) -> (any BLIPSink)?
 
   private let link: BLIPLink
+  private let memory: BLIPMemory?
 
   /// Makes a connection that doesn't read yet. `name` is for the log.
   ///
-  /// Connections may share workers. Without, each has a thread of its own while it has work.
+  /// Connections may share workers. Without, each has a thread of its own while it has work. Connections with peers that nobody knows
+  /// share a memory, so that all of them together have a limit.
   package init(
     _ transport: any MessageTransport, limits: BLIPLimits = BLIPLimits(), name: String? = nil,
-    workers: Workers = Workers()
+    workers: Workers = Workers(), memory: BLIPMemory? = nil
   ) {
-    link = BLIPLink(transport, limits: limits, name: name, workers: workers)
+    self.memory = memory
+    link = BLIPLink(transport, limits: limits, name: name, workers: workers, memory: memory)
   }
 
   deinit { link.post(.close(.webSocket(1001, "the connection isn't used any more"), isAtOnce: true)) }
@@ -43,10 +46,17 @@ package final class BLIPConnection: Sendable {
   /// With `sink`, the body of a request may be streamed. The handler is then called after the last piece was given to the
   /// sink, and the message that it gets has no body. With `takesCut`, the handler also gets requests that are longer than
   /// `BLIPLimits.messageBytes`, without their bodies (`BLIPMessage.isCut`). Such a request ends the connection otherwise.
+  ///
+  /// Requests come to their handlers when they have come whole: a short one before a long one that was sent before. With `inOrder`,
+  /// those of this profile come in the order in which they were sent.
   package func onRequest(
-    _ profile: String, sink: SinkChoice? = nil, takesCut: Bool = false, _ handler: @escaping Handler
+    _ profile: String, sink: SinkChoice? = nil, takesCut: Bool = false, inOrder: Bool = false,
+    _ handler: @escaping Handler
   ) {
-    link.post(.handler(profile, BLIPLink.HandlerEntry(sink: sink, takesCut: takesCut, handle: handler)))
+    link.post(
+      .handler(
+        profile,
+        BLIPLink.HandlerEntry(sink: sink, takesCut: takesCut, isInOrder: inOrder, handle: handler)))
   }
 
   /// Sets what is called when the connection has ended; at once, if it has.
@@ -96,6 +106,14 @@ package final class BLIPConnection: Sendable {
 
   /// Stops waiting for a reply. The completion gets `CancellationError`, unless it was called before.
   package func cancel(_ message: OutgoingMessage) { link.post(.cancel(message)) }
+
+  // MARK: Memory
+
+  /// Says how many bytes this side keeps for what the peer has asked for, beside the messages themselves. The last number counts.
+  package func keep(_ bytes: Int) { link.post(.keep(bytes)) }
+
+  /// Whether it had better send less at a time, because much waits to be sent on all connections of its memory.
+  package var isMemoryShort: Bool { memory?.isShort ?? false }
 
   // MARK: The end
 

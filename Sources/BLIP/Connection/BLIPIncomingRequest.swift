@@ -9,6 +9,17 @@ package struct BLIPIncomingRequest: Sendable {
   package let message: BLIPMessage
   private let responder: Responder
 
+  /// The same request for its answer alone: the message takes no memory any more.
+  package var withoutMessage: BLIPIncomingRequest {
+    BLIPIncomingRequest(
+      BLIPMessage(kind: .request, number: message.number, flags: message.flags, properties: [:]), responder)
+  }
+
+  private init(_ message: BLIPMessage, _ responder: Responder) {
+    self.message = message
+    self.responder = responder
+  }
+
   init(_ message: BLIPMessage, countedBytes: Int, _ link: BLIPLink) {
     self.message = message
     responder = Responder(message, countedBytes: countedBytes, link)

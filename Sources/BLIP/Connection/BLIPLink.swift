@@ -10,6 +10,7 @@ final class BLIPLink: @unchecked Sendable {
   struct HandlerEntry: Sendable {
     let sink: BLIPConnection.SinkChoice?
     let takesCut: Bool
+    let isInOrder: Bool
     let handle: BLIPConnection.Handler
   }
 
@@ -26,8 +27,32 @@ final class BLIPLink: @unchecked Sendable {
     case consumed(IncomingMessage, bytes: Int, wireBytes: Int)
     case received(Result<[[UInt8]], TransportClose>)
     case sent(TransportClose?)
+    /// More may be received.
+    case goOn
+    case keep(Int)
+    /// Others need the memory.
+    case evict
     /// The end; without waiting for a transport that is busy, if `isAtOnce`.
     case close(TransportClose, isAtOnce: Bool)
+  }
+
+  /// Requests of a profile that come to their handler in the order in which they were sent.
+  private struct Ordered {
+    /// The numbers of those that have begun and haven't come whole, in order.
+    var begun: [UInt64] = []
+    /// Those that have come whole, and wait for earlier ones; in order.
+    var waiting: [(message: BLIPMessage, countedBytes: Int)] = []
+
+    mutating func end(_ message: BLIPMessage, _ countedBytes: Int) {
+      begun.removeAll { $0 == message.number }
+      let place = waiting.firstIndex { $0.message.number > message.number } ?? waiting.count
+      waiting.insert((message, countedBytes), at: place)
+    }
+
+    mutating func next() -> (message: BLIPMessage, countedBytes: Int)? {
+      guard let first = waiting.first, first.message.number < begun.first ?? .max else { return nil }
+      return waiting.removeFirst()
+    }
   }
 
   private struct Mailbox {
@@ -49,6 +74,8 @@ final class BLIPLink: @unchecked Sendable {
   private let transport: any MessageTransport
   private let workers: Workers
   private let name: String?
+  private let memory: BLIPMemory?
+  private var account: BLIPMemory.Account?
   private let mailbox = Lock(Mailbox())
   private let end = Lock(End())
   private let counted = Lock(BLIPMessageCounts())
@@ -56,18 +83,29 @@ final class BLIPLink: @unchecked Sendable {
   // Of the running job.
   private let session: BLIPSession
   private var handlers: [String: HandlerEntry] = [:]
+  private var ordered: [String: Ordered] = [:]
+  /// Frames that have come and wait for memory; `nextFrame` is the next one.
+  private var frames: [[UInt8]] = []
+  private var nextFrame = 0
+  private var isTaking = false
+  private var keptBytes = 0
   private var isStarted = false
   private var isSending = false
   /// The end that was asked for and waits until the transport has taken what is being sent.
   private var closing: TransportClose?
   private var error: BLIPError?
 
-  init(_ transport: any MessageTransport, limits: BLIPLimits, name: String?, workers: Workers) {
+  init(
+    _ transport: any MessageTransport, limits: BLIPLimits, name: String?, workers: Workers,
+    memory: BLIPMemory?
+  ) {
+    self.memory = memory
     self.transport = transport
     self.workers = workers
     self.name = name
     session = BLIPSession(limits: limits)
     session.sourceIsReady = { [weak self] message in self?.post(.resume(message)) }
+    account = memory?.open({ [weak self] in self?.post(.goOn) }, evict: { [weak self] in self?.post(.evict) })
   }
 
   // MARK: The mailbox
@@ -93,6 +131,7 @@ final class BLIPLink: @unchecked Sendable {
       if isOver { return }
       for command in commands { handle(command) }
       sendFrames()
+      noteMemory()
       counted.withLock { $0 = session.messages }
     }
     // Connections that share workers take turns.
@@ -120,6 +159,10 @@ final class BLIPLink: @unchecked Sendable {
       // What the peer sent before the end hasn't been read. `receive` reports the end after it.
       guard !isStarted else { break }
       finish(BLIPError(.closed, "the peer or the network has closed the connection", close: close))
+    case .goOn: takeFrames()
+    case .keep(let bytes): keptBytes = bytes
+    case .evict:
+      fail(BLIPError(.tooManyBytes, "the connection goes on too slowly for the memory that it takes"))
     case .close(let close, let isAtOnce):
       // A second call doesn't wait either.
       if isSending, !isAtOnce, closing == nil { closing = close } else { self.close(closing ?? close) }
@@ -201,14 +244,31 @@ final class BLIPLink: @unchecked Sendable {
   private func askForMore() { transport.receive { self.post(.received($0)) } }
 
   private func receive(_ messages: [[UInt8]]) {
-    for message in messages {
+    (frames, nextFrame, isTaking) = (messages, 0, true)
+    takeFrames()
+  }
+
+  /// Takes the frames that have come, as far as there is memory. Until all are taken, the peer waits.
+  private func takeFrames() {
+    guard error == nil, isTaking else { return }
+    while nextFrame < frames.count {
+      if let memory, let account, !memory.admits(account) { return }
+      let frame = frames[nextFrame]
+      nextFrame += 1
+      do { if let event = try session.receive(frame) { try receive(event) } } catch { return fail(error) }
       guard error == nil else { return }
-      do {
-        guard let event = try session.receive(message) else { continue }
-        try receive(event)
-      } catch { return fail(error) }
+      noteMemory()
     }
-    if error == nil { askForMore() }
+    (frames, nextFrame, isTaking) = ([], 0, false)
+    askForMore()
+  }
+
+  /// Tells what this connection holds.
+  private func noteMemory() {
+    guard let memory, let account, error == nil else { return }
+    memory.update(
+      account, held: session.heldBytes + keptBytes,
+      toSend: session.queuedReplyBytes + session.queuedRequestBytes)
   }
 
   private func receive(_ event: BLIPSession.Event) throws(BLIPError) {
@@ -247,6 +307,13 @@ final class BLIPLink: @unchecked Sendable {
 
   private func receive(_ message: BLIPMessage, _ countedBytes: Int) {
     let entry = message.profile.flatMap { handlers[$0] }
+    if let entry, entry.isInOrder, let profile = message.profile {
+      ordered[profile, default: Ordered()].end(message, countedBytes)
+      while error == nil, let next = ordered[profile]?.next() {
+        answer(next.message, next.countedBytes, entry)
+      }
+      return
+    }
     var message = message
     if let sink = entry?.sink?(message.withoutBody) { message = pour(message, into: sink) }
     answer(message, countedBytes, entry)
@@ -275,6 +342,10 @@ final class BLIPLink: @unchecked Sendable {
     } else {
       let entry = head.profile.flatMap { handlers[$0] }
       incoming.mayBeCut = entry?.takesCut ?? false
+      if entry?.isInOrder ?? false, let profile = head.profile {
+        ordered[profile, default: Ordered()].begun.append(head.number)
+        return
+      }
       guard let sink = entry?.sink?(head) else { return }
       incoming.sink = sink
     }
@@ -337,8 +408,10 @@ final class BLIPLink: @unchecked Sendable {
       Log.write(.warning, .network, name, "BLIP: the connection is closed: \(error)")
     }
     transport.close(error.close ?? .normal)
-    handlers = [:]
+    (handlers, ordered) = ([:], [:])
+    (frames, nextFrame) = ([], 0)
     let (requests, streams) = session.end()
+    if let memory, let account { memory.close(account) }
     for stream in streams where stream.request?.isCancelled != true {
       stream.sink?.abandon(error.asClosed)
       stream.sink = nil

@@ -23,7 +23,7 @@ package struct BLIPLimits: Sendable, Hashable {
   /// 126 MiB.
   package var bufferedBytes = 256 << 20
   /// Bytes of replies in memory that wait to be sent. Streamed replies count as nothing.
-  package var queuedReplyBytes = 128 << 20
+  package var queuedReplyBytes = 32 << 20
   /// Requests of this side that the peer hasn't answered. More wait until one is answered, so that this side stays
   /// below the limit `openRequests` of a peer of the same kind.
   package var requestsInFlight = 5_000

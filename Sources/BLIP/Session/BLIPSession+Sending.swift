@@ -3,6 +3,8 @@ extension BLIPSession {
 
   /// Sends a request.
   package func send(_ request: OutgoingMessage) {
+    request.countedBytes = request.bytesInMemory
+    queuedRequestBytes += request.countedBytes
     guard firstHeld == held.count, requestsInFlight < limits.requestsInFlight else {
       request.place = .held
       held.append(request)
@@ -31,7 +33,7 @@ extension BLIPSession {
     request.isCancelled = true
     guard !request.hasBegun else { return }
     // In the queue and among the held ones it is passed over later.
-    request.discard()
+    discard(request)
     if request.place == .starved {
       starved[ObjectIdentifier(request)] = nil
       request.place = .nowhere
@@ -116,13 +118,12 @@ extension BLIPSession {
       guard !message.hasBegun else {
         throw BLIPError(.sourceFailed, "the source of a body failed after a part of it was sent")
       }
-      message.discard()
+      discard(message)
       guard message.isReply else {
         outcomes.append((message, error))
         if message.wantsReply { requestLeft() }
         return false
       }
-      queuedReplyBytes -= message.countedBytes
       let reply = try OutgoingMessage(
         BLIPReply(.handlerFailed), to: message.number, isUrgent: message.isUrgent,
         requestBytes: message.requestBytes)
@@ -158,11 +159,21 @@ extension BLIPSession {
     return written.bytes
   }
 
-  private func ended(_ message: OutgoingMessage) {
+  /// Frees the memory of a message.
+  private func discard(_ message: OutgoingMessage) {
     message.discard()
     if message.isReply {
-      sendingReplies[message.number] = nil
       queuedReplyBytes -= message.countedBytes
+    } else {
+      queuedRequestBytes -= message.countedBytes
+    }
+    message.countedBytes = 0
+  }
+
+  private func ended(_ message: OutgoingMessage) {
+    discard(message)
+    if message.isReply {
+      sendingReplies[message.number] = nil
       release(countedBytes: message.requestBytes)
     } else {
       sendingRequests[message.number] = nil

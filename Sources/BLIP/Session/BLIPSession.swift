@@ -60,6 +60,13 @@ package final class BLIPSession {
   var starved: [ObjectIdentifier: OutgoingMessage] = [:]
   /// What `BLIPLimits.queuedReplyBytes` limits.
   package internal(set) var queuedReplyBytes = 0
+  /// The bytes in memory of requests that aren't sent to their end.
+  package internal(set) var queuedRequestBytes = 0
+  /// What a request of the peer takes beside its bytes until it is answered.
+  static let requestBytes = 1 << 10
+
+  /// What the peer makes this side keep, in bytes.
+  var heldBytes: Int { bufferedBytes + openRequests * Self.requestBytes }
 
   /// Requests whose outcome is known without a reply: sent and no reply wanted (nil), or the source failed.
   var outcomes: [(OutgoingMessage, (any Error)?)] = []
@@ -98,7 +105,9 @@ package final class BLIPSession {
     (sendingRequests, sendingReplies, awaiting, starved) = ([:], [:], [:], [:])
     (requests, replies) = ([:], [:])
     bufferedBytes = 0
+    openRequests = 0
     queuedReplyBytes = 0
+    queuedRequestBytes = 0
     return (found, streams)
   }
 }

@@ -36,7 +36,7 @@ package final class OutgoingMessage: @unchecked Sendable {
   var place = Place.nowhere
   /// The bytes of the request that this reply answers, which stay counted until it is sent.
   let requestBytes: Int
-  /// What of this reply is counted in `BLIPSession.queuedReplyBytes`.
+  /// What of it is counted in `BLIPSession.queuedReplyBytes`, or `queuedRequestBytes`.
   var countedBytes = 0
 
   // Of a request.

@@ -30,7 +30,7 @@ public final class MessageEndpointListener: Sendable {
   public func accept(_ connection: any MessageEndpointConnection) {
     let key = ObjectIdentifier(connection)
     let transport = EndpointTransport(connection, protocolType, isActive: false)
-    let blip = BLIPConnection(transport, name: database.path)
+    let blip = BLIPConnection(transport, name: database.path, memory: .shared)
     let isNew = connections.withLock { connections in
       guard connections[key] == nil else { return false }
       connections[key] = blip

@@ -1,0 +1,148 @@
+// What clients may make a listener keep.
+
+import BLIP
+import Documents
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Replication
+@testable import ReplicationBLIP
+
+@Suite("The memory of listeners") struct ListenerMemoryTests {
+  private let databases = TestDatabases()
+
+  private func connector(_ database: Database, _ memory: BLIPMemory) -> BLIPConnector {
+    BLIPConnector(remoteID: "little", name: "little") { _, done in
+      let (client, server) = PipeTransport.pair()
+      BLIPResponder(BLIPConnection(server, name: "server", memory: memory), database).start()
+      done(.success(BLIPConnector.Opened(client, subprotocol: ReplicationProtocol.offered[0])))
+    }
+  }
+
+  private func fill(_ database: Database, _ prefix: String) throws {
+    for number in 0..<150 {
+      var document = MutableDocument(
+        id: "\(prefix)\(number)", ["t": .string(String(repeating: "x", count: number * 97))])
+      if number % 30 == 0 {
+        document.set(try Blob([UInt8](repeating: UInt8(number), count: 40_000)), forKey: "p")
+      }
+      try database.save(&document)
+    }
+  }
+
+  @Test("clients with little memory for all of them replicate all the same", arguments: allEngines)
+  func littleMemory(_ engine: EngineName) throws {
+    let server = try databases.open(engine)
+    try fill(server, "server")
+    let memory = BLIPMemory(bytes: 60_000, patience: 1_000_000)
+    let connector = connector(server, memory)
+    let clients = try (0..<3).map { _ in try databases.open(engine) }
+    for (number, client) in clients.enumerated() { try fill(client, "client\(number)-") }
+    let errors = Lock<[ReplicationError]>([])
+    DispatchQueue.concurrentPerform(iterations: clients.count) { number in
+      do {
+        let outcome = try run(ReplicatorConfiguration(clients[number], ReplicatorTarget(connector)))
+        errors.withLock { errors in
+          if let error = outcome.status.error { errors.append(error) }
+          errors += outcome.failed.values
+        }
+      } catch { Issue.record(error) }
+    }
+    #expect(errors.withLock { $0 }.isEmpty)
+    for client in clients { try run(ReplicatorConfiguration(client, ReplicatorTarget(connector))) }
+    for client in clients { try expectEqual(client, server) }
+    #expect(try winners(server).count == 600)
+    eventually { memory.held == 0 }
+  }
+
+  /// Wants everything, and takes it when it is told.
+  private final class ShortSink: PullSink {
+    struct State {
+      var parts: [Int] = []
+      var bytes = 0
+      var mostBytes = 0
+      var waiting: [@Sendable () -> Void] = []
+    }
+    let state = Lock(State())
+    var sendingLimits: SendingLimits { .short }
+
+    func offered(_ changes: [OfferedChange], _ answer: @escaping @Sendable (OfferAnswers) -> Void) {
+      answer(OfferAnswers(changes.map { _ in .wanted(possibleAncestors: []) }, maximumHistory: 20))
+    }
+    func received(
+      _ revisions: [IncomingRevision], _ done: @escaping @Sendable ([Result<Void, ReplicationError>]) -> Void
+    ) {
+      let bytes = revisions.reduce(0) { $0 + $1.revision.body.byteCount }
+      state.withLock { state in
+        state.parts.append(revisions.count)
+        state.bytes += bytes
+        state.mostBytes = max(state.mostBytes, state.bytes)
+        state.waiting.append { [self] in
+          self.state.withLock { $0.bytes -= bytes }
+          done(revisions.map { _ in .success(()) })
+        }
+      }
+    }
+    func unavailable(_ revisions: [UnavailableRevision]) {}
+    func caughtUp(at sequence: RemoteSequence?) {}
+  }
+
+  @Test("while memory is short, little is on its way, and everything is sent") func shortMemory() throws {
+    let server = try databases.open(.lmdb)
+    try fill(server, "server")
+    let sink = ShortSink()
+    let changes = try ChangeServer(Responder(server), PullRequest(), sink) { Issue.record($0) }
+    changes.start()
+    var taken = 0
+    while taken < 150 {
+      eventually { sink.state.withLock { !$0.waiting.isEmpty } }
+      let (count, done) = sink.state.withLock { state in
+        (state.parts.removeFirst(), state.waiting.removeFirst())
+      }
+      taken += count
+      done()
+    }
+    changes.stop()
+    // A part begins below the limit and ends with the document that exceeds it.
+    #expect(sink.state.withLock { $0.mostBytes } < 3 * SendingLimits.short.bytesInFlight)
+  }
+
+  @Test("a client that asks for many documents has them counted until it goes") func documentIDs() throws {
+    let memory = BLIPMemory(bytes: 10_000_000, patience: 1_000_000)
+    let (left, right) = PipeTransport.pair()
+    BLIPResponder(
+      BLIPConnection(right, name: "server", memory: memory), try databases.open(.sqlite)
+    ).start()
+    let client = BLIPConnection(left, name: "client")
+    client.start()
+    let ids = (0..<1_000).map { "\"document\($0)\"" }.joined(separator: ",")
+    let answer = Awaited<Bool>()
+    client.send(
+      BLIPRequest(
+        "subChanges", ["continuous": "true"], body: .bytes(Array("{\"docIDs\":[\(ids)]}".utf8)))
+    ) { result in answer.set((try? result.get())?.error == nil) }
+    #expect(try answer.get())
+    eventually { memory.held > 100_000 }
+    client.close()
+    eventually { memory.held == 0 }
+  }
+
+  @Test("lists and other bodies with too much in them are refused, and the connection goes on")
+  func largeLists() throws {
+    let client = ScriptedClient(try databases.open(.sqlite))
+    let many = "[" + String(repeating: "[],", count: 300_000) + "[]]"
+    for profile in ["changes", "proposeChanges"] {
+      #expect(try client.error(profile, [:], many) == "BLIP 400")
+    }
+    let wide = "{\"docIDs\":\(many)}"
+    #expect(try client.error("subChanges", [:], wide) == "BLIP 400")
+    #expect(try client.error("getCollections", [:], wide) == "BLIP 400")
+    let long = "[\"" + String(repeating: "x", count: 9 << 20) + "\"]"
+    #expect(try client.error("changes", [:], long) == "BLIP 400")
+    #expect(try client.error("getCheckpoint", ["client": "x"]) == "HTTP 404")
+  }
+}
