@@ -29,24 +29,35 @@ final class JavaScriptContext: ScriptContext {
   private let opening: ScriptProcess.Opening
   private let functions: ScriptProcess
   /// Nil before a filter or the validation function is first called.
-  private let functionsOpening = Lock<ScriptProcess.Opening?>(nil)
+  private let functionsOpening: Lock<ScriptProcess.Opening?>
 
   init(_ process: ScriptProcess, _ functions: ScriptProcess, _ designDocument: [UInt8]) throws {
     self.process = process
     self.functions = functions
     opening = process.newContext(designDocument)
-    (hasValidation, views) = try process.open(opening) { cursor in
-      let hasValidation = try cursor.u8() == 1
-      var views: [ScriptView] = []
-      for _ in 0..<(try cursor.u32()) {
-        let name = try cursor.string()
-        let kind = try cursor.u8()
-        let builtIn = try cursor.string()
-        views.append(
-          ScriptView(name: name, reduce: kind == 0 ? .none : kind == 1 ? .script : .builtIn(builtIn)))
-      }
-      return (hasValidation, views)
+    if let found = try process.openAtOnce(opening, Self.read) {
+      (hasValidation, views) = found
+      functionsOpening = Lock(nil)
+      return
     }
+    // The other program maps, which may take long. It compiles the document when it needs it.
+    let other = functions.newContext(designDocument)
+    (hasValidation, views) = try functions.open(other, Self.read)
+    functionsOpening = Lock(other)
+  }
+
+  /// Reads the answer to `open`.
+  private static func read(_ cursor: inout FrameCursor) throws -> (hasValidation: Bool, views: [ScriptView]) {
+    let hasValidation = try cursor.u8() == 1
+    var views: [ScriptView] = []
+    for _ in 0..<(try cursor.u32()) {
+      let name = try cursor.string()
+      let kind = try cursor.u8()
+      let builtIn = try cursor.string()
+      views.append(
+        ScriptView(name: name, reduce: kind == 0 ? .none : kind == 1 ? .script : .builtIn(builtIn)))
+    }
+    return (hasValidation, views)
   }
 
   deinit { close() }

@@ -164,15 +164,28 @@ package final class ScriptProcess: Sendable {
 
   /// Opens a context, and reads the program's answer. Throws `ScriptError`.
   func open<Result>(_ context: Opening, _ read: (inout FrameCursor) throws -> Result) throws -> Result {
-    try state.withTurn(inHurry: true) { state in
-      do {
-        return try open(context, &state).withPayload(read)
-      } catch let error where error is ScriptChild.Lost || error is FrameFault {
-        // It may have ended because of others.
-        lose(&state)
-        return try blaming("a design document that it compiled", document: nil) {
-          try open(context, &state).withPayload(read)
-        }
+    try state.withTurn(inHurry: true) { try open(context, read, &$0) }
+  }
+
+  /// Opens a context if the program has nothing to do. Returns nil otherwise. Throws `ScriptError`.
+  func openAtOnce<Result>(_ context: Opening, _ read: (inout FrameCursor) throws -> Result) throws -> Result?
+  {
+    let opened: Result?? = try state.withFreeTurn { state in
+      state.pending.isEmpty ? try open(context, read, &state) : nil
+    }
+    return opened ?? nil
+  }
+
+  private func open<Result>(
+    _ context: Opening, _ read: (inout FrameCursor) throws -> Result, _ state: inout State
+  ) throws -> Result {
+    do {
+      return try open(context, &state).withPayload(read)
+    } catch let error where error is ScriptChild.Lost || error is FrameFault {
+      // It may have ended because of others.
+      lose(&state)
+      return try blaming("a design document that it compiled", document: nil) {
+        try open(context, &state).withPayload(read)
       }
     }
   }

@@ -106,6 +106,9 @@ import Testing
     #expect(try context.filter("f", batch(#"{"t":"x"}"#), request: request) == [true])
     #expect(try context.filter(view: "v", batch(#"{"n":2}"#)) == [true])
     #expect(try context.verdict(#"{"type":"secret"}"#) == .forbidden("not allowed"))
+    // Neither does a design document that is new.
+    let new = try language.open(designDocument: Self.functions)
+    #expect(try new.filter("truthy", batch(#"{"n":1}"#), request: request) == [true])
     #expect(!isMapped.withLock { $0 })
     let other = try #require(language.functions.processID)
     #expect(other != program)
