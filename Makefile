@@ -144,14 +144,18 @@ STRICT_PLANS := PlanTests
 STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
 STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 
+# What waits for times, and for tasks: beside tests that block, a task may get no thread for minutes. So they run first, alone.
+TIMED_SUITES := ^(BLIPTests|NetworkTests|WebSocketTests)[.]
+
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
+	run_tests timed --filter '$(TIMED_SUITES)' || failed+=(timed)
 	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
 	# Replications go over BLIP there.
 	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
 	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
-	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
+	run_tests test --skip '$(STRICT_CONFORMANCE)|$(TIMED_SUITES)' || failed+=(test)
 	echo "test: those on strict engines"
 	wait "$$strict" || failed+=(strict)
 	cat $(SCRATCH)/strict.out
@@ -162,7 +166,8 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
-	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
+	run_tests timed --filter '$(TIMED_SUITES)' || failed+=(timed)
+	run_tests test --skip '$(STRICT_CONFORMANCE)|$(TIMED_SUITES)' || failed+=(test)
 	echo "test-long: on strict engines"
 	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)' || failed+=(strict)
 	[ "$${#failed[@]}" = 0 ] || end
