@@ -168,7 +168,7 @@ extension Session {
     let id = key(change)
     // What is marked says nothing of other leaves.
     let isThere =
-      trustsMarks && change.otherLeaves.isEmpty
+      trustsMark(of: change) && change.otherLeaves.isEmpty
       && change.known.map { $0.hasSameBytes(as: change.revision) } ?? false
     guard !isThere, documentIDs?.contains(ByteString(change.id)) ?? true, try passes(change) else {
       push.progress.pass(change.sequence)

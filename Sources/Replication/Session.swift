@@ -40,6 +40,9 @@ final class Session: @unchecked Sendable {
   var checkpointer: Checkpointer
   /// Whether the marks say what the remote has. They don't when the checkpoints differ, until all changes were proposed once.
   var trustsMarks = true
+  /// Marks of changes up to here were made before a session that found no checkpoint: nobody knows since when. Another
+  /// session may have broken off before its first checkpoint, and the remote may have been replaced since.
+  private var lastDoubtedMark: UInt64 = 0
   /// The last sequence when the session began.
   private var firstEnd: UInt64 = 0
   private(set) var isEnded = false
@@ -107,7 +110,7 @@ final class Session: @unchecked Sendable {
     enqueue { session in
       let stored = try session.readCheckpoint()
       // Without a local checkpoint everything begins at once. Then only its revision on the other side is needed.
-      if stored == nil { try session.begin() }
+      if stored == nil { try session.begin(doubtsMarks: true) }
       session.tellStatus()
       session.peer.checkpoint(session.checkpointer.askedID) { [weak session] result in
         session?.enqueue { session in
@@ -126,6 +129,9 @@ final class Session: @unchecked Sendable {
     }
   }
 
+  /// Whether the mark of the change's document says what the remote has.
+  func trustsMark(of change: PushChange) -> Bool { trustsMarks && change.sequence > lastDoubtedMark }
+
   private func readCheckpoint() throws -> Checkpoint? {
     let checkpointer = checkpointer
     if configuration.resetsCheckpoint, !checkpointer.wasReset {
@@ -140,10 +146,11 @@ final class Session: @unchecked Sendable {
     }
   }
 
-  private func begin() throws {
+  private func begin(doubtsMarks: Bool = false) throws {
     isBegun = true
     checkpointer.isUnproven = !trustsMarks
     firstEnd = try database.replicating { try $0.lastSequence }
+    if doubtsMarks { lastDoubtedMark = firstEnd }
     if configuration.direction.pulls {
       if checkpointer.pulled == nil { checkpointer.pulled = configuration.startSequence }
       pull = PullState(reached: checkpointer.pulled)

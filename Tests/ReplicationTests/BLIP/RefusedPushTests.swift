@@ -127,6 +127,25 @@ import Touchstone
   }
 
   @Test(
+    "an erased server gets everything again, also when no checkpoint was stored before",
+    arguments: [EngineName.lmdb, .sqlite])
+  func erasedWithoutCheckpoint(_ engine: EngineName) throws {
+    for direction in Self.directions {
+      let database = try databases.open(engine)
+      let original = OriginalServer(saysRevision: true)
+      for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
+      let refusing = original.scripted([
+        "setCheckpoint": { _, request in request.reply(BLIPErrorReply(domain: "HTTP", code: 503)) }
+      ])
+      #expect(try replicate(database, refusing) { $0.direction = direction }.pushed.count == 4)
+      original.erase()
+      let outcome = try replicate(database, original.scripted()) { $0.direction = direction }
+      #expect(outcome.failed == [:] && outcome.pushed == ["doc0", "doc1", "doc2", "doc3"])
+      #expect(try replicate(database, original.scripted()) { $0.direction = direction }.documents == [])
+    }
+  }
+
+  @Test(
     "a document that the server has purged gets there when it is edited", arguments: [true, false],
     [true, false])
   func purged(_ saysRevision: Bool, _ isContinuous: Bool) throws {
@@ -156,13 +175,17 @@ import Touchstone
     configuration.isContinuous = true
     change(&configuration)
     let replicator = Replicator(configuration)
-    let documents = Lock<[ReplicatedDocument]>([])
-    let token = replicator.observeDocuments { new in documents.withLock { $0 += new } }
+    let (documents, stopped) = (Lock<[ReplicatedDocument]>([]), CountingSemaphore())
+    let tokens = [
+      replicator.observeDocuments { new in documents.withLock { $0 += new } },
+      // Observers are told of the end after all documents. The status of the replicator may say it earlier.
+      replicator.observeStatus { if $0.activity == .stopped { stopped.signal() } },
+    ]
     replicator.start()
     eventually({ replicator.status.activity == .idle })
     replicator.stop()
-    eventually({ replicator.status.activity == .stopped })
-    token.cancel()
+    #expect(stopped.wait(seconds: 120))
+    for token in tokens { token.cancel() }
     return Outcome(status: replicator.status, documents: documents.withLock { $0 })
   }
 
