@@ -11,12 +11,6 @@ import Touchstone
 @Suite("Attachments of CouchDB") struct HTTPAttachmentTests {
   private let databases = TestDatabases()
 
-  private func attachment(_ name: String, _ bytes: [UInt8], revpos: UInt64 = 1) -> CouchModel.Attachment {
-    .init(
-      name: name, contentType: "image/png", revpos: revpos, bytes: bytes, length: bytes.count,
-      isCompressed: false)
-  }
-
   @Test("many documents with several attachments each are pulled", arguments: enginePairs.map(\.0))
   func many(_ engine: EngineName) throws {
     let couch = try CouchServer()

@@ -13,12 +13,6 @@ import Touchstone
 @Suite("The cases of CouchDB's own replicator") struct CouchDBCaseTests {
   private let databases = TestDatabases()
 
-  private func attachment(_ name: String, _ bytes: [UInt8], revpos: UInt64 = 1) -> CouchModel.Attachment {
-    .init(
-      name: name, contentType: "app/binary", revpos: revpos, bytes: bytes, length: bytes.count,
-      isCompressed: false)
-  }
-
   @Test("documents with very many leaves, and then with attachments of each", arguments: [true, false])
   func manyLeaves(_ hasBulkGet: Bool) throws {
     let (source, target) = (try CouchServer(), try CouchServer("copy"))

@@ -150,3 +150,10 @@ enum MD5 {
     return "md5-" + Data(digest).base64EncodedString()
   }
 }
+
+/// An attachment that isn't compressed.
+func attachment(_ name: String, _ bytes: [UInt8], revpos: UInt64 = 1) -> CouchModel.Attachment {
+  .init(
+    name: name, contentType: "image/png", revpos: revpos, bytes: bytes, length: bytes.count,
+    isCompressed: false)
+}
