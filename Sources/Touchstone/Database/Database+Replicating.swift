@@ -20,9 +20,10 @@ extension Database {
   /// Whether the database isn't closed.
   package var isOpenForReplication: Bool { (try? store) != nil }
 
-  /// Calls `handler` on a background thread after commits, until the observer is cancelled.
+  /// Calls `handler` on a background thread after commits, until the observer is cancelled. It begins in a step, since it
+  /// reads the last sequence.
   package func observeForReplication(_ handler: @escaping @Sendable () -> Void) throws -> ChangeObserver {
-    try store.observe(owner: ObjectIdentifier(self)) { _ in handler() }
+    try replicating { try $0.observe(owner: ObjectIdentifier(self)) { _ in handler() } }
   }
 
   /// Calls `handler` once after the database was closed. Returns a number for `removeCloseHandler`.
