@@ -69,8 +69,13 @@ struct RevisionRenderer {
   {
     do throws(FleeceError) {
       guard body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) != nil else {
+        let start = json.count
         try json.append(membersOf: body, sharedKeys: sharedKeys)
-        return BlobStandIns.all(in: body.unsafeValue, sharedKeys)
+        // To look through a body takes longer than to write it, and few have blobs.
+        let mayHaveBlobs = json.withBytes {
+          BlobStandIns.mayBe(in: UnsafeRawBufferPointer(rebasing: $0[start...]))
+        }
+        return mayHaveBlobs ? BlobStandIns.all(in: body.unsafeValue, sharedKeys) : []
       }
       for entry in body.unsafeValue.entries {
         guard let name = entry.utf8(in: sharedKeys), !name.elementsEqual(Attachment.property.utf8) else {

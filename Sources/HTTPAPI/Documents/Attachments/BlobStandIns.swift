@@ -10,6 +10,7 @@ import Blobs
 import Bytes
 import Documents
 import Fleece
+import Glibc
 
 /// Finds the blobs of bodies.
 enum BlobStandIns {
@@ -22,6 +23,20 @@ enum BlobStandIns {
     var found: [StoredAttachment] = []
     visit(body, "", 0, sharedKeys, &found)
     return found
+  }
+
+  /// Whether the JSON text of a body, which a `JSONWriter` has made, may have a blob. False is certain.
+  static func mayBe(in text: UnsafeRawBufferPointer) -> Bool {
+    let sign: StaticString = "@type\":\"blob\""
+    let (length, at) = (sign.utf8CodeUnitCount, Int32(UInt8(ascii: "@")))
+    var rest = text
+    while rest.count >= length, let start = rest.baseAddress, let found = memchr(start, at, rest.count) {
+      let place = start.distance(to: found)
+      guard rest.count - place >= length else { return false }
+      if memcmp(found, sign.utf8Start, length) == 0 { return true }
+      rest = UnsafeRawBufferPointer(rebasing: rest[(place + 1)...])
+    }
+    return false
   }
 
   private static func visit(
@@ -42,11 +57,18 @@ enum BlobStandIns {
       for entry in value.entries where entry.value.type == .array || entry.value.type == .dict {
         guard let name = entry.name(in: sharedKeys) else { continue }
         if path.isEmpty, name == Attachment.property { continue }
-        let part = name.replacing("~", with: "~0").replacing("/", with: "~1")
-        visit(entry.value, path + "/" + part, depth + 1, sharedKeys, &found)
+        visit(entry.value, "\(path)/\(pointerToken(name))", depth + 1, sharedKeys, &found)
       }
     default: break
     }
+  }
+
+  /// A member's name as a part of a JSON pointer.
+  private static func pointerToken(_ name: String) -> String {
+    guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
+      return name
+    }
+    return name.replacing("~", with: "~0").replacing("/", with: "~1")
   }
 
   private static func blob(_ value: UnsafeValue, _ path: String, _ sharedKeys: SharedKeys)
