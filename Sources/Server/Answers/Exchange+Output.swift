@@ -65,7 +65,10 @@ struct OutputState {
 }
 
 extension Exchange {
+  /// What the library keeps for each body of a known length.
   private static let blockBytes = 32_768
+  /// What it keeps for a body without: only a client of HTTP/1.0 gets it through there, and thousands of feeds may wait.
+  private static let unsizedBlockBytes = 4_096
   /// Longer bodies are handed to the library part by part, so that it is seen how fast the client takes them.
   private static let wholeBytes = 65_536
 
@@ -141,7 +144,7 @@ extension Exchange {
     let context = Unmanaged.passRetained(self)
     let size = length.map { UInt64($0) } ?? UInt64.max
     let response = MHD_create_response_from_callback(
-      size, Self.blockBytes,
+      size, length == nil ? Self.unsizedBlockBytes : Self.blockBytes,
       { context, _, buffer, count in
         guard let context, let buffer else { return -2 }
         return Unmanaged<Exchange>.fromOpaque(context).takeUnretainedValue()
