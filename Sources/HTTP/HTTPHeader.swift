@@ -10,4 +10,12 @@ package struct HTTPHeader: Sendable, Hashable {
     self.name = name
     self.value = value
   }
+
+  /// Whether it has that name of ASCII letters and signs, whose case doesn't matter.
+  package func isNamed(_ other: StaticString) -> Bool {
+    guard name.utf8.count == other.utf8CodeUnitCount else { return false }
+    func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+    return zip(name.utf8, UnsafeBufferPointer(start: other.utf8Start, count: other.utf8CodeUnitCount))
+      .allSatisfy { lower($0) == lower($1) }
+  }
 }

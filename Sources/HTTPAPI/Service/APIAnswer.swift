@@ -88,7 +88,7 @@ package struct APIAnswer: Sendable {
   }
 
   /// Whether it has a header of that name, whose case doesn't matter.
-  func hasHeader(_ name: String) -> Bool { headers.contains { $0.name.lowercased() == name.lowercased() } }
+  func hasHeader(_ name: StaticString) -> Bool { headers.contains { $0.isNamed(name) } }
 }
 
 extension HTTPHeader {

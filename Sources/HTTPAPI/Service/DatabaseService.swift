@@ -193,7 +193,7 @@ package final class DatabaseService: Sendable {
   private static func isCacheable(_ answer: APIAnswer) -> Bool {
     guard answer.status != 301, answer.status != 304 else { return false }
     return !answer.headers.contains {
-      $0.name.lowercased() == "content-type" && $0.value.utf8.starts(with: "multipart/".utf8)
+      $0.isNamed("Content-Type") && $0.value.utf8.starts(with: "multipart/".utf8)
     }
   }
 
