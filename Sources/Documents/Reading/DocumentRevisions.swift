@@ -23,8 +23,8 @@ package final class DocumentRevisions {
   /// The document with its current revision, which may be a tombstone.
   package var document: Document { history.document }
 
-  /// The numbers of the leaves, the current revision first.
-  package var leaves: [Int] { history.tree.nodes.indices.filter { history.tree.nodes[$0].isLeaf } }
+  /// The numbers of the leaves, the current revision first, the others in the order of CouchDB.
+  package var leaves: [Int] { history.tree.leaves }
 
   /// Returns the number of a revision, nil if it isn't known.
   package func index(of revision: RevisionID) throws -> Int? { try history.index(of: revision) }

@@ -241,8 +241,27 @@ final class RevisionTree {
       let leftClosed = left.flags.contains(.closed)
       if leftClosed != right.flags.contains(.closed) { return !leftClosed }
     }
+    return isHigher(left, right)
+  }
+
+  /// Whether the ID of a node is higher than that of another one.
+  private func isHigher(_ left: Node, _ right: Node) -> Bool {
     if left.generation != right.generation { return left.generation > right.generation }
     return suffix(of: left).compare(suffix(of: right)) > 0
+  }
+
+  /// The leaves, the current revision first. The others are in the order of CouchDB, which doesn't know of closed branches: live
+  /// ones before tombstones, and higher IDs first.
+  var leaves: [Int] {
+    let leaves = nodes.indices.prefix { nodes[$0].isLeaf }
+    guard leaves.dropFirst().contains(where: { nodes[$0].flags.contains(.closed) }) else {
+      return Array(leaves)
+    }
+    return [0]
+      + leaves.dropFirst().sorted {
+        let (left, right) = (nodes[$0], nodes[$1])
+        return left.isDeleted != right.isDeleted ? right.isDeleted : isHigher(left, right)
+      }
   }
 
   // MARK: Removing

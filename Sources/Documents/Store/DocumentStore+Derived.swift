@@ -83,14 +83,14 @@ extension DocumentView {
     return sequence
   }
 
-  /// The leaves besides the current revision: live ones and tombstones, in the order of their priority.
+  /// The leaves besides the current revision: live ones and tombstones, the highest IDs first.
   package func conflictingLeaves() throws -> (live: [RevisionID], deleted: [RevisionID]) {
     let tree = RevisionTree()
     try tree.decode(record.tree)
     var live: [RevisionID] = []
     var deleted: [RevisionID] = []
-    for (index, node) in tree.nodes.enumerated() where index > 0 && node.isLeaf {
-      if node.isDeleted {
+    for index in tree.leaves.dropFirst() {
+      if tree.nodes[index].isDeleted {
         deleted.append(tree.revisionID(of: index))
       } else {
         live.append(tree.revisionID(of: index))

@@ -280,6 +280,27 @@ import Touchstone
     #expect(deleted.hasPrefix("2-") && deleted.utf8.count == 34)
   }
 
+  @Test("the leaves that lost are in CouchDB's order, however their branches ended", arguments: allEngines)
+  func orderOfLeaves(_ engine: EngineName) throws {
+    let client = try ReadingClient(engine)
+    for leaf in ["2-b", "2-a"] { try client.apply("d", leaf, "1-a") }
+    try client.apply("d", "3-c", "2-c", "1-a")
+    // The losers end with tombstones that are marked, and 2-d is one of elsewhere.
+    try client.database.resolveConflict(of: "d", keeping: #require(RevisionID("2-b")))
+    try client.apply("d", "2-d", "1-a", isDeleted: true)
+    let others = try client.database.leaves(of: "d", includeDeleted: true).filter(\.isDeleted).map(\.id)
+    let inOrder = others.sorted { $0 > $1 }.map { JSONValue.string("\($0)") }
+    #expect(inOrder.count == 3 && others.first?.description == "2-d" && inOrder[2] == "2-d")
+    #expect(try client.get("d?deleted_conflicts=true").json()["_deleted_conflicts"] == .array(inOrder))
+    let row = try client.get("_changes?style=all_docs").json()["results"][0]
+    #expect(row["changes"].array?.map { $0["rev"] } == ["2-b"] + inOrder)
+    // As docs/http-documents.md says: of tombstones alone, the one that isn't marked is current.
+    let deleted = try client.client.send("DELETE", "/db/d?rev=2-b").json()["rev"]
+    #expect(try client.get("_changes").json()["results"][0]["changes"] == [["rev": deleted]])
+    let rows = try client.post("_all_docs", #"{"keys":["d"]}"#).json()["rows"]
+    #expect(rows[0]["value"] == ["rev": deleted, "deleted": true])
+  }
+
   @Test("what is wrong in an entry of _bulk_get is told there") func bulkGetErrors() throws {
     let client = try APIClient.withDatabase()
     try client.save("/db/a", "{}")
