@@ -187,6 +187,25 @@ import Touchstone
     #expect(try client.send("PUT", "/db/_design/", "{}").status == 400)
   }
 
+  @Test("gaps in a history are filled, and what is far behind isn't told", arguments: allEngines)
+  func gaps(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.apply("near", "5-e", "2-b", "1-a")
+    let near = try reading.get("near?revs=true").json()["_revisions"]
+    let ids = near["ids"].array?.compactMap(\.string) ?? []
+    #expect(near["start"] == 5 && ids.count == 5 && Set(ids).count == 5)
+    #expect(ids.indices.filter { !ids[$0].hasPrefix("faded000") }.map { ids[$0] } == ["e", "b", "a"])
+    #expect(ids.filter { $0.hasPrefix("faded000") }.allSatisfy { $0.utf8.count == 24 })
+    // They aren't revisions, and are the same again.
+    #expect(try reading.get("near?rev=4-\(ids[1])").status == 404)
+    #expect(try reading.get("near?revs=true").json()["_revisions"] == near)
+    try reading.database.setMaximumTreeDepth(2_000)
+    try reading.apply("last", "1001-e", "2-b")
+    #expect(try reading.get("last?revs=true").json()["_revisions"]["ids"].count == 1_000)
+    try reading.apply("far", "1002-e", "2-b")
+    #expect(try reading.get("far?revs=true").json()["_revisions"] == ["start": 1002, "ids": ["e"]])
+  }
+
   @Test("limits of sizes hold")
   func sizes() throws {
     var configuration = DatabaseServiceConfiguration()
@@ -314,5 +333,8 @@ import Touchstone
         ["ok": true, "id": "_local/x", "rev": "0-1"]
       ])
     #expect(try client.send("PUT", "/db/_local/bad", #"{"_rev":"0-x"}"#).status == 400)
+    let longest = String(repeating: "n", count: 240)
+    #expect(try client.save("/db/_local/\(longest)", "{}") == "0-1")
+    #expect(try client.send("PUT", "/db/_local/\(longest)n", "{}").status == 400)
   }
 }

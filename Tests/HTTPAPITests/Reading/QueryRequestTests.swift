@@ -50,6 +50,14 @@ import Touchstone
     let limited = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"row_limit\":1}")
     #expect(limited.status == 413)
     #expect(try limited.json()["code"] == "rowLimit")
+    // A million pairs take longer than a millisecond.
+    try reading.database.inBatch {
+      for number in 0..<1_000 { try reading.database.save("d\(number)", ["n": 3]) }
+    }
+    let slow = try reading.post(
+      "_query", #"{"query":"SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n + b.n > 0","timeout":1}"#)
+    #expect(slow.status == 408)
+    #expect(try slow.json()["error"] == "query_error" && slow.json()["code"] == "timedOut")
     for body in ["{}", "[]", "{\"query\":5}", "{\"query\":\"SELECT n FROM _\",\"parameters\":5}", "{", ""] {
       #expect(try reading.post("_query", body).status == 400, "\(body)")
     }
