@@ -265,7 +265,7 @@ import TestSupport
     #expect(try database.revisions(of: "a") == nil)
   }
 
-  @Test("a branch is purged without a trace, and the next leaf takes its place", arguments: allEngines)
+  @Test("the purge of a branch is a change, and the next leaf takes its place", arguments: allEngines)
   func purgingBranches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try makeConflict(database)
@@ -274,12 +274,14 @@ import TestSupport
       #expect(try documentCode { try database.purge(document, branch: id(branch)) } == .notFound)
     }
     #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])
-    #expect(try database.lastSequence == sequence)
+    #expect(try database.lastSequence == sequence + 1)
     let document = try #require(try database.document("a"))
     #expect(
       document.revisionID.description == "2-cc" && document["x"].string == "cc" && !document.isConflicted)
-    #expect(document.sequence == sequence)
-    #expect(try database.changes().map(\.isConflicted) == [false])
+    #expect(document.sequence == sequence + 1)
+    let changes = try database.changes(since: sequence)
+    #expect(changes.map(\.sequence) == [sequence + 1] && changes.map(\.isConflicted) == [false])
+    #expect(try database.changes().count == 1 && changes.allSatisfy { !$0.isFromSync })
     #expect(try storageFaults(database) == [])
     // What was purged may come again.
     #expect(try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))

@@ -227,10 +227,11 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     func purge() throws -> DocumentChange {
       let current = try #require(try database.document("a"))
       #expect(current.isConflicted)
+      let last = try database.lastSequence
       try database.purge("a", branch: current.revisionID)
       return DocumentChange(
         kind: .saved, documentID: "a", revisionID: try #require(try database.document("a")).revisionID,
-        sequence: current.sequence, isDeleted: false, isConflicted: false, isFromSync: true)
+        sequence: last + 1, isDeleted: false, isConflicted: false, isFromSync: false)
     }
     try branch()
     let first = try purge()

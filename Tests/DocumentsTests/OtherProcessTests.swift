@@ -157,6 +157,20 @@ import Testing
     try database.close()
   }
 
+  @Test("the entry of a purged branch, as earlier builds wrote it, is read", arguments: allEngines)
+  func entryOfBranch(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    try database.save("a", ["n": 1])
+    try database.store.recordPurges()
+    let id = Array("a".utf8)
+    try database.store.writing { writer in try id.withUnsafeBytes { try writer.recordPurge($0, .branch) } }
+    let purged = try database.read { try $0.purgedDocuments(after: 0) }
+    #expect(purged.ids == [id] && purged.newest == 1 && !purged.isIncomplete)
+    #expect(try database.check(deep: true) == [])
+    try database.close()
+  }
+
   @Test("more purges than are recorded are reported as missed", arguments: allEngines)
   func tooMany(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

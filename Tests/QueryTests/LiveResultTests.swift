@@ -76,7 +76,7 @@ import TestSupport
     }
   }
 
-  /// The branch that was current goes: the other one gives the body, under the sequence that the document has.
+  /// The branch that was current goes: the other one gives the body, which was stored under an older sequence.
   @Test("a purged branch that leaves another body is told", arguments: allEngines)
   func branches(_ engine: EngineName) throws {
     let database = try databases.open(engine)

@@ -66,6 +66,33 @@ private struct CountingResolver: ConflictResolver {
     #expect(try local.check(deep: true) == [] && other.check(deep: true) == [])
   }
 
+  @Test(
+    "what the purge of a branch leaves goes to the other side, in both directions", arguments: enginePairs)
+  func purged(_ engines: (EngineName, EngineName)) throws {
+    for isPurgedThere in [false, true] {
+      let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+      let purging = isPurgedThere ? other : local
+      try add(purging, ["1-x"], "old")
+      try sync(local, other)
+      try add(purging, ["2-aa", "1-x"], "a")
+      try add(purging, ["2-bb", "1-x"], "b")
+      try sync(local, other)
+      #expect(try name(local) == "b" && name(other) == "b")
+      try purging.purge("d", branch: #require(RevisionID("2-bb")))
+      let outcome = try sync(local, other)
+      #expect(outcome.status.error == nil && outcome.documents.allSatisfy { $0.error == nil })
+      #expect(try name(local) == "a" && name(other) == "a")
+      #expect(try sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
+      // A tombstone is left: the document is deleted.
+      try add(purging, ["2-cc", "1-x"], "", isDeleted: true)
+      try purging.purge("d", branch: #require(RevisionID("2-aa")))
+      #expect(try sync(local, other).status.error == nil)
+      #expect(try name(local) == nil && name(other) == nil)
+      #expect(try sync(local, other).documents.isEmpty)
+      #expect(try local.check(deep: true) == [] && other.check(deep: true) == [])
+    }
+  }
+
   @Test("a deleted document that was made anew there comes back", arguments: enginePairs)
   func revived(_ engines: (EngineName, EngineName)) throws {
     let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))

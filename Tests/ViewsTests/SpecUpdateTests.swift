@@ -249,7 +249,7 @@ import TestSupport
     try database.purge("a", branch: try #require(RevisionID("2-aa")))
     #expect(try lines(view) == ["3 0 a 4"])
     try database.apply(PulledRevision(id: "a", history: ["2-ff", "1-aa"], body: ["n": 4]))
-    #expect(try lines(view) == ["4 1 a 5"])
+    #expect(try lines(view) == ["4 1 a 6"])
     try database.purge("a", branch: try #require(RevisionID("2-ff")))
     #expect(try lines(view) == ["3 0 a 4"])
   }

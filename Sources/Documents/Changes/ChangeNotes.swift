@@ -6,7 +6,7 @@ import Storage
 //
 //   notes := note*
 //   note  := flags:u8  sequence:varint  length:varint  document ID  [generation:varint  length:varint  suffix]
-//   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired | 0x40 under its old sequence
+//   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired
 //
 // The revision (in the format of RevisionID.swift) is the current one. A note of a purged document has no
 // revision, and its sequence is 0. Notes exist only in memory.
@@ -15,17 +15,14 @@ import Storage
 struct ChangeNote {
   static let purged: UInt8 = 0x10
   static let expired: UInt8 = 0x20
-  static let unsequenced: UInt8 = 0x40
 
   let flags: UInt8
   let sequence: UInt64
   let id: UnsafeRawBufferPointer
   let revision: StoredRevisionID?
 
+  /// Whether the document was purged. The change isn't among the stored ones.
   var isPurge: Bool { flags & ChangeNote.purged != 0 }
-  /// Whether the change can't be found among the stored changes after a sequence: the purge of a document or
-  /// of a branch.
-  var isUnstored: Bool { flags & (ChangeNote.purged | ChangeNote.unsequenced) != 0 }
 
   init?(_ reader: inout ByteReader) {
     guard let flags = reader.byte(), let sequence = reader.varint(), let length = reader.varint(),
@@ -74,7 +71,7 @@ struct ChangeNote {
     var changes: [DocumentChange] = []
     for notes in lists {
       forEach(notes) { note, _ in
-        if note.isUnstored || note.sequence > sequence { changes.append(note.change) }
+        if note.isPurge || note.sequence > sequence { changes.append(note.change) }
       }
     }
     guard changes.count > 1 else { return changes }
@@ -121,16 +118,6 @@ struct ChangeNotes: ~Copyable {
       return
     }
     try ChangeNotes.append(id, flags.rawValue, sequence, record, to: &all)
-  }
-
-  /// Notes a change that has no new sequence: the document keeps the sequence of its latest change.
-  mutating func addUnsequenced(
-    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
-    record: UnsafeRawBufferPointer
-  ) throws {
-    let flags = flags.rawValue | ChangeNote.unsequenced
-    try ChangeNotes.append(id, flags, sequence, record, to: &unstored)
-    if !isOverflown { try ChangeNotes.append(id, flags, sequence, record, to: &all) }
   }
 
   @inline(__always)

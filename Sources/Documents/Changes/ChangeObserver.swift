@@ -41,8 +41,8 @@ package final class ChangeObserver: Sendable {
   let documentID: String?
   /// The owner. Ending the owner's observers ends this one.
   let owner: ObjectIdentifier?
-  /// Whether commits with changes without a new sequence are reported, as a change without documents: a body
-  /// changed, as by the purge of revisions, or an expiration time.
+  /// Whether commits with changes without a new sequence are reported, as a change without documents: an
+  /// import below the last sequence, or an expiration time.
   private let includesUnsequenced: Bool
   private let handler: (@Sendable (DatabaseChange) -> Void)?
   private let store: DocumentStore
@@ -94,7 +94,7 @@ package final class ChangeObserver: Sendable {
       guard sequence >= state.since else { return }
       for notes in state.notes + [unstored] {
         ChangeNote.forEach(notes) { note, bytes in
-          guard note.isUnstored else { return }
+          guard note.isPurge else { return }
           if let documentID, !documentID.utf8.elementsEqual(note.id) { return }
           state.unstored.append(contentsOf: bytes)
         }

@@ -18,8 +18,7 @@ public struct DocumentChange: Sendable, Hashable {
   public let documentID: String
   /// The document's current revision after the change, nil if it was purged.
   public let revisionID: RevisionID?
-  /// The sequence of the change. 0 for a purged document. The purge of a branch keeps the document's
-  /// sequence.
+  /// The sequence of the change. 0 for a purged document.
   public let sequence: UInt64
   /// Whether its current revision is a tombstone.
   public let isDeleted: Bool

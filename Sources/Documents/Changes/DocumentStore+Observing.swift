@@ -6,7 +6,8 @@ extension DocumentStore {
   ///
   /// With a `handler`, the handler is called on a background thread, one call at a time. Without one,
   /// `next()` waits for changes. With `includesUnsequenced`, commits of this process with changes that have
-  /// no new sequence are reported as a change without documents: a body changed, or an expiration time.
+  /// no new sequence are reported as a change without documents: an import below the last sequence, or an
+  /// expiration time.
   package func observe(
     _ documentID: String? = nil, owner: ObjectIdentifier? = nil, includesUnsequenced: Bool = false,
     handler: (@Sendable (DatabaseChange) -> Void)? = nil
@@ -32,7 +33,6 @@ extension DocumentStore {
         try PurgeRecord(after: position.purge, by: purgeWriter, transaction, context.keyspaces)
       )
     }
-    if purges.hasBranches { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
     return feed.notice(sequence, purges, after: position.purge)
   }
 

@@ -5,8 +5,9 @@ import Storage
 // the database was opened with `watchesOtherProcesses` or has had a view. Its keys are the numbers of the purges, from 1:
 //
 //   purge number:u64 big-endian → version:u8=1  kind:u8  writer:8 bytes  document ID
-//   kind := 1 the document was purged | 2 it expired | 3 a branch of it was purged
+//   kind := 1 the document was purged | 2 it expired
 //
+// The purge of a branch is a change. Builds between two releases wrote an entry of kind 3 instead, which is read.
 // A purge adds its entry in its own transaction, and removes the entry that is `PurgeRecord.kept` older, or in a database
 // with views `PurgeRecord.keptForViews`: a view that is farther behind is built again. `writer` is
 // a random number of the open database that purged, so that it doesn't hear of itself.
@@ -25,6 +26,7 @@ struct PurgeRecord {
   enum Kind: UInt8 {
     case document = 1
     case expired = 2
+    /// A branch of it was purged. Isn't written any more.
     case branch = 3
   }
 
@@ -32,8 +34,6 @@ struct PurgeRecord {
   var newest: UInt64 = 0
   /// The purges by other processes, as notes for observers.
   var notes: [UInt8] = []
-  /// Whether a branch was purged, which changes a body without a new sequence.
-  var hasBranches = false
   /// Whether some purges aren't recorded any more, or can't be read.
   var isIncomplete = false
 
@@ -107,9 +107,7 @@ struct PurgeRecord {
           // already, so the purge would come too late.
           guard try !Self.exists(id, transaction, keyspaces) else { return }
           ChangeNotes.appendPurge(of: id, isExpired: entry.kind == .expired, to: &buffer)
-        case .branch:
-          hasBranches = true
-          try Self.appendBranch(of: id, transaction, keyspaces, to: &buffer)
+        case .branch: break
         }
       }
     }
@@ -122,30 +120,6 @@ struct PurgeRecord {
     for keyspace in [keyspaces.docs, keyspaces.deleted]
     where try transaction.read(id.bytes, in: keyspace, { _ in }) { return true }
     return false
-  }
-
-  /// Appends a note with the document's present revision. Appends nothing if it is gone.
-  private static func appendBranch(
-    of id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction, _ keyspaces: DocumentStore.Keyspaces,
-    to notes: inout ByteBuffer
-  ) throws {
-    var record: [UInt8]?
-    for keyspace in [keyspaces.docs, keyspaces.deleted] where record == nil {
-      record = try transaction.withValue(at: id.bytes, in: keyspace) { [UInt8](copying: $0) }
-    }
-    guard let record else { return }
-    let (sequence, flags) = try {
-      let view = try DocumentRecord(record.span.bytes)
-      return (view.sequence, view.flags)
-    }()
-    // Only the change says whether it came by sync.
-    let change = try withSequenceKey(sequence) { key in
-      try transaction.withValue(at: key.bytes, in: keyspaces.changes) { try StoredChange($0).flags }
-    }
-    try record.withUnsafeBytes {
-      try ChangeNotes.append(
-        id, (change ?? flags).rawValue | ChangeNote.unsequenced, sequence, $0, to: &notes)
-    }
   }
 }
 

@@ -4,8 +4,8 @@ extension DocumentWriter {
   /// Removes a leaf and its ancestors up to the first one that another branch needs. Returns the removed IDs,
   /// newest first. Purging the last branch removes the document.
   ///
-  /// It takes no sequence. The document keeps the sequence of its latest change, even when another leaf
-  /// becomes current.
+  /// What is left is a change of the document with a new sequence, as in CouchDB: whoever follows the changes
+  /// hears of the leaves that are left, and of another one that may be current now.
   func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
     try checkWritable()
     guard let old = try load(id) else {
@@ -32,6 +32,7 @@ extension DocumentWriter {
       _ = try purge(id)
       return purged
     }
+    let sequence = try nextSequence()
     let leafSequence = tree.nodes[first].sequence
     let currentGoes = first == 0
     if currentGoes { removedBodies += 1 }
@@ -44,40 +45,26 @@ extension DocumentWriter {
           try deleteBody(sequence, isLeaf: false)
         }
       }
-      try rewrite(id, stored: old, currentIsNew: currentGoes)
+      try rewrite(id, stored: old, currentIsNew: currentGoes, sequence)
     }
     return purged
   }
 
-  /// Rewrites the record under its sequence, after `tree` has lost revisions.
-  private func rewrite(_ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool) throws {
-    var flags = encodeTree()
+  /// Writes the document after `tree` has lost revisions.
+  private func rewrite(
+    _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ sequence: UInt64
+  ) throws {
+    let flags = encodeTree()
     if currentIsNew {
-      try composeFromConflict(tree.nodes[0].sequence, flags: flags, old.sequence)
+      try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence)
     } else {
       compose(
-        flags: flags, old.sequence, keyCount: old.keyCount,
+        flags: flags, sequence, keyCount: old.keyCount,
         body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
     }
     try putRecord(id, replacing: old)
-    try withSequenceKey(old.sequence) { key in
-      // Keep the origin of the latest change.
-      let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) {
-        try StoredChange($0).flags
-      }
-      if before?.contains(.fromSync) == true { flags.insert(.fromSync) }
-      other.removeAll()
-      other.append(flags.rawValue)
-      other.append(id)
-      try transaction.put(key, other.bytes, in: keyspaces.changes)
-    }
-    if currentIsNew {
-      hasUnsequencedChanges = true
-      try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord)
-    }
-    try recordPurge(id, .branch)
-    if notes.isCollecting {
-      try notes.addUnsequenced(id, flags: flags, old.sequence, record: record.bytes)
-    }
+    try deleteChange(old.sequence)
+    try addChange(id, flags: flags, sequence)
+    if currentIsNew { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
   }
 }

@@ -37,7 +37,7 @@ final class DocumentWriter {
   @exclusivity(unchecked) var indexes: OpenIndexes?
   /// Whether the open transaction has created or removed an index.
   var hasChangedIndexes = false
-  /// Whether the open transaction has changed a document's body without a new sequence.
+  /// Whether the open transaction has stored a document below the last sequence.
   var hasUnsequencedChanges = false
   /// Whether the open transaction has changed an expiration time.
   @exclusivity(unchecked) var hasChangedExpirations = false

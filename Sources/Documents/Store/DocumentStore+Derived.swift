@@ -30,7 +30,7 @@ extension DocumentStore {
 package struct PurgedDocuments {
   /// The number of the last recorded purge, 0 if there is none.
   package var newest: UInt64 = 0
-  /// The documents that were purged, or of which a branch was; in order, some of them more than once.
+  /// The documents that were purged, in order, some of them more than once.
   package var ids: [[UInt8]] = []
   /// Whether some purges aren't recorded any more, or can't be read.
   package var isIncomplete = false

@@ -130,8 +130,7 @@ package final class DocumentStore: Sendable {
   let validations = Lock<[NamedValidation]>([])
   /// Whether there are validation functions.
   let hasValidations = Atomic<Bool>(false)
-  /// Counts commits of this process that changed bodies without a new sequence, as the purge of a branch
-  /// does.
+  /// Counts commits of this process that stored documents below the last sequence, as an import may.
   let unsequencedCommits = Atomic<UInt64>(0)
   /// Counts bodies that this process has removed: those of purged documents and of dropped revisions.
   let removedBodies = Atomic<UInt64>(0)

@@ -45,7 +45,7 @@ struct FinishedTransaction {
     _ feed: ChangeFeed, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
   ) {
     if feed.isActive { tell(feed) }
-    // Every 4,096 changes. A purge takes no sequence, so removed bodies count too: every 1,024.
+    // Every 4,096 changes. The purge of a document takes no sequence, so removed bodies count too: every 1,024.
     var areMany = end >> 12 != begin >> 12
     if removedBodies > 0 {
       let (before, after) = removedInAll.add(UInt64(removedBodies), ordering: .relaxed)

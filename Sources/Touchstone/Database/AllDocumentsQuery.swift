@@ -32,7 +32,7 @@ public struct AllDocumentsQuery: Sendable {
   }
 
   /// Runs the query if the database has changed since it had `sequence`: that of an earlier result. Returns nil if it
-  /// hasn't. A purge alone isn't a change: it has no sequence.
+  /// hasn't. The purge of a document isn't a change: it has no sequence.
   public func runIfChanged(since sequence: UInt64) throws -> AllDocumentsResults? {
     try store.read { try $0.lastSequence } > sequence ? run() : nil
   }

@@ -73,8 +73,8 @@ extension Database {
   }
 
   /// Removes one branch: a leaf and its ancestors up to the first that another branch needs. Returns the
-  /// removed revisions, newest first. Purging the last branch removes the document. It takes no sequence and
-  /// leaves no tombstone.
+  /// removed revisions, newest first. It leaves no tombstone. What is left of the document is a change with a new sequence.
+  /// Purging the last branch removes the document, without one.
   @discardableResult
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try writable.purge(id, branch: leaf)

@@ -41,6 +41,40 @@ import Touchstone
     #expect(try client.ask("POST", "/db/_purged_infos").status == 405)
   }
 
+  @Test("a purge that leaves a leaf is a change, and that of the last leaf isn't", arguments: allEngines)
+  func left(_ engine: EngineName) throws {
+    let reading = try ReadingClient(engine)
+    try reading.saveKnown()
+    try reading.database.save(
+      "_design/d", ["views": ["x": ["map": "function (doc) { emit(doc._id, doc.x) }"]]])
+    let view = "_design/d/_view/x?key=%22conf%22&update_seq=true"
+    func value() throws -> JSONValue? { try reading.get(view).json()["rows"].array?.first?["value"] }
+    #expect(try value() == 4)
+    let feed = try reading.get("_changes?feed=longpoll&style=all_docs&since=7")
+    eventually { reading.client.service.watches.counts.waiting == 1 && reading.timer.count > 0 }
+    #expect(
+      try reading.post("_purge", #"{"conf":["2-x"]}"#).json()["purged"] == ["conf": ["2-x"]])
+    #expect(
+      feed.unmarkedText
+        == "{\"results\":[\n\n{\"seq\":\"8\",\"id\":\"conf\",\"changes\":[{\"rev\":\"2-w\"}]}\n],\n"
+        + "\"last_seq\":\"8\",\"pending\":0}\n\n")
+    #expect(try value() == 5)
+    #expect(try reading.get("conf?conflicts=true&local_seq=true").json()["_local_seq"] == 8)
+    // A leaf that lost goes, and the current one stays.
+    try reading.apply("conf", "2-a", "1-y", body: ["x": 6])
+    #expect(try reading.post("_purge", #"{"conf":["2-a","2-none"]}"#).status == 201)
+    let rows = try reading.get("_changes?style=all_docs&since=9").json()["results"]
+    #expect(rows == [["seq": reading.sequence(10), "id": "conf", "changes": [["rev": "2-w"]]]])
+    #expect(try value() == 5)
+    // Nothing is left.
+    #expect(try reading.post("_purge", #"{"conf":["2-w"]}"#).status == 201)
+    #expect(try reading.get("_changes?since=10").json()["results"] == [])
+    #expect(try reading.get("_changes?since=0").json()["last_seq"] == reading.sequence(10))
+    #expect(try reading.get("conf").error == ["not_found", "missing"])
+    #expect(try value() == nil)
+    #expect(try reading.database.check(deep: true) == [])
+  }
+
   @Test("they outlive a close, and a check finds nothing wrong with them", arguments: allEngines)
   func stored(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
