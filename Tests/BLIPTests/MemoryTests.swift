@@ -16,7 +16,8 @@ import Testing
       memory.update(account, held: held, toSend: 0)
     }
     var goOns: Int { told.withLock { $0.goOns } }
-    var isEvicted: Bool { told.withLock { $0.evictions > 0 } }
+    var evictions: Int { told.withLock { $0.evictions } }
+    var isEvicted: Bool { evictions > 0 }
   }
 
   /// Nobody is evicted but by a call.
@@ -89,6 +90,25 @@ import Testing
     #expect(holders.map(\.isEvicted) == [false, true, false] && !waiter.isEvicted)
     memory.close(holders[1].account)
     #expect(waiter.goOns == 1 && memory.admits(waiter.account))
+  }
+
+  @Test("One that was told to end isn't chosen again, and nobody waits for it")
+  func ending() {
+    let memory = memory()
+    let holders = [Party(memory, held: 45), Party(memory, held: 35), Party(memory, held: 20)]
+    let waiter = Party(memory)
+    // The first one waits too, in front of the other.
+    #expect(!memory.admits(holders[0].account) && !memory.admits(waiter.account))
+    for _ in 0..<2 { memory.evictStuck() }
+    #expect(holders.map(\.isEvicted) == [true, false, false] && memory.endingCount == 1)
+    #expect(memory.waitingCount == 1 && !memory.admits(holders[0].account))
+    // It doesn't end.
+    memory.evictStuck()
+    #expect(holders.map(\.evictions) == [1, 1, 0])
+    memory.close(holders[1].account)
+    #expect(waiter.goOns == 1 && memory.admits(waiter.account) && holders[0].goOns == 0)
+    memory.close(holders[0].account)
+    #expect(memory.held == 20 && memory.endingCount == 0)
   }
 
   @Test("Nobody ends while somebody goes on, and one that gives back is spared")

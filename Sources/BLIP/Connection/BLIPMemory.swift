@@ -7,7 +7,8 @@ import Storage
 /// in the order in which they came, one frame each time.
 ///
 /// Peers may also keep memory without going on. When nobody has gone on for a time although some wait, the connections that have held
-/// most all the while are closed, until a quarter is free.
+/// most all the while are told to end, until a quarter is free. One that doesn't end, because its thread is at something else, keeps what it
+/// has: the next time others have to.
 package final class BLIPMemory: Sendable {
   /// What a connection is known by here. The memory's lock guards it.
   final class Account: @unchecked Sendable {
@@ -22,6 +23,8 @@ package final class BLIPMemory: Sendable {
     fileprivate var hasWaited = false
     /// Whether it was told to go on, and hasn't yet.
     fileprivate var isNext = false
+    /// Whether it was told to end.
+    fileprivate var isEnding = false
 
     fileprivate init(_ goOn: @escaping @Sendable () -> Void, _ evict: @escaping @Sendable () -> Void) {
       self.goOn = goOn
@@ -66,6 +69,8 @@ package final class BLIPMemory: Sendable {
   package var held: Int { state.withLock { $0.held } }
   /// The number of connections that wait.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
+  /// The number of connections that were told to end and haven't yet.
+  package var endingCount: Int { state.withLock { $0.accounts.values.count(where: \.isEnding) } }
   /// Whether so much waits to be sent that connections had better send less at a time.
   package var isShort: Bool { state.withLock { $0.toSend > total / 2 } }
 
@@ -79,7 +84,7 @@ package final class BLIPMemory: Sendable {
   /// Whether a frame may be received. Otherwise the account waits.
   func admits(_ account: Account) -> Bool {
     let (isAdmitted, isUnwatched) = state.withLock { state in
-      guard state.accounts[ObjectIdentifier(account)] != nil else { return (false, false) }
+      guard state.accounts[ObjectIdentifier(account)] != nil, !account.isEnding else { return (false, false) }
       let isNext = account.isNext
       account.isNext = false
       if mayGoOn(account, state), isNext || !state.waiting.contains(where: { mayGoOn($0, state) }) {
@@ -163,13 +168,18 @@ package final class BLIPMemory: Sendable {
       if state.held >= total, state.goings == state.earlierGoings, state.waiting[0].hasWaited {
         var freed = victims.reduce(0) { $0 + $1.held }
         for account in state.accounts.values.sorted(by: { $0.lowest > $1.lowest })
-        where account.lowest > 0 && state.held - freed > total / 4 * 3
+        where account.lowest > 0 && !account.isEnding && state.held - freed > total / 4 * 3
           && !victims.contains(where: { $0 === account })
         {
           victims.append(account)
           freed += account.held
         }
       }
+      for account in victims {
+        account.isEnding = true
+        account.isWaiting = false
+      }
+      state.waiting.removeAll(where: \.isEnding)
       for account in state.accounts.values {
         account.lowest = account.held
         account.hasWaited = account.isWaiting

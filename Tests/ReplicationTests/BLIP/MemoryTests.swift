@@ -1,6 +1,5 @@
 // What clients may make a listener keep.
 
-import BLIP
 import Documents
 import Fleece
 import Foundation
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 import Touchstone
 
+@testable import BLIP
 @testable import Replication
 @testable import ReplicationBLIP
 
@@ -57,6 +57,86 @@ import Touchstone
     for client in clients { try expectEqual(client, server) }
     #expect(try winners(server).count == 600)
     eventually { memory.held == 0 }
+  }
+
+  /// Gives the first bytes of a body, and never the others.
+  private final class HalfBody: BLIPSource {
+    private let left: Lock<Int>
+    init(_ bytes: Int) { left = Lock(bytes) }
+
+    func read(_ count: Int, into bytes: inout [UInt8]) -> BLIPSourceState {
+      left.withLock { left in
+        let count = min(count, left)
+        bytes += repeatElement(UInt8(ascii: " "), count: count)
+        left -= count
+        return left == 0 ? .later : .more
+      }
+    }
+  }
+
+  @Test("clients that keep half a message each lose their connections, and honest ones go on")
+  func halfMessages() throws {
+    let server = try databases.open(.lmdb)
+    for number in 0..<20 { try server.save("server\(number)", ["n": .int(Int64(number))]) }
+    let memory = BLIPMemory(bytes: 16 << 20, patience: 1_000_000)
+    let (isBlocked, gate) = (CountingSemaphore(), CountingSemaphore())
+    let ends = Lock<[Int?]>([])
+    func keepHalf(of bytes: Int) -> BLIPConnection {
+      let (left, right) = PipeTransport.pair()
+      let connection = BLIPConnection(right, name: "server", memory: memory)
+      connection.onRequest("block") { request in
+        isBlocked.signal()
+        _ = gate.wait(seconds: 120)
+        request.reply()
+      }
+      BLIPResponder(connection, server).start()
+      let client = BLIPConnection(left, name: "hostile")
+      client.onClose { error in ends.withLock { $0.append(error.close?.code) } }
+      client.start()
+      client.send(BLIPRequest("changes", body: .source(HalfBody(bytes / 2)))) { _ in }
+      return client
+    }
+    // The one that holds most is at something else, and doesn't end when it is told to.
+    let blocked = keepHalf(of: 12 << 20)
+    eventually { memory.held > 6 << 20 }
+    blocked.send(BLIPRequest("block")) { _ in }
+    #expect(isBlocked.wait(seconds: 120))
+    let others = (0..<40).map { _ in keepHalf(of: 4 << 20) }
+    eventually { memory.held >= memory.total }
+    #expect(memory.waitingCount > 0 && ends.withLock { $0 } == [])
+    let outcomes = Lock<[Result<Outcome, any Error>]>([])
+    let honest = Workers(maximum: 3)
+    for number in 0..<3 {
+      let client = try databases.open(.sqlite)
+      try client.save("client\(number)", ["n": 1])
+      var configuration = ReplicatorConfiguration(client, ReplicatorTarget(connector(server, memory)))
+      configuration.maximumRetries = 0
+      honest.enqueue { [configuration] in
+        let outcome = Result { try run(configuration) }
+        outcomes.withLock { $0.append(outcome) }
+      }
+    }
+    var mostHeld = 0
+    eventually {
+      mostHeld = max(mostHeld, memory.held)
+      // Those that were told to end have ended, but for the one that can't.
+      if memory.endingCount <= 1 { memory.evictStuck() }
+      return outcomes.withLock { $0.count } == 3
+    }
+    // Each connection may have been given a frame when there was room for one.
+    #expect(mostHeld < memory.total + 44 * 20_000)
+    #expect(memory.endingCount == 1 && blocked.closed == nil)
+    for connection in others + [blocked] { connection.close() }
+    gate.signal()
+    eventually { memory.held == 0 && outcomes.withLock { $0.count } == 3 }
+    for outcome in outcomes.withLock({ $0 }) {
+      let outcome = try outcome.get()
+      #expect(outcome.status.error == nil && outcome.failed == [:] && outcome.pushed.count == 1)
+      #expect(Set(outcome.pulled).isSuperset(of: (0..<20).map { "server\($0)" }))
+    }
+    // Some hostile ones were told to end, and not all.
+    let evicted = ends.withLock { $0.count { $0 == 1011 } }
+    #expect((1..<40).contains(evicted))
   }
 
   /// Wants everything, and takes it when it is told.
