@@ -301,7 +301,7 @@ let package = Package(
     .testTarget(
       name: "FullTextTests",
       dependencies: ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
-    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece"]),
+    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece", "test-child"]),
     .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
     .testTarget(
       name: "BlobsTests",

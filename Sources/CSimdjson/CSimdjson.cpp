@@ -23,12 +23,33 @@ constexpr size_t smallest_capacity = 4096;
 /// A parser that has grown past this is replaced once texts are a quarter of it or less.
 constexpr size_t kept_capacity = 4u << 20;
 
+/// What makes parsers for this processor. `exit` destroys the library's object while other threads may still parse, and the next parser
+/// would end the process with "pure virtual method called" (before simdjson 3.9.2). So it is used as a copy that nothing destroys.
+/// Making a parser needs only its virtual table.
+const simdjson::implementation &implementation() {
+  alignas(simdjson::implementation) static unsigned char copy[sizeof(simdjson::implementation)];
+  static const simdjson::implementation *const kept = [] {
+    // The first call of a method puts the implementation for this processor in the place of one that looks for it.
+    simdjson::get_active_implementation()->name();
+    const simdjson::implementation *active = simdjson::get_active_implementation();
+    std::memcpy(copy, static_cast<const void *>(active), sizeof copy);
+    return reinterpret_cast<const simdjson::implementation *>(copy);
+  }();
+  return *kept;
+}
+
+simdjson::error_code allocate(simdjson::dom::parser &parser, size_t capacity) {
+  if (parser.implementation) return parser.allocate(capacity);
+  return implementation().create_dom_parser_implementation(capacity, simdjson::DEFAULT_MAX_DEPTH,
+                                                           parser.implementation);
+}
+
 bool set_capacity(json_parser &self, size_t capacity) {
   std::free(self.text);
   self.capacity = 0;
   self.text = static_cast<uint8_t *>(std::malloc(capacity + simdjson::SIMDJSON_PADDING));
   if (!self.text) return false;
-  if (self.parser.allocate(capacity) != simdjson::SUCCESS) return false;
+  if (allocate(self.parser, capacity) != simdjson::SUCCESS) return false;
   if (self.parser.doc.allocate(capacity) != simdjson::SUCCESS) return false;
   self.capacity = capacity;
   return true;

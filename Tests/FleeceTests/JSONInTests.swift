@@ -36,6 +36,12 @@ import TestSupport
     }
   }
 
+  @Test("threads may parse while the process exits") func parsesAtExit() throws {
+    let child = try startChild("fleece", "exit")
+    #expect(try child.wait() == .exited(0))
+    #expect(child.outputText == "parsed\nparsed\n", "\(child.errorText)")
+  }
+
   @Test func everySurrogatePairIsJudgedRight() throws {
     for high in stride(from: 0xD7FF, through: 0xE001, by: 1) {
       for low in [0x0041, 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xE000] {
