@@ -11,8 +11,9 @@ struct Checkpoint: Sendable, Equatable {
   /// answer to the last save, finds the last place that both know. Those of Couchbase Lite have none.
   var pushes: [SavedPlace] = []
   var pulls: [SavedPlace] = []
-  /// Whether the sides had disagreed, and not all changes were proposed since: what is marked may not be there.
-  var isUnproven = false
+  /// What is marked of changes up to this local sequence may not be there: the sides had disagreed, or there was no checkpoint, and
+  /// not all these changes were proposed since. Zero: all marks are right.
+  var unproven: UInt64 = 0
 
   init(pushed: UInt64 = 0, pulled: RemoteSequence? = nil) {
     self.pushed = pushed
@@ -30,7 +31,7 @@ struct Checkpoint: Sendable, Equatable {
     }
     pushes = SavedPlace.all(object["pushes"])
     pulls = SavedPlace.all(object["pulls"])
-    isUnproven = object["unproven"]?.bool ?? false
+    if let unproven = object["unproven"]?.int, unproven > 0 { self.unproven = UInt64(unproven) }
   }
 
   /// Whether both say the same of how far the replication has come.
@@ -42,7 +43,7 @@ struct Checkpoint: Sendable, Equatable {
     if let time { members.append("\"time\":\(time)") }
     if pushed > 0 { members.append("\"local\":\(pushed)") }
     if let pulled { members.append("\"remote\":\(pulled.json)") }
-    if isUnproven { members.append("\"unproven\":true") }
+    if unproven > 0 { members.append("\"unproven\":\(unproven)") }
     if !pushes.isEmpty { members.append("\"pushes\":\(SavedPlace.json(pushes))") }
     if !pulls.isEmpty { members.append("\"pulls\":\(SavedPlace.json(pulls))") }
     return Array("{\(members.joined(separator: ","))}".utf8)
@@ -60,8 +61,8 @@ struct Checkpointer {
   var pulled: RemoteSequence?
   /// What is saved on both sides.
   var saved = Checkpoint()
-  /// Whether marks aren't to be trusted, in this session or the next one.
-  var isUnproven = false
+  /// The last local sequence whose mark isn't trusted, in this session or the next one. Only equal checkpoints make it lower.
+  var unproven = UInt64.max
   /// The revision on the other side, empty if there is none.
   var revision = ""
   /// Whether the other side has told its revision.
@@ -85,26 +86,25 @@ struct Checkpointer {
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
-  var isDirty: Bool { !isSaving && (!current.isAt(saved) || isUnproven != saved.isUnproven) }
+  var isDirty: Bool { !isSaving && (!current.isAt(saved) || unproven != saved.unproven) }
 
   /// What is saved next, with at most so many places.
   func next(places: Int) -> Checkpoint {
     var checkpoint = current
-    checkpoint.isUnproven = isUnproven
+    checkpoint.unproven = unproven
     if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes, maximum: places) }
     if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls, maximum: places) }
     return checkpoint
   }
 
-  /// Compares the stored checkpoints of both sides. A field that differs begins again. Returns whether they are equal, and what is
-  /// marked can be trusted.
+  /// Compares the stored checkpoints of both sides. A field that differs begins again, and then no mark is trusted.
   ///
   /// Equal numbers that different sessions have saved are a coincidence: a side that was restored from an older copy counts its
   /// sequences once more.
-  mutating func agree(local: Checkpoint?, remote: StoredCheckpoint?) -> Bool {
+  mutating func agree(local: Checkpoint?, remote: StoredCheckpoint?) {
     canSave = true
     if id == askedID { revision = remote?.revision ?? "" }
-    guard let local else { return false }
+    guard let local else { return }
     let there = remote.map { Checkpoint(json: $0.json) } ?? Checkpoint()
     (pushes, pulls) = (local.pushes, local.pulls)
     func common(_ here: [SavedPlace], _ there: [SavedPlace], isEqual: Bool, _ sequence: String?) -> String? {
@@ -119,7 +119,8 @@ struct Checkpointer {
     self.pushed = pushed.flatMap { UInt64($0) } ?? 0
     self.pulled = pulled.map { RemoteSequence(json: $0) }
     let isAgreed = current.isAt(local) && local.isAt(there)
-    if isAgreed, id == askedID { saved = local }
-    return isAgreed && !local.isUnproven
+    guard isAgreed else { return }
+    unproven = local.unproven
+    if id == askedID { saved = local }
   }
 }

@@ -380,12 +380,13 @@ final class ReplicatorRunner: @unchecked Sendable {
 
   /// The next session begins anew, and doesn't believe what is marked as known there.
   private func forgetCheckpoint() {
-    var unproven = Checkpoint()
-    unproven.isUnproven = true
-    let json = unproven.json(time: nil)
     do {
       let (checkpointer, _) = try prepare(configuration)
-      try configuration.database.replicatingChanges { try $0.setSyncCheckpoint(checkpointer.id, json) }
+      try configuration.database.replicatingChanges { store in
+        var forgotten = Checkpoint()
+        forgotten.unproven = try store.lastSequence
+        try store.setSyncCheckpoint(checkpointer.id, forgotten.json(time: nil))
+      }
     } catch {
       Log.write(
         .warning, .sync, configuration.database.path, "a replication can't forget its checkpoint: \(error)")

@@ -38,13 +38,6 @@ final class Session: @unchecked Sendable {
   var push: PushState?
   var pull: PullState?
   var checkpointer: Checkpointer
-  /// Whether the marks say what the remote has. They don't when the checkpoints differ, until all changes were proposed once.
-  var trustsMarks = true
-  /// Marks of changes up to here were made before a session that found no checkpoint: nobody knows since when. Another
-  /// session may have broken off before its first checkpoint, and the remote may have been replaced since.
-  private var lastDoubtedMark: UInt64 = 0
-  /// The last sequence when the session began.
-  private var firstEnd: UInt64 = 0
   private(set) var isEnded = false
   /// Whether documents were replicated, or everything was, or a checkpoint was saved. Read by the replicator after the end.
   private(set) var hasProgressed = false
@@ -110,18 +103,15 @@ final class Session: @unchecked Sendable {
     enqueue { session in
       let stored = try session.readCheckpoint()
       // Without a local checkpoint everything begins at once. Then only its revision on the other side is needed.
-      if stored == nil { try session.begin(doubtsMarks: true) }
+      if stored == nil { try session.begin(isFirst: !session.isReset) }
       session.tellStatus()
       session.peer.checkpoint(session.checkpointer.askedID) { [weak session] result in
         session?.enqueue { session in
           switch result {
           case .failure(let error): session.end(error)
           case .success(let remote):
-            let agreed = session.checkpointer.agree(local: stored, remote: remote)
-            if stored != nil {
-              session.trustsMarks = agreed
-              try session.begin()
-            }
+            session.checkpointer.agree(local: stored, remote: remote)
+            if stored != nil { try session.begin() }
             session.saveCheckpoint()
           }
         }
@@ -129,15 +119,19 @@ final class Session: @unchecked Sendable {
     }
   }
 
-  /// Whether the mark of the change's document says what the remote has.
-  func trustsMark(of change: PushChange) -> Bool { trustsMarks && change.sequence > lastDoubtedMark }
+  /// Whether the mark of the change's document says what the remote has. It may be of a remote that was replaced since, if the
+  /// checkpoints differ or there was none.
+  func trustsMark(of change: PushChange) -> Bool { change.sequence > checkpointer.unproven }
+
+  /// Whether all marks are trusted.
+  var trustsMarks: Bool { checkpointer.unproven == 0 }
+
+  /// Whether this session is the one that forgets earlier ones.
+  private var isReset: Bool { configuration.resetsCheckpoint && !checkpointer.wasReset }
 
   private func readCheckpoint() throws -> Checkpoint? {
+    if isReset { return nil }
     let checkpointer = checkpointer
-    if configuration.resetsCheckpoint, !checkpointer.wasReset {
-      trustsMarks = false
-      return nil
-    }
     return try database.replicating { store in
       for id in [checkpointer.id, checkpointer.askedID] {
         if let json = try store.syncCheckpoint(id) { return Checkpoint(json: json) }
@@ -146,11 +140,13 @@ final class Session: @unchecked Sendable {
     }
   }
 
-  private func begin(doubtsMarks: Bool = false) throws {
+  /// With `isFirst`, no session has stored a checkpoint.
+  private func begin(isFirst: Bool = false) throws {
     isBegun = true
-    checkpointer.isUnproven = !trustsMarks
-    firstEnd = try database.replicating { try $0.lastSequence }
-    if doubtsMarks { lastDoubtedMark = firstEnd }
+    // Marks of later changes will be those of this session.
+    checkpointer.unproven = min(checkpointer.unproven, try database.replicating { try $0.lastSequence })
+    // As long as there is none, the next session trusts as little.
+    if isFirst { checkpointer.saved.unproven = checkpointer.unproven }
     if configuration.direction.pulls {
       if checkpointer.pulled == nil { checkpointer.pulled = configuration.startSequence }
       pull = PullState(reached: checkpointer.pulled)
@@ -204,10 +200,10 @@ final class Session: @unchecked Sendable {
     do { try sendForbiddenAgain() } catch { return end(ReplicationError(error)) }
     if var push {
       checkpointer.pushed = push.progress.reached ?? checkpointer.pushed
-      if !trustsMarks, push.isIdle, push.scanned >= firstEnd, push.progress.open == 0, !push.progress.isStuck
+      if !trustsMarks, push.isIdle, push.scanned >= checkpointer.unproven, push.progress.open == 0,
+        !push.progress.isStuck
       {
-        trustsMarks = true
-        checkpointer.isUnproven = false
+        checkpointer.unproven = 0
       }
       // The pull of a one-shot session may have resolved conflicts, whose results are pushed too.
       if !configuration.isContinuous, push.isIdle, let pull, pull.isIdle, !push.hasSeenPull {

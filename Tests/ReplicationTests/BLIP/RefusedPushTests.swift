@@ -17,6 +17,10 @@ import Touchstone
 
   private static let directions: [ReplicatorConfiguration.Direction] = [.push, .pushAndPull]
 
+  private static let storesNoCheckpoint: [String: ScriptedServer.Answer] = [
+    "setCheckpoint": { _, request in request.reply(BLIPErrorReply(domain: "HTTP", code: 503)) }
+  ]
+
   private func edit(_ database: Database, _ numbers: Range<Int>, of id: String = "doc") throws {
     for number in numbers { try database.update(id, creating: true) { $0["n"] = .int(Int64(number)) } }
   }
@@ -90,15 +94,16 @@ import Touchstone
   }
 
   @Test(
-    "an erased server gets everything again, also when a pull or part of a push came first",
-    arguments: [EngineName.lmdb, .sqlite], [true, false])
-  func erasedBefore(_ engine: EngineName, _ isPull: Bool) throws {
+    "an erased server gets everything again, also when a pull or part of a push came first, with and without an earlier checkpoint",
+    arguments: [EngineName.lmdb, .sqlite], [(true, true), (true, false), (false, true), (false, false)])
+  func erasedBefore(_ engine: EngineName, _ how: (isPull: Bool, hadCheckpoint: Bool)) throws {
     let database = try databases.open(engine)
     let original = OriginalServer(saysRevision: true)
     for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
-    _ = try replicate(database, original.scripted())
+    let first = try replicate(database, original.scripted(how.hadCheckpoint ? [:] : Self.storesNoCheckpoint))
+    #expect(first.pushed.count == 4)
     original.erase()
-    if isPull {
+    if how.isPull {
       original.state.withLock { state in
         state.sequence = 1
         state.documents["new"] = OriginalServer.Document(
@@ -117,6 +122,7 @@ import Touchstone
       ])
       #expect(try replicate(database, server).pushed == ["doc0"])
     }
+    #expect(original.state.withLock { $0.checkpoints.count } == 1)
     let outcome = try replicate(database, original.scripted()) { $0.direction = .push }
     #expect(outcome.failed == [:] && outcome.status.error == nil)
     for number in 0..<4 {
@@ -134,9 +140,7 @@ import Touchstone
       let database = try databases.open(engine)
       let original = OriginalServer(saysRevision: true)
       for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
-      let refusing = original.scripted([
-        "setCheckpoint": { _, request in request.reply(BLIPErrorReply(domain: "HTTP", code: 503)) }
-      ])
+      let refusing = original.scripted(Self.storesNoCheckpoint)
       #expect(try replicate(database, refusing) { $0.direction = direction }.pushed.count == 4)
       original.erase()
       let outcome = try replicate(database, original.scripted()) { $0.direction = direction }
