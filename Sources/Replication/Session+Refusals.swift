@@ -56,31 +56,27 @@ extension Session {
   ) throws {
     guard !item.change.isOtherLeaf else { return done(item, error) }
     let (id, remote) = (item.change.id, remote)
-    if item.attempts < PushState.attempts {
-      if pull != nil, isSent, let known = item.change.known {
-        // The peer has the same on its own branch. With another revision for each peer that has one, two of them would go on for ever.
-        if !peer.agreesOnRevisions, try database.replicating({ try $0.hasContentOfCurrent(known, of: id) }) {
-          return done(item, nil, isReported: false)
-        }
-        // The peer's revision lost here, but the peer takes only what descends from it.
-        do { _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) } } catch let
-          failure as DocumentError
-        { return done(item, ReplicationError(failure)) }
+    let mayTryAgain = item.attempts < PushState.attempts
+    if mayTryAgain, pull != nil, isSent, let known = item.change.known {
+      // The peer has the same on its own branch. With another revision for each peer that has one, two of them would go on for ever.
+      if !peer.agreesOnRevisions, try database.replicating({ try $0.hasContentOfCurrent(known, of: id) }) {
+        return done(item, nil, isReported: false)
       }
-      let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
-      if let now, let known = now.known,
-        !known.hasSameBytes(as: item.change.known ?? item.refusedParent ?? "")
-          || !now.revision.hasSameBytes(as: item.change.revision)
-      {
-        return propose(item, again: PushChange(now))
-      }
+      // The peer's revision lost here, but the peer takes only what descends from it.
+      do { _ = try database.replicatingChanges { try $0.continueBranch(of: id, from: known) } } catch let
+        failure as DocumentError
+      { return done(item, ReplicationError(failure)) }
+    }
+    let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
+    if mayTryAgain, let now, let known = now.known,
+      !known.hasSameBytes(as: item.change.known ?? item.refusedParent ?? "")
+        || !now.revision.hasSameBytes(as: item.change.revision)
+    {
+      return propose(item, again: PushChange(now))
     }
     let mayBeGone = current == nil && !isSent
     if mayBeGone, pull == nil || !trustsMarks, proposeAlone(item) { return }
     guard pull != nil else { return done(item, error) }
-    let isMarked =
-      try database.replicating { try $0.mark(of: id, remote: remote) }?.hasSameBytes(as: item.change.revision)
-      ?? false
     let key = key(item.change)
     // A newer change of the document takes its place.
     if let waiting = push?.active[key], waiting != nil { return done(item, error, isReported: false) }
@@ -88,7 +84,8 @@ extension Session {
     // A continuous session doesn't hold up its checkpoint for a conflict that may stay.
     done(item, error, isReported: false, isOpen: !configuration.isContinuous)
     push?.refused[key] = PushState.Refused(
-      item: item, error: error, mayBeGone: mayBeGone, isMarked: isMarked)
+      item: item, error: error, mayBeGone: mayBeGone,
+      isMarked: now?.known?.hasSameBytes(as: item.change.revision) ?? false)
   }
 
   /// Another change of the document was replicated, or is on its way.
