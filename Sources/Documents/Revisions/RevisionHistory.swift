@@ -16,12 +16,9 @@ package enum RevisionHistory {
     var dense = [last]
     for revision in history.dropFirst() {
       guard revision.generation < last.generation else { break }
-      let steps = last.generation - revision.generation
-      guard steps == 1 || steps <= UInt64(max(0, maximum - dense.count)) else { break }
-      for generation in (revision.generation + 1..<last.generation).reversed() {
-        dense.append(
-          RevisionID(generation: generation, suffix: fadedSuffix(generation, below: last.description)))
-      }
+      let gap = gap(between: last, and: revision)
+      guard gap.isEmpty || gap.count < maximum - dense.count else { break }
+      dense += gap
       dense.append(revision)
       last = revision
     }
@@ -30,24 +27,31 @@ package enum RevisionHistory {
 
   /// Fills the gaps of a history, which begins with the revision itself, up to `maximum` ancestors. Its last one stays the last.
   package static func filled(_ history: [String], maximum: Int) -> [String] {
-    let generations = history.map { RevisionID($0)?.generation ?? 0 }
-    guard let first = history.first, let last = history.last, !generations.contains(0),
-      zip(generations, generations.dropFirst()).contains(where: { $0 != $1 + 1 })
+    let revisions = history.compactMap { RevisionID($0) }
+    let gaps = zip(revisions, revisions.dropFirst()).map { gap(between: $0, and: $1) }
+    guard let first = history.first, let last = history.last, revisions.count == history.count,
+      gaps.contains(where: { !$0.isEmpty })
     else { return history }
     var filled = [first]
-    for (index, revision) in history.enumerated().dropFirst() {
-      var generation = generations[index - 1]
-      while generation > generations[index] + 1, filled.count < maximum {
-        generation -= 1
-        filled.append("\(generation)-" + fadedSuffix(generation, below: history[index - 1]))
-      }
-      if filled.count <= maximum { filled.append(revision) }
+    for (gap, revision) in zip(gaps, history.dropFirst()) where filled.count <= maximum {
+      filled += gap.prefix(max(0, maximum - filled.count)).map(\.description)
+      filled.append(revision)
     }
-    if let end = filled.last, !end.hasSameBytes(as: last) { filled[filled.count - 1] = last }
+    filled[filled.count - 1] = last
     return filled
   }
 
-  /// The same ID wherever the same gap is filled.
+  /// What fills the gap between a revision and the next one of its history. The same IDs wherever the same gap is filled.
+  private static func gap(between revision: RevisionID, and next: RevisionID)
+    -> some RandomAccessCollection<RevisionID>
+  {
+    let first = next.generation + 1
+    return (first..<max(first, revision.generation)).reversed().lazy.map { generation in
+      RevisionID(
+        generation: generation, suffix: fadedSuffix(generation, below: revision.description))
+    }
+  }
+
   private static func fadedSuffix(_ generation: UInt64, below revision: String) -> String {
     // FNV-1a.
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
