@@ -67,7 +67,7 @@ import Touchstone
     func read(_ count: Int, into bytes: inout [UInt8]) -> BLIPSourceState {
       left.withLock { left in
         let count = min(count, left)
-        bytes += repeatElement(UInt8(ascii: " "), count: count)
+        bytes += [UInt8](repeating: 0x20, count: count)
         left -= count
         return left == 0 ? .later : .more
       }
@@ -78,7 +78,7 @@ import Touchstone
   func halfMessages() throws {
     let server = try databases.open(.lmdb)
     for number in 0..<20 { try server.save("server\(number)", ["n": .int(Int64(number))]) }
-    let memory = BLIPMemory(bytes: 16 << 20, patience: 1_000_000)
+    let memory = BLIPMemory(bytes: 8 << 20, patience: 1_000_000)
     let (isBlocked, gate) = (CountingSemaphore(), CountingSemaphore())
     let ends = Lock<[Int?]>([])
     func keepHalf(of bytes: Int) -> BLIPConnection {
@@ -97,11 +97,11 @@ import Touchstone
       return client
     }
     // The one that holds most is at something else, and doesn't end when it is told to.
-    let blocked = keepHalf(of: 12 << 20)
-    eventually { memory.held > 6 << 20 }
+    let blocked = keepHalf(of: 6 << 20)
+    eventually { memory.held > 3 << 20 }
     blocked.send(BLIPRequest("block")) { _ in }
     #expect(isBlocked.wait(seconds: 120))
-    let others = (0..<40).map { _ in keepHalf(of: 4 << 20) }
+    let others = (0..<40).map { _ in keepHalf(of: 2 << 20) }
     eventually { memory.held >= memory.total }
     #expect(memory.waitingCount > 0 && ends.withLock { $0 } == [])
     let outcomes = Lock<[Result<Outcome, any Error>]>([])
