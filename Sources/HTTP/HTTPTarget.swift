@@ -16,6 +16,9 @@ package struct HTTPTarget: Sendable {
   private let authorityRange: Range<Int>?
   private let path: Range<Int>
   private let query: Range<Int>?
+  /// The segments of the path, each percent-decoded: `/db/a%2Fb` has `db` and `a/b`. `/` has none, and `/db/` has `db`
+  /// and an empty one. Segments such as `..` stay. Nil if a percent sign isn't followed by two hexadecimal digits.
+  package let segments: [ByteString]?
 
   /// Nil if it isn't a path, or has a byte that a target can't have.
   package init?(_ raw: [UInt8]) {
@@ -28,6 +31,7 @@ package struct HTTPTarget: Sendable {
         self.authorityRange = nil
         path = 0..<1
         query = nil
+        segments = []
         return
       }
       guard let authority = Self.authority(in: raw) else { return nil }
@@ -45,6 +49,17 @@ package struct HTTPTarget: Sendable {
     self.authorityRange = authorityRange
     path = start..<(question ?? raw.count)
     query = question.map { $0 + 1..<raw.count }
+    segments = Self.segments(raw[path])
+  }
+
+  private static func segments(_ path: ArraySlice<UInt8>) -> [ByteString]? {
+    guard path.count > 1 else { return [] }
+    var found: [ByteString] = []
+    for part in path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      guard let decoded = decode(part, plusIsBlank: false) else { return nil }
+      found.append(ByteString(decoded))
+    }
+    return found
   }
 
   /// Where the authority is behind `http://`; nil if there is none.
@@ -60,7 +75,7 @@ package struct HTTPTarget: Sendable {
   }
 
   /// Whether it is `*`: the server as a whole.
-  package var isAsterisk: Bool { raw == [UInt8(ascii: "*")] }
+  package var isAsterisk: Bool { raw.count == 1 && raw[0] == UInt8(ascii: "*") }
 
   /// The authority of a target such as `http://authority/db`, which counts in the place of the header `Host`; nil in a path.
   package var rawAuthority: ArraySlice<UInt8>? { authorityRange.map { raw[$0] } }
@@ -70,18 +85,6 @@ package struct HTTPTarget: Sendable {
 
   /// The query as it came, without `?`; nil if there is none.
   package var rawQuery: ArraySlice<UInt8>? { query.map { raw[$0] } }
-
-  /// The segments of the path, each percent-decoded: `/db/a%2Fb` has `db` and `a/b`. `/` has none, and `/db/` has `db`
-  /// and an empty one. Segments such as `..` stay. Nil if a percent sign isn't followed by two hexadecimal digits.
-  package var segments: [ByteString]? {
-    guard path.count > 1 else { return [] }
-    var found: [ByteString] = []
-    for part in raw[path].dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-      guard let decoded = Self.decode(part, plusIsBlank: false) else { return nil }
-      found.append(ByteString(decoded))
-    }
-    return found
-  }
 
   /// The items of the query in their order, decoded. Nil if a percent sign isn't followed by two hexadecimal digits.
   package var queryItems: [(name: ByteString, value: ByteString)]? {

@@ -30,10 +30,11 @@ final class SyncHandler: HTTPHandler {
 
   /// Whether a request is that of a replicator over BLIP.
   static func isReplication(_ request: HTTPRequest) -> Bool {
-    guard let segments = request.target.segments else { return false }
-    let path = segments.drop { $0 == ByteString("") }
-    return path.count == 2 && path.last == ByteString("_blipsync")
+    guard let segments = request.target.segments, segments.last == lastSegment else { return false }
+    return segments.drop { $0 == ByteString("") }.count == 2
   }
+
+  private static let lastSegment = ByteString("_blipsync")
 
   func handle(_ request: HTTPRequest, _ responder: HTTPResponder) { responder.answer(answer(request)) }
 
@@ -43,7 +44,7 @@ final class SyncHandler: HTTPHandler {
     }
     // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
     let path = segments.drop { $0 == ByteString("") }
-    guard path.count == 2, path.last == ByteString("_blipsync"), let name = path.first,
+    guard path.count == 2, path.last == Self.lastSegment, let name = path.first,
       let database = try? catalog.database(name.string)
     else {
       return HTTPAnswer(status: 404, text: "there is no such database here\n")

@@ -5,15 +5,13 @@ import HTTP
 extension APIRequest {
   private static let choosable = ["GET", "HEAD", "PUT", "DELETE", "COPY"]
 
-  /// The request with the method that `X-HTTP-Method-Override` names, as clients ask that have only `POST`. (A page of another origin may
+  /// Takes the method that `X-HTTP-Method-Override` names, as clients ask that have only `POST`. (A page of another origin may
   /// send that header only after it has asked.) The client of a `POST` expects a body: `HEAD` is `GET`.
-  var withChosenMethod: APIRequest {
+  mutating func chooseMethod() {
     guard method == "POST", let chosen = headers.first("x-http-method-override"),
       Self.choosable.contains(where: { $0.hasSameBytes(as: chosen) })
-    else { return self }
-    var request = self
-    request.method = chosen == "HEAD" ? "GET" : chosen
-    return request
+    else { return }
+    method = chosen == "HEAD" ? "GET" : chosen
   }
 
   /// Whether the client takes a media type: it says so, or says nothing.

@@ -38,12 +38,10 @@ package struct APIRequest: Sendable {
     self.cancellation = cancellation
   }
 
-  /// The same request, which takes the memory for its body from there, and counts the time that it waits for it.
-  func taking(_ memory: RequestMemory, _ timer: any CallTimer) -> APIRequest {
-    var request = self
-    request.memory = memory
-    request.body = TimedBody(body, timer)
-    return request
+  /// Takes the memory for its body from there, and counts the time that it waits for it.
+  mutating func take(_ memory: RequestMemory, _ timer: any CallTimer) {
+    self.memory = memory
+    body = TimedBody(body, timer)
   }
 }
 

@@ -65,8 +65,10 @@ package final class DatabaseService: Sendable {
 
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
-  package func answer(_ request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
-    let request = request.withChosenMethod.taking(RequestMemory(memory), timer)
+  package func answer(_ request: consuming APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
+    request.chooseMethod()
+    request.take(RequestMemory(memory), timer)
+    let request = consume request
     let began = timer.now
     let counted: @Sendable (APIAnswer) -> Void = { [self, method = request.method] answer in
       metrics.count(method, answer.status, seconds: timer.now - began)

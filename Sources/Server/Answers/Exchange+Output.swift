@@ -130,9 +130,14 @@ extension Exchange {
   /// Adds headers, without those that would be another header or the body: the library refuses line ends.
   func add(_ headers: [HTTPAnswer.Header], to response: OpaquePointer) {
     for header in headers {
-      // C would end it there.
-      let isWhole = !header.value.utf8.contains(0) && !header.name.utf8.contains(0)
-      guard isWhole, MHD_add_response_header(response, header.name, header.value) == .YES else {
+      let isTaken = header.name.withCString { name in
+        header.value.withCString { value in
+          // C would end it at a zero byte.
+          strlen(name) == header.name.utf8.count && strlen(value) == header.value.utf8.count
+            && MHD_add_response_header(response, name, value) == .YES
+        }
+      }
+      guard isTaken else {
         Log.write(
           .error, .network, nil, "listener: an answer's header “\(header.name)” isn't allowed; left out")
         continue
