@@ -75,6 +75,7 @@ let package = Package(
       name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
+    .systemLibrary(name: "CTimers", path: "Sources/CTimers"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -215,7 +216,7 @@ let package = Package(
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
-    .target(name: "BenchmarkKit", dependencies: ["Bytes", "ChildProcesses"]),
+    .target(name: "BenchmarkKit", dependencies: ["Bytes", "ChildProcesses", "CTimers"]),
     .target(
       name: "Datasets",
       dependencies: [
@@ -231,7 +232,7 @@ let package = Package(
         "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
         "TouchstoneServer", "Storage",
         "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "ChildProcesses", "BenchmarkKit",
-        "Datasets", "Limits", "CSQLite", "CLMDB",
+        "Datasets", "Limits", "CSQLite", "CLMDB", "CTimers",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",

@@ -152,23 +152,37 @@ struct HTTPBenchmark: Sendable {
     return .latencies(total.withLock { $0 }, seconds: seconds)
   }
 
-  /// Requests are due at fixed times. Each connection has a thread, so that a slow answer holds up one only.
+  /// Requests are due at fixed times. One waits for a free connection, as in a client with a pool of them.
   private func openLoop(port: Int, _ requests: [[UInt8]], rate: Double, expecting status: Int) throws
     -> Trial.Duration
   {
     let total = Lock(LatencyHistogram())
-    let threads = 8
-    let schedule = ArrivalSchedule(begin: Clock.nanoseconds() + 20_000_000, rate: rate, threads: threads)
+    let threads = 2
+    let opened = Lock(0)
+    let begin = Lock(UInt64(0))
+    let start = DispatchSemaphore(value: 0)
     _ = try ThreadGroup.run(threads) { thread in
-      let client = try HTTPLoadClient(port: port)
       let mine = stride(from: thread, to: requests.count, by: threads).map { requests[$0] }
-      var histogram = LatencyHistogram()
-      try schedule.run(mine.count, thread: thread, into: &histogram) {
-        try client.ask(mine[$0], expecting: status)
+      let connections = Result {
+        try HTTPOpenLoop(port: port, connections: Self.connections / threads, status: status)
       }
-      total.withLock { [histogram] in $0.add(histogram) }
+      // All connections are open before the first request is due.
+      let isLast = opened.withLock { opened in
+        opened += 1
+        return opened == threads
+      }
+      if isLast {
+        begin.withLock { $0 = Clock.nanoseconds() + 1_000_000 }
+        for _ in 0..<threads { start.signal() }
+      }
+      start.wait()
+      let schedule = ArrivalSchedule(begin: begin.withLock { $0 }, rate: rate, threads: threads)
+      var loop = try connections.get()
+      try loop.run(mine) { schedule.start($0, thread: thread) }
+      total.withLock { [histogram = loop.histogram] in $0.add(histogram) }
     }
-    return .latencies(total.withLock { $0 }, seconds: Double(Clock.nanoseconds() - schedule.begin) / 1e9)
+    let seconds = Double(Clock.nanoseconds() - begin.withLock { $0 }) / 1e9
+    return .latencies(total.withLock { $0 }, seconds: seconds)
   }
 
   private func idleFeeds(port: Int, _ memory: Lock<Int>) throws -> Trial.Duration {

@@ -9,7 +9,8 @@ final class HTTPLoadClient {
     let description: String
   }
 
-  private let socket: Int32
+  /// The socket, open as long as the client is there.
+  let descriptor: Int32
   private var buffer: [UInt8]
   private var begin = 0
   private var end = 0
@@ -17,20 +18,22 @@ final class HTTPLoadClient {
   /// Connects to a port of 127.0.0.1, from 127.0.0.`source`: a listener lets in so many connections of an address.
   init(port: Int, source: Int = 1, bufferBytes: Int = 256 << 10) throws {
     buffer = [UInt8](repeating: 0, count: bufferBytes)
-    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    guard socket >= 0 else { throw Failure(description: "no socket: \(String(cString: strerror(errno)))") }
+    descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard descriptor >= 0 else {
+      throw Failure(description: "no socket: \(String(cString: strerror(errno)))")
+    }
     if source != 1 {
       var own = sockaddr_in()
       own.sin_family = sa_family_t(AF_INET)
       own.sin_addr.s_addr = (0x7F00_0000 | UInt32(source)).bigEndian
       let status = withUnsafePointer(to: &own) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
       }
       guard status == 0 else {
         let reason = String(cString: strerror(errno))
-        Glibc.close(socket)
+        Glibc.close(descriptor)
         throw Failure(description: "can't use the address 127.0.0.\(source): \(reason)")
       }
     }
@@ -40,19 +43,19 @@ final class HTTPLoadClient {
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     let status = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
     guard status == 0 else {
       let reason = String(cString: strerror(errno))
-      Glibc.close(socket)
+      Glibc.close(descriptor)
       throw Failure(description: "can't connect to port \(port): \(reason)")
     }
     var yes: Int32 = 1
-    setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  deinit { Glibc.close(socket) }
+  deinit { Glibc.close(descriptor) }
 
   /// The bytes of a request.
   static func request(_ method: String, _ target: String, body: [UInt8]? = nil) -> [UInt8] {
@@ -66,7 +69,7 @@ final class HTTPLoadClient {
     var sent = 0
     while sent < request.count {
       let count = request.withUnsafeBytes {
-        Glibc.send(socket, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL))
+        Glibc.send(descriptor, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw Failure(description: "can't send: \(String(cString: strerror(errno)))") }
@@ -132,7 +135,7 @@ final class HTTPLoadClient {
     }
     while true {
       let count = buffer.withUnsafeMutableBytes {
-        recv(socket, $0.baseAddress.map { $0 + end }, $0.count - end, 0)
+        recv(descriptor, $0.baseAddress.map { $0 + end }, $0.count - end, 0)
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw Failure(description: "the connection ended") }

@@ -1,3 +1,5 @@
+import CTimers
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -45,20 +47,16 @@ package struct ArrivalSchedule: Sendable {
     }
   }
 
-  /// Waits until `time` of `Clock.nanoseconds`; returns at once if that is past. It sleeps, but yields the
-  /// processor for the last 150 µs: a sleep ends about 50 µs late, which would count as latency.
+  /// Sleeps until `time` of `Clock.nanoseconds`; returns at once if that is past. What it is late counts as latency. It doesn't spin
+  /// until then: that would take the processors from what is measured.
   package static func wait(until time: UInt64) {
-    while true {
-      let now = Clock.nanoseconds()
-      guard now < time else { return }
-      let left = time - now
-      if left > 200_000 {
-        let pause = left - 150_000
-        var wanted = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
-        nanosleep(&wanted, nil)
-      } else {
-        sched_yield()
-      }
-    }
+    guard Clock.nanoseconds() < time else { return }
+    waitExactly()
+    var wanted = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+    while Clock.nanoseconds() < time { clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wanted, nil) }
   }
+
+  /// Lets the waits of this thread end as exactly as the system can. Else they may end 50 µs late, so that the system can end
+  /// several waits at once.
+  package static func waitExactly() { _ = touchstone_set_timer_slack(1) }
 }
