@@ -302,7 +302,7 @@ let package = Package(
     .testTarget(
       name: "FullTextTests",
       dependencies: ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
-    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece", "test-child"]),
+    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Bytes", "Fleece", "test-child"]),
     .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
     .testTarget(
       name: "BlobsTests",

@@ -1,5 +1,6 @@
 // JSON text out: the canonical form's escapes, numbers and order.
 
+import Bytes
 import Fleece
 import TestSupport
 
@@ -115,6 +116,40 @@ import TestSupport
     let encoded = try encode(json: #"{"a":1,"z":2,"b.c":3}"#, keys)
     #expect(try text(of: encoded.fleece, keys.snapshot(), canonical: false) == #"{"z":2,"a":1,"b.c":3}"#)
     #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
+  }
+
+  @Test func bothOrdersHoldTheSameMembers() throws {
+    // Names of each length in the table of shared keys, longer ones, and some that need escapes.
+    let shared = (0...16).map { String("abcdefghijklmnop".prefix($0)) }
+    let names =
+      shared + (17...40).map { String(repeating: "n", count: $0) } + ["q\"", "é", "b\\", "\u{1}", "a.b"]
+    var object = JSONObject()
+    for (index, name) in names.enumerated() {
+      object[name] = .object(JSONObject([(name, .int(Int64(index))), ("k", .string(name))]))
+    }
+    let keys = SharedKeysBuilder(try SharedKeys(keys: shared + ["k"]))
+    let encoded = try encode(json: try JSONValue.object(object).canonicalJSON(), keys)
+    let inOrder = try text(of: encoded.fleece, keys.snapshot(), canonical: false)
+    #expect(try JSONValue(json: inOrder) == .object(object))
+    #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
+    #expect(inOrder.utf8.count == encoded.json.utf8.count)
+  }
+
+  @Test func nothingIsAppendedAfterAnError() throws {
+    let keys = SharedKeysBuilder(.empty)
+    let encoded = try encode(json: #"{"a":[1,2,{"b":1}]}"#, keys)
+    let short = try SharedKeys(keys: ["a"])
+    try encoded.fleece.withUnsafeBytes { bytes in
+      let root = try #require(FleeceReader.root(of: bytes))
+      for canonical in [true, false] {
+        var output = ByteBuffer()
+        output.append(UInt8(ascii: "x"))
+        #expect(throws: FleeceError.self) {
+          try root.writeJSON(sharedKeys: short, canonical: canonical, into: &output)
+        }
+        #expect(output.count == 1)
+      }
+    }
   }
 
   @Test func unknownSharedKeysAreNamed() throws {

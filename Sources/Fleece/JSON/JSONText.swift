@@ -49,6 +49,19 @@ extension ByteBuffer {
     append(UInt8(ascii: "\""))
   }
 
+  /// Appends the name of a member, which needs no escapes, with its quotes and the colon.
+  @inline(__always)
+  mutating func appendName(_ name: ShortName, _ length: Int) {
+    reserve(24)
+    let target = UnsafeMutableRawPointer(base + count)
+    target.storeBytes(of: UInt8(ascii: "\""), as: UInt8.self)
+    target.storeBytes(of: name.low, toByteOffset: 1, as: UInt64.self)
+    target.storeBytes(of: name.high, toByteOffset: 9, as: UInt64.self)
+    // ":
+    target.storeBytes(of: 0x3A22, toByteOffset: length &+ 1, as: UInt16.self)
+    count = count &+ length &+ 3
+  }
+
   /// Appends an integer in decimal.
   @inline(__always)
   mutating func appendInteger(_ value: Int64) {

@@ -68,6 +68,10 @@ struct KeyTable {
     return count - 1
   }
 
+  /// The name of a number below `count`.
+  @inline(__always)
+  func name(of number: Int) -> (name: ShortName, length: Int) { (names[number], Int(lengths[number])) }
+
   func utf8(of number: Int) -> UnsafeBufferPointer<UInt8> {
     UnsafeRawPointer(names + number).withMemoryRebound(to: UInt8.self, capacity: 16) {
       UnsafeBufferPointer(start: $0, count: Int(lengths[number]))

@@ -17,9 +17,10 @@ extension UnsafeValue {
   ) throws(FleeceError) {
     if type == .int, let int { return UnsafeValue.append(int, to: &output) }
     if type == .string, let utf8, UnsafeValue.append(plain: utf8, to: &output) { return }
+    var text = ByteBuffer(capacity: 2048)
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    try writer.write(self, depth: 0)
-    output.append(contentsOf: writer.text.bytes)
+    try writer.write(self, depth: 0, to: &text)
+    output.append(contentsOf: text.bytes)
   }
 
   private static func append(_ integer: Int64, to output: inout [UInt8]) {
@@ -69,18 +70,24 @@ extension UnsafeValue {
       text.append(utf8)
       return text.append(UInt8(ascii: "\""))
     }
+    let start = text.count
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    try writer.write(self, depth: 0)
-    text.append(writer.text.bytes)
+    do throws(FleeceError) {
+      try writer.write(self, depth: 0, to: &text)
+    } catch {
+      text.truncate(to: start)
+      throw error
+    }
   }
 
   /// Returns the JSON text of this value.
   ///
   /// - Throws: the errors of `writeJSON`.
   package func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
+    var text = ByteBuffer(capacity: 2048)
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    try writer.write(self, depth: 0)
-    return String(decoding: writer.text.bytes, as: UTF8.self)
+    try writer.write(self, depth: 0, to: &text)
+    return String(decoding: text.bytes, as: UTF8.self)
   }
 
   /// Returns a copy of this value in memory.
@@ -167,6 +174,18 @@ extension UnsafeValue {
     return (name, value)
   }
 
+  /// Whether the name of an entry is in the data. Else it is in the table of shared keys.
+  @inline(__always)
+  fileprivate func holds(_ name: UnsafeRawBufferPointer) -> Bool {
+    start <= name.assumingStart && name.assumingStart < limit
+  }
+
+  /// Where the bytes end that can be read from the start of a name. The table of shared keys has 16 bytes for each.
+  @inline(__always)
+  fileprivate func end(ofReadable name: UnsafeRawBufferPointer) -> UnsafePointer<UInt8> {
+    holds(name) ? limit : name.assumingStart + 16
+  }
+
   /// The remaining output budget of a value's data.
   fileprivate struct Budget {
     private let limit: Int
@@ -189,7 +208,7 @@ extension UnsafeValue {
   }
 }
 
-/// Writes values as JSON text into its own memory.
+/// Writes values as JSON text. After an error, the text ends anywhere.
 private struct ValueWriter: ~Copyable {
   private struct Member: BitwiseCopyable {
     var name: UnsafeRawBufferPointer
@@ -197,47 +216,48 @@ private struct ValueWriter: ~Copyable {
     var isShared: Bool
   }
 
-  var text = ByteBuffer(capacity: 2048)
-  private var members = RawStack<Member>(capacity: 64)
+  /// The members of the objects that are being written, for sorting.
+  private var members: RawStack<Member>
   private var budget: UnsafeValue.Budget
   private let sharedKeys: SharedKeys
   private let canonical: Bool
 
   init(_ root: UnsafeValue, sharedKeys: SharedKeys, canonical: Bool) {
+    members = RawStack<Member>(capacity: canonical ? 64 : 0)
     budget = UnsafeValue.Budget(root)
     self.sharedKeys = sharedKeys
     self.canonical = canonical
   }
 
-  mutating func write(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
+  mutating func write(_ value: UnsafeValue, depth: Int, to text: inout ByteBuffer) throws(FleeceError) {
     try budget.spend(bytes: 0)
-    switch value.type {
-    case .null:
-      guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
-      text.append(word: 0x6C6C_756E, count: 4)  // null
-    case .bool:
-      // true, false
-      value.bool == true
-        ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
-    case .int:
+    switch value.tag {
+    case Tag.string:
+      guard let utf8 = value.bytes(Tag.string) else { throw value.damaged("the string is cut off") }
+      try append(utf8, readable: value.limit, to: &text)
+    case Tag.smallInt, Tag.int:
       guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
       if integer.isUnsigned {
         text.appendInteger(integer.bits)
       } else {
         text.appendInteger(Int64(bitPattern: integer.bits))
       }
-    case .double:
+    case Tag.float:
       guard let double = value.double else { throw value.damaged("the double is cut off") }
       guard double.isFinite else { throw .notFinite }
       text.appendDouble(double)
-    case .string:
-      guard let utf8 = value.utf8 else { throw value.damaged("the string is cut off") }
-      try append(utf8, readable: value.limit)
-    case .data:
+    case Tag.special:
+      guard let bool = value.bool else {
+        guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
+        return text.append(word: 0x6C6C_756E, count: 4)  // null
+      }
+      // true, false
+      bool ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
+    case Tag.data:
       guard let data = value.data else { throw value.damaged("the binary data is cut off") }
       try budget.spend(bytes: data.count)
       text.appendBase64String(data.bindMemory(to: UInt8.self))
-    case .array:
+    case Tag.array:
       guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
       guard let slots = value.slots(Tag.array) else { throw value.damaged("the array is cut off") }
       text.append(UInt8(ascii: "["))
@@ -245,20 +265,25 @@ private struct ValueWriter: ~Copyable {
         guard let item = slots.value(index) else {
           throw value.damaged("item \(index) points outside the data")
         }
-        try write(item, depth: depth + 1)
+        try write(item, depth: depth + 1, to: &text)
         text.append(UInt8(ascii: ","))
       }
-      close(isEmpty: slots.count == 0, UInt8(ascii: "]"))
-    case .dict:
+      close(&text, isEmpty: slots.count == 0, UInt8(ascii: "]"))
+    default:
       guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-      try writeDict(value, depth: depth)
+      guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
+      text.append(UInt8(ascii: "{"))
+      let isEmpty =
+        canonical
+        ? try writeSorted(value, slots, depth, to: &text) : try writeInOrder(value, slots, depth, to: &text)
+      close(&text, isEmpty: isEmpty, UInt8(ascii: "}"))
     }
   }
 
   /// Appends a string. Bytes up to `readable` belong to the data.
   @inline(__always)
   private mutating func append(
-    _ utf8: UnsafeRawBufferPointer, readable: UnsafePointer<UInt8>
+    _ utf8: UnsafeRawBufferPointer, readable: UnsafePointer<UInt8>, to text: inout ByteBuffer
   ) throws(FleeceError) {
     try budget.spend(bytes: utf8.count)
     let bytes = utf8.assumingMemoryBound(to: UInt8.self)
@@ -267,36 +292,61 @@ private struct ValueWriter: ~Copyable {
 
   /// Closes a collection. The closing byte replaces the last comma.
   @inline(__always)
-  private mutating func close(isEmpty: Bool, _ byte: UInt8) {
+  private func close(_ text: inout ByteBuffer, isEmpty: Bool, _ byte: UInt8) {
     if isEmpty { return text.append(byte) }
     text.base[text.count - 1] = byte
   }
 
-  private mutating func writeDict(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
-    guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
-    text.append(UInt8(ascii: "{"))
+  /// Writes the members of a dictionary in their order, each with a comma. Returns whether there are none.
+  @inline(__always)
+  private mutating func writeInOrder(
+    _ dict: UnsafeValue, _ slots: UnsafeValue.Slots, _ depth: Int, to text: inout ByteBuffer
+  ) throws(FleeceError) -> Bool {
+    var isEmpty = true
+    for index in 0..<slots.count {
+      let key = slots.value(index &* 2)
+      if let key, key.tag == Tag.smallInt, let number = key.integer?.bits, number < UInt64(sharedKeys.count) {
+        guard let entry = slots.value(index &* 2 &+ 1) else {
+          throw dict.damaged("entry \(index) points outside the data")
+        }
+        if entry.isUndefined { continue }
+        let (name, length) = sharedKeys.table.name(of: Int(number))
+        try budget.spend(bytes: length)
+        text.appendName(name, length)
+        try write(entry, depth: depth + 1, to: &text)
+      } else {
+        let (name, entry) = try dict.entry(slots, index, sharedKeys)
+        if entry.isUndefined { continue }
+        try append(name, readable: dict.end(ofReadable: name), to: &text)
+        text.append(UInt8(ascii: ":"))
+        try write(entry, depth: depth + 1, to: &text)
+      }
+      text.append(UInt8(ascii: ","))
+      isEmpty = false
+    }
+    return isEmpty
+  }
+
+  /// Writes the members of a dictionary, sorted by their names, each with a comma. Returns whether there are none.
+  private mutating func writeSorted(
+    _ dict: UnsafeValue, _ slots: UnsafeValue.Slots, _ depth: Int, to text: inout ByteBuffer
+  ) throws(FleeceError) -> Bool {
     let first = members.count
     for index in 0..<slots.count {
-      let (name, entry) = try value.entry(slots, index, sharedKeys)
+      let (name, entry) = try dict.entry(slots, index, sharedKeys)
       if entry.isUndefined { continue }
-      members.push(
-        Member(
-          name: name, value: entry,
-          isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
+      members.push(Member(name: name, value: entry, isShared: !dict.holds(name)))
     }
-    var count = members.count - first
-    if canonical { count = sort(first, count) }
+    let count = sort(first, members.count - first)
     for index in first..<(first + count) {
       let member = members.base[index]
-      let start = member.name.assumingStart
-      // Names of the shared key table are stored in 16 bytes each. Other names are in the data.
-      try append(member.name, readable: member.isShared ? start + 16 : value.limit)
+      try append(member.name, readable: dict.end(ofReadable: member.name), to: &text)
       text.append(UInt8(ascii: ":"))
-      try write(member.value, depth: depth + 1)
+      try write(member.value, depth: depth + 1, to: &text)
       text.append(UInt8(ascii: ","))
     }
     members.count = first
-    close(isEmpty: count == 0, UInt8(ascii: "}"))
+    return count == 0
   }
 
   /// Sorts members by name and keeps the first of each name, the shared key. Returns the number that is left.
