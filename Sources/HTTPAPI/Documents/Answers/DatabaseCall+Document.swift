@@ -25,7 +25,7 @@ extension DatabaseCall {
     let revision = document.revisionID.description
     let tag = "\"\(revision)\""
     if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
-    var json = JSONWriter(capacity: 1024)
+    var json = JSONWriter(capacity: 4096)
     json.append(literal: "{\"_id\":")
     json.append(string: document.id)
     json.append(literal: ",\"_rev\":\"")
