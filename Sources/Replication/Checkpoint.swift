@@ -106,18 +106,21 @@ struct Checkpointer {
     if id == askedID { revision = remote?.revision ?? "" }
     guard let local else { return }
     let there = remote.map { Checkpoint(json: $0.json) } ?? Checkpoint()
-    (pushes, pulls) = (local.pushes, local.pulls)
-    func common(_ here: [SavedPlace], _ there: [SavedPlace], isEqual: Bool, _ sequence: String?) -> String? {
-      let place = SavedPlace.common(here, there)
-      let isUnnamed = here.isEmpty || there.isEmpty
-      return isEqual && (isUnnamed || place?.sequence == sequence) ? sequence : place?.sequence
+    // Places that the other side doesn't know are forgotten: what is saved next there mustn't name them.
+    func common(_ here: [SavedPlace], _ there: [SavedPlace], isEqual: Bool, _ sequence: String?)
+      -> (sequence: String?, places: [SavedPlace])
+    {
+      if isEqual, here.isEmpty || there.isEmpty { return (sequence, here) }
+      let places = SavedPlace.common(here, there)
+      return (places.first?.sequence, places)
     }
-    let pushed = common(
+    let (pushed, pushes) = common(
       local.pushes, there.pushes, isEqual: local.pushed == there.pushed, "\(local.pushed)")
-    let pulled = common(
+    let (pulled, pulls) = common(
       local.pulls, there.pulls, isEqual: local.pulled == there.pulled, local.pulled?.json)
     self.pushed = pushed.flatMap { UInt64($0) } ?? 0
     self.pulled = pulled.map { RemoteSequence(json: $0) }
+    (self.pushes, self.pulls) = (pushes, pulls)
     let isAgreed = current.isAt(local) && local.isAt(there)
     guard isAgreed else { return }
     unproven = local.unproven

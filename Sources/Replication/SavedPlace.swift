@@ -35,9 +35,9 @@ struct SavedPlace: Sendable, Equatable {
       + others.prefix(maximum - own.count - 1)
   }
 
-  /// The latest place that both sides have.
-  static func common(_ here: [SavedPlace], _ there: [SavedPlace]) -> SavedPlace? {
-    here.first { there.contains($0) }
+  /// The latest place that both sides have, and the earlier ones.
+  static func common(_ here: [SavedPlace], _ there: [SavedPlace]) -> [SavedPlace] {
+    Array(here.drop { !there.contains($0) })
   }
 
   // MARK: JSON: [[session, sequence], …]

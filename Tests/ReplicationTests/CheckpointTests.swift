@@ -104,6 +104,31 @@ import Touchstone
     #expect(agree(places(["2"]), both) == (both, true) && agree(both, places(["2"])) == (both, true))
   }
 
+  /// The session after the restore breaks off between the two saves.
+  @Test("a restored side isn't told of places that it has lost") func restoredPlaces() {
+    func saved(_ places: [(String, Int)]) -> Checkpoint {
+      var checkpoint = Checkpoint(
+        pushed: UInt64(places[0].1), pulled: RemoteSequence(json: "\(places[0].1)"))
+      checkpoint.pushes = places.map { SavedPlace(session: $0.0, sequence: "\($0.1)") }
+      checkpoint.pulls = checkpoint.pushes
+      return checkpoint
+    }
+    func agree(_ local: Checkpoint, _ remote: Checkpoint) -> Checkpointer {
+      var checkpointer = Checkpointer(id: "a", askedID: "a")
+      checkpointer.agree(
+        local: local, remote: StoredCheckpoint(json: remote.json(time: 1), revision: "3-cc"))
+      return checkpointer
+    }
+    let local = saved([("c", 7), ("b", 5), ("a", 3)])
+    let begun = agree(local, saved([("a", 3)]))
+    #expect(begun.current.isAt(saved([("a", 3)])))
+    let again = agree(local, begun.next(places: 8))
+    #expect(again.current.isAt(saved([("a", 3)])) && again.unproven == .max)
+    // Nothing is common.
+    let other = agree(local, saved([("d", 7)]))
+    #expect(other.current == Checkpoint() && other.pushes == [] && other.pulls == [])
+  }
+
   @Test("a checkpoint says what is done, in any order of the ends") func queue() {
     var queue = SequenceQueue<Int>()
     let tickets = (1...5).map { queue.append($0) }
