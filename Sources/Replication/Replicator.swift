@@ -84,11 +84,12 @@ public final class Replicator: Sendable {
   /// How far it has come, as the local database has it stored: the local sequence up to which all is pushed, and the remote
   /// one up to which all is stored here; zero and nil at the beginning.
   package func savedCheckpoint() throws -> (pushed: UInt64, pulled: RemoteSequence?) {
-    let checkpoint = try runner.savedCheckpoint()
+    let checkpoint = try runner.savedCheckpoint() ?? Checkpoint()
     return (checkpoint.pushed, checkpoint.pulled)
   }
 
-  /// The IDs of documents whose current revision isn't pushed yet. Empty if the replicator doesn't push.
+  /// The IDs of documents whose current revision isn't pushed yet, as far as is known. Where it is doubted whether the other side still
+  /// has what was pushed, that is pending until the other side has said so. Empty if the replicator doesn't push.
   public func pendingDocumentIDs() throws -> Set<String> { try runner.pendingDocumentIDs() }
 
   /// Whether the current revision of the document isn't pushed yet.
@@ -125,6 +126,8 @@ final class ReplicatorRunner: @unchecked Sendable {
   /// The number of documents that handlers weren't told of yet, and the most of them.
   private let untold = Lock(0)
   private static let maximumUntold = 20_000
+  /// How far the present session has come; nil without one, or before it has begun.
+  private let reached = Lock<(pushed: UInt64, unproven: UInt64)?>(nil)
 
   // Used on the thread `work` only.
   private var isRunning = false
@@ -244,6 +247,7 @@ final class ReplicatorRunner: @unchecked Sendable {
     generation += 1
     session?.enqueue { $0.end(nil) }
     session = nil
+    reached.withLock { $0 = nil }
     stopped(nil)
   }
 
@@ -342,6 +346,7 @@ final class ReplicatorRunner: @unchecked Sendable {
       retries = earlierRetries
     }
     session = nil
+    reached.withLock { $0 = nil }
     if error?.isOfAnotherDatabase ?? false { forgetCheckpoint() }
     guard isRunning else { return }
     // A close ends it without an error.
@@ -404,17 +409,21 @@ final class ReplicatorRunner: @unchecked Sendable {
 
   func isPending(_ id: String) throws -> Bool {
     guard configuration.direction.pushes else { return false }
-    let (since, remote) = try pendingBase()
+    let base = try pendingBase()
     return try configuration.database.replicating { store in
-      guard let change = try store.syncChange(of: id, remote: remote), change.sequence > since else {
+      guard let change = try store.syncChange(of: id, remote: base.remote), change.sequence > base.pushed
+      else {
         return false
       }
-      return try isPending(change, store)
+      return try isPending(change, base, store)
     }
   }
 
-  private func isPending(_ change: SyncChange, _ store: DocumentStore) throws -> Bool {
-    if let known = change.known, known.hasSameBytes(as: change.revision) { return false }
+  private func isPending(_ change: SyncChange, _ base: PendingBase, _ store: DocumentStore) throws -> Bool {
+    // A session proposes what is marked and doubted, and so does this.
+    if change.sequence > base.unproven, let known = change.known, known.hasSameBytes(as: change.revision) {
+      return false
+    }
     if let ids = configuration.documentIDs, !ids.contains(where: { $0.hasSameBytes(as: change.id) }) {
       return false
     }
@@ -424,33 +433,47 @@ final class ReplicatorRunner: @unchecked Sendable {
     return try filter(FilteredRevision(revision))
   }
 
-  func savedCheckpoint() throws -> Checkpoint {
+  /// The stored checkpoint; nil if there is none.
+  func savedCheckpoint() throws -> Checkpoint? {
     let (checkpointer, _) = try prepare(configuration)
     return try configuration.database.replicating { store in
       for id in [checkpointer.id, checkpointer.askedID] {
         if let json = try store.syncCheckpoint(id) { return Checkpoint(json: json) }
       }
-      return Checkpoint()
+      return nil
     }
   }
 
-  /// The sequence up to which all is pushed, and the number of the remote database.
-  private func pendingBase() throws -> (UInt64, UInt32) {
-    let (checkpointer, remote) = try prepare(configuration)
-    let pushed = try configuration.database.replicating { store in
-      try store.syncCheckpoint(checkpointer.askedID).map { Checkpoint(json: $0).pushed } ?? 0
+  /// What decides whether a change is pending.
+  private struct PendingBase {
+    /// The sequence up to which all is pushed.
+    let pushed: UInt64
+    /// The last sequence whose mark isn't trusted.
+    let unproven: UInt64
+    /// The number of the remote database.
+    let remote: UInt32
+  }
+
+  /// From the present session, or what the next one finds.
+  private func pendingBase() throws -> PendingBase {
+    let (_, remote) = try prepare(configuration)
+    if let reached = reached.withLock({ $0 }) {
+      return PendingBase(pushed: reached.pushed, unproven: reached.unproven, remote: remote)
     }
-    return (pushed, remote)
+    let saved = try savedCheckpoint()
+    // Without a checkpoint, a session doubts all marks.
+    return PendingBase(pushed: saved?.pushed ?? 0, unproven: saved?.unproven ?? .max, remote: remote)
   }
 
   private func forEachPending(_ body: (SyncChange) -> Void) throws {
-    var (since, remote) = try pendingBase()
+    let base = try pendingBase()
+    var since = base.pushed
     while true {
       let begin = since
       let (changes, reached) = try configuration.database.replicating { store in
         let (changes, reached) = try store.syncChanges(
-          after: begin, upTo: store.lastSequence, limit: 1_000, remote: remote)
-        return (try changes.filter { try isPending($0, store) }, changes.count < 1_000 ? nil : reached)
+          after: begin, upTo: store.lastSequence, limit: 1_000, remote: base.remote)
+        return (try changes.filter { try isPending($0, base, store) }, changes.count < 1_000 ? nil : reached)
       }
       for change in changes { body(change) }
       guard let reached else { return }
@@ -468,6 +491,10 @@ extension ReplicatorRunner: Session.Owner {
       runner.progress = progress
       runner.show(isBusy || !runner.configuration.isContinuous ? .busy : .idle)
     }
+  }
+
+  func sessionReached(_ session: Session, pushed: UInt64, unproven: UInt64) {
+    reached.withLock { $0 = (pushed, unproven) }
   }
 
   func sessionReplicated(_ documents: [ReplicatedDocument]) {

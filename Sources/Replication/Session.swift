@@ -20,6 +20,8 @@ final class Session: @unchecked Sendable {
     func sessionReplicated(_ documents: [ReplicatedDocument])
     /// It has ended. Nil: everything is replicated.
     func sessionEnded(_ session: Session, _ error: ReplicationError?)
+    /// How far the push has come, and the last sequence whose mark isn't trusted. Called on any step.
+    func sessionReached(_ session: Session, pushed: UInt64, unproven: UInt64)
     /// Whether anybody wants to know which documents are replicated.
     var wantsDocuments: Bool { get }
   }
@@ -221,6 +223,7 @@ final class Session: @unchecked Sendable {
       }
     }
     if let pull { checkpointer.pulled = pull.progress.reached ?? checkpointer.pulled }
+    owner?.sessionReached(self, pushed: checkpointer.pushed, unproven: checkpointer.unproven)
     if !configuration.isContinuous, !isStopping, !hasPulledAgain, let push, push.hasSent, push.isIdle,
       pull?.isIdle == true, peer.canPullAgain
     {

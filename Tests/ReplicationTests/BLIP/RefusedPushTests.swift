@@ -150,6 +150,55 @@ import Touchstone
   }
 
   @Test(
+    "what is pushed and doubted is pending until the server says that it is there",
+    arguments: [EngineName.lmdb, .sqlite])
+  func pending(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let original = OriginalServer(saysRevision: true)
+    for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
+    var configuration = ReplicatorConfiguration(database, ReplicatorTarget(original.scripted().connector))
+    func pending() throws -> Set<String> {
+      let replicator = Replicator(configuration)
+      let all = try replicator.pendingDocumentIDs()
+      for id in try winners(database).keys {
+        #expect(try replicator.isDocumentPending(id) == all.contains(id))
+      }
+      return all
+    }
+    #expect(try replicate(database, original.scripted(Self.storesNoCheckpoint)).pushed.count == 4)
+    #expect(try pending() == ["doc0", "doc1", "doc2", "doc3"])
+    original.erase()
+    // The server fails for all but the first document.
+    let failing = original.scripted([
+      "rev": { _, request in
+        if request.message.properties["id"] == "doc0" { return original.take(request) }
+        request.reply(BLIPErrorReply(domain: "HTTP", code: 503))
+      }
+    ])
+    #expect(try replicate(database, failing).pushed == ["doc0"])
+    #expect(try pending() == ["doc1", "doc2", "doc3"])
+    #expect(try replicate(database, original.scripted()).pushed == ["doc1", "doc2", "doc3"])
+    #expect(try pending() == [])
+    // A session knows what it has pushed and pulled, also before it can store a checkpoint.
+    original.state.withLock { state in
+      state.sequence += 1
+      state.documents["new"] = OriginalServer.Document(
+        parents: ["1-aa": ""], current: "1-aa", isDeleted: false, json: "{}", sequence: state.sequence)
+    }
+    configuration = ReplicatorConfiguration(
+      database, ReplicatorTarget(original.scripted(Self.storesNoCheckpoint).connector))
+    configuration.isContinuous = true
+    configuration.resetsCheckpoint = true
+    let replicator = Replicator(configuration)
+    replicator.start()
+    eventually { replicator.status.activity == .idle }
+    #expect(try database.document("new") != nil)
+    #expect(try replicator.pendingDocumentIDs() == [])
+    replicator.stop()
+    eventually { replicator.status.activity == .stopped }
+  }
+
+  @Test(
     "a document that the server has purged gets there when it is edited", arguments: [true, false],
     [true, false])
   func purged(_ saysRevision: Bool, _ isContinuous: Bool) throws {
