@@ -20,9 +20,10 @@ struct Checkpoint: Sendable, Equatable {
     self.pulled = pulled
   }
 
-  /// Reads a stored checkpoint. What can't be read counts as missing.
+  /// Reads a stored checkpoint. What can't be read counts as missing: then no mark is trusted.
   init(json: [UInt8]) {
     guard let value = try? json.withUnsafeBytes({ try JSONValue(json: $0) }), let object = value.object else {
+      unproven = .max
       return
     }
     if let local = object["local"]?.int, local > 0 { pushed = UInt64(local) }
@@ -31,7 +32,14 @@ struct Checkpoint: Sendable, Equatable {
     }
     pushes = SavedPlace.all(object["pushes"])
     pulls = SavedPlace.all(object["pulls"])
-    if let unproven = object["unproven"]?.int, unproven > 0 { self.unproven = UInt64(unproven) }
+    unproven = Self.unproven(object["unproven"] ?? .null)
+  }
+
+  /// Reads the last sequence whose mark isn't trusted. Some builds have stored `true`: no mark is. What can't be a sequence says the
+  /// same, so that nothing is believed by mistake.
+  private static func unproven(_ value: JSONValue) -> UInt64 {
+    if value.isNull || value.bool == false || value.double == 0 { return 0 }
+    return value.uint ?? .max
   }
 
   /// Whether both say the same of how far the replication has come.

@@ -68,7 +68,42 @@ import Touchstone
     #expect(text(both) == #"{"local":7,"remote":["a",1]}"#)
     #expect(Checkpoint(json: both.json(time: 5)) == both)
     #expect(Checkpoint(json: Array("{}".utf8)) == Checkpoint())
-    #expect(Checkpoint(json: Array("nonsense".utf8)) == Checkpoint())
+    let nonsense = Checkpoint(json: Array("nonsense".utf8))
+    #expect(nonsense.isAt(Checkpoint()) && nonsense.unproven == .max)
+  }
+
+  @Test("what can't be the last sequence of doubted marks doubts all") func unproven() {
+    func read(_ value: String) -> UInt64 { Checkpoint(json: Array("{\"unproven\":\(value)}".utf8)).unproven }
+    for value in ["0", "0.0", "false", "null"] { #expect(read(value) == 0, "\(value)") }
+    #expect(read("7") == 7 && read("18446744073709551615") == .max)
+    for value in ["true", "\"7\"", "1.5", "-7", "1e30", "[]", "{}"] {
+      #expect(read(value) == .max, "\(value)")
+    }
+  }
+
+  /// Some builds have stored `true` in the place of a sequence.
+  @Test("a checkpoint that doubts marks without a sequence doubts all, and the next one has a sequence")
+  func unprovenTrue() throws {
+    let (a, b) = (try databases.open(.lmdb), try databases.open(.sqlite))
+    for number in 0..<3 { try a.save("doc\(number)", ["n": 1]) }
+    try replicate(a, b)
+    try b.purge("doc1")
+    let connection = connection(to: b)
+    let id = try CheckpointID(remoteID: connection.remoteID).text(a.replicating { $0.privateUUID })
+    try a.replicatingChanges { try $0.setSyncCheckpoint(id, Array(#"{"unproven":true}"#.utf8)) }
+    let there = try b.replicating { try $0.peerCheckpoint(id) }
+    _ = try b.replicating { try $0.setPeerCheckpoint(id, Array("{}".utf8), basedOn: there?.revision) }
+    let replicator = Replicator(ReplicatorConfiguration(a, ReplicatorTarget(connection)))
+    #expect(try replicator.pendingDocumentIDs() == ["doc0", "doc1", "doc2"])
+    func stored() throws -> UInt64? {
+      try a.replicating { try $0.syncCheckpoint(id) }.map { Checkpoint(json: $0).unproven }
+    }
+    // A pull proves nothing.
+    try replicate(a, b) { $0.direction = .pull }
+    #expect(try stored() == a.replicating { try $0.lastSequence })
+    #expect(try replicate(a, b).pushed == ["doc1"])
+    #expect(try stored() == 0 && replicator.pendingDocumentIDs() == [])
+    try expectEqual(a, b)
   }
 
   @Test("a field that differs begins again, the other goes on") func fields() {
