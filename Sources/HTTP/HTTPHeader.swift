@@ -1,3 +1,5 @@
+import Bytes
+
 /// A header of an answer.
 package struct HTTPHeader: Sendable, Hashable {
   /// The name.
@@ -14,8 +16,7 @@ package struct HTTPHeader: Sendable, Hashable {
   /// Whether it has that name of ASCII letters and signs, whose case doesn't matter.
   package func isNamed(_ other: StaticString) -> Bool {
     guard name.utf8.count == other.utf8CodeUnitCount else { return false }
-    func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
     return zip(name.utf8, UnsafeBufferPointer(start: other.utf8Start, count: other.utf8CodeUnitCount))
-      .allSatisfy { lower($0) == lower($1) }
+      .allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
   }
 }

@@ -24,7 +24,7 @@ package struct HTTPHeaders: Sendable {
   /// Adds a header.
   package mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let start = bytes.count
-    for byte in name { bytes.append(byte &- 0x41 < 26 ? byte | 0x20 : byte) }
+    for byte in name { bytes.append(byte.lowercasedASCII) }
     let middle = bytes.count
     bytes.append(contentsOf: value)
     entries.append(Entry(name: start..<middle, value: middle..<bytes.count))
@@ -93,7 +93,7 @@ package struct HTTPHeaders: Sendable {
 
   private func matches(_ entry: Entry, _ name: String) -> Bool {
     entry.name.count == name.utf8.count
-      && bytes[entry.name].elementsEqual(name.utf8.lazy.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 })
+      && bytes[entry.name].elementsEqual(name.utf8.lazy.map(\.lowercasedASCII))
   }
 }
 

@@ -66,7 +66,7 @@ package struct HTTPTarget: Sendable {
   private static func authority(in raw: [UInt8]) -> Range<Int>? {
     let schemes = ["http://", "https://"].map { Array($0.utf8) }
     for scheme in schemes where raw.count > scheme.count {
-      guard zip(raw, scheme).allSatisfy({ ($0 | ($0 &- 0x41 < 26 ? 0x20 : 0)) == $1 }) else { continue }
+      guard zip(raw, scheme).allSatisfy({ $0.lowercasedASCII == $1 }) else { continue }
       let rest = raw[scheme.count...]
       let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? raw.count
       return rest.startIndex..<end

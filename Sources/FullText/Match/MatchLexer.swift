@@ -1,5 +1,7 @@
 // Divides the text of a match query into tokens. The analyzer decides what a word is.
 
+import Bytes
+
 /// A token of a match query.
 enum MatchToken: Equatable {
   case open
@@ -114,11 +116,9 @@ struct MatchLexer {
   private func column(at offset: Int) -> (index: Int, prefix: [UInt8])? {
     columns.first { _, prefix in
       bytes.count - offset >= prefix.count
-        && zip(bytes[offset...], prefix).allSatisfy { Self.lowered($0) == Self.lowered($1) }
+        && zip(bytes[offset...], prefix).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
     }
   }
-
-  private static func lowered(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 
   private static func keyword(_ word: ArraySlice<UInt8>) -> MatchToken? {
     switch String(decoding: word, as: UTF8.self) {

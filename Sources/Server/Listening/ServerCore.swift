@@ -1,3 +1,4 @@
+import Bytes
 import HTTP
 import CMicrohttpd
 import Storage
@@ -56,7 +57,7 @@ struct HostCheck: Sendable {
     var host = authority.host
     if host.last == UInt8(ascii: ".") { host = host.dropLast() }
     return names.contains { name in
-      name.count == host.count && zip(name, host).allSatisfy { $0 == ($1 &- 0x41 < 26 ? $1 | 0x20 : $1) }
+      name.count == host.count && zip(name, host).allSatisfy { $0 == $1.lowercasedASCII }
     }
   }
 }
