@@ -9,53 +9,7 @@ import WebSocket
 @testable import Network
 
 /// The client of HTTP against servers that answer byte by byte, and not always well.
-@Suite("The HTTP client") struct HTTPClientTests {
-  /// Serves each connection until it ends: each request is read with its body, and answered with what the closure writes.
-  private func server(_ answer: @escaping @Sendable (RawConnection, String, [UInt8]) -> Bool) throws
-    -> RawServer
-  {
-    try RawServer { connection, _ in
-      while true {
-        let head = connection.readHead()
-        guard head.hasSuffix("\r\n\r\n") else { return }
-        let lines = head.lowercased().components(separatedBy: "\r\n")
-        let length = lines.first { $0.hasPrefix("content-length:") }
-          .flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) }
-        let body = connection.readBody(length ?? 0)
-        guard answer(connection, head, body) else { return }
-      }
-    }
-  }
-
-  private func reply(_ status: String, _ body: String = "", _ headers: [String] = []) -> [UInt8] {
-    let lines = ["HTTP/1.1 \(status)", "Content-Length: \(body.utf8.count)"] + headers + ["", body]
-    return Array(lines.joined(separator: "\r\n").utf8)
-  }
-
-  private func client(_ change: (inout HTTPClientSettings) -> Void = { _ in }) throws -> HTTPClient {
-    var settings = HTTPClientSettings()
-    settings.proxy = .none
-    change(&settings)
-    return try HTTPClient(settings)
-  }
-
-  private func url(_ server: RawServer, _ path: String = "/db/doc") throws -> WebSocketURL {
-    try #require(WebSocketURL("http://127.0.0.1:\(server.port)\(path)"))
-  }
-
-  private func get(
-    _ client: HTTPClient, _ request: HTTPClientRequest, limit: Int = 1 << 20
-  ) async -> Result<HTTPAnswer, TransportClose> {
-    await withCheckedContinuation { continuation in
-      client.collect(request, limit: limit) { continuation.resume(returning: $0) }
-    }
-  }
-
-  private func text(_ result: Result<HTTPAnswer, TransportClose>) throws -> String {
-    let answer = try result.get()
-    return "\(answer.status) \(String(decoding: answer.body, as: UTF8.self))"
-  }
-
+@Suite("The HTTP client") struct HTTPClientTests: HTTPClientSuite {
   @Test("requests go over one connection, with their headers and bodies") func keepAlive() throws {
     let connections = Lock(0)
     let server = try RawServer { connection, number in
@@ -284,149 +238,6 @@ import WebSocket
     #expect(await get(client, request, limit: 10).failure?.isTransient == false)
   }
 
-  @Test("a session is made once, renewed when it has expired, and Basic goes to servers without sessions")
-  func sessions()
-    async throws
-  {
-    let logins = Lock(0)
-    let server = try server { connection, head, body in
-      if head.hasPrefix("POST /_session") {
-        let number = logins.withLock { logins in
-          logins += 1
-          return logins
-        }
-        #expect(String(decoding: body, as: UTF8.self) == "name=jane&password=a%26b%20%C3%BC")
-        connection.write(
-          reply("200 OK", "{}", ["Set-Cookie: AuthSession=s\(number); Version=1; Path=/; HttpOnly"]))
-      } else if head.contains("AuthSession=s\(logins.withLock { $0 })\r\n"),
-        !head.contains("/expired") || head.contains("s2")
-      {
-        connection.write(reply("200 OK", "in"))
-      } else {
-        connection.write(reply("401 Unauthorized", "out"))
-      }
-      return true
-    }
-    let session = try url(server, "/_session")
-    let client = try client { $0.authentication = .session(name: "jane", password: "a&b ü", url: session) }
-    let path = try url(server, "/db")
-    try await withThrowingTaskGroup(of: String.self) { group in
-      for _ in 0..<8 {
-        group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
-      }
-      for try await text in group { #expect(text == "200 in") }
-    }
-    #expect(logins.withLock { $0 } == 1)
-    var request = HTTPClientRequest("PUT", try url(server, "/expired"))
-    request.body = .source(TestSource(Array("body".utf8), knowsLength: true))
-    #expect(try text(await get(client, request)) == "200 in")
-    #expect(logins.withLock { $0 } == 2)
-    let plain = try self.server { connection, head, _ in
-      if head.hasPrefix("POST /_session") {
-        connection.write(reply("404 Not Found"))
-      } else {
-        connection.write(
-          head.contains("Authorization: Basic amFuZTpi") ? reply("200 OK", "in") : reply("401 Unauthorized"))
-      }
-      return true
-    }
-    let plainSession = try url(plain, "/_session")
-    let basic = try self.client {
-      $0.authentication = .session(name: "jane", password: "b", url: plainSession)
-    }
-    #expect(try text(await get(basic, HTTPClientRequest("GET", try url(plain)))) == "200 in")
-    let wrong = try self.server { connection, _, _ in
-      connection.write(reply("401 Unauthorized"))
-      return true
-    }
-    let wrongSession = try url(wrong, "/_session")
-    let refused = try self.client {
-      $0.authentication = .session(name: "jane", password: "b", url: wrongSession)
-    }
-    #expect(await get(refused, HTTPClientRequest("GET", try url(wrong))).failure?.code == 401)
-  }
-
-  @Test("requests that are on their way when a session has expired share the new one") func expiredTogether()
-    async throws
-  {
-    let count = 6
-    let (logins, expired) = (Lock(0), Lock(0))
-    let server = try server { connection, head, _ in
-      if head.hasPrefix("POST /_session") {
-        let number = logins.withLock { logins in
-          logins += 1
-          return logins
-        }
-        connection.write(reply("200 OK", "{}", ["Set-Cookie: AuthSession=s\(number); Path=/"]))
-      } else if head.contains("AuthSession=s1\r\n"), head.contains("/late") {
-        // All of them have left with the old cookie before the first one hears that it has expired.
-        expired.withLock { $0 += 1 }
-        for _ in 0..<60_000 where expired.withLock({ $0 }) < count { usleep(1_000) }
-        connection.write(reply("401 Unauthorized", "out"))
-      } else {
-        connection.write(reply("200 OK", "in"))
-      }
-      return true
-    }
-    let session = try url(server, "/_session")
-    let client = try client { $0.authentication = .session(name: "jane", password: "b", url: session) }
-    #expect(try text(await get(client, HTTPClientRequest("GET", try url(server, "/early")))) == "200 in")
-    let path = try url(server, "/late")
-    try await withThrowingTaskGroup(of: String.self) { group in
-      for _ in 0..<count {
-        group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
-      }
-      for try await text in group { #expect(text == "200 in") }
-    }
-    #expect(logins.withLock { $0 } == 2 && expired.withLock { $0 } == count)
-  }
-
-  @Test("a login that fails for the moment isn't tried for ever by those that wait for it")
-  func failingLogin()
-    async throws
-  {
-    let logins = Lock(0)
-    let server = try RawServer { connection, _ in
-      connection.readHead()
-      logins.withLock { $0 += 1 }
-    }
-    let session = try url(server, "/_session")
-    let client = try client { $0.authentication = .session(name: "jane", password: "b", url: session) }
-    let path = try url(server)
-    try await withThrowingTaskGroup(of: Bool?.self) { group in
-      for _ in 0..<4 {
-        group.addTask { await self.get(client, HTTPClientRequest("GET", path)).failure?.isTransient }
-      }
-      for try await isTransient in group { #expect(isTransient == true) }
-    }
-    #expect((1...4).contains(logins.withLock { $0 }))
-    // A later request tries again.
-    _ = await get(client, HTTPClientRequest("GET", path))
-    #expect((2...5).contains(logins.withLock { $0 }))
-  }
-
-  @Test("a challenge is answered with Basic, a token is sent at once, and Retry-After is told") func others()
-    async throws
-  {
-    let server = try server { connection, head, _ in
-      if head.contains("Bearer t0k") {
-        connection.write(reply("429 Slow down", "", ["Retry-After: 7"]))
-      } else {
-        connection.write(
-          head.contains("Authorization: Basic") ? reply("200 OK", "in") : reply("401 Unauthorized"))
-      }
-      return true
-    }
-    let challenged = try client {
-      $0.authentication = .basic(name: "a", password: "b", answersChallenge: true)
-    }
-    #expect(try text(await get(challenged, HTTPClientRequest("GET", try url(server)))) == "200 in")
-    #expect(server.headers(0)["authorization"] == nil)
-    let bearer = try client { $0.authentication = .bearer("t0k") }
-    let answer = try await get(bearer, HTTPClientRequest("GET", try url(server))).get()
-    #expect(answer.status == 429 && answer.head.retryAfter == 7)
-  }
-
   @Test(
     "what isn't HTTP is the server's fault, and not the URL's",
     arguments: [
@@ -454,27 +265,6 @@ import WebSocket
   }
 }
 
-/// Gives bytes in pieces.
-private final class TestSource: HTTPRequestSource, @unchecked Sendable {
-  private let bytes: [UInt8]
-  private var offset = 0
-  let length: UInt64?
-
-  init(_ bytes: [UInt8], knowsLength: Bool) {
-    self.bytes = bytes
-    length = knowsLength ? UInt64(bytes.count) : nil
-  }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    let count = min(buffer.count, bytes.count - offset, 10_000)
-    bytes[offset..<offset + count].withUnsafeBytes { buffer.copyMemory(from: $0) }
-    offset += count
-    return count
-  }
-
-  func rewind() throws { offset = 0 }
-}
-
 /// Pauses after each piece.
 private final class PausingSink: HTTPAnswerSink, @unchecked Sendable {
   let state = Lock((bytes: 0, pauses: true, end: TransportClose??.none))
@@ -486,24 +276,4 @@ private final class PausingSink: HTTPAnswerSink, @unchecked Sendable {
     }
   }
   func end(_ error: TransportClose?) { state.withLock { $0.end = .some(error) } }
-}
-
-extension Result where Success == HTTPAnswer, Failure == TransportClose {
-  fileprivate var failure: TransportClose? { if case .failure(let error) = self { error } else { nil } }
-}
-
-extension RawConnection {
-  /// Reads so many bytes; fewer if the client ends before.
-  fileprivate func readBody(_ count: Int) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var offset = 0
-    while offset < count {
-      let read = bytes.withUnsafeMutableBytes {
-        recv(descriptor, $0.baseAddress.map { $0 + offset }, count - offset, 0)
-      }
-      guard read > 0 else { break }
-      offset += read
-    }
-    return Array(bytes[..<offset])
-  }
 }
