@@ -6,14 +6,6 @@ import Testing
 
 @testable import BLIP
 
-/// The seed of the random tests of this process. It is printed at its first use. TOUCHSTONE_SEED sets it.
-let testSeed: UInt64 = {
-  let seed =
-    EnvironmentVariable.value("TOUCHSTONE_SEED").flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000_000)
-  print("random tests run with TOUCHSTONE_SEED=\(seed)")
-  return seed
-}()
-
 /// Whether long campaigns run.
 let isLong = EnvironmentVariable.value("TOUCHSTONE_LONG") != nil
 

@@ -8,6 +8,7 @@ import Storage
 @_exported import struct StorageConformance.SeededGenerator
 @_exported import struct StorageConformance.SortedMap
 @_exported import struct StorageConformance.Strictness
+@_exported import let StorageConformance.testSeed
 
 /// The text of an environment variable; nil if it is unset or empty.
 package func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }
@@ -17,12 +18,3 @@ package let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
 
 /// Whether a sanitizer is linked. Memory measurements then include the sanitizer's own memory.
 package let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
-
-/// The seed of all random tests in this process. It is printed at its first use. TOUCHSTONE_SEED sets it.
-package let testSeed: UInt64 = {
-  let seed =
-    environmentVariable("TOUCHSTONE_SEED").flatMap(UInt64.init)
-    ?? UInt64.random(in: 0..<1_000_000_000)
-  print("random tests run with TOUCHSTONE_SEED=\(seed)")
-  return seed
-}()

@@ -7,14 +7,6 @@ import Testing
 
 @testable import WebSocket
 
-/// The seed of the random tests of this process. It is printed at its first use. TOUCHSTONE_SEED sets it.
-let testSeed: UInt64 = {
-  let seed =
-    EnvironmentVariable.value("TOUCHSTONE_SEED").flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000_000)
-  print("random tests run with TOUCHSTONE_SEED=\(seed)")
-  return seed
-}()
-
 func bytes(_ hex: String) -> [UInt8] {
   let digits = Array(hex.filter { !$0.isWhitespace })
   return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(digits[$0..<$0 + 2]), radix: 16) ?? 0 }
