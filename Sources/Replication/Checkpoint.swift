@@ -35,8 +35,8 @@ struct Checkpoint: Sendable, Equatable {
     unproven = Self.unproven(object["unproven"] ?? .null)
   }
 
-  /// Reads the last sequence whose mark isn't trusted. Some builds have stored `true`: no mark is. What can't be a sequence says the
-  /// same, so that nothing is believed by mistake.
+  /// Reads the last sequence whose mark isn't trusted. `true` says that no mark is, and so does what can't be a sequence: nothing is
+  /// believed by mistake.
   private static func unproven(_ value: JSONValue) -> UInt64 {
     if value.isNull || value.bool == false || value.double == 0 { return 0 }
     return value.uint ?? .max
@@ -51,7 +51,7 @@ struct Checkpoint: Sendable, Equatable {
     if let time { members.append("\"time\":\(time)") }
     if pushed > 0 { members.append("\"local\":\(pushed)") }
     if let pulled { members.append("\"remote\":\(pulled.json)") }
-    if unproven > 0 { members.append("\"unproven\":\(unproven)") }
+    if unproven > 0 { members.append("\"unproven\":\(unproven == .max ? "true" : "\(unproven)")") }
     if !pushes.isEmpty { members.append("\"pushes\":\(SavedPlace.json(pushes))") }
     if !pulls.isEmpty { members.append("\"pulls\":\(SavedPlace.json(pulls))") }
     return Array("{\(members.joined(separator: ","))}".utf8)
@@ -69,6 +69,10 @@ struct Checkpointer {
   var pulled: RemoteSequence?
   /// What is saved on both sides.
   var saved = Checkpoint()
+  /// What is stored here, and under which ID; nil if there is nothing.
+  var stored: (id: String, checkpoint: Checkpoint)?
+  /// Whether something was marked since what is saved, or is being saved, was decided. The other side may be restored to that place.
+  var hasMarked = false
   /// The last local sequence whose mark isn't trusted, in this session or the next one. Only equal checkpoints make it lower.
   var unproven = UInt64.max
   /// The revision on the other side, empty if there is none.
@@ -94,7 +98,7 @@ struct Checkpointer {
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
-  var isDirty: Bool { !isSaving && (!current.isAt(saved) || unproven != saved.unproven) }
+  var isDirty: Bool { !isSaving && (!current.isAt(saved) || unproven != saved.unproven || hasMarked) }
 
   /// What is saved next, with at most so many places.
   func next(places: Int) -> Checkpoint {

@@ -80,6 +80,7 @@ extension Session {
   func proposeCrossed() throws {
     guard let crossed = push?.crossings.takeCrossed(), !crossed.isEmpty else { return }
     let remote = remote
+    try willMark()
     try database.replicatingChanges { try $0.mark(crossed, remote: remote, movesBack: false) }
     try proposeAgain(crossed.map(\.id))
   }

@@ -125,6 +125,7 @@ extension Session: PullSink {
       // A peer can't store what wasn't asked for.
       let isAwaited = revisions.map { pull.awaited[PullState.Key($0)] != nil }
       let awaited = isAwaited.contains(false) ? zip(revisions, isAwaited).filter(\.1).map(\.0) : revisions
+      if !awaited.isEmpty { try session.willMark() }
       session.pull?.stores += 1
       session.inserter.store(awaited) { [weak session] results in
         var all = results[...]

@@ -269,6 +269,10 @@ extension Session {
   func mark(_ revisions: [(id: String, revision: String)]) throws {
     guard !revisions.isEmpty else { return }
     let remote = remote
+    if !checkpointer.hasMarked {
+      guard try !database.replicating({ try $0.unmarked(revisions, remote: remote).isEmpty }) else { return }
+      try willMark()
+    }
     try database.replicatingChanges { try $0.mark(revisions, remote: remote) }
   }
 

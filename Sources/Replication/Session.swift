@@ -132,14 +132,27 @@ final class Session: @unchecked Sendable {
   private var isReset: Bool { configuration.resetsCheckpoint && !checkpointer.wasReset }
 
   private func readCheckpoint() throws -> Checkpoint? {
-    if isReset { return nil }
-    let checkpointer = checkpointer
-    return try database.replicating { store in
-      for id in [checkpointer.id, checkpointer.askedID] {
-        if let json = try store.syncCheckpoint(id) { return Checkpoint(json: json) }
+    let ids = [checkpointer.id, checkpointer.askedID]
+    checkpointer.stored = try database.replicating { store in
+      for id in ids {
+        if let json = try store.syncCheckpoint(id) { return (id, Checkpoint(json: json)) }
       }
       return nil
     }
+    return isReset ? nil : checkpointer.stored?.checkpoint
+  }
+
+  /// Takes note that revisions will be marked. If this session breaks off before it saves a checkpoint, and the other side is restored
+  /// as it was at the last one, the checkpoints are equal and the marks are wrong. So the one that is stored here says that they are
+  /// doubted. Without one they are anyway.
+  func willMark() throws {
+    guard !checkpointer.hasMarked else { return }
+    checkpointer.hasMarked = true
+    guard var stored = checkpointer.stored, stored.checkpoint.unproven != .max else { return }
+    stored.checkpoint.unproven = .max
+    let (id, json) = (stored.id, stored.checkpoint.json(time: Int(time(nil))))
+    try database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
+    checkpointer.stored = stored
   }
 
   /// With `isFirst`, no session has stored a checkpoint.
@@ -278,6 +291,7 @@ final class Session: @unchecked Sendable {
       return
     }
     checkpointer.isSaving = true
+    checkpointer.hasMarked = false
     let checkpoint = checkpointer.next(
       places: peer.exchangesLeaves ? SavedPlace.maximumCount : SavedPlace.maximumCountElsewhere)
     let json = checkpoint.json(time: Int(time(nil)))
@@ -289,11 +303,11 @@ final class Session: @unchecked Sendable {
           session.checkpointer.revision = revision
           session.checkpointer.saved = checkpoint
           (session.checkpointer.pushes, session.checkpointer.pulls) = (checkpoint.pushes, checkpoint.pulls)
-          let id = session.checkpointer.id
-          try session.database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
+          try session.store(checkpoint, json)
           session.checkpointer.conflicts = 0
           session.hasProgressed = true
         case .failure(let error) where error.code == 409 && session.checkpointer.conflicts < 3:
+          session.checkpointer.hasMarked = session.checkpointer.stored?.checkpoint.unproven == .max
           // Another session has saved one. Its revision is asked for, and the save is done again.
           session.checkpointer.conflicts += 1
           session.checkpointer.canSave = false
@@ -307,6 +321,7 @@ final class Session: @unchecked Sendable {
           }
           return
         case .failure(let error):
+          session.checkpointer.hasMarked = session.checkpointer.stored?.checkpoint.unproven == .max
           Log.write(
             .warning, .sync, session.database.path, "a replication can't save its checkpoint: \(error)")
           return session.endSaving()
@@ -314,6 +329,19 @@ final class Session: @unchecked Sendable {
         if session.isFinishing { session.saveCheckpoint() } else { session.scheduleSave() }
       }
     }
+  }
+
+  /// Stores here what is saved on the other side.
+  private func store(_ checkpoint: Checkpoint, _ json: [UInt8]) throws {
+    var (checkpoint, json) = (checkpoint, json)
+    // Something was marked meanwhile.
+    if checkpointer.hasMarked {
+      checkpoint.unproven = .max
+      json = checkpoint.json(time: Int(time(nil)))
+    }
+    let id = checkpointer.id
+    try database.replicatingChanges { [json] in try $0.setSyncCheckpoint(id, json) }
+    checkpointer.stored = (id, checkpoint)
   }
 
   private func endSaving() { if isFinishing { end(outcome) } }

@@ -238,13 +238,11 @@ extension DocumentStore {
     }
   }
 
-  /// Marks revisions as the remote's current ones, in one transaction. Marks that are there already cost no
-  /// transaction. A document that doesn't exist any more gets none. Without `movesBack`, a mark stays if the revision is an ancestor of
-  /// the one that is marked.
-  package func mark(_ revisions: [(id: String, revision: String)], remote: UInt32, movesBack: Bool = true)
-    throws
+  /// Returns those of the revisions that aren't marked as the remote's current ones.
+  package func unmarked(_ revisions: [(id: String, revision: String)], remote: UInt32) throws
+    -> [(id: String, revision: String)]
   {
-    let new = try reading { transaction, _ in
+    try reading { transaction, _ in
       guard let marks = try transaction.keyspace(named: SyncRecords.marks) else { return revisions }
       var key = ByteBuffer(capacity: 512)
       return try revisions.filter { revision in
@@ -254,6 +252,15 @@ extension DocumentStore {
         }
       }
     }
+  }
+
+  /// Marks revisions as the remote's current ones, in one transaction. Marks that are there already cost no
+  /// transaction. A document that doesn't exist any more gets none. Without `movesBack`, a mark stays if the revision is an ancestor of
+  /// the one that is marked.
+  package func mark(_ revisions: [(id: String, revision: String)], remote: UInt32, movesBack: Bool = true)
+    throws
+  {
+    let new = try unmarked(revisions, remote: remote)
     guard !new.isEmpty else { return }
     try writing { writer in
       try writer.checkWritable()

@@ -150,6 +150,40 @@ import Touchstone
   }
 
   @Test(
+    "a server that is restored as it was at the last checkpoint gets what was replicated since",
+    arguments: [EngineName.lmdb, .sqlite])
+  func restoredToCheckpoint(_ engine: EngineName) throws {
+    for direction in Self.directions {
+      let database = try databases.open(engine)
+      let original = OriginalServer(saysRevision: true)
+      for number in 0..<3 { try edit(database, 0..<2, of: "doc\(number)") }
+      _ = try replicate(database, original.scripted()) { $0.direction = direction }
+      let copy = original.state.withLock { $0 }
+      // The session ends before it saves a checkpoint.
+      try edit(database, 2..<3, of: "doc1")
+      try edit(database, 0..<1, of: "mine")
+      original.state.withLock { state in
+        state.sequence += 1
+        state.documents["theirs"] = OriginalServer.Document(
+          parents: ["1-aa": ""], current: "1-aa", isDeleted: false, json: "{}", sequence: state.sequence)
+      }
+      let unsaved = try replicate(database, original.scripted(Self.storesNoCheckpoint)) {
+        $0.direction = direction
+      }
+      #expect(unsaved.pushed == ["doc1", "mine"])
+      original.state.withLock { $0 = copy }
+      let outcome = try replicate(database, original.scripted()) { $0.direction = direction }
+      #expect(outcome.pushed == unsaved.pushed + unsaved.pulled && outcome.failed == [:])
+      for id in ["doc0", "doc1", "doc2", "mine"] + unsaved.pulled {
+        #expect(original.current(id) == (try database.document(id)?.revisionID.description), "\(id)")
+      }
+      // A checkpoint is saved, so nothing is doubted any more.
+      let last = try replicate(database, original.scripted()) { $0.direction = direction }
+      #expect(last.status.progress.total == 0)
+    }
+  }
+
+  @Test(
     "what is pushed and doubted is pending until the server says that it is there",
     arguments: [EngineName.lmdb, .sqlite])
   func pending(_ engine: EngineName) throws {
