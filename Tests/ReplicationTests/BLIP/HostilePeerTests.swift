@@ -246,7 +246,11 @@ private struct HostileWriter {
   private struct Said {
     var writer: HostileWriter
     var messages = 0
-    var offered: [(sequence: String, id: String, revision: String, isLost: Bool)] = []
+    var requests = 0
+    /// Each with the number of its message.
+    var offered: [(message: Int, sequence: String, id: String, revision: String, isLost: Bool)] = []
+    /// The lists that the client has refused: it hadn't asked for any yet.
+    var refused: Set<Int> = []
     var unavailable: Set<String> = []
   }
 
@@ -267,11 +271,11 @@ private struct HostileWriter {
       configuration.maximumRetries = 0
       configuration.isContinuous = seed % 5 == 0
       configuration.checkpointDelay = 0.001
-      let status = try run(configuration).status
-      #expect(status.activity == .stopped, "seed \(seed)")
+      let outcome = try run(configuration)
+      #expect(outcome.status.activity == .stopped, "seed \(seed)")
       let faults = try Self.faults(client)
       #expect(faults.isEmpty, "seed \(seed): \(faults)")
-      try expectNoLead(client, configuration, said.withLock { $0 }, seed)
+      try expectNoLead(client, configuration, said.withLock { $0 }, outcome.documents, seed)
     }
     print("hostile servers: \(iterations) seeds")
   }
@@ -280,19 +284,27 @@ private struct HostileWriter {
   private static func play(_ connection: BLIPConnection, _ said: Lock<Said>, limit: Int) {
     // The handlers keep the connection until it has closed.
     @Sendable func act() {
-      let requests = said.withLock { said -> [BLIPRequest]? in
+      let requests = said.withLock { said -> [(number: Int, request: BLIPRequest)]? in
         said.messages += 1
         if said.messages > limit { return nil }
         return (0..<1 + said.writer.random.below(5)).map { number in
           var request = said.writer.request(collection: said.writer.random.once(in: 2))
           // The first one always goes on, also if the peer waits for what never comes.
           if number == 0 { request.isNoReply = true }
-          note(request, &said)
-          return request
+          said.requests += 1
+          note(request, said.requests, &said)
+          return (said.requests, request)
         }
       }
       guard let requests else { return connection.close(.webSocket(1006, "enough")) }
-      for request in requests { connection.send(request) { _ in act() } }
+      for (number, request) in requests {
+        connection.send(request) { result in
+          if case .success(let reply) = result, reply.error != nil {
+            said.withLock { _ = $0.refused.insert(number) }
+          }
+          act()
+        }
+      }
     }
     for profile in [
       "getCollections", "getCheckpoint", "setCheckpoint", "subChanges", "proposeChanges", "changes", "rev",
@@ -309,18 +321,19 @@ private struct HostileWriter {
         act()
       }
     }
-    connection.start()
+    // The requests of two threads might go in another order than that of the notes.
     act()
+    connection.start()
   }
 
   /// Takes note of what the client may take for done.
-  private static func note(_ request: BLIPRequest, _ said: inout Said) {
+  private static func note(_ request: BLIPRequest, _ number: Int, _ said: inout Said) {
     guard case .bytes(let body) = request.body else { return }
     let profile = request.properties["Profile"] ?? ""
     // A list that nobody can answer isn't looked at.
     if profile == "changes", !request.isNoReply, let changes = try? ChangeLists.offered(body[...]) {
       for change in changes.prefix(1_000) {
-        said.offered.append((change.sequence.json, change.id, change.revision, change.isAccessLost))
+        said.offered.append((number, change.sequence.json, change.id, change.revision, change.isAccessLost))
       }
     }
     if profile == "norev" || request.properties["error"] != nil, let id = request.properties["id"] {
@@ -328,22 +341,29 @@ private struct HostileWriter {
     }
   }
 
-  /// A saved checkpoint doesn't pass a revision that was offered once, before it, and isn't stored.
+  /// A saved checkpoint doesn't pass a revision that was offered before it, not again behind it, and isn't stored. A document that is
+  /// refused for good, as one that is too large, counts as done.
   private func expectNoLead(
-    _ client: Database, _ configuration: ReplicatorConfiguration, _ said: Said, _ seed: UInt64
+    _ client: Database, _ configuration: ReplicatorConfiguration, _ said: Said,
+    _ documents: [ReplicatedDocument], _ seed: UInt64
   ) throws {
     let json = try client.replicating { store in
       try store.syncCheckpoint(try configuration.checkpointID.text(store.privateUUID))
     }
     guard let json, let reached = Checkpoint(json: json).pulled else { return }
     // A sequence that was offered twice says nothing.
-    let places = said.offered.indices.filter { said.offered[$0].sequence == reached.json }
+    let offered = said.offered.filter { !said.refused.contains($0.message) }
+    let places = offered.indices.filter { offered[$0].sequence == reached.json }
     guard places.count == 1, let end = places.first else { return }
-    for change in said.offered[...end] where !change.isLost {
+    let refused = documents.filter { document in
+      !document.isPush && !document.isUndone
+        && (document.error.map { $0.domain == .http && [403, 413].contains($0.code) } ?? false)
+    }
+    let done = said.unavailable.union(refused.map { "\($0.id) \($0.revisionID)" })
+      .union(offered[(end + 1)...].map { "\($0.id) \($0.revision)" })
+    for change in offered[...end] where !change.isLost {
       let key = "\(change.id) \(change.revision)"
-      if said.unavailable.contains(key) || said.offered.contains(where: { $0.id == change.id && $0.isLost }) {
-        continue
-      }
+      if done.contains(key) || offered.contains(where: { $0.id == change.id && $0.isLost }) { continue }
       let knowledge = try client.replicating {
         try $0.syncKnowledge(of: [(change.id, change.revision)])[0]
       }
