@@ -46,6 +46,8 @@ let package = Package(
     .systemLibrary(
       name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto",
       providers: [.apt(["libssl-dev"])]),
+    // The one exception: what has to be said to OpenSSL before its first use.
+    .target(name: "COpenSSLExit", dependencies: ["CCrypto"], path: "Sources/COpenSSLExit"),
     .systemLibrary(
       name: "CSSL", path: "Sources/CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
@@ -84,7 +86,9 @@ let package = Package(
     .target(
       name: "Bytes",
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto"], swiftSettings: lifetimes),
+    .target(
+      name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto", "COpenSSLExit"],
+      swiftSettings: lifetimes),
     .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
     .target(
       name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib", "CISAL"],

@@ -69,6 +69,13 @@ import Testing
     }
   }
 
+  /// The threads of connections and workers go on while the process exits.
+  @Test func openSSLIsThereUntilTheProcessIsGone() throws {
+    let child = try startChild("server", "exit")
+    #expect(try child.wait() == .exited(0), "\(child.errorText)")
+    #expect(child.wholeLines == ["there"])
+  }
+
   @Test func aSlowHandlerHoldsUpTheClient() throws {
     let (goOn, isDone) = (CountingSemaphore(), Lock(0))
     let server = try TestServer(tlsWith: { _ in }) { request, responder in

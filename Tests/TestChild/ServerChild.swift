@@ -1,6 +1,7 @@
 // Commands of the child process that the tests of the listener start. Each listens on any port, prints it, and goes on until it is killed.
 //
 //   server tls DIRECTORY   serves TLS with an identity that it makes in the directory. It answers "ok", or keeps a WebSocket open
+//   server exit            exits, and prints "there" if OpenSSL still works after all other handlers of the exit
 //   server bodies          answers a PUT with the count of the bytes that came and the longest part of them, and a GET of
 //                          /LENGTH?chunked&blocking with so many bytes: in chunks or not, written by a thread that waits or not
 
@@ -12,7 +13,7 @@ import WebSocket
 
 enum ServerChild: ChildGroup {
   static let name = "server"
-  static let usage = "tls DIRECTORY | bodies"
+  static let usage = "tls DIRECTORY | exit | bodies"
 
   static func run(_ arguments: [String]) throws {
     var configuration = HTTPServerConfiguration()
@@ -26,6 +27,11 @@ enum ServerChild: ChildGroup {
           request.isWebSocketUpgrade
             ? .webSocket(request) { keep($0) } : HTTPAnswer(status: 200, text: "ok"))
       }
+    case ("exit", 1):
+      // Handlers run in the opposite order, so this one after any that the first use of OpenSSL registers.
+      atexit { if (try? KeyDigest()) != nil { say("there") } }
+      _ = try KeyDigest()
+      exit(0)
     case ("bodies", 1): break
     default: throw WrongUsage()
     }
