@@ -58,6 +58,27 @@ import Touchstone
     }
   }
 
+  @Test("gzip may have several members, also empty ones, wherever the pieces end") func members() throws {
+    let client = try client()
+    let members = try [#"{"a":"#, "", #""x","b":2"#, "}", ""].map { try gzipped(Array($0.utf8)) }
+    let whole = Array(members.joined())
+    func put(_ id: String, _ body: [UInt8]) throws -> Int {
+      try client.ask("PUT", "/db/\(id)", headers: [("Content-Encoding", "gzip")], body: body).status
+    }
+    #expect(try put("whole", whole) == 201)
+    let read = try client.ask("GET", "/db/whole").json()
+    #expect(read["a"] == "x" && read["b"] == 2)
+    #expect(try put("text", Array(#"{"n":1}"#.utf8) + whole) == 400)
+    for count in [1, 2, 9, 17] { #expect(try put("rest", Array(whole.dropLast(count))) == 400, "\(count)") }
+    for rest in [[0x1F], [0x1F, 0x8B], [0x1F, 0x8B, 8, 0]] as [[UInt8]] {
+      #expect(try put("rest", whole + rest) == 400, "\(rest)")
+    }
+    // An attachment is sent as it came, and clients such as libcurl decode one member.
+    let attachment = try client.ask(
+      "PUT", "/db/att/f", headers: [("Content-Encoding", "gzip"), ("Content-Type", "image/png")], body: whole)
+    #expect(attachment.status == 400)
+  }
+
   @Test("other encodings of a body than gzip are refused") func encodings() throws {
     let answer = try client().send("PUT", "/db/a", "{}", headers: [("Content-Encoding", "br")])
     #expect(answer.status == 415)

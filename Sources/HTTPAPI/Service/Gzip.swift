@@ -58,7 +58,7 @@ final class GunzippedBody: HTTPBodySource, @unchecked Sendable {
   /// Throws 500 if there is no memory for it.
   init(_ source: any HTTPBodySource) throws {
     self.source = source
-    decoder = try GzipDecoder()
+    decoder = try GzipDecoder(takesMembers: true)
   }
 
   func read() throws(HTTPBodyError) -> [UInt8]? {

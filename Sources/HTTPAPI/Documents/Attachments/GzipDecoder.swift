@@ -8,10 +8,14 @@ final class GzipDecoder {
 
   private let stream: UnsafeMutablePointer<z_stream>
   private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  /// Whether the stream has ended.
+  private let takesMembers: Bool
+  /// Whether the stream has ended, or a member of it.
   private(set) var isAtEnd = false
 
-  init() throws {
+  /// `takesMembers`: other members may follow the first one (RFC 1952, 2.2), as where files were put together. Not every client decodes
+  /// them, so what others are sent has one.
+  init(takesMembers: Bool = false) throws {
+    self.takesMembers = takesMembers
     stream = .allocate(capacity: 1)
     stream.initialize(to: z_stream())
     // 15 bits of window; 16 more mean gzip.
@@ -32,7 +36,10 @@ final class GzipDecoder {
     -> UnsafeRawBufferPointer
   {
     while consumed < bytes.count {
-      guard !isAtEnd else { throw Malformed() }
+      if isAtEnd {
+        guard takesMembers, inflateReset(stream) == Z_OK else { throw Malformed() }
+        isAtEnd = false
+      }
       let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
       // zlib's limit is that of 32 bits.
       let count = UInt32(clamping: rest.count)
