@@ -416,7 +416,7 @@ let package = Package(
       dependencies: [
         "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
         "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
-        "test-child", "RawHTTP", "TouchstoneServer",
+        "test-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["ChildProcesses", "Datasets"]),

@@ -126,14 +126,14 @@ final class AttachmentPull: @unchecked Sendable {
   private func prepareNow(_ item: ArrivedRevision, _ done: @escaping Completion<[UInt8]>) throws {
     let document = item.document
     var entries = document.attachments ?? [:]
-    let hasStandIns = entries.keys.contains { $0.hasPrefix(WireBody.standInPrefix) }
-    var blobs: [String: JSONObject] = [:]
+    let hasStandIns = entries.keys.contains(where: BlobStandIn.mayName)
+    var blobs = JSONObject()
     if hasStandIns { blobs = WireBody.standIns(of: try SyncBody.json(try document.body(nil)).value()) }
     var older: Ancestor?
     var needed: [(Source, AttachmentEntry)] = []
     for (name, value) in entries {
       guard var entry = AttachmentEntry(value) else { throw WireDocument.invalid }
-      let blob = blobs[name]
+      let blob = blobs[name]?.object
       if let stored = item.stored[name], blob == nil || stored["encoding"].isNull {
         entries[name] = stored
       } else if let data = entry.data, let stored = try store(data, &entry) {
@@ -188,7 +188,7 @@ final class AttachmentPull: @unchecked Sendable {
     var generation: UInt64 = 0
     var attachments = JSONObject()
     /// By the names of their stand-ins.
-    var blobs: [String: JSONObject] = [:]
+    var blobs = JSONObject()
   }
 
   /// The newest ancestor that is stored here; an empty one if none is.
@@ -209,11 +209,11 @@ final class AttachmentPull: @unchecked Sendable {
   private func blob(
     of entry: AttachmentEntry, named name: String, _ blob: JSONObject, _ older: Ancestor?
   ) throws -> JSONObject? {
-    for candidate in [blob, older?.blobs[name]].compactMap(\.self)
+    for candidate in [blob, older?.blobs[name]?.object].compactMap(\.self)
     where candidate["length"]?.uint == entry.members["length"]?.uint {
       if !entry.isCompressed {
         if try isSame(candidate, entry) { return candidate }
-      } else if let older, candidate["digest"] == older.blobs[name]?["digest"],
+      } else if let older, candidate["digest"] == older.blobs[name]?.object?["digest"],
         entry.revpos.map({ $0 <= older.generation }) ?? false,
         let digest = candidate["digest"]?.string.flatMap({ BlobDigest($0) }),
         (try? peer?.owner?.openBlob(digest)) != nil

@@ -6,6 +6,8 @@ import Storage
 public struct Attachment: Sendable, Hashable {
   /// The reserved property that contains the attachments.
   public static let property = "_attachments"
+  /// The media type of an attachment for which a client of CouchDB has given none.
+  package static let defaultType = "application/octet-stream"
 
   /// The blob with the attachment's stored bytes.
   public let blob: Blob

@@ -27,6 +27,7 @@ extension DocumentWriter {
     }
     let before = try found.jsonValue(sharedKeys: sharedKeys)
     var after = JSONObject()
+    var unchanged: Set<ByteString> = []
     // A tombstone has no attachments.
     if !deleted, let members = before.object {
       for (name, value) in members {
@@ -49,16 +50,33 @@ extension DocumentWriter {
           settled["revpos"] = JSONValue(said)
         }
         after[name] = .object(settled)
+        if Self.isUnchanged(settled, known, generation) { unchanged.insert(ByteString(name)) }
       }
     }
-    guard .object(after) != before || after.isEmpty else { return body }
-    var value = try root.jsonValue(sharedKeys: sharedKeys)
-    if after.isEmpty {
-      value.remove(Attachment.property)
-    } else {
-      value[Attachment.property] = .object(after)
+    let mayHaveStandIns = !body.isForeign && after.keys.contains(where: BlobStandIn.mayName)
+    let isSame = .object(after) == before && !after.isEmpty
+    guard !isSame || mayHaveStandIns else { return body }
+    guard case .object(var members) = try root.jsonValue(sharedKeys: sharedKeys) else { return body }
+    members[Attachment.property] = after.isEmpty ? nil : .object(after)
+    let hasStandIns = try mayHaveStandIns && settleStandIns(in: &members, unchanged, id)
+    return isSame && !hasStandIns ? body : try encode(.object(members), inPlaceOf: body)
+  }
+
+  /// Puts the attachments that stand for blobs into these, as every replica of the revision does. One of the revision before gives way
+  /// to the blob of the body, which may be another one now. Returns whether there was any.
+  private func settleStandIns(
+    in members: inout JSONObject, _ unchanged: Set<ByteString>, _ id: UnsafeRawBufferPointer
+  ) throws -> Bool {
+    try BlobStandIn.settle(&members) { name, attachment in
+      guard !unchanged.contains(ByteString(name)) else { return .none }
+      guard attachment["encoding"] == nil else {
+        throw DocumentError(
+          .invalidBody,
+          "the attachment \"\(name)\" is compressed, so it can't become the blob that it stands for",
+          documentID: idText(id))
+      }
+      return .saved
     }
-    return try encode(value, inPlaceOf: body)
   }
 
   /// The first reserved name is known to be an allowed one, but there may be others.
@@ -77,12 +95,27 @@ extension DocumentWriter {
   private enum Known {
     /// The entry that the new one is compared with.
     case entry(JSONObject)
+    /// A blob of the body for which an attachment with this name stands.
+    case blob(JSONObject)
     /// The attachment is new.
     case nothing
     /// The parent revision was replaced. Its body may be stored or not, so it isn't read.
     case replaced
 
     var entry: JSONObject? { if case .entry(let entry) = self { entry } else { nil } }
+  }
+
+  /// Whether the stored form of an entry is that of the attachment, or the blob, before the revision that is being added.
+  private static func isUnchanged(_ entry: JSONObject, _ known: Known, _ generation: UInt64) -> Bool {
+    switch known {
+    case .entry(let before): isSame(before, entry)
+    case .blob(let before):
+      before["digest"] == entry["digest"]
+        && (entry["content_type"] ?? .string(Attachment.defaultType))
+          == (before["content_type"] ?? .string(Attachment.defaultType))
+    case .replaced: entry["revpos"]?.uint != generation
+    case .nothing: false
+    }
   }
 
   /// Returns the stored form of one entry. `known` is the known state of the attachment with this name.
@@ -168,16 +201,19 @@ extension DocumentWriter {
     }
     let found = tree.nodes[node]
     guard found.isLeaf else { return .replaced }
-    let entry =
-      node == 0
-      ? try attachment(name, inCurrentOf: stored)
-      : try attachment(name, at: found.sequence, in: keyspaces.conflicts, keys.snapshot())
-    return entry.map { .entry($0) } ?? .nothing
+    let sharedKeys = keys.snapshot()
+    func known(in body: RawSpan) throws -> Known {
+      if let entry = try attachment(name, in: body, sharedKeys) { return .entry(entry) }
+      return try blob(of: name, in: body, sharedKeys).map { .blob($0) } ?? .nothing
+    }
+    guard node > 0 else { return try known(in: currentBody(of: stored).bytes) }
+    return try withSequenceKey(found.sequence) { key in
+      try transaction.withValue(at: key.bytes, in: keyspaces.conflicts) { try known(in: BodyRecord($0).body) }
+    } ?? .nothing
   }
 
-  private func attachment(_ name: String, inCurrentOf stored: Stored) throws -> JSONObject? {
-    let body = UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
-    return try attachment(name, in: body.bytes, keys.snapshot())
+  private func currentBody(of stored: Stored) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
   }
 
   /// Returns the entry with this name from `node` or its nearest ancestor that has a stored body with such an
@@ -191,7 +227,7 @@ extension DocumentWriter {
       let found = tree.nodes[index]
       var entry: JSONObject?
       if index == 0 {
-        entry = try attachment(name, inCurrentOf: stored)
+        entry = try attachment(name, in: currentBody(of: stored).bytes, sharedKeys)
       } else if found.flags.contains(.hasBody) {
         let keyspace = try found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
         entry = try attachment(name, at: found.sequence, in: keyspace, sharedKeys)
@@ -224,5 +260,14 @@ extension DocumentWriter {
     do { return try value.jsonValue(sharedKeys: sharedKeys).object?[name]?.object } catch {
       throw DocumentError(.damaged, "a stored body can't be read: \(error)")
     }
+  }
+
+  /// The blob of a stored body for which an attachment with this name stands.
+  private func blob(of name: String, in body: RawSpan, _ sharedKeys: SharedKeys) throws -> JSONObject? {
+    guard let path = BlobStandIn.path(name), let root = Value(rootOf: body) else { return nil }
+    do {
+      guard var members = try root.jsonValue(sharedKeys: sharedKeys).object else { return nil }
+      return BlobStandIn.withBlob(at: path[...], in: &members) { $0 }
+    } catch { throw DocumentError(.damaged, "a stored body can't be read: \(error)") }
   }
 }

@@ -41,9 +41,16 @@ import Testing
   @Test(
     "stand-ins for blobs go, and edited ones change their blob",
     arguments: [
-      // By number, as 2.0 sent them.
+      // By number, as 2.0 sent them. Apps number their attachments too.
       (#"{"a":\#(blob()),"_attachments":{"blob_1":\#(standIn())}}"#, #"{"a":\#(blob())}"#),
-      (#"{"_attachments":{"blob_0":\#(standIn())}}"#, #"{}"#),
+      (
+        #"{"a":\#(blob()),"_attachments":{"blob_0":\#(standIn(other)),"blob_1":\#(standIn())}}"#,
+        #"{"a":\#(blob()),"_attachments":{"blob_0":\#(standIn(other))}}"#
+      ),
+      (
+        #"{"a":\#(blob()),"_attachments":{"blob_1.png":\#(standIn())}}"#,
+        #"{"a":\#(blob()),"_attachments":{"blob_1.png":\#(standIn())}}"#
+      ),
       // By pointer.
       (#"{"a":\#(blob()),"_attachments":{"blob_/a":\#(standIn())}}"#, #"{"a":\#(blob())}"#),
       (
@@ -57,6 +64,21 @@ import Testing
       // ~01 is ~1, and not a slash.
       (#"{"~1":\#(blob()),"_attachments":{"blob_/~01":\#(standIn())}}"#, #"{"~1":\#(blob())}"#),
       (#"{"":\#(blob()),"_attachments":{"blob_/":\#(standIn())}}"#, #"{"":\#(blob())}"#),
+      // A combining mark, which Swift takes for one character with the slash or the tilde before it.
+      (#"{"\u0338b":\#(blob()),"_attachments":{"blob_/\u0338b":\#(standIn())}}"#, #"{"\u0338b":\#(blob())}"#),
+      (
+        #"{"a/\u0338~\u0301":\#(blob()),"_attachments":{"blob_/a~1\u0338~0\u0301":\#(standIn())}}"#,
+        #"{"a/\u0338~\u0301":\#(blob())}"#
+      ),
+      // An index has one spelling, and so has an escaped character.
+      (
+        #"{"a":[1,\#(blob())],"_attachments":{"blob_/a/01":\#(standIn()),"blob_/a/+1":\#(standIn())}}"#,
+        #"{"a":[1,\#(blob())],"_attachments":{"blob_/a/01":\#(standIn()),"blob_/a/+1":\#(standIn())}}"#
+      ),
+      (
+        #"{"a~2":\#(blob()),"_attachments":{"blob_/a~2":\#(standIn()),"blob_/a~":\#(standIn())}}"#,
+        #"{"a~2":\#(blob()),"_attachments":{"blob_/a~2":\#(standIn()),"blob_/a~":\#(standIn())}}"#
+      ),
       // The server side has edited it.
       (
         #"{"a":\#(blob()),"_attachments":{"blob_/a":\#(standIn(other, 33))}}"#, #"{"a":\#(blob(other, 33))}"#
@@ -81,12 +103,12 @@ import Testing
   func adding() throws {
     let body = try JSONValue(
       json:
-        #"{"a/b":\#(Self.blob()),"l":[\#(Self.blob()),{"c~d":\#(Self.blob(Self.other, 33))}],"_attachments":{"photo":{"stub":true}}}"#
+        #"{"a/b":\#(Self.blob()),"/\u0338":\#(Self.blob()),"l":[\#(Self.blob()),{"c~d":\#(Self.blob(Self.other, 33))}],"_attachments":{"photo":{"stub":true}}}"#
     )
     var sent = body
     WireBody.addStandIns(to: &sent, generation: 7)
     let attached = sent["_attachments"].object ?? [:]
-    #expect(Set(attached.keys) == ["photo", "blob_/a~1b", "blob_/l/0", "blob_/l/1/c~0d"])
+    #expect(Set(attached.keys) == ["photo", "blob_/a~1b", "blob_/~1\u{338}", "blob_/l/0", "blob_/l/1/c~0d"])
     #expect(
       attached["blob_/l/1/c~0d"] == [
         "digest": .string(Self.other), "length": 33, "content_type": "text/plain", "stub": true, "revpos": 7,

@@ -14,7 +14,6 @@ import Glibc
 
 /// Finds the blobs of bodies.
 enum BlobStandIns {
-  static let prefix = "blob_/"
   /// The deepest nesting that is followed.
   private static let maximumDepth = 100
 
@@ -57,18 +56,10 @@ enum BlobStandIns {
       for entry in value.entries where entry.value.type == .array || entry.value.type == .dict {
         guard let name = entry.name(in: sharedKeys) else { continue }
         if path.isEmpty, name == Attachment.property { continue }
-        visit(entry.value, "\(path)/\(pointerToken(name))", depth + 1, sharedKeys, &found)
+        visit(entry.value, "\(path)/\(BlobStandIn.token(name))", depth + 1, sharedKeys, &found)
       }
     default: break
     }
-  }
-
-  /// A member's name as a part of a JSON pointer.
-  private static func pointerToken(_ name: String) -> String {
-    guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
-      return name
-    }
-    return name.replacing("~", with: "~0").replacing("/", with: "~1")
   }
 
   private static func blob(_ value: UnsafeValue, _ path: String, _ sharedKeys: SharedKeys)
@@ -79,7 +70,7 @@ enum BlobStandIns {
     else { return nil }
     let length = value.value(of: "length", sharedKeys: sharedKeys)?.uint ?? 0
     var standIn = StoredAttachment(
-      name: "blob_" + path, digest: digest, length: length,
+      name: BlobStandIn.name(of: path), digest: digest, length: length,
       contentType: value.value(of: "content_type", sharedKeys: sharedKeys)?.string
         ?? StoredAttachment.defaultType,
       revpos: nil, isCompressed: false, storedLength: length)
@@ -87,80 +78,60 @@ enum BlobStandIns {
     return standIn
   }
 
-  /// Marks those attachments of a document that is saved which stand for its blobs. `body` is its text without attachments.
-  static func mark(
-    _ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8], _ memory: RequestMemory?
-  ) throws {
-    guard attachments.contains(where: { $0.name.hasPrefix(prefix) && !$0.isStandIn }) else { return }
-    let body = body()
-    try memory?.hold(body.withUnsafeBytes { JSONValue.memory(of: $0) })
-    guard var value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return }
-    for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
-      let digest = attachments[index].digest.text
-      try change(of: attachments[index], in: &value) { blob in
-        if blob["digest"]?.string == digest { attachments[index].isStandIn = true }
-      }
-    }
-  }
-
-  /// Makes the blobs of a document that was made elsewhere those that its attachments have: whoever knows only attachments replaces one, and
-  /// the digest in the body stays. `body` is its text without attachments. `decode` is called for an attachment that is stored as gzip, as
-  /// no blob is.
+  /// Puts the attachments of a document that is saved into the blobs for which they stand, and marks them. `body` is its text without
+  /// attachments. `changes` are what each of them does to its blob. `decode` is called for one that is stored as gzip, as no blob is.
   ///
   /// Returns the body if it isn't the same any more.
-  static func adopt(
-    _ attachments: inout [StoredAttachment], body: @autoclosure () -> [UInt8], _ memory: RequestMemory?,
+  static func settle(
+    _ attachments: inout [StoredAttachment], _ changes: [BlobStandIn.Change],
+    body: @autoclosure () -> [UInt8], _ memory: RequestMemory?,
     decode: (StoredAttachment) throws -> StoredAttachment
   ) throws -> [UInt8]? {
-    guard attachments.contains(where: { $0.name.hasPrefix(prefix) }) else { return nil }
-    let body = body()
-    try memory?.hold(body.withUnsafeBytes { JSONValue.memory(of: $0) })
-    guard var value = body.withUnsafeBytes({ try? JSONValue(json: $0) }) else { return nil }
+    // Those of the revision before are marked already.
+    guard attachments.contains(where: { BlobStandIn.mayName($0.name) && !$0.isStandIn }) else { return nil }
+    guard var members = try object(body(), memory) else { return nil }
     var isChanged = false
-    for index in attachments.indices where attachments[index].name.hasPrefix(prefix) {
-      try change(of: attachments[index], in: &value) { blob in
-        if attachments[index].isCompressed { attachments[index] = try decode(attachments[index]) }
-        let attachment = attachments[index]
+    for (index, change) in zip(attachments.indices, changes) {
+      guard let path = BlobStandIn.path(attachments[index].name) else { continue }
+      _ = try BlobStandIn.withBlob(at: path[...], in: &members) { blob in
+        if attachments[index].isCompressed, change != .none {
+          attachments[index] = try decode(attachments[index])
+        }
         attachments[index].isStandIn = true
-        guard blob["digest"]?.string != attachment.digest.text else { return }
-        blob["digest"] = .string(attachment.digest.text)
-        blob["length"] = JSONValue(attachment.length)
-        isChanged = true
+        if BlobStandIn.adopt(attachments[index].asBlob, change, &blob) { isChanged = true }
       }
     }
-    return isChanged ? try value.jsonText() : nil
-  }
-
-  /// Calls `body` with the blob that an attachment's name leads to, if there is one.
-  private static func change(
-    of attachment: StoredAttachment, in value: inout JSONValue, _ body: (inout JSONObject) throws -> Void
-  ) throws {
-    let path = attachment.name.dropFirst(prefix.count).split(separator: "/", omittingEmptySubsequences: false)
-      .map { String($0).replacing("~1", with: "/").replacing("~0", with: "~") }
-    guard path.count <= maximumDepth else { return }
-    try change(at: path[...], in: &value, body)
-  }
-
-  private static func change(
-    at path: ArraySlice<String>, in value: inout JSONValue, _ body: (inout JSONObject) throws -> Void
-  ) throws {
-    switch value {
-    case .object(var members):
-      guard let name = path.first else {
-        guard members["@type"]?.string == "blob" else { return }
-        try body(&members)
-        value = .object(members)
-        return
+    if attachments.contains(where: { BlobStandIn.isNumbered($0.name) }) {
+      let digests = BlobStandIn.digests(in: .object(members))
+      for index in attachments.indices
+      where BlobStandIn.isNumbered(attachments[index].name)
+        && digests.contains(.string(attachments[index].digest.text))
+      {
+        attachments[index].isStandIn = true
       }
-      guard var member = members[name] else { return }
-      try change(at: path.dropFirst(), in: &member, body)
-      members[name] = member
-      value = .object(members)
-    case .array(var items):
-      guard let index = path.first.flatMap({ Int($0) }), items.indices.contains(index) else { return }
-      try change(at: path.dropFirst(), in: &items[index], body)
-      value = .array(items)
-    default: return
     }
+    return isChanged ? try JSONValue.object(members).jsonText() : nil
+  }
+
+  /// The body without the blob for which an attachment stands; nil if there is none.
+  static func body(_ body: [UInt8], without name: String, _ memory: RequestMemory?) throws -> [UInt8]? {
+    guard BlobStandIn.path(name) != nil, var members = try object(body, memory),
+      BlobStandIn.remove(name, from: &members)
+    else { return nil }
+    return try JSONValue.object(members).jsonText()
+  }
+
+  private static func object(_ text: [UInt8], _ memory: RequestMemory?) throws -> JSONObject? {
+    try memory?.hold(text.withUnsafeBytes { JSONValue.memory(of: $0) })
+    return text.withUnsafeBytes { try? JSONValue(json: $0) }?.object
+  }
+}
+
+extension StoredAttachment {
+  /// What a blob of the same bytes says of itself.
+  fileprivate var asBlob: JSONObject {
+    [
+      "digest": .string(digest.text), "length": JSONValue(length), "content_type": .string(contentType),
+    ]
   }
 }

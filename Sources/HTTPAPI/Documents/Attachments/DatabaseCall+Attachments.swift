@@ -143,9 +143,20 @@ extension DatabaseCall {
     while let bytes = try request.body.read() { try bytes.withUnsafeBytes { try writer.write($0) } }
     var new = try NewAttachments(self)
     var attachment = try writer.finish()
-    // Nobody has said how long it is when it is decoded.
-    if encoding == "gzip" { attachment.length = attachment.storedLength }
     new.claim(attachment)
+    do {
+      var settled = [attachment]
+      let body = try BlobStandIns.settle(&settled, [.saved], body: text.body, request.memory) {
+        try decoded($0, &new)
+      }
+      attachment = settled[0]
+      if let body { text.body = body }
+    } catch {
+      new.discard()
+      throw error
+    }
+    // Nobody has said how long it is when it is decoded.
+    if attachment.isCompressed, encoding == "gzip" { attachment.length = attachment.storedLength }
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
     text.attachments.append(attachment)
     let revision = try save(id, seen, text.body, text.attachments, &new)
@@ -167,6 +178,8 @@ extension DatabaseCall {
       throw Self.missingAttachment
     }
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
+    // What stands for a blob is there as long as the blob is.
+    if let body = try BlobStandIns.body(text.body, without: name, request.memory) { text.body = body }
     var new = try NewAttachments(self)
     let revision = try save(id, seen, text.body, text.attachments, &new)
     return savedAnswer(id, revision, status: 200, headers: [])

@@ -6,7 +6,7 @@ import Fleece
 /// An attachment as it is stored: the blob and what the document says of it (docs/blobs.md).
 struct StoredAttachment: Sendable {
   /// The media type of an attachment for which none was given.
-  static let defaultType = "application/octet-stream"
+  static let defaultType = Attachment.defaultType
 
   /// The name.
   var name: String
@@ -115,6 +115,14 @@ struct StoredAttachment: Sendable {
     self.revpos = revpos
     self.isCompressed = isCompressed
     self.storedLength = storedLength
+  }
+
+  /// The same in a revision that was made elsewhere, which may have the attachment and not the blob any more. `revpos` is what that says.
+  func received(_ revpos: UInt64?) -> StoredAttachment {
+    guard isStandIn else { return self }
+    var received = self
+    (received.isStandIn, received.revpos) = (false, revpos)
+    return received
   }
 
   /// The same with the generation of its revision, if it stands for a blob.

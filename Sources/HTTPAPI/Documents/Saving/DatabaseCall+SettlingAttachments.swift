@@ -20,7 +20,9 @@ extension DatabaseCall {
     var known: [StoredAttachment]?
     var received = received[...]
     var stored: [StoredAttachment] = []
+    var changes: [BlobStandIn.Change] = []
     for entry in incoming.entries {
+      var change = isForeign ? BlobStandIn.Change.received : .saved
       switch entry.content {
       case .inline(let data):
         let attachment = try text.withUnsafeBytes {
@@ -42,22 +44,19 @@ extension DatabaseCall {
           throw CouchDBError(
             412, "missing_stub", "Invalid attachment stub in \(document.id ?? "") for \(entry.name)")
         }
-        stored.append(found)
+        stored.append(isForeign ? found.received(entry.revpos) : found)
+        if !isForeign { change = .none }
       }
+      changes.append(change)
     }
-    if isForeign {
-      document.replacedBody = try BlobStandIns.adopt(&stored, body: document.body(text), request.memory) {
-        try decoded($0, &new)
-      }
-    } else {
-      try BlobStandIns.mark(&stored, body: document.body(text), request.memory)
-    }
+    document.replacedBody = try BlobStandIns.settle(
+      &stored, changes, body: document.body(text), request.memory
+    ) { try decoded($0, &new) }
     document.storedAttachments = StoredAttachment.stored(stored)
   }
 
   /// Stores the decoded bytes of a new attachment in the place of those that came as gzip.
-  private func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment
-  {
+  func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment {
     let writer = try AttachmentWriter(
       self, name: attachment.name, contentType: attachment.contentType, revpos: attachment.revpos,
       isForeign: true)
