@@ -35,9 +35,9 @@ struct SavedPlace: Sendable, Equatable {
       + others.prefix(maximum - own.count - 1)
   }
 
-  /// The latest place that both sides have, and the earlier ones.
+  /// The places that both sides have, the latest first.
   static func common(_ here: [SavedPlace], _ there: [SavedPlace]) -> [SavedPlace] {
-    Array(here.drop { !there.contains($0) })
+    here.filter { there.contains($0) }
   }
 
   // MARK: JSON: [[session, sequence], …]
