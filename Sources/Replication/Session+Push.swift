@@ -324,10 +324,12 @@ extension Session {
         push?.head = 0
       }
       let wanted = part.map { item in
-        // Where all leaves go, the branch of a pruned revision is ended (`closes`).
+        // Where all leaves go, the branch of a pruned revision is ended (`closes`). Whole histories go too: the other side may have lost
+        // what it had when it was asked.
         SyncWanted(
           id: item.change.id, revision: item.change.revision, ancestors: item.change.known.map { [$0] } ?? [],
-          maximumHistory: state.maximumHistory, known: peer.exchangesLeaves ? nil : item.change.known)
+          maximumHistory: state.maximumHistory, known: peer.exchangesLeaves ? nil : item.change.known,
+          isWhole: peer.exchangesLeaves)
       }
       let readings = try database.replicating { try $0.syncRevisions(wanted) }
       var sent: [PushState.Item] = []

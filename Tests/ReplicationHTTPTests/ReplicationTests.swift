@@ -90,6 +90,38 @@ import Touchstone
     }
   }
 
+  @Test("a server that goes back to an older copy after it was asked makes no conflict of an ancestor")
+  func restoredMeanwhile() throws {
+    let model = CouchModel("db")
+    let older = Lock<[String: CouchModel.Document]?>(nil)
+    let server = try MiniServer { request in
+      if request.path.hasSuffix("_bulk_docs"), let older = older.withLock({ $0 }) {
+        model.state.withLock { $0.documents = older }
+      }
+      return model.answer(request)
+    }
+    let local = try databases.open(.lmdb)
+    func push() throws {
+      var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
+      configuration.direction = .push
+      let outcome = try run(configuration)
+      #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    }
+    try local.save("x", ["n": 1])
+    for number in 2...3 { try local.update("x") { $0["n"] = .int(Int64(number)) } }
+    try push()
+    let copy = model.state.withLock { $0.documents }
+    try local.update("x") { $0["n"] = 4 }
+    try push()
+    try local.delete("x")
+    older.withLock { $0 = copy }
+    try push()
+    let leaves = try local.leaves(of: "x", includeDeleted: true).map(\.id.description)
+    #expect(model.state.withLock { $0.documents["x"]?.leaves } == leaves)
+    #expect(model.state.withLock { $0.documents["x"]?.parents.count } == 5)
+    #expect(model.complaints == [])
+  }
+
   @Test("all branches go both ways, and conflicts stay", arguments: enginePairs)
   func conflicts(_ here: EngineName, _ there: EngineName) throws {
     let (a, b, server) = try two((here, there))

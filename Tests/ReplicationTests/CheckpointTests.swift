@@ -262,8 +262,9 @@ import Touchstone
     for number in 0..<12 {
       ids.append(try database.save("doc", ["n": JSONValue(number)]).revisionID.description)
     }
-    func history(_ ancestors: [String], _ maximum: Int) throws -> [String]? {
-      let wanted = SyncWanted(id: "doc", revision: ids[11], ancestors: ancestors, maximumHistory: maximum)
+    func history(_ ancestors: [String], _ maximum: Int, isWhole: Bool = false) throws -> [String]? {
+      let wanted = SyncWanted(
+        id: "doc", revision: ids[11], ancestors: ancestors, maximumHistory: maximum, isWhole: isWhole)
       guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
       else {
         return nil
@@ -275,6 +276,11 @@ import Touchstone
     #expect(try history([ids[8]], 3) == [ids[11], ids[10], ids[9], ids[8]])
     #expect(try history([ids[2]], 3) == [ids[11], ids[10], ids[9], ids[2]])
     #expect(try history(["7-ffff"], 3) == [ids[11], ids[10], ids[9], ids[8]])
+    // Behind it goes what the maximum leaves, if that is wanted.
+    #expect(try history([ids[9]], 3, isWhole: true) == [ids[11], ids[10], ids[9], ids[8]])
+    #expect(try history([ids[9], ids[10]], 20, isWhole: true) == ids.reversed())
+    #expect(try history([ids[2]], 3, isWhole: true) == [ids[11], ids[10], ids[9], ids[2]])
+    #expect(try history(["7-ffff"], 3, isWhole: true) == [ids[11], ids[10], ids[9], ids[8]])
   }
 
   @Test(

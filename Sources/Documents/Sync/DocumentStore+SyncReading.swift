@@ -149,7 +149,7 @@ extension DocumentStore {
     var next = Int(node.parent)
     var oldest = found
     var hasAncestor = false
-    while history.count <= wanted.maximumHistory || !ancestors.isEmpty {
+    while history.count <= wanted.maximumHistory || !ancestors.isEmpty && !hasAncestor {
       if next < 0 {
         // The oldest revision of the record may have older ones outside of it.
         guard !isWhole else { break }
@@ -162,13 +162,15 @@ extension DocumentStore {
       let id = StoredRevisionID(
         generation: tree.nodes[next].generation, suffix: tree.suffix(of: tree.nodes[next])
       ).text
-      if ancestors.contains(where: { $0.hasSameBytes(as: id) }) {
-        if history.count > wanted.maximumHistory { history.removeLast() }
+      if !hasAncestor, ancestors.contains(where: { $0.hasSameBytes(as: id) }) {
+        let isFar = history.count > wanted.maximumHistory
+        if isFar { history.removeLast() }
         history.append(id)
         hasAncestor = true
-        break
+        if isFar || !wanted.isWhole { break }
+      } else if history.count <= wanted.maximumHistory {
+        history.append(id)
       }
-      if history.count <= wanted.maximumHistory { history.append(id) }
       next = Int(tree.nodes[next].parent)
     }
     if !hasAncestor, let known = wanted.known, let generation = RevisionID(known)?.generation,

@@ -123,21 +123,27 @@ package struct SyncWanted: Sendable {
   package let id: String
   /// The revision's ID.
   package let revision: String
-  /// Revisions that the peer has. The history ends with the first of them.
+  /// Revisions that the peer has. The history ends with the first of them, or has it at least (`isWhole`).
   package let ancestors: [String]
   /// The most ancestors in the history.
   package let maximumHistory: Int
   /// The revision that is known to be current on the peer. Where it was an ancestor that has been pruned here, the history
   /// ends with it all the same, after a gap.
   package let known: String?
+  /// Whether the history goes on behind what the peer has, as far as the maximum.
+  package let isWhole: Bool
 
   /// Creates a request. See the properties.
-  package init(id: String, revision: String, ancestors: [String], maximumHistory: Int, known: String? = nil) {
+  package init(
+    id: String, revision: String, ancestors: [String], maximumHistory: Int, known: String? = nil,
+    isWhole: Bool = false
+  ) {
     self.id = id
     self.revision = revision
     self.ancestors = ancestors
     self.maximumHistory = maximumHistory
     self.known = known
+    self.isWhole = isWhole
   }
 }
 
