@@ -97,6 +97,27 @@ import Testing
     }
   }
 
+  @Test func whatIsTooLargeForTheTargetIsCounted() throws {
+    try Tool.run { tool in
+      try make(tool, .lmdb, "a", "_replicator")
+      let large = #"{"text":"\#(String(repeating: "x", count: 8_000_001))"}"#
+      try tool.succeed("put", "dbs/a", "large", "-", input: large)
+      try tool.succeed("import", "dbs/a", "-", input: lines(0..<3))
+      try FileManager.default.createDirectory(atPath: tool.path("others"), withIntermediateDirectories: true)
+      let (other, there) = try serve(tool, directory: "others", "--create", "--engine", "sqlite")
+      defer { other.kill() }
+      let job = #"{"source":"a","target":"\#(there)copy","create_target":true}"#
+      try tool.succeed("put", "dbs/_replicator", "out", job)
+      let (server, _) = try serve(tool)
+      defer { server.kill() }
+      try server.wait { try tool.succeed("get", "dbs/_replicator", "out").output.contains("completed") }
+      let done = try tool.succeed("get", "dbs/_replicator", "out").json()
+      let statistics = done["_replication_stats"] as? [String: Any] ?? [:]
+      #expect(statistics["docs_read"] as? Int == 4 && statistics["docs_written"] as? Int == 3)
+      #expect(statistics["doc_write_failures"] as? Int == 1)
+    }
+  }
+
   @Test func whatHasFailedIsTold() throws {
     try Tool.run { tool in
       try make(tool, .lmdb, "a", "_replicator")

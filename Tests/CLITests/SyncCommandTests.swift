@@ -152,6 +152,72 @@ import Testing
     }
   }
 
+  @Test func theTargetIsMadeIfThatIsWanted() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "a", "--engine", "lmdb")
+      try tool.succeed("put", "a", "doc", #"{"n":1}"#)
+      /// Serves a directory while `body` runs. Gives the URL.
+      func servingDirectory(_ name: String, _ arguments: String..., body: (String) throws -> Void) throws {
+        try FileManager.default.createDirectory(atPath: tool.path(name), withIntermediateDirectories: false)
+        let server = try Child(
+          tool, Tool.executable, ["serve", name, "--listen", "127.0.0.1:0"] + arguments)
+        defer { server.kill() }
+        try server.wait { server.output.contains("\n") }
+        try body(server.output.split(separator: "\n").first.map(String.init) ?? "")
+        server.kill(SIGTERM)
+        #expect(try server.wait().status == 0)
+      }
+      try servingDirectory("open", "--create", "--engine", "sqlite") { server in
+        let absent = try tool("sync", "a", server + "new")
+        #expect(absent.status == 3 && absent.errors.contains("404"), "\(absent)")
+        #expect(try tool("info", "open/new").status != 0)
+        func sync(_ more: String...) throws -> String {
+          let result = try tool.run(Tool.executable, ["sync", "a", server + "new"] + more)
+          #expect(result.status == 0, "\(result)")
+          return result.output
+        }
+        #expect(try sync("--create-target").hasPrefix("1 pushed, 0 pulled"))
+        // It isn't made anew.
+        #expect(try sync("--create-target").hasPrefix("0 pushed, 0 pulled"))
+        #expect(try sync().hasPrefix("0 pushed, 0 pulled"))
+        let wrong = try tool("sync", "a", server + "Wrong", "--create-target")
+        #expect(wrong.status == 3 && wrong.errors.contains("400"), "\(wrong)")
+      }
+      #expect(try tool.succeed("verify", "--current", "a", "open/new").status == 0)
+      try servingDirectory("closed") { server in
+        let refused = try tool("sync", "a", server + "new", "--create-target")
+        #expect(refused.status == 3 && refused.errors.contains("403"), "\(refused)")
+      }
+      #expect(try tool("sync", "a", "ws://127.0.0.1:1/new", "--create-target").status == 2)
+    }
+  }
+
+  @Test func whatIsTooLargeThereIsAFailedDocument() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "a", "--engine", "lmdb")
+      let large = #"{"text":"\#(String(repeating: "x", count: 8_000_001))"}"#
+      try tool.succeed("put", "a", "large", "-", input: large)
+      for number in 0..<3 { try tool.succeed("put", "a", "small\(number)", #"{"n":\#(number)}"#) }
+      try tool.succeed("create", "b", "--engine", "sqlite")
+      try serving(tool, "b") { lines in
+        let first = try tool("sync", "a", lines[0] + "b")
+        #expect(first.status == 1 && first.output.hasPrefix("3 pushed, 0 pulled, 1 failed"), "\(first)")
+        #expect(first.errors.contains("large 1-") && first.errors.contains("(http 413)"), "\(first)")
+        // It counts as done.
+        #expect(try tool.succeed("sync", "a", lines[0] + "b").output.hasPrefix("0 pushed, 0 pulled, "))
+        let again = try tool("sync", "a", lines[0] + "b", "--reset", "--json")
+        #expect(try again.status == 1 && again.json()["errors"] as? Int == 1, "\(again)")
+      }
+      // Whoever pulls it may have it.
+      try tool.succeed("create", "c", "--engine", "lmdb")
+      try serving(tool, "a") { lines in
+        let pulled = try tool.succeed("sync", "c", lines[0] + "a")
+        #expect(pulled.output.hasPrefix("0 pushed, 4 pulled, "), "\(pulled)")
+      }
+      #expect(try tool.succeed("verify", "--current", "a", "c").status == 0)
+    }
+  }
+
   @Test func whatAServerAnswersIsNoWrongUsage() throws {
     try Tool.run { tool in
       try tool.succeed("create", "a", "--engine", "lmdb")

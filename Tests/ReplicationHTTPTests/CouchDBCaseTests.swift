@@ -117,6 +117,49 @@ import Touchstone
   }
 
   @Test(
+    "what is too large for the target fails for good, and comes from a source all the same",
+    arguments: [true, false])
+  func sizeLimits(takesMultipart: Bool) throws {
+    let couch = try CouchServer()
+    couch.model.state.withLock { state in
+      state.takesMultipart = takesMultipart
+      state.maximumBytes = 5_000
+      state.maximumAttachmentBytes = 10_000
+    }
+    let local = try databases.open(.sqlite)
+    for number in 0..<20 { try local.save("small\(number)", ["n": .int(Int64(number))]) }
+    try local.save("large", ["x": .string(String(repeating: "x", count: 9_000))])
+    for (id, count) in [("attached", 9_000), ("too much", 11_000)] {
+      var document = MutableDocument(id: id)
+      document.setAttachment("a", try Blob([1, 2], contentType: "image/png"))
+      document.setAttachment("b", try Blob([UInt8](repeating: 7, count: count), contentType: "image/png"))
+      try local.save(&document)
+    }
+    let first = try couch.replicate(local, .push)
+    #expect(first.status.error == nil && first.pushed.count == 21)
+    #expect(first.failed.mapValues(\.code) == ["large": 413, "too much": 413])
+    #expect(first.documents.allSatisfy { !$0.isUndone })
+    #expect(couch.model.contents["attached"] != nil && couch.model.contents["too much"] == nil)
+    // They count as done, until they change.
+    #expect(try couch.replicate(local, .push).documents.isEmpty)
+    try local.update("large") { $0["x"] = "short" }
+    var document = try #require(try local.document("too much")).toMutable()
+    document.setAttachment("b", try Blob([3], contentType: "image/png"))
+    try local.save(&document)
+    #expect(try couch.replicate(local, .push).pushed == ["large", "too much"])
+    expectSame(couch.model.contents, try modelContents(local), "pushed")
+    // Nothing is too large for the database here.
+    couch.model.add(
+      "from there",
+      .init(
+        history: ["1-a"], isDeleted: false, body: ["x": .string(String(repeating: "x", count: 9_000))],
+        attachments: [attachment("a", [UInt8](repeating: 7, count: 11_000))]))
+    #expect(try couch.replicate(local, .pull).pulled == ["from there"])
+    expectSame(couch.model.contents, try modelContents(local), "pulled")
+    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+  }
+
+  @Test(
     "a document that the target refuses for what it is counts as done",
     arguments: [
       (401, "unauthorized", "vdu"), (403, "forbidden", "vdu"), (413, "too_large", "too_large"),

@@ -66,6 +66,9 @@ extension CouchModel {
         }
         bytes = [UInt8](data)
       }
+      if bytes.count > state.withLock({ $0.maximumAttachmentBytes }) {
+        throw Refused(413, "attachment_too_large", name)
+      }
       attachments.append(
         Attachment(
           name: name, contentType: entry["content_type"].string ?? "", revpos: entry["revpos"].uint ?? start,

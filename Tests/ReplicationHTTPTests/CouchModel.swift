@@ -80,6 +80,7 @@ final class CouchModel: Sendable {
     var givesMixedBulk = false
     var maximumBytes = Int.max
     var maximumIDBytes = Int.max
+    var maximumAttachmentBytes = Int.max
     /// How many revisions of a branch are remembered.
     var revisionLimit = Int.max
     /// The endpoint answers so many times with 429 first.

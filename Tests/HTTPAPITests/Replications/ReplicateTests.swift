@@ -73,6 +73,31 @@ import Touchstone
     #expect(try client.replicate(["source": "a", "target": "b", "create_target": true]).status == 200)
   }
 
+  @Test(arguments: allEngines) func aTargetIsMadeOnlyIfThatIsWanted(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 3)
+    for body: JSONValue in [
+      ["source": "a", "target": "new"], ["source": "a", "target": "new", "create_target": false],
+      // The source isn't made.
+      ["source": "new", "target": "other", "create_target": true],
+    ] {
+      let answer = try client.replicate(body)
+      #expect(answer.status == 500, "\(body)")
+      #expect(try answer.json()["error"] == "db_not_found", "\(body)")
+    }
+    #expect(try client.replicate(["source": "a", "target": "new", "create_target": "yes"]).status == 400)
+    #expect(try client.ask("GET", "/new").status == 404)
+    let making: JSONValue = ["source": "a", "target": "new", "create_target": true, "continuous": true]
+    let id = try client.replicate(making).json()["_local_id"].string ?? ""
+    #expect(id.hasSuffix("+continuous+create_target"))
+    try eventually { try client.get("/new")["error"].isNull && client.contents("new").count == 3 }
+    #expect(try client.replicate(["replication_id": .string(id), "cancel": true]).status == 200)
+    // It isn't made anew: what it has stays.
+    #expect(try client.ask("PUT", "/new/mine", [:]).status == 201)
+    #expect(try client.replicate(["source": "a", "target": "new", "create_target": true]).status == 200)
+    #expect(try client.contents("new").count == 4)
+  }
+
   @Test(arguments: allEngines) func bothWaysEndEqual(_ engine: EngineName) throws {
     let client = try ReplicationClient(engine)
     try client.make("a", documents: 5)

@@ -98,6 +98,49 @@ import Touchstone
     #expect(try client.ask("GET", "/_scheduler/docs?limit=x").status == 400)
   }
 
+  @Test(arguments: allEngines) func whatWasDoneStaysInTheDocument(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a", documents: 6)
+    try client.make("b")
+    let design: JSONValue = [
+      "validate_doc_update": "function (n, o, u) { if (n.n % 3 == 0) throw({forbidden: 'no'}); }"
+    ]
+    #expect(try client.ask("PUT", "/b/_design/v", design).status == 201)
+    func expectKept(_ name: String, checked: Int64, written: Int64, failed: Int64) throws {
+      func look() throws -> (document: JSONValue, row: JSONValue) {
+        (
+          try client.get("/_replicator/\(name)"), try client.get("/_scheduler/docs/_replicator/\(name)")
+        )
+      }
+      let (document, row) = try look()
+      let statistics = document["_replication_stats"]
+      #expect(statistics["revisions_checked"] == .int(checked), "\(name)")
+      #expect(statistics["docs_read"] == .int(checked), "\(name)")
+      #expect(statistics["docs_written"] == .int(written), "\(name)")
+      #expect(statistics["doc_write_failures"] == .int(failed), "\(name)")
+      #expect(row["state"] == "completed" && row["info"]["doc_write_failures"] == .int(failed), "\(name)")
+      #expect(row["start_time"] == statistics["start_time"] && !row["start_time"].isNull, "\(name)")
+      #expect(row["last_updated"] == document["_replication_state_time"], "\(name)")
+      try client.restart()
+      let after = try look()
+      #expect(after.document == document && after.row == row, "\(name)")
+      #expect(try client.get("/_scheduler/jobs")["total_rows"] == 0)
+      #expect(try client.get("/_active_tasks") == [])
+    }
+    #expect(try client.ask("PUT", "/_replicator/one", ["source": "a", "target": "b"]).status == 201)
+    try eventually { try client.state("one") == "completed" }
+    try expectKept("one", checked: 6, written: 4, failed: 2)
+    // The numbers go on where the same replication runs again, whichever document describes it.
+    for number in 7...9 {
+      #expect(try client.ask("PUT", "/a/n\(number)", ["n": JSONValue(number)]).status == 201)
+    }
+    #expect(try client.ask("PUT", "/_replicator/two", ["source": "a", "target": "b"]).status == 201)
+    try eventually { try client.state("two") == "completed" }
+    try expectKept("two", checked: 9, written: 6, failed: 3)
+    #expect(try client.get("/_replicator/one")["_replication_stats"]["docs_read"] == 6)
+    #expect(try client.contents("b").count == 7)
+  }
+
   @Test func whatDescribesNoReplicationIsRefused() throws {
     let client = try ReplicationClient()
     for body: JSONValue in [
