@@ -125,4 +125,195 @@ import TestSupport
     #expect(try database.lastSequence == last + 3)
     #expect(try faults(database) == [])
   }
+
+  @Test("a known revision that comes again with a longer history gets it", arguments: allEngines)
+  func known(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.createIndex("from", on: ["`from`"])
+    try apply(database, "3-c", "2-b", "1-a")
+    try apply(database, "5-e", "4-d", deleted: true)
+    #expect(try database.document("a")?.revisionID.description == "3-c")
+    #expect(try !apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
+    #expect(try database.leaves(of: "a", includeDeleted: true).map(\.id.description) == ["5-e"])
+    #expect(try revisions(database) == ["5-e", "4-d", "3-c", "2-b", "1-a"])
+    #expect(try database.document("a") == nil)
+    // Feeds see that the leaf is gone.
+    #expect(try database.changes().map(\.sequence) == [3])
+    #expect(try database.changes(since: 2).map(\.isDeleted) == [true])
+    #expect(try !apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
+    #expect(try !apply(database, "4-d", "3-c", "2-b", "1-a"))
+    #expect(try database.lastSequence == 3)
+    #expect(try faults(database) == [])
+  }
+
+  @Test("an ancestor that comes again with a longer history gets it too", arguments: allEngines)
+  func knownAncestor(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try apply(database, "2-b")
+    try apply(database, "6-f", "5-e", "4-d")
+    try apply(database, "6-g", "5-e")
+    #expect(try !apply(database, "4-d", "3-c", "2-b", "1-a"))
+    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-g", "6-f"])
+    #expect(
+      try database.revisions(of: "a")?.map(\.id.description).suffix(5) == ["5-e", "4-d", "3-c", "2-b", "1-a"])
+    #expect(try faults(database) == [])
+  }
+
+  @Test("a leaf in a gap of another history is no leaf once the gap is filled", arguments: allEngines)
+  func gap(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try apply(database, "6-f", "2-b", "1-a")
+    try apply(database, "5-e", "4-d")
+    try apply(database, "4-z", "3-z", "2-b")
+    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-f", "5-e", "4-z"])
+    #expect(try !apply(database, "6-f", "5-e", "4-d", "3-c", "2-b"))
+    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-f", "4-z"])
+    let parents = try database.revisions(of: "a")?.map { "\($0.id) \($0.parent?.description ?? "")" }
+    #expect(
+      Set(parents ?? []) == [
+        "6-f 5-e", "5-e 4-d", "4-d 3-c", "3-c 2-b", "2-b 1-a", "1-a ", "4-z 3-z", "3-z 2-b",
+      ])
+    #expect(try faults(database) == [])
+  }
+
+  @Test("a history that can't be the branch's changes nothing", arguments: allEngines)
+  func contradiction(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try apply(database, "5-e", "4-d", "3-c", "2-b", "1-a")
+    try apply(database, "3-z", "2-z")
+    #expect(try !apply(database, "5-e", "4-d", "3-z", "2-z", "1-z"))
+    #expect(try database.leaves(of: "a").map(\.id.description) == ["5-e", "3-z"])
+    #expect(try database.lastSequence == 2)
+    #expect(try faults(database) == [])
+  }
+
+  /// A tree of revisions as they are somewhere, of which histories tell parts.
+  private struct TrueTree {
+    var parents: [String: String] = [:]
+    var deleted: Set<String> = []
+    var revisions: [String] = []
+
+    init(_ count: Int, using random: inout some RandomNumberGenerator) {
+      for number in 0..<count {
+        let parent =
+          revisions.isEmpty || Int.random(in: 0..<12, using: &random) == 0
+          ? nil : Bool.random(using: &random) ? revisions.last : revisions.randomElement(using: &random)
+        let revision = "\((parent.map(Self.generation) ?? 0) + 1)-\(String(number + 16, radix: 16))"
+        if let parent { parents[revision] = parent }
+        if Int.random(in: 0..<5, using: &random) == 0 { deleted.insert(revision) }
+        revisions.append(revision)
+      }
+    }
+
+    static func generation(_ revision: String) -> Int { Int(revision.prefix { $0 != "-" }) ?? 0 }
+
+    /// A revision with a part of its ancestors.
+    func history(gaps: Bool, using random: inout some RandomNumberGenerator) -> [String] {
+      var history = [revisions[Int.random(in: 0..<revisions.count, using: &random)]]
+      let length = Int.random(in: 0..<5, using: &random)
+      var next = parents[history[0]]
+      while let revision = next, history.count <= length {
+        if !gaps || Int.random(in: 0..<3, using: &random) > 0 { history.append(revision) }
+        next = parents[revision]
+      }
+      return history
+    }
+  }
+
+  /// What histories of one tree tell of ancestors.
+  private struct Told {
+    /// The ancestors of each revision.
+    var ancestors: [String: Set<String>] = [:]
+
+    mutating func add(_ history: [String]) {
+      for (index, revision) in history.enumerated() {
+        ancestors[revision, default: []].formUnion(history[(index + 1)...])
+      }
+      var before: [String: Set<String>]
+      repeat {
+        before = ancestors
+        for (_, all) in before {
+          // They are one line.
+          for ancestor in all {
+            ancestors[ancestor]?.formUnion(
+              all.filter { TrueTree.generation($0) < TrueTree.generation(ancestor) })
+          }
+        }
+        for (revision, all) in ancestors {
+          for ancestor in all {
+            let further = ancestors[ancestor] ?? []
+            ancestors[revision]?.formUnion(further)
+          }
+        }
+      } while ancestors != before
+    }
+
+    var leaves: Set<String> { Set(ancestors.keys).subtracting(ancestors.values.joined()) }
+  }
+
+  @Test("parts of histories in any order make the tree that they tell", arguments: allEngines, [false, true])
+  func anyOrder(_ engine: EngineName, _ gaps: Bool) throws {
+    try withSeed { random in
+      for round in 0..<12 {
+        let database = try databases.open(engine) {
+          $0.maximumTreeDepth = 1_000
+          if round % 2 == 0 { $0.revisionsPerBlock = 2 }
+        }
+        let tree = TrueTree(Int.random(in: 3...24, using: &random), using: &random)
+        var told = Told()
+        var trace: [String] = []
+        for _ in 0..<20 {
+          let history = tree.history(gaps: gaps, using: &random)
+          trace.append(history.joined(separator: ","))
+          let isDeleted = tree.deleted.contains(history[0])
+          try database.apply(
+            PulledRevision(
+              id: "a", history: history, isDeleted: isDeleted, body: ["from": .string(history[0])]))
+          told.add(history)
+          let leaves = try database.leaves(of: "a", includeDeleted: true)
+          #expect(Set(leaves.map(\.id.description)) == told.leaves, "\(trace)")
+          let stored = try database.revisions(of: "a") ?? []
+          #expect(Set(stored.map(\.id.description)) == Set(told.ancestors.keys), "\(trace)")
+          let parents = Dictionary(
+            stored.compactMap { node in node.parent.map { (node.id.description, $0.description) } },
+            uniquingKeysWith: { first, _ in first })
+          for (revision, ancestors) in told.ancestors {
+            let found = sequence(first: revision) { parents[$0] }.dropFirst()
+            #expect(Set(found) == ancestors, "\(revision) after \(trace)")
+          }
+          let live = told.leaves.subtracting(tree.deleted)
+          let winner = (live.isEmpty ? told.leaves : live).compactMap { RevisionID($0) }.max()
+          #expect(leaves.first?.id == winner, "\(trace)")
+        }
+        #expect(try faults(database) == [], "\(trace)")
+      }
+    }
+  }
+
+  @Test("pruning never takes a leaf", arguments: allEngines)
+  func anyOrderPruned(_ engine: EngineName) throws {
+    try withSeed { random in
+      for _ in 0..<12 {
+        let database = try databases.open(engine) {
+          $0.maximumTreeDepth = Int.random(in: 1...4, using: &random)
+          $0.revisionsPerBlock = 2
+        }
+        let tree = TrueTree(Int.random(in: 3...24, using: &random), using: &random)
+        var told = Told()
+        var trace: [String] = []
+        for _ in 0..<20 {
+          let history = tree.history(gaps: Bool.random(using: &random), using: &random)
+          trace.append(history.joined(separator: ","))
+          try database.apply(
+            PulledRevision(id: "a", history: history, isDeleted: tree.deleted.contains(history[0]), body: [:])
+          )
+          told.add(history)
+          let leaves = Set(try database.leaves(of: "a", includeDeleted: true).map(\.id.description))
+          #expect(told.leaves.isSubset(of: leaves), "\(trace)")
+          #expect(leaves.isDisjoint(with: history.dropFirst()), "\(trace)")
+        }
+        #expect(try faults(database) == [], "\(trace)")
+      }
+    }
+  }
 }

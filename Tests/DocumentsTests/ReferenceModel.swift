@@ -96,8 +96,11 @@ struct ReferenceModel {
       }
       unknown.append(revision)
     }
-    if unknown.isEmpty { return false }
-    let extends = ancestor.map { reachesBehind($0, history, entry) } ?? false
+    let extends = ancestor.map { mayLack($0, history, entry) } ?? false
+    if unknown.isEmpty {
+      if extends { while join(id, history) {} }
+      return false
+    }
     if ancestor == nil { unknown = Array(unknown.prefix(depth)) }
     lastSequence += 1
     for (index, revision) in unknown.enumerated() {
@@ -111,37 +114,71 @@ struct ReferenceModel {
     return true
   }
 
-  /// Whether a history reaches further back than the branch of `ancestor` does, and pruning will leave something behind its root.
-  private func reachesBehind(_ ancestor: String, _ history: [String], _ entry: Entry) -> Bool {
-    var root = ancestor
-    while let parent = entry.nodes[root]!.parent { root = parent }
-    guard generation(history.last!) < generation(root) else { return false }
-    guard entry.nodes.keys.count(where: entry.isLeaf) == 1, ancestor == entry.current else { return true }
-    return generation(root) > max(1, generation(history[0]) - depth + 1)
+  /// Whether a history reaches further back than the branch of `ancestor` has every generation. It is asked before pruning.
+  private func mayLack(_ ancestor: String, _ history: [String], _ entry: Entry) -> Bool {
+    var end = ancestor
+    while let parent = entry.nodes[end]!.parent, generation(parent) + 1 == generation(end) { end = parent }
+    return generation(history.last!) < generation(end)
   }
 
-  /// Joins what a history has behind the root of its branch, up to what is known. Returns whether that has changed anything.
+  /// Joins the first part of a history that the branch of its newest revision lacks. Returns whether that has joined anything.
   private mutating func join(_ id: String, _ history: [String]) -> Bool {
     let entry = documents[id]!
-    var root = history[0]
-    while let parent = entry.nodes[root]!.parent { root = parent }
-    guard let place = history.firstIndex(of: root) else { return false }
-    var joined = entry
-    var child = root
-    for revision in history[(place + 1)...] {
-      joined.nodes[child]!.parent = revision
-      if entry.nodes[revision] != nil { break }
-      joined.nodes[revision] = Node(
-        generation: generation(revision), suffix: String(revision.drop { $0 != "-" }.dropFirst()),
-        parent: nil, sequence: lastSequence + 1, body: nil)
-      child = revision
+    // Pruning may have taken it meanwhile.
+    guard entry.nodes[history[0]] != nil else { return false }
+    var child = history[0]
+    // What follows what is known may be no history.
+    let end = history.indices.dropFirst().first { generation(history[$0]) >= generation(history[$0 - 1]) }
+    var rest = history[1..<(end ?? history.count)]
+    while let next = rest.first {
+      let parent = entry.nodes[child]!.parent
+      let floor = parent.map(generation) ?? 0
+      if generation(next) <= floor {
+        if generation(next) == floor { rest.removeFirst() }
+        child = parent!
+        continue
+      }
+      let above = rest.prefix { generation($0) > floor }
+      let missing = above.prefix { entry.nodes[$0] == nil }
+      let known = above.dropFirst(missing.count).first
+      rest = rest.dropFirst(missing.count + (known == nil ? 0 : 1))
+      let behind = Set((known.map { branch($0, entry) } ?? []) + (parent.map { branch($0, entry) } ?? []))
+      // Two of the same generation can't be in one history.
+      if Set(behind.map(generation)).count == behind.count {
+        let line = [child] + missing + behind.sorted { generation($0) > generation($1) }
+        if connect(id, line) { return true }
+      }
+      child = known ?? child
     }
+    return false
+  }
+
+  /// A revision and its ancestors.
+  private func branch(_ revision: String, _ entry: Entry) -> [String] {
+    Array(sequence(first: revision) { entry.nodes[$0]!.parent })
+  }
+
+  /// Makes each of these the child of the next one, unless pruning would leave nothing of that.
+  private mutating func connect(_ id: String, _ line: [String]) -> Bool {
+    let entry = documents[id]!
     var next = self
     next.lastSequence += 1
-    next.finish(id, joined)
-    guard next.documents[id]!.nodes.mapValues(\.parent) != entry.nodes.mapValues(\.parent) else {
-      return false
+    var joined = entry
+    for (child, parent) in zip(line, line.dropFirst()) {
+      if joined.nodes[parent] == nil {
+        joined.nodes[parent] = Node(
+          generation: generation(parent), suffix: String(parent.drop { $0 != "-" }.dropFirst()),
+          parent: nil, sequence: next.lastSequence, body: nil)
+      }
+      joined.nodes[child]!.parent = parent
     }
+    next.finish(id, joined)
+    let after = next.documents[id]!
+    let isLinked = after.nodes[line[0]]?.parent == line[1]
+    let endsLeaf = entry.nodes.keys.contains {
+      entry.isLeaf($0) && !(after.nodes[$0] != nil && after.isLeaf($0))
+    }
+    guard isLinked || endsLeaf else { return false }
     self = next
     return true
   }

@@ -46,8 +46,8 @@ extension RevisionTree {
     return try keep(keeps, joining: marked, watching: watched, removed: removed)
   }
 
-  /// How many of the first revisions with these generations, newest first, pruning to `depth` would leave below a root.
-  func room(for generations: [UInt64], below root: Int, depth: Int) -> Int {
+  /// How many of the first revisions with these generations, newest first, pruning to `depth` would leave directly below a node.
+  func room(for generations: [UInt64], below node: Int, depth: Int) -> Int {
     let leaves = nodes.indices.filter { nodes[$0].isLeaf }
     guard leaves.count > 1 else {
       let highest = nodes.map(\.generation).max() ?? 0
@@ -55,15 +55,15 @@ extension RevisionTree {
       return generations.prefix { $0 >= lowest }.count
     }
     var room = 0
-    for leaf in leaves where self.root(of: leaf) == root {
+    for leaf in leaves {
       var length = 1
       var index = leaf
-      while index != root {
+      while index != node, index >= 0, length < depth {
         index = Int(nodes[index].parent)
         length += 1
       }
-      room = max(room, depth - length)
+      if index == node { room = max(room, depth - length) }
     }
-    return room
+    return min(room, generations.count)
   }
 }

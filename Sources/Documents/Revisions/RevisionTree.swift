@@ -146,7 +146,7 @@ final class RevisionTree {
     return add(id, parent: parent, sequence: sequence, flags: flags)
   }
 
-  /// Makes `parent`, a leaf of a lower generation, the parent of a node that had none.
+  /// Makes `parent`, which has a lower generation, the parent of a node. It is no leaf then.
   func join(_ node: Int, to parent: Int) {
     nodes[node].parent = Int32(parent)
     nodes[parent].flags.remove(.leaf)
@@ -168,11 +168,35 @@ final class RevisionTree {
     return nil
   }
 
-  /// The oldest known revision of a node's branch.
-  func root(of index: Int) -> Int {
+  /// The oldest ancestor of a node of whose branch no generation is missing between the two.
+  func endWithoutGap(of index: Int) -> Int {
     var index = index
-    while nodes[index].parent >= 0 { index = Int(nodes[index].parent) }
+    while nodes[index].parent >= 0 {
+      let parent = Int(nodes[index].parent)
+      guard nodes[parent].generation + 1 == nodes[index].generation else { break }
+      index = parent
+    }
     return index
+  }
+
+  /// The two nodes and their ancestors as one branch, the highest generation first, up to the first node from which on they have the
+  /// same ancestors or only one has any. Nil if they can't be one branch: two of one generation differ. `b` may be -1, which is none.
+  func line(of a: Int, and b: Int) -> [Int]? {
+    var (a, b) = (a, b)
+    var line: [Int] = []
+    while a >= 0, b >= 0, a != b {
+      let (left, right) = (nodes[a], nodes[b])
+      guard left.generation != right.generation else { return nil }
+      if left.generation > right.generation {
+        line.append(a)
+        a = Int(left.parent)
+      } else {
+        line.append(b)
+        b = Int(right.parent)
+      }
+    }
+    line.append(max(a, b))
+    return line
   }
 
   // MARK: One branch

@@ -4,8 +4,8 @@ extension DocumentWriter {
   /// What `apply` did.
   enum Applied { case added, known, conflict }
 
-  /// Adds a revision that another database created. Returns false, and changes nothing, if it is known
-  /// already. `history` is ordered newest first and begins with the revision itself.
+  /// Adds a revision that another database created. Returns false if it is known already; then only its history may be joined.
+  /// `history` is ordered newest first and begins with the revision itself.
   func apply(
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool
   ) throws -> Bool {
@@ -22,8 +22,11 @@ extension DocumentWriter {
     if isStored == nil { tree.removeAll() }
     var (ids, ancestor) = try unknownRevisions(of: history, in: id, isStored: isStored != nil)
     // The revision itself is known.
-    guard let newest = ids.first else { return .known }
-    if let isStored, ancestor != 0 {
+    guard let newest = ids.first else {
+      if try mayExtend(id, ancestor, history, newest: nil) { try joinOlder(id, history) }
+      return .known
+    }
+    if let isStored, ancestor != 0, !joinsCurrent(ancestor, history) {
       switch rule {
       case .allow: break
       case .report: return .conflict
@@ -49,6 +52,15 @@ extension DocumentWriter {
       if extends { try joinOlder(id, history) }
       return .added
     }
+  }
+
+  /// Whether the current revision is in a history, below a revision of another branch that has turned out to descend from it.
+  private func joinsCurrent(_ ancestor: Int, _ history: [String]) -> Bool {
+    guard ancestor > 0,
+      tree.nodes[tree.endWithoutGap(of: ancestor)].generation > tree.nodes[0].generation
+    else { return false }
+    let current = tree.revisionID(of: 0).description
+    return history.contains { $0.hasSameBytes(as: current) }
   }
 
   /// A revision ID of a received history. Its suffix is in `text`.
