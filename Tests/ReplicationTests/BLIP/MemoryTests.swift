@@ -125,7 +125,9 @@ import Touchstone
     }
     // Each connection may have been given a frame when there was room for one.
     #expect(mostHeld < memory.total + 44 * 20_000)
-    #expect(memory.endingCount == 1 && blocked.closed == nil)
+    // Others that were told to end may still be at it.
+    eventually { memory.endingCount == 1 }
+    #expect(blocked.closed == nil)
     for connection in others + [blocked] { connection.close() }
     gate.signal()
     eventually { memory.held == 0 && outcomes.withLock { $0.count } == 3 }
