@@ -26,7 +26,7 @@ struct HTTPBenchmark: Sendable {
 
   private var operations: Int {
     switch kind {
-    case .fixed, .fixedAtOnce, .get, .getHalfRate: data.requests
+    case .fixed, .fixedAtOnce, .fixedHalfRate, .get, .getHalfRate: data.requests
     case .put, .view: max(1, data.requests / 4)
     case .bulkDocs, .allDocs, .changes: data.dataset.count
     case .idleFeeds: Self.feeds
@@ -36,8 +36,9 @@ struct HTTPBenchmark: Sendable {
   private func prepare(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
     switch kind {
-    case .fixed: return try fixedTrial(trial, atOnce: false)
-    case .fixedAtOnce: return try fixedTrial(trial, atOnce: true)
+    case .fixed: return try fixedTrial(atOnce: false)
+    case .fixedAtOnce: return try fixedTrial(atOnce: true)
+    case .fixedHalfRate: return try fixedTrial(atOnce: false, rate: halfRate())
     case .put, .bulkDocs: return try trialOf(data.empty(engine, in: trial.directory), trial)
     default: return try trialOf(data.filled(engine, in: trial.directory), trial)
     }
@@ -81,7 +82,7 @@ struct HTTPBenchmark: Sendable {
       let requests = (0..<count).map { _ in
         HTTPLoadClient.request("GET", data.target(random.below(data.dataset.count)))
       }
-      return try openLoop(port: port, requests, rate: try halfRate(trial), expecting: 200)
+      return try openLoop(port: port, requests, rate: try halfRate(), expecting: 200)
     case .put:
       let requests = (0..<count).map { HTTPLoadClient.request("PUT", data.target($0), body: data.body($0)) }
       return try closedLoop(port: port, requests, expecting: 201)
@@ -105,7 +106,7 @@ struct HTTPBenchmark: Sendable {
       }
       return try closedLoop(port: port, requests, expecting: 200)
     case .idleFeeds: return try idleFeeds(port: port, memory)
-    case .fixed, .fixedAtOnce: return .whole
+    case .fixed, .fixedAtOnce, .fixedHalfRate: return .whole
     }
   }
 
@@ -245,9 +246,9 @@ struct HTTPBenchmark: Sendable {
   }
 
   /// Half the rate of the listener with fixed bytes. It is measured once a run of the suite.
-  private func halfRate(_ trial: TrialContext) throws -> Double {
+  private func halfRate() throws -> Double {
     if let rate = data.fixedRate.withLock({ $0 }) { return rate / 2 }
-    let fixed = try fixedTrial(trial, atOnce: false)
+    let fixed = try fixedTrial(atOnce: false)
     let begin = Clock.nanoseconds()
     _ = try fixed.run()
     let rate = Double(data.requests) / (Double(Clock.nanoseconds() - begin) / 1e9)
@@ -256,7 +257,8 @@ struct HTTPBenchmark: Sendable {
     return rate / 2
   }
 
-  private func fixedTrial(_ trial: TrialContext, atOnce: Bool) throws -> Trial {
+  /// With `rate`, requests are due at that rate; else they come as soon as the connections are free.
+  private func fixedTrial(atOnce: Bool, rate: Double? = nil) throws -> Trial {
     let answer = HTTPAnswer(
       status: 200, headers: [.init("Content-Type", "application/json"), .init("ETag", "\"1-a\"")],
       body: .bytes(data.body(0)))
@@ -267,7 +269,11 @@ struct HTTPBenchmark: Sendable {
       HTTPLoadClient.request("GET", data.target($0 % data.dataset.count))
     }
     return Trial(
-      run: { try closedLoop(port: Int(server.port ?? 0), requests, expecting: 200) },
+      run: {
+        let port = Int(server.port ?? 0)
+        if let rate { return try openLoop(port: port, requests, rate: rate, expecting: 200) }
+        return try closedLoop(port: port, requests, expecting: 200)
+      },
       finish: { server.stop(graceSeconds: 0) })
   }
 }

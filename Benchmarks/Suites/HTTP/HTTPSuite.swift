@@ -22,6 +22,7 @@ extension Suite {
 enum HTTPWorkload: String, CaseIterable {
   case fixed
   case fixedAtOnce = "fixed-at-once"
+  case fixedHalfRate = "fixed-half-rate"
   case get
   case getHalfRate = "get-half-rate"
   case put
@@ -36,6 +37,7 @@ enum HTTPWorkload: String, CaseIterable {
     case .fixed: "the listener answers a document's bytes from memory, on a handler's thread"
     case .fixedAtOnce:
       "the same on the thread that serves the connection, as only handlers that never wait may"
+    case .fixedHalfRate: "`fixed` at half of its rate; latencies count from when a request was due"
     case .get: "GET of random documents"
     case .getHalfRate:
       "GET of random documents, at half the rate of `fixed`; latencies count from when a request was due"
@@ -62,10 +64,12 @@ enum HTTPNotes {
         lines.append(
           "\(engine): a GET reaches \(rounded(share)) times the rate of the listener answering fixed bytes.")
       }
+      let half = row(.fixedHalfRate)
       if let row = row(.getHalfRate), let high = row.metrics[.latencyP99] {
+        let limit = half?.metrics[.latencyP99]
         lines.append(
-          "\(engine): at half the rate of fixed bytes, 99 of 100 requests take less than \(rounded(high.median * 1_000)) ms."
-        )
+          "\(engine): at half the rate of fixed bytes, 99 of 100 requests take less than \(rounded(high.median * 1_000)) ms"
+            + (limit.map { "; of those for fixed bytes, \(rounded($0.median * 1_000)) ms." } ?? "."))
       }
       if let feeds = row(.idleFeeds), let memory = feeds.metrics[.anonymousMemoryBytes] {
         lines.append(
