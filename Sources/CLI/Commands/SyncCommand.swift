@@ -231,7 +231,7 @@ struct SyncCommand: Subcommand {
     progress.end()
     for token in tokens { token.cancel() }
     let elapsed = (ContinuousClock.now - start).components
-    let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds / 1_000_000_000_000_000) / 1_000
+    let milliseconds = elapsed.seconds * 1_000 + elapsed.attoseconds / 1_000_000_000_000_000
     let status = replicator.status
     let result = counts.withLock { counts in
       if status.error == nil, !isStopping, !isContinuous { counts.failures.settle() }
@@ -239,20 +239,20 @@ struct SyncCommand: Subcommand {
     }
     for line in result.lines + result.failures.undone.map(Counts.line) { StandardError.line(line) }
     if let error = status.error { throw error }
-    try print(result, replicator.transferredBytes, seconds, output)
+    try print(result, replicator.transferredBytes, milliseconds, output)
     if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
     let failed = result.failures.count
     guard failed == 0 else { throw Refusal("\(failed) documents couldn't be replicated") }
   }
 
   private func print(
-    _ result: Counts, _ bytes: (sent: UInt64, received: UInt64), _ seconds: Double, _ output: StandardOutput
+    _ result: Counts, _ bytes: (sent: UInt64, received: UInt64), _ milliseconds: Int64, _ output: StandardOutput
   ) throws {
     if asJSON {
       let object: JSONObjectText = [
         "pushed": result.pushed, "pulled": result.pulled, "conflicts": result.conflicts,
         "errors": result.failures.count,
-        "bytesSent": bytes.sent, "bytesReceived": bytes.received, "seconds": seconds,
+        "bytesSent": bytes.sent, "bytesReceived": bytes.received, "seconds": Double(milliseconds) / 1_000,
       ]
       return try output.line(object.jsonText)
     }
@@ -263,7 +263,7 @@ struct SyncCommand: Subcommand {
       line +=
         ", \(TextTable.grouped(Int(bytes.sent))) bytes sent, \(TextTable.grouped(Int(bytes.received))) received"
     }
-    try output.line(line + ", in \(Int(seconds * 1_000)) ms")
+    try output.line(line + ", in \(milliseconds) ms")
   }
 
   private struct Counts: Sendable {
