@@ -246,7 +246,8 @@ struct SyncCommand: Subcommand {
   }
 
   private func print(
-    _ result: Counts, _ bytes: (sent: UInt64, received: UInt64), _ milliseconds: Int64, _ output: StandardOutput
+    _ result: Counts, _ bytes: (sent: UInt64, received: UInt64), _ milliseconds: Int64,
+    _ output: StandardOutput
   ) throws {
     if asJSON {
       let object: JSONObjectText = [
