@@ -123,4 +123,47 @@ import TestSupport
     // Half the time after which idle threads end by themselves.
     for _ in 0..<3 { #expect(Self.ended.count.wait(seconds: 5)) }
   }
+
+  /// Each group of jobs needs all threads at the same time: a wake that gets lost stops it. Threads end all the time, because they
+  /// hardly wait for work.
+  @Test(arguments: [0.000_02, 0.000_2, 0.002, 10]) func noJobWaitsWhileAThreadMayTakeIt(
+    idleSeconds: Double
+  ) {
+    let threads = 3
+    let workers = Workers(maximum: threads, spare: 2, idleSeconds: idleSeconds)
+    var random = SystemRandomNumberGenerator()
+    let short = Lock(0)
+    var sent = 0
+    for round in 0..<300 {
+      let (begun, together, done) = (CountingSemaphore(), CountingSemaphore(), CountingSemaphore())
+      // Jobs that are over at once, so that threads are on their way to nothing.
+      for _ in 0..<Int.random(in: 0...4, using: &random) {
+        sent += 1
+        workers.enqueue { short.withLock { $0 += 1 } }
+      }
+      if Bool.random(using: &random) { usleep(UInt32.random(in: 0..<400, using: &random)) }
+      for number in 0..<threads + 2 {
+        workers.enqueue {
+          let wait = {
+            begun.signal()
+            together.wait()
+          }
+          // Two of them don't count.
+          if number < 2 { Workers.whileBlocked(wait) } else { wait() }
+          done.signal()
+        }
+      }
+      var isTogether = true
+      for _ in 0..<threads + 2 { isTogether = isTogether && begun.wait(seconds: 60) }
+      #expect(isTogether, "round \(round)")
+      for _ in 0..<threads + 2 { together.signal() }
+      for _ in 0..<threads + 2 { isTogether = isTogether && done.wait(seconds: 60) }
+      guard isTogether else { return }
+    }
+    let last = CountingSemaphore()
+    workers.enqueue { last.signal() }
+    #expect(last.wait(seconds: 60))
+    // The last one may have overtaken those that other threads had taken.
+    eventually { short.withLock { $0 } == sent }
+  }
 }

@@ -9,19 +9,26 @@
 /// without work, so unused workers cost nothing. When the workers are released, the remaining jobs still run.
 /// Then the threads end.
 ///
+/// One thread is on its way to the jobs at a time: it wakes the next one when it has taken a job and there are more. Many short jobs
+/// wake few threads so, because those that run take them first.
+///
 /// A job that waits for something outside, such as a client, says so with `whileBlocked`. Up to `spare` such jobs don't count, and
 /// others run beside them.
 package final class Workers: Sendable {
   /// A job to run.
   package typealias Job = @Sendable () -> Void
 
-  private static let idleSeconds = 10.0
   private let shared: Shared
 
   /// Makes workers with at most `maximum` threads (1 or more), and up to `spare` more while that many jobs are blocked. No thread
   /// starts yet.
-  package init(maximum: Int = 1, spare: Int = 0) {
-    shared = Shared(maximum: max(1, maximum), spare: max(0, spare))
+  package convenience init(maximum: Int = 1, spare: Int = 0) {
+    self.init(maximum: maximum, spare: spare, idleSeconds: 10)
+  }
+
+  /// Makes workers whose threads end after so many seconds without work.
+  init(maximum: Int, spare: Int, idleSeconds: Double) {
+    shared = Shared(maximum: max(1, maximum), spare: max(0, spare), idleSeconds: idleSeconds)
   }
 
   deinit { shared.release() }
@@ -52,6 +59,8 @@ package final class Workers: Sendable {
       var head = 0
       var running = 0
       var idle = 0
+      /// Whether a thread was woken or started for the jobs, and hasn't looked at them yet.
+      var isWaking = false
       /// Jobs that wait for something outside. They are among the running ones.
       var blocked = 0
       /// Whether the `Workers` object is gone, so that no more jobs come.
@@ -66,44 +75,72 @@ package final class Workers: Sendable {
     }()
     let maximum: Int
     let spare: Int
+    let idleSeconds: Double
     let state = Lock(State())
     private let work = CountingSemaphore()
 
-    init(maximum: Int, spare: Int) {
+    init(maximum: Int, spare: Int, idleSeconds: Double) {
       self.maximum = maximum
       self.spare = spare
+      self.idleSeconds = idleSeconds
     }
 
     /// The threads that count.
     private func active(_ state: State) -> Int { state.running - min(state.blocked, spare) }
 
+    /// How a thread comes to the jobs.
+    private enum Wake { case idle, new, none }
+
     func enqueue(_ job: @escaping Job) {
-      let isNewNeeded = state.withLock { state in
+      let wake = state.withLock { state in
         state.jobs.append(job)
-        guard state.jobs.count - state.head > state.idle, active(state) < maximum else { return false }
-        state.running += 1
-        return true
+        return nextWake(&state)
       }
-      if isNewNeeded, !startThread() {
-        // No thread could be started. Running threads will take the job. If there are none, it runs here.
-        state.withLock { $0.running -= 1 }
-        if state.withLock({ $0.running }) == 0 { runUntilEmpty() }
-      } else {
-        work.signal()
-      }
+      // Without a new thread, running ones will take the job. If there are none, it runs here.
+      if !perform(wake), state.withLock({ $0.running }) == 0 { runUntilEmpty() }
     }
 
     func block() {
-      let isNewNeeded = state.withLock { state in
+      let wake = state.withLock { state in
         state.blocked += 1
-        guard state.jobs.count - state.head > state.idle, active(state) < maximum else { return false }
-        state.running += 1
-        return true
+        return nextWake(&state)
       }
-      if isNewNeeded, !startThread() { state.withLock { $0.running -= 1 } }
+      perform(wake)
     }
 
     func unblock() { state.withLock { $0.blocked -= 1 } }
+
+    /// Decides whether one more thread is needed. If so, `perform` has to be called without the lock.
+    private func nextWake(_ state: inout State) -> Wake {
+      guard !state.isWaking, state.head < state.jobs.count else { return .none }
+      if state.idle > 0 {
+        state.isWaking = true
+        return .idle
+      }
+      guard active(state) < maximum else { return .none }
+      state.running += 1
+      state.isWaking = true
+      return .new
+    }
+
+    /// Returns false if a thread was to be started and couldn't be.
+    @discardableResult
+    private func perform(_ wake: Wake) -> Bool {
+      switch wake {
+      case .none: break
+      case .idle: work.signal()
+      case .new:
+        guard !startThread() else { break }
+        let mayBeIdle = state.withLock { state in
+          state.running -= 1
+          state.isWaking = state.idle > 0
+          return state.isWaking
+        }
+        if mayBeIdle { work.signal() }
+        return false
+      }
+      return true
+    }
 
     /// Wakes the idle threads, so that they end.
     func release() {
@@ -135,51 +172,64 @@ package final class Workers: Sendable {
       return true
     }
 
+    /// What a thread does next.
+    private enum Step {
+      case run(Job, Wake)
+      case wait
+      case end(Wake)
+    }
+
     private func run() {
       pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
+      // A thread is started for the jobs.
+      var (isWoken, isIdle, isOver) = (true, false, false)
       while true {
-        runUntilEmpty()
-        let isWaiting = state.withLock { state in
-          if state.isReleased || active(state) > maximum { return false }
-          state.idle += 1
-          return true
-        }
-        let isWork = isWaiting && work.wait(seconds: Workers.idleSeconds)
-        let isOver = state.withLock { state in
-          if isWaiting { state.idle -= 1 }
-          // Those that were blocked go on, and there are enough of them.
-          let isSpare = !isWaiting && active(state) > maximum
-          guard isSpare || (state.isReleased || !isWork) && state.head == state.jobs.count else {
-            return false
+        let step = state.withLock { state -> Step in
+          if isIdle { state.idle -= 1 }
+          if isWoken { state.isWaking = false }
+          if let job = next(&state) { return .run(job, isWoken ? nextWake(&state) : .none) }
+          // Those that were blocked go on, and there are enough of them; or there are no jobs any more.
+          if active(state) > maximum || state.isReleased || isOver {
+            state.running -= 1
+            return .end(nextWake(&state))
           }
-          state.running -= 1
-          return true
+          state.idle += 1
+          return .wait
         }
-        if isOver { return }
+        switch step {
+        case .run(let job, let wake):
+          perform(wake)
+          job()
+          (isWoken, isIdle, isOver) = (false, false, false)
+        case .wait:
+          let isWork = work.wait(seconds: idleSeconds)
+          (isWoken, isIdle, isOver) = (true, true, !isWork)
+        case .end(let wake):
+          perform(wake)
+          return
+        }
       }
     }
 
     private func runUntilEmpty() {
-      while let job = next() { job() }
+      while let job = state.withLock({ next(&$0) }) { job() }
     }
 
-    private func next() -> Job? {
-      state.withLock { state in
-        guard state.head < state.jobs.count, active(state) <= maximum else { return nil }
-        // The job leaves the array, so that it is released after it has run, and not below while the lock is held: it may
-        // hold the last reference to these workers.
-        let job = state.jobs[state.head]
-        state.jobs[state.head] = Self.nothing
-        state.head += 1
-        if state.head == state.jobs.count {
-          state.jobs.removeAll(keepingCapacity: state.head <= 64)
-          state.head = 0
-        } else if state.head >= 64, state.head * 2 >= state.jobs.count {
-          state.jobs.removeFirst(state.head)
-          state.head = 0
-        }
-        return job
+    private func next(_ state: inout State) -> Job? {
+      guard state.head < state.jobs.count, active(state) <= maximum else { return nil }
+      // The job leaves the array, so that it is released after it has run, and not below while the lock is held: it may
+      // hold the last reference to these workers.
+      let job = state.jobs[state.head]
+      state.jobs[state.head] = Self.nothing
+      state.head += 1
+      if state.head == state.jobs.count {
+        state.jobs.removeAll(keepingCapacity: state.head <= 64)
+        state.head = 0
+      } else if state.head >= 64, state.head * 2 >= state.jobs.count {
+        state.jobs.removeFirst(state.head)
+        state.head = 0
       }
+      return job
     }
   }
 }
