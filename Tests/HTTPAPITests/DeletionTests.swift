@@ -43,9 +43,10 @@ import Touchstone
     let ended = CountingSemaphore()
     for thread in 0..<threads {
       Thread.detachNewThread {
-        for number in thread... where !isDone.withLock({ $0 }) {
+        var number = thread
+        while !isDone.withLock({ $0 }) {
           do { try ask(number) } catch { problems.withLock { $0.append("\(error)") } }
-          if isDone.withLock({ $0 }) { break }
+          number += 1
         }
         ended.signal()
       }
