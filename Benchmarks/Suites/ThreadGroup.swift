@@ -7,21 +7,33 @@ enum ThreadGroup {
   private final class Shared: Sendable {
     let start = DispatchSemaphore(value: 0)
     let done = DispatchGroup()
+    let begin = Mutex(UInt64(0))
     let failure = Mutex<(any Error)?>(nil)
   }
 
   /// Runs `body` on `count` new threads, each with its number. Returns the seconds from the start until the
   /// last one has ended. Throws the first error of a thread.
   static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws -> Double {
+    try run(count, preparing: { $0 }) { number, _ in try body(number) }
+  }
+
+  /// Runs `prepare` on `count` new threads, each with its number, and then, when all of them are prepared, `body` with what each has made
+  /// and the time of the start, as `Clock` counts it. Returns the seconds from the start until the last one has ended. Throws the first
+  /// error of a thread.
+  static func run<Prepared>(
+    _ count: Int, preparing prepare: @escaping @Sendable (Int) throws -> Prepared,
+    _ body: @escaping @Sendable (_ prepared: Prepared, _ begin: UInt64) throws -> Void
+  ) throws -> Double {
     let shared = Shared()
     let ready = DispatchSemaphore(value: 0)
     for number in 0..<count {
       shared.done.enter()
       let thread = Thread {
+        let prepared = Result { try prepare(number) }
         ready.signal()
         shared.start.wait()
         do {
-          try body(number)
+          try body(try prepared.get(), shared.begin.withLock { $0 })
         } catch {
           shared.failure.withLock { if $0 == nil { $0 = error } }
         }
@@ -31,6 +43,7 @@ enum ThreadGroup {
     }
     for _ in 0..<count { ready.wait() }
     let begin = Clock.nanoseconds()
+    shared.begin.withLock { $0 = begin }
     for _ in 0..<count { shared.start.signal() }
     shared.done.wait()
     let seconds = Double(Clock.nanoseconds() - begin) / 1e9

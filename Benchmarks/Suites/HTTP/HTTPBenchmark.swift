@@ -161,30 +161,19 @@ struct HTTPBenchmark: Sendable {
   {
     let total = Lock(LatencyHistogram())
     let threads = 2
-    let opened = Lock(0)
-    let begin = Lock(UInt64(0))
-    let start = DispatchSemaphore(value: 0)
-    _ = try ThreadGroup.run(threads) { thread in
-      let mine = stride(from: thread, to: requests.count, by: threads).map { requests[$0] }
-      let connections = Result {
-        try HTTPOpenLoop(port: port, connections: Self.connections / threads, status: status)
+    let seconds = try ThreadGroup.run(
+      threads,
+      preparing: { thread in
+        let mine = stride(from: thread, to: requests.count, by: threads).map { requests[$0] }
+        let loop = try HTTPOpenLoop(port: port, connections: Self.connections / threads, status: status)
+        return (thread, mine, loop)
       }
-      // All connections are open before the first request is due.
-      let isLast = opened.withLock { opened in
-        opened += 1
-        return opened == threads
-      }
-      if isLast {
-        begin.withLock { $0 = Clock.nanoseconds() + 1_000_000 }
-        for _ in 0..<threads { start.signal() }
-      }
-      start.wait()
-      let schedule = ArrivalSchedule(begin: begin.withLock { $0 }, rate: rate, threads: threads)
-      var loop = try connections.get()
+    ) { prepared, begin in
+      var (thread, mine, loop) = prepared
+      let schedule = ArrivalSchedule(begin: begin, rate: rate, threads: threads)
       try loop.run(mine) { schedule.start($0, thread: thread) }
       total.withLock { [histogram = loop.histogram] in $0.add(histogram) }
     }
-    let seconds = Double(Clock.nanoseconds() - begin.withLock { $0 }) / 1e9
     return .latencies(total.withLock { $0 }, seconds: seconds)
   }
 

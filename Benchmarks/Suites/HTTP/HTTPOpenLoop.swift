@@ -50,7 +50,7 @@ struct HTTPOpenLoop {
 
   /// Waits for an answer, or until a time.
   private mutating func wait(until time: UInt64?) throws {
-    var count: Int32
+    let count: Int32
     if let time {
       let now = Clock.nanoseconds()
       let left = time > now ? time - now : 0
