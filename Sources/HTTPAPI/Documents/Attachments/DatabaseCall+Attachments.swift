@@ -149,6 +149,7 @@ extension DatabaseCall {
       let body = try BlobStandIns.settle(&settled, [.saved], body: text.body, request.memory) {
         try decoded($0, &new)
       }
+      if settled[0].digest != attachment.digest { new.release(attachment) }
       attachment = settled[0]
       if let body { text.body = body }
     } catch {

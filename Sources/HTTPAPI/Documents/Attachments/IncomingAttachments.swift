@@ -132,25 +132,19 @@ struct IncomingAttachments {
 /// Gathers the attachments of one document that is about to be saved, and discards the new blobs if it isn't.
 struct NewAttachments {
   private let blobs: BlobStore
-  private var claims: [BlobDigest] = []
+  private var claims: Set<BlobDigest> = []
 
   init(_ call: DatabaseCall) throws { blobs = try call.database.replicating { try $0.requiredBlobs } }
 
   /// Notes a new attachment that was stored for this document.
   mutating func claim(_ attachment: StoredAttachment) {
     // Saving the document ends one claim on each blob.
-    if claims.contains(attachment.digest) {
-      blobs.discard(attachment.digest)
-    } else {
-      claims.append(attachment.digest)
-    }
+    if !claims.insert(attachment.digest).inserted { blobs.discard(attachment.digest) }
   }
 
   /// An attachment that was claimed isn't saved with the document. One that isn't new stays as it is.
   mutating func release(_ attachment: StoredAttachment) {
-    guard let index = claims.firstIndex(of: attachment.digest) else { return }
-    claims.remove(at: index)
-    blobs.discard(attachment.digest)
+    if claims.remove(attachment.digest) != nil { blobs.discard(attachment.digest) }
   }
 
   /// The document isn't saved.

@@ -84,8 +84,8 @@ struct StoredAttachment: Sendable {
       else { continue }
       found.append(attachment)
     }
-    return found
-      + standIns.filter { standIn in !found.contains { $0.name.hasSameBytes(as: standIn.name) } }
+    let names = Set(found.map { ByteString($0.name) })
+    return found + standIns.filter { !names.contains(ByteString($0.name)) }
   }
 
   private init?(_ name: String, _ value: JSONValue) {

@@ -17,7 +17,7 @@ extension DatabaseCall {
   ) throws {
     guard let range = document.attachments else { return }
     let incoming = try text.withUnsafeBytes { try IncomingAttachments($0, range, request.memory) }
-    var known: [StoredAttachment]?
+    var known: [ByteString: StoredAttachment]?
     var received = received[...]
     var stored: [StoredAttachment] = []
     var changes: [BlobStandIn.Change] = []
@@ -34,9 +34,13 @@ extension DatabaseCall {
         guard let next = received.popFirst() else { throw IncomingAttachments.invalidData(entry.name) }
         stored.append(next)
       case .stub(let revpos):
-        let before = try known ?? attachmentsBefore(document, isForeign: isForeign)
+        let before =
+          try known
+          ?? Dictionary(
+            attachmentsBefore(document, isForeign: isForeign).map { (ByteString($0.name), $0) },
+            uniquingKeysWith: { first, _ in first })
         known = before
-        guard let found = before.first(where: { $0.name.hasSameBytes(as: entry.name) }),
+        guard let found = before[ByteString(entry.name)],
           isForeign || revpos.matches(found.revpos)
         else {
           document.decided = try resultOfAnyAttachments(document, isForeign: isForeign)
@@ -49,20 +53,26 @@ extension DatabaseCall {
       }
       changes.append(change)
     }
+    var replaced: [StoredAttachment] = []
     document.replacedBody = try BlobStandIns.settle(
       &stored, changes, body: document.body(text), request.memory
-    ) { try decoded($0, &new) }
+    ) { attachment in
+      replaced.append(attachment)
+      return try decoded(attachment, &new)
+    }
+    // Others may have the same bytes.
+    let needed = Set(stored.map(\.digest))
+    for attachment in replaced where !needed.contains(attachment.digest) { new.release(attachment) }
     document.storedAttachments = StoredAttachment.stored(stored)
   }
 
-  /// Stores the decoded bytes of a new attachment in the place of those that came as gzip.
+  /// Stores the decoded bytes of a new attachment that came as gzip, whose own bytes stay claimed.
   func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment {
     let writer = try AttachmentWriter(
       self, name: attachment.name, contentType: attachment.contentType, revpos: attachment.revpos,
       isForeign: true)
     try AttachmentReader(database, attachment).readDecoded { try writer.write($0) }
     let decoded = try writer.finish()
-    new.release(attachment)
     new.claim(decoded)
     return decoded
   }
