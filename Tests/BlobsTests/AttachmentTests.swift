@@ -255,4 +255,65 @@ import TestSupport
     #expect(blob.length == 7)
     #expect(blob.contentType == "text/plain; charset=utf-8")
   }
+
+  @Test(
+    "what is saved is what clients of CouchDB can have: a type, and no other members", arguments: allEngines)
+  func members(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.save(
+      "doc",
+      .value([
+        "_attachments": [
+          "a": ["data": "YWJj", "content_type": 1, "encoded_length": 9, "name": "a"],
+          "b": ["data": "YWJj", "content_type": "text/plain", "encoding": "gzip"],
+        ]
+      ]))
+    let stored = try #require(try database.document("doc")?["_attachments"].jsonValue())
+    let digest: JSONValue = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
+    #expect(
+      stored["a"]
+        == [
+          "content_type": "application/octet-stream", "digest": digest, "length": 3, "revpos": 1,
+          "stub": true,
+        ])
+    #expect(stored["b"]["encoding"] == "gzip" && stored["b"]["encoded_length"] == 3)
+    #expect(
+      try documentCode {
+        try database.save("other", .value(["_attachments": ["a": ["data": "YWJj", "encoding": "deflate"]]]))
+      } == .invalidBody)
+    // Documents of other databases keep theirs, also when they are edited.
+    try database.apply(
+      PulledRevision(
+        id: "foreign", history: ["1-aa"],
+        body: .value([
+          "_attachments": ["a": ["data": "YWJj", "encoding": "deflate", "revpos": 7], "b": ["data": "YWJj"]]
+        ])))
+    var document = try MutableDocument(#require(try database.document("foreign")))
+    #expect(document["_attachments"]["a"]["encoding"].string == "deflate")
+    #expect(document.attachments.mapValues(\.revpos) == ["a": 7, "b": 1])
+    document["n"] = 1
+    try database.save(&document)
+    let edited = try #require(try database.document("foreign"))
+    #expect(edited.attachments.mapValues(\.revpos) == ["a": 7, "b": 1])
+    #expect(edited.attachment("a")?.encoding == "deflate")
+    #expect(edited.attachment("b")?.blob.contentType == "application/octet-stream")
+  }
+
+  @Test("of thousands of attachments each keeps its generation", arguments: allEngines)
+  func thousands(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let names = (0..<3_000).map { "file-\($0)" }
+    let entry: JSONValue = ["data": "YWJj"]
+    let all = JSONValue.object(JSONObject(names.map { ($0, entry) }))
+    try database.save("doc", .value(["_attachments": all]))
+    let first = try #require(try database.document("doc"))
+    var attachments = try #require(try first["_attachments"].jsonValue())
+    var document = try MutableDocument(first)
+    attachments["file-7"] = ["data": "YWJk"]
+    document["_attachments"] = attachments
+    try database.save(&document)
+    let saved = try #require(try database.document("doc"))
+    #expect(saved.attachments.filter { $0.value.revpos == 2 }.keys.sorted() == ["file-7"])
+    #expect(saved.attachmentNames.count == names.count)
+  }
 }

@@ -144,7 +144,7 @@ package enum BlobStandIn {
     }
   }
 
-  /// Calls `found` with the path of each blob of a body. Those inside of a blob have no stand-ins.
+  /// Calls `found` with the path of each blob of a body, also of those inside of a blob.
   package static func forEachBlob(in body: JSONObject, _ found: (_ path: String, JSONObject) -> Void) {
     for name in body.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
       guard !name.utf8.elementsEqual(Attachment.property.utf8), let member = body[name] else { continue }
@@ -157,7 +157,7 @@ package enum BlobStandIn {
   ) {
     switch value {
     case .object(let members):
-      if isBlob(members) { return found(path, members) }
+      if isBlob(members) { found(path, members) }
       for name in members.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
         guard let member = members[name] else { continue }
         forEachBlob(in: member, path: path + "/" + token(name), found)
@@ -184,7 +184,7 @@ package enum BlobStandIn {
     return digests
   }
 
-  private static func isBlob(_ members: JSONObject) -> Bool {
+  static func isBlob(_ members: JSONObject) -> Bool {
     members[Blob.typeProperty]?.string?.utf8.elementsEqual(Blob.type.utf8) ?? false
   }
 
@@ -236,7 +236,7 @@ package enum BlobStandIn {
   }
 
   /// The index that a part of a pointer is: digits without a leading zero.
-  private static func index(_ token: String) -> Int? {
+  static func index(_ token: String) -> Int? {
     guard token.utf8.allSatisfy({ $0 &- 0x30 < 10 }), token.utf8.count == 1 || token.utf8.first != 0x30
     else { return nil }
     return Int(token)

@@ -3,6 +3,7 @@
 // another document that of the source.
 
 import Blobs
+import Bytes
 import Fleece
 import FoundationEssentials
 import Storage
@@ -38,10 +39,13 @@ extension DocumentWriter {
           after[name] = value
           continue
         }
-        let known = try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
-        if body.keepsUnknownAttachments, known.entry == nil, entry["data"] == nil,
-          entry["digest"]?.string.flatMap({ BlobDigest($0) }) == nil
-        {
+        let hasContent =
+          entry["data"] != nil || entry["digest"]?.string.flatMap({ BlobDigest($0) }) != nil
+        // A revision from elsewhere takes from an older one only what it doesn't say itself.
+        let known =
+          body.isForeign && hasContent
+          ? .nothing : try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
+        if body.keepsUnknownAttachments, known.entry == nil, !hasContent {
           after[name] = value
           continue
         }
@@ -103,6 +107,15 @@ extension DocumentWriter {
     case replaced
 
     var entry: JSONObject? { if case .entry(let entry) = self { entry } else { nil } }
+
+    /// Whether the attachment may be the one before.
+    func mayBe(_ entry: JSONObject) -> Bool {
+      switch self {
+      case .entry(let before): DocumentWriter.isSame(before, entry)
+      case .replaced: true
+      case .blob, .nothing: false
+      }
+    }
   }
 
   /// Whether the stored form of an entry is that of the attachment, or the blob, before the revision that is being added.
@@ -142,9 +155,11 @@ extension DocumentWriter {
     if entry["length"]?.uint == nil, let digest = entry["digest"]?.string.flatMap({ BlobDigest($0) }) {
       entry["length"] = JSONValue(try blobs?.length(of: digest) ?? 0)
     }
+    if !isForeign { try normalize(&entry, name, known, id) }
     let said = entry["revpos"]?.uint ?? 0
     if isForeign {
-      if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
+      // A copy may have one above its generation.
+      if !(1...Self.maximumRevpos).contains(said) { entry["revpos"] = JSONValue(generation) }
     } else if let known = known.entry, Self.isSame(known, entry), let revpos = known["revpos"]?.uint,
       revpos > 0
     {
@@ -159,9 +174,38 @@ extension DocumentWriter {
     return entry
   }
 
+  /// The largest integer that every client reads exactly.
+  private static let maximumRevpos: UInt64 = 1 << 53 - 1
+
+  /// Makes the entry of a revision that is made here what replicas over HTTP have of it: CouchDB keeps no other members, and gives each
+  /// attachment a media type.
+  private func normalize(
+    _ entry: inout JSONObject, _ name: String, _ known: Known, _ id: UnsafeRawBufferPointer
+  ) throws {
+    if entry["content_type"]?.string == nil { entry["content_type"] = .string(Attachment.defaultType) }
+    if let encoding = entry["encoding"] {
+      // One that was stored before may be of another database.
+      guard encoding.string?.hasSameBytes(as: "gzip") ?? false || known.mayBe(entry) else {
+        throw DocumentError(
+          .invalidBody, "the attachment \"\(name)\" has an encoding other than gzip", documentID: idText(id))
+      }
+    } else {
+      entry.removeValue(forKey: "encoded_length")
+    }
+    for member in entry.keys where !Self.members.contains(where: { $0.hasSameBytes(as: member) }) {
+      entry.removeValue(forKey: member)
+    }
+  }
+
+  private static let members = [
+    "content_type", "digest", "length", "revpos", "stub", "encoding", "encoded_length",
+  ]
+
   /// Whether two entries are of the same attachment. A replica that has the older one isn't sent the newer one then.
   private static func isSame(_ known: JSONObject, _ entry: JSONObject) -> Bool {
-    ["digest", "content_type", "encoding"].allSatisfy { known[$0] == entry[$0] }
+    known["digest"] == entry["digest"] && known["encoding"] == entry["encoding"]
+      && (known["content_type"] ?? .string(Attachment.defaultType))
+        == (entry["content_type"] ?? .string(Attachment.defaultType))
   }
 
   /// Stores the bytes that are inline in the entry.
@@ -254,10 +298,12 @@ extension DocumentWriter {
   }
 
   private func attachment(_ name: String, in body: RawSpan, _ sharedKeys: SharedKeys) throws -> JSONObject? {
+    // Only this one becomes JSON: a document may have thousands.
     guard let root = Value(rootOf: body),
-      let value = root.value(of: Attachment.property, sharedKeys: sharedKeys)
+      let value = root.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys)?
+        .value(of: name, sharedKeys: sharedKeys)
     else { return nil }
-    do { return try value.jsonValue(sharedKeys: sharedKeys).object?[name]?.object } catch {
+    do { return try value.jsonValue(sharedKeys: sharedKeys).object } catch {
       throw DocumentError(.damaged, "a stored body can't be read: \(error)")
     }
   }
@@ -265,9 +311,22 @@ extension DocumentWriter {
   /// The blob of a stored body for which an attachment with this name stands.
   private func blob(of name: String, in body: RawSpan, _ sharedKeys: SharedKeys) throws -> JSONObject? {
     guard let path = BlobStandIn.path(name), let root = Value(rootOf: body) else { return nil }
+    var value = root.unsafeValue
+    for part in path {
+      let member =
+        switch value.type {
+        case .array: BlobStandIn.index(part).flatMap { value[$0] }
+        default: value.value(of: part, sharedKeys: sharedKeys)
+        }
+      guard let member else { return nil }
+      value = member
+    }
     do {
-      guard var members = try root.jsonValue(sharedKeys: sharedKeys).object else { return nil }
-      return BlobStandIn.withBlob(at: path[...], in: &members) { $0 }
+      guard let members = try value.jsonValue(sharedKeys: sharedKeys).object, BlobStandIn.isBlob(members)
+      else {
+        return nil
+      }
+      return members
     } catch { throw DocumentError(.damaged, "a stored body can't be read: \(error)") }
   }
 }

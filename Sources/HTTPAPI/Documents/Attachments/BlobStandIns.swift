@@ -14,8 +14,8 @@ import Glibc
 
 /// Finds the blobs of bodies.
 enum BlobStandIns {
-  /// The deepest nesting that is followed.
-  private static let maximumDepth = 100
+  /// The deepest nesting that is followed, that of any body.
+  private static let maximumDepth = FleeceLimits.depth
 
   /// The blobs in a stored body, as attachments without `revpos`.
   static func all(in body: UnsafeValue, _ sharedKeys: SharedKeys) -> [StoredAttachment] {
@@ -42,17 +42,14 @@ enum BlobStandIns {
     _ value: UnsafeValue, _ path: String, _ depth: Int, _ sharedKeys: SharedKeys,
     _ found: inout [StoredAttachment]
   ) {
-    guard depth < maximumDepth else { return }
+    guard depth <= maximumDepth else { return }
     switch value.type {
     case .array:
       for (index, item) in value.items.enumerated() where item.type == .array || item.type == .dict {
         visit(item, "\(path)/\(index)", depth + 1, sharedKeys, &found)
       }
     case .dict:
-      if !path.isEmpty, let blob = blob(value, path, sharedKeys) {
-        found.append(blob)
-        return
-      }
+      if !path.isEmpty, let blob = blob(value, path, sharedKeys) { found.append(blob) }
       for entry in value.entries where entry.value.type == .array || entry.value.type == .dict {
         guard let name = entry.name(in: sharedKeys) else { continue }
         if path.isEmpty, name == Attachment.property { continue }
