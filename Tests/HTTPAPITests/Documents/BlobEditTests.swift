@@ -66,39 +66,35 @@ import TouchstoneSync
     return found
   }
 
+  /// Replicates with the other database, which a listener serves.
+  private func replicate(
+    _ local: Database, with served: Database, isHTTP: Bool, _ direction: ReplicatorConfiguration.Direction,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    var listening = SyncListenerConfiguration(databases: ["db": served])
+    listening.servesHTTP = true
+    let listener = SyncListener(listening)
+    try listener.start()
+    defer { listener.stop() }
+    let target: ReplicatorTarget =
+      isHTTP
+      ? try .httpURL(try #require(listener.httpURL) + "db") : try .url(try #require(listener.urls.first))
+    var configuration = ReplicatorConfiguration(local, target)
+    configuration.direction = direction
+    let outcome = try run(configuration, sourceLocation: sourceLocation)
+    #expect(
+      outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome)", sourceLocation: sourceLocation)
+  }
+
   /// Expects that replicas which are pulled and pushed, by HTTP and by WebSocket, have the same bodies.
   private func expectEqualReplicas(
     _ database: Database, _ engine: EngineName, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
     let expected = try contents(database)
-    func serving(_ database: Database, _ body: (SyncListener) throws -> Void) throws {
-      var configuration = SyncListenerConfiguration(databases: ["db": database])
-      configuration.servesHTTP = true
-      let listener = SyncListener(configuration)
-      try listener.start()
-      defer { listener.stop() }
-      try body(listener)
-    }
-    func target(_ listener: SyncListener, _ isHTTP: Bool) throws -> ReplicatorTarget {
-      isHTTP
-        ? try .httpURL(try #require(listener.httpURL) + "db")
-        : try .url(try #require(listener.urls.first))
-    }
-    func replicate(
-      _ local: Database, _ target: ReplicatorTarget, _ direction: ReplicatorConfiguration.Direction
-    )
-      throws
-    {
-      var configuration = ReplicatorConfiguration(local, target)
-      configuration.direction = direction
-      let outcome = try run(configuration, sourceLocation: sourceLocation)
-      #expect(
-        outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome)", sourceLocation: sourceLocation)
-    }
     for isHTTP in [true, false] {
       let (pulled, pushed) = (try databases.open(engine), try databases.open(engine))
-      try serving(database) { try replicate(pulled, try target($0, isHTTP), .pull) }
-      try serving(pushed) { try replicate(database, try target($0, isHTTP), .push) }
+      try replicate(pulled, with: database, isHTTP: isHTTP, .pull, sourceLocation: sourceLocation)
+      try replicate(database, with: pushed, isHTTP: isHTTP, .push, sourceLocation: sourceLocation)
       for (name, replica) in [("pulled", pulled), ("pushed", pushed)] {
         let found = try contents(replica)
         for (id, body) in expected where found[id] != body {
@@ -325,6 +321,133 @@ import TouchstoneSync
     let stored = try #require(try database.document("doc"))
     #expect(stored["photo"].blob?.contentType == "image/jpeg" && stored.attachmentNames == ["blob_7"])
     #expect(try stored["photo"].blob?.content() == new)
+    try expectEqualReplicas(database, engine)
+  }
+
+  @Test("equal attachments become several blobs, or a blob and an attachment", arguments: allEngines)
+  func equalBytes(_ engine: EngineName) throws {
+    let (database, client) = try serve(engine, ["known"])
+    let body: JSONValue = ["photo": ["@type": "blob"], "two": ["@type": "blob"]]
+    /// A document with such attachments.
+    func document(_ id: String, _ attachment: JSONValue, _ names: [String]) -> JSONValue {
+      var document = body
+      document["_id"] = .string(id)
+      document["_attachments"] = .object(JSONObject(names.map { ($0, attachment) }))
+      return document
+    }
+    // As text they are stored as gzip, and the blobs decoded.
+    let inline: JSONValue = ["content_type": "text/plain", "data": .string(base64(words))]
+    let gzip = try #require(GzipEncoder()).encode(words, isLast: true)
+    let follows: JSONValue = [
+      "content_type": "text/plain", "follows": true, "encoding": "gzip", "revpos": 1,
+      "length": JSONValue(UInt64(words.count)), "encoded_length": JSONValue(UInt64(gzip.count)),
+    ]
+    let kinds = [
+      "blobs": ["blob_/photo", "blob_/two"], "both": ["blob_/photo", "plain.txt"],
+      "all": ["blob_/photo", "blob_/two", "plain.txt"],
+    ]
+    for (kind, names) in kinds.sorted(by: { $0.key < $1.key }) {
+      let put = try client.send(
+        "PUT", "/db/put-\(kind)", document("put-\(kind)", inline, names).canonicalJSON())
+      #expect(put.status == 201, "\(put.text)")
+      let bulk: JSONValue = [
+        "docs": [document("bulk-\(kind)", inline, names), ["_id": .string("by-\(kind)")]]
+      ]
+      let answer = try client.send("POST", "/db/_bulk_docs", bulk.canonicalJSON())
+      #expect(try answer.json().array?.allSatisfy { $0["ok"] == true } ?? false, "\(answer.text)")
+      var foreign = document("parts-\(kind)", follows, names)
+      foreign["_revisions"] = ["start": 1, "ids": ["a"]]
+      var parts = Array("--x\r\nContent-Type: application/json\r\n\r\n\(try foreign.canonicalJSON())".utf8)
+      for _ in names { parts += Array("\r\n--x\r\n\r\n".utf8) + gzip }
+      let related = try client.ask(
+        "PUT", "/db/parts-\(kind)?new_edits=false",
+        headers: [("Content-Type", "multipart/related; boundary=x")],
+        body: parts + Array("\r\n--x--".utf8))
+      #expect(related.status == 201, "\(related.text)")
+      for way in ["put", "bulk", "parts"] {
+        for name in names {
+          let read = try client.ask("GET", "/db/\(way)-\(kind)/\(name.pathSegment)")
+          #expect(read.body() == words, "\(way), \(kind), \(name): \(read.status)")
+        }
+        let own = names.filter { !$0.hasPrefix("blob_") }
+        #expect(try database.document("\(way)-\(kind)")?.attachmentNames == own, "\(way), \(kind)")
+      }
+    }
+    #expect(try database.check(deep: true) == [])
+    try expectEqualReplicas(database, engine)
+  }
+
+  @Test("blobs inside of blobs, and deep ones, have attachments too", arguments: allEngines)
+  func nestedBlobs(_ engine: EngineName) throws {
+    let (database, client) = try serve(engine, [])
+    var (outer, inner) = (
+      try Blob(old, contentType: "x/y").jsonValue, try Blob(new, contentType: "x/y").jsonValue
+    )
+    outer["inner"] = inner
+    var document = MutableDocument(id: "inside")
+    document["photo"] = outer
+    try database.save(&document)
+    for _ in 0..<150 { inner = ["k": inner] }
+    document = MutableDocument(id: "deep")
+    document["r"] = inner
+    try database.save(&document)
+    #expect(try client.ask("GET", "/db/inside/blob_%2Fphoto").body() == old)
+    #expect(try client.ask("GET", "/db/inside/blob_%2Fphoto%2Finner").body() == new)
+    let deep = "blob_/r" + String(repeating: "/k", count: 150)
+    #expect(try client.ask("GET", "/db/deep/\(deep.pathSegment)").body() == new)
+    try put(client, "inside", "blob_%2Fphoto%2Finner", "x/y", words)
+    #expect(try client.get("/db/inside").json()["photo"]["inner"]["digest"].string == (try digest(words)))
+    #expect(try client.get("/db/inside").json()["photo"]["digest"].string == (try digest(old)))
+    try expectEqualReplicas(database, engine)
+  }
+
+  @Test(
+    "an attachment takes the name under which a blob was reached that has gone, in replicas too",
+    arguments: allEngines)
+  func successor(_ engine: EngineName) throws {
+    for isHTTP in [true, false] {
+      let (database, client) = try serve(engine, ["typed", "kept"])
+      let replica = try databases.open(engine)
+      try replicate(database, with: replica, isHTTP: isHTTP, .push)
+      let typed: JSONValue = [
+        "_rev": .string(try revision(client, "typed")),
+        "_attachments": ["blob_/photo": ["content_type": "image/gif", "data": .string(base64(old))]],
+      ]
+      #expect(try client.send("PUT", "/db/typed", typed.canonicalJSON()).status == 201)
+      let parent = String(try revision(client, "kept").dropFirst(2))
+      let kept: JSONValue = [
+        "_revisions": ["start": 2, "ids": ["b", .string(parent)]],
+        "_attachments": ["blob_/photo": ["stub": true, "revpos": 1]],
+      ]
+      #expect(try client.send("PUT", "/db/kept?new_edits=false", kept.canonicalJSON()).status == 201)
+      try replicate(database, with: replica, isHTTP: isHTTP, .push)
+      #expect(try contents(replica) == contents(database), "\(isHTTP)")
+      #expect(try replica.document("typed")?.attachment("blob_/photo")?.blob.contentType == "image/gif")
+      #expect(try replica.document("kept")?.attachment("blob_/photo")?.revpos == 1)
+    }
+  }
+
+  @Test("attachments of an app, and copies, are the same in all replicas", arguments: allEngines)
+  func ofAnApp(_ engine: EngineName) throws {
+    let (database, client) = try serve(engine, ["source"])
+    var document = MutableDocument(id: "untyped")
+    document.setAttachment("file", try Blob(old, contentType: nil))
+    try database.save(&document)
+    document["n"] = 1
+    try database.save(&document)
+    try database.save(
+      "odd",
+      .value([
+        "_attachments": [
+          "null": ["data": "AQI=", "content_type": .null], "number": ["data": "AQI=", "content_type": 5],
+          "more": ["data": "AQI=", "name": "more", "custom": [1]],
+          "length": ["data": "AQI=", "encoded_length": 7],
+        ]
+      ]))
+    // A copy keeps the generation in which its source has got the attachment, which is above its own.
+    try put(client, "source", "file", "text/plain", words)
+    #expect(try client.send("COPY", "/db/source", headers: [("Destination", "copied")]).status == 201)
+    #expect(try database.document("copied")?.attachment("file")?.revpos == 2)
     try expectEqualReplicas(database, engine)
   }
 }
