@@ -55,7 +55,7 @@ extension DatabaseCall {
 
   /// Selectors aren't understood yet. What is wrong with the request otherwise is told as CouchDB does.
   private func refuseMango(_ methods: [String]) throws -> APIAnswer {
-    guard methods.contains(method) || path.count > 1 else { throw MethodNotAllowed(methods) }
+    guard method.isAllowed(methods) || path.count > 1 else { throw MethodNotAllowed(methods) }
     if method == "POST" { try checkContentType() }
     throw CouchDBError.notImplemented
   }

@@ -67,7 +67,7 @@ package final class ViewReader {
   /// The number of rows of the view.
   func rowCount() throws -> Int { try tree.count(in: transaction) }
 
-  /// The number of rows before the first selected one, in the order of the rows.
+  /// The number of rows before the first selected one, in the order of the rows; what is skipped counts, also beyond the range.
   func offset(_ selection: ViewSelection) throws -> Int {
     guard let range = try selection.ranges(encoder).first else { return 0 }
     let before: Int
@@ -77,7 +77,9 @@ package final class ViewReader {
       before = try tree.count(of: range.below, in: transaction)
     }
     guard selection.skip > 0 else { return before }
-    return try before + Swift.min(selection.skip, tree.count(of: range, in: transaction))
+    let (offset, overflows) = before.addingReportingOverflow(selection.skip)
+    let total = try rowCount()
+    return overflows ? total : Swift.min(total, offset)
   }
 
   // MARK: Groups
