@@ -77,21 +77,35 @@ package final class Responder: Sendable {
   /// | the proposed revision is current | any | known |
   /// | live | none | conflict |
   /// | deleted | none | send |
+  /// | deleted, and the proposed live revision lost against that | none | conflict |
   /// | current = parent | given | send |
   /// | current ≠ parent | given | conflict |
   package func answer(_ changes: [ProposedChange]) throws -> ProposalAnswer {
     try checkAcceptsRevisions()
     return try database.replicating { store in
       let current = try store.currentRevisions(of: changes.map(\.id))
-      let statuses = zip(changes, current).map { change, current -> ProposalStatus in
+      let statuses = try zip(changes, current).map { change, current -> ProposalStatus in
         let parent = change.remoteRevision.flatMap { $0.isEmpty ? nil : $0 }
         guard let current else { return parent == nil ? .send : .conflict(current: "") }
         if current.revision.hasSameBytes(as: change.revision) { return .known }
-        guard let parent else { return current.isDeleted ? .send : .conflict(current: current.revision) }
+        guard let parent else {
+          let isNews = try current.isDeleted && !hasLost(change, store)
+          return isNews ? .send : .conflict(current: current.revision)
+        }
         return current.revision.hasSameBytes(as: parent) ? .send : .conflict(current: current.revision)
       }
       return ProposalAnswer(statuses, maximumHistory: store.maximumTreeDepth)
     }
+  }
+
+  /// Whether a proposed revision is known here, isn't a tombstone, and the current one doesn't descend from it. To send it once more would
+  /// change nothing, and the peer would take it for the current one here.
+  private func hasLost(_ change: ProposedChange, _ store: DocumentStore) throws -> Bool {
+    guard let revision = RevisionID(change.revision),
+      try store.syncKnowledge(of: [(change.id, change.revision)]) == [.known(.aside)]
+    else { return false }
+    return try store.revisions(of: change.id, withBodies: false)?.first { $0.id == revision }?.isDeleted
+      == false
   }
 
   /// Answers changes that a peer offers without asking about conflicts. Throws 409 if conflicts are refused here.

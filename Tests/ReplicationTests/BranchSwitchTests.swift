@@ -124,6 +124,34 @@ private struct CountingResolver: ConflictResolver {
     #expect(try local.leaves(of: "d").count == 1)
   }
 
+  /// The other side has ended a branch when a deletion won there. A third database brings that branch here, where it is current.
+  @Test(
+    "a branch that lost against a deletion there goes on from the deletion",
+    arguments: enginePairs, [ReplicatorConfiguration.Direction.push, .pushAndPull])
+  func lostThere(_ engines: (EngineName, EngineName), _ first: ReplicatorConfiguration.Direction) throws {
+    let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))
+    for database in [local, other] {
+      try add(database, ["1-11111111"], "old")
+      try add(database, ["2-aaaaaaaa", "1-11111111"], "edited")
+    }
+    let deletion = PulledRevision(id: "d", history: ["2-bbbbbbbb", "1-11111111"], isDeleted: true)
+    try local.apply(deletion)
+    try other.apply(deletion, resolvingWith: DefaultConflictResolver())
+    #expect(try local.document("d")?.revisionID.description == "2-aaaaaaaa")
+    #expect(try other.document("d", includeDeleted: true)?.revisionID.description == "2-bbbbbbbb")
+    if first == .push {
+      // Nothing resolves conflicts, and it isn't told as pushed.
+      let outcome = try sync(local, other, .push)
+      #expect(outcome.pushed.isEmpty && outcome.failed["d"]?.code == 409)
+      #expect(try name(local) == "edited" && name(other) == nil)
+    }
+    let outcome = try sync(local, other)
+    #expect(outcome.status.error == nil && outcome.failed.isEmpty && calls.withLock { $0 } == 0)
+    try expectEqual(local, other)
+    #expect(try name(local) == "edited" && name(other) == "edited")
+    #expect(try sync(local, other).documents.isEmpty)
+  }
+
   @Test("a document that was changed here too has a conflict", arguments: enginePairs)
   func changedHere(_ engines: (EngineName, EngineName)) throws {
     let (local, other) = (try databases.open(engines.0), try databases.open(engines.1))

@@ -48,6 +48,21 @@ extension ReplicatorTests {
     #expect(try answer("deleted", "3-aa", deleted) == .send)
     #expect(try answer("deleted", "3-aa", "2-bb") == .conflict(current: deleted))
     #expect(try answer("_bad", "1-aa", nil) == .send)
+    // A live revision that lost against a deletion here isn't news. Its ancestors and the tombstone of its branch go on as before.
+    try database.apply(PulledRevision(id: "lost", history: ["1-11"], body: ["n": 1]))
+    try database.apply(PulledRevision(id: "lost", history: ["2-aa", "1-11"], body: ["n": 2]))
+    try database.apply(
+      PulledRevision(id: "lost", history: ["2-bb", "1-11"], isDeleted: true),
+      resolvingWith: DefaultConflictResolver())
+    let ended = try #require(
+      try database.leaves(of: "lost", includeDeleted: true).first { $0.id.description != "2-bb" })
+    #expect(ended.isDeleted && ended.parent?.description == "2-aa")
+    #expect(try answer("lost", "2-aa", nil) == .conflict(current: "2-bb"))
+    #expect(try answer("lost", "2-aa", "") == .conflict(current: "2-bb"))
+    #expect(try answer("lost", "2-aa", "2-bb") == .send)
+    #expect(try answer("lost", "1-11", nil) == .send)
+    #expect(try answer("lost", ended.id.description, nil) == .send)
+    #expect(try answer("lost", "1-22", nil) == .send)
     #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") == "1-cc")
     #expect(throws: ReplicationError.self) { try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") }
     #expect(throws: ReplicationError.self) {
