@@ -1,3 +1,4 @@
+import Documents
 import Fleece
 import Storage
 
@@ -95,6 +96,14 @@ struct Checkpointer {
   init(id: String, askedID: String) {
     self.id = id
     self.askedID = askedID
+  }
+
+  /// Reads what is stored here: the own checkpoint, or else that of the database of which this one is a copy.
+  func readStored(_ store: DocumentStore) throws -> (id: String, checkpoint: Checkpoint)? {
+    for id in [id, askedID] {
+      if let json = try store.syncCheckpoint(id) { return (id, Checkpoint(json: json)) }
+    }
+    return nil
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }

@@ -132,14 +132,10 @@ final class Session: @unchecked Sendable {
   private var isReset: Bool { configuration.resetsCheckpoint && !checkpointer.wasReset }
 
   private func readCheckpoint() throws -> Checkpoint? {
-    let ids = [checkpointer.id, checkpointer.askedID]
-    checkpointer.stored = try database.replicating { store in
-      for id in ids {
-        if let json = try store.syncCheckpoint(id) { return (id, Checkpoint(json: json)) }
-      }
-      return nil
-    }
-    return isReset ? nil : checkpointer.stored?.checkpoint
+    let checkpointer = checkpointer
+    let stored = try database.replicating { try checkpointer.readStored($0) }
+    self.checkpointer.stored = stored
+    return isReset ? nil : stored?.checkpoint
   }
 
   /// Takes note that revisions will be marked. If this session breaks off before it saves a checkpoint, and the other side is restored
