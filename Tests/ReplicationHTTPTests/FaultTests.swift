@@ -146,7 +146,8 @@ import Touchstone
     "documents are asked for together again after a server was busy, or an answer broke off"
   )
   func together() throws {
-    for (fault, count) in [(MiniAnswer.Fault?.none, 6), (.truncated, 2)] {
+    // A document whose answer breaks off twice is asked for alone, and the next request may be for the same ones.
+    for (fault, count) in [(MiniAnswer.Fault?.none, 6), (.truncated, 1)] {
       let model = CouchModel("db")
       for number in 0..<300 {
         model.add("doc\(number)", .init(history: ["1-a"], isDeleted: false, body: [:], attachments: []))
