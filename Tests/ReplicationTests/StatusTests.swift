@@ -116,9 +116,12 @@ final class SwitchedConnector: PeerConnector {
     watched.connector.state.withLock { $0.always = Self.refused }
     watched.replicator.start()
     for attempt in 1...2 {
-      eventually { watched.attempts == attempt && watched.timer.count == 1 }
-      #expect(
-        watched.replicator.status.activity == .offline && watched.replicator.status.error == Self.refused)
+      // The status follows when the retry is scheduled.
+      eventually {
+        watched.attempts == attempt && watched.timer.count == 1
+          && watched.replicator.status.activity == .offline
+      }
+      #expect(watched.replicator.status.error == Self.refused)
       watched.timer.advance(by: 0.9 * Double(1 << attempt))
       #expect(watched.attempts == attempt)
       watched.timer.advance(by: 0.1 * Double(1 << attempt))
