@@ -75,38 +75,6 @@ import Touchstone
     #expect(feed.unmarkedText == row + "{\"last_seq\":\"7\",\"pending\":0}\n\n")
   }
 
-  @Test("what a filter left out is pending, as in a list", arguments: ["continuous", "longpoll"])
-  func pending(_ kind: String) throws {
-    let reading = try ReadingClient(.lmdb)
-    try reading.saveKnown()
-    try reading.database.save("_design/d", [:])
-    let list = try reading.post("_changes?filter=_doc_ids", "{\"doc_ids\":[\"nosuch\"]}").json()
-    #expect(list["pending"] == 6)
-    let feed = try reading.post(
-      "_changes?filter=_doc_ids&feed=\(kind)&timeout=1000", "{\"doc_ids\":[\"nosuch\"]}")
-    settle(reading)
-    try reading.apply("new", "1-n")
-    settle(reading)
-    eventually {
-      reading.timer.advance(by: 0.3)
-      return feed.hasEnded
-    }
-    let end = feed.unmarkedText
-    #expect(end.hasSuffix(",\"pending\":7}\n\n"), "\(end)")
-    // Rows of several passes count.
-    let rows = try reading.post(
-      "_changes?filter=_doc_ids&feed=continuous&timeout=1000", "{\"doc_ids\":[\"a\",\"other\"]}")
-    settle(reading)
-    try reading.apply("other", "1-o")
-    eventually { text(rows).contains("other") }
-    settle(reading)
-    eventually {
-      reading.timer.advance(by: 0.3)
-      return rows.hasEnded
-    }
-    #expect(rows.unmarkedText.hasSuffix(",\"pending\":6}\n\n"), "\(rows.unmarkedText)")
-  }
-
   @Test("times are at most a minute, and that long without any") func defaults() throws {
     let reading = try ReadingClient(.lmdb)
     for options in ["", "&timeout=100000000", "&heartbeat=100000000", "&heartbeat=true"] {

@@ -30,8 +30,6 @@ final class ChangesReader: @unchecked Sendable {
   private(set) var left: Int
   /// The number of rows since the last `begin`.
   private(set) var rows = 0
-  /// The number of rows before that.
-  private var earlierRows = 0
   /// Whether the changes up to the end have been looked at, or as many as are wanted have been found.
   private(set) var isDone = false
   /// The last sequence when `begin` was called: where this pass ends.
@@ -39,6 +37,8 @@ final class ChangesReader: @unchecked Sendable {
   private var hasBegun = false
   /// Where the first pass began; nil before that.
   private var start: UInt64?
+  /// Where this pass began.
+  private var passStart: UInt64 = 0
   private let attachments: AttachmentContents
   private let sequences: CouchDBSequences
   private let mark: [UInt8]
@@ -64,10 +64,7 @@ final class ChangesReader: @unchecked Sendable {
   }
 
   /// Begins a pass from the last position to what is the last sequence now.
-  func begin() {
-    earlierRows += rows
-    (hasBegun, isDone, rows) = (false, false, 0)
-  }
+  func begin() { (hasBegun, isDone, rows) = (false, false, 0) }
 
   /// Lets memory go that no slice needs any more.
   func rest() { if text.count > 0 || hasBegun { text = JSONWriter(capacity: 64) } }
@@ -112,6 +109,7 @@ final class ChangesReader: @unchecked Sendable {
       start = first
       position = options.isDescending ? end + 1 : first
     }
+    passStart = options.isDescending ? 0 : position
     hasBegun = true
   }
 
@@ -339,11 +337,8 @@ final class ChangesReader: @unchecked Sendable {
     try database.replicating { store in
       try store.read(attempts: DocumentStore.defaultAttempts) { snapshot in
         let total = try snapshot.count(of: .changes)
-        // The other changes don't count as examined.
-        if filter.countsRows {
-          let first = options.isDescending ? 0 : start ?? 0
-          return max(0, try changes(after: first, total, snapshot) - earlierRows - rows)
-        }
+        // The other changes of the pass don't count as examined.
+        if filter.countsRows { return max(0, try changes(after: passStart, total, snapshot) - rows) }
         guard options.isDescending else { return try changes(after: position, total, snapshot) }
         return position == 0 ? 0 : max(0, total - (try changes(after: position - 1, total, snapshot)))
       }
