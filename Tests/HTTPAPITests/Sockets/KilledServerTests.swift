@@ -112,7 +112,13 @@ import Touchstone
   /// The bytes of an attachment, up to 100,000 of them.
   private static func content(_ seed: UInt64) -> [UInt8] {
     var random = SeededGenerator(seed: seed)
-    return (0..<random.below(100_000)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ Int(seed & 0xFF)) }
+    // They repeat after 256.
+    let pattern = (0..<256).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ Int(seed & 0xFF)) }
+    let count = random.below(100_000)
+    var content: [UInt8] = []
+    content.reserveCapacity(count + pattern.count)
+    while content.count < count { content += pattern }
+    return Array(content.prefix(count))
   }
 
   private func check(_ directory: String, _ engine: EngineName, _ written: Written, _ what: String) throws {
