@@ -76,6 +76,7 @@ struct SyncCommand: Subcommand {
       where the first one stopped. The key opens each encrypted database. Documents that couldn't be replicated
       are lines on standard error, and the status is then 1. What another try within the run has mended isn't
       among them. The status is 3 if TARGET can't be reached, refuses, or answers with what can't be read.
+      'touchstone sync --list SERVER' lists the replications that a server runs.
       """)
 
   private enum Target {
