@@ -146,10 +146,7 @@ extension DatabaseCall {
     new.claim(attachment)
     do {
       var settled = [attachment]
-      let body = try BlobStandIns.settle(&settled, [.saved], body: text.body, request.memory) {
-        try decoded($0, &new)
-      }
-      if settled[0].digest != attachment.digest { new.release(attachment) }
+      let body = try settleStandIns(&settled, [.saved], body: text.body, &new)
       attachment = settled[0]
       if let body { text.body = body }
     } catch {

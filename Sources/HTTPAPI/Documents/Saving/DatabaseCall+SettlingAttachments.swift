@@ -53,21 +53,28 @@ extension DatabaseCall {
       }
       changes.append(change)
     }
-    var replaced: [StoredAttachment] = []
-    document.replacedBody = try BlobStandIns.settle(
-      &stored, changes, body: document.body(text), request.memory
-    ) { attachment in
-      replaced.append(attachment)
-      return try decoded(attachment, &new)
-    }
-    // Others may have the same bytes.
-    let needed = Set(stored.map(\.digest))
-    for attachment in replaced where !needed.contains(attachment.digest) { new.release(attachment) }
+    document.replacedBody = try settleStandIns(&stored, changes, body: document.body(text), &new)
     document.storedAttachments = StoredAttachment.stored(stored)
   }
 
+  /// Puts attachments into the blobs for which they stand (`BlobStandIns.settle`). Returns the body if it isn't the same any more.
+  func settleStandIns(
+    _ attachments: inout [StoredAttachment], _ changes: [BlobStandIn.Change],
+    body: @autoclosure () -> [UInt8], _ new: inout NewAttachments
+  ) throws -> [UInt8]? {
+    let before = attachments
+    let settled = try BlobStandIns.settle(&attachments, changes, body: body(), request.memory) {
+      try decoded($0, &new)
+    }
+    // Gzip that no attachment of the document has any more. Others may have the same bytes as the one that was decoded.
+    let needed = Set(attachments.map(\.digest))
+    for attachment in before where !needed.contains(attachment.digest) { new.release(attachment) }
+    return settled
+  }
+
   /// Stores the decoded bytes of a new attachment that came as gzip, whose own bytes stay claimed.
-  func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment {
+  private func decoded(_ attachment: StoredAttachment, _ new: inout NewAttachments) throws -> StoredAttachment
+  {
     let writer = try AttachmentWriter(
       self, name: attachment.name, contentType: attachment.contentType, revpos: attachment.revpos,
       isForeign: true)
