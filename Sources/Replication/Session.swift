@@ -132,10 +132,8 @@ final class Session: @unchecked Sendable {
   private var isReset: Bool { configuration.resetsCheckpoint && !checkpointer.wasReset }
 
   private func readCheckpoint() throws -> Checkpoint? {
-    let checkpointer = checkpointer
-    let stored = try database.replicating { try checkpointer.readStored($0) }
-    self.checkpointer.stored = stored
-    return isReset ? nil : stored?.checkpoint
+    checkpointer.stored = try database.replicating { [checkpointer] in try checkpointer.readStored($0) }
+    return isReset ? nil : checkpointer.stored?.checkpoint
   }
 
   /// Takes note that revisions will be marked. If this session breaks off before it saves a checkpoint, and the other side is restored

@@ -62,11 +62,12 @@ package enum WireBody {
 
   // MARK: Outgoing
 
-  /// Adds a stand-in for each blob, also of equal ones, for a peer that knows only attachments.
-  package static func addStandIns(to value: inout JSONValue, generation: UInt64) {
-    guard case .object(var members) = value else { return }
+  /// Adds a stand-in for each blob, also of equal ones, for a peer that knows only attachments. Returns the blobs by the names of their
+  /// stand-ins.
+  @discardableResult
+  package static func addStandIns(to value: inout JSONValue, generation: UInt64) -> JSONObject {
     let standIns = standIns(of: value)
-    guard !standIns.isEmpty else { return }
+    guard case .object(var members) = value, !standIns.isEmpty else { return standIns }
     var attached = members[attachments]?.object ?? [:]
     for (name, blob) in standIns where blob["digest"].string != nil {
       var standIn: JSONObject = ["stub": true, "revpos": JSONValue(generation)]
@@ -75,6 +76,7 @@ package enum WireBody {
     }
     members[attachments] = attached.isEmpty ? nil : .object(attached)
     value = .object(members)
+    return standIns
   }
 
   /// The blobs of a body by the names of their stand-ins.

@@ -47,9 +47,8 @@ struct OutgoingDocument: Sendable {
       return
     }
     var value = try revision.body.value()
-    // What stood for a blob may be an attachment of its own now.
-    let blobs = WireBody.standIns(of: value)
-    WireBody.addStandIns(to: &value, generation: RevisionID(revision.revision)?.generation ?? 1)
+    let blobs = WireBody.addStandIns(
+      to: &value, generation: RevisionID(revision.revision)?.generation ?? 1)
     guard case .object(var members) = value,
       case .object(let entries)? = members.removeValue(forKey: WireBody.attachments)
     else {
@@ -68,6 +67,7 @@ struct OutgoingDocument: Sendable {
         continue
       }
       let revpos = entry["revpos"].uint ?? RevisionID(revision.revision)?.generation ?? 1
+      // What stood for a blob may be an attachment of its own now.
       let isKnownBlob =
         blobs[name] != nil && (knownBlobs[name].map { $0["digest"] == entry["digest"] } ?? false)
       let isKnown = knownEntries[name] == .some(entry)
