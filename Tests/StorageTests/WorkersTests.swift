@@ -1,3 +1,4 @@
+import StorageConformance
 import TestSupport
 
 @testable import Storage
@@ -131,7 +132,7 @@ import TestSupport
   ) {
     let threads = 3
     let workers = Workers(maximum: threads, spare: 2, idleSeconds: idleSeconds)
-    var random = SystemRandomNumberGenerator()
+    var random = SeededGenerator(seed: testSeed)
     let short = Lock(0)
     var sent = 0
     for round in 0..<300 {
