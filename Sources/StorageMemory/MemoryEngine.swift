@@ -67,7 +67,7 @@ package final class MemoryEngine: EngineMaintenance {
     guard !isReadOnly else {
       throw StorageError(.readOnly, "the engine is open for reading", path: location)
     }
-    try store.queue.run(MemoryWriteGroup(store: store), body)
+    try store.queue.run(MemoryWriteGroup(store: store, engine: ObjectIdentifier(self)), body)
   }
 
   /// Statistics. The size of the keys and values takes the place of the file size.

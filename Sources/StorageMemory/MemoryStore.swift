@@ -8,6 +8,8 @@ final class MemoryStore: Sendable {
 
   let state = Lock(MemoryState())
   let queue = GroupCommit()
+  /// The engine that wrote last. Used only inside the queue.
+  let lastEngine = Lock<ObjectIdentifier?>(nil)
 
   static func find(_ path: String, creation: FileCreation) throws -> MemoryStore {
     try known.withLock { known in

@@ -108,7 +108,14 @@ class MemorySnapshot: ReadTransaction {
 
 /// The write transaction of a `MemoryEngine`.
 final class MemoryWriter: MemorySnapshot, WriteTransaction {
-  init(state: MemoryState) { super.init(state: state, ended: nil) }
+  private let queue: GroupCommit
+
+  init(state: MemoryState, _ queue: GroupCommit) {
+    self.queue = queue
+    super.init(state: state, ended: nil)
+  }
+
+  var lineage: UInt64? { queue.lineage }
 
   /// Does nothing. The engine ends the transaction.
   override func end() {}
@@ -201,15 +208,27 @@ final class MemoryWriteGroup: WriteGroup {
   private let store: MemoryStore
   private var writer: MemoryWriter
   private var beforeMember = MemoryState()
+  private let engine: ObjectIdentifier?
 
-  init(store: MemoryStore) {
+  init(store: MemoryStore, engine: ObjectIdentifier? = nil) {
     self.store = store
-    writer = MemoryWriter(state: MemoryState())
+    self.engine = engine
+    writer = MemoryWriter(state: MemoryState(), store.queue)
   }
 
   func begin() throws -> any WriteTransaction {
-    writer = MemoryWriter(state: store.state.withLock { $0 })
+    noteEngine()
+    writer = MemoryWriter(state: store.state.withLock { $0 }, store.queue)
     return writer
+  }
+
+  /// Engines over one store share its queue. For each, the writes of the others are those of somebody else.
+  private func noteEngine() {
+    let last = store.lastEngine.withLock { last in
+      defer { last = engine }
+      return last
+    }
+    if last != engine { store.queue.breakLineage() }
   }
 
   func commit() throws {
@@ -220,10 +239,11 @@ final class MemoryWriteGroup: WriteGroup {
   func abort() { writer.invalidate() }
 
   func beginMember() throws -> any WriteTransaction {
+    noteEngine()
     beforeMember = writer.state
     // Each body has its own writer. A body that keeps its writer can't use it afterwards.
     writer.invalidate()
-    writer = MemoryWriter(state: beforeMember)
+    writer = MemoryWriter(state: beforeMember, store.queue)
     return writer
   }
 

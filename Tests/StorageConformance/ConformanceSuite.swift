@@ -108,7 +108,7 @@ public struct ConformanceSuite: Sendable {
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
     + followingBehaviours + lendingBehaviours + scriptBehaviours + concurrencyBehaviours + fileBehaviours
     + upkeepBehaviours
-    + processBehaviours + neighbourBehaviours
+    + processBehaviours + lineageBehaviours + neighbourBehaviours
     + damageBehaviours
     + encryptionBehaviours
 

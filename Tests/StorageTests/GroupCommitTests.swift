@@ -118,6 +118,88 @@ import TestSupport
     #expect(line.watch.complaints == [])
   }
 
+  @Test func whatAMemberThrowsLeavesItsCallOnlyAfterTheCommit() throws {
+    let line = try Line()
+    let commits = Lock<[Int]>([])
+    try line.write { transaction in
+      try transaction.put("leader", "x", in: line.keyspace)
+      line.queueUp(3) { number in
+        do {
+          try line.write { transaction in
+            // It sees what isn't committed yet, and says so.
+            if try transaction.text("leader", in: line.keyspace) != nil, number != 1 {
+              throw DeliberateError(number: number)
+            }
+          }
+        } catch is DeliberateError {
+          commits.withLock { $0.append(line.watch.commits) }
+        } catch { Issue.record(error) }
+      }
+    }
+    try line.threads.wait(seconds: 30)
+    #expect(commits.withLock { $0 } == [1, 1])
+    #expect(try line.entries() == ["leader"])
+  }
+
+  @Test func whoThrewBecauseOfWhatWasLostIsToldToRunAgain() throws {
+    let line = try Line()
+    let outcomes = Lock<[Int: String]>([:])
+    line.watch.failNextCommit()
+    #expect(throws: InjectedFault.self) {
+      try line.write { transaction in
+        try transaction.put("leader", "x", in: line.keyspace)
+        line.queueUp(3) { number in
+          var runs = 0
+          let outcome: String
+          do {
+            func run() throws {
+              try line.write { transaction in
+                runs += 1
+                let isThere = try transaction.text("leader", in: line.keyspace) != nil
+                if isThere, number != 1 { throw DeliberateError(number: number) }
+                try transaction.put("\(number)", "x", in: line.keyspace)
+              }
+            }
+            do { try run() } catch let error as StorageError where error.code == .conflict { try run() }
+            outcome = "committed in run \(runs)"
+          } catch { outcome = "\(type(of: error))" }
+          outcomes.withLock { $0[number] = outcome }
+        }
+      }
+    }
+    try line.threads.wait(seconds: 30)
+    // A member whose own writes were lost gets the error of the commit.
+    #expect(
+      outcomes.withLock { $0 }
+        == [0: "committed in run 2", 1: "InjectedFault", 2: "committed in run 2"])
+    #expect(Set(try line.entries()) == ["0", "2"])
+    #expect(line.watch.complaints == [])
+  }
+
+  @Test func theLineageChangesOnlyWhenWhatABodyLeftIsLost() throws {
+    let line = try Line()
+    let first = line.queue.lineage
+    try line.write { try $0.put("a", "x", in: line.keyspace) }
+    #expect(throws: DeliberateError.self) { try line.write { _ in throw DeliberateError(number: 1) } }
+    #expect(line.queue.lineage == first)
+    line.watch.failNextCommit()
+    #expect(throws: InjectedFault.self) { try line.write { _ in } }
+    #expect(line.queue.lineage != first)
+    let second = line.queue.lineage
+    // Nobody begins on what a failed commit has lost with the old lineage.
+    line.watch.failNextCommit()
+    let seen = Lock<[UInt64]>([])
+    try? line.write { _ in
+      line.queueUp(2) { _ in
+        try? line.write { _ in seen.withLock { $0.append(line.queue.lineage) } }
+      }
+    }
+    try line.threads.wait(seconds: 30)
+    #expect(seen.withLock { $0 } == [second, second])
+    #expect(line.queue.lineage != second)
+    #expect(GroupCommit().lineage != GroupCommit().lineage)
+  }
+
   @Test func anExclusiveCallerKeepsItsPlaceInTheLine() throws {
     let line = try Line()
     let order = Lock<[Int]>([])

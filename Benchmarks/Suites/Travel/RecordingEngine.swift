@@ -59,6 +59,7 @@ private final class RecordingTransaction: WriteTransaction {
   func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
   func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
   func end() {}
+  var lineage: UInt64? { get throws { try transaction.lineage } }
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     try transaction.cursor(in: keyspace, range)
   }

@@ -117,6 +117,8 @@ final class ChecksummedWriteTransaction: ChecksummedReadTransaction, WriteTransa
     super.init(base, checksums, verifies: verifies)
   }
 
+  var lineage: UInt64? { get throws { try base.lineage } }
+
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     let keyspace = try base.createKeyspace(name, shape: shape)
     checksums.note(keyspace, name)

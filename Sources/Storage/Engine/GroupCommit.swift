@@ -52,6 +52,9 @@ extension WriteGroup {
 /// others to join: a single writer begins, runs and commits. While a commit waits for a disk sync, the next
 /// group gathers.
 ///
+/// A writer that joins sees what earlier writers of its group have written. None of it leaves `run` before it
+/// is committed, in a result or in an error. So a body that throws waits for the commit too.
+///
 /// Writers enter strictly in order of arrival. Each writer passes its place directly to the next one, so
 /// nobody can overtake. Waiting blocks the thread. Therefore a task of the cooperative pool must not write
 /// while other tasks of the pool hold the queue.
@@ -65,6 +68,8 @@ public final class GroupCommit: Sendable {
   /// Relaxed access is enough: a thread finds its own number here only if it stored the number itself and
   /// hasn't yet stored 0.
   private let bodyThread = Atomic<UInt>(0)
+  /// Begins at random, so that two queues don't give out the same numbers.
+  private let currentLineage = Atomic<UInt64>(UInt64.random(in: .min ... .max))
 
   private struct State {
     var isBusy = false
@@ -128,7 +133,7 @@ public final class GroupCommit: Sendable {
   /// order the accesses.
   private final class Group: @unchecked Sendable {
     let driver: any WriteGroup
-    /// The writers whose part was kept and that wait for the commit.
+    /// The writers that wait for the commit: their part was kept, or their body threw.
     var members: [Waiter] = []
     /// The number of writers that have run a body in the group or have been told to, including the leader.
     var size = 1
@@ -148,6 +153,9 @@ public final class GroupCommit: Sendable {
   /// `body` runs at most once, on the calling thread. Rethrows the error of `body`, or throws the error of
   /// the commit. In both cases the writes of `body` are undone. Throws `nestedWrite` when called inside a
   /// body of the same thread.
+  ///
+  /// An error of `body` may come from changes of others in the same commit. If that commit fails, there never
+  /// were such changes. Then the error isn't rethrown, and `conflict` is thrown: run the transaction again.
   public func run(_ driver: any WriteGroup, _ body: (any WriteTransaction) throws -> Void) throws {
     let thread = UInt(pthread_self())
     guard let waiter = try enter(thread, isExclusive: false) else { return try lead(driver, thread, body) }
@@ -166,6 +174,13 @@ public final class GroupCommit: Sendable {
     defer { passOn() }
     return try running(on: thread, body)
   }
+
+  /// See `WriteTransaction.lineage`.
+  public var lineage: UInt64 { currentLineage.load(ordering: .relaxed) }
+
+  /// Changes the lineage. A driver calls this in `begin` or `beginMember`, when somebody else has committed
+  /// since its last transaction. The queue does it when it loses what a body has left.
+  public func breakLineage() { currentLineage.add(1, ordering: .relaxed) }
 
   /// The number of waiting writers, for tests.
   var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -193,12 +208,22 @@ public final class GroupCommit: Sendable {
     let transaction = try driver.begin()
     do {
       try running(on: thread) { try body(transaction) }
-      if driver.isBroken { throw driver.breakage ?? Self.brokenTransaction }
     } catch {
       driver.abort()
       throw error
     }
-    guard let first = nextToJoin(size: 1) else { return try driver.commit() }
+    if driver.isBroken {
+      let breakage = driver.breakage ?? Self.brokenTransaction
+      driver.abort()
+      breakLineage()
+      throw breakage
+    }
+    guard let first = nextToJoin(size: 1) else {
+      do { return try driver.commit() } catch {
+        breakLineage()
+        throw error
+      }
+    }
     let group = Group(driver: driver)
     group.size = 2
     first.wake(.join(group))
@@ -211,7 +236,10 @@ public final class GroupCommit: Sendable {
       }
       try driver.commit()
       outcome = nil
-    } catch { outcome = error }
+    } catch {
+      breakLineage()
+      outcome = error
+    }
     for member in group.members { member.wake(.finished(outcome)) }
     if let outcome { throw outcome }
   }
@@ -221,31 +249,52 @@ public final class GroupCommit: Sendable {
   ) throws {
     let driver = group.driver
     var failure: (any Error)?
-    do {
-      let transaction = try driver.beginMember()
-      do {
-        try running(on: thread) { try body(transaction) }
-        try driver.keepMember()
-      } catch {
-        driver.abortMember()
-        throw error
-      }
-    } catch { failure = error }
+    do { try runMember(of: driver, thread, body) } catch { failure = error }
+    var breakage: (any Error)?
     if driver.isBroken {
-      group.breakage = driver.breakage ?? failure as? StorageError ?? Self.brokenTransaction
-      failure = failure ?? group.breakage
-    } else if failure == nil {
+      breakage = driver.breakage ?? failure as? StorageError ?? Self.brokenTransaction
+      group.breakage = breakage
+    } else {
       group.members.append(waiter)
     }
     // Don't use the group after this: another thread owns it.
-    if group.breakage == nil, let next = nextToJoin(size: group.size) {
+    if breakage == nil, let next = nextToJoin(size: group.size) {
       group.size += 1
       next.wake(.join(group))
     } else {
       group.returned.signal()
     }
-    if let failure { throw failure }
-    if case .finished(let error?) = waiter.wait() { throw error }
+    if let breakage { throw breakage }
+    guard case .finished(let lost) = waiter.wait() else {
+      preconditionFailure("a member was woken before the end of its group")
+    }
+    // What made the body throw may be what wasn't committed.
+    if failure != nil, let lost { throw Self.refusedByLostChanges(lost) }
+    if let error = failure ?? lost { throw error }
+  }
+
+  /// Runs a body in its part of the open transaction. Undoes the part if it fails.
+  private func runMember(
+    of driver: any WriteGroup, _ thread: UInt, _ body: (any WriteTransaction) throws -> Void
+  ) throws {
+    let transaction = try driver.beginMember()
+    do {
+      try running(on: thread) { try body(transaction) }
+    } catch {
+      driver.abortMember()
+      throw error
+    }
+    do { try driver.keepMember() } catch {
+      driver.abortMember()
+      breakLineage()
+      throw error
+    }
+  }
+
+  private static func refusedByLostChanges(_ error: any Error) -> StorageError {
+    StorageError(
+      .conflict,
+      "a transaction failed because of changes that then couldn't be committed (\(error)); run it again")
   }
 
   private static var brokenTransaction: StorageError {

@@ -55,6 +55,10 @@ public protocol StorageEngine: AnyObject, Sendable {
   /// returns, the commit survives what `durability` promises. Writers that wait at the same time share one
   /// engine commit. Each of them is still all or nothing, and each `body` runs on its caller's thread.
   ///
+  /// `body` may see changes of others that share its commit. None of them leaves this call before they are
+  /// committed: if `body` throws, the call waits for the commit. If that commit fails, `conflict` is thrown in
+  /// place of the error, which may come from changes that never were.
+  ///
   /// Calling `write` inside `body` throws `nestedWrite`.
   func write(_ body: (any WriteTransaction) throws -> Void) throws
 

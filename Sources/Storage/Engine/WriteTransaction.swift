@@ -27,6 +27,18 @@ public protocol WriteTransaction: ReadTransaction, FastWrites {
   /// Removes all entries of `range` and returns their number.
   @discardableResult
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int
+
+  /// Tells whether what a writer remembers of its last write transaction still holds. Nil: the engine can't
+  /// tell, and nothing may be remembered.
+  ///
+  /// Two write transactions of one engine have the same number if each found exactly what the one before it
+  /// left. The number changes when anybody else has committed in between: another process, or another engine
+  /// object over the same data. It also changes when the engine has lost what a body left that didn't throw,
+  /// such as by a failed commit. After a body that throws it may stay the same: the writer knows itself that
+  /// its changes are undone. Engines of the same process never share a number.
+  ///
+  /// Default: nil. `GroupCommit` counts for engines that use it.
+  var lineage: UInt64? { get throws }
 }
 
 /// Writes of sorted entries that an engine may replace with a faster implementation. The defaults use only
@@ -83,6 +95,9 @@ extension FastWrites where Self: WriteTransaction {
 }
 
 extension WriteTransaction {
+  /// Nil: nothing may be remembered.
+  public var lineage: UInt64? { nil }
+
   /// Calls `put` with arrays.
   public func put(_ key: [UInt8], _ value: [UInt8], in keyspace: Keyspace) throws {
     try put(key.span.bytes, value.span.bytes, in: keyspace)

@@ -19,6 +19,8 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
 
   func end() {}
 
+  var lineage: UInt64? { file.environment.queue.lineage }
+
   override var table: KeyspaceTable { write.table }
 
   override var writes: Int { write.changes }

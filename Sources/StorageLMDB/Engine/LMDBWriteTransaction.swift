@@ -34,6 +34,8 @@ package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   package func end() {}
 
+  package var lineage: UInt64? { environment.queue.lineage }
+
   /// Returns the handle of a keyspace, even after the body has returned.
   package func database(of keyspace: Keyspace) throws -> MDB_dbi {
     let handle = table.handle(of: keyspace.number)

@@ -45,6 +45,8 @@ package final class Environment: @unchecked Sendable {
   private struct CatalogState: @unchecked Sendable {
     /// The newest commit that is known to have this catalog.
     var transaction: Int
+    /// The commit that the last write transaction of this process began from, or its own.
+    var left = -1
     var catalog: Catalog
     /// The handles of all named databases that this process has opened, including husks.
     var handles: [String: MDB_dbi]
@@ -246,6 +248,11 @@ package final class Environment: @unchecked Sendable {
   ) throws -> Catalog? {
     guard state.openings == openings else { return nil }
     let base = mdb_txn_id(transaction) - 1
+    if base != state.left {
+      // Another process has committed since.
+      queue.breakLineage()
+      state.left = base
+    }
     if base != state.transaction {
       let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)
       guard let found = try records.state() else { throw lostCatalog() }
@@ -271,6 +278,7 @@ package final class Environment: @unchecked Sendable {
       state.isWriting = false
       guard result == 0, write.hasWritten else { return }
       state.transaction = number
+      state.left = number
       if write.catalog !== state.catalog {
         state.catalog = write.catalog
         state.handles.merge(write.newHandles) { $1 }

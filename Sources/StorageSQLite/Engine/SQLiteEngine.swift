@@ -79,6 +79,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         }
       }
       let reader: EngineConnection?
+      let queue = queue
       do {
         // A read-only or bulk-load engine never opens another connection for writing. Its settings are read
         // from this one now.
@@ -91,7 +92,8 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           if !options.isBulkLoad { try ReaderPool.prepare(first) }
           let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
           return options.isBulkLoad
-            ? (Lock(Writing(writer: try SQLiteWriter(connection))), nil) : (Lock(Writing()), connection)
+            ? (Lock(Writing(writer: try SQLiteWriter(connection, queue))), nil)
+            : (Lock(Writing()), connection)
         }
       } catch {
         first.close()
@@ -157,7 +159,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       let writer = try storing("the database can't be opened for writing", path) {
         let connection = try file.connect(cacheBytes: cacheBytes)
         return try SQLiteWriter(
-          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole))
+          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue)
       }
       writing.writer = writer
       return writer

@@ -16,6 +16,13 @@ final class SQLiteWriteTransaction: SQLiteTransaction, WriteTransaction {
   /// Does nothing: the engine ends the transaction.
   func end() {}
 
+  var lineage: UInt64? {
+    get throws {
+      _ = try open()
+      return try writer.lineage()
+    }
+  }
+
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     _ = try open()
     return try writer.createKeyspace(name, shape: shape)

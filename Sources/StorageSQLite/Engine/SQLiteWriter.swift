@@ -20,14 +20,21 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private let commitStatement: OpaquePointer
   private let counts: EngineConnection.CountStatements
   private let checkpoints: Checkpoints
+  private let queue: GroupCommit
+  /// `PRAGMA data_version`. It changes when another connection commits.
+  private let versionStatement: OpaquePointer
+  /// The version at the last look, and whether the open transaction has looked.
+  private var version: Int64?
+  private var hasLooked = false
   private var transaction: SQLiteWriteTransaction?
   private var isClosed = false
   /// The smallest number for a new keyspace. It is above the numbers from rolled-back transactions, because
   /// callers may still hold handles with those numbers.
   private var nextNumber = 1
 
-  init(_ connection: EngineConnection) throws {
+  init(_ connection: EngineConnection, _ queue: GroupCommit) throws {
     self.connection = connection
+    self.queue = queue
     functions = connection.functions
     var statements: [Control: OpaquePointer] = [:]
     for control in Control.allCases {
@@ -43,13 +50,14 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       add: try connection.connection.prepareRaw(EngineConnection.CountStatements.add),
       append: try connection.connection.prepareRaw(EngineConnection.CountStatements.append),
       set: try connection.connection.prepareRaw(EngineConnection.CountStatements.set))
+    versionStatement = try connection.connection.prepareRaw("PRAGMA data_version")
     checkpoints = Checkpoints(connection.connection)
   }
 
   /// Closes the connection. Call it only inside the queue, when no writer is active.
   func close() {
     isClosed = true
-    for statement in Array(statements.values) + [counts.add, counts.append, counts.set] {
+    for statement in Array(statements.values) + [counts.add, counts.append, counts.set, versionStatement] {
       _ = csqlite_finalize(functions, statement)
     }
     connection.close()
@@ -90,6 +98,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     connection.state.pointee.isLost = false
     connection.isWriting = true
     connection.hasDropped = false
+    hasLooked = false
     let transaction = SQLiteWriteTransaction(self)
     self.transaction = transaction
     return transaction
@@ -130,6 +139,23 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     transaction?.invalidate()
     transaction = nil
     connection.endCursors()
+  }
+
+  /// The lineage of the open transaction. Looking for commits of other connections takes a statement, so this
+  /// is done once a transaction, and only if somebody asks.
+  func lineage() throws -> UInt64 {
+    if !hasLooked {
+      let code = csqlite_step(functions, versionStatement)
+      guard code == SQLITE_ROW else {
+        throw failed(code, versionStatement, "looking for changes of others")
+      }
+      let now = csqlite_column_int64(functions, versionStatement, 0)
+      _ = csqlite_reset(functions, versionStatement)
+      if now != version { queue.breakLineage() }
+      version = now
+      hasLooked = true
+    }
+    return queue.lineage
   }
 
   func beginMember() throws -> any WriteTransaction {

@@ -1,3 +1,4 @@
+import Foundation
 import Storage
 
 /// An engine over another one that keeps every promise of the protocol, but no more than that.
@@ -12,7 +13,8 @@ import Storage
 ///   invalidates the positions of cursors. Snapshots, cursors and write transactions throw `closed` after
 ///   they have ended.
 /// - The number of open snapshots is limited to what every engine has to allow.
-/// - With `Strictness`, writes conflict at random and snapshots expire.
+/// - With `Strictness`, writes conflict at random, snapshots expire, and others commit between any two write
+///   transactions.
 ///
 /// It is for tests. Everything else is passed to the engine below: durability, files, statistics, checks.
 package final class StrictEngine: EngineMaintenance {
@@ -21,16 +23,25 @@ package final class StrictEngine: EngineMaintenance {
   private let wrapped: any StorageEngine
   private let strictness: Strictness
   private let state: Lock<State>
+  private let stranger: Stranger?
 
   private struct State {
     var generator: SeededGenerator
     var readers = 0
     var commits = 0
+    /// How often the engine has undone what a body had left, or has let somebody else commit.
+    var breaks: UInt64 = 0
+    /// The threads that run a body.
+    var inBody: Set<UInt> = []
   }
 
   /// Makes a strict engine over `wrapped` with the name `name`.
-  init(_ wrapped: any StorageEngine, name: String, strictness: Strictness) {
+  init(
+    _ wrapped: any StorageEngine, name: String, strictness: Strictness,
+    second: (() throws -> any StorageEngine)? = nil
+  ) {
     self.wrapped = wrapped
+    stranger = strictness.strangers.map { Stranger($0, wrapped, second) }
     self.name = name
     self.strictness = strictness
     state = Lock(State(generator: SeededGenerator(seed: strictness.seed)))
@@ -45,7 +56,11 @@ package final class StrictEngine: EngineMaintenance {
     return EngineType(
       name: name, fileExtension: type.fileExtension, encrypts: type.encrypts, isStructure: type.isStructure
     ) { path, options in
-      StrictEngine(try type.open(path, options), name: name, strictness: strictness)
+      StrictEngine(try type.open(path, options), name: name, strictness: strictness) {
+        var again = options
+        again.creation = .openExisting
+        return try type.open(path, again)
+      }
     }
   }
 
@@ -103,11 +118,22 @@ package final class StrictEngine: EngineMaintenance {
 
   /// Writes to the engine below. Throws `conflict` at random if `Strictness.conflicts` is set.
   package func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    let thread = UInt(pthread_self())
+    if let stranger, !state.withLock({ $0.inBody.contains(thread) }) {
+      try stranger.commit()
+      state.withLock { $0.breaks += 1 }
+    }
     try wrapped.write { transaction in
-      let writer = StrictWriter(transaction, path: location)
+      let breaks = state.withLock { state in
+        state.inBody.insert(thread)
+        return state.breaks
+      }
+      defer { state.withLock { _ = $0.inBody.remove(thread) } }
+      let writer = StrictWriter(transaction, path: location, losses: breaks)
       defer { writer.expire() }
       try body(writer)
       if let times = strictness.conflicts, state.withLock({ $0.generator.once(in: times) }) {
+        state.withLock { $0.breaks += 1 }
         throw StorageError(.conflict, "another transaction wrote what this one has read", path: location)
       }
     }
@@ -123,5 +149,8 @@ package final class StrictEngine: EngineMaintenance {
   /// Checks the engine below.
   package func checkIntegrity() throws -> [String] { try wrapped.maintenance.checkIntegrity() }
   /// Closes the engine below.
-  package func close() throws { try wrapped.close() }
+  package func close() throws {
+    try stranger?.close()
+    try wrapped.close()
+  }
 }

@@ -3,14 +3,24 @@ import Storage
 /// The write transaction of a `StrictEngine`.
 final class StrictWriter: StrictSnapshot, WriteTransaction {
   private let writer: any WriteTransaction
+  /// The number of times that the strict engine has undone what a body had left.
+  private let losses: UInt64
 
-  init(_ writer: any WriteTransaction, path: String) {
+  init(_ writer: any WriteTransaction, path: String, losses: UInt64) {
     self.writer = writer
+    self.losses = losses
     super.init(writer, path: path)
   }
 
   /// Does nothing. The engine ends the transaction.
   override func end() {}
+
+  var lineage: UInt64? {
+    get throws {
+      try checkOpen()
+      return try writer.lineage.map { $0 &+ losses << 32 }
+    }
+  }
 
   /// Checks that a write is allowed, and counts it. A failed write counts too, because it may have changed
   /// something.

@@ -11,6 +11,9 @@ package struct Strictness: Sendable {
   /// One of this many snapshots, on average, throws `snapshotExpired` at one of its first reads, whatever is
   /// committed. Each entry of a scan is a read. Nil for none.
   package var expirations: Int?
+  /// Commits before each write transaction, as another process may. It gets another engine over the same data,
+  /// or the engine below where a process can open the data only once. Nil for nobody.
+  package var strangers: (@Sendable (any StorageEngine) throws -> Void)?
   /// The maximum number of open snapshots. The protocol requires "thousands" (`StorageEngine.beginRead`).
   package var maximumReaders: Int
   /// The seed of the random choices.
@@ -19,8 +22,9 @@ package struct Strictness: Sendable {
   /// Makes a strictness. The defaults add no failures that callers don't handle.
   package init(
     conflicts: Int? = nil, snapshotCommits: Int? = nil, expirations: Int? = nil, maximumReaders: Int = 2_000,
-    seed: UInt64 = 1
+    seed: UInt64 = 1, strangers: (@Sendable (any StorageEngine) throws -> Void)? = nil
   ) {
+    self.strangers = strangers
     self.conflicts = conflicts
     self.snapshotCommits = snapshotCommits
     self.expirations = expirations

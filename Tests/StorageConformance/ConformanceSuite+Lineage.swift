@@ -1,0 +1,52 @@
+import Storage
+
+extension ConformanceSuite {
+  /// What `WriteTransaction.lineage` promises, of engines that give one.
+  static let lineageBehaviours: [Behaviour] = [
+    Behaviour("the lineage stays the same while nobody else commits") { _, engine in
+      var keyspace = Keyspace(number: 0, shape: .entries)
+      try engine.write { keyspace = try $0.createKeyspace("k", shape: .entries) }
+      guard let first = try lineage(engine) else { return }
+      for number in 0..<4 {
+        try engine.write { try $0.put([UInt8(number)], [1], in: keyspace) }
+        try engine.write { _ in }
+        _ = try engine.read { try $0.bytes([0], in: keyspace) }
+        try expectEqual(lineage(engine), first, "the lineage after commits of this engine")
+      }
+    },
+
+    Behaviour("the lineage changes when another process commits", needs: [.child]) { suite, engine in
+      try Counters.make(engine)
+      guard var last = try lineage(engine) else { return }
+      for round in 0..<6 {
+        // Whatever this engine did last: a commit, an empty one, or a body that threw.
+        switch round % 3 {
+        case 0: try Counters.increment(engine)
+        case 1: try engine.write { _ in }
+        default:
+          do { try engine.write { _ in throw DeliberateError(number: round) } } catch is DeliberateError {}
+        }
+        let child = try suite.startChild("increment", [suite.path("main"), "1"])
+        let ending = try child.wait()
+        try expect(ending == .exited(0), "the child \(ending): \(child.outputText) \(child.errorText)")
+        let now = try lineage(engine)
+        try expect(now != last, "the lineage stayed \(last) in round \(round)")
+        guard let now else { throw ConformanceFailure("the engine has lost its lineage") }
+        last = now
+        try Counters.increment(engine)
+        try expectEqual(lineage(engine), now, "the lineage after a commit of this engine")
+      }
+    },
+
+    Behaviour("two engines of one process have no lineage in common") { suite, engine in
+      guard let first = try lineage(engine) else { return }
+      try suite.withEngine("other") { other in
+        try expect(try lineage(other) != first, "two engines have the lineage \(first)")
+      }
+    },
+  ]
+
+  private static func lineage(_ engine: any StorageEngine) throws -> UInt64? {
+    try engine.write { (transaction: any WriteTransaction) throws -> UInt64? in try transaction.lineage }
+  }
+}
