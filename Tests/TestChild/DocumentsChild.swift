@@ -15,6 +15,13 @@
 //   documents change ENGINE DIRECTORY ID…         prints "open", waits for the end of its input, and changes the
 //                                                 documents one by one: -ID purges, ID-branch purges the current branch
 //                                                 of ID, !ID expires, another ID saves
+//   documents registers ENGINE DIRECTORY NUMBER THREADS COUNT SEED ID…
+//                                                 each of the threads, numbered from NUMBER, does COUNT things with the
+//                                                 documents (RegisterClient.swift); prints "PLACE OPERATION" of each
+//   documents failing-registers …                 the same, while syncs fail now and then
+//   documents texts ENGINE DIRECTORY SEED COUNT   changes documents of a full-text index COUNT times (IndexedTexts.swift)
+//   documents depth ENGINE DIRECTORY DEPTH        sets the depth of revision trees
+//   documents count ENGINE DIRECTORY THREADS COUNT  each of the threads adds 1 to the document "total" COUNT times
 //   documents read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                 compared with its checksum, and "whole" at last
 
@@ -23,7 +30,8 @@ import TestSupport
 
 enum DocumentsChild: ChildGroup {
   static let name = "documents"
-  static let usage = "write|batches|hold|churn|unsynced|read|follow|change ENGINE DIRECTORY …"
+  static let usage =
+    "write|batches|hold|churn|unsynced|read|follow|change|registers|texts|depth|count ENGINE DIRECTORY …"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count >= 3 else { throw WrongUsage() }
@@ -31,6 +39,7 @@ enum DocumentsChild: ChildGroup {
       try openTestDatabase(arguments[1], in: arguments[2]) { options in
         if arguments[0] == "batches" { options.revisionsPerBlock = 2 }
         if arguments[0] == "read" { options.verifiesChecksums = true }
+        if arguments[0] == "failing-registers" { options.durability = .full }
       }
     }
     var database = try open()
@@ -145,6 +154,45 @@ enum DocumentsChild: ChildGroup {
       }
       try database.close()
       say("done")
+    case "registers", "failing-registers":
+      guard arguments.count > 7, let number = Int(arguments[3]), let threads = Int(arguments[4]),
+        let count = Int(arguments[5]), let seed = UInt64(arguments[6])
+      else { throw WrongUsage() }
+      let (opened, ids, fails) = (database, Array(arguments[7...]), arguments[0] == "failing-registers")
+      try onThreads(threads) { thread in
+        var client = RegisterClient(opened, ids, number: number + thread, seed: seed)
+        for round in 0..<count {
+          if fails, thread == 0, round % 4 == 3 { fail_one_sync(Int32(round % 3), EIO) }
+          try client.run(1, mayFail: fails)
+        }
+        for (place, history) in client.histories.enumerated() {
+          for operation in history.operations { say("\(place) \(operation)") }
+        }
+      }
+      _ = take_back_failing_sync()
+      try database.close()
+    case "texts":
+      guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
+        throw WrongUsage()
+      }
+      var texts = IndexedTexts(database, seed: seed)
+      try texts.change(count)
+      try database.close()
+    case "depth":
+      guard arguments.count == 4, let depth = Int(arguments[3]) else { throw WrongUsage() }
+      try database.setMaximumTreeDepth(depth)
+      try database.close()
+    case "count":
+      guard arguments.count == 5, let threads = Int(arguments[3]), let count = Int(arguments[4]) else {
+        throw WrongUsage()
+      }
+      let opened = database
+      try onThreads(threads) { _ in
+        for _ in 0..<count {
+          try opened.update("total") { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
+        }
+      }
+      try database.close()
     case "churn":
       guard arguments.count == 4, let seconds = Int(arguments[3]) else { throw WrongUsage() }
       let end = time(nil) + seconds

@@ -21,27 +21,36 @@ extension DocumentStore {
   package func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
   ) throws -> Bool {
-    for _ in 0..<max(1, attempts) {
-      let (current, conflict) = try reading { transaction, context in
-        try self.conflict(with: revision, transaction, context)
-      }
-      guard let conflict, let remote = RevisionID(revision.history.first ?? "") else {
-        // There is no conflict yet. The document may change before the write, and then there may be one.
-        if let applied = try applyIfCurrent(revision, current, { _, _ in }) { return applied }
-        continue
-      }
-      let resolution = try resolver.resolve(conflict)
-      var merged: JSONValue?
-      if case .merged(let value) = resolution { merged = value }
-      let applied = try applyIfCurrent(revision, current, merged: merged) { writer, key in
-        try Self.write(resolution, of: conflict, remote, key, writer)
-      }
-      if let applied { return applied }
+    for _ in 0..<(max(1, attempts) - 1) {
+      if let applied = try applyOnce(revision, resolvingWith: resolver) { return applied }
     }
-    throw DocumentError(
-      .conflict,
-      "the document was changed \(max(1, attempts)) times while the resolver ran; apply the revision again",
-      documentID: revision.id)
+    // In one transaction nobody else changes the document while the resolver runs.
+    return try inBatch {
+      if let applied = try applyOnce(revision, resolvingWith: resolver) { return applied }
+      throw DocumentError(
+        .conflict, "the resolver itself has changed the document; apply the revision again",
+        documentID: revision.id)
+    }
+  }
+
+  /// Inserts a revision with the resolution of its conflict. Returns nil if the document was changed while the
+  /// resolver ran.
+  private func applyOnce(_ revision: PulledRevision, resolvingWith resolver: some ConflictResolver) throws
+    -> Bool?
+  {
+    let (current, conflict) = try reading { transaction, context in
+      try self.conflict(with: revision, transaction, context)
+    }
+    guard let conflict, let remote = RevisionID(revision.history.first ?? "") else {
+      // There is no conflict yet. The document may change before the write, and then there may be one.
+      return try applyIfCurrent(revision, current, { _, _ in })
+    }
+    let resolution = try resolver.resolve(conflict)
+    var merged: JSONValue?
+    if case .merged(let value) = resolution { merged = value }
+    return try applyIfCurrent(revision, current, merged: merged) { writer, key in
+      try Self.write(resolution, of: conflict, remote, key, writer)
+    }
   }
 
   private static func write(

@@ -55,29 +55,25 @@ extension Database {
   }
 
   /// Reads a model, applies `change`, and saves it. Returns the saved model. If another write came first, this is
-  /// repeated with the new revision. `change` runs outside the write transaction and may run several times.
+  /// repeated with the new revision. `change` may run several times; see `update(_:attempts:creating:_:)`.
   ///
-  /// Throws `notFound` if there is no live document, and `conflict` after `attempts` conflicts.
+  /// Throws `notFound` if there is no live document.
   @discardableResult
   public func update<Model: DocumentModel>(
     _ type: Model.Type = Model.self, _ id: String, attempts: Int = 10, _ change: (inout Model) throws -> Void
   ) throws -> Model {
-    for _ in 0..<max(1, attempts) {
-      guard var model = try get(type, id) else {
+    func read() throws -> Model {
+      guard let model = try get(type, id) else {
         throw DocumentError(.notFound, "there is no such document, so it can't be updated", documentID: id)
       }
-      try change(&model)
+      return model
+    }
+    return try update(id, attempts: attempts, read: read, change) { model in
       // The change can't move the model to another document.
       model.id = id
-      do {
-        try save(&model, onConflict: .fail)
-        return model
-      } catch let error as DocumentError where error.code == .conflict {}
+      try save(&model, onConflict: .fail)
+      return model
     }
-    throw DocumentError(
-      .conflict,
-      "other writers changed the document in each of \(max(1, attempts)) attempts, so nothing was saved",
-      documentID: id)
   }
 
   /// Deletes the model's document. Throws `notFound` if the model was never saved.

@@ -63,8 +63,8 @@ extension Database {
   /// one. Returns false, and changes nothing, if the revision is already known.
   ///
   /// The revision and the resolution are stored in one transaction, so no reader sees the conflict. Throws
-  /// what `resolver` throws, and `conflict` if the document was changed in the meantime in each of `attempts`
-  /// runs.
+  /// what `resolver` throws. If another write came first, the resolver runs again, at most `attempts` times in
+  /// all. The last of them is inside the write transaction: it must not wait for another thread that writes.
   @discardableResult
   public func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
@@ -83,33 +83,27 @@ extension Database {
   // MARK: Changing and deleting what was read
 
   /// Reads a document, applies `change`, and saves it. If another write came first, this is repeated with the
-  /// new revision. `change` runs outside the write transaction and may run several times.
+  /// new revision, so it succeeds however many others write.
   ///
-  /// Throws `conflict` after `attempts` conflicts. If there is no live document, it throws `notFound`, or
-  /// with `creating` starts from an empty one.
+  /// `change` may run several times, at most `attempts` times unless the engine reports conflicts. At first it
+  /// runs outside of a transaction. After three writes of others it runs inside the write transaction, and
+  /// nobody else can write meanwhile. Therefore it must not wait for another thread that writes. Its own calls
+  /// of the database join that transaction.
+  ///
+  /// If there is no live document, this throws `notFound`, or with `creating` starts from an empty one. Throws
+  /// `conflict` if `change` itself saves the document.
   @discardableResult
   public func update(
     _ id: String, attempts: Int = 10, creating: Bool = false, _ change: (inout MutableDocument) throws -> Void
   ) throws -> SavedRevision {
-    for _ in 0..<max(1, attempts) {
-      var mutable: MutableDocument
-      if let document = try writable.document(id) {
-        mutable = try document.toMutable()
-      } else {
-        guard creating else {
-          throw DocumentError(.notFound, "there is no such document, so it can't be updated", documentID: id)
-        }
-        mutable = MutableDocument(id: id)
+    func read() throws -> MutableDocument {
+      if let document = try writable.document(id) { return try document.toMutable() }
+      guard creating else {
+        throw DocumentError(.notFound, "there is no such document, so it can't be updated", documentID: id)
       }
-      try change(&mutable)
-      do { return try save(&mutable, onConflict: .fail) } catch let error as DocumentError
-        where error.code == .conflict
-      {}
+      return MutableDocument(id: id)
     }
-    throw DocumentError(
-      .conflict,
-      "other writers changed the document in each of \(max(1, attempts)) attempts, so nothing was saved",
-      documentID: id)
+    return try update(id, attempts: attempts, read: read, change) { try save(&$0, onConflict: .fail) }
   }
 
   /// Deletes a document that was read before: its new current revision is a tombstone with `body` as its

@@ -32,9 +32,10 @@ extension Database {
   /// Nested calls join the transaction. If a nested call throws, the whole batch fails, even if the error is
   /// caught.
   ///
-  /// **`body` may run more than once.** If the engine reports a conflict with another transaction
-  /// (`StorageError.conflict`), the transaction is rolled back and `body` runs again, at most `attempts`
-  /// times in all. Then `conflict` is thrown. SQLite and LMDB never report such conflicts.
+  /// **`body` may run more than once.** It sees the writes of others that share its commit. If it throws, and
+  /// their commit fails, it runs again. The same happens if the engine reports a conflict with another
+  /// transaction (`StorageError.conflict`). `body` runs at most `attempts` times in all. Then `conflict` is
+  /// thrown.
   ///
   /// `body` should therefore start from stored data, and have no outside effects that a second run would
   /// repeat. If it can't run twice, pass `attempts: 1`. After a failed run or batch, a `MutableDocument`
