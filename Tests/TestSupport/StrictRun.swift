@@ -16,7 +16,9 @@ func registerStrictEngines() {
   guard isStrict else { return }
   // One of this many writes conflicts, if the variable is set.
   let conflicts = getenv("TOUCHSTONE_STRICT_CONFLICTS").flatMap { Int(String(cString: $0)) }
-  let strictness = Strictness(conflicts: conflicts)
+  // Another process commits between any two write transactions, if the variable is set.
+  let hasStrangers = getenv("TOUCHSTONE_STRICT_STRANGERS") != nil
+  let strictness = Strictness(conflicts: conflicts, strangers: hasStrangers ? Strictness.idleStranger : nil)
   for name in Engines.names {
     if let type = try? Engines.type(name) {
       Engines.register(StrictEngine.type(over: type, strictness: strictness))

@@ -5,26 +5,35 @@ struct OpenIndexes {
   let catalog: IndexCatalog
   /// In the order of the catalog.
   let maintainers: [any IndexMaintainer]
-  /// The engine that the maintainers' keyspace handles belong to.
-  let engine: any StorageEngine
+  /// The lineage of the transaction that opened them (`WriteTransaction.lineage`). What they remember of the
+  /// stored indexes holds only in transactions of the same lineage.
+  let lineage: UInt64?
   /// Whether the open transaction has changed any of them.
   var isTouched = false
 }
 
 extension DocumentWriter {
-  /// Opens maintainers for all indexes that `transaction` sees. Throws `unknownIndexKind` when the kind of
-  /// one isn't known.
-  func openIndexes(
+  /// Keeps the maintainers of the last transaction if `transaction` continues where that one ended. Otherwise
+  /// opens those of all indexes that `transaction` sees.
+  func resumeIndexes(
     _ generation: UInt32, _ transaction: any WriteTransaction, _ context: DocumentStore.Context
   ) throws {
-    if let indexes, indexes.catalog.generation == generation, indexes.engine === context.engine { return }
+    if let indexes, let lineage = indexes.lineage, try lineage == transaction.lineage { return }
+    try openIndexes(generation, transaction, context)
+  }
+
+  /// Opens maintainers for all indexes that `transaction` sees. Throws `unknownIndexKind` when the kind of
+  /// one isn't known.
+  private func openIndexes(
+    _ generation: UInt32, _ transaction: any WriteTransaction, _ context: DocumentStore.Context
+  ) throws {
     indexes = nil
     guard generation > 0 else { return }
     let catalog = try IndexCatalog.load(generation, transaction, context.keyspaces.meta)
     indexes = OpenIndexes(
       catalog: catalog,
       maintainers: try catalog.records.map { try options.kind(of: $0).open($0, in: transaction) },
-      engine: context.engine)
+      lineage: try transaction.lineage)
   }
 
   /// Updates every index after a write to a document. `old` or `new` is nil if there is no live body before
@@ -111,7 +120,8 @@ extension DocumentWriter {
     return try createIndex(record.name, kind, definition: record.definition)
   }
 
-  private func nextIndexGeneration() throws -> UInt32 {
+  /// Tells everybody who has read what belongs to the index generation to read it again.
+  func nextIndexGeneration() throws -> UInt32 {
     guard let generation = state?.indexGeneration, generation < .max else {
       throw DocumentError(.damaged, "the number of changes to indexes has reached its limit")
     }

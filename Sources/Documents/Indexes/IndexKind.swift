@@ -32,8 +32,9 @@ extension IndexKind {
 
 /// Maintains one index in every write transaction of one open database. Used on one thread at a time.
 ///
-/// After a failed transaction a new maintainer is opened: what the old one remembers may have been rolled
-/// back.
+/// A maintainer lives as long as the writer's transactions have one lineage (`WriteTransaction.lineage`): as
+/// long as nobody else commits. After a failed transaction, or a commit of another process, a new one is opened:
+/// what the old one remembers may no longer be what is stored.
 package protocol IndexMaintainer: AnyObject {
   /// Removes the index entries of the old body and adds those of the new body.
   func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws

@@ -1,11 +1,41 @@
 import Storage
 
+/// The depth of revision trees, and the index generation at which it was read. A transaction that sees another
+/// generation reads it again: another process may have set it.
+struct KnownTreeDepth: Sendable {
+  let generation: UInt32
+  let depth: Int
+
+  init(generation: UInt32, depth: Int) {
+    self.generation = generation
+    self.depth = depth
+  }
+
+  /// Reads the depth that holds in `transaction`. The options come before what is stored.
+  init(
+    _ generation: UInt32, _ options: DocumentStore.Options, _ transaction: any ReadTransaction,
+    _ meta: Keyspace
+  ) throws {
+    let depth = try options.maximumTreeDepth ?? DocumentStore.storedTreeDepth(transaction, meta)
+    self.init(generation: generation, depth: depth ?? DocumentStore.defaultTreeDepth)
+  }
+}
+
 extension DocumentStore {
   /// The default number of revisions that are kept of each branch.
   package static let defaultTreeDepth = 20
 
-  /// The number of revisions that are kept of each branch.
-  package var maximumTreeDepth: Int { context.maximumTreeDepth }
+  /// The number of revisions that are kept of each branch, as the last transaction of this process found it.
+  package var maximumTreeDepth: Int { context.treeDepth.depth }
+
+  /// Returns the number of revisions that are kept of each branch now.
+  package func currentTreeDepth() throws -> Int {
+    try reading { transaction, context in
+      let generation = try State(transaction, context.keyspaces.meta).indexGeneration
+      guard generation != context.treeDepth.generation else { return context.treeDepth.depth }
+      return try KnownTreeDepth(generation, options, transaction, context.keyspaces.meta).depth
+    }
+  }
 
   /// Sets that number, for now and for later opens. 0 and less mean the default.
   package func setMaximumTreeDepth(_ depth: Int) throws {
@@ -14,12 +44,14 @@ extension DocumentStore {
       throw StorageError(
         .nestedWrite, "the depth of revision trees can't be changed inside a batch", path: engine.location)
     }
-    try writing { writer in
+    let generation = try writing { writer in
       try writer.checkWritable()
       let bytes = (0..<4).map { UInt8(truncatingIfNeeded: depth >> (24 - 8 * $0)) }
       try writer.transaction.put(DocumentStore.treeDepthKey, bytes, in: writer.keyspaces.meta)
+      // Other processes read the depth again when the generation has changed.
+      return try writer.nextIndexGeneration()
     }
-    publish(maximumTreeDepth: depth)
+    publish(KnownTreeDepth(generation: generation, depth: depth))
   }
 
   private static let treeDepthKey = Array("treeDepth".utf8)

@@ -9,6 +9,8 @@ final class DocumentWriter {
   let options: DocumentStore.Options
   /// The number of revisions that are kept of each branch, as of the beginning of the transaction.
   private(set) var maximumTreeDepth = DocumentStore.defaultTreeDepth
+  /// The depth of trees that the transaction has read, because it may have changed.
+  private(set) var foundDepth: KnownTreeDepth?
   let blobs: BlobStore?
   /// Private, so that every other step takes the body that it is about as a parameter.
   private let encoder = BodyEncoder()
@@ -107,7 +109,7 @@ final class DocumentWriter {
       throw DocumentError(
         .damaged, "the table of shared keys has fewer entries than the database's record says")
     }
-    try openIndexes(state.indexGeneration, transaction, context)
+    try resumeIndexes(state.indexGeneration, transaction, context)
     keys = SharedKeysBuilder(base)
     mayHaveTombstones = try transaction.hasEntries(context.keyspaces.deleted)
     self.state = state
@@ -121,7 +123,11 @@ final class DocumentWriter {
     removedBodies = 0
     openTransaction = transaction
     self.context = base === context.sharedKeys ? context : context.with(sharedKeys: base)
-    maximumTreeDepth = context.maximumTreeDepth
+    foundDepth = nil
+    if state.indexGeneration != context.treeDepth.generation {
+      foundDepth = try KnownTreeDepth(state.indexGeneration, options, transaction, context.keyspaces.meta)
+    }
+    maximumTreeDepth = (foundDepth ?? context.treeDepth).depth
     failure = nil
     run = nil
     scans = 0

@@ -56,7 +56,8 @@ extension DocumentStore {
   /// batch's transaction.
   ///
   /// When the engine reports a conflict with another transaction (`conflict`), the transaction is rolled back
-  /// and `body` runs again, up to `attempts` times in all. Then `conflict` is thrown.
+  /// and `body` runs again, up to `attempts` times in all. Then `conflict` is thrown. That is also what happens
+  /// to a `body` that threw because of what others in its commit had written, when that commit fails.
   func writing<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: (DocumentWriter) throws -> Result
   ) throws -> Result {
@@ -69,6 +70,7 @@ extension DocumentStore {
     return try gate.pass {
       let context = context
       var added: SharedKeys?
+      var foundDepth: KnownTreeDepth?
       var installed: [BlobDigest] = []
       var claimed: [BlobDigest] = []
       var isUnsequenced = false
@@ -80,10 +82,6 @@ extension DocumentStore {
       do {
         try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
           times.begin()
-          if commitFailed.load(ordering: .acquiring) {
-            commitFailed.store(false, ordering: .relaxed)
-            writer.indexes = nil
-          }
           try writer.begin(context.checked(transaction), context, isObserved: feed.isActive)
           writer.validations = currentValidations
           batchThread.store(thread, ordering: .relaxed)
@@ -100,6 +98,7 @@ extension DocumentStore {
           added = try writer.finish()
           installed = writer.installedBlobs
           isUnsequenced = writer.hasUnsequencedChanges
+          foundDepth = writer.foundDepth
           // Inside the write transaction, transactions are ordered.
           finished = FinishedTransaction(writer, feed)
           committing = true
@@ -107,7 +106,6 @@ extension DocumentStore {
       } catch {
         run?.undo()
         for digest in claimed { blobs?.discard(digest) }
-        if committing { commitFailed.store(true, ordering: .releasing) }
         finished.hasFailed(feed)
         times.hasFailed(self, error)
         throw error
@@ -115,6 +113,7 @@ extension DocumentStore {
       greatestSequence.max(finished.end, ordering: .relaxed)
       if isUnsequenced { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
       if let added { publish(added) }
+      if let foundDepth { publish(foundDepth) }
       if !installed.isEmpty { blobs?.commit(installed) }
       finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
       times.isCommitted(self, finished)

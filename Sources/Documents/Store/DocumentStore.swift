@@ -82,26 +82,25 @@ package final class DocumentStore: Sendable {
     /// Whether every entry that is read is verified against its checksum.
     let verifiesChecksums: Bool
     let sharedKeys: SharedKeys
-    let maximumTreeDepth: Int
+    let treeDepth: KnownTreeDepth
 
     init(
       engine: any StorageEngine, keyspaces: Keyspaces, checksums: EntryChecksums?, verifiesChecksums: Bool,
-      sharedKeys: SharedKeys, maximumTreeDepth: Int
+      sharedKeys: SharedKeys, treeDepth: KnownTreeDepth
     ) {
       self.engine = engine
       self.keyspaces = keyspaces
       self.checksums = checksums
       self.verifiesChecksums = verifiesChecksums
       self.sharedKeys = sharedKeys
-      self.maximumTreeDepth = maximumTreeDepth
+      self.treeDepth = treeDepth
     }
 
     /// Returns a copy with other shared keys or another tree depth.
-    func with(sharedKeys: SharedKeys? = nil, maximumTreeDepth: Int? = nil) -> Context {
+    func with(sharedKeys: SharedKeys? = nil, treeDepth: KnownTreeDepth? = nil) -> Context {
       Context(
         engine: engine, keyspaces: keyspaces, checksums: checksums, verifiesChecksums: verifiesChecksums,
-        sharedKeys: sharedKeys ?? self.sharedKeys, maximumTreeDepth: maximumTreeDepth ?? self.maximumTreeDepth
-      )
+        sharedKeys: sharedKeys ?? self.sharedKeys, treeDepth: treeDepth ?? self.treeDepth)
     }
   }
 
@@ -123,9 +122,6 @@ package final class DocumentStore: Sendable {
   let batchThread = Atomic<UInt>(0)
   /// Writers pass this gate. Replacing the engine closes it.
   let gate = WriteGate()
-  /// Whether a commit failed since the writer last began. The indexes that the writer remembers may not exist
-  /// then.
-  let commitFailed = Atomic<Bool>(false)
   /// The validation functions, ordered by name.
   let validations = Lock<[NamedValidation]>([])
   /// Whether there are validation functions.
@@ -237,13 +233,12 @@ package final class DocumentStore: Sendable {
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.location)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
-    let depth = try options.maximumTreeDepth ?? storedTreeDepth(transaction, keyspaces.meta)
+    let generation = try State(transaction, keyspaces.meta).indexGeneration
     let context = Context(
       engine: engine, keyspaces: keyspaces, checksums: checksums,
       verifiesChecksums: options.verifiesChecksums, sharedKeys: sharedKeys,
-      maximumTreeDepth: depth ?? defaultTreeDepth)
-    let indexes = try IndexCatalog.load(
-      State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
+      treeDepth: try KnownTreeDepth(generation, options, transaction, keyspaces.meta))
+    let indexes = try IndexCatalog.load(generation, transaction, keyspaces.meta)
     return Opened(context: context, publicUUID: publicUUID, privateUUID: privateUUID, indexes: indexes)
   }
 
@@ -279,9 +274,6 @@ package final class DocumentStore: Sendable {
     }
     try publish()
     current.withLock { $0 = opened }
-    // No thread writes now. The index state of the writer would keep the old engine open until the next
-    // write.
-    writer.indexes = nil
   }
 
   /// Makes later operations use the state that this transaction of the engine reads. The format is known
@@ -347,9 +339,12 @@ package final class DocumentStore: Sendable {
     }
   }
 
-  /// Makes later transactions prune revision trees to `depth`.
-  func publish(maximumTreeDepth depth: Int) {
-    current.withLock { $0 = $0.with(maximumTreeDepth: depth) }
+  /// Makes later transactions prune revision trees to `depth`, which a commit has left or found.
+  func publish(_ depth: KnownTreeDepth) {
+    current.withLock { context in
+      guard depth.generation >= context.treeDepth.generation else { return }
+      context = context.with(treeDepth: depth)
+    }
   }
 
   /// The path that log entries name.
@@ -397,7 +392,7 @@ package final class DocumentStore: Sendable {
     /// or if the database continues the sequences of another.
     var lowestLastSequence: UInt64 = 0
     var sharedKeyCount = 0
-    /// Changes whenever an index is created or removed. 0 if there never was an index.
+    /// Changes whenever an index is created or removed, or the depth of trees is set. 0 if that never was.
     var indexGeneration: UInt32 = 0
 
     init(_ transaction: any ReadTransaction, _ meta: Keyspace) throws {

@@ -30,7 +30,7 @@ extension Database {
   }
 
   /// The number of revisions that are kept per branch.
-  public var maximumTreeDepth: Int { get throws { try store.maximumTreeDepth } }
+  public var maximumTreeDepth: Int { get throws { try store.currentTreeDepth() } }
 
   /// Sets the number of revisions kept per branch, from now on and for later opens without that option. It is
   /// 1 or more; 0 and less mean the default, 20. A document is pruned when it is next written.
