@@ -9,6 +9,14 @@ import TestSupport
     .joined()
     + "index {\"name\":\"i\",\"on\":[\"s\"]}\n"
 
+  /// A row of a join on `k` without a match, and an index on expressions with values without a document.
+  private static let unmatched =
+    (0..<12).map { number in
+      let k = number % 4 == 0 ? "" : "\"k\":\(number % 5),"
+      return "save {\"id\":\"d\(number)\",\"body\":{\(k)\"n\":\(number % 3 == 0 ? "null" : "\(number)")}}\n"
+    }.joined()
+    + "index {\"name\":\"i\",\"on\":[\"k\",\"TYPE(n)\",\"IFMISSINGORNULL(n, 0)\",\"[n, 1]\"]}\n"
+
   static let cases: [String] = [
     // Quotients of integers above Int64.max.
     """
@@ -39,6 +47,19 @@ import TestSupport
     save {"id":"d5","body":{"a":"b"}}
     query SELECT e.a AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON e.a = d.a
     """,
+    // Expressions of a covering index have their values for a row without a match too.
+    unmatched + """
+      query SELECT META(d).id AS c0, TYPE(e.n) AS c1, IFMISSINGORNULL(e.n, 0) AS c2, [e.n, 1] AS c3 \
+      FROM _ AS d LEFT OUTER JOIN _ AS e ON e.k = d.k
+      """,
+    unmatched + """
+      query SELECT COUNT(*) AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON e.k = d.k \
+      WHERE TYPE(e.n) != 'number'
+      """,
+    unmatched + """
+      query SELECT TYPE(e.n) AS c0, TYPE(f.n) AS c1 FROM _ AS d LEFT OUTER JOIN _ AS e ON e.k = d.k \
+      LEFT OUTER JOIN _ AS f ON f.k = IFMISSINGORNULL(e.n, 0)
+      """,
   ]
 
   @Test("cases that were wrong are right", arguments: cases) func found(_ text: String) throws {

@@ -108,6 +108,14 @@ final class CompiledIndexAccess: @unchecked Sendable {
     needsID = !isCovering || program.metaSources.contains(source)
   }
 
+  /// Sets the slots for a row of an outer join without a match. An expression of the index can have a value
+  /// without a document: `TYPE(a)` is "missing", and `IFMISSING(a, 0)` is 0. The source's row is missing.
+  func readMissing(_ context: EvaluationContext) {
+    for (index, slot) in slotsRead.enumerated() where slot >= 0 {
+      context.slots[slot] = keys[index].evaluate(context)
+    }
+  }
+
   init(
     _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString
   ) throws(QueryError) {

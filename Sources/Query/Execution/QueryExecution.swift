@@ -99,12 +99,15 @@ final class QueryExecution {
     }
     if hasMatch || !goesOn { return goesOn }
     context.rows[step.source] = SourceRow()
-    if case .index(let access) = step.access {
-      for slot in access.slots where slot >= 0 { context.slots[slot] = .missing }
+    return try context.arena.scope {
+      if case .index(let access) = step.access { access.readMissing(context) }
+      if let outerFilter, outerFilter.truth(context) != .true {
+        try context.check()
+        return true
+      }
+      counts[number].passed += 1
+      return try advance(number + 1)
     }
-    if let outerFilter, outerFilter.truth(context) != .true { return true }
-    counts[number].passed += 1
-    return try advance(number + 1)
   }
 
   // MARK: Access paths

@@ -135,6 +135,16 @@ struct CaseGenerator {
 
   // MARK: Indexes
 
+  /// The expressions of indexes that also have values without a document. `$` stands for the source, with
+  /// which queries name them.
+  static let computed: [[String]] = [
+    ["$.a", "TYPE($.b)", "IFMISSINGORNULL($.b, 0)"], ["$.b", "$.a IS MISSING", "TYPE($.s)"],
+    ["TYPE($.a)", "$.b"], ["IFMISSING($.a, 1)", "TYPE($.a)"], ["$.s", "[$.a, 1]", "{\"x\": $.a}"],
+    ["$.a", "CASE WHEN $.b > 1 THEN $.s ELSE 'none' END", "$.b"], ["$.r", "$.a = 1 OR $.a IS NOT VALUED"],
+    ["ARRAY_LENGTH([$.a, $.b])", "$.a"], ["$.b", "$.s IS NOT NULL", "IFMISSING($.s, 'none')"],
+    ["$.a", "NOT ($.b IS VALUED)", "ISARRAY($.l)"],
+  ]
+
   private mutating func indexes() -> [DatabaseStep] {
     typealias Index = (on: [String], condition: String?, unnest: String?)
     let all: [Index] = [
@@ -147,9 +157,12 @@ struct CaseGenerator {
       (["big", "a"], nil, nil), (["b", "big"], nil, nil), (["b"], "LOWER(s) >= 'a'", nil),
       (["s"], "a = 1 OR a = 2", nil),
     ]
+    let computed = Self.computed.map { expressions -> Index in
+      (expressions.map { $0.replacing("$.", with: "") }, nil, nil)
+    }
     var steps: [DatabaseStep] = []
     let percent = one([0, 20, 50])
-    for (number, index) in all.enumerated() where chance(percent) {
+    for (number, index) in (all + computed).enumerated() where chance(percent) {
       steps.append(.index(name: "i\(number)", on: index.on, condition: index.condition, unnest: index.unnest))
     }
     if chance(60) {

@@ -249,6 +249,7 @@ extension CaseGenerator {
   /// The text of a query, and the values of its parameters.
   mutating func query() -> (text: String, parameters: JSONObject) {
     if chance(8), ids.count <= 40 { return (covered(), JSONObject()) }
+    if chance(6), ids.count <= 40 { return (outerJoin(), JSONObject()) }
     var names = Names()
     let from = from(&names)
     var filter: [String] = chance(75) ? [condition(names, chance(50) ? 2 : 1)] : []
@@ -330,6 +331,47 @@ extension CaseGenerator {
     return text + page()
   }
 
+  /// An outer join that reads nothing of a source but the expressions of one index. They may have values
+  /// for rows without a match.
+  private mutating func outerJoin() -> String {
+    func expressions(_ generator: inout CaseGenerator, _ source: String) -> [String] {
+      generator.one(Self.computed).map { $0.replacing("$.", with: "\(source).") }
+    }
+    let (inner, outer) = (expressions(&self, "e"), expressions(&self, "d"))
+    func test(_ generator: inout CaseGenerator, _ all: [String]) -> String {
+      let subject = generator.one(all)
+      return generator.one([
+        "\(subject) = \(generator.constant())", "\(subject) != \(generator.constant())",
+        "\(subject) IS MISSING", "\(subject) IS NOT VALUED", "\(subject) IS VALUED", "\(subject)",
+        "\(subject) IN ('missing', 'none', 0, 1)", "\(subject) > \(generator.constant())",
+        "\(subject) != \(generator.one(inner + outer))", "NOT (\(subject) = 'number')",
+      ])
+    }
+    var from = "FROM _ AS d LEFT JOIN _ AS e ON \(one(inner)) = "
+    from += one(chance(70) ? outer : ["d.a", "d.b", "d.r", "META(d).id", "TYPE(d.a)"])
+    if chance(30) { from += " AND \(test(&self, inner))" }
+    if chance(15), ids.count <= 12 {
+      let last = inner.map { $0.replacing("e.", with: "f.") }
+      from += " LEFT JOIN _ AS f ON \(one(last)) = \(one(inner + outer))"
+    }
+    var filter: [String] = []
+    if chance(50) { filter.append(test(&self, inner)) }
+    if chance(25) { filter.append(test(&self, outer)) }
+    if filter.count == 2, chance(40) { filter = ["(\(filter[0]) OR \(filter[1]))"] }
+    let condition = filter.isEmpty ? "" : " WHERE " + filter.joined(separator: " AND ")
+    let columns = inner + outer
+    if chance(15) {
+      let key = one(inner)
+      return "SELECT \(key) AS c0, COUNT(*), COUNT(\(one(inner))) \(from)\(condition) GROUP BY \(key)"
+    }
+    var selected = inner.filter { _ in chance(60) } + outer.filter { _ in chance(30) }
+    if selected.isEmpty || chance(20) { selected.append("META(e).id") }
+    if chance(20) { selected.append("META(d).id") }
+    var text = "SELECT \(chance(15) ? "DISTINCT " : "")\(named(selected)) \(from)\(condition)"
+    if chance(30) { text += " ORDER BY \(one(columns))\(chance(40) ? " DESC" : "")" }
+    return text + page()
+  }
+
   private mutating func matchText(_ columns: [String]) -> String {
     func item(_ generator: inout CaseGenerator) -> String {
       let word = generator.one(Self.words)
@@ -376,7 +418,8 @@ extension CaseGenerator {
       : ""
     var text = "SELECT \(list) \(from)\(condition)\(group)\(having)"
     if chance(50) {
-      var order = keys.isEmpty ? ["COUNT(*)"] : by
+      var order = keys.isEmpty ? ["COUNT(*)"] : by.filter { $0.canOrder }
+      if order.isEmpty { order = ["COUNT(*)"] }
       if chance(30) { order.insert(one(["COUNT(*)", "c0"]), at: 0) }
       text += " ORDER BY " + order.map { $0 + (chance(30) ? " DESC" : "") }.joined(separator: ", ")
     }
@@ -413,7 +456,8 @@ extension CaseGenerator {
       if !isDistinct, chance(15) {
         keys[0] += one([" COLLATE NOCASE", " COLLATE UNICODE", " COLLATE NOCASE"])
       }
-      if !isDistinct, chance(15) { keys.append("c0") }
+      keys.removeAll { !$0.canOrder }
+      if !isDistinct, keys.isEmpty || chance(15) { keys.append("c0") }
       if let match, chance(30) { keys = ["RANK(\(match.index))"] + (chance(50) ? [] : keys) }
       text += " ORDER BY " + keys.map { $0 + (chance(40) ? " DESC" : "") }.joined(separator: ", ")
     }
@@ -429,5 +473,12 @@ extension CaseGenerator {
     var text = chance(25) ? " LIMIT \(number(0...6))" : ""
     if chance(text.isEmpty ? 4 : 40) { text += " OFFSET \(number(0...4))" }
     return text
+  }
+}
+
+extension String {
+  /// Whether it is a term of ORDER BY. Numbers and texts are refused there.
+  fileprivate var canOrder: Bool {
+    (try? SelectStatement(parsing: "SELECT 1 FROM _ ORDER BY \(self)")) != nil
   }
 }
