@@ -218,5 +218,15 @@ let smallWorld: [(String, String)] = [
     #expect(try code("SELECT name FROM _ LIMIT stars") == .invalidUse)
     #expect(try code("SELECT name FROM _ WHERE MATCH(text, 'a')") == .index)
     #expect(try code("SELECT name FROM test") == nil)
+    // An alias that nothing uses, and a name that is none.
+    #expect(try code("SELECT x.name FROM _ AS y") == .unknownName)
+    #expect(try code("SELECT name FROM _ AS y WHERE x.stars = 1") == .unknownName)
+    for text in [
+      "SELECT x.name, y.name FROM _ AS y", "SELECT x.name, META(y).id FROM _ AS y", "SELECT x.name FROM _",
+      "SELECT x.name, y.* FROM _ AS y", "SELECT x[0] FROM _ AS y", "SELECT name FROM _ AS y",
+      "SELECT address AS x FROM _ AS y WHERE x.city = 1",
+    ] {
+      #expect(try code(text) == nil, "\(text)")
+    }
   }
 }

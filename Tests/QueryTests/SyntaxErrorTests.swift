@@ -52,12 +52,102 @@ import TestSupport
     ("SELECT CASE a END", 15, "expected WHEN"),
     ("SELECT $ FROM _", 8, "expected a parameter's name after \"$\""),
     ("SELECT 1; SELECT 2", 11, "the end, found \"SELECT\""),
+    ("SELECT order FROM _", 8, "\"order\", a reserved word; put it in backticks to use it as a name"),
+    ("SELECT a FROM _ WHERE limit = 1", 23, "\"limit\", a reserved word; put it in backticks"),
   ])
   func mistakesAreFoundWhereTheyAre(text: String, column: Int, message: String) {
     let error = error(text)
     #expect(error?.line == 1)
     #expect(error?.column == column, "\(error as Any)")
     #expect(error?.message.contains(message) == true, "\(error as Any)")
+  }
+
+  @Test(
+    "a word of SQL++ without a meaning here is an error that names it",
+    arguments: [
+      ("SELECT RAW a FROM _", 8, "RAW isn't supported here: every row is an object"),
+      ("SELECT VALUE a.b FROM _", 8, "VALUE isn't supported here"),
+      ("SELECT DISTINCT ELEMENT a FROM _", 17, "ELEMENT isn't supported here"),
+      ("SELECT RAW {'a': a} FROM _", 8, "RAW isn't supported here"),
+      ("SELECT RAW (a) FROM _", 8, "RAW isn't supported here"),
+      ("SELECT RAW -a FROM _", 8, "RAW isn't supported here"),
+      ("SELECT RAW NOT a FROM _", 8, "RAW isn't supported here"),
+      ("SELECT 1 FROM _ WHERE EXISTS (SELECT RAW a FROM _)", 38, "RAW isn't supported here"),
+      ("SELECT a FROM _ WHERE a IS NUL", 28, "found \"NUL\" (did you mean NULL?)"),
+      ("SELECT a FROM _ WHERE a IS NOT MISING", 32, "(did you mean MISSING?)"),
+      ("SELECT a FROM _ WHERE a IS value", 28, "(did you mean VALUED?); a property of this name"),
+      ("SELECT a FROM _ WHERE a IS unknow", 28, "(did you mean UNKNOWN?)"),
+      ("SELECT a FROM _ WHERE a IS NUMBER", 28, "(did you mean ISNUMBER(…)?)"),
+      ("SELECT a FROM _ WHERE a IS DISTINCT FROM b", 28, "write IS NOT instead"),
+      ("SELECT a FROM _ WHERE a IS NOT DISTINCT FROM b", 32, "write IS instead"),
+      ("UPDATE _ SET a = 2", 1, "UPDATE isn't supported: a query only reads"),
+      ("insert INTO _ (KEY, VALUE) VALUES ('x', 1)", 1, "INSERT isn't supported"),
+      ("UPSERT INTO _ (KEY, VALUE) VALUES ('x', 1)", 1, "UPSERT isn't supported"),
+      ("DELETE FROM _ WHERE a = 1", 1, "DELETE isn't supported: a query only reads"),
+      ("MERGE INTO _ USING _ AS s ON s.a = 1", 1, "MERGE isn't supported"),
+      ("CREATE INDEX i ON _ (a)", 1, "CREATE isn't supported: a query only reads; indexes"),
+      ("DROP INDEX i ON _", 1, "DROP isn't supported"),
+      ("WITH t AS (SELECT a FROM _) SELECT * FROM t", 1, "WITH isn't supported: repeat the expression"),
+      ("FROM _ SELECT a", 1, "FROM isn't supported: a query begins with SELECT"),
+      ("PREPARE p AS SELECT 1", 1, "PREPARE isn't supported: prepare a query once"),
+      ("EXPLAIN UPDATE _ SET a = 1", 9, "UPDATE isn't supported"),
+      ("BEGIN TRANSACTION", 1, "BEGIN isn't supported: transactions have their own call"),
+      ("SELECT a FROM _ UNION SELECT a FROM _", 17, "UNION isn't supported here: run both queries"),
+      ("SELECT a FROM _ AS x UNION ALL SELECT a FROM _", 22, "UNION isn't supported here"),
+      ("SELECT a FROM _ WHERE a = 1 INTERSECT SELECT 1", 29, "INTERSECT isn't supported here"),
+      ("SELECT a FROM _ ORDER BY a EXCEPT SELECT 1", 28, "EXCEPT isn't supported here"),
+      ("SELECT b FROM _ LET b = a + 1", 17, "LET isn't supported here: give the expression an alias"),
+      ("SELECT s FROM _ GROUP BY s LETTING n = COUNT(*)", 28, "LETTING isn't supported here"),
+      ("SELECT x.a FROM _ AS x NEST _ AS y ON 1", 24, "NEST isn't supported here"),
+      ("SELECT a FROM _ USE KEYS 'd1'", 17, "USE isn't supported here: for USE KEYS write WHERE META().id"),
+      ("SELECT a FROM _ AS x JOIN _ AS y ON KEYS x.s", 37, "KEYS isn't supported here"),
+      ("SELECT a FROM _ FETCH FIRST 1 ROWS ONLY", 17, "FETCH isn't supported here: use LIMIT"),
+      ("SELECT * EXCLUDE a FROM _", 10, "EXCLUDE isn't supported here: name the columns"),
+      ("SELECT a FROM _ ORDER BY a NULLS LAST", 28, "NULLS isn't supported here"),
+      ("SELECT SUM(a) OVER (PARTITION BY b) FROM _", 15, "OVER isn't supported here"),
+      ("SELECT SUM(a) FILTER (WHERE a > 0) FROM _", 15, "FILTER isn't supported here"),
+      ("SELECT a FROM _ WHERE a WITHIN b", 25, "WITHIN isn't supported here"),
+      ("SELECT a FROM _ WHERE s LIKE 'a!%' ESCAPE '!'", 36, "ESCAPE isn't supported here"),
+      ("SELECT ARRAY x FOR x IN l END FROM _", 16, "FOR isn't supported here"),
+      ("SELECT ARRAY x * 2 FOR x IN l END FROM _", 8, "ARRAY isn't supported here"),
+      ("SELECT FIRST x FOR x IN l END FROM _", 16, "use ANY … SATISFIES"),
+      ("SELECT t.a FROM (SELECT a FROM _) AS t", 17, "a query inside a query is supported only in EXISTS"),
+      ("SELECT a FROM _ WHERE a IN (SELECT a FROM _)", 29, "a query inside a query is supported only"),
+      ("SELECT a FROM _ ORDER BY 1", 26, "isn't the position of a column"),
+      ("SELECT a, b FROM _ ORDER BY a, 2 DESC", 32, "isn't the position of a column"),
+      ("SELECT a FROM _ ORDER BY 'a' COLLATE NOCASE", 26, "for the property write `a`"),
+    ])
+  func wordsOfOtherDialectsAreNamed(text: String, column: Int, message: String) {
+    let error = error(text)
+    #expect(error?.column == column, "\(error as Any)")
+    #expect(error?.message.contains(message) == true, "\(error as Any)")
+  }
+
+  @Test(
+    "the same words are names where only a name can be meant",
+    arguments: [
+      "SELECT raw, value, element FROM _", "SELECT value AS v, value.x, value[0], value FROM _",
+      "SELECT value - 1 FROM _", "SELECT raw + a FROM _", "SELECT value = 1 FROM _", "SELECT value",
+      "SELECT value IS NULL, value IN (1) FROM _", "SELECT update, `union`, let, first, array FROM _",
+      "SELECT u.a FROM _ AS let JOIN _ AS u ON u.a = let.a", "SELECT a union FROM _ nest",
+      "SELECT a FROM _ WHERE a IS b AND c IS NOT d.null", "SELECT a FROM _ WHERE a IS `nul`",
+      "SELECT a FROM _ WHERE known IS `known` AND a IS known.b", "SELECT a FROM _ ORDER BY a * 1",
+      "SELECT a FROM _ WHERE filter = 1 AND first LIKE 'a' ORDER BY use, keys",
+    ])
+  func wordsOfOtherDialectsAreNames(text: String) throws {
+    let select = try SelectStatement(parsing: text)
+    #expect(try SelectStatement(parsing: select.description) == select)
+  }
+
+  @Test("KNOWN and UNKNOWN are other words for VALUED and NOT VALUED")
+  func known() throws {
+    for (text, same) in [
+      ("a IS KNOWN", "a IS VALUED"), ("a IS NOT KNOWN", "a IS NOT VALUED"),
+      ("a is unknown", "a IS NOT VALUED"), ("a IS NOT UNKNOWN", "a IS VALUED"),
+      ("a IS KNOWN AND b IS UNKNOWN", "a IS VALUED AND b IS NOT VALUED"),
+    ] {
+      #expect(try QueryExpression(parsing: text) == QueryExpression(parsing: same), "\(text)")
+    }
   }
 
   @Test func theCaretIsUnderTheMistake() {

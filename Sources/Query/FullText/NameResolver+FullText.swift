@@ -40,7 +40,9 @@ extension NameResolver {
   }
 
   /// Resolves the index of MATCH, RANK, SNIPPET or OFFSETS. The result names its source.
-  func resolve(_ index: IndexReference, _ scope: Scope, _ function: String) throws -> IndexReference {
+  mutating func resolve(_ index: IndexReference, _ scope: Scope, _ function: String) throws
+    -> IndexReference
+  {
     let documents = scope.documents
     var index = index
     if let source = index.source {
@@ -49,6 +51,7 @@ extension NameResolver {
           .unknownName, "\(function)(\(source).\(index.name)): there is no source of documents \"\(source)\"",
           at: index.position)
       }
+      usedNames.insert(source)
       return index
     }
     guard let only = documents.first else {

@@ -46,7 +46,7 @@ extension NameResolver {
     }
   }
 
-  private func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> QueryExpression {
+  private mutating func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> QueryExpression {
     guard case .name(let first)? = reference.steps.first else {
       throw failure(.invalidUse, "a path begins with a name", at: reference.position)
     }
@@ -56,6 +56,7 @@ extension NameResolver {
       return .property(reference)
     }
     if scope.documentName == nil, scope.sources.contains(where: { $0.name == first }) {
+      usedNames.insert(first)
       return canonical(reference, scope)
     }
     if let aliased = scope.aliases[first] {
@@ -92,6 +93,9 @@ extension NameResolver {
         "property \"\(first)\" does not begin with a declared 'AS' alias, which are here: \(names)",
         at: reference.position)
     }
+    if unprefixedPath == nil, reference.steps.count > 1, case .name = reference.steps[1] {
+      unprefixedPath = reference
+    }
     reference.steps.insert(.name(source.name), at: 0)
     return .property(reference)
   }
@@ -104,7 +108,7 @@ extension NameResolver {
     return whole(source, at: reference.position)
   }
 
-  private func resolveStar(_ source: SourceName?, _ scope: Scope) throws -> QueryExpression {
+  private mutating func resolveStar(_ source: SourceName?, _ scope: Scope) throws -> QueryExpression {
     if let source {
       if let variable = scope.variables[source.name] {
         return .property(PropertyReference([.name(variable)], position: source.position))
@@ -112,6 +116,7 @@ extension NameResolver {
       guard let found = scope.sources.first(where: { $0.name == source.name }) else {
         throw failure(.unknownName, "there is no source \"\(source.name)\"", at: source.position)
       }
+      usedNames.insert(source.name)
       return whole(found, at: source.position)
     }
     guard let only = scope.sources.first else { throw failure(.invalidUse, "* needs a FROM") }
@@ -132,6 +137,7 @@ extension NameResolver {
           .unknownName, "META(\(source.name)): there is no source of documents \"\(source.name)\"",
           at: source.position)
       }
+      usedNames.insert(source.name)
       found = named
     } else {
       guard let only = documents.first else { throw failure(.invalidUse, "META() needs a FROM") }

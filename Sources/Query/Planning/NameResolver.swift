@@ -31,6 +31,10 @@ struct NameResolver {
   /// For a subquery, the names of the outer query's sources and variables.
   var outerNames: Set<ByteString> = []
   var mentionsDeleted: Set<ByteString> = []
+  /// The names of sources that expressions begin with.
+  var usedNames: Set<ByteString> = []
+  /// The first longer path that doesn't begin with the name of the only source.
+  var unprefixedPath: PropertyReference?
   /// The expression of each item of SELECT. Nil for a star that became several columns.
   var resultExpressions: [QueryExpression?] = []
 
@@ -95,6 +99,7 @@ struct NameResolver {
       || query.orderBy.contains { $0.expression.hasAggregates }
     if hasAggregates || !groupBy.isEmpty { query.groupBy = groupBy }
     try checkRanks()
+    try checkAlias(statement)
     for index in query.sources.indices where mentionsDeleted.contains(query.sources[index].name) {
       query.sources[index].includesDeleted = true
     }
@@ -154,6 +159,18 @@ struct NameResolver {
       throw failure(
         .duplicateName, "two sources are called \"\(alias)\"; give one of them another alias", at: position)
     }
+  }
+
+  /// Refuses `SELECT x.a FROM _ AS y`: when nothing uses the alias, `x` is more likely a mistake than a
+  /// property.
+  private func checkAlias(_ statement: SelectStatement) throws {
+    guard let alias = statement.source?.alias, statement.joins.isEmpty, !usedNames.contains(alias),
+      let path = unprefixedPath, case .name(let first)? = path.steps.first
+    else { return }
+    throw failure(
+      .unknownName,
+      "there is no source \"\(first)\"; the source is called \"\(alias)\", and a property is \(alias).\(path.pathText)",
+      at: path.position)
   }
 
   private mutating func resolveConstant(_ expression: QueryExpression, _ clause: String) throws

@@ -172,7 +172,19 @@ extension Parser {
         try raise(over: leftHeight)
         return .test(left, test, negated: isNegated)
       }
+      if let isKnown = try knownTest() {
+        try raise(over: leftHeight)
+        return .test(left, .valued, negated: isNegated == isKnown)
+      }
+      if token.kind == .distinct {
+        throw fault(
+          .unsupported,
+          "IS \(isNegated ? "NOT " : "")DISTINCT FROM isn't supported; write IS \(isNegated ? "" : "NOT ")instead"
+        )
+      }
+      let first = token
       let right = try binary(.relation)
+      try checkName(afterIs: right, first)
       try raise(over: leftHeight)
       return .binary(isNegated ? .notIdentical : .identical, left, right)
     }
@@ -216,6 +228,19 @@ extension Parser {
     height = 0
     try advance()
     return test
+  }
+
+  /// Parses KNOWN, other word for VALUED, or UNKNOWN. True for KNOWN. Neither is reserved.
+  private mutating func knownTest() throws(SyntaxFault) -> Bool? {
+    let isKnown = isWord("KNOWN")
+    guard isKnown || isWord("UNKNOWN") else { return nil }
+    switch try peek().kind {
+    case .dot, .leftBracket, .leftParenthesis: return nil
+    default: break
+    }
+    try advance()
+    height = 0
+    return isKnown
   }
 
   /// Parses the right side of IN. Parentheses contain a list. Doubled parentheses contain one expression, as

@@ -61,6 +61,7 @@ extension Parser {
 
   /// Parses a query from SELECT up to the first token that isn't part of it.
   mutating func select() throws(SyntaxFault) -> SelectStatement {
+    try checkStatement()
     try expect(.select, "SELECT")
     var select = SelectStatement(results: [])
     if try take(.distinct) {
@@ -72,6 +73,7 @@ extension Parser {
       default: try advance()
       }
     }
+    try checkRawResult()
     var deepest = 0
     repeat {
       select.results.append(try result())
@@ -100,7 +102,9 @@ extension Parser {
     if try take(.order) {
       try expect(.by, "BY")
       repeat {
+        let start = token.start
         let expression = try expression(&deepest)
+        try checkOrdering(expression, at: start)
         let descends = try take(.desc)
         if !descends { _ = try take(.asc) }
         select.orderBy.append(Ordering(expression, isDescending: descends))
@@ -138,6 +142,7 @@ extension Parser {
 
   private mutating func source() throws(SyntaxFault) -> DataSource {
     let start = token.start
+    if token.kind == .leftParenthesis, try peek().kind == .select { throw nestedQuery() }
     var name = try name("a source's name (_ or the database's)")
     if try take(.dot) {
       let collection = try self.name("a name after the dot")

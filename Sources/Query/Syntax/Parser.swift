@@ -42,6 +42,8 @@ struct Parser {
   private(set) var token: Token
   /// The end of the last token that was taken, as a byte offset.
   private(set) var endOfLast = 0
+  /// The last two tokens that were taken, the last one first.
+  private(set) var taken: (last: Token, other: Token)
   /// The number of expressions that are being parsed.
   var nesting = 0
   /// The depth of the tree of the last parsed expression.
@@ -52,6 +54,8 @@ struct Parser {
   private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(SyntaxFault) {
     lexer = Lexer(bytes)
     token = try lexer.next()
+    let none = Token(kind: .end, start: 0, end: 0)
+    taken = (none, none)
   }
 
   /// Parses a whole text.
@@ -79,6 +83,7 @@ extension Parser {
   /// Advances to the next token.
   mutating func advance() throws(SyntaxFault) {
     endOfLast = token.end
+    taken = (token, taken.last)
     token = try lexer.next()
   }
 
@@ -97,6 +102,11 @@ extension Parser {
   func peek() throws(SyntaxFault) -> Token {
     var ahead = lexer
     return try ahead.next()
+  }
+
+  /// Whether something follows a token without a space between them.
+  func followsDirectly(_ token: Token) -> Bool {
+    token.end < lexer.bytes.count && lexer.bytes[token.end] > UInt8(ascii: " ")
   }
 
   /// Whether the next token is this word, in any case. The word isn't reserved.
@@ -168,6 +178,7 @@ extension Parser {
 
   /// The error for a next token that isn't what was expected.
   func unexpected(_ expected: String) -> SyntaxFault {
+    if let fault = unsupportedWord() { return fault }
     let found: String
     switch token.kind {
     case .end: found = "the end"
@@ -179,7 +190,7 @@ extension Parser {
       found = "\"\(shown)\(all.count < token.end - token.start ? "…" : "")\""
     }
     let advice =
-      token.kind.isReservedWord && expected.contains("name")
+      token.kind.isReservedWord && (expected.contains("name") || expected.contains("expression"))
       ? ", a reserved word; put it in backticks to use it as a name" : ""
     return fault(.syntax, "expected \(expected), found \(found)\(advice)")
   }

@@ -205,6 +205,12 @@ struct Printer {
         continue
       }
       // `x IS NULL` is a test. The comparison with the literal is printed as `x IS (NULL)`.
+      if case .property(let path) = right, path.steps.count == 1, case .name(let name) = path.steps[0],
+        ReferenceWords.mistake(afterIs: name.string) != nil, !ReservedWords.mustBeQuoted(name.string)
+      {
+        put("`\(name)`")
+        continue
+      }
       let operand = rendered(right, atLeast: sign.power.next)
       put(operand.hasPrefix("NULL") || operand.hasPrefix("MISSING") ? "(" + operand + ")" : operand)
     }

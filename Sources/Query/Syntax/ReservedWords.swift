@@ -12,7 +12,7 @@ enum ReservedWords {
   static let longest = 9
 
   /// Names that have another meaning in some places. The printer puts them in backticks too.
-  static let contextual: Set<String> = ["ALL", "SOME", "EXISTS", "EXPLAIN", "FULL"]
+  static let contextual: Set<String> = ["ALL", "SOME", "EXISTS", "EXPLAIN", "FULL", "KNOWN", "UNKNOWN"]
 
   /// A hash table of 256 slots. A word whose slot is taken uses the next free one.
   private static let table: [(key: UInt64, kind: TokenKind)] = {

@@ -1,0 +1,156 @@
+// Words of SQL++ that have no meaning here. They aren't reserved: each can be the name of a property. Where
+// the grammar would refuse such a word, or the token after it, the error says what to use instead.
+
+/// The words of SQL++ that this dialect doesn't have.
+enum ReferenceWords {
+  /// The first words of other statements.
+  static let statements: [String: String] = {
+    var all: [String: String] = [:]
+    for word in ["INSERT", "UPSERT", "UPDATE", "MERGE"] {
+      all[word] = "a query only reads; save documents, or import them"
+    }
+    all["DELETE"] = "a query only reads; find the IDs with SELECT META().id, and delete these documents"
+    for word in ["CREATE", "ALTER", "DROP", "BUILD"] {
+      all[word] = "a query only reads; indexes are created and deleted by their own calls"
+    }
+    for word in ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "SET"] {
+      all[word] = "transactions have their own call, and a query inside of it sees its changes"
+    }
+    for word in ["PREPARE", "EXECUTE"] {
+      all[word] = "prepare a query once, and run it with other values of its $parameters"
+    }
+    for word in ["ADVISE", "INFER"] { all[word] = "EXPLAIN shows how a query is answered" }
+    all["WITH"] = "repeat the expression, or use a JOIN"
+    all["FROM"] = "a query begins with SELECT: SELECT … FROM …"
+    all["VALUES"] = "use SELECT"
+    for word in ["GRANT", "REVOKE", "TRUNCATE", "FLUSH"] {
+      all[word] = "a query only reads"
+    }
+    return all
+  }()
+
+  /// Words between SELECT and its results that make rows of single values.
+  static let rawResults: Set<String> = ["RAW", "VALUE", "ELEMENT"]
+
+  /// Words of clauses and operators. Each is found where the grammar refuses it.
+  static let clauses: [String: String] = [
+    "UNION": sets, "INTERSECT": sets, "EXCEPT": sets,
+    "LET": "give the expression an alias in SELECT; WHERE and ORDER BY can use aliases",
+    "LETTING": "write the expression in HAVING, or give it an alias in SELECT",
+    "NEST": "use JOIN, with GROUP BY and ARRAY_AGG",
+    "USE": "for USE KEYS write WHERE META().id IN […]; indexes are chosen without USE INDEX",
+    "FETCH": "use LIMIT", "EXCLUDE": "name the columns", "WINDOW": windows, "OVER": windows,
+    "FILTER": "use CASE inside the aggregate: SUM(CASE WHEN … THEN … END)",
+    "NULLS": "missing and null are the least values; write ORDER BY a IS NOT VALUED, a",
+    "WITHIN": "use IN, or ANY … IN … SATISFIES … END on each level",
+    "ESCAPE": "in a pattern of LIKE, a backslash makes the next character stand for itself",
+    "FOR": collections, "ILIKE": "use LIKE, which ignores case",
+    "RETURNING": "a query only reads",
+  ]
+
+  /// Words of which only the token after them is refused.
+  static let openings: [String: String] = [
+    "ARRAY": collections, "FIRST": collections, "OBJECT": collections,
+    "KEYS": keys, "KEY": keys,
+  ]
+
+  private static let sets = "run both queries, and combine their rows; or combine their conditions with OR"
+  private static let windows = "use aggregates with GROUP BY"
+  private static let collections =
+    "ARRAY, FIRST and OBJECT … FOR … END aren't here; use ANY … SATISFIES, or UNNEST with ARRAY_AGG"
+  private static let keys = "use a condition: JOIN … ON META(b).id = a.b_id"
+
+  /// What IS can test. A single name that is near one of these words is taken for a mistake.
+  static let tests = ["NULL", "MISSING", "VALUED", "KNOWN", "UNKNOWN"]
+  /// Types, which have functions.
+  private static let types: Set<String> = ["ARRAY", "ATOM", "BOOLEAN", "NUMBER", "OBJECT", "STRING"]
+
+  /// The hint for a name after IS that seems to be a mistake. Nil for other names.
+  static func mistake(afterIs name: String) -> String? {
+    let upper = name.uppercased()
+    if types.contains(upper) { return " (did you mean IS\(upper)(…)?)" }
+    let hint = Suggestions.hint(for: upper, among: tests)
+    return hint.isEmpty ? nil : hint
+  }
+}
+
+extension Parser {
+  /// The error for a word of SQL++ that the grammar has met: the refused token, or one just before it. Nil
+  /// when there is none.
+  func unsupportedWord() -> SyntaxFault? {
+    if token.kind == .name, let advice = ReferenceWords.clauses[upperCase(token)] {
+      return unsupported(token, advice)
+    }
+    guard token.kind != .end else { return nil }
+    // An alias may come between: `ARRAY x * 2 FOR x IN …`.
+    for earlier in [taken.last, taken.other] {
+      guard earlier.kind == .name else { return nil }
+      let word = upperCase(earlier)
+      if let advice = ReferenceWords.clauses[word] ?? ReferenceWords.openings[word] {
+        return unsupported(earlier, advice)
+      }
+    }
+    return nil
+  }
+
+  func unsupported(_ token: Token, _ advice: String) -> SyntaxFault {
+    fault(
+      .unsupported,
+      "\(upperCase(token)) isn't supported here: \(advice) (a property of this name needs backticks)",
+      at: token.start)
+  }
+
+  /// Throws when another statement than SELECT begins.
+  func checkStatement() throws(SyntaxFault) {
+    guard token.kind == .name || token.kind == .from,
+      let advice = ReferenceWords.statements[upperCase(token)]
+    else { return }
+    throw fault(.unsupported, "\(upperCase(token)) isn't supported: \(advice)")
+  }
+
+  /// Throws for `SELECT RAW a`. The word alone is the name of a property, and so it is before an operator.
+  func checkRawResult() throws(SyntaxFault) {
+    guard token.kind == .name, ReferenceWords.rawResults.contains(upperCase(token)) else { return }
+    let next = try peek()
+    switch next.kind {
+    case .name, .quotedName, .string, .integer, .float, .parameter, .leftBrace, .true, .false, .null,
+      .missing, .not, .case, .any, .every, .select:
+      break
+    // A call of a function, or an expression in parentheses.
+    case .leftParenthesis: if next.start == token.end { return }
+    // `RAW -a`, and not `raw - a`.
+    case .minus, .plus:
+      guard next.start > token.end, followsDirectly(next) else { return }
+    default: return
+    }
+    throw unsupported(
+      token,
+      "every row is an object of named columns; leave the word away, or give the column an alias with AS"
+    )
+  }
+
+  /// Checks a single name after IS, such as a misspelled NULL.
+  func checkName(afterIs operand: QueryExpression, _ first: Token) throws(SyntaxFault) {
+    guard first.kind == .name, case .property(let path) = operand, path.steps.count == 1,
+      endOfLast == first.end, let hint = ReferenceWords.mistake(afterIs: text(first))
+    else { return }
+    throw fault(
+      "expected NULL, MISSING, VALUED, KNOWN or UNKNOWN after IS, found \"\(text(first))\"\(hint); "
+        + "a property of this name needs backticks", at: first.start)
+  }
+
+  /// Throws for ORDER BY 1 and ORDER BY 'name', which would give no order.
+  func checkOrdering(_ expression: QueryExpression, at offset: Int) throws(SyntaxFault) {
+    switch expression.uncollated.operand {
+    case .literal(.int), .literal(.uint), .literal(.double):
+      throw fault(
+        .invalidUse, "a number in ORDER BY isn't the position of a column; write its name or its expression",
+        at: offset)
+    case .literal(.string(let name)):
+      throw fault(
+        .invalidUse, "ORDER BY of a text has no effect; for the property write `\(name.string.prefix(60))`",
+        at: offset)
+    default: return
+    }
+  }
+}
