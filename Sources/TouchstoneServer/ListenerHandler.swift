@@ -24,6 +24,15 @@ final class ListenerHandler: HTTPHandler {
     service.answer(APIRequest(request)) { responder.answer(HTTPAnswer($0)) }
   }
 
+  func workload(of request: HTTPRequest) -> HTTPWorkload {
+    // A WebSocket is only begun here.
+    guard service != nil, !SyncHandler.isReplication(request) else { return .reading }
+    let workload = DatabaseService.workload(request.method, request.target)
+    // Documents with attachments come as multipart bodies.
+    return workload == .writing && request.headers.first("content-type")?.hasPrefix("multipart/") == true
+      ? .long : workload
+  }
+
   func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer {
     guard service != nil else { return answer }
     var answer = answer

@@ -88,6 +88,13 @@ public struct SyncListenerConfiguration: Sendable {
   /// length after decompression, so the longest body has half of it. Attachments aren't counted: they are stored as they arrive. Default:
   /// 512 MiB.
   public var maximumBodyMemory = 512 << 20
+  /// How long a request over HTTP may take until its answer begins, and a N1QL query until its last row, in seconds. Afterwards the client
+  /// gets 503, or 408 for a query, and the work for it ends. A feed of changes may last longer, and so may a body that goes on. Default:
+  /// 300.
+  public var requestTimeLimit = 300.0
+  /// The memory that N1QL queries over HTTP may take together for rows that they sort, group and join, in bytes. One has at most half of
+  /// it, and at most 256 MiB. Default: 512 MiB.
+  public var maximumQueryMemory = 512 << 20
   /// The memory that messages of replicators may take together, in bytes, from when they begin to arrive until they are answered, and
   /// half of it for one connection. While there is no more, clients wait. Those that hold most without going on lose their connections
   /// when nobody has gone on for ten seconds. Default: 256 MiB.
@@ -179,6 +186,11 @@ public struct SyncListenerConfiguration: Sendable {
     settings.port = UInt16(port)
     settings.limits.connections = maximumConnections
     settings.limits.webSocket.idleTimeout = idleTimeout
+    guard requestTimeLimit > 0 else {
+      throw SyncListenerError(.badRequest, "requestTimeLimit is \(requestTimeLimit); it must be above 0")
+    }
+    // A query has time to say that its own is over.
+    settings.limits.handlerSeconds = requestTimeLimit + min(5, requestTimeLimit)
     switch tls {
     case nil: break
     case .files(let certificate, let key):
@@ -220,6 +232,8 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.isReadOnly = isReadOnly
     configuration.crossOrigin = crossOriginRules
     configuration.replicationTargets = targets
+    configuration.requestSeconds = min(requestTimeLimit, 1e9)
+    configuration.queryMemoryBytes = maximumQueryMemory
     configuration.bodyMemoryBytes = maximumBodyMemory
     configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes

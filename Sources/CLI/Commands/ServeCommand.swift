@@ -51,13 +51,21 @@ struct ServeCommand: Subcommand {
     "body-memory", "MIB", in: 1...1_048_576,
     "The memory for bodies of requests over HTTP, of all together, in MiB (512)")
 
+  private static let queryMemory = Option<Int>(
+    "query-memory", "MIB", in: 1...1_048_576,
+    "The memory for N1QL queries over HTTP, of all together, in MiB (512)")
+
+  private static let requestTime = Option<Int>(
+    "request-time", "SECONDS", in: 1...1_000_000,
+    "How long a request over HTTP may take until its answer begins, and a query until it ends (300)")
+
   static let usage = Usage(
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
       listen, userFile, anyone, certificate, key, tls, announce, cors, DatabaseArguments.readOnly, create,
       engine,
-      durability, bodyMemory,
+      durability, requestTime, bodyMemory, queryMemory,
       Keys.file,
     ],
     examples: [
@@ -85,6 +93,8 @@ struct ServeCommand: Subcommand {
   private let engine: EngineName?
   private let durability: Durability
   private let bodyMemory: Int
+  private let queryMemory: Int
+  private let requestTime: Int
 
   init(_ arguments: Arguments) throws {
     paths = arguments.all(Self.databases)
@@ -109,6 +119,8 @@ struct ServeCommand: Subcommand {
     engine = try arguments.value(Self.engine)
     durability = try arguments.value(Self.durability) ?? .normal
     bodyMemory = try arguments.value(Self.bodyMemory) ?? 512
+    queryMemory = try arguments.value(Self.queryMemory) ?? 512
+    requestTime = try arguments.value(Self.requestTime) ?? 300
     guard arguments[Self.create] == (engine != nil) else {
       throw UsageError("--create and --engine go together")
     }
@@ -161,6 +173,8 @@ struct ServeCommand: Subcommand {
     configuration.announcement = announcedName.map { SyncListenerAnnouncement(name: $0) }
     configuration.crossOrigin = crossOrigin
     configuration.maximumBodyMemory = bodyMemory << 20
+    configuration.maximumQueryMemory = queryMemory << 20
+    configuration.requestTimeLimit = Double(requestTime)
     configuration.tls =
       isSelfSigned ? .selfSigned(directory: directory) : files
     let listener = SyncListener(configuration)

@@ -38,6 +38,11 @@ struct DatabaseCall: Sendable {
     return try memory.holding(bytes, body)
   }
 
+  /// Throws when nobody waits for the answer any more. Loops that may take long call it between two steps.
+  func checkWanted() throws {
+    if request.cancellation.isCancelled { throw HTTPBodyError.clientGone }
+  }
+
   /// Throws 415 unless the body is said to be JSON. Web pages of other origins can't say that without being asked for the right to.
   func checkContentType() throws {
     guard request.mediaType == "application/json" else {

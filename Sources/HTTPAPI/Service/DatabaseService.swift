@@ -3,6 +3,7 @@ import Documents
 import Fleece
 import HTTP
 import Logs
+import Query
 import Storage
 import Touchstone
 import Views
@@ -28,6 +29,8 @@ package final class DatabaseService: Sendable {
   let workers = Workers(maximum: 2)
   /// The memory for bodies of requests.
   let memory: MemoryBudget
+  /// The memory for queries.
+  let queryMemory: QueryMemory
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
   private let knownUUID = Lock<String?>(nil)
@@ -41,6 +44,7 @@ package final class DatabaseService: Sendable {
     self.configuration = configuration
     self.timer = timer
     watches = DatabaseWatches(timer)
+    queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
     memory = MemoryBudget(
       bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     let finder = ReplicationFinder(

@@ -50,8 +50,10 @@ final class EvaluationContext {
   /// Stops the evaluation, also within a row.
   @exclusivity(unchecked) private(set) var cancellation = QueryCancellation()
   let limits: EvaluationLimits
-  /// The limit of memory that is set on the arena, in bytes.
+  /// The size from which the arena asks for more memory, in bytes.
   private var arenaLimit: Int?
+  /// Up to so many bytes, the values of one row don't count as memory that is shared.
+  private static let freeRowBytes = 1 << 20
   /// The results of the query's MATCHes, by their numbers.
   var matches: [FullTextMatch] = []
 
@@ -141,12 +143,17 @@ final class EvaluationContext {
   func begin(_ cancellation: QueryCancellation, _ budget: MemoryBudget) {
     self.cancellation = cancellation
     self.budget = budget
-    let limit = budget.limit
+    let limit = budget.isShared ? min(budget.limit, Self.freeRowBytes) : budget.limit
     // A context is reused by many runs of a query, which have the same limit.
     guard arenaLimit != limit else { return }
     arenaLimit = limit
-    arena.onGrowth(beyond: limit) { [unowned self] in fail(MemoryClause.row.error(limit)) }
+    arena.onGrowth(beyond: limit) { [unowned self] in
+      if let error = self.budget.takeForRow(arena.allocatedBytes) { fail(error) }
+    }
   }
+
+  /// Gives back the memory of a run, if it is shared.
+  func end() { if budget.isShared { budget = MemoryBudget(limit: .max) } }
 
   /// Whether a loop within a row may continue. False after an error, or when the query has to stop. `check()`
   /// then throws.

@@ -7,10 +7,24 @@
 final class MemoryBudget {
   /// In bytes.
   let limit: Int
+  /// What this run shares with others; nil if it shares nothing.
+  private let shared: QueryMemory?
+  /// What the run has of the shared memory, for rows that it keeps and for the values of one row; without that, the limit.
+  @exclusivity(unchecked) private var granted: Int
+  @exclusivity(unchecked) private var grantedToRow = 0
   // One thread runs a query, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private(set) var used = 0
 
-  init(limit: Int) { self.limit = limit }
+  init(limit: Int, of shared: QueryMemory? = nil) {
+    self.limit = limit
+    self.shared = shared
+    granted = shared == nil ? limit : 0
+  }
+
+  deinit { shared?.give(granted + grantedToRow) }
+
+  /// Whether the run shares memory with others.
+  var isShared: Bool { shared != nil }
 
   @inline(__always)
   func take(_ bytes: Int) { used &+= bytes }
@@ -21,7 +35,26 @@ final class MemoryBudget {
   /// Throws `memoryLimit` when the memory in use exceeds the limit. `clause` is the one that allocated last.
   @inline(__always)
   func check(_ clause: MemoryClause) throws {
-    if _slowPath(used > limit) { throw clause.error(limit) }
+    if _slowPath(used > granted) { try grow(clause) }
+  }
+
+  /// How much a run takes of the shared memory at once, in bytes.
+  private static let step = 1 << 20
+
+  private func grow(_ clause: MemoryClause) throws {
+    guard let shared, used <= limit else { throw clause.error(limit) }
+    let more = max(used - granted, min(Self.step, limit - granted))
+    guard shared.take(more) else { throw MemoryClause.busy(shared.total) }
+    granted += more
+  }
+
+  /// The error if the values of one row may not take so many bytes; nil if they may.
+  func takeForRow(_ bytes: Int) -> QueryError? {
+    guard bytes <= limit else { return MemoryClause.row.error(limit) }
+    guard let shared, bytes > grantedToRow else { return nil }
+    guard shared.take(bytes - grantedToRow) else { return MemoryClause.busy(shared.total) }
+    grantedToRow = bytes
+    return nil
   }
 }
 
@@ -34,6 +67,13 @@ struct QueryLimits {
 /// The clauses that keep rows in memory.
 enum MemoryClause {
   case orderBy, distinct, groupBy, join, union, unnest, index, match, row
+
+  /// The error when other queries have the memory.
+  static func busy(_ total: Int) -> QueryError {
+    QueryError(
+      .memoryBusy,
+      "all queries together need more than the \(total) bytes of memory that they share; try again later")
+  }
 
   /// The error for a limit of so many bytes.
   func error(_ limit: Int) -> QueryError {

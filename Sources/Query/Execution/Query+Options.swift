@@ -17,6 +17,8 @@ extension Query {
     public var timeLimit: Duration?
     /// The name of the column of `SELECT *`.
     public var starColumnName: StarColumnName
+    /// The memory that the run shares with others; nil if it shares none.
+    package var sharedMemory: QueryMemory?
 
     /// How the column of a `*` without an alias is named.
     public enum StarColumnName: Sendable {

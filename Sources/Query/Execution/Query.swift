@@ -294,11 +294,14 @@ public final class Query: Sendable {
     let sharedKeys = try snapshot.sharedKeys
     let counts = try QueryExecution.run(
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
-      MemoryBudget(limit: options.memoryLimit), rowLimit: isTimed ? nil : options.rowLimit, isTimed: isTimed,
+      budget, rowLimit: isTimed ? nil : options.rowLimit, isTimed: isTimed,
       output: output(sharedKeys))
     giveBack(context, compiled)
     return (compiled, counts)
   }
+
+  /// The memory of one run.
+  private var budget: MemoryBudget { MemoryBudget(limit: options.memoryLimit, of: options.sharedMemory) }
 
   // MARK: Plans
 
@@ -313,7 +316,7 @@ public final class Query: Sendable {
     var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
     if resolved.usesFullText {
       try context.addFullText(
-        of: resolved, snapshot, text: text, cancellation, MemoryBudget(limit: options.memoryLimit))
+        of: resolved, snapshot, text: text, cancellation, budget)
     }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
@@ -331,6 +334,7 @@ public final class Query: Sendable {
   }
 
   private func giveBack(_ context: EvaluationContext, _ compiled: CompiledQuery) {
+    context.end()
     let transferred = Transferred(context: context)
     idle.withLock { idle in
       if idle.compiled !== compiled {

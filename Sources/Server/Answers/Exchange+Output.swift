@@ -122,7 +122,12 @@ extension Exchange {
     }
     if let start {
       let writer = HTTPBodyWriter(self)
-      if answer.startsAtOnce { start(writer) } else { core.workers.enqueue { start(writer) } }
+      if answer.startsAtOnce {
+        isProduced = true
+        start(writer)
+      } else {
+        core.threads[workload].enqueue { start(writer) }
+      }
     }
     return .YES
   }
@@ -187,7 +192,7 @@ extension Exchange {
       return (count, Waiting(isDirect: waiter.isDirect) { waiter.completion(nil) })
     }
     if result > 0 { connection.bytesOut.wrappingAdd(UInt64(result), ordering: .relaxed) }
-    waiting?.run(core.workers)
+    waiting?.run(core.threads.events)
     return result
   }
 
@@ -226,6 +231,6 @@ extension Exchange {
       wake(&state)
       return waiting
     }
-    waiting?.run(core.workers)
+    waiting?.run(core.threads.events)
   }
 }

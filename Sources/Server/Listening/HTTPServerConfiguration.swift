@@ -32,10 +32,11 @@ package struct HTTPServerConfiguration: Sendable {
   package var limits = HTTPServerLimits()
   /// The number of threads that serve connections.
   package var threads = 2
-  /// The maximum number of threads that run handlers.
+  /// The maximum number of threads that run handlers of requests that take long. Those that compute have half as many of their own, and
+  /// short ones a quarter for reading and a quarter for writing (`HTTPWorkload`).
   package var handlerThreads = 32
   /// How many handlers may wait for their clients besides, each on a thread: for a body, or until an answer is taken. If more
-  /// wait, slow clients are cut off (`HTTPServerLimits.busySeconds`).
+  /// wait, slow clients are cut off (`HTTPServerLimits.busySeconds`). Handlers that compute, read and write have a quarter of that each.
   package var blockedHandlerThreads = 96
   /// Whether the header `Host` must name this machine. It keeps web pages of others from reaching a server on the
   /// loopback interface through a name that resolves to it (DNS rebinding). Nil checks when it listens on a loopback

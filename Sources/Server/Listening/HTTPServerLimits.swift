@@ -30,7 +30,8 @@ package struct HTTPServerLimits: Sendable {
   package var headerSeconds = 30.0
   /// A connection has this long from the end of an answer until the headers of the next request are complete.
   package var idleSeconds = 120.0
-  /// A handler has this long to begin its answer. Afterwards the client gets 503.
+  /// A handler has this long to begin its answer, the time included in which no thread is free. Afterwards the client gets 503, and the
+  /// handler hears that nobody waits any more. While it takes a body or makes its answer, it may do nothing for as long.
   package var handlerSeconds = 600.0
   /// A client that sends or takes less than `slowBytesPerSecond` for this long is cut off.
   package var slowSeconds = 30.0

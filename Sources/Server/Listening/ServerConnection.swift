@@ -48,6 +48,8 @@ final class ServerConnection: Sendable {
     var phase = Phase.waiting
     var slowSince: Double?
     var halfClosedSince: Double?
+    /// Since when the connection waits for this side.
+    var pausedSince: Double?
     var looksEnded = false
   }
 

@@ -10,7 +10,7 @@ final class ServerCore: Sendable {
   let limits: HTTPServerLimits
   let handler: any HTTPHandler
   let hostCheck: HostCheck
-  let workers: Workers
+  let threads: HandlerThreads
   let table = ConnectionTable()
   let upgraded = UpgradedConnections()
   let lingering: LingeringSockets
@@ -22,8 +22,8 @@ final class ServerCore: Sendable {
     lingering = LingeringSockets(configuration.limits)
     self.handler = handler
     hostCheck = HostCheck(configuration, addresses)
-    workers = Workers(
-      maximum: max(1, configuration.handlerThreads), spare: max(0, configuration.blockedHandlerThreads))
+    threads = HandlerThreads(
+      maximum: configuration.handlerThreads, spare: configuration.blockedHandlerThreads)
   }
 
   var authenticator: any Authenticator { configuration.authenticator }

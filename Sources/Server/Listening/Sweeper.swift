@@ -23,7 +23,7 @@ final class Sweeper: Sendable {
         core.lingering.drain(now: now)
         guard now >= nextLook else { continue }
         nextLook = now + Self.interval / 2
-        isStarved = core.workers.isStarved
+        isStarved = core.threads.areStarved
         for connection in core.table.all { look(at: connection, now) }
       }
       core.lingering.closeAll()
@@ -54,15 +54,23 @@ final class Sweeper: Sendable {
           .warning, .network, nil, "listener: no answer in \(limits.handlerSeconds) s for \(connection.peer)")
         var answer = core.errorAnswer(503, "the answer takes too long")
         answer.closesConnection = true
-        exchange.answer(answer)
+        exchange.timeOut(answer)
       }
       lookForClient(connection, now)
     case .receiving, .sending:
       if connection.isPaused.load(ordering: .relaxed) {
+        let since = connection.progress.pausedSince ?? now
+        connection.progress.pausedSince = since
+        // A feed may wait for as long as it likes.
+        if now - since > limits.handlerSeconds, phase == .receiving || connection.exchange?.isProduced == true
+        {
+          return cutOff(connection, "nothing was done for it in \(limits.handlerSeconds) s")
+        }
         connection.progress.slowSince = nil
         connection.progress.phase = .waiting
         lookForClient(connection, now)
       } else {
+        connection.progress.pausedSince = nil
         measure(connection, phase, now)
         if phase == .receiving { lookForEnd(connection) }
       }

@@ -67,7 +67,7 @@ extension Exchange {
       return (.YES, state.input.waitingCall(.success([UInt8](part))).map { [$0] } ?? [])
     }
     if size.pointee == 0 { connection.bytesIn.wrappingAdd(UInt64(part.count), ordering: .relaxed) }
-    for call in waiting { call.run(core.workers) }
+    for call in waiting { call.run(core.threads.events) }
     if let early {
       sendEarly(early)
       return .NO
@@ -96,7 +96,7 @@ extension Exchange {
       state.input.isEnded = true
       return state.input.waitingCall(state.input.failure.map { .failure($0) } ?? .success(nil))
     }
-    waiting?.run(core.workers)
+    waiting?.run(core.threads.events)
   }
 
   func readInput(isDirect: Bool, _ completion: @escaping InputState.Completion) {

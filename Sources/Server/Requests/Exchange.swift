@@ -1,5 +1,6 @@
 import CMicrohttpd
 import Glibc
+import HTTP
 import Logs
 import Storage
 
@@ -23,6 +24,8 @@ final class Exchange: @unchecked Sendable {
     var isSuspended = false
     /// Nobody waits for the answer any more.
     var isAborted = false
+    /// The handler has had its time.
+    var isTimedOut = false
     var isEnded = false
     var input = InputState()
     /// Set by `answer`; taken by the library's thread.
@@ -46,6 +49,9 @@ final class Exchange: @unchecked Sendable {
   var status = 0
   var takeOver: (@Sendable (UpgradedConnection) -> Void)?
   private var user: String?
+  private(set) var workload = HTTPWorkload.long
+  /// Whether a thread makes the body of the answer while it is sent.
+  var isProduced = false
 
   init(_ core: ServerCore, _ connection: ServerConnection, mhd: OpaquePointer, target: UnsafePointer<CChar>?)
   {
@@ -185,8 +191,8 @@ final class Exchange: @unchecked Sendable {
     }
     // Whoever waits for the body of an answer that wasn't sent learns of it.
     _ = consume unsent
-    for call in waiting { call.run(core.workers) }
-    for call in cancelled { core.workers.enqueue(call) }
+    for call in waiting { call.run(core.threads.cancellations) }
+    for call in cancelled { core.threads.cancellations.enqueue(call) }
     connection.set(nil as Exchange?)
     connection.isPaused.store(false, ordering: .relaxed)
     connection.enter(.waiting)
@@ -238,7 +244,11 @@ final class Exchange: @unchecked Sendable {
       let request = HTTPRequest(exchange: self, head: head, user: user)
       if let answer = core.handler.answerAtOnce(request) { return self.answer(answer) }
       let responder = HTTPResponder(self)
-      core.workers.enqueue { [core] in core.handler.handle(request, responder) }
+      workload = core.handler.workload(of: request)
+      core.threads[workload].enqueue { [core] in
+        // Its time may be over before a thread was free.
+        if !request.isCancelled { core.handler.handle(request, responder) }
+      }
     }
   }
 
@@ -262,7 +272,7 @@ final class Exchange: @unchecked Sendable {
   }
 
   func answerIfMissing() {
-    guard state.withLock({ !$0.isAnswered && !$0.isEnded }) else { return }
+    guard state.withLock({ !$0.isAnswered && !$0.isEnded && !$0.isAborted }) else { return }
     Log.write(.error, .network, nil, "listener: a handler gave no answer to \(head?.method ?? "a request")")
     answer(core.errorAnswer(500, "the server gave no answer"))
   }
@@ -279,19 +289,31 @@ final class Exchange: @unchecked Sendable {
       wake(&state)
       return (waiting, cancelled)
     }
-    for call in waiting { call.run(core.workers) }
-    for call in cancelled { core.workers.enqueue(call) }
+    for call in waiting { call.run(core.threads.cancellations) }
+    for call in cancelled { core.threads.cancellations.enqueue(call) }
   }
 
-  var isCancelled: Bool { state.withLock { $0.isAborted } }
+  /// The handler has had its time: it hears that nobody waits any more, and the client gets this answer.
+  func timeOut(_ answer: HTTPAnswer) {
+    self.answer(answer)
+    let cancelled = state.withLock { state in
+      state.isTimedOut = true
+      defer { state.whenCancelled = [] }
+      return state.whenCancelled
+    }
+    for call in cancelled { core.threads.cancellations.enqueue(call) }
+  }
+
+  var isCancelled: Bool { state.withLock { $0.isAborted || $0.isTimedOut } }
   var isAnswered: Bool { state.withLock { $0.isAnswered } }
 
   func onCancel(_ body: @escaping @Sendable () -> Void) {
     let isCancelled = state.withLock { state in
-      if !state.isAborted, !state.isEnded { state.whenCancelled.append(body) }
-      return state.isAborted
+      if state.isAborted || state.isTimedOut { return true }
+      if !state.isEnded { state.whenCancelled.append(body) }
+      return false
     }
-    if isCancelled { core.workers.enqueue(body) }
+    if isCancelled { core.threads.cancellations.enqueue(body) }
   }
 }
 

@@ -23,11 +23,12 @@ package struct HTTPRequest: Sendable {
   /// Whether the connection is encrypted.
   package var isSecure: Bool { exchange.core.configuration.tls != nil }
 
-  /// Whether nobody waits for the answer any more: the client is gone, was cut off, or the server stops.
+  /// Whether nobody waits for the answer any more: the client is gone, was cut off, the handler has had its time, or the server
+  /// stops.
   package var isCancelled: Bool { exchange.isCancelled }
 
-  /// Calls `body` once, on a handler's thread, when nobody waits for the answer any more. After the answer was sent it
-  /// isn't called.
+  /// Calls `body` once when nobody waits for the answer any more, on a thread for that: it must not wait for anything. After the
+  /// answer was sent it isn't called.
   package func onCancel(_ body: @escaping @Sendable () -> Void) { exchange.onCancel(body) }
 }
 
@@ -49,6 +50,9 @@ package protocol HTTPHandler: Sendable {
   /// many connections: it must not wait for anything.
   func answerAtOnce(_ request: HTTPRequest) -> HTTPAnswer?
 
+  /// What a request takes of the server. It is called on a thread that serves many connections: it must not wait for anything.
+  func workload(of request: HTTPRequest) -> HTTPWorkload
+
   /// The answer to a request whose client may not ask, from the server's own answer. It is called on a thread that serves many
   /// connections: it must not wait for anything.
   func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer
@@ -60,6 +64,9 @@ package protocol HTTPHandler: Sendable {
 extension HTTPHandler {
   /// Nothing is answered at once.
   package func answerAtOnce(_ request: HTTPRequest) -> HTTPAnswer? { nil }
+
+  /// Any request may take long.
+  package func workload(of request: HTTPRequest) -> HTTPWorkload { .long }
 
   /// The server's own answer.
   package func refusal(_ answer: HTTPAnswer, of request: HTTPRequest) -> HTTPAnswer { answer }

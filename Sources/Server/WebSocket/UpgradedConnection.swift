@@ -125,6 +125,6 @@ extension Exchange {
     }
     core.upgraded.add(upgraded)
     if core.isStopping { upgraded.stop() }
-    core.workers.enqueue { takeOver(upgraded) }
+    core.threads[.reading].enqueue { takeOver(upgraded) }
   }
 }

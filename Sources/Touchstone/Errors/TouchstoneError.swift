@@ -171,6 +171,7 @@ extension QueryError: TouchstoneError {
     case .cancelled: .cancelled
     case .timedOut: .timeout
     case .memoryLimit, .rowLimit: .tooLarge
+    case .memoryBusy: .busy
     case .snapshotEnded: .misuse
     }
   }

@@ -1,4 +1,5 @@
 import Fleece
+import HTTP
 import Storage
 import TestSupport
 import Testing
@@ -34,6 +35,74 @@ import Touchstone
         == [["n": 2]])
     let plan = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"explain\":true}").json()
     #expect(plan["plan"]?.string?.isEmpty == false)
+  }
+
+  @Test("a query has the time that the server gives it, with a limit of its own and without")
+  func serverLimit() throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.requestSeconds = 0.2
+    let reading = try ReadingClient(.lmdb, configuration)
+    try reading.database.inBatch {
+      for number in 0..<300 { try reading.database.save("d\(number)", ["n": .int(Int64(number))]) }
+    }
+    let text = "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.n >= 0 JOIN _ AS c ON c.n >= 0"
+    for limit in ["", ",\"timeout\":3600000"] {
+      let answer = try reading.post("_query", "{\"query\":\"\(text)\"\(limit)}")
+      #expect(answer.status == 408)
+      #expect(try answer.json()["code"] == "timedOut")
+    }
+  }
+
+  @Test("queries share their memory, and give it back") func memory() throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.queryMemoryBytes = 8 << 20
+    let reading = try ReadingClient(.lmdb, configuration)
+    let name = String(repeating: "x", count: 1_000)
+    try reading.database.inBatch {
+      for number in 0..<100 {
+        try reading.database.save("d\(number)", ["n": .int(Int64(number)), "s": .string(name)])
+      }
+    }
+    let memory = reading.client.service.queryMemory
+    let query = "{\"query\":\"SELECT n, s FROM _ ORDER BY s, n DESC\"}"
+    #expect(try reading.post("_query", query).status == 200)
+    #expect(memory.used == 0)
+    // Others have it.
+    #expect(memory.take(8 << 20))
+    let busy = try reading.post("_query", query)
+    #expect(busy.status == 503 && busy.header("Retry-After") == "1")
+    #expect(try busy.json()["code"] == "memoryBusy")
+    #expect(try reading.post("_query", "{\"query\":\"SELECT n FROM _ LIMIT 1\"}").status == 200)
+    memory.give(8 << 20)
+    // One has half of it.
+    let large = try reading.post(
+      "_query", "{\"query\":\"SELECT a.s FROM _ AS a CROSS JOIN _ AS b ORDER BY a.s || b.s\"}")
+    #expect(large.status == 413)
+    // The values of one row count too.
+    #expect(memory.take(7 << 20))
+    let row = try reading.post("_query", "{\"query\":\"SELECT REPEAT(s, 4000) AS t FROM _ LIMIT 1\"}")
+    #expect(row.status == 503)
+    memory.give(7 << 20)
+    #expect(memory.used == 0)
+    #expect(try reading.post("_query", query).status == 200)
+  }
+
+  @Test(
+    "what a request takes of the server is known by its method and path",
+    arguments: [
+      ("GET", "/_up", .reading), ("GET", "/db", .reading), ("GET", "/db/doc", .reading),
+      ("GET", "/db/_local/x", .reading), ("GET", "/db/_design/x", .reading), ("GET", "/", .reading),
+      ("POST", "/db", .writing), ("PUT", "/db/doc", .writing), ("PUT", "/db/_local/x", .writing),
+      ("PUT", "/db/_design/x", .writing), ("PUT", "/db", .long), ("DELETE", "/db", .long),
+      ("GET", "/db/doc/file", .long), ("PUT", "/db/_design/x/file", .long),
+      ("GET", "/db/d?attachments=true", .long),
+      ("POST", "/db/_bulk_docs", .long), ("GET", "/db/_all_docs", .long), ("GET", "/db/_changes", .long),
+      ("GET", "/db/_changes?filter=a/b", .computing), ("POST", "/db/_query", .computing),
+      ("GET", "/db/_design/x/_view/y", .computing), ("POST", "//db/_design/x/_view/y/queries", .computing),
+    ] as [(String, String, HTTPWorkload)])
+  func workload(method: String, target: String, workload: HTTPWorkload) throws {
+    let parsed = try #require(HTTPTarget(Array(target.utf8)))
+    #expect(DatabaseService.workload(method, parsed) == workload)
   }
 
   @Test("a wrong query tells where") func errors() throws {

@@ -29,6 +29,7 @@ extension DatabaseCall {
       return .json { output in
         output.append("{\"results\":[")
         for (position, item) in wanted.enumerated() {
+          try checkWanted()
           if position > 0 { output.append(",") }
           try answer.json(item).write(to: output, database)
         }
@@ -40,7 +41,10 @@ extension DatabaseCall {
     return APIAnswer(
       status: 200, headers: [type],
       body: .written { output in
-        for item in wanted { try answer.parts(item, boundary).write(to: output, database) }
+        for item in wanted {
+          try checkWanted()
+          try answer.parts(item, boundary).write(to: output, database)
+        }
         output.append(raw: wanted.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n")
       })
   }

@@ -37,6 +37,7 @@ extension DatabaseCall {
     let wanted = try revisionLists()
     return try database.read { snapshot in
       try wanted.compactMap { id, list in
+        try checkWanted()
         let revisions = try snapshot.revisions(of: id)
         let missing = try list.filter { try !Self.isKnown($0, revisions) }
         guard !missing.isEmpty else { return nil }

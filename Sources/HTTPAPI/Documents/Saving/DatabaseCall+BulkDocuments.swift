@@ -25,6 +25,7 @@ extension DatabaseCall {
       let hasAttachments = bulk.documents.contains { $0.attachments != nil }
       if hasAttachments {
         for index in bulk.documents.indices {
+          try checkWanted()
           claims.append(try NewAttachments(self))
           guard !IncomingID.isLocal(bulk.documents[index].id ?? "") else { continue }
           try settleAttachments(of: &bulk.documents[index], text, isForeign: isForeign, &claims[index])

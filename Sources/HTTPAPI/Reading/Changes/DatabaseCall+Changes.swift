@@ -32,6 +32,7 @@ extension DatabaseCall {
       output.append("{\"results\":[\n")
       reader.begin()
       repeat {
+        try checkWanted()
         try reader.read()
         reader.text.withBytes { bytes in output.write { $0.append(json: bytes) } }
         try output.step()

@@ -67,6 +67,7 @@ struct DocumentList {
   func write(to output: AnswerOutput) throws {
     let slice = Slice(options)
     while !slice.isDone {
+      try call.checkWanted()
       let (hasBegun, hasRows, skip, left, nextKey) = (
         slice.hasBegun, slice.hasRows, slice.skip, slice.left, slice.nextKey
       )

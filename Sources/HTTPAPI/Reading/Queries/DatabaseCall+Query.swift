@@ -23,29 +23,39 @@ extension DatabaseCall {
       throw CouchDBError(400, "bad_request", "`query` must be a string.")
     }
     let parameters = try parameters(request["parameters"])
-    let limits = Query.Options(
-      rowLimit: try count(request, "row_limit"),
-      timeLimit: try count(request, "timeout").map { .milliseconds($0) })
+    let milliseconds = min(
+      try count(request, "timeout") ?? .max,
+      Int(clamping: Int64(service.configuration.requestSeconds * 1_000)))
+    var limits = Query.Options(
+      memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
+      rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
+    limits.sharedMemory = service.queryMemory
     let query: Query
     do { query = try database.query(text, options: limits) } catch let error as QueryError {
       return try .queryError(error)
     }
     if request["explain"]?.bool == true {
-      do { return try .json(["plan": .string(query.explain(parameters).description)]) } catch let error
-        as QueryError
-      {
-        return try .queryError(error)
-      }
+      let cancellation = cancellation()
+      do {
+        let plan = try query.explain(parameters, cancellation: cancellation)
+        return try .json(["plan": .string(plan.description)])
+      } catch let error as QueryError { return try .queryError(error) }
     }
     return .queryRows { output in
-      let cancellation = QueryCancellation()
-      self.request.cancellation.onCancel { cancellation.cancel() }
+      let cancellation = cancellation()
       output.append("{\"columns\":")
       try output.write { try $0.append(JSONValue.array(query.columnNames.map { .string($0) })) }
       output.append(",\"rows\":[\r\n")
       try QueryRows(query, parameters, cancellation).write(to: output)
       output.append("\r\n]}\n")
     }
+  }
+
+  /// Ends a run when nobody waits for the answer any more.
+  private func cancellation() -> QueryCancellation {
+    let cancellation = QueryCancellation()
+    request.cancellation.onCancel { cancellation.cancel() }
+    return cancellation
   }
 
   private func parameters(_ value: JSONValue?) throws -> [String: JSONValue] {
@@ -119,10 +129,12 @@ extension APIAnswer {
       switch error.code {
       case .timedOut: 408
       case .memoryLimit, .rowLimit: 413
+      case .memoryBusy: 503
       case .cancelled, .snapshotEnded: 500
       default: 400
       }
-    return try .json(.object(body), status: status)
+    return try .json(
+      .object(body), status: status, headers: status == 503 ? [.init("Retry-After", "1")] : [])
   }
 
   /// An answer of rows that are written. A `QueryError` before the first piece has left is the answer.

@@ -32,11 +32,14 @@ extension DatabaseCall {
       view.contents = attachments.reader
       let database = database
       let service = service
+      let cancellation = request.cancellation
       view.isWanted = {
         database.isOpenForReplication && !database.isClosing && !service.isStopping.withLock { $0 }
+          && !cancellation.isCancelled
       }
       // A close waits for the slice that is read, not for the client.
       view.around = { slice in
+        if cancellation.isCancelled { throw HTTPBodyError.clientGone }
         attachments.begin()
         try database.replicating { _ in try slice() }
       }

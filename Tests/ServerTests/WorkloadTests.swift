@@ -1,0 +1,82 @@
+import HTTP
+import RawHTTP
+import Storage
+import Testing
+
+@testable import Server
+
+/// Requests that take long, and others beside them.
+@Suite struct WorkloadTests {
+  /// The first segment of the path is the kind of a request. One of `computing` waits until it is cancelled.
+  private final class Handler: HTTPHandler {
+    let running = Lock(0)
+
+    func workload(of request: HTTPRequest) -> HTTPWorkload {
+      let word = request.target.segments?.first?.string
+      return HTTPWorkload.allCases.first { "\($0)" == word } ?? .reading
+    }
+
+    func handle(_ request: HTTPRequest, _ responder: HTTPResponder) {
+      guard case .computing = workload(of: request) else {
+        return responder.answer(HTTPAnswer(status: 200, text: "done"))
+      }
+      let isCancelled = CountingSemaphore()
+      request.onCancel { isCancelled.signal() }
+      running.withLock { $0 += 1 }
+      isCancelled.wait()
+      running.withLock { $0 -= 1 }
+      #expect(request.isCancelled)
+    }
+  }
+
+  private let handler = Handler()
+
+  private func server(_ handlerSeconds: Double = 60) throws -> HTTPServer {
+    var configuration = HTTPServerConfiguration()
+    // Two threads compute.
+    configuration.handlerThreads = 4
+    configuration.blockedHandlerThreads = 0
+    configuration.limits.handlerSeconds = handlerSeconds
+    let server = HTTPServer(configuration, handler: handler)
+    try server.start()
+    return server
+  }
+
+  private func client(_ server: HTTPServer) throws -> RawClient { try RawClient(server.port ?? 0) }
+
+  /// Clients that ask for more than there are threads.
+  private func crowd(_ server: HTTPServer) throws -> [RawClient] {
+    let clients = try (0..<10).map { _ in try client(server) }
+    for client in clients { try client.send("GET /computing HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    waitUntil { handler.running.withLock { $0 } == 2 }
+    return clients
+  }
+
+  @Test("other requests are answered while all threads that compute are taken")
+  func others() throws {
+    let server = try server()
+    defer { server.stop(graceSeconds: 0) }
+    let crowd = try crowd(server)
+    for kind in ["/reading", "/writing", "/long"] { #expect(try client(server).get(kind).status == 200) }
+    withExtendedLifetime(crowd) {}
+  }
+
+  @Test("when the clients go away, their threads are free, though none was to tell them")
+  func recovers() throws {
+    let server = try server()
+    defer { server.stop(graceSeconds: 0) }
+    var crowd = try crowd(server)
+    crowd = []
+    waitUntil { handler.running.withLock { $0 } == 0 && server.connectionCount == 0 }
+    #expect(crowd.isEmpty)
+  }
+
+  @Test("a handler hears that its time is over, and so do those for which no thread was free")
+  func timeLimit() throws {
+    let server = try server(0.5)
+    defer { server.stop(graceSeconds: 0) }
+    for client in try crowd(server) { #expect(try client.answer().status == 503) }
+    waitUntil { handler.running.withLock { $0 } == 0 }
+    #expect(try client(server).get("/reading").status == 200)
+  }
+}
