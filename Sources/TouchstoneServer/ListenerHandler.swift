@@ -93,4 +93,5 @@ struct ListenerSessions: LoginSessions {
 
   func cookie(for user: String) -> String { authenticator.cookie(for: user) }
   func renewal(of cookie: String) -> String? { authenticator.renewal(of: cookie) }
+  func end(_ cookie: String) { authenticator.end(cookie) }
 }

@@ -60,12 +60,18 @@ final class APIClient: Sendable {
   ) throws -> Response {
     var fields = HTTPHeaders()
     for (name, value) in headers { fields.add(name, value) }
+    return try begin(method, target, fields, BytesBody(body), user: user)
+  }
+
+  /// Asks with a body that comes from somewhere.
+  func begin(
+    _ method: String, _ target: String, _ fields: HTTPHeaders, _ body: any HTTPBodySource, user: String? = nil
+  ) throws -> Response {
     let response = Response()
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     service.answer(
       APIRequest(
-        method: method, target: target, headers: fields, body: BytesBody(body), user: user,
-        cancellation: response)
+        method: method, target: target, headers: fields, body: body, user: user, cancellation: response)
     ) { answer in response.begin(answer, isHead: method == "HEAD") }
     return response
   }
@@ -87,6 +93,15 @@ final class Response: APICancellation {
   private let state = Lock(State())
   private let head = BlockingWaiter<Bool>()
   private let end = BlockingWaiter<Bool>()
+
+  /// The length that its head has; nil if it says none.
+  var length: Int? {
+    switch state.withLock({ $0.answer?.body }) {
+    case .bytes(let bytes): bytes.count
+    case .stream(let length, _): length
+    default: nil
+    }
+  }
 
   fileprivate func begin(_ answer: APIAnswer, isHead: Bool) {
     state.withLock { $0.answer = answer }

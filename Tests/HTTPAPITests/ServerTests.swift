@@ -199,6 +199,16 @@ import Testing
     #expect(try client.ask("GET", "/", headers: other).header("Access-Control-Allow-Origin") == nil)
     let strange = question.dropLast() + [("Access-Control-Request-Headers", "x-strange")]
     #expect(try client.ask("OPTIONS", "/db/x", headers: Array(strange)).status != 204)
+    // Certain origins may log in. All of them may not.
+    let credentials = "Access-Control-Allow-Credentials"
+    #expect(try client.ask("GET", "/", headers: question).header(credentials) == "true")
+    configuration.crossOrigin = .all
+    client = try APIClient(.lmdb, configuration)
+    for method in ["OPTIONS", "GET"] {
+      let answer = try client.ask(method, "/", headers: question)
+      #expect(answer.header("Access-Control-Allow-Origin") == "*", "\(method)")
+      #expect(answer.header(credentials) == nil, "\(method)")
+    }
   }
 
   @Test func everyAnswerHasAnIdentityAndTheTimeOfItsBody() throws {

@@ -1,8 +1,11 @@
 import Bytes
 import Fleece
-import HTTPAPI
+import HTTP
+import Storage
 import TestSupport
 import Testing
+
+@testable import HTTPAPI
 
 @Suite struct SessionRequestTests {
   /// Lets everybody in, and renews the cookie `old`.
@@ -14,11 +17,16 @@ import Testing
     ) { completion(nil) }
     func cookie(for user: String) -> String { "first" }
     func renewal(of cookie: String) -> String? { cookie == "old" ? "renewed" : nil }
+    let ended = Lock<[String]>([])
+    func end(_ cookie: String) { ended.withLock { $0.append(cookie) } }
   }
 
-  private func client() throws -> APIClient {
+  private let sessions = Sessions()
+
+  private func client(_ crossOrigin: CrossOriginRules = .none) throws -> APIClient {
     var configuration = DatabaseServiceConfiguration()
-    configuration.logins = Sessions()
+    configuration.crossOrigin = crossOrigin
+    configuration.logins = sessions
     return try APIClient(.lmdb, configuration)
   }
 
@@ -44,6 +52,44 @@ import Testing
     #expect(try cookie("GET", "/", [old], user: nil) == nil)
     // The end of a session is its end.
     #expect(try cookie("DELETE", "/_session", [old])?.hasPrefix("AuthSession=;") == true)
+    #expect(sessions.ended.withLock { $0 } == ["old"])
+  }
+
+  @Test("every cookie says to which pages it goes back") func sameSite() throws {
+    for (rules, expected) in [
+      (.none, "Strict"), (.all, "Strict"), (.origins(["https://app.example"]), "Lax"),
+    ] as [(CrossOriginRules, String)] {
+      let answer = try client(rules).send("POST", "/_session", #"{"name":"me","password":"x"}"#)
+      #expect(answer.header("Set-Cookie")?.hasSuffix("SameSite=" + expected) == true)
+    }
+  }
+
+  @Test("who hasn't logged in hears the same of all that may be there") func options() throws {
+    let client = try client()
+    #expect(try client.ask("PUT", "/db", user: "me").status == 201)
+    var answers: Set<String> = []
+    for target in ["/", "/db", "/none", "/db/doc", "/db/_all_docs", "/db/_query", "/_replicate", "/x/y/z"] {
+      let body = UnreadBody()
+      let answer = try client.begin("OPTIONS", target, HTTPHeaders(), body)
+      answers.insert("\(answer.status) \(answer.header("Allow") ?? "-") \(answer.body())")
+      #expect(!body.isRead)
+    }
+    #expect(answers.count == 1, "\(answers)")
+  }
+
+  /// A body that nobody should want.
+  private final class UnreadBody: HTTPBodySource {
+    private let wasRead = Lock(false)
+    var isRead: Bool { wasRead.withLock { $0 } }
+    var length: Int? { 8 << 20 }
+    func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
+      wasRead.withLock { $0 = true }
+      completion(.success(nil))
+    }
+    func read() throws(HTTPBodyError) -> [UInt8]? {
+      wasRead.withLock { $0 = true }
+      return nil
+    }
   }
 
   @Test("a login leads to where the browser wants to go") func next() throws {

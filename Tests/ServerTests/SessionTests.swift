@@ -22,6 +22,22 @@ import Testing
     #expect(others.renewal(of: cookie, at: began + 100) == nil)
   }
 
+  @Test("a log-out ends a session with all its cookies, and no other one") func logOut() throws {
+    let checker = ClosurePasswordChecker { _, _, done in done(true) }
+    let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
+    let began = 1_000_000
+    let first = sessions.cookie(for: "a", at: began, 1)
+    let other = sessions.cookie(for: "a", at: began, 2)
+    let renewed = try #require(sessions.renewal(of: first, at: began + 61))
+    sessions.end(renewed, at: began + 100)
+    for cookie in [first, renewed] {
+      #expect(sessions.user(of: cookie, at: began + 101) == nil)
+      #expect(sessions.renewal(of: cookie, at: began + 200) == nil)
+    }
+    #expect(sessions.user(of: other, at: began + 101) == "a")
+    sessions.end("nonsense", at: began)
+  }
+
   @Test("a page chooses what its browser is told of a refusal") func refusal() throws {
     let checker = ClosurePasswordChecker { _, _, done in done(false) }
     let server = try TestServer(

@@ -65,6 +65,10 @@ package struct APIAnswer: Sendable {
     json(text: Array("{\"ok\":true}\n".utf8), status: status, headers: headers)
   }
 
+  /// The methods that the server has.
+  static let methods = APIAnswer(
+    status: 204, headers: [.init("Allow", "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS")])
+
   /// The answer of an error.
   static func error(_ error: CouchDBError, headers: [HTTPHeader] = []) -> APIAnswer {
     json(text: error.json, status: error.status, headers: headers)

@@ -13,7 +13,7 @@ package enum CrossOriginRules: Sendable, Hashable {
   case none
   /// Pages of these origins, such as `https://app.example`, with names and passwords.
   case origins([String])
-  /// Pages of all origins, with names and passwords.
+  /// Pages of all origins, without the cookies and passwords that a browser has for this server.
   case all
 
   private static let methods = "GET, PUT, POST, HEAD, DELETE, COPY"
@@ -26,12 +26,12 @@ package enum CrossOriginRules: Sendable, Hashable {
   private static let exposed =
     "content-type, cache-control, accept-ranges, etag, server, x-couch-request-id, x-couch-update-newrev, x-couchdb-body-time"
 
-  /// The origin of a request, if its page may ask.
+  /// The origin of a request, if its page may ask. `*` stands for all, and excludes credentials.
   private func allowedOrigin(_ request: APIRequest) -> String? {
     guard let origin = request.headers.first("origin") else { return nil }
     switch self {
     case .none: return nil
-    case .all: return origin
+    case .all: return "*"
     case .origins(let origins): return origins.first { $0.utf8.elementsEqual(origin.utf8) }
     }
   }
@@ -60,7 +60,8 @@ package enum CrossOriginRules: Sendable, Hashable {
   }
 
   private static func headers(_ origin: String) -> [HTTPHeader] {
-    [
+    if origin == "*" { return [.init("Access-Control-Allow-Origin", "*")] }
+    return [
       .init("Access-Control-Allow-Origin", origin), .init("Access-Control-Allow-Credentials", "true"),
       .init("Vary", "Origin"),
     ]

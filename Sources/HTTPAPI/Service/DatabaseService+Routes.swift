@@ -11,7 +11,7 @@ extension DatabaseService {
       guard request.method == "OPTIONS" else {
         throw CouchDBError(400, "bad_request", "the target isn't a path")
       }
-      return APIAnswer(status: 204, headers: [.init("Allow", "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS")])
+      return .methods
     }
     guard var path = request.target.segments else {
       throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")

@@ -9,7 +9,9 @@ extension DatabaseService {
   func session(_ request: APIRequest) throws -> APIAnswer {
     switch request.method {
     case "POST": return try logIn(request)
-    case "DELETE": return try leading(request, .ok(headers: [cookie("", seconds: 0, request)]))
+    case "DELETE":
+      if let known = request.headers.cookie("AuthSession") { configuration.logins?.end(known) }
+      return try leading(request, .ok(headers: [cookie("", seconds: 0, request)]))
     default: return try .json(sessionOf(request))
     }
   }
@@ -99,9 +101,12 @@ extension DatabaseService {
   private func cookie(_ value: String, seconds: Int, _ request: APIRequest) -> HTTPHeader {
     var text = "AuthSession=\(value); Version=1; Max-Age=\(seconds); Path=/; HttpOnly"
     if request.isSecure { text += "; Secure" }
-    // Pages of other origins that may log in must get their cookies back.
-    text +=
-      configuration.crossOrigin == .none ? "; SameSite=Strict" : request.isSecure ? "; SameSite=None" : ""
+    // Pages of certain other origins may log in, and must get their cookies back. Browsers want TLS for that.
+    if case .origins = configuration.crossOrigin {
+      text += request.isSecure ? "; SameSite=None" : "; SameSite=Lax"
+    } else {
+      text += "; SameSite=Strict"
+    }
     return HTTPHeader("Set-Cookie", text)
   }
 }

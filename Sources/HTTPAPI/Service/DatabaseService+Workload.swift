@@ -4,6 +4,7 @@ import HTTP
 extension DatabaseService {
   /// What a request takes of the server, by its method and target. A request that comes to nothing counts like one that doesn't.
   package static func workload(_ method: String, _ target: HTTPTarget) -> HTTPWorkload {
+    if method == "OPTIONS" { return .reading }
     let single: HTTPWorkload = method == "GET" || method == "HEAD" ? .reading : .writing
     guard let path = target.segments?.filter({ !$0.bytes.isEmpty }).map(\.string) else { return .reading }
     guard path.count > 1 else {

@@ -85,6 +85,8 @@ package final class DatabaseService: Sendable {
 
   private func answer(to request: APIRequest) -> APIAnswer {
     if let preflight = configuration.crossOrigin.preflight(request) { return preflight }
+    // Who hasn't logged in hears nothing of what there is, and the body isn't read.
+    if request.method == "OPTIONS", request.user == nil, configuration.logins != nil { return .methods }
     do { return try route(request) } catch { return answer(to: error) }
   }
 

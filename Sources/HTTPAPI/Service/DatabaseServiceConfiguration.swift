@@ -69,4 +69,6 @@ package protocol LoginSessions: Sendable {
   func cookie(for user: String) -> String
   /// A cookie that takes the place of one that is good, if more than a tenth of its time is over; nil otherwise.
   func renewal(of cookie: String) -> String?
+  /// Ends the session of a cookie. Neither this cookie nor those before it are good any more.
+  func end(_ cookie: String)
 }

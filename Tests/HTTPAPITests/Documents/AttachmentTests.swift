@@ -237,6 +237,12 @@ import Touchstone
       body: encoded)
     #expect(made.status == 201)
     #expect(try client.ask("GET", "/db/g/g.txt").text == text)
+    // HEAD tells the length that GET would have.
+    for target in ["/db/t/t.txt", "/db/g/g.txt"] {
+      #expect(try client.ask("HEAD", target).length == text.utf8.count)
+      let encodedHead = try client.ask("HEAD", target, headers: [("Accept-Encoding", "gzip")])
+      #expect(encodedHead.length == encoded.count)
+    }
     #expect(try client.ask("GET", "/db/g/g.txt", headers: [("Accept-Encoding", "gzip")]).body() == encoded)
     #expect(try client.ask("GET", "/db/g/g.txt", headers: [("Accept-Encoding", "gzip;q=0")]).text == text)
     #expect(

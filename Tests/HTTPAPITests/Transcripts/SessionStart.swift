@@ -295,4 +295,5 @@ struct RecordedLogins: LoginSessions {
 
   func cookie(for user: String) -> String { "YWRtaW4tcGxheWVk" }
   func renewal(of cookie: String) -> String? { nil }
+  func end(_ cookie: String) {}
 }

@@ -40,7 +40,7 @@ extension DatabaseCall {
       headers.append(.init("Accept-Ranges", "none"))
       headers.append(.init("Vary", "Accept-Encoding"))
       guard request.acceptsGzip else {
-        return answer(headers, nil) { output in
+        return answer(headers, try method == "HEAD" ? decodedLength(attachment) : nil) { output in
           try AttachmentReader(database, attachment).readDecoded { try output.pass($0) }
         }
       }
@@ -66,6 +66,19 @@ extension DatabaseCall {
       }
     }
   }
+
+  /// The length of a compressed attachment after decompression; nil if nobody has said it, and to find it out takes long.
+  private func decodedLength(_ attachment: StoredAttachment) throws -> UInt64? {
+    // A client that has compressed it itself says nothing of that.
+    guard attachment.length == attachment.storedLength else { return attachment.length }
+    guard attachment.storedLength <= Self.countedBytes else { return nil }
+    var length: UInt64 = 0
+    try AttachmentReader(database, attachment).readDecoded { length += UInt64($0.count) }
+    return length
+  }
+
+  /// The bytes of a compressed attachment may be counted for HEAD if there are no more of them.
+  private static let countedBytes: UInt64 = 64 << 10
 
   private static func contentRange(_ range: Range<UInt64>, of length: UInt64) -> String {
     "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
