@@ -1,6 +1,10 @@
 import Storage
 import Touchstone
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// The sources of a command's keys: a file, an environment variable, or a prompt. A key is never an argument.
 struct Keys {
   static let file = Option(
@@ -76,10 +80,22 @@ struct Keys {
     return try .passphrase(first)
   }
 
+  /// The keys that were in variables.
+  private static let taken = Lock<[String: UserKey]>([:])
+
+  /// The key in a variable. The variable is wiped and unset when it is read, so that neither child processes nor
+  /// `/proc/PID/environ` have it.
   private static func key(inVariable name: String) throws -> UserKey? {
-    guard let text = EnvironmentVariable.value(name) else { return nil }
-    do { return try .passphrase(text) } catch let error as EncryptionError {
-      throw EncryptionError(error.code, "\(name): \(error.message)")
+    try taken.withLock { taken in
+      if let known = taken[name] { return known }
+      guard let text = EnvironmentVariable.value(name) else { return nil }
+      if let bytes = getenv(name) { memset(bytes, 0, strlen(bytes)) }
+      unsetenv(name)
+      do {
+        let key = try UserKey.passphrase(text)
+        taken[name] = key
+        return key
+      } catch let error as EncryptionError { throw EncryptionError(error.code, "\(name): \(error.message)") }
     }
   }
 }

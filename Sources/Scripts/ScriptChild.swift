@@ -2,6 +2,8 @@ import Bytes
 import CFileSystem
 import ChildProcesses
 import Glibc
+import Logs
+import Storage
 
 /// The program `touchstone-scripts`, running, and the socket to it. One thread at a time may use it.
 final class ScriptChild {
@@ -14,7 +16,7 @@ final class ScriptChild {
 
   static let maximumLength = 128 << 20
   private static let magic: UInt32 = 0x534A_5354
-  private static let version: UInt16 = 2
+  private static let version: UInt16 = 3
 
   let process: SpawnedProcess
   private let socket: OwnedDescriptor
@@ -46,8 +48,12 @@ final class ScriptChild {
       let isKnown = try hello.withPayload { cursor in
         let magic = try cursor.u32()
         let version = try cursor.u16()
+        guard hello.kind == .hello, magic == ScriptChild.magic, version == ScriptChild.version else {
+          return false
+        }
+        if try cursor.u8() == 0 { ScriptChild.warnOfMissingFilter() }
         _ = try cursor.text()
-        return hello.kind == .hello && magic == ScriptChild.magic && version == ScriptChild.version
+        return true
       }
       guard isKnown else { throw Lost(reason: "it speaks another version of the protocol") }
     } catch {
@@ -55,6 +61,21 @@ final class ScriptChild {
       let reason = (error as? Lost)?.reason ?? "it doesn't follow the protocol"
       throw ScriptError(.unavailable, "\(program) doesn't run: \(reason)")
     }
+  }
+
+  private static let hasWarned = Lock(false)
+
+  /// Says once that scripts run without the filter of system calls.
+  private static func warnOfMissingFilter() {
+    let isFirst = hasWarned.withLock { hasWarned in
+      defer { hasWarned = true }
+      return !hasWarned
+    }
+    guard isFirst else { return }
+    Log.write(
+      .warning, .index, nil,
+      "scripts: the kernel sets no filter of system calls (seccomp); limits of memory, files and processes remain"
+    )
   }
 
   /// Ends the program and waits for its end, which takes no time.

@@ -49,13 +49,13 @@ static size_t mappedBytes() {
 }
 
 // Allows what memory, threads, time and the two descriptors need, and answers EPERM to everything else.
-static void refuseSystemCalls() {
+static bool refuseSystemCalls() {
 #if defined(__x86_64__)
   constexpr unsigned architecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
   constexpr unsigned architecture = AUDIT_ARCH_AARCH64;
 #else
-  return;
+  return false;
 #endif
 #define ALLOW(name) \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -121,10 +121,10 @@ static void refuseSystemCalls() {
 #undef ALLOW
   sock_fprog filter{sizeof program / sizeof *program, program};
   // A kernel without it leaves the other limits.
-  syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
-bool confine(size_t bytes) {
+bool confine(size_t bytes, bool* filters) {
   size_t mapped = mappedBytes();
   if (mapped == 0) return false;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return false;
@@ -132,7 +132,7 @@ bool confine(size_t bytes) {
       !limit(RLIMIT_NOFILE, 3)) {
     return false;
   }
-  refuseSystemCalls();
+  *filters = refuseSystemCalls();
   return true;
 }
 

@@ -9,7 +9,8 @@ namespace scripts {
 void dropInheritance();
 
 // After the engine has started: bounds memory to `bytes` more than is mapped now, and refuses system calls that
-// computing doesn't need. Returns false when the limits can't be set.
-bool confine(size_t bytes);
+// computing doesn't need. Returns false when the limits can't be set. `filters` tells whether system calls are refused:
+// some kernels and containers don't let it.
+bool confine(size_t bytes, bool* filters);
 
 }  // namespace scripts

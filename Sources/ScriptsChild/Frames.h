@@ -14,7 +14,7 @@
 
 namespace scripts {
 
-constexpr uint16_t protocolVersion = 2;
+constexpr uint16_t protocolVersion = 3;
 constexpr uint32_t maximumLength = 128u << 20;
 
 enum class Request : uint8_t { open = 1, close = 2, map = 3, reduce = 4, filter = 5, validate = 6, mapAlone = 7 };

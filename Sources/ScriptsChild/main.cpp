@@ -255,11 +255,13 @@ static Watchdog* watchdog;
 static void* runEngine(void*) {
   Engine* engine = new Engine(*watchdog, options.memory - options.memory / 4);
   if (!engine->start()) _exit(5);
-  if (!confine(options.memory)) _exit(6);
+  bool filters = false;
+  if (!confine(options.memory, &filters)) _exit(6);
   FrameWriter hello;
   hello.begin(Answer::hello, 0);
   hello.u32(0x534A5354);  // "TSJS"
   hello.u16(protocolVersion);
+  hello.u8(filters);
   hello.text(JS_GetImplementationVersion());
   hello.send();
   try {

@@ -33,6 +33,20 @@ import TestSupport
     }
   }
 
+  @Test("a key's variable is gone once it is read") func variables() throws {
+    try Tool.run { tool in
+      var tool = tool
+      tool.environment["TOUCHSTONE_KEY"] = "open sesame"
+      try tool.succeed("create", "db", "--engine", "lmdb-encrypted")
+      let server = try Child(tool, Tool.executable, ["serve", "db", "--listen", "127.0.0.1:0"])
+      defer { server.kill() }
+      try server.wait { server.output.contains("\n") }
+      let environment = try Data(contentsOf: URL(filePath: "/proc/\(server.identifier)/environ"))
+      #expect(environment.firstRange(of: Data("PATH=".utf8)) != nil)
+      #expect(environment.firstRange(of: Data("sesame".utf8)) == nil)
+    }
+  }
+
   @Test func aFileOf32BytesIsARawKey() throws {
     try Tool.run { tool in
       try Data((0..<32).map { UInt8($0) }).write(to: URL(filePath: tool.path("raw")))

@@ -102,6 +102,8 @@ final class Child {
     process = try ChildProcess(launch, input: .file(input))
   }
 
+  /// The ID of the process.
+  var identifier: pid_t { process.identifier }
   /// What is on standard output by now.
   var output: String { process.outputText }
   /// What is on standard error by now.

@@ -25,6 +25,7 @@ import TestSupport
     #expect(try Contents(of: path, key: new) == before)
     #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 1 << 40) }
     #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 65_537) }
+    #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 8_192) }
   }
 
   @Test(

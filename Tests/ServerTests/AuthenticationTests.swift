@@ -79,7 +79,8 @@ import Testing
     let salt = String(repeating: "00", count: 16)
     let key = String(repeating: "00", count: 32)
     let cases = [
-      "a", ":x", "a:x", "a:scrypt:3:8:1:\(salt):\(key)", "a:scrypt:1073741824:8:1:\(salt):\(key)",
+      "a", ":x", "a:x", "a:scrypt:3:8:1:\(salt):\(key)", "a:scrypt:4096:8:1:\(salt):\(key)",
+      "a:pbkdf2-sha256:99999:\(salt):\(key)", "a:scrypt:1073741824:8:1:\(salt):\(key)",
       "a:scrypt:16384:8:1:00:\(key)", "a:scrypt:16384:8:1:\(salt):00", "a:pbkdf2-sha256:10:\(salt):\(key)",
       "a:pbkdf2-sha256:99999999999:\(salt):\(key)", good,
     ]
@@ -98,9 +99,10 @@ import Testing
     // PBKDF2-HMAC-SHA-256 and scrypt as Python's hashlib computes them.
     let salt = String(repeating: "01", count: 16)
     let known = [
-      "pbkdf2-sha256:1000:\(salt):" + Self.python("pbkdf2_hmac('sha256', b'password', b'\\1' * 16, 1000)"),
-      "scrypt:1024:8:1:\(salt):"
-        + Self.python("scrypt(b'password', salt=b'\\1' * 16, n=1024, r=8, p=1, dklen=32)"),
+      "pbkdf2-sha256:100000:\(salt):"
+        + Self.python("pbkdf2_hmac('sha256', b'password', b'\\1' * 16, 100000)"),
+      "scrypt:8192:8:1:\(salt):"
+        + Self.python("scrypt(b'password', salt=b'\\1' * 16, n=8192, r=8, p=1, dklen=32)"),
     ]
     for text in known {
       guard !text.hasSuffix(":") else {

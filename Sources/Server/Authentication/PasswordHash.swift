@@ -35,18 +35,25 @@ struct PasswordHash: Sendable {
     self.key = key
   }
 
-  /// Nil if the text isn't a hash, or would take too much time or memory.
+  /// The least n * r * p of scrypt, and the least rounds of PBKDF2. Passwords with less are guessed too fast.
+  static let leastCost: UInt64 = 65_536
+  static let leastRounds = 100_000
+
+  /// Nil if the text isn't a hash, would take too much time or memory, or too little.
   init?(_ text: some StringProtocol) {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count >= 4 else { return nil }
     switch parts[0] {
     case "scrypt":
       guard parts.count == 6, let n = UInt64(parts[1]), let r = UInt64(parts[2]), let p = UInt64(parts[3]),
-        n >= 2, n & (n - 1) == 0, n <= 1 << 20, 1...32 ~= r, 1...16 ~= p, n * r * p <= 1 << 22
+        n >= 2, n & (n - 1) == 0, n <= 1 << 20, 1...32 ~= r, 1...16 ~= p,
+        Self.leastCost...(1 << 22) ~= n * r * p
       else { return nil }
       method = .scrypt(n: n, r: r, p: p)
     case "pbkdf2-sha256":
-      guard parts.count == 4, let rounds = Int(parts[1]), 1_000...10_000_000 ~= rounds else { return nil }
+      guard parts.count == 4, let rounds = Int(parts[1]), Self.leastRounds...10_000_000 ~= rounds else {
+        return nil
+      }
       method = .pbkdf2(rounds: rounds)
     default: return nil
     }

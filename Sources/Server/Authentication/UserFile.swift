@@ -120,7 +120,7 @@ package final class UserFile: PasswordChecker {
         throw failure("it has no name with a colon behind it")
       }
       guard let hash = PasswordHash(String(decoding: line[(colon + 1)...], as: UTF8.self)) else {
-        throw failure("what is behind the name isn't a hash of a password")
+        throw failure("what is behind the name isn't a hash of a password, or one that is guessed too fast")
       }
       guard users.updateValue(hash, forKey: ByteString(line[..<colon])) == nil else {
         throw failure("the name was there before")
