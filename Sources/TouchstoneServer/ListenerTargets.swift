@@ -10,6 +10,16 @@ import Storage
 final class ListenerTargets: ReplicationTargets {
   /// `http` and `https` with the host and the port, as URLs of the listener have them.
   private let addresses = Lock<[String]>([])
+  /// The hosts, perhaps with a port, that may be reached; nil: all.
+  private let allowed: Set<String>?
+
+  init(_ hosts: SyncListenerConfiguration.ReplicationHosts) {
+    switch hosts {
+    case .all: allowed = nil
+    case .none: allowed = []
+    case .hosts(let hosts): allowed = Set(hosts.map { $0.lowercased() })
+    }
+  }
 
   /// Takes the URLs of the listener, once it runs.
   func listen(at urls: [String]) {
@@ -36,6 +46,18 @@ final class ListenerTargets: ReplicationTargets {
     return name.string
   }
 
+  func refusal(of remote: RemoteDatabase) -> String? {
+    guard let allowed else { return nil }
+    for url in [remote.url, remote.proxy].compactMap({ $0 }) {
+      guard let (_, host, port) = Self.parts(url) else { return "the host of a URL or proxy can't be read" }
+      if allowed.contains(host) || allowed.contains("\(host):\(port)") { continue }
+      return allowed.isEmpty
+        ? "this server replicates only databases of its own; --replicate-to names others"
+        : "this server doesn't replicate with \(host):\(port); --replicate-to names those that it does"
+    }
+    return nil
+  }
+
   func target(of remote: RemoteDatabase) throws -> ReplicatorTarget {
     try remote.url.hasPrefix("ws") ? .webSocketURL(remote.url) : .httpURL(remote.url)
   }
@@ -44,9 +66,10 @@ final class ListenerTargets: ReplicationTargets {
   private static func parts(_ url: String) -> (scheme: String, host: String, port: Int)? {
     guard let colon = url.utf8.firstRange(of: "://".utf8) else { return nil }
     let scheme = url[..<colon.lowerBound].lowercased()
-    let authority = url[colon.upperBound...].prefix { $0 != "/" && $0 != "?" }
+    var authority = url[colon.upperBound...].prefix { $0 != "/" && $0 != "?" }
+    if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
     var host = authority
-    var port = ["http": 80, "ws": 80, "https": 443, "wss": 443][scheme]
+    var port: Int? = ["http": 80, "ws": 80, "https": 443, "wss": 443][scheme] ?? 1080
     if let last = authority.utf8.lastIndex(of: UInt8(ascii: ":")),
       case let digits = authority[authority.utf8.index(after: last)...], let number = Int(digits)
     {

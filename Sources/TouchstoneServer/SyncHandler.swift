@@ -17,6 +17,8 @@ final class SyncHandler: HTTPHandler {
   private let workers = Workers(maximum: 4)
   private let pool = Workers(maximum: 32)
   private let memory: BLIPMemory
+  /// Whether users log in. Documents of `_replicator` have passwords of others then.
+  private let hasLogins: Bool
 
   init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
     self.catalog = catalog
@@ -25,6 +27,7 @@ final class SyncHandler: HTTPHandler {
     options.refusesConflicts = configuration.refusesConflicts
     options.filters = configuration.filters
     self.options = options
+    if case .none = configuration.authenticator { hasLogins = false } else { hasLogins = true }
     memory = BLIPMemory(bytes: configuration.maximumReplicationMemory)
   }
 
@@ -45,6 +48,7 @@ final class SyncHandler: HTTPHandler {
     // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
     let path = segments.drop { $0 == ByteString("") }
     guard path.count == 2, path.last == Self.lastSegment, let name = path.first,
+      !hasLogins || name != ByteString("_replicator"),
       let database = try? catalog.database(name.string)
     else {
       return HTTPAnswer(status: 404, text: "there is no such database here\n")

@@ -50,7 +50,7 @@ public final class SyncListener: Sendable {
         let catalog = configuration.catalog()
         let settings = try configuration.serverConfiguration()
         _ = try configuration.service(port: 1)
-        let targets = ListenerTargets()
+        let targets = ListenerTargets(configuration.reachableHosts)
         let service = configuration.service(catalog, settings, targets)
         let handler = ListenerHandler(
           sync: SyncHandler(configuration, catalog), service: service,

@@ -37,9 +37,20 @@ public struct SyncListenerConfiguration: Sendable {
   public enum CrossOrigin: Sendable, Hashable {
     /// None but those of the listener itself.
     case none
-    /// Pages of these origins, such as `https://app.example`.
+    /// Pages of these origins, such as `https://app.example`, which may log in.
     case origins([String])
-    /// All pages.
+    /// All pages, without the cookies and passwords that a browser has for the listener.
+    case all
+  }
+
+  /// The servers that replications of the HTTP API may reach.
+  public enum ReplicationHosts: Sendable, Hashable {
+    /// None. Databases of the listener replicate with each other.
+    case none
+    /// Those with these names or addresses, each perhaps with a port: `couch.example`, `10.0.0.5:5984`, `[fd00::1]`. Proxies that a
+    /// request names have to be among them.
+    case hosts([String])
+    /// All that this machine reaches.
     case all
   }
 
@@ -58,6 +69,9 @@ public struct SyncListenerConfiguration: Sendable {
   public var servesHTTP = false
   /// Web pages of which origins may use the HTTP API. Default: none.
   public var crossOrigin = CrossOrigin.none
+  /// The servers that replications may reach which clients ask for. Nil: all, if the listener is reached from this machine only, and none
+  /// otherwise. Whoever may log in could reach the network of this machine through it.
+  public var replicationHosts: ReplicationHosts?
   /// The numeric address to listen on, such as `127.0.0.1`, `::1` or `0.0.0.0`. Default: the loopback interface.
   public var address = "127.0.0.1"
   /// The network interface to listen on in place of `address`, such as `eth0`.
@@ -143,6 +157,9 @@ public struct SyncListenerConfiguration: Sendable {
     if networkInterface != nil { return networkInterface != "lo" }
     return !(address.hasPrefix("127.") || address == "::1")
   }
+
+  /// The servers that replications may reach.
+  var reachableHosts: ReplicationHosts { replicationHosts ?? (isOpenToOthers ? .none : .all) }
 
   /// The service that is announced; nil if none is. Throws if its description can't be.
   func service(port: UInt16) throws -> ServiceDescription? {
@@ -237,6 +254,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.bodyMemoryBytes = maximumBodyMemory
     configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
+    if case .none = authenticator {} else { configuration.hasUsers = true }
     configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
       ListenerSessions(authenticator: $0)
     }

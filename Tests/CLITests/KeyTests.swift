@@ -47,6 +47,17 @@ import TestSupport
     }
   }
 
+  @Test("a server for reading makes no certificate") func readOnlyCertificate() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "db")
+      let before = try FileManager.default.contentsOfDirectory(atPath: tool.path(".")).sorted()
+      let result = try tool("serve", "db", "--read-only", "--tls", "self-signed", "--listen", "127.0.0.1:0")
+      #expect(result.status == 2)
+      #expect(result.errors.contains("--tls-cert"))
+      #expect(try FileManager.default.contentsOfDirectory(atPath: tool.path(".")).sorted() == before)
+    }
+  }
+
   @Test func aFileOf32BytesIsARawKey() throws {
     try Tool.run { tool in
       try Data((0..<32).map { UInt8($0) }).write(to: URL(filePath: tool.path("raw")))

@@ -36,7 +36,7 @@ struct ServeCommand: Subcommand {
     "announce", "NAME", "Announces the server in the local network under this name, where Avahi is installed")
   private static let cors = Option(
     "cors", "ORIGIN",
-    "Lets web pages of this origin ask over HTTP; * lets all. May be repeated"
+    "Lets web pages of this origin ask over HTTP, with logins. May be repeated. * lets all, without logins"
   )
   private static let create = Flag(
     "create",
@@ -50,6 +50,23 @@ struct ServeCommand: Subcommand {
   private static let bodyMemory = Option<Int>(
     "body-memory", "MIB", in: 1...1_048_576,
     "The memory for bodies of requests over HTTP, of all together, in MiB (512)")
+
+  private static let replicateTo = Option(
+    "replicate-to", "HOSTS",
+    "The servers that replications may reach: HOST or HOST:PORT with commas between, all, or none. Default: all if "
+      + "the server is reached from this machine only, and none otherwise"
+  ) { text -> SyncListenerConfiguration.ReplicationHosts in
+    switch text {
+    case "none": return .none
+    case "all": return .all
+    default:
+      let hosts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+      guard hosts.allSatisfy({ !$0.isEmpty && !$0.contains("/") && !$0.contains("@") }) else {
+        throw UsageError("'\(text)' isn't a list of HOST or HOST:PORT, all or none")
+      }
+      return .hosts(hosts)
+    }
+  }
 
   private static let queryMemory = Option<Int>(
     "query-memory", "MIB", in: 1...1_048_576,
@@ -65,7 +82,7 @@ struct ServeCommand: Subcommand {
     options: [
       listen, userFile, anyone, certificate, key, tls, announce, cors, DatabaseArguments.readOnly, create,
       engine,
-      durability, requestTime, bodyMemory, queryMemory,
+      durability, replicateTo, requestTime, bodyMemory, queryMemory,
       Keys.file,
     ],
     examples: [
@@ -95,6 +112,7 @@ struct ServeCommand: Subcommand {
   private let bodyMemory: Int
   private let queryMemory: Int
   private let requestTime: Int
+  private let replicateTo: SyncListenerConfiguration.ReplicationHosts?
 
   init(_ arguments: Arguments) throws {
     paths = arguments.all(Self.databases)
@@ -113,6 +131,9 @@ struct ServeCommand: Subcommand {
     isSelfSigned = try arguments.value(Self.tls) != nil
     guard files == nil || !isSelfSigned else { throw UsageError("--tls-cert and --tls exclude each other") }
     let origins = try arguments.allValues(Self.cors)
+    guard origins.count == 1 || !origins.contains("*") else {
+      throw UsageError("--cors '*' and other origins exclude each other")
+    }
     crossOrigin = origins.isEmpty ? .none : origins.contains("*") ? .all : .origins(origins)
     announcedName = try arguments.value(Self.announce)
     isReadOnly = arguments[DatabaseArguments.readOnly]
@@ -120,6 +141,7 @@ struct ServeCommand: Subcommand {
     durability = try arguments.value(Self.durability) ?? .normal
     bodyMemory = try arguments.value(Self.bodyMemory) ?? 512
     queryMemory = try arguments.value(Self.queryMemory) ?? 512
+    replicateTo = try arguments.value(Self.replicateTo)
     requestTime = try arguments.value(Self.requestTime) ?? 300
     guard arguments[Self.create] == (engine != nil) else {
       throw UsageError("--create and --engine go together")
@@ -174,9 +196,9 @@ struct ServeCommand: Subcommand {
     configuration.crossOrigin = crossOrigin
     configuration.maximumBodyMemory = bodyMemory << 20
     configuration.maximumQueryMemory = queryMemory << 20
+    configuration.replicationHosts = replicateTo
     configuration.requestTimeLimit = Double(requestTime)
-    configuration.tls =
-      isSelfSigned ? .selfSigned(directory: directory) : files
+    configuration.tls = try isSelfSigned ? selfSigned(in: directory) : files
     let listener = SyncListener(configuration)
     do { try listener.start() } catch let error as SyncListenerError where error.kind == .forbidden {
       throw UsageError(
@@ -195,6 +217,18 @@ struct ServeCommand: Subcommand {
       if HangUp.isRequested() { try reloadCertificate(of: listener, output) }
     }
     listener.stop(graceSeconds: 5)
+  }
+
+  /// The certificate that this command makes, or has made if nothing is to be written.
+  private func selfSigned(in directory: String) throws -> SyncListenerConfiguration.TLS {
+    guard isReadOnly else { return .selfSigned(directory: directory) }
+    let (certificate, key) = (directory + "/server-cert.pem", directory + "/server-key.pem")
+    guard access(certificate, R_OK) == 0, access(key, R_OK) == 0 else {
+      throw UsageError(
+        "--read-only writes no certificate, and there is none in \(directory); start once without --read-only, "
+          + "or give --tls-cert and --tls-key")
+    }
+    return .files(certificate: certificate, key: key)
   }
 
   /// Connections get the certificate that the files have now. What is wrong with them is in the log.

@@ -59,10 +59,12 @@ extension DatabaseService {
     if body["cancel"].bool == true { return try cancel(body) }
     let description = try ReplicationRequest(body)
     guard !description.isContinuous else {
-      guard let added = replications.add(description, user: request.user, .request) else {
-        throw Self.tooMany
+      switch replications.add(description, user: request.user, .request) {
+      case .new(let job), .known(let job):
+        return try .json(["ok": true, "_local_id": .string(job.id)], status: 202)
+      case .other(let job): throw Self.conflict(job)
+      case .refused: throw Self.tooMany
       }
-      return try .json(["ok": true, "_local_id": .string(added.job.id)], status: 202)
     }
     let user = request.user
     return APIAnswer(later: { [self] respond in
@@ -70,8 +72,19 @@ extension DatabaseService {
         do { respond(try .json(result.get())) } catch { respond(answer(to: error)) }
         replicatorDatabase.otherJobEnded()
       }
-      if added == nil { respond(.error(Self.tooMany)) }
+      switch added {
+      case .new, .known: break
+      case .other(let job): respond(.error(Self.conflict(job)))
+      case .refused: respond(.error(Self.tooMany))
+      }
     })
+  }
+
+  private static func conflict(_ job: ReplicationJob) -> CouchDBError {
+    CouchDBError(
+      409, "conflict",
+      "the same replication runs with another login, other headers or for another user; cancel \(job.id) first"
+    )
   }
 
   private static let tooMany = CouchDBError(

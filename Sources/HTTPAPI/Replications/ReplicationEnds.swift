@@ -34,6 +34,12 @@ struct ReplicationEnds: Sendable {
   init(_ request: ReplicationRequest, _ finder: ReplicationFinder) throws {
     source = try finder.side(request.source, creates: false)
     target = try finder.side(request.target, creates: request.createsTarget)
+    // Its documents have passwords, which their owners alone may see.
+    if finder.hasUsers, case .here(let database, _) = source,
+      try finder.catalog.database(ReplicatorDocument.database) === database
+    {
+      throw CouchDBError(403, "forbidden", "_replicator has passwords, and isn't replicated elsewhere")
+    }
     switch (source, target) {
     case (.here(let source, _), .here(let target, _)):
       if source === target {
@@ -53,6 +59,7 @@ struct ReplicationFinder: Sendable {
   /// Nil if URLs lead nowhere.
   let targets: (any ReplicationTargets)?
   let logins: (any LoginSessions)?
+  let hasUsers: Bool
 
   func side(_ endpoint: ReplicationEndpoint, creates: Bool) throws -> ReplicationEnds.Side {
     switch endpoint {
@@ -61,7 +68,10 @@ struct ReplicationFinder: Sendable {
       guard let targets else {
         throw CouchDBError(501, "not_implemented", "this server doesn't connect to others")
       }
-      guard let name = targets.ownName(of: remote) else { return .elsewhere(remote) }
+      guard let name = targets.ownName(of: remote) else {
+        if let reason = targets.refusal(of: remote) { throw CouchDBError(403, "forbidden", reason) }
+        return .elsewhere(remote)
+      }
       try logIn(remote)
       return try here(name, shown: remote.shown, creates: creates)
     }

@@ -50,25 +50,37 @@ final class ReplicationJobs: Sendable {
 
   // MARK: Adding and removing
 
-  /// Adds a job, or finds the one with the same ID. Nil if there are too many, or if the server ends.
+  /// What came of a job that was to be added.
+  enum Added {
+    case new(ReplicationJob)
+    /// One does the same already. Whoever waits for the new one waits for that.
+    case known(ReplicationJob)
+    /// One does the same with another login or other headers, or for another user. Nobody joins it.
+    case other(ReplicationJob)
+    /// There are too many, or the server ends.
+    case refused
+  }
+
+  /// Adds a job, or finds the one with the same ID.
   func add(
     _ request: ReplicationRequest, user: String?, _ origin: ReplicationJob.Origin,
     waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)? = nil
-  ) -> (job: ReplicationJob, isNew: Bool)? {
+  ) -> Added {
     let id = request.id
-    let added = state.withLock { state -> (ReplicationJob, Bool)? in
-      guard !state.isStopped else { return nil }
+    let added = state.withLock { state -> Added in
+      guard !state.isStopped else { return .refused }
       if let job = state.jobs[id] {
+        guard job.request == request, job.user == user else { return .other(job) }
         if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
-        return (job, false)
+        return .known(job)
       }
-      if origin == .request, state.jobs.count >= Self.mostRequests { return nil }
+      if origin == .request, state.jobs.count >= Self.mostRequests { return .refused }
       let job = ReplicationJob(state.next, request, user: user, origin)
       state.next += 1
       if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
       state.jobs[id] = job
       state.pending.append(job)
-      return (job, true)
+      return .new(job)
     }
     fill()
     return added

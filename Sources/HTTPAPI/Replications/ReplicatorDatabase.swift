@@ -144,11 +144,18 @@ final class ReplicatorDatabase: Sendable {
 
   private func add(_ id: String, _ entry: Entry) {
     var entry = entry
-    let found = jobs.add(entry.request, user: entry.user, .document(id))
-    if let found, found.isNew || found.job.origin == .document(id) {
-      entry.job = found.job
-    } else {
-      let other = found?.job.origin.documentID.map { "the document \($0)" } ?? "a request"
+    let other: ReplicationJob?
+    switch jobs.add(entry.request, user: entry.user, .document(id)) {
+    case .new(let job):
+      entry.job = job
+      other = nil
+    case .known(let job), .other(let job):
+      if job.origin == .document(id) { entry.job = job }
+      other = job
+    case .refused: other = nil
+    }
+    if entry.job == nil {
+      let other = other?.origin.documentID.map { "the document \($0)" } ?? "a request"
       entry.problem = "the replication \(entry.request.id) was already begun by \(other)"
     }
     state.withLock { state in if state.database != nil { state.entries[ByteString(id)] = entry } }

@@ -71,7 +71,10 @@ extension DatabaseService {
 extension DatabaseCall {
   /// The answer to a request to a database, or to something in it.
   func answer() throws -> APIAnswer {
-    if let answer = try databaseAnswer() ?? readingAnswer() ?? documentAnswer() { return answer }
+    if hasSecrets { try checkSecrets() }
+    if let answer = try databaseAnswer() ?? readingAnswer() ?? documentAnswer() {
+      return hasSecrets ? try withoutSecrets(answer) : answer
+    }
     throw CouchDBError(404, "not_found", "missing")
   }
 }

@@ -48,7 +48,8 @@ package final class DatabaseService: Sendable {
     memory = MemoryBudget(
       bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     let finder = ReplicationFinder(
-      catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins)
+      catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins,
+      hasUsers: configuration.hasUsers)
     replications = ReplicationJobs(finder, maximum: configuration.maximumReplications, timer: timer)
     replicatorDatabase = ReplicatorDatabase(replications)
   }

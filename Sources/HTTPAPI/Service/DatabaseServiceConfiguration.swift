@@ -27,6 +27,8 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var compressesAnswers = true
   /// Checks names and passwords, and keeps sessions; nil if everybody is let in.
   package var logins: (any LoginSessions)?
+  /// Whether requests have users, who don't all see the same: also those that show certificates.
+  package var hasUsers = false
   /// Finds the databases of replications that have URLs; nil if they can only name databases of this server.
   package var replicationTargets: (any ReplicationTargets)?
   /// The most replications that run at a time. Others wait for their turn.

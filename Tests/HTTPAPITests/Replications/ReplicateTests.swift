@@ -326,6 +326,43 @@ import Touchstone
     #expect(try client.replicate(["replication_id": .string(id), "cancel": true]).status == 200)
   }
 
+  @Test("nobody joins a replication that runs with another password, other headers or for another user")
+  func otherPassword() throws {
+    let client = try ReplicationClient { $0.replicationTargets = NamedTargets() }
+    try client.make("a")
+    func replicate(_ password: String, _ headers: JSONValue = [:], user: String? = nil) throws -> Response {
+      let target: JSONValue = [
+        "url": "http://other/b", "headers": headers,
+        "auth": ["basic": ["username": "me", "password": .string(password)]],
+      ]
+      return try client.ask(
+        "POST", "/_replicate", ["source": "a", "target": target, "continuous": true], user: user)
+    }
+    #expect(try replicate("one").status == 202)
+    #expect(try replicate("one").status == 202)
+    #expect(try replicate("two").status == 409)
+    #expect(try replicate("one", ["Authorization": "Bearer x"]).status == 409)
+    #expect(try replicate("one", user: "other").status == 409)
+    #expect(try client.get("/_scheduler/jobs")["total_rows"] == 1)
+  }
+
+  @Test("a replication reaches only the servers that it may") func reach() throws {
+    var targets = NamedTargets()
+    targets.refused = ["http://inside"]
+    let client = try ReplicationClient { [targets] in $0.replicationTargets = targets }
+    try client.make("a")
+    for body in [
+      ["source": "a", "target": "http://inside/b"], ["source": "http://inside/b", "target": "a"],
+    ] as [JSONValue] {
+      let answer = try client.replicate(body)
+      #expect(answer.status == 403)
+      #expect(try answer.json()["error"] == "forbidden")
+    }
+    // Databases of the server itself are always reached.
+    try client.make("b")
+    #expect(try client.replicate(["source": "a", "target": "http://self/b"]).status == 200)
+  }
+
   @Test func aDatabaseThatIsDeletedEndsItsReplication() throws {
     let client = try ReplicationClient()
     try client.make("a", documents: 3)

@@ -90,6 +90,13 @@ struct NamedTargets: ReplicationTargets {
     return nil
   }
 
+  /// The starts of the URLs that no replication may reach.
+  var refused: [String] = []
+
+  func refusal(of remote: RemoteDatabase) -> String? {
+    refused.contains(where: remote.url.hasPrefix) ? "not there" : nil
+  }
+
   func target(of remote: RemoteDatabase) throws -> ReplicatorTarget {
     ReplicatorTarget(DeadConnector(name: remote.url))
   }

@@ -1,0 +1,55 @@
+import Fleece
+import Testing
+
+@testable import HTTPAPI
+@testable import TouchstoneServer
+
+/// The servers that replications of a listener reach.
+@Suite struct ReplicationHostTests {
+  private func isReached(
+    _ url: String, proxy: String? = nil, _ hosts: SyncListenerConfiguration.ReplicationHosts
+  ) throws -> Bool {
+    var remote = try RemoteDatabase(url: url)
+    remote.proxy = proxy
+    return ListenerTargets(hosts).refusal(of: remote) == nil
+  }
+
+  @Test("hosts are compared as a whole, with a port if one is named") func names() throws {
+    let hosts = SyncListenerConfiguration.ReplicationHosts.hosts([
+      "Couch.example", "10.0.0.5:5984", "[fd00::1]",
+    ])
+    for url in [
+      "http://couch.example/db", "https://me:secret@COUCH.example:6984/db", "ws://10.0.0.5:5984/db",
+      "http://[fd00::1]:5984/db",
+    ] {
+      #expect(try isReached(url, hosts), "\(url)")
+    }
+    for url in [
+      "http://couch.example.evil/db", "http://evil.couch.example/db", "http://10.0.0.5/db",
+      "http://10.0.0.5:22/db",
+      "http://couch.example@evil/db", "http://couch.example:80@127.0.0.1/db", "http://evil?@couch.example/",
+      "http://169.254.169.254/latest", "http://[fd00::2]/db",
+    ] {
+      #expect(try !isReached(url, hosts), "\(url)")
+    }
+  }
+
+  @Test("a proxy has to be among them") func proxies() throws {
+    let hosts = SyncListenerConfiguration.ReplicationHosts.hosts(["couch.example", "proxy.example:3128"])
+    #expect(try isReached("http://couch.example/", proxy: "http://me:secret@proxy.example:3128", hosts))
+    for proxy in ["http://127.0.0.1:8080", "socks5://proxy.example", "proxy.example:3128", "http://"] {
+      #expect(try !isReached("http://couch.example/", proxy: proxy, hosts), "\(proxy)")
+    }
+  }
+
+  @Test("by default others are reached only from a listener for this machine") func defaults() throws {
+    #expect(try isReached("http://couch.example/", .all))
+    #expect(try !isReached("http://couch.example/", .none))
+    var configuration = SyncListenerConfiguration()
+    #expect(configuration.reachableHosts == .all)
+    configuration.address = "0.0.0.0"
+    #expect(configuration.reachableHosts == SyncListenerConfiguration.ReplicationHosts.none)
+    configuration.replicationHosts = .hosts(["a"])
+    #expect(configuration.reachableHosts == .hosts(["a"]))
+  }
+}
