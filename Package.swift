@@ -220,7 +220,7 @@ let package = Package(
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
-    .target(name: "BenchmarkKit", dependencies: ["Bytes", "ChildProcesses", "CTimers"]),
+    .target(name: "BenchmarkKit", dependencies: ["Bytes", "Storage", "ChildProcesses", "CTimers"]),
     .target(
       name: "Datasets",
       dependencies: [

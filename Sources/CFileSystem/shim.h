@@ -7,3 +7,7 @@ extern int renameat2(int old_directory, const char *old_path, int new_directory,
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
+extern ssize_t fgetxattr(int descriptor, const char *name, void *value, size_t bytes);
+extern ssize_t getxattr(const char *path, const char *name, void *value, size_t bytes);
+extern int fsetxattr(int descriptor, const char *name, const void *value, size_t bytes, int flags);
+extern int fremovexattr(int descriptor, const char *name);

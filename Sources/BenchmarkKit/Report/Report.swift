@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 
 /// Results as charts and tables for people: one self-contained web page, and each chart as a file.
 package struct Report {
@@ -60,7 +61,7 @@ package struct Report {
     let gnuplot = try Gnuplot()
     var names: [String] = []
     func write(_ name: String, _ data: Data) throws {
-      try data.write(to: URL(fileURLWithPath: "\(directory)/\(name)"), options: .atomic)
+      try AtomicFile.write(data, to: "\(directory)/\(name)", permissions: 0o644)
       names.append(name)
     }
     var pictures: [String: String] = [:]

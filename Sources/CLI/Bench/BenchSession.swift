@@ -137,11 +137,13 @@ struct RunLog {
 
   private let file: FileHandle
 
+  /// Lines appear as they are added, so an existing file is emptied and not replaced.
   init(_ path: String) throws {
-    guard FileManager.default.createFile(atPath: path, contents: nil),
-      let file = FileHandle(forWritingAtPath: path)
-    else { throw UsageError("--run-log: \(path) can't be written") }
-    self.file = file
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else {
+      throw UsageError("--run-log: \(path) can't be written: \(String(cString: strerror(errno)))")
+    }
+    file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
   }
 
   func add(_ progress: Runner.Progress) {

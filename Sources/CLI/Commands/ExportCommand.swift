@@ -1,9 +1,6 @@
 import Datasets
+import Storage
 import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// `touchstone export`: exports all documents as JSON lines, or as a Couchbase Lite 2.x database.
 struct ExportCommand: Subcommand {
@@ -32,8 +29,9 @@ struct ExportCommand: Subcommand {
     ],
     notes: """
       One line per document: a JSON object with _id first. The command import reads these lines. The file appears
-      when it is complete. Blobs and attachments of the documents are written as files into a directory:
-      FILE.blobs, or --blobs. For standard output, blobs are left out unless --blobs is given.
+      when it is complete. A file that it replaces keeps its owner and permissions, and a link keeps leading to it.
+      Blobs and attachments of the documents are written as files into a directory: FILE.blobs, or --blobs. For
+      standard output, a pipe or a device, blobs are left out unless --blobs is given.
 
       A .cblite2 database contains whole revision trees, tombstones, expirations, local documents and blobs. It has
       no indexes and isn't encrypted. Revision IDs that the format doesn't allow (3-foo) are replaced and reported.
@@ -76,23 +74,18 @@ struct ExportCommand: Subcommand {
       return try database.close()
     }
     guard file != "-" else {
-      _ = try write(database, to: ByteWriter(path: "-"))
+      _ = try write(database, to: ByteWriter(path: "-"), isStraight: true)
       return try database.close()
     }
-    let unfinished = file + ".part"
-    do {
-      let count = try write(
-        database,
-        to: ByteWriter(
-          path: unfinished, compression: file.hasSuffix(".gz") ? .gzip() : ByteWriter.Compression.none))
-      guard rename(unfinished, file) == 0 else {
-        throw DatasetError(.ioError, "can't be written: \(String(cString: strerror(errno)))", path: file)
-      }
-      try output.line(asJSON ? "{\"documents\":\(count)}" : "\(TextTable.grouped(count)) documents")
-    } catch {
-      unlink(unfinished)
-      throw error
-    }
+    let target = try FileReplacement(file, permissions: 0o644)
+    let count = try write(
+      database,
+      to: ByteWriter(
+        descriptor: target.descriptor, name: file,
+        compression: file.hasSuffix(".gz") ? .gzip() : ByteWriter.Compression.none),
+      isStraight: target.isStraight)
+    try target.commit()
+    try output.line(asJSON ? "{\"documents\":\(count)}" : "\(TextTable.grouped(count)) documents")
     try database.close()
   }
 
@@ -108,12 +101,12 @@ struct ExportCommand: Subcommand {
   }
 
   /// Writes the documents, and returns their number.
-  private func write(_ database: Database, to writer: ByteWriter) throws -> Int {
+  private func write(_ database: Database, to writer: ByteWriter, isStraight: Bool) throws -> Int {
     var progress = Progress("export", unit: "documents")
     defer { progress.end() }
     var count = 0
     var line: [UInt8] = []
-    let directory = blobs ?? (file == "-" ? nil : ExportedBlobs.directory(beside: file))
+    let directory = blobs ?? (isStraight ? nil : ExportedBlobs.directory(beside: file))
     var exported = try directory.map { try ExportedBlobs($0, isReadOnly: false) }
     var leftOut = 0
     defer { exported?.finish() }

@@ -1,5 +1,6 @@
 import BenchmarkKit
 import Foundation
+import Storage
 import Suites
 import Touchstone
 
@@ -264,7 +265,7 @@ struct GateCommand: Subcommand {
 
   private func write(_ results: ResultsFile) throws {
     guard let outputPath else { return }
-    try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
+    try AtomicFile.write(results.encoded(), to: outputPath, permissions: 0o644)
   }
 
   private func report(_ gate: Gate, _ repeated: Gate, _ failed: [Gate.Row], _ output: StandardOutput) throws {

@@ -20,7 +20,8 @@ struct UserCommand: Subcommand {
     examples: ["touchstone user users me --password-file secret", "touchstone user users me --remove"],
     notes: """
       The file has a line for each user, with a salted slow hash of the password. A server that runs reads it again
-      when it changes.
+      when it changes. A new file is for its owner only. An existing one keeps its owner and permissions, and a link
+      keeps leading to it.
       """)
 
   private let path: String

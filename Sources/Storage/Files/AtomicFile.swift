@@ -2,12 +2,10 @@
   import Glibc
 #endif
 
-/// Reads and atomically replaces small files. A reader, or a restart after a crash, finds either the old
-/// bytes or the new ones.
+/// Reads and atomically replaces small files, through `FileReplacement`. A reader, or a restart after a crash, finds
+/// either the old bytes or the new ones.
 ///
-/// A write creates a temporary file beside the target (`NAME.new-` and eight hex digits) and syncs it. It
-/// then renames the file to the target and syncs the directory. A crash can leave the temporary file behind,
-/// and nothing else.
+/// A crash can leave the temporary file behind, and nothing else.
 package enum AtomicFile {
   /// Whether a write may replace an existing target.
   package enum Replacement: Sendable {
@@ -19,26 +17,16 @@ package enum AtomicFile {
 
   /// Writes `bytes` to the file at `path`. The file survives a power loss once this returns.
   ///
-  /// Only the owner can read the file, unless `permissions` says otherwise. Throws a `StorageError` that
-  /// names `path`, and leaves no temporary file behind.
+  /// A new file has `permissions`, without the bits of the umask: only the owner can read it, unless they say otherwise.
+  /// An existing file keeps its owner, group and permissions. Throws a `StorageError` that names `path`, and leaves
+  /// no temporary file behind.
   package static func write(
     _ bytes: some Sequence<UInt8>, to path: String, replacement: Replacement = .allowed,
     permissions: UInt32 = 0o600
   ) throws {
-    let temporary = temporaryPath(for: path)
-    var isMoved = false
-    defer { if !isMoved { unlink(temporary) } }
-    try writeNew(Array(bytes), to: temporary, target: path, permissions: permissions)
-    switch replacement {
-    case .allowed:
-      guard rename(temporary, path) == 0 else { throw StorageError.system(errno, "can't replace", path) }
-      isMoved = true
-    case .refused:
-      let failure = NewFileName.take(path, for: temporary)
-      guard failure == 0 else { throw StorageError.system(failure, "can't make", path) }
-      isMoved = true
-    }
-    try syncDirectory(of: path)
+    let file = try FileReplacement(path, permissions: permissions, replacement: replacement)
+    try Array(bytes).withUnsafeBytes { try file.write($0) }
+    try file.commit()
   }
 
   /// Returns the bytes of the file at `path`. Throws `invalidArgument` if it has more than `limit` bytes, and
@@ -77,28 +65,8 @@ package enum AtomicFile {
     }
   }
 
-  private static func writeNew(
-    _ bytes: [UInt8], to path: String, target: String, permissions: UInt32
-  ) throws {
-    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(permissions))
-    guard file >= 0 else { throw StorageError.system(errno, "can't write", target) }
-    defer { close(file) }
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress! + written, $0.count - written) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { throw StorageError.system(errno, "can't write", target) }
-      written += count
-    }
-    guard fsync(file) == 0 else { throw StorageError.system(errno, "can't sync", target) }
-  }
-
-  private static func temporaryPath(for path: String) -> String {
-    let digits = String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16)
-    return "\(path).new-\(digits)"
-  }
-
-  private static func directoryPath(of path: String) -> String {
+  /// The directory of the file at `path`.
+  static func directoryPath(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
