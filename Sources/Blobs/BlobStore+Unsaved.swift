@@ -211,7 +211,9 @@ extension BlobStore {
     }
     guard !unsaved.isClosed else { throw StorageError(.closed, "the database was closed", path: directory) }
     if let session = unsaved.session { return session }
-    if mkdir(directory, 0o755) == 0 {
+    let isOfDatabase = newAccess() != nil
+    if mkdir(directory, isOfDatabase ? 0o700 : 0o755) == 0 {
+      if isOfDatabase { try FileAccess(of: directory + "/..")?.apply(to: directory) }
       if syncs { try AtomicFile.syncDirectory(of: directory) }
     } else if errno != EEXIST {
       throw StorageError.system(errno, "can't make the directory", directory)
@@ -233,6 +235,16 @@ extension BlobStore {
       guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, stat(path, &status) == 0 else {
         close(descriptor)
         continue
+      }
+      // If this process is killed, whoever may write the directory can remove the rest.
+      if isOfDatabase, let access = FileAccess(of: directory) {
+        do {
+          try access.with(mode: access.mode & 0o020 == 0 ? 0o700 : 0o770).apply(to: descriptor, path: path)
+        } catch {
+          close(descriptor)
+          rmdir(path)
+          throw error
+        }
       }
       let session = UnsavedBlobs.Session(path: path, descriptor: descriptor)
       unsaved.session = session

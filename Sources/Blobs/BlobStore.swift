@@ -31,16 +31,20 @@ package final class BlobStore: Sendable {
   var syncs: Bool { access.withLock { $0.syncs } }
   private let access: Lock<(isReadOnly: Bool, syncs: Bool)>
   let keys: BlobKeys?
+  /// Who may use new blobs, as far as blobs can be used: to read them. Nil for what the umask allows.
+  let newAccess: @Sendable () -> FileAccess?
   let unsaved = Lock(UnsavedBlobs())
 
   /// Creates a store of the blobs in `directory`. With a data key they are encrypted. `durability` is the
-  /// durability of the documents.
+  /// durability of the documents. `newAccess` is asked for each new blob.
   package init(
-    directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false, durability: Durability = .normal
+    directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false,
+    durability: Durability = .normal, newAccess: @escaping @Sendable () -> FileAccess? = { nil }
   ) throws {
     self.directory = directory
     access = Lock((isReadOnly, durability != .none))
     keys = try dataKey.map { try BlobKeys(dataKey: $0) }
+    self.newAccess = newAccess
   }
 
   deinit { discardUnsaved() }

@@ -63,7 +63,11 @@ public final class BlobWriter {
     }
     buffer = .allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
     // Blobs are immutable, so the permissions prevent opening the file for writing again.
-    file = try FileDescriptor(path, O_RDWR | O_CREAT | O_EXCL, keys == nil ? 0o444 : 0o400)
+    let access = store.newAccess()?.limited(to: 0o444)
+    let isPrivate = keys != nil || access != nil
+    let created = try FileDescriptor(path, O_RDWR | O_CREAT | O_EXCL, isPrivate ? 0o400 : 0o444)
+    file = created
+    if let access { try created.set(access) }
   }
 
   deinit {

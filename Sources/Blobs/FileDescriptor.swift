@@ -17,6 +17,9 @@ final class FileDescriptor: @unchecked Sendable {
 
   deinit { close(number) }
 
+  /// Sets who may use the file.
+  func set(_ access: FileAccess) throws { try access.apply(to: number, path: path) }
+
   /// Returns the length of the file in bytes. Throws `damaged` when it isn't a regular file.
   func length() throws -> UInt64 {
     var status = stat()

@@ -46,6 +46,8 @@ public struct EngineOptions: Sendable {
   /// Whether the file is a new one that is filled, closed and then opened again, with no other user. Engines
   /// then skip the work that protects the file from failed writes. A failed write may leave the file broken.
   public var isBulkLoad: Bool
+  /// Who may use a new file, if it takes the place of another one. Nil for what the umask allows.
+  package var access: FileAccess?
 
   /// 40 MiB. This holds some ten thousand documents completely. A process that reads and writes them uses
   /// less than 81 MiB of private memory.

@@ -14,7 +14,7 @@ struct Backup {
     if FilePath.exists(path) { throw exists() }
     let partial = "\(path).partial-\(getpid())-\(UInt32.random(in: 0...(.max)))"
     defer { unlink(partial) }
-    var result = mdb_env_copy2(environment.handle, partial, UInt32(MDB_CP_COMPACT))
+    var result = try copy(to: partial)
     if result != 0 {
       throw failed(result == EIO && FilePath.isFull(FilePath.split(path).folder) ? ENOSPC : result)
     }
@@ -24,6 +24,15 @@ struct Backup {
     if result == EEXIST { throw exists() }
     if result == 0 { result = FilePath.syncFolder(of: path) }
     if result != 0 { throw failed(result) }
+  }
+
+  /// Writes the copy. Whoever may use the data file may use it, and nobody else, from its first byte on.
+  private func copy(to partial: String) throws -> Int32 {
+    let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return errno }
+    defer { close(descriptor) }
+    try FileAccess(of: environment.path)?.apply(to: descriptor, path: path)
+    return mdb_env_copyfd2(environment.handle, descriptor, UInt32(MDB_CP_COMPACT))
   }
 
   private func exists() -> StorageError {

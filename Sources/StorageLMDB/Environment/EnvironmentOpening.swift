@@ -58,6 +58,7 @@ struct EnvironmentOpening {
   private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
     var mapBytes = mapBytes
     var usesLockFile = true
+    try OpeningLock.makeLockFile(of: path)
     while true {
       var created: OpaquePointer?
       var result = mdb_env_create(&created)

@@ -85,6 +85,18 @@ package final class OpeningLock {
     if fcntl(lockFile, F_SETLK, &lock) == 0 { unlink(path + "-lock") }
   }
 
+  /// Makes LMDB's lock file, if there is none, so that whoever may use the data file may use it too. LMDB would give it
+  /// to this user, with the permissions that the umask leaves. Does nothing where the folder can't be written.
+  static func makeLockFile(of path: String) throws {
+    let lockFile = Glibc.open(path + "-lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard lockFile >= 0 else { return }
+    defer { close(lockFile) }
+    do { try FileAccess(of: path)?.apply(to: lockFile, path: path + "-lock") } catch {
+      unlink(path + "-lock")
+      throw error
+    }
+  }
+
   private static func leads(_ path: String, to descriptor: Int32) -> Bool {
     var opened = stat()
     var named = stat()
@@ -110,8 +122,16 @@ package final class OpeningLock {
         if descriptor >= 0 { return (descriptor, false) }
       } else if errno == ENOENT {
         guard mayMake else { throw StorageError(.notFound, "there is no file", path: path) }
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-        if descriptor >= 0 { return (descriptor, true) }
+        let descriptor = Glibc.open(
+          path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, options.access == nil ? 0o644 : 0o600)
+        if descriptor >= 0 {
+          do { try options.access?.apply(to: descriptor, path: path) } catch {
+            unlink(path)
+            close(descriptor)
+            throw error
+          }
+          return (descriptor, true)
+        }
         let failure = errno
         // A symbolic link without a target: the name exists, but the file doesn't.
         if failure != EEXIST || FilePath.exists(path) && stat(path, &status) != 0 {

@@ -35,6 +35,7 @@ extension SQLiteEngine {
     }
     var copy = SQLiteFile(path: target, library: file.library, key: file.key, durability: .full)
     copy.access = .readWrite
+    copy.newAccess = FileAccess(of: path)
     // While this snapshot is open, the engine can't be closed.
     try withSnapshot { _ in
       let isNew = try copy.publish { temporary in

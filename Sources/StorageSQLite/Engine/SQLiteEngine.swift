@@ -64,6 +64,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     var file = SQLiteFile(
       path: path, library: library, key: try Self.key(options.key, encrypts: encrypts, name: name, path),
       durability: options.durability)
+    file.newAccess = options.access
     try Self.ensureExists(file, options)
     claim = try OpenFiles.claim(path, library: libraryPath)
     do {

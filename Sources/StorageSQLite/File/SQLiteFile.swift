@@ -30,6 +30,8 @@ struct SQLiteFile: Sendable {
   let key: SecretKey?
   let durability: Durability
   var access = Access.readWrite
+  /// Who may use a new file; nil for what the umask allows.
+  var newAccess: FileAccess?
   /// The cache of row numbers, shared by all connections.
   let places = RowPlaces()
 
@@ -113,9 +115,11 @@ struct SQLiteFile: Sendable {
     let temporary = "\(path)-new-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) } }
     // Created here, because the library reports poorly why it can't create a file.
-    let descriptor = Glibc.open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    let descriptor = Glibc.open(
+      temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, newAccess == nil ? 0o644 : 0o600)
     guard descriptor >= 0 else { throw Self.systemError("creating a database", path) }
-    _ = Glibc.close(descriptor)
+    defer { _ = Glibc.close(descriptor) }
+    try newAccess?.apply(to: descriptor, path: path)
     try body(temporary)
     if durability != .none { try Self.sync(temporary, path) }
     let failure = NewFileName.take(path, for: temporary)

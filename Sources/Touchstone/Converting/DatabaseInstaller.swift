@@ -40,7 +40,7 @@ struct DatabaseInstaller {
     try make(
       in: partial, from: try DatabaseDirectory(unpacked), engine: engine, key: key, newKey: newKey,
       isAnotherPeer: true, progress: progress
-    ).publish(as: target)
+    ).publish(as: target, from: DatabaseAccess(ofFile: source))
   }
 
   /// Installs from a database's directory. If `isAnotherPeer`, the copy gets new UUIDs.
@@ -55,7 +55,7 @@ struct DatabaseInstaller {
     try make(
       in: try PartialDirectory(beside: target.path), from: source, engine: engine, key: key, newKey: newKey,
       isAnotherPeer: isAnotherPeer, progress: progress
-    ).publish(as: target)
+    ).publish(as: target, from: DatabaseAccess(of: source))
   }
 
   /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
@@ -87,7 +87,7 @@ struct DatabaseInstaller {
     try DatabaseWriter(
       source: DatabaseSource(engine: opened.store.engine, blobs: blobs, dataKey: oldKey), recipe: recipe,
       dataKey: try recipe.dataKey(from: oldKey), directory: new.directory, description: new.description,
-      copiesBlobs: true, progress: progress
+      access: nil, copiesBlobs: true, progress: progress
     ).run()
     Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
     return new

@@ -83,6 +83,8 @@ struct DatabaseWriter {
   let dataKey: SecretBytes?
   let directory: DatabaseDirectory
   let description: DatabaseDirectory.Description
+  /// Who may use the old files, if the new ones take their place. Nil for what the umask allows.
+  let access: DatabaseAccess?
   let copiesBlobs: Bool
   let progress: ConversionProgress.Handler?
 
@@ -93,6 +95,7 @@ struct DatabaseWriter {
   func run() throws {
     if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description) {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
+      try access?.key.apply(to: path)
     }
     try writeData()
     if copiesBlobs { try writeBlobs() }
@@ -105,6 +108,8 @@ struct DatabaseWriter {
     // The file isn't published yet, so one sync at the end is enough.
     var engine = try open(path, .createNew)
     do {
+      // An engine of the app may not know of it.
+      if let access, directory.isThere(path) { try access.data.apply(to: path) }
       let record = try KeyspaceCopy(from: snapshot, to: engine) {
         try report(.copying, $0.entries, $0.totalEntries)
       }.run()
@@ -133,7 +138,8 @@ struct DatabaseWriter {
   private func open(_ path: String, _ creation: FileCreation) throws -> any StorageEngine {
     try OpenDatabase.openEngine(
       recipe.engine, path, creation, dataKey,
-      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew)
+      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew,
+      access: access?.data)
   }
 
   private func syncData() throws {
@@ -146,7 +152,8 @@ struct DatabaseWriter {
   private func writeBlobs() throws {
     let total = try source.blobs.files().reduce(0) { $0 + Int($1.bytes) }
     let target = try BlobStore(
-      directory: directory.blobsPath(description), dataKey: dataKey, durability: .none)
+      directory: directory.blobsPath(description), dataKey: dataKey, durability: .none,
+      newAccess: DatabaseAccess.ofBlobs(directory, description))
     defer { target.discardUnsaved() }
     var done = 0
     try source.blobs.copyAll(to: target) { bytes in

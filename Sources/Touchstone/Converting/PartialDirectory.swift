@@ -22,7 +22,8 @@ final class PartialDirectory: Sendable {
     Self.removeAbandoned(in: directory)
     for _ in 0..<100 {
       let path = "\(directory)/\(Self.prefix)\(String(UInt64.random(in: (1 << 60)...UInt64.max), radix: 16))"
-      guard mkdir(path, 0o755) == 0 else {
+      // Nobody else sees what isn't finished.
+      guard mkdir(path, 0o700) == 0 else {
         if errno == EEXIST { continue }
         if errno == ENOENT { throw DatabaseDirectory.noParent(of: target) }
         throw StorageError.system(errno, "can't make the directory", path)

@@ -66,7 +66,7 @@ struct UnfinishedDatabase {
     let unsynced = DatabaseOptions(durability: .none)
     let engine = try OpenDatabase.openEngine(type, file, creation, dataKey, unsynced)
     do {
-      let blobs = try OpenDatabase.blobStore(directory.blobsPath(description), dataKey, unsynced)
+      let blobs = try OpenDatabase.blobStore(directory, description, dataKey, unsynced)
       defer { blobs.discardUnsaved() }
       let result = try body(DocumentStore(engine: engine, blobs: blobs))
       try engine.close()
@@ -79,10 +79,21 @@ struct UnfinishedDatabase {
 
   /// Writes the description and moves the database to its place. Its files must be closed. Throws
   /// `alreadyExists`.
-  func publish(as target: DatabaseDirectory) throws {
+  ///
+  /// If it was made from something with an access, nobody else can use the new files: they lose the bits that the source
+  /// doesn't have. With `takesOver` they get the owner, the group and the permissions of the source.
+  func publish(
+    as target: DatabaseDirectory, from source: DatabaseAccess? = nil, takesOver: Bool = false
+  ) throws {
     // A later open may not be able to make the lock, if it is for reading only.
     _ = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
     try directory.write(description)
+    if takesOver {
+      try source?.apply(to: directory, isEncrypted: description.key != nil)
+      try source?.directory.apply(to: directory.path)
+    } else {
+      try source?.limit(directory)
+    }
     try partial.publish(directory.path, as: target.path)
   }
 }

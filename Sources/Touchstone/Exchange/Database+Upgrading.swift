@@ -34,6 +34,14 @@ extension Database {
     _ source: String, to path: String, in directory: String? = nil, engine: EngineName? = nil,
     key: UserKey? = nil, options: UpgradeOptions = UpgradeOptions(), progress: UpgradeProgress.Handler? = nil
   ) throws -> UpgradeReport {
+    try upgrade(
+      source, to: path, in: directory, engine, key, options, isInPlace: false, progress: progress)
+  }
+
+  private static func upgrade(
+    _ source: String, to path: String, in directory: String?, _ engine: EngineName?, _ key: UserKey?,
+    _ options: UpgradeOptions, isInPlace: Bool, progress: UpgradeProgress.Handler? = nil
+  ) throws -> UpgradeReport {
     let type = try Engines.type(engine ?? (key == nil ? .sqlite : .sqlcipher))
     let location = try SourceFiles(source)
     let target = try DatabaseDirectory(path, in: directory)
@@ -42,14 +50,16 @@ extension Database {
         .invalidName, "the new database can't be made inside the old one, which stays as it is",
         path: target.path)
     }
-    return try UpgradeInstaller(at: target).install(from: location, type, key: key, options, progress)
+    return try UpgradeInstaller(at: target).install(
+      from: location, type, key: key, options, isInPlace: isInPlace, progress)
   }
 
   /// Upgrades a 1.x database to one of the same name beside it: `catalog.cblite2` becomes
   /// `catalog.touchstone`.
   ///
   /// The old database is kept as a backup. With `removesSource`, it is removed after the new one is synced to
-  /// disk. The rest is as in `upgrade(_:to:)`.
+  /// disk, unless something couldn't be carried over (`losses` of the report). The new files get the owner, the group
+  /// and the permissions of the old ones. The rest is as in `upgrade(_:to:)`.
   @discardableResult
   public static func upgradeInPlace(
     _ source: String, engine: EngineName? = nil, key: UserKey? = nil,
@@ -58,9 +68,9 @@ extension Database {
   ) throws -> UpgradeReport {
     let location = try SourceFiles(source)
     let report = try upgrade(
-      source, to: SourceFiles.withoutSuffix(location.path), engine: engine, key: key, options: options,
+      source, to: SourceFiles.withoutSuffix(location.path), in: nil, engine, key, options, isInPlace: true,
       progress: progress)
-    if removesSource { try removeSource(location) }
+    if removesSource, report.losses == 0 { try removeSource(location) }
     return report
   }
 
@@ -84,7 +94,8 @@ extension Database {
         path: old)
     }
     do {
-      try self.upgrade(old, to: target.path, engine: options.engine, key: options.key, options: upgrade)
+      _ = try self.upgrade(
+        old, to: target.path, in: nil, options.engine, options.key, upgrade, isInPlace: true)
     } catch let error as DatabaseError where error.code == .alreadyExists {
       // Another process has made it in the meantime.
     }

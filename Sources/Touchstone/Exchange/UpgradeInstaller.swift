@@ -19,14 +19,16 @@ struct UpgradeInstaller {
 
   func install(
     from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
-    _ progress: UpgradeProgress.Handler?
+    isInPlace: Bool = false, _ progress: UpgradeProgress.Handler?
   ) throws -> UpgradeReport {
     let begin = LogClock.now
     Log.write(.info, .upgrade, target.path, "upgrading \(location.path)")
     do {
-      let report = try installUnlogged(from: location, type, key: key, options, progress)
+      let report = try installUnlogged(from: location, type, key: key, options, isInPlace, progress)
       for issue in report.issues {
-        Log.write(issue.kind.isLoss ? .warning : .info, .upgrade, target.path, issue.logText)
+        // Whoever is told of each issue need not read it in the log too.
+        let isWarning = issue.kind.isLoss && options.onIssue == nil
+        Log.write(isWarning ? .warning : .info, .upgrade, target.path, issue.logText)
       }
       Log.write(
         .info, .upgrade, target.path,
@@ -41,12 +43,12 @@ struct UpgradeInstaller {
 
   private func installUnlogged(
     from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
-    _ progress: UpgradeProgress.Handler?
+    _ isInPlace: Bool, _ progress: UpgradeProgress.Handler?
   ) throws -> UpgradeReport {
     let partial = try PartialDirectory(beside: target.path)
     let made = try make(
       in: partial, from: location, type, key: key, options, isAnotherPeer: false, progress)
-    try made.new.publish(as: target)
+    try made.new.publish(as: target, from: DatabaseAccess(of: location), takesOver: isInPlace)
     var report = made.report
     report.target = target.path
     return report

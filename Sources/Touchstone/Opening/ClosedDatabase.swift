@@ -73,7 +73,7 @@ final class ClosedDatabase {
       }
       let writer = DatabaseWriter(
         source: source, recipe: recipe, dataKey: dataKey, directory: directory, description: new,
-        copiesBlobs: dataKey != oldKey, progress: progress)
+        access: DatabaseAccess(of: directory), copiesBlobs: dataKey != oldKey, progress: progress)
       try writer.run()
       try engine.close()
       try publish(new)

@@ -29,7 +29,9 @@ final class DirectoryLock: @unchecked Sendable {
   init(_ path: String, in directory: String, creates: Bool) throws {
     self.path = path
     self.directory = directory
+    let isNew = creates && access(path, F_OK) != 0
     var descriptor = open(path, O_RDWR | O_CLOEXEC | (creates ? O_CREAT : 0), 0o644)
+    if isNew, descriptor >= 0 { DatabaseAccess.shareLock(descriptor, path, in: directory) }
     // In a directory that can't be written, an existing lock file can still be locked.
     if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
     if descriptor < 0, creates { throw StorageError.system(errno, "can't make", path) }

@@ -21,6 +21,8 @@ extension LockedDirectory {
   /// database is the old one or the new one, complete. The next open for writing removes the files of the
   /// other one.
   func replaceFiles(with new: UnfinishedDatabase) throws {
+    // The old owner, and whoever else could, can use the new files too.
+    try DatabaseAccess(of: directory)?.apply(to: new.directory, isEncrypted: new.description.key != nil)
     try FileTree.sync(new.directory.path)
     let names = try freeNames(for: new.description)
     var moved: [String] = []

@@ -398,7 +398,7 @@ final class OpenDatabase: Sendable {
       try KeyFile.create(at: directory.file(DatabaseDirectory.key), key: $0)
     }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
-    let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
+    let blobs = try blobStore(directory, description, dataKey, options)
     let store = try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
     try directory.write(description)
     Log.write(.info, .database, directory.path, "made, with the engine \(type.name)")
@@ -411,7 +411,7 @@ final class OpenDatabase: Sendable {
   ) throws -> DocumentStore {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
-    let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
+    let blobs = try blobStore(directory, description, dataKey, options)
     return try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
   }
 
@@ -441,14 +441,14 @@ final class OpenDatabase: Sendable {
 
   static func openEngine(
     _ type: EngineType, _ path: String, _ creation: FileCreation, _ dataKey: SecretBytes?,
-    _ options: DatabaseOptions, isBulkLoad: Bool = false
+    _ options: DatabaseOptions, isBulkLoad: Bool = false, access: FileAccess? = nil
   ) throws -> any StorageEngine {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {
-      try type.open(
-        path,
-        EngineOptions(
-          creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
-          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad))
+      var engineOptions = EngineOptions(
+        creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
+        cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad)
+      engineOptions.access = access
+      return try type.open(path, engineOptions)
     }
     guard let dataKey else { return try open(nil) }
     do { return try dataKey.withArray { try open($0) } } catch let error as StorageError
@@ -461,11 +461,12 @@ final class OpenDatabase: Sendable {
   }
 
   static func blobStore(
-    _ path: String, _ dataKey: SecretBytes?, _ options: DatabaseOptions
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ dataKey: SecretBytes?,
+    _ options: DatabaseOptions
   ) throws -> BlobStore {
     try BlobStore(
-      directory: path, dataKey: dataKey, isReadOnly: options.isReadOnly,
-      durability: options.durability)
+      directory: directory.blobsPath(description), dataKey: dataKey, isReadOnly: options.isReadOnly,
+      durability: options.durability, newAccess: DatabaseAccess.ofBlobs(directory, description))
   }
 
   private static func storeOptions(_ options: DatabaseOptions, _ directory: DatabaseDirectory)
