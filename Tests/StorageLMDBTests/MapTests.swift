@@ -7,6 +7,17 @@ import TestSupport
 
 /// The map: its size, its growth, and what is read beside it.
 extension LMDBTests {
+  @Test("a process opens more files than 1 TiB of addresses each allows") func manyFiles() throws {
+    let engines = try (0..<(isLong ? 600 : 200)).map { try open(directory.file("many\($0).mdb")) }
+    for (number, engine) in engines.enumerated() {
+      try engine.write { transaction in
+        try transaction.put(
+          bytes("a"), bytes("\(number)"), in: transaction.createKeyspace("k", shape: .documents))
+      }
+    }
+    for engine in engines { try engine.close() }
+  }
+
   @Test func aFullMapIsATypedErrorAndGrowsBeforeTheNextWriteWhenNobodyReads() throws {
     let engine = try open(directory.file(), mapBytes: 1 << 20)
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }

@@ -21,7 +21,7 @@ final class LMDBEncryptedEngine: EngineMaintenance {
   /// file whose header or root was changed. Also throws what `LMDBEngine` throws.
   convenience init(path: String, options: EngineOptions) throws {
     try self.init(
-      path: path, options: options, mapBytes: MapSize.wanted(), nodePages: RecordFormat.standardNodePages)
+      path: path, options: options, mapBytes: MapSize.wanted(path), nodePages: RecordFormat.standardNodePages)
   }
 
   /// `nodePages` is the size of the nodes in a new file, in pages of 4,096 bytes.

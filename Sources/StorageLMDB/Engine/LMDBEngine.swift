@@ -24,7 +24,7 @@ package final class LMDBEngine: EngineMaintenance {
   /// process has the file open. Throws `notADatabase`, `unsupportedVersion` or `damaged` for files that LMDB
   /// can't safely map.
   package convenience init(path: String, options: EngineOptions) throws {
-    try self.init(path: path, options: options, mapBytes: MapSize.wanted())
+    try self.init(path: path, options: options, mapBytes: MapSize.wanted(path))
   }
 
   init(path: String, options: EngineOptions, mapBytes: Int) throws {

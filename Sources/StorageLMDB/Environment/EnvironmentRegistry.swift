@@ -48,6 +48,9 @@ package enum EnvironmentRegistry {
     }
   }
 
+  /// The number of files that are open.
+  static var count: Int { entries.withLock { $0.count } }
+
   private static func isOpen(_ path: String) -> Bool {
     let canonical = FilePath.canonical(path)
     let identity = FilePath.identity(of: path)

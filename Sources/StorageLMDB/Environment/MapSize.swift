@@ -5,15 +5,26 @@ import Synchronization
 
 /// The address space of a map. The file itself is only as large as its data.
 package enum MapSize {
-  static let standard = 1 << 40
+  /// The sizes by the number of environments that the process has open already. A process has 128 TiB of
+  /// addresses for maps. The first ones get 1 TiB each. 7,000 take two thirds of it. A map that becomes full
+  /// is doubled (`growMap`).
+  private static let standards = [
+    (below: 32, bytes: 1 << 40), (below: 288, bytes: 1 << 37), (below: .max, bytes: 1 << 32),
+  ]
   static let smallest = 1 << 20
   /// For valgrind and other environments with little address space.
   package static let variable = "TOUCHSTONE_LMDB_MAP_BYTES"
 
-  /// Returns the size to request when opening, in bytes: the variable's value, or 1 TiB.
-  package static func wanted() -> Int {
+  /// Returns the size to request when opening the file at `path`, in bytes: the variable's value, or a size for one more
+  /// environment with room for the file to grow.
+  package static func wanted(_ path: String = "") -> Int {
     guard let text = EnvironmentVariable.value(variable), let bytes = Int(text), bytes > 0 else {
-      return standard
+      let open = EnvironmentRegistry.count
+      let bytes = standards.first { open < $0.below }?.bytes ?? smallest
+      var status = stat()
+      guard stat(path, &status) == 0 else { return bytes }
+      let needed = Int(status.st_size) * 4
+      return needed <= bytes ? bytes : 1 << (Int.bitWidth - (needed - 1).leadingZeroBitCount)
     }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
     return max(smallest, bytes / page * page)
