@@ -1,3 +1,4 @@
+import Foundation
 import LMDBTestSupport
 import TestSupport
 
@@ -18,5 +19,26 @@ import TestSupport
   func failures(_ moment: String) throws {
     let number = try #require(["open", "commit", "close"].firstIndex(of: moment))
     #expect(try runLMDBChild("failing-sync", directory.file(), number) == .exited(0))
+  }
+
+  @Test("the meta page of the last commit is written again as it was, and no other one")
+  func metaPageAgain() throws {
+    let path = directory.file()
+    let engine = try LMDBEngine(path: path, options: EngineOptions(durability: .normal))
+    for number in 0..<3 {
+      try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("k", shape: .documents)
+        try transaction.put(bytes("\(number)"), bytes("value"), in: keyspace)
+      }
+    }
+    let last = engine.environment.lastTransaction
+    try engine.close()
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    let descriptor = Glibc.open(path, O_RDWR)
+    defer { close(descriptor) }
+    try MetaPage.writeAgain(last, descriptor, path)
+    try MetaPage.writeAgain(last - 1, descriptor, path)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    #expect(try storageCode { try MetaPage.writeAgain(last + 1, descriptor, path) } == .damaged)
   }
 }

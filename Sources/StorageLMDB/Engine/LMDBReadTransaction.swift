@@ -26,7 +26,7 @@ package final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
   package func end() { endSnapshot() }
 
   package override func returned() {
-    mdb_txn_reset(transaction)
+    environment.endSnapshot(of: slot)
     environment.pool.giveBack(self)
   }
 

@@ -16,6 +16,8 @@ final class SnapshotSlot {
   @exclusivity(unchecked) private(set) var table = HandleTable.none
   /// The number of snapshots taken with this slot. A cached cursor of an earlier snapshot must be renewed.
   @exclusivity(unchecked) var serial: UInt = 0
+  /// The transaction that the snapshot has marked, if the environment has marks.
+  @exclusivity(unchecked) var mark = -1
 
   private struct CachedCursor {
     var handle: OpaquePointer?

@@ -27,11 +27,7 @@ extension Environment {
   }
 
   /// LMDB's own descriptor of the data file.
-  private var descriptor: Int32 {
-    var descriptor: mdb_filehandle_t = -1
-    mdb_env_get_fd(handle, &descriptor)
-    return descriptor
-  }
+  private var descriptor: Int32 { handle.dataDescriptor }
 
   /// Counts the free pages. Each record of the free list begins with its number of pages.
   private func freePages(_ transaction: OpaquePointer) throws -> Int {

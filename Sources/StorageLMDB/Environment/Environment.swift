@@ -39,6 +39,13 @@ package final class Environment: @unchecked Sendable {
   private let catalogState: Lock<CatalogState>
   /// The trees that the opening has checked, without the keyspaces of users.
   let checkedAtOpen: CheckedTrees
+  /// The marks of this process's snapshots, if it may not write the lock file.
+  let marks: SnapshotMarks?
+  /// The marked snapshots of other processes. Only used by the thread of the write transaction.
+  private let marked: MarkedReaders?
+  /// Whether the meta page of the last commit may be missing on the disk, and no sync would write it
+  /// (`writeMetaAgain`). Only used by the thread of the write transaction.
+  private var mayLackMeta: Bool
   /// Whether a transaction found the map full. The next write grows the map if nobody reads.
   let wantsLargerMap = Atomic<Bool>(false)
 
@@ -63,8 +70,13 @@ package final class Environment: @unchecked Sendable {
     durability = options.durability
     isReadOnly = options.isReadOnly
     handle = opened.handle
-    usesLockFile = opened.usesLockFile
-    removesLockFile = options.isReadOnly && opened.usesLockFile && !hadLockFile
+    usesLockFile = opened.marks == nil
+    marks = opened.marks
+    marked =
+      opened.marks == nil && !options.isReadOnly
+      ? MarkedReaders(opened.handle, opened.handle.dataDescriptor, path: path) : nil
+    mayLackMeta = options.durability != .none
+    removesLockFile = options.isReadOnly && opened.marks == nil && !hadLockFile
     catalogHandle = opened.catalogHandle
     checkedAtOpen = opened.checked
     // The first transaction creates the catalog, during the first opening. It must be synced as well.
@@ -75,11 +87,7 @@ package final class Environment: @unchecked Sendable {
   }
 
   /// The number of the last committed transaction of any process.
-  private var lastTransaction: Int {
-    var info = MDB_envinfo()
-    mdb_env_info(handle, &info)
-    return info.me_last_txnid
-  }
+  var lastTransaction: Int { handle.lastTransaction }
 
   // MARK: - Snapshots
 
@@ -91,13 +99,17 @@ package final class Environment: @unchecked Sendable {
     if ForkGuard.generation != forkGeneration { throw forked() }
     let snapshot = try pool.take(upTo: limit)
     let slot = snapshot.slot
-    let result = mdb_txn_renew(slot.transaction)
-    if result != 0 { try renewAgain(snapshot, result) }
+    if let marks {
+      try renewMarked(snapshot, marks)
+    } else {
+      let result = mdb_txn_renew(slot.transaction)
+      if result != 0 { try renewAgain(snapshot, result) }
+    }
     if mdb_txn_id(slot.transaction) != slot.catalogTransaction {
       do {
         try resolveCatalog(slot)
       } catch {
-        mdb_txn_reset(slot.transaction)
+        endSnapshot(of: slot)
         pool.giveBack(snapshot)
         throw error
       }
@@ -120,6 +132,31 @@ package final class Environment: @unchecked Sendable {
       pool.giveBack(snapshot)
       throw error
     }
+  }
+
+  @inline(never)
+  private func renewMarked(_ snapshot: LMDBReadTransaction, _ marks: SnapshotMarks) throws {
+    do { try renew(snapshot.slot, marks) } catch {
+      pool.giveBack(snapshot)
+      throw error
+    }
+  }
+
+  private func renew(_ slot: SnapshotSlot, _ marks: SnapshotMarks) throws {
+    slot.mark = try marks.mark(
+      newest: { lastTransaction },
+      begin: {
+        let result = try withLargerMap(mdb_txn_renew(slot.transaction)) { mdb_txn_renew(slot.transaction) }
+        if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be started", path: path) }
+        return mdb_txn_id(slot.transaction)
+      }, undo: { mdb_txn_reset(slot.transaction) })
+  }
+
+  /// Ends the snapshot of a slot, with its mark.
+  @inline(__always)
+  func endSnapshot(of slot: SnapshotSlot) {
+    mdb_txn_reset(slot.transaction)
+    if let marks { marks.remove(slot.mark) }
   }
 
   /// Begins a snapshot again with `begin` after `MDB_MAP_RESIZED`: another process has grown the file beyond
@@ -148,10 +185,15 @@ package final class Environment: @unchecked Sendable {
         slot.found(catalog, for: transaction)
         return
       }
-      mdb_txn_reset(slot.transaction)
+      endSnapshot(of: slot)
       // A commit of this process that isn't published yet. Its thread is about to publish it.
       if catalog == nil { sched_yield() }
       known = catalog
+      if let marks {
+        slot.mark = -1
+        try renew(slot, marks)
+        continue
+      }
       let result = try withLargerMap(mdb_txn_renew(slot.transaction)) { mdb_txn_renew(slot.transaction) }
       if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be started", path: path) }
     }
@@ -207,7 +249,7 @@ package final class Environment: @unchecked Sendable {
 
   /// Ends the snapshot of a transaction object that was released without `end()`.
   func recover(_ slot: SnapshotSlot) {
-    mdb_txn_reset(slot.transaction)
+    endSnapshot(of: slot)
     pool.giveBack(LMDBReadTransaction(slot, self))
   }
 
@@ -229,6 +271,16 @@ package final class Environment: @unchecked Sendable {
       guard result == 0, let transaction else { throw writeError(result, "a write could not be begun") }
       do {
         if let catalog = try catalogState.withLock({ try baseCatalog(transaction, openings, &$0) }) {
+          do {
+            if mayLackMeta {
+              try MetaPage.writeAgain(mdb_txn_id(transaction) - 1, handle.dataDescriptor, path)
+              mayLackMeta = false
+            }
+            try marked?.protect()
+          } catch {
+            catalogState.withLock { $0.isWriting = false }
+            throw error
+          }
           return LMDBWriteTransaction(transaction, self, catalog, [:])
         }
       } catch {
@@ -274,6 +326,8 @@ package final class Environment: @unchecked Sendable {
       _ = mdb_reader_check(handle, &dead)
     }
     let result = mdb_txn_commit(write.transaction)
+    marked?.release()
+    if result != 0, durability != .none { mayLackMeta = true }
     catalogState.withLock { state in
       state.isWriting = false
       guard result == 0, write.hasWritten else { return }
@@ -289,6 +343,7 @@ package final class Environment: @unchecked Sendable {
 
   package func abort(_ write: LMDBWriteTransaction) {
     mdb_txn_abort(write.transaction)
+    marked?.release()
     catalogState.withLock { $0.isWriting = false }
   }
 
@@ -336,8 +391,10 @@ package final class Environment: @unchecked Sendable {
       if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen {
         result = mdb_env_sync(handle, 1)
       }
+      marked?.endTransaction()
       EnvironmentRegistry.remove(self) {
         mdb_env_close(handle)
+        marked?.close()
         if removesLockFile { OpeningLock.removeLockFile(of: path) }
       }
       // The file is closed even if the sync failed.

@@ -10,7 +10,8 @@ struct EnvironmentOpening {
 
   struct Opened {
     let handle: OpaquePointer
-    let usesLockFile: Bool
+    /// The marks of snapshots, if the process may not write the lock file.
+    let marks: SnapshotMarks?
     let catalogHandle: MDB_dbi
     let transaction: Int
     let catalog: Catalog
@@ -36,8 +37,13 @@ struct EnvironmentOpening {
     do {
       var dead: Int32 = 0
       if usesLockFile { mdb_reader_check(environment, &dead) }
+      let marks = usesLockFile ? nil : SnapshotMarks(environment.dataDescriptor, path: path)
+      // This mark protects all later snapshots too.
+      let marked = try marks?.mark(
+        newest: { environment.lastTransaction }, begin: { environment.lastTransaction }, undo: {})
+      defer { if let marked { marks?.remove(marked) } }
       let checked = try checkStructure(environment)
-      return try openCatalog(environment, usesLockFile, checked)
+      return try openCatalog(environment, marks, checked)
     } catch {
       mdb_env_close(environment)
       throw error
@@ -57,8 +63,9 @@ struct EnvironmentOpening {
 
   private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
     var mapBytes = mapBytes
-    var usesLockFile = true
-    try OpeningLock.makeLockFile(of: path)
+try OpeningLock.makeLockFile(of: path)
+    // On a file system for reading only, LMDB would silently open without locks.
+    var usesLockFile = !options.isReadOnly || FilePath.mayWrite(path + "-lock")
     while true {
       var created: OpaquePointer?
       var result = mdb_env_create(&created)
@@ -104,18 +111,18 @@ struct EnvironmentOpening {
   }
 
   private func openCatalog(
-    _ environment: OpaquePointer, _ usesLockFile: Bool, _ checked: CheckedTrees
+    _ environment: OpaquePointer, _ marks: SnapshotMarks?, _ checked: CheckedTrees
   ) throws -> Opened {
-    if let opened = try openExistingCatalog(environment, usesLockFile, checked) { return opened }
+    if let opened = try openExistingCatalog(environment, marks, checked) { return opened }
     try makeCatalog(environment)
-    guard let opened = try openExistingCatalog(environment, usesLockFile, checked) else {
+    guard let opened = try openExistingCatalog(environment, marks, checked) else {
       throw StorageError(.damaged, "the catalog was created but can't be found", path: path)
     }
     return opened
   }
 
   private func openExistingCatalog(
-    _ environment: OpaquePointer, _ usesLockFile: Bool, _ checked: CheckedTrees
+    _ environment: OpaquePointer, _ marks: SnapshotMarks?, _ checked: CheckedTrees
   ) throws -> Opened? {
     let transaction = try beginRead(environment)
     do {
@@ -139,7 +146,7 @@ struct EnvironmentOpening {
       let number = mdb_txn_id(transaction)
       mdb_txn_commit(transaction)
       return Opened(
-        handle: environment, usesLockFile: usesLockFile, catalogHandle: handle, transaction: number,
+        handle: environment, marks: marks, catalogHandle: handle, transaction: number,
         catalog: catalog, handles: handles, checked: checked.withoutKeyspaces)
     } catch {
       mdb_txn_abort(transaction)
@@ -227,5 +234,21 @@ struct EnvironmentOpening {
       items[name] = Catalog.Item(name: name, keyspace: keyspace, handle: handle)
     }
     return Catalog(version: state.version, nextNumber: nextNumber, items: items)
+  }
+}
+
+extension OpaquePointer {
+  /// LMDB's descriptor of an environment's data file.
+  var dataDescriptor: Int32 {
+    var descriptor: mdb_filehandle_t = -1
+    mdb_env_get_fd(self, &descriptor)
+    return descriptor
+  }
+
+  /// The number of the last committed transaction of any process.
+  var lastTransaction: Int {
+    var info = MDB_envinfo()
+    mdb_env_info(self, &info)
+    return info.me_last_txnid
   }
 }

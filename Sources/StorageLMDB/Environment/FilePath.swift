@@ -15,6 +15,12 @@ enum FilePath {
     return Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
   }
 
+  /// Returns whether the process may write the file, or make it if there is none.
+  static func mayWrite(_ path: String) -> Bool {
+    if faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 { return true }
+    return errno == ENOENT && faccessat(AT_FDCWD, split(path).folder, W_OK, AT_EACCESS) == 0
+  }
+
   static func exists(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0

@@ -124,7 +124,8 @@ enum FileHeader {
     defer { close(descriptor) }
     return try withUnsafeTemporaryAllocation(byteCount: MetaPage.size, alignment: 8) { bytes in
       func read(_ offset: Int) throws -> UnsafeRawBufferPointer {
-        let count = pread(descriptor, bytes.baseAddress, MetaPage.size, off_t(offset))
+        let count = readAgain(
+          descriptor, UnsafeMutableRawBufferPointer(rebasing: bytes[..<MetaPage.size]), offset)
         guard count >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
         return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count])
       }
@@ -186,7 +187,8 @@ package final class PageFile {
         throw StorageError.lmdb(errno, "the file could not be read", path: path)
       }
       var bytes = [UInt8](repeating: 0, count: MetaPage.size)
-      let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+      let count = bytes.withUnsafeMutableBytes { readAgain(descriptor, $0, 0) }
+      guard count >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
       guard count == MetaPage.size else { throw StorageError(.damaged, "the file is cut off", path: path) }
       let meta = try bytes.withUnsafeBytes { try MetaPage($0, path: path) }
       self.path = path
@@ -203,9 +205,15 @@ package final class PageFile {
 
   /// Reads a page. Returns false if the file has no such page or the system can't read it.
   func read(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
-    guard page < pages else { return false }
+    count(page, into: bytes) == pageBytes
+  }
+
+  /// Reads a page. Returns the number of bytes read, or -1 if the system can't read it (`errno`).
+  private func count(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int {
+    guard page < pages else { return 0 }
     reads += 1
-    return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
+    let place = UnsafeMutableRawBufferPointer(rebasing: bytes[..<pageBytes])
+    return readAgain(descriptor, place, Int(page) * pageBytes)
   }
 
   /// The maximum number of snapshots to take until a meta page can be read.
@@ -226,10 +234,57 @@ package final class PageFile {
   func meta(of transaction: UInt64) throws -> MetaPage {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
     defer { bytes.deallocate() }
-    if read(transaction & 1, into: bytes) {
+    let count = count(transaction & 1, into: bytes)
+    if count < 0 { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
+    if count == pageBytes {
       let meta = try MetaPage(UnsafeRawBufferPointer(bytes), path: path)
       if meta.transaction == transaction { return meta }
     }
     throw StorageError(.busy, "other writers changed the file during the check; check again", path: path)
+  }
+}
+
+/// Fills `bytes` from the file. Repeats reads that a signal interrupts or that return less. Returns the number of bytes
+/// read, or -1 with `errno`.
+func readAgain(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, _ offset: Int) -> Int {
+  var count = 0
+  while count < bytes.count {
+    let result = pread(
+      descriptor, bytes.baseAddress.unsafelyUnwrapped + count, bytes.count - count, off_t(offset + count))
+    if result < 0, errno == EINTR { continue }
+    if result < 0 { return -1 }
+    if result == 0 { break }
+    count += result
+  }
+  return count
+}
+
+extension MetaPage {
+  /// Writes the meta page of the last commit once more, with the same bytes.
+  ///
+  /// At durability `normal` a meta page reaches the disk with the sync of the next commit. If that sync fails, the system
+  /// counts the page as written and never writes it again. Later syncs succeed, and the next commit's meta page replaces
+  /// the one before. After a power loss the newest meta page would be two commits old, and its pages overwritten. The next
+  /// commit's sync covers this write. Call it inside the write transaction.
+  static func writeAgain(_ transaction: Int, _ descriptor: Int32, _ path: String) throws {
+    func failed(_ number: Int32) -> StorageError {
+      .lmdb(number, "the last commit's meta page could not be written again", path: path)
+    }
+    guard transaction > 0 else { return }
+    try withUnsafeTemporaryAllocation(byteCount: MetaPage.size, alignment: 8) { bytes in
+      guard readAgain(descriptor, bytes, 0) == MetaPage.size else { throw failed(errno) }
+      let offset =
+        transaction & 1 == 0 ? 0 : try MetaPage(UnsafeRawBufferPointer(bytes), path: path).pageBytes
+      guard readAgain(descriptor, bytes, offset) == MetaPage.size else { throw failed(errno) }
+      guard try MetaPage(UnsafeRawBufferPointer(bytes), path: path).transaction == UInt64(transaction) else {
+        throw StorageError(
+          .damaged, "the meta page of transaction \(transaction) isn't in its place", path: path)
+      }
+      var written = -1
+      repeat {
+        written = pwrite(descriptor, bytes.baseAddress, MetaPage.size, off_t(offset))
+      } while written < 0 && errno == EINTR
+      guard written == MetaPage.size else { throw failed(written < 0 ? errno : EIO) }
+    }
   }
 }
