@@ -54,6 +54,41 @@ struct DamageTests {
     }
   }
 
+  @Test(
+    "a view, a trigger, another table or index, or a table with another definition is refused at opening",
+    arguments: Kind.all)
+  func aSchemaOfSomebodyElseIsRefused(_ kind: Kind) throws {
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    let changes = [
+      "CREATE TRIGGER t AFTER INSERT ON k1 BEGIN DELETE FROM k1; END",
+      "CREATE VIEW v AS SELECT 1",
+      "CREATE TABLE other (a)",
+      "CREATE INDEX i ON k1 (value)",
+      "CREATE VIRTUAL TABLE f USING fts4(a)",
+      "ALTER TABLE k1 ADD COLUMN more",
+      "ALTER TABLE keyspaces RENAME TO z;"
+        + "CREATE VIEW keyspaces AS \(endless) SELECT z.* FROM n, z WHERE i < 0",
+      "ALTER TABLE k1 RENAME TO z; CREATE VIEW k1 AS \(endless) SELECT z.* FROM n, z WHERE i < 0",
+      "ALTER TABLE layout RENAME TO k9",
+      "DROP TABLE layout",
+    ]
+    for (number, change) in changes.enumerated() {
+      let path = directory.file("schema\(number)")
+      let engine = try kind.open(path)
+      try engine.fill(count: 3, bytes: 10)
+      let file = engine.file
+      try engine.close()
+      let connection = try file.connect(cacheBytes: 0)
+      try connection.execute(change)
+      connection.close()
+      for isReadOnly in [false, true] {
+        #expect(
+          try storageCode { try kind.open(path, .openExisting, isReadOnly: isReadOnly).close() } == .damaged,
+          "\(change)")
+      }
+    }
+  }
+
   @Test(arguments: Kind.all) func aDamagedPageIsFoundByTheCheck(_ kind: Kind) throws {
     let path = directory.file("a")
     let engine = try kind.open(path)

@@ -12,7 +12,10 @@ extension SQLiteFile {
       PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
       PRAGMA temp_store = MEMORY;
       PRAGMA synchronous = \(synchronous);
+      PRAGMA trusted_schema = OFF;
       """)
+    // What is only read may come from somebody else. The check costs little, and only for pages from the disk.
+    if access != .readWrite { try connection.execute("PRAGMA cell_size_check = ON") }
     if use == .writing {
       try connection.execute(
         "PRAGMA secure_delete = OFF; PRAGMA journal_size_limit = \(SQLiteLayout.logBytes)")
@@ -26,6 +29,12 @@ extension SQLiteFile {
   private func unlock(_ connection: Connection) throws {
     guard let key else { return }
     try key.withText { try connection.setKey($0) }
-    try connection.execute("PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes)")
+    // The defaults belong to the whole process, and other code may change them.
+    try connection.execute(
+      """
+      PRAGMA cipher_use_hmac = ON;
+      PRAGMA kdf_iter = \(SQLiteLayout.keyIterations);
+      PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes);
+      """)
   }
 }

@@ -37,8 +37,8 @@ extension SQLiteFile {
 
   /// Throws if the file belongs to another program or has an unknown version.
   private func identify(_ connection: Connection) throws {
-    // Reads the first page and the whole schema.
-    _ = try connection.integer("SELECT count(*) FROM sqlite_master")
+    // Reads the first page.
+    _ = try connection.integer("PRAGMA schema_version")
     let identity = try connection.integer("PRAGMA application_id") ?? 0
     guard identity == SQLiteLayout.applicationID else {
       throw StorageError(
@@ -54,6 +54,7 @@ extension SQLiteFile {
     guard try connection.integer("PRAGMA page_size") == SQLiteLayout.pageBytes else {
       throw StorageError(.damaged, "the database can't be opened: its page size is impossible", path: path)
     }
+    try SQLiteSchema(path: path).check(connection)
   }
 
   /// Throws if the process lacks permission. Checked here, because the library tries several ways and reports

@@ -22,6 +22,8 @@ enum SQLiteLayout {
   static let applicationID = 0x546F_5374
   static let version = 2
   static let pageBytes = 4096
+  /// SQLCipher 3's own number. It stretches no key here, because the key is raw.
+  static let keyIterations = 64_000
   /// The number of pages in the write-ahead log after which a commit runs a checkpoint. This is the library's
   /// default.
   static let checkpointPages = 1000
