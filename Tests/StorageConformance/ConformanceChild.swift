@@ -32,6 +32,7 @@ public enum ConformanceChild {
       case "fill": try child.fill()
       case "load-full": try child.loadOnFullDisk()
       case "nobody": try child.readAsNobody()
+      case "watch": try child.watchAsNobody()
       case "snapshots": try child.openSnapshots()
       case "keep": try child.keepLentPointer()
       case "scripts": try child.scripts()
@@ -159,15 +160,7 @@ struct Child {
   /// CLOSED. It reports if it can't: a container may have only one user, and the other user may have no
   /// access to PATH.
   func readAsNobody() throws {
-    if geteuid() == 0 {
-      guard setgroups(0, nil) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
-        return say("can't become another user: errno \(errno)")
-      }
-      let directories = (arguments[0] as NSString).deletingLastPathComponent
-      guard access((directories as NSString).deletingLastPathComponent, X_OK) == 0 else {
-        return say("can't go where the file is: errno \(errno)")
-      }
-    }
+    if let reason = becomeNobody() { return say(reason) }
     let opened = try engine.open(arguments[0], options(isReadOnly: true, creation: .openExisting))
     say("content \(try Content(opened))")
     try expectError(.readOnly, from: "write to an engine open for reading") {
@@ -191,6 +184,62 @@ struct Child {
       try opened.write { (_: any WriteTransaction) in }
     }
     say("done")
+  }
+}
+
+extension Child {
+  /// Becomes another user, if the process may. Returns the reason if it can't read the file afterwards.
+  private func becomeNobody() -> String? {
+    guard geteuid() == 0 else { return nil }
+    guard setgroups(0, nil) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
+      return "can't become another user: errno \(errno)"
+    }
+    let directories = (arguments[0] as NSString).deletingLastPathComponent
+    guard access((directories as NSString).deletingLastPathComponent, X_OK) == 0 else {
+      return "can't go where the file is: errno \(errno)"
+    }
+    return nil
+  }
+
+  /// `watch PATH OPENINGS` becomes another user, and opens, reads and closes the file while its owner writes it
+  /// (`Generations`).
+  func watchAsNobody() throws {
+    if let reason = becomeNobody() { return say(reason) }
+    var last = -1
+    for _ in 0..<(try number(1)) {
+      let opened = try engine.open(arguments[0], options(isReadOnly: true, creation: .openExisting))
+      for _ in 0..<12 {
+        let found = try Generations.read(opened)
+        try expect(found >= last, "a later read found generation \(found) after \(last)")
+        last = found
+      }
+      try opened.close()
+    }
+    say("done \(last)")
+  }
+}
+
+/// Rows that all have the number of the last transaction that wrote them.
+enum Generations {
+  private static let rows = 300
+
+  static func write(_ number: Int, _ engine: any StorageEngine) throws {
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("rows", shape: .documents)
+      let value = "\(number) " + String(repeating: "x", count: 300)
+      for row in 0..<rows { try transaction.put("row \(row)", value, in: keyspace) }
+    }
+  }
+
+  /// The number. It must be the same in all rows.
+  static func read(_ engine: any StorageEngine) throws -> Int {
+    try engine.read { transaction in
+      let entries = try transaction.entries(of: transaction.known("rows"))
+      try expectEqual(entries.count, rows, "rows")
+      let values = Set(entries.map { String(decoding: $0.value, as: UTF8.self) })
+      try expectEqual(values.count, 1, "generations in one snapshot")
+      return values.first?.split(separator: " ").first.flatMap { Int($0) } ?? -1
+    }
   }
 }
 

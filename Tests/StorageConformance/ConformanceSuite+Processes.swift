@@ -90,6 +90,29 @@ extension ConformanceSuite {
       }
       try expectEqual(lines, ["content \(content)", "done"], "what another user reads")
     },
+
+    Behaviour("another user reads whole states while the owner writes, opens and closes", needs: [.child]) {
+      suite in
+      var generation = 0
+      try suite.withEngine { try Generations.write(generation, $0) }
+      let child = try suite.startChild("watch", [suite.path("main"), suite.isLong ? "400" : "15"])
+      // The owner closes the file in between, so that the reader is alone with it at times.
+      while child.outputSoFar.isEmpty, generation < 100_000 {
+        try suite.withEngine { engine in
+          for _ in 0..<(1 + generation % 7) {
+            generation += 1
+            try Generations.write(generation, engine)
+          }
+        }
+        usleep(UInt32(generation % 3) * 2_000)
+      }
+      let ending = try child.wait()
+      if child.outputText.hasPrefix("can't ") {
+        return print("not tried as another user: \(child.outputText)")
+      }
+      try expect(ending == .exited(0), "the child \(ending): \(child.outputText) \(child.errorText)")
+      try suite.withEngine { try expectEqual($0.maintenance.checkIntegrity(), [], "faults") }
+    },
   ]
 
   /// Kills a child that commits, at random moments, and checks the file.

@@ -36,6 +36,8 @@ final class EngineConnection: @unchecked Sendable {
   let places: RowPlaces
   /// How large its cache is.
   let cacheRank: CacheRank
+  /// How the connection was opened, or how its snapshot began, in a process that may write nothing beside the file.
+  var visit: StillFile.Visit?
   /// The size of the cache in bytes, or nil if it isn't set in bytes.
   private(set) lazy var cacheBytes: Int? = {
     guard let setting = try? connection.integer("PRAGMA cache_size"), setting < 0 else { return nil }

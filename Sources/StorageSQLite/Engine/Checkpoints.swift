@@ -27,10 +27,14 @@ struct Checkpoints {
   }
 
   private let connection: Connection
+  private let path: String
+  private let claim: OpenFiles.Claim
   private let state: UnsafeMutablePointer<State>
 
-  init(_ connection: Connection) {
+  init(_ connection: Connection, path: String, _ claim: OpenFiles.Claim) {
     self.connection = connection
+    self.path = path
+    self.claim = claim
     state = .allocate(capacity: 1)
     state.initialize(to: State())
     let hook:
@@ -57,6 +61,10 @@ struct Checkpoints {
   private func checkpoint(_ pages: Int) {
     // A log shorter than before has started again from its beginning.
     guard pages >= state.pointee.nextAttempt || pages < state.pointee.lastLog else { return }
+    guard StillFile.mayCheckpoint(path, claim) else {
+      state.pointee.nextAttempt = pages + SQLiteLayout.checkpointPages
+      return
+    }
     guard let (log, done) = try? connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) else { return }
     state.pointee.lastLog = log
     guard done < log else {

@@ -39,13 +39,15 @@ final class ReaderPool: Sendable {
   }
 
   private let file: SQLiteFile
+  private let still: StillFile?
   private let cacheBytes: Int
   private let forks: UInt64
   private let state = Lock(State())
 
   /// `first` is an open connection with a large cache, or nil.
-  init(_ file: SQLiteFile, cacheBytes: Int, first: EngineConnection?) {
+  init(_ file: SQLiteFile, _ still: StillFile?, cacheBytes: Int, first: EngineConnection?) {
     self.file = file
+    self.still = still
     self.cacheBytes = cacheBytes
     if let first {
       state.withLock { state in
@@ -65,6 +67,17 @@ final class ReaderPool: Sendable {
   ///   - isOwn: whether the engine itself needs the snapshot. It then ignores the limit of open snapshots.
   ///   - beginsSnapshot: false for a single statement, which needs no snapshot.
   func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
+    guard let still else { return try take(isOwn, beginsSnapshot, nil) }
+    let (connection, visit) = try still.connecting(upTo: StillFile.patience) { visit in
+      try take(isOwn, beginsSnapshot, visit)
+    }
+    connection.visit = visit
+    return connection
+  }
+
+  private func take(_ isOwn: Bool, _ beginsSnapshot: Bool, _ visit: StillFile.Visit?) throws
+    -> EngineConnection
+  {
     let (idle, rank): (EngineConnection?, CacheRank) = try state.withLock { state in
       guard !state.isClosed else {
         throw StorageError(.closed, "the database is closed and can't be read", path: file.path)
@@ -82,11 +95,13 @@ final class ReaderPool: Sendable {
       return (nil, rank)
     }
     let connection: EngineConnection
-    if let idle {
+    if let idle, idle.visit?.generation == visit?.generation {
       connection = idle
     } else {
+      // The cache of the idle connection is of an older state of the file.
+      idle?.close()
       do {
-        connection = try open(rank)
+        connection = try open(rank, visit)
       } catch {
         state.withLock { state in
           state.snapshots -= 1
@@ -101,6 +116,7 @@ final class ReaderPool: Sendable {
       try storing("beginning a snapshot", file.path) { try connection.beginSnapshot() }
       return connection
     } catch {
+      connection.visit = nil
       give(connection)
       throw error
     }
@@ -110,6 +126,7 @@ final class ReaderPool: Sendable {
   func give(_ connection: EngineConnection) {
     guard csqlite_forks() == forks else { return connection.abandon() }
     connection.endSnapshot()
+    if let still, let visit = connection.visit { still.leave(visit) }
     // Other threads may give connections back at the same time. The number of kept caches is then off by a
     // few.
     if !connection.cacheRank.isLarge, state.withLock({ $0.idle.count >= Self.cachedIdle }) {
@@ -155,15 +172,17 @@ final class ReaderPool: Sendable {
     for connection in idle { isForked ? connection.abandon() : connection.close() }
   }
 
-  private func open(_ rank: CacheRank) throws -> EngineConnection {
+  private func open(_ rank: CacheRank, _ visit: StillFile.Visit?) throws -> EngineConnection {
     do {
-      return try storing("opening a reader", file.path) { try connect(rank) }
+      return try storing("opening a reader", file.path) { try connect(rank, visit) }
     } catch let error as StorageError where error.code == .tooManyReaders && Self.raiseFileLimit() {
-      return try storing("opening a reader", file.path) { try connect(rank) }
+      return try storing("opening a reader", file.path) { try connect(rank, visit) }
     }
   }
 
-  private func connect(_ rank: CacheRank) throws -> EngineConnection {
+  private func connect(_ rank: CacheRank, _ visit: StillFile.Visit?) throws -> EngineConnection {
+    var file = file
+    if let visit { file.access = visit.access }
     let connection = try file.connect(cacheBytes: cacheBytes / rank.rawValue, for: .reading)
     do {
       try Self.prepare(connection)

@@ -37,7 +37,9 @@ extension SQLiteEngine {
     copy.access = .readWrite
     copy.newAccess = FileAccess(of: path)
     // While this snapshot is open, the engine can't be closed.
-    try withSnapshot { _ in
+    try withSnapshot { reader in
+      var file = file
+      if let visit = reader.visit { file.access = visit.access }
       let isNew = try copy.publish { temporary in
         let source = try storing("copying a database", path) { try file.connect(cacheBytes: 2 << 20) }
         defer { source.close() }
@@ -123,6 +125,7 @@ extension SQLiteEngine {
         // checkpoint does this.
         connection.waitWhenBusy(upTo: Checkpoints.patience)
         do {
+          guard StillFile.mayCheckpoint(path, claim) else { return }
           try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         } catch let error as SQLiteError where error.code == SQLITE_BUSY || error.code == SQLITE_LOCKED {}
       }

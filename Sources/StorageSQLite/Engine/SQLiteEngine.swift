@@ -43,7 +43,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     var writer: SQLiteWriter?
     var isClosed = false
   }
-  private let claim: OpenFiles.Claim
+  let claim: OpenFiles.Claim
   private let forks: UInt64
   /// Only used inside the queue.
   private var isClosed = false
@@ -66,12 +66,21 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       durability: options.durability)
     file.newAccess = options.access
     try Self.ensureExists(file, options)
-    claim = try OpenFiles.claim(path, library: libraryPath)
+    let claim = try OpenFiles.claim(path, library: libraryPath)
+    self.claim = claim
     do {
       let first: Connection
+      var visit: StillFile.Visit?
+      let still = options.isReadOnly && StillFile.isNeeded(path) ? StillFile(path, claim) : nil
       try file.checkPermission(toWrite: !options.isReadOnly)
-      if options.isReadOnly {
-        (first, file.access) = try Self.openReadOnly(file, options)
+      if let still {
+        (first, visit) = try still.connecting(upTo: StillFile.patience) { visit in
+          file.access = visit.access
+          return try file.open(cacheBytes: options.cacheBytes)
+        }
+      } else if options.isReadOnly {
+        file.access = .readOnly
+        first = try file.open(cacheBytes: options.cacheBytes)
       } else {
         first = try file.open(cacheBytes: options.cacheBytes)
         if options.isBulkLoad {
@@ -92,15 +101,17 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           // The first connection was opened with all settings for writing. Here it becomes a reader.
           if !options.isBulkLoad { try ReaderPool.prepare(first) }
           let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
+          connection.visit = visit
           return options.isBulkLoad
-            ? (Lock(Writing(writer: try SQLiteWriter(connection, queue))), nil)
+            ? (Lock(Writing(writer: try SQLiteWriter(connection, queue, claim))), nil)
             : (Lock(Writing()), connection)
         }
       } catch {
         first.close()
         throw error
       }
-      readers = ReaderPool(file, cacheBytes: options.cacheBytes, first: reader)
+      readers = ReaderPool(file, still, cacheBytes: options.cacheBytes, first: reader)
+      if let still, let visit { still.leave(visit) }
     } catch {
       claim.release { file.removeEmptyLog() }
       throw error
@@ -160,7 +171,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       let writer = try storing("the database can't be opened for writing", path) {
         let connection = try file.connect(cacheBytes: cacheBytes)
         return try SQLiteWriter(
-          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue)
+          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue, claim)
       }
       writing.writer = writer
       return writer
@@ -286,29 +297,6 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     let isNew = try file.create()
     if !isNew && options.creation == .createNew {
       throw StorageError(.alreadyExists, "the database can't be created: the file exists", path: path)
-    }
-  }
-
-  /// Opens a file for reading only.
-  private static func openReadOnly(_ file: SQLiteFile, _ options: EngineOptions) throws -> (
-    Connection, SQLiteFile.Access
-  ) {
-    var ways = [SQLiteFile.Access.readOnly]
-    if !SQLiteFile.isAllowed(SQLiteFile.directory(of: file.path), W_OK) {
-      let isLogLeft = SQLiteFile.size(file.path + "-wal") ?? 0 > SQLiteFile.emptyLogBytes
-      // With a leftover log: newer libraries can read the log and its shared memory without writing, if they
-      // can open both.
-      ways = isLogLeft ? [.readOnly, .withoutLocks] : [.immutable]
-    }
-    var file = file
-    while true {
-      file.access = ways.removeFirst()
-      do {
-        return (try file.open(cacheBytes: options.cacheBytes), file.access)
-      } catch let error as StorageError where !ways.isEmpty {
-        let code = error.engineCode.map { Int32($0) & 0xFF }
-        guard code == SQLITE_CANTOPEN || code == SQLITE_READONLY else { throw error }
-      }
     }
   }
 

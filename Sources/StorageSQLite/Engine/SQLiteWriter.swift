@@ -28,11 +28,13 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private var hasLooked = false
   private var transaction: SQLiteWriteTransaction?
   private var isClosed = false
+  /// Whether this writer has read since its first commit.
+  private var isMarked = false
   /// The smallest number for a new keyspace. It is above the numbers from rolled-back transactions, because
   /// callers may still hold handles with those numbers.
   private var nextNumber = 1
 
-  init(_ connection: EngineConnection, _ queue: GroupCommit) throws {
+  init(_ connection: EngineConnection, _ queue: GroupCommit, _ claim: OpenFiles.Claim) throws {
     self.connection = connection
     self.queue = queue
     functions = connection.functions
@@ -51,7 +53,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       append: try connection.connection.prepareRaw(EngineConnection.CountStatements.append),
       set: try connection.connection.prepareRaw(EngineConnection.CountStatements.set))
     versionStatement = try connection.connection.prepareRaw("PRAGMA data_version")
-    checkpoints = Checkpoints(connection.connection)
+    checkpoints = Checkpoints(connection.connection, path: connection.path, claim)
   }
 
   /// Closes the connection. Call it only inside the queue, when no writer is active.
@@ -116,7 +118,16 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       throw error
     }
     finish()
+    if !isMarked { markLog() }
     checkpoints.afterCommit()
+  }
+
+  /// Reads once after the first commit. A reader of a new log has to note in the shared memory up to where it reads. A
+  /// process that may not write the shared memory can only use the note of somebody else.
+  private func markLog() {
+    isMarked = true
+    try? connection.beginSnapshot()
+    connection.endSnapshot()
   }
 
   func abort() {

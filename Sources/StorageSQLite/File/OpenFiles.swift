@@ -13,6 +13,23 @@ enum OpenFiles {
   fileprivate struct Identity: Hashable {
     let device: UInt64
     let inode: UInt64
+
+    init?(_ path: String) {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return nil }
+      self.init(status)
+    }
+
+    init?(_ descriptor: Int32) {
+      var status = stat()
+      guard fstat(descriptor, &status) == 0 else { return nil }
+      self.init(status)
+    }
+
+    private init(_ status: stat) {
+      device = UInt64(status.st_dev)
+      inode = UInt64(status.st_ino)
+    }
   }
 
   private struct Use {
@@ -22,6 +39,9 @@ enum OpenFiles {
     var count: Int
     /// The number of uses that are being closed.
     var closing = 0
+    /// The engine's own descriptors, by path. Closing one drops SQLite's locks on its file, so they stay open until
+    /// the last use ends.
+    var descriptors: [String: Int32] = [:]
   }
 
   private static let uses = Lock<[Identity: Use]>([:])
@@ -42,20 +62,46 @@ enum OpenFiles {
         OpenFiles.uses.withLock { uses in
           uses[identity]?.closing -= 1
           if isClosed { uses[identity]?.count -= 1 }
-          if uses[identity]?.count == 0 { uses[identity] = nil }
+          if let use = uses[identity], use.count == 0 {
+            for descriptor in use.descriptors.values { _ = Glibc.close(descriptor) }
+            uses[identity] = nil
+          }
         }
       }
       try close()
       isClosed = true
+    }
+
+    /// Returns a descriptor for reading the claimed file, or a file beside it, at `path`. It stays open as long as the
+    /// claimed file. Nil if there is no file.
+    func descriptor(of path: String) throws -> Int32? {
+      try OpenFiles.uses.withLock { uses in
+        if let known = uses[identity]?.descriptors[path] {
+          // Another process may have removed a file beside the claimed one, and made it anew.
+          let opened = Identity(known)
+          if opened == identity { return known }
+          guard let named = Identity(path) else { return nil }
+          if opened == named { return known }
+          _ = Glibc.close(known)
+          uses[identity]?.descriptors[path] = nil
+        }
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+          if errno == ENOENT { return nil }
+          throw SQLiteFile.systemError("the database can't be read", path)
+        }
+        uses[identity]?.descriptors[path] = descriptor
+        return descriptor
+      }
     }
   }
 
   /// Claims the file at `path` for `library`. Throws `inUse` if another library has it open, or if the parent
   /// process had it open at a fork.
   static func claim(_ path: String, library: String) throws -> Claim {
-    var status = stat()
-    guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("the database can't be opened", path) }
-    let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    guard let identity = Identity(path) else {
+      throw SQLiteFile.systemError("the database can't be opened", path)
+    }
     while try !claim(identity, path, library) { usleep(200) }
     return Claim(identity: identity)
   }

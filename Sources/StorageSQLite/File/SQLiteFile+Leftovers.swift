@@ -8,7 +8,7 @@ extension SQLiteFile {
   /// them when it closes, if it is the last one in any process. The library uses a lock to find out. A log
   /// with commits stays as it is.
   func removeEmptyLog() {
-    guard access == .readOnly, Self.size(path + "-wal") == 0 else { return }
+    guard access == .readOnly, !StillFile.isNeeded(path), Self.size(path + "-wal") == 0 else { return }
     var file = self
     file.access = .readWrite
     // On any failure the files stay, which does no harm.

@@ -12,11 +12,14 @@ struct SQLiteFile: Sendable {
     case readWrite
     /// Only for reading, while other processes may write.
     case readOnly
-    /// For a directory that can't be written, if the write-ahead log is empty.
+    // The ways of a process that may write nothing beside the file (`StillFile`).
+    /// If the write-ahead log is empty.
     case immutable
-    /// For a directory that can't be written, if a log is left. Reads the log without the shared memory and
-    /// the locks that SQLite would have to create beside the file.
+    /// If a log is left that nobody uses. Reads the log without the shared memory and the locks that SQLite would have
+    /// to create beside the file.
     case withoutLocks
+    /// If another process uses the log. Reads that process's shared memory.
+    case sharedReadOnly
   }
 
   /// The maximum time that a connection waits for another process.
@@ -77,6 +80,7 @@ struct SQLiteFile: Sendable {
       case .readOnly: "mode=ro"
       case .immutable: "mode=ro&immutable=1"
       case .withoutLocks: "mode=ro&vfs=unix-none"
+      case .sharedReadOnly: "mode=ro&readonly_shm=1"
       }
     return "file://\(Connection.uriPath(path))?\(query)"
   }
