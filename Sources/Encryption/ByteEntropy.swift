@@ -14,6 +14,11 @@ package struct ByteEntropy {
   /// bytes.
   package static let leastOfBlock = 7.5
 
+  /// The length of a run of zeros that encrypted bytes never have.
+  private static let longRun = 32
+  /// The least number of bytes of a block, without long runs of zeros, that are judged.
+  private static let leastJudged = 512
+
   private var counts = [UInt64](repeating: 0, count: 256)
   private var blockCounts = [UInt32](repeating: 0, count: 512)
   /// c · log2(c) for all possible counts in a block.
@@ -23,7 +28,7 @@ package struct ByteEntropy {
   package private(set) var bytes: UInt64 = 0
   /// The number of those bytes that aren't structure.
   private var judged: UInt64 = 0
-  /// The lowest entropy of a whole block that isn't all zeros. Nil if there was none.
+  /// The lowest entropy of a whole block, without long runs of zeros. Nil if there was none.
   package private(set) var lowest: Double?
   /// The offset of that block.
   package private(set) var lowestOffset: UInt64 = 0
@@ -71,8 +76,14 @@ package struct ByteEntropy {
       if value == 0 { zeros = count }
       if isWhole { sum += Self.terms[Int(count)] }
     }
-    if isWhole, zeros < UInt32(block.count) {
-      let entropy = log2(Double(block.count)) - sum / Double(block.count)
+    // A power loss can leave the end of a file as zeros, from the middle of a block. Zeros aren't plaintext.
+    let unwritten = isWhole && zeros >= Self.longRun ? Self.zerosInLongRuns(block) : 0
+    let judgedBytes = block.count - unwritten
+    if isWhole, judgedBytes >= Self.leastJudged {
+      sum += Self.terms[Int(zeros) - unwritten] - Self.terms[Int(zeros)]
+      // Fewer random bytes have less entropy. The correction makes all blocks comparable.
+      let missing = 184 / Double(judgedBytes) - 184 / Double(Self.blockBytes)
+      let entropy = log2(Double(judgedBytes)) - sum / Double(judgedBytes) + missing
       if entropy < lowest ?? .infinity {
         lowest = entropy
         lowestOffset = bytes
@@ -80,6 +91,20 @@ package struct ByteEntropy {
     }
     bytes += UInt64(block.count)
     judged += UInt64(block.count)
+  }
+
+  private static func zerosInLongRuns(_ block: UnsafeRawBufferPointer) -> Int {
+    var sum = 0
+    var run = 0
+    for byte in block {
+      if byte == 0 {
+        run += 1
+        continue
+      }
+      if run >= longRun { sum += run }
+      run = 0
+    }
+    return run >= longRun ? sum + run : sum
   }
 
   /// The entropy of all added bytes that aren't structure, in bits per byte. Nil if they are less than a
