@@ -13,6 +13,16 @@ static atomic_int directories, files, failure, once, remaining = -1;
 
 int synced_directories(void) { return directories; }
 int synced_files(void) { return files; }
+
+static atomic_ulong synced[64];
+
+int has_synced_directory(unsigned long inode) {
+  for (int place = 0; place < 64; place++) {
+    if (synced[place] == inode) return 1;
+  }
+  return 0;
+}
+
 void fail_syncs(int error) { failure = error; }
 
 void fail_one_sync(int after, int error) {
@@ -35,7 +45,7 @@ static int counted(int descriptor, const char *name) {
   struct stat status;
   change();
   if (fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-    directories++;
+    synced[directories++ % 64] = status.st_ino;
   } else {
     files++;
   }

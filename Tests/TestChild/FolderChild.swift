@@ -5,6 +5,8 @@
 //       `dies` kills the process before a change, counted from 0 after "begun"
 //   folder [dies N] delete|move FOLDER NAME ENGINE
 //       the same; `move` gives the name "b"
+//   folder make FOLDER NAME ENGINE
+//       makes a database at durability full, saves a document, and prints whether the folder was synced
 //   folder hold FOLDER NAME ENGINE
 //       opens, prints "open", and waits until it is killed
 
@@ -19,7 +21,7 @@ import Touchstone
 enum FolderChild: ChildGroup {
   static let name = "folder"
   static let usage =
-    "[dies N] replace|install FOLDER NAME SOURCE ENGINE | [dies N] delete|move|hold FOLDER NAME ENGINE"
+    "[dies N] replace|install FOLDER NAME SOURCE ENGINE | [dies N] delete|move|make|hold FOLDER NAME ENGINE"
 
   static func run(_ arguments: [String]) throws {
     var words = arguments[...]
@@ -37,6 +39,15 @@ enum FolderChild: ChildGroup {
       say("open")
       while true { pause() }
       _ = database
+    }
+    if command == "make" {
+      var status = stat()
+      guard stat(path, &status) == 0 else { throw WrongUsage() }
+      var options = try options(EngineName(rawValue: engine))
+      options.durability = .full
+      let database = try Database.open(name, in: path, options: options)
+      try database.save("a", ["n": 1])
+      return say(has_synced_directory(UInt(status.st_ino)) != 0 ? "synced" : "not synced")
     }
     let source = words.first ?? ""
     let key = try key(of: .sqlcipher)

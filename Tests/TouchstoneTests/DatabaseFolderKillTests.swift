@@ -11,16 +11,18 @@ import Touchstone
     let folder: DatabaseFolder
     let source: String
     let testKey: UserKey?
+    let oldHasBlob: Bool
 
     /// The old database is on `engine`, and the new one on the next engine.
-    init(_ engine: EngineName) throws {
+    init(_ engine: EngineName, oldHasBlob: Bool = true) throws {
       self.engine = engine
+      self.oldHasBlob = oldHasBlob
       folder = try DatabaseFolder(directory.file("f"))
       let next = allEngines[((allEngines.firstIndex(of: engine) ?? 0) + 1) % allEngines.count]
       source = directory.file("new")
       testKey = try key(of: .sqlcipher)
       try makeDatabase(next, at: source, "new")
-      try makeDatabase(engine, at: directory.file("old"), "old")
+      try makeDatabase(engine, at: directory.file("old"), "old", hasBlob: oldHasBlob)
     }
 
     /// Makes the folder anew, with the old database or without.
@@ -53,7 +55,8 @@ import Touchstone
       }
       let isEncrypted = try Database.isEncrypted("a", in: folder.path)
       let database = try folder.openExisting("a", options: DatabaseOptions(key: isEncrypted ? testKey : nil))
-      let found = try marker(of: database)
+      let isOld = try database.document("marker")?["marker"].string == "old"
+      let found = try marker(of: database, hasBlob: !isOld || oldHasBlob)
       try expectNoLeftovers(folder.path, ["a.touchstone"], comment)
       return found
     }
@@ -130,6 +133,30 @@ import Touchstone
       try expectNoLeftovers(fixture.folder.path, ["a.touchstone"], "change \(last)")
       #expect(try fixture.state(lists: false, "change \(last)") == "new")
     }
+  }
+
+  @Test("leave no blobs of the new database to an old one that had none", arguments: allEngines)
+  func noBlobs(_ engine: EngineName) throws {
+    let fixture = try Fixture(engine, oldHasBlob: false)
+    try fixture.reset("replace")
+    let whole = try fixture.start("replace")
+    try whole.wait()
+    let changes = try #require(
+      whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }.flatMap {
+        Int($0.dropLast(8))
+      })
+    var old = 0
+    // The last changes: the description gets its name, and the old files are removed.
+    for last in max(0, changes - (isLong ? 40 : 12))..<changes {
+      try fixture.reset("replace")
+      let child = try fixture.start("replace", diesAt: last)
+      #expect(try child.wait() == .signalled(9), "\(child.outputText)")
+      guard try fixture.state(lists: false, "change \(last)") == "old" else { continue }
+      old += 1
+      let blobs = try? fixture.directory.names("f/a.touchstone/Attachments")
+      #expect(blobs ?? [] == [], "change \(last)")
+    }
+    #expect(old > 0)
   }
 
   @Test(

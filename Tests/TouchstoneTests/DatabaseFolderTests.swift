@@ -5,6 +5,14 @@ import Testing
 @testable import Touchstone
 
 @Suite("A folder of databases") struct DatabaseFolderTests {
+  @Test("the name of a new database is synced before a commit at full durability", arguments: allEngines)
+  func syncedName(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let child = try startChild(["folder", "make", directory.path, "a", engine.rawValue])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(child.outputText == "synced\n")
+  }
+
   @Test("makes a database and opens it again, with the options of the folder", arguments: allEngines)
   func opening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

@@ -127,6 +127,15 @@ struct DatabaseDirectory {
     }
   }
 
+  /// Syncs the directory that contains this one, so that the name of a new database survives a power loss.
+  func syncName() throws {
+    do { try AtomicFile.syncDirectory(of: path) } catch let error as StorageError
+      where error.code == .permissionDenied
+    {
+      // A directory that may be written but not read can't be opened.
+    }
+  }
+
   func file(_ name: String) -> String { path + "/" + name }
   static let descriptionName = "database.json"
   var descriptionPath: String { file(Self.descriptionName) }

@@ -49,7 +49,10 @@ extension LockedDirectory {
 
   /// A description of the new database with file names that no file in the directory has.
   private func freeNames(for new: DatabaseDirectory.Description) throws -> DatabaseDirectory.Description {
-    let taken = try directory.contents()
+    // The old database may have no blobs yet. Their directory would be the new one's after an interrupted replacement.
+    let old = try? directory.readDescription()
+    let reserved = [old?.file, old?.key, old?.blobs ?? DatabaseDirectory.blobs].compactMap { $0 }
+    let taken = try directory.contents() + reserved
     /// The first free name, counted from 1. There are more numbers than files.
     func first(_ name: (Int) -> String, isTaken: (String) -> Bool = taken.contains) -> String {
       name((1...max(1, taken.count)).first { !isTaken(name($0)) } ?? taken.count + 1)

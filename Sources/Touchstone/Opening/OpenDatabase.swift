@@ -314,6 +314,7 @@ final class OpenDatabase: Sendable {
         throw StorageError.system(errno, "can't make the directory", directory.path)
       }
       try directory.checkIsDirectory()
+      if options.durability == .full { try directory.syncName() }
     }
     let lock: DirectoryLock
     do {

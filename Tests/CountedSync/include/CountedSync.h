@@ -8,6 +8,9 @@
 int synced_directories(void);
 int synced_files(void);
 
+// Whether a directory with that inode is among the last 64 that were synced, or that a program tried to sync.
+int has_synced_directory(unsigned long inode);
+
 /// Lets syncs fail with this error of the system from now on; 0: they do what they should.
 void fail_syncs(int error);
 
