@@ -52,6 +52,17 @@ import Touchstone
     try expectNoLeftovers(folder.path)
   }
 
+  @Test("a zip file can't choose SQLCipher's old library for a plain database") func oldLibrary() throws {
+    let folder = try folder(try options(.sqlite))
+    try makeDatabase(.sqlcipherPlain, at: directory.file("prebuilt"), "first")
+    try storedZip(zipEntries(of: directory.file("prebuilt.touchstone")))
+      .write(to: URL(fileURLWithPath: directory.file("prebuilt.zip")))
+    #expect(try folder.install("a", from: directory.file("prebuilt.zip")))
+    let database = try folder.openExisting("a")
+    #expect(database.engineName == .sqlite)
+    #expect(try marker(of: database) == "first")
+  }
+
   @Test("a database of Couchbase Lite 1.x is installed, also from a zip file", arguments: allEngines)
   func legacy(_ engine: EngineName) throws {
     let folder = try folder(try options(engine))

@@ -7,7 +7,7 @@ import Storage
 
 /// A zip file that holds a database. Its content isn't trusted: files that don't belong to a database are
 /// skipped, names that lead out of the directory are refused, and no more bytes are written than the zip
-/// file's directory says and the disk has room for.
+/// file's directory says, the disk has room for, and 200 times its own size.
 final class ZipArchive {
   private let path: String
   private let archive: OpaquePointer
@@ -75,6 +75,10 @@ final class ZipArchive {
     guard files.allSatisfy({ $0.bytes <= UInt64(Int.max) / UInt64(files.count) }) else {
       throw damaged("the sizes of its entries are impossible")
     }
+    let most = try mostBytes()
+    guard total <= most else {
+      throw damaged("its \(files.count) files would have \(total) bytes, more than 200 times its size")
+    }
     guard mkdir(directory, 0o755) == 0 else {
       throw StorageError.system(errno, "can't make the directory", directory)
     }
@@ -91,6 +95,14 @@ final class ZipArchive {
         try onProgress(done, Int(total))
       }
     }
+  }
+
+  /// The number of bytes that the file may unpack to. Databases shrink to a tenth or a twentieth; a file that says more than
+  /// this wants to fill the disk.
+  private func mostBytes() throws -> UInt64 {
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
+    return max(256 << 20, UInt64(status.st_size) * 200)
   }
 
   private func files(_ contents: Contents) throws -> [File] {

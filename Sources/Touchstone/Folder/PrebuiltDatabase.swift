@@ -93,9 +93,20 @@ struct PrebuiltDatabase {
       try archive.unpackDatabase(to: unpacked, isForeign ? .couchbaseLite : .database) { done, total in
         try progress?(ConversionProgress(phase: .unpacking, done: done, total: total))
       }
-      return try isForeign
-        ? convert(unpacked, in: partial, target) : copy(DatabaseDirectory(unpacked), in: partial, target)
+      if isForeign { return try convert(unpacked, in: partial, target) }
+      let database = try DatabaseDirectory(unpacked)
+      try useCurrentLibrary(database)
+      return try copy(database, in: partial, target)
     }
+  }
+
+  /// Has a plain SQLite file opened with the system's SQLite. SQLCipher's library, which can read it too, may be years
+  /// older, and a stranger may know its faults.
+  private func useCurrentLibrary(_ unpacked: DatabaseDirectory) throws {
+    var description = try unpacked.readDescription()
+    guard description.engine == EngineName.sqlcipherPlain.rawValue else { return }
+    description.engine = EngineName.sqlite.rawValue
+    try unpacked.write(description)
   }
 
   private func copy(
