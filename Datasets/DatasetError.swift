@@ -16,6 +16,10 @@ package struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible
     case lineTooLong
     /// A line isn't a JSON object, or its ID isn't a string.
     case badLine
+    /// There are no documents.
+    case empty
+    /// Two documents have the same ID.
+    case duplicateID
     /// The number of documents is invalid.
     case invalidArgument
   }

@@ -5,6 +5,10 @@ package final class LoadedDataset: @unchecked Sendable {
   private var storage: UnsafeMutableRawBufferPointer
   private var used = 0
   private var spans: [(id: Range<Int>, json: Range<Int>)] = []
+  /// The lines of the documents in their file; empty for generated ones.
+  private var lines: [UInt32] = []
+  /// The file; nil for generated documents.
+  private let path: String?
 
   /// The name of the data set or the file.
   package let name: String
@@ -16,8 +20,9 @@ package final class LoadedDataset: @unchecked Sendable {
   /// The number of documents.
   package var count: Int { spans.count }
 
-  private init(name: String) {
+  private init(name: String, path: String? = nil) {
     self.name = name
+    self.path = path
     storage = .allocate(byteCount: 1 << 20, alignment: 16)
   }
 
@@ -75,7 +80,7 @@ package final class LoadedDataset: @unchecked Sendable {
 
   private static func read(_ path: String, name: String, documents: Int?) throws -> LoadedDataset {
     let total = try documents.map { _ in try countLines(path) } ?? 0
-    let loaded = LoadedDataset(name: name)
+    let loaded = LoadedDataset(name: name, path: path)
     let digest = Digest()
     let source = try JSONLinesSource(path: path)
     var index = 0
@@ -89,10 +94,49 @@ package final class LoadedDataset: @unchecked Sendable {
       index += 1
     }
     while let record = try source.next() {
-      if isWanted { loaded.append(record) }
+      guard isWanted else { continue }
+      loaded.append(record)
+      loaded.lines.append(UInt32(clamping: source.lineNumber))
     }
     loaded.sha256 = digest.finish()
+    guard loaded.count > 0 else {
+      throw DatasetError(
+        .empty, "there are no documents; a data set needs at least one line with a JSON object", path: path)
+    }
+    try loaded.checkIDs()
     return loaded
+  }
+
+  /// Throws `duplicateID` if two documents have the same ID.
+  private func checkIDs() throws {
+    // The first document with each hash, and the others, which are few.
+    var first: [Int: UInt32] = [:]
+    first.reserveCapacity(count)
+    var others: [Int: [Int]] = [:]
+    for index in spans.indices {
+      var hasher = Hasher()
+      hasher.combine(bytes: id(index))
+      let hash = hasher.finalize()
+      guard let earlier = first[hash] else {
+        first[hash] = UInt32(index)
+        continue
+      }
+      for earlier in [Int(earlier)] + others[hash, default: []] where id(earlier).elementsEqual(id(index)) {
+        throw DatasetError(
+          .duplicateID,
+          "the document has the ID \(String(decoding: id(index).prefix(300), as: UTF8.self)) of line "
+            + "\(line(earlier) ?? 0); give each document its own _id", path: path, line: line(index))
+      }
+      others[hash, default: []].append(index)
+    }
+  }
+
+  /// The line of a document in its file, from 1; nil for generated documents.
+  package func line(_ index: Int) -> Int? { lines.indices.contains(index) ? Int(lines[index]) : nil }
+
+  /// An error about a document: its file, its line and what was found.
+  package func fault(_ index: Int, _ message: String) -> DatasetError {
+    DatasetError(.badLine, message, path: path ?? name, line: line(index))
   }
 
   private static func countLines(_ path: String) throws -> Int {

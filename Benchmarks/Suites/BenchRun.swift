@@ -1,5 +1,6 @@
 import BenchmarkKit
 import Datasets
+import Fleece
 import Foundation
 import Storage
 
@@ -63,7 +64,27 @@ public struct BenchRun {
   private func loadDataset() throws -> LoadedDataset {
     let name = settings.dataset ?? Manifest.standard().name
     if CBLite2Dataset.isNamed(name) { return try CBLite2Dataset.load(name, documents: settings.documents) }
-    return try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
+    let dataset = try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
+    // The known ones are compared with their checksums.
+    if Manifest.dataset(named: name) == nil { try Self.checkDocuments(dataset) }
+    return dataset
+  }
+
+  /// Throws a `DatasetError` for a line that can't be saved as a document. A run would end with an error that doesn't name
+  /// the line.
+  private static func checkDocuments(_ dataset: LoadedDataset) throws {
+    for index in 0..<dataset.count {
+      do { _ = try JSONValue(json: dataset.json(index)) } catch {
+        throw dataset.fault(index, "it is not a JSON object: \(error)")
+      }
+      let id = dataset.id(index)
+      guard id.first != UInt8(ascii: "_") else {
+        throw dataset.fault(
+          index,
+          "the ID \(String(decoding: id.prefix(300), as: UTF8.self)) begins with an underscore; give it another _id"
+        )
+      }
+    }
   }
 
   private func description(_ engine: ProbedEngine) -> ResultsFile.EngineDescription {

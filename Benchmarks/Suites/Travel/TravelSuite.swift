@@ -9,7 +9,8 @@ extension Suite {
       "Inserts, reads, updates, scans, syncs and deletes documents of a travel data set, compared with a loop in bare C "
       + "that parses the same JSON and moves the same records.",
     workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true,
-    peers: [Peer(name: LiteCoreLayout.name, description: LiteCoreLayout.description)]
+    peers: [Peer(name: LiteCoreLayout.name, description: LiteCoreLayout.description)],
+    notes: TravelNotes.lines
   ) { context in
     let dataset = try context.dataset(for: "travel")
     let data = try TravelData(dataset, context)

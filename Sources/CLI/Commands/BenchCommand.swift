@@ -179,7 +179,7 @@ struct BenchCommand: Subcommand {
       countingInstructions: countsInstructions, countingAllocations: countsAllocations, runLog: runLogPath)
     try report(results, output)
     if let outputPath {
-      try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
+      try AtomicFile.write(results.encoded(), to: outputPath, permissions: 0o644)
       StandardError.line(
         "results written to \(outputPath)"
           + (countsInstructions
@@ -187,15 +187,30 @@ struct BenchCommand: Subcommand {
     }
   }
 
-  /// The release, and the revision of the checkout that contains the executable, if there is one:
-  /// `0.2.0+1a2b3c4`.
+  /// The release, and the revision of the checkout that the executable was built from, if it is still in it:
+  /// `0.2.0+1a2b3c4`, or `0.2.0+1a2b3c4.changed` if files of the checkout differ from that revision.
   static var version: String {
-    let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
-    let found = try? Program.run(
-      named: "git", ["-C", directory, "rev-parse", "--short", "HEAD"], errors: .apart)
-    guard let found, found.status == 0 else { return touchstoneVersion }
-    let revision = found.output.filter(\.isHexDigit)
-    return revision.isEmpty ? touchstoneVersion : "\(touchstoneVersion)+\(revision)"
+    version(executable: Bundle.main.executablePath ?? "", source: #filePath)
+  }
+
+  /// `source` is the path of this file in the checkout, as the compiler saw it. Any other repository, such as that of the
+  /// current directory, says nothing about the executable.
+  static func version(executable: String, source: String) -> String {
+    func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+    // CHECKOUT/Sources/CLI/Commands/BenchCommand.swift
+    let checkout = resolved(
+      (0..<4).reduce(URL(fileURLWithPath: source)) { url, _ in url.deletingLastPathComponent() }.path)
+    guard resolved(executable).hasPrefix(checkout + "/") else { return touchstoneVersion }
+    func git(_ arguments: String...) -> String? {
+      let found = try? Program.run(named: "git", ["-C", checkout] + arguments, errors: .apart)
+      guard let found, found.status == 0 else { return nil }
+      return found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+    guard let top = git("rev-parse", "--show-toplevel"), resolved(top) == checkout,
+      let revision = git("rev-parse", "--short", "HEAD"), !revision.isEmpty
+    else { return touchstoneVersion }
+    let isChanged = git("status", "--porcelain", "--untracked-files=no")?.isEmpty == false
+    return "\(touchstoneVersion)+\(revision)\(isChanged ? ".changed" : "")"
   }
 
   private func list(_ output: StandardOutput) throws {
