@@ -141,4 +141,45 @@ import TestSupport
     expected["d"] = "AQID"
     #expect(read == expected)
   }
+
+  @Test("decimals are numbers, which queries find", arguments: allEngines)
+  func decimals(_ engine: EngineName) throws {
+    struct Item: Codable, Equatable {
+      var price: Decimal
+      var others: [Decimal?]
+      var named: [String: Decimal]
+    }
+    func decimal(_ text: String) throws -> Decimal { try #require(Decimal(string: text)) }
+    let item = Item(
+      price: try decimal("12.5"), others: [try decimal("9.99"), nil, try decimal("-3")],
+      named: ["big": try decimal("18446744073709551615"), "small": try decimal("0.000001")])
+    let encoded = try DocumentEncoder().encode(item)
+    #expect(encoded["price"] == .double(12.5) && encoded["others"][0] == .double(9.99))
+    #expect(encoded["others"][2] == .int(-3) && encoded["named"]["big"] == .uint(.max))
+    let databases = TestDatabases()
+    let database = try databases.open(engine)
+    try database.save("a", .value(encoded))
+    #expect(try database.document("a")?.decode(Item.self) == item)
+    let rows = try database.query("SELECT price FROM _ WHERE price BETWEEN 10 AND 20").run()
+    #expect(try rows.decode(as: Decimal.self) == [item.price])
+    // Every decimal that a double shows is read as it is shown.
+    for text in ["0.1", "1e16", "123456789.123456", "-0.3", "1e-7"] {
+      let double = try #require(Double(text))
+      #expect(try DocumentDecoder().decode(Decimal.self, from: .double(double)) == decimal(text), "\(text)")
+    }
+    for text in ["0.12345678901234567890", "123456789012345678901234567890"] {
+      let error = #expect(throws: EncodingError.self) { try DocumentEncoder().encode([decimal(text)]) }
+      #expect("\(String(describing: error))".contains("store it as a string"))
+    }
+    #expect(throws: EncodingError.self) { try DocumentEncoder().encode([Decimal.nan]) }
+    for value: JSONValue in [.double(1e300), "12.5", true, .null] {
+      #expect(throws: DecodingError.self) { try DocumentDecoder().decode(Decimal.self, from: value) }
+    }
+    // What earlier releases stored.
+    let members: JSONValue = [
+      "exponent": -1, "isCompact": true, "isNegative": false, "length": 1,
+      "mantissa": [125, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    #expect(try DocumentDecoder().decode(Decimal.self, from: members) == item.price)
+  }
 }

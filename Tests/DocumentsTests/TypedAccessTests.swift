@@ -268,4 +268,20 @@ import TestSupport
     }
     #expect(JSONValue(Date(timeIntervalSince1970: 1e15)).isNull)
   }
+
+  @Test("nil is what is missing or null, in documents, nested, and in rows", arguments: allEngines)
+  func nilProperties(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.save("a", ["name": "x", "none": .null, "inner": ["none": .null, "list": [.null, 1]]])
+    let document = try #require(try database.document("a"))
+    let mutable = try document.toMutable()
+    #expect(document["fax"] == nil && document["none"] == nil && document["name"] != nil)
+    #expect(mutable["fax"] == nil && mutable["none"] == nil && mutable["name"] != nil)
+    #expect(
+      document["inner"]["none"] == nil && document["inner"]["fax"]["deep"] == nil && document["inner"] != nil)
+    #expect(document["inner"]["list"][0] == nil && document["inner"]["list"][1] != nil)
+    #expect(document.contains(key: "none") && !document.contains(key: "fax"))
+    let row = try #require(try database.query("SELECT name, none, fax FROM _").run().first)
+    #expect(row["name"] != nil && row["none"] == nil && row["fax"] == nil)
+  }
 }

@@ -3,7 +3,8 @@ import FoundationEssentials
 
 /// Decodes `Decodable` types from JSON values: those of `DocumentEncoder`, or JSON from another source.
 ///
-/// Dates are decoded from ISO 8601 strings, `Data` from binary data or base64 strings, and URLs from strings.
+/// Dates are decoded from ISO 8601 strings, `Data` from binary data or base64 strings, URLs from strings, and `Decimal`
+/// from numbers: 9.99 becomes exactly 9.99.
 /// A number is decoded as any integer type that can hold it exactly, or as a floating-point type: 2.0 as an
 /// integer, 2 as a double.
 public struct DocumentDecoder: Sendable {
@@ -62,6 +63,9 @@ private struct ValueDecoder: Decoder, SingleValueDecodingContainer {
       special = try found(
         value.data.map { Data($0) } ?? value.string.flatMap { Data(base64Encoded: $0) }, type)
     case is URL.Type: special = try found(value.string.flatMap { URL(string: $0) }, type)
+    // Earlier releases stored the members by which Foundation encodes it, which it decodes itself.
+    case is Decimal.Type where value.object == nil:
+      special = try found(DecimalNumber.decimal(of: value), type)
     default: special = nil
     }
     // If `Type` is optional, a nil result would be taken for a value here.

@@ -1,11 +1,11 @@
 import Fleece
 import FoundationEssentials
 
-/// Encodes `Encodable` types as JSON values: dates as ISO 8601 strings, `Data` as binary data, and URLs as
-/// strings.
+/// Encodes `Encodable` types as JSON values: dates as ISO 8601 strings, `Data` as binary data, URLs as strings, and
+/// `Decimal` as a number.
 ///
-/// Throws `EncodingError` when a double isn't finite, the year of a date doesn't have four digits, or a type encodes
-/// nothing.
+/// Throws `EncodingError` when a double isn't finite, a `Decimal` has more digits than a stored number can hold (about
+/// 16), the year of a date doesn't have four digits, or a type encodes nothing.
 public struct DocumentEncoder: Sendable {
   /// Creates an encoder.
   public init() {}
@@ -121,6 +121,16 @@ private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
       place.set(.string(text))
     case let value as Data: place.set(.data(Array(value)))
     case let value as URL: place.set(.string(value.absoluteString))
+    case let value as Decimal:
+      guard let number = DecimalNumber.value(of: value) else {
+        throw EncodingError.invalidValue(
+          value,
+          EncodingError.Context(
+            codingPath: codingPath,
+            debugDescription:
+              "a number in a document can't hold the decimal \(value) exactly; store it as a string"))
+      }
+      place.set(number)
     default: try value.encode(to: self)
     }
   }

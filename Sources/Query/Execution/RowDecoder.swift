@@ -61,7 +61,7 @@ extension QueryRow {
   /// last.
   ///
   /// A type with a single value takes the only column of the row: a string, a number, a boolean, `Date`,
-  /// `Data`, `URL`, `Blob`, or an array.
+  /// `Data`, `URL`, `Decimal`, `Blob`, or an array.
   ///
   /// - Throws: `DecodingError` when a value doesn't fit. The error names the column.
   public func decode<Row: Decodable>(_ type: Row.Type = Row.self) throws -> Row {
@@ -119,7 +119,7 @@ private struct RowDecoder: Decoder {
     switch type {
     case is JSONValue.Type: try DocumentDecoder().decode(type, from: .object(row.members()))
     // Other types say by the container that they ask for whether they have a single value.
-    case is Date.Type, is Data.Type, is URL.Type, is Blob.Type:
+    case is Date.Type, is Data.Type, is URL.Type, is Decimal.Type, is Blob.Type:
       try column(for: type).singleValueContainer().decode(type)
     default: try type.init(from: self)
     }
