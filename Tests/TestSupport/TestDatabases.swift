@@ -9,6 +9,9 @@ import Touchstone
 package let allEngines: [EngineName] =
   isStrict ? [.sqlite, .lmdb] : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
+/// The engines on which most suites above the engines run: all in the long run, otherwise one of each kind.
+package let someEngines: [EngineName] = isLong ? allEngines : [.sqlite, .lmdb]
+
 /// The key of test databases on an engine; nil if it doesn't encrypt.
 package func key(of engine: EngineName) throws -> UserKey? {
   try Engines.type(engine).encrypts ? UserKey.raw([UInt8](repeating: 7, count: 32)) : nil

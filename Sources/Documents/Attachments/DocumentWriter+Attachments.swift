@@ -17,7 +17,9 @@ extension DocumentWriter {
   ) throws -> EncodedBody {
     guard body.hasReservedNames, let root = body.root else { return body }
     let sharedKeys = keys.snapshot()
-    if !body.isForeign { try checkReservedNames(root, sharedKeys, id) }
+    if !body.isForeign, !body.keepsReservedNames {
+      try checkReservedNames(root, sharedKeys, id, on: ancestor, stored)
+    }
     guard let found = root.value(of: Attachment.property, sharedKeys: sharedKeys) else { return body }
     func refused(_ message: String) -> DocumentError {
       DocumentError(.invalidBody, message, documentID: idText(id))
@@ -80,18 +82,6 @@ extension DocumentWriter {
           documentID: idText(id))
       }
       return .saved
-    }
-  }
-
-  /// The first reserved name is known to be an allowed one, but there may be others.
-  private func checkReservedNames(
-    _ root: UnsafeValue, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
-  ) throws {
-    for entry in root.entries {
-      guard let name = entry.utf8(in: sharedKeys), name.first == UInt8(ascii: "_"),
-        !ReservedNames.isAllowed(name)
-      else { continue }
-      throw reserved(String(decoding: name, as: UTF8.self), id)
     }
   }
 
@@ -250,13 +240,10 @@ extension DocumentWriter {
       if let entry = try attachment(name, in: body, sharedKeys) { return .entry(entry) }
       return try blob(of: name, in: body, sharedKeys).map { .blob($0) } ?? .nothing
     }
-    guard node > 0 else { return try known(in: currentBody(of: stored).bytes) }
-    return try withSequenceKey(found.sequence) { key in
-      try transaction.withValue(at: key.bytes, in: keyspaces.conflicts) { try known(in: BodyRecord($0).body) }
-    } ?? .nothing
+    return try withBody(ofLeaf: node, stored, known) ?? .nothing
   }
 
-  private func currentBody(of stored: Stored) -> UnsafeRawBufferPointer {
+  func currentBody(of stored: Stored) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
   }
 

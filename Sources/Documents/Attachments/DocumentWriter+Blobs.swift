@@ -5,7 +5,7 @@ import Storage
 extension DocumentWriter {
   /// Converts the attachments of the body to their stored form and puts new blobs in place. Returns the body
   /// to be stored. `generation` is the generation of the new revision, `ancestor` its parent in `tree`. Throws
-  /// `missingBlob` when the body refers to a blob that isn't stored.
+  /// `missingBlob` when the body refers to a blob that isn't stored, unless the revision before refers to it too.
   func settleBlobs(
     _ body: EncodedBody, _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int,
     stored: Stored?
@@ -16,8 +16,10 @@ extension DocumentWriter {
     guard let blobs else { return body }
     let missing = try installBlobs(of: body.fleece, in: blobs, sources: body.value?.blobSources() ?? [:])
     guard !missing.isEmpty, !body.mayMissBlobs, let root = body.root else { return body }
+    // A blob that was lost before keeps no other property from being changed.
+    let lost = try digests(namedByLeaf: ancestor, stored)
     try forEachBlobReference(in: root, sharedKeys: keys.snapshot()) { reference in
-      guard let digest = reference.digest, missing.contains(digest) else { return }
+      guard let digest = reference.digest, missing.contains(digest), !lost.contains(digest) else { return }
       throw DocumentError(
         .missingBlob,
         "the blob \(digest) at \(reference.path) isn't in the database, and its content isn't known; put a Blob"

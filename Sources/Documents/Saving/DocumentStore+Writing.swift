@@ -22,9 +22,10 @@ extension DocumentStore {
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
     try withContent(of: body) {
-      try DocumentID.withValidated(id) { key in
+      try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
         try writing { writer in
-          try write(key, writer.encode(body, of: key), revision, deleted: false, control, writer)
+          try writer.checkChosen(key)
+          return try write(key, writer.encode(body, of: key), revision, deleted: false, control, writer)
         }
       }
     }
@@ -35,9 +36,24 @@ extension DocumentStore {
   package func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try DocumentID.withValidated(id) { key in
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try write(key, writer.encode(json: json, of: key), nil, deleted: false, control, writer)
+        try writer.checkChosen(key)
+        return try write(key, writer.encode(json: json, of: key), nil, deleted: false, control, writer)
+      }
+    }
+  }
+
+  /// Saves what was exported from a database: with any ID and any names that can be stored there, and with blobs that
+  /// were lost there.
+  @discardableResult
+  package func restore(_ id: String, json: UnsafeRawBufferPointer) throws -> SavedRevision {
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+      try writing { writer in
+        var body = try writer.encode(json: json, of: key)
+        body.mayMissBlobs = true
+        body.keepsReservedNames = true
+        return try write(key, body, nil, deleted: false, .lastWriteWins, writer)
       }
     }
   }

@@ -415,11 +415,11 @@ final class DocumentWriter {
         .invalidBody, "the body of the document isn't a JSON object", documentID: idText(id))
     }
     let name = encoder.underscoredName
-    if !isForeign, let name {
+    if !isForeign, name != nil {
       if let body = try deletion(id, keyCount) { return body }
-      if !ReservedNames.isAllowed(name.utf8) { throw reserved(name, id) }
     }
-    // Of a foreign body only the first reserved name is known. Another one may be `_attachments`.
+    // Only the first reserved name is known. Another one may be `_attachments`. Whether the document may have them is
+    // checked when its stored revision is known (`checkReservedNames`).
     return EncodedBody(
       encoder, isForeign: isForeign, mayNameBlobs: name != nil || mayNameBlob(encoder.fleece))
   }

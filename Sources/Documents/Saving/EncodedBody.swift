@@ -12,6 +12,8 @@ package struct EncodedBody {
   let mayNameBlobs: Bool
   /// Whether the body is written even if a blob that it refers to isn't stored.
   var mayMissBlobs = false
+  /// Whether the body may have any top-level name that begins with an underscore, as one of another database may.
+  var keepsReservedNames = false
   /// Whether the body makes its revision a tombstone.
   var isDeletion = false
   /// Whether attachments keep the `revpos` that the body says.

@@ -1,5 +1,5 @@
 /// Top-level names that begin with an underscore and that documents may have. All others are refused in documents that are
-/// saved here.
+/// saved here, unless the revision before, which came from elsewhere, has them.
 enum ReservedNames {
   /// Attachments, and what CouchDB writes into documents that describe replications.
   private static let allowed = [

@@ -129,6 +129,13 @@ extension Database {
     try writable.save(id, json: json, onConflict: control)
   }
 
+  /// Saves a document that was exported, on top of the stored one: also with an ID or names that only arrive from
+  /// elsewhere, and with blobs that are missing.
+  @discardableResult
+  package func restore(_ id: String, json: UnsafeRawBufferPointer) throws -> SavedRevision {
+    try writable.restore(id, json: json)
+  }
+
   /// Deletes the document: its new current revision is a tombstone with `body` as its properties.
   ///
   /// Throws `notFound` if there is no such document or it is already deleted, and `conflict` if `control`
