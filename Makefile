@@ -2,6 +2,7 @@
 #
 #   make test                    builds, and runs the tests
 #   make test SANITIZE=thread    the same under the thread sanitizer (or: address), in a build of its own
+#   make quick PART=Query        builds and runs the tests of one part only
 #   make test-long               everything: long campaigns, strict engines, sanitizers, valgrind (docs/testing.md)
 #   make bench                   builds, weighs the engines against each other, prints who won what
 #   make bench-full              all suites, and a web page of them
@@ -15,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test quick test-weights test-long valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -32,8 +33,12 @@ DOCS ?= .build/docs
 ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
 FILTER ?=
-# Seconds after which a run of tests is taken for hung; it is killed, and what hasn't ended is named. 0: never.
-TEST_SECONDS ?= $(if $(SANITIZE),0,2400)
+# Seconds after which a test that says nothing is taken for hung: it is named, and killed with its process. 0: never.
+HUNG_AFTER ?= $(if $(SANITIZE),0,900)
+# Processes of tests at the same time; by default one more than there are cores.
+JOBS ?=
+# A part of the tests, for `make quick` and `make test-long`: the beginning of names of folders under Tests.
+PART ?=
 
 ifneq ($(SANITIZE),)
   ifeq ($(filter $(SANITIZE),thread address),)
@@ -106,31 +111,14 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
-# Says what has ended as it ends, and at last once more what has failed; what has begun is in the log only. The build
-# makes the command too: one without tests before it would make everything twice.
-define run-tests
+# Builds and runs the tests: in several processes, the longest first (Tests/TestRunner). The build makes the
+# command too: one without tests before it would make everything twice.
+define build-tests
 	swift build $(SWIFT_FLAGS) --build-tests
-	run_tests() { # NAME OPTION…
-	  local log=$(SCRATCH)/$$1.log
-	  shift
-	  NO_COLOR=1 timeout --foreground --signal=KILL $(TEST_SECONDS) $(SCRATCH)/release/TouchstonePackageTests.xctest \
-	    --testing-library swift-testing "$$@" 2>&1 | tee "$$log" | { grep --line-buffered -v '^◇' || true; }
-	}
-	unended() { # The tests that began and didn't end, of a log
-	  awk '/^◇ Test case/ { next }
-	    /^◇ Test .* started[.]$$/ { sub(/^◇ /, ""); sub(/ started[.]$$/, ""); open[$$0] = 1; next }
-	    /^(✔|✘|➜) Test .* (passed|failed|skipped)/ { sub(/^[^ ]* /, "")
-	      sub(/( with [0-9]+ test cases?)? ((passed|failed) after [0-9]|skipped[.:]).*/, ""); delete open[$$0] }
-	    END { for (test in open) if (test != "Test run") print "  didn\x27t end: " test }' "$$1"
-	}
-	failed=()
-	end() { # Says of each run that failed what did, as the last lines of all
-	  for name in "$${failed[@]}"; do
-	    echo "$$name: failed; the whole log is $(SCRATCH)/$$name.log" >&2
-	    grep -E '^(✘|↳)' "$(SCRATCH)/$$name.log" | cut -c 1-500 >&2 || tail -n 40 "$(SCRATCH)/$$name.log" >&2
-	    unended "$(SCRATCH)/$$name.log" | head -n 40 >&2
-	  done
-	  exit $$(($${#failed[@]} > 0))
+	run_tests() {
+	  $(SCRATCH)/release/test-runner $(SCRATCH)/release/TouchstonePackageTests.xctest \
+	    --weights Tests/weights.txt --logs $(SCRATCH)/test-logs --hung-after $(HUNG_AFTER) \
+	    $(if $(JOBS),--jobs $(JOBS)) "$$@"
 	}
 endef
 
@@ -144,33 +132,45 @@ STRICT_PLANS := PlanTests
 STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
 STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 
-# What waits for times, and for tasks: beside tests that block, a task may get no thread for minutes. So they run first, alone.
-TIMED_SUITES := ^(BLIPTests|NetworkTests|WebSocketTests)[.]
+# What the tests are run with, ordinary ones and those on strict engines.
+RUN_ALL := --filter '$(FILTER)' --skip '$(STRICT_CONFORMANCE)'
+RUN_STRICT := --strict-filter '$(STRICT_SUITES)' --strict-skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)'
+RUN_STRICT_LONG := --strict-filter '$(STRICT_SUITES)' --strict-skip '$(STRICT_PLANS)'
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
-	@$(run-tests)
-	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
-	run_tests timed --filter '$(TIMED_SUITES)' || failed+=(timed)
-	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
-	# Replications go over BLIP there.
-	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
-	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
-	run_tests test --skip '$(STRICT_CONFORMANCE)|$(TIMED_SUITES)' || failed+=(test)
-	echo "test: those on strict engines"
-	wait "$$strict" || failed+=(strict)
-	cat $(SCRATCH)/strict.out
-	end
+	@$(build-tests)
+	run_tests $(if $(FILTER),--filter '$(FILTER)',$(RUN_ALL) $(if $(SANITIZE),,$(RUN_STRICT)))
 
-test-long: TEST_SECONDS := 0
-test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
+test-weights: deps ## Runs the tests, and writes how long each suite takes to Tests/weights.txt
+	@$(build-tests)
+	run_tests $(RUN_ALL) $(RUN_STRICT) --save-weights
+
+# The folders of a part's tests: Query has QueryTests and QueryDifferentialTests.
+PART_TESTS = $(notdir $(wildcard Tests/$(PART)*Tests))
+PART_FILTER = ^($(subst $(space),|,$(strip $(PART_TESTS))))[.]
+comma := ,
+empty :=
+space := $(empty) $(empty)
+
+quick: deps ## Builds and runs the tests of one part only: make quick PART=Query
+	@if [ -z "$(PART)" ] || [ -z "$(PART_TESTS)" ]; then
+	  echo "quick: PART is the beginning of a folder's name under Tests, such as Query" >&2
+	  exit 2
+	fi
+	export TOUCHSTONE_TESTS=$(subst $(space),$(comma),$(strip $(PART_TESTS)))
+	$(build-tests)
+	run_tests --filter '$(PART_FILTER)'
+
+test-long: HUNG_AFTER := 0
+test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind; PART=Query: the long tests of one part
 	@export TOUCHSTONE_LONG=1
-	$(run-tests)
-	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
-	run_tests timed --filter '$(TIMED_SUITES)' || failed+=(timed)
-	run_tests test --skip '$(STRICT_CONFORMANCE)|$(TIMED_SUITES)' || failed+=(test)
-	echo "test-long: on strict engines"
-	TOUCHSTONE_STRICT=1 TOUCHSTONE_LINK=blip run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)' || failed+=(strict)
-	[ "$${#failed[@]}" = 0 ] || end
+	$(build-tests)
+	if [ -n "$(PART)" ]; then
+	  run_tests --only '$(PART_FILTER)' $(RUN_ALL) $(RUN_STRICT_LONG)
+	  exit
+	fi
+	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests --filter '$(FILTER)'; exit; fi
+	run_tests $(RUN_ALL) $(RUN_STRICT_LONG)
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread

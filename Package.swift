@@ -277,6 +277,9 @@ let package = Package(
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
+    // Runs the tests in several processes (docs/testing.md).
+    .executableTarget(
+      name: "test-runner", dependencies: ["ChildProcesses", "Storage"], path: "Tests/TestRunner"),
     .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: lifetimes),
     .testTarget(
       name: "StorageTests",
