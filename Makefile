@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test quick test-weights test-long valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test quick test-weights test-long simulate valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -37,6 +37,8 @@ FILTER ?=
 HUNG_AFTER ?= $(if $(SANITIZE),0,900)
 # Processes of tests at the same time; by default one more than there are cores.
 JOBS ?=
+# The first seed of `make simulate`.
+SIMULATION_SEED ?= $(shell date +%s)
 # A part of the tests, for `make quick` and `make test-long`: the beginning of names of folders under Tests.
 PART ?=
 
@@ -176,6 +178,10 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	$(MAKE) --no-print-directory test SANITIZE=thread
 	$(MAKE) --no-print-directory examples SANITIZE=thread
 	$(MAKE) --no-print-directory valgrind
+
+simulate: deps ## Runs simulations of several processes on one database, until one fails (docs/testing.md)
+	@swift build $(SWIFT_FLAGS) --product test-child
+	$(SCRATCH)/release/test-child simulation search $(SIMULATION_SEED) 200
 
 valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
 	@command -v valgrind >/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get install -y -qq valgrind; }

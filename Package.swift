@@ -267,13 +267,19 @@ let package = Package(
     .target(
       name: "HeldHandles", dependencies: ["CLMDB"], path: "Tests/HeldHandles",
       linkerSettings: [.linkedLibrary("dl")]),
+    // Simulation drives processes that use one database, and compares them with a model.
+    .target(
+      name: "Simulation",
+      dependencies: ["TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"],
+      path: "Tests/Simulation"),
+    .testTarget(name: "SimulationTests", dependencies: ["Simulation", "TestSupport", "test-child"]),
     // The program that tests start as a child process.
     .executableTarget(
       name: "test-child",
       dependencies: [
         "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
         "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
-        "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket",
+        "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation",
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),

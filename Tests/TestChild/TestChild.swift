@@ -27,7 +27,7 @@ struct WrongUsage: Error {}
       StorageChild.self, LMDBChild.self, BlobsChild.self, DocumentsChild.self, QueryChild.self,
       ConversionChild.self, CBLite2Child.self, UpgradeChild.self, FolderChild.self, LogsChild.self,
       ViewsChild.self, ReplicationChild.self, ForestDBChild.self, HTTPChild.self, ServerChild.self,
-      FleeceChild.self,
+      FleeceChild.self, SimulationChild.self,
     ]
     #if QUERY_DIFFERENTIAL
       groups.append(QueryDifferentialChild.self)

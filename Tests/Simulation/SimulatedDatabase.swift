@@ -1,0 +1,130 @@
+import Foundation
+import Touchstone
+
+/// Does the operations of a simulation on a database.
+package struct SimulatedDatabase {
+  /// The names of the two indexes.
+  package static let valueIndex = "numbers"
+  package static let textIndex = "words"
+  /// The day 0 of expirations.
+  static let firstDay = Date(timeIntervalSince1970: 4_102_444_800)
+
+  let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// Does it. What it throws is an answer too.
+  package func answer(_ operation: Operation) -> Answer {
+    do { return try result(operation) } catch {
+      let code = (error as? any TouchstoneError).map { "\($0.kind)" } ?? "\(type(of: error))"
+      return .refused(code: code, message: "\(error)")
+    }
+  }
+
+  private func result(_ operation: Operation) throws -> Answer {
+    switch operation {
+    case .save(let id, let content):
+      return .saved([named(id, try database.save(id, body(content)))])
+    case .saveOnTop(let id, let revision, let content):
+      let base = revision.flatMap { RevisionID($0) }
+      return .saved([
+        named(id, try database.save(id, body(content), basedOn: base, onConflict: .fail))
+      ])
+    case .saveAll(let contents):
+      let bodies = try contents.sorted { $0.key < $1.key }.map { ($0.key, try body($0.value)) }
+      return .saved(try database.inBatch { try bodies.map { named($0, try database.save($0, $1)) } })
+    case .delete(let id): return .saved([named(id, try database.delete(id))])
+    case .purge(let id): try database.purge(id)
+    case .apply(let id, let history, let isDeleted, let content):
+      let revision = PulledRevision(
+        id: id, history: history, isDeleted: isDeleted, body: isDeleted ? [:] : try body(content))
+      return .count(try database.apply(revision) ? 1 : 0)
+    case .resolve(let id, let revision):
+      guard let revision = RevisionID(revision) else { return .count(0) }
+      try database.resolveConflict(of: id, keeping: revision)
+      return .leaves(try leaves(id))
+    case .increment(let id, let times):
+      for _ in 0..<times {
+        try database.update(id) { $0["number"] = .int((try $0["number"].int ?? 0) + 1) }
+      }
+    case .setExpiration(let id, let day): try database.setExpiration(of: id, at: day.map(date))
+    case .purgeExpired(let day): return .count(try database.purgeExpired(asOf: date(day)))
+    case .saveLocal(let id, let number):
+      try database.saveLocalDocument(id, ["number": .int(Int64(number))], onConflict: .lastWriteWins)
+    case .createIndex:
+      return .count(try database.createIndex(Self.valueIndex, on: ["number"]) ? 1 : 0)
+    case .createFullTextIndex:
+      return .count(try database.createFullTextIndex(Self.textIndex, on: ["words"]) ? 1 : 0)
+    case .deleteIndex(let name): return .count(try database.deleteIndex(name) ? 1 : 0)
+    case .compact: try database.compact()
+    case .document(let id): return .document(try database.document(id, includeDeleted: true).map(current))
+    case .leaves(let id): return .leaves(try leaves(id))
+    case .local(let id): return .local(try database.localDocument(id).flatMap { $0.body["number"].int.map { Int($0) } })
+    case .all:
+      var all: [String: Answer.Current] = [:]
+      let changes = try database.changes()
+      for change in changes {
+        guard let document = try database.document(change.documentID, includeDeleted: true) else { continue }
+        all[change.documentID] = try current(document)
+      }
+      return .documents(all)
+    case .changes: return .names(try database.changes().map(\.documentID))
+    case .query(let from, let through):
+      return .names(
+        try ids("SELECT META().id FROM _ WHERE number BETWEEN \(from) AND \(through)"))
+    case .match(let word):
+      return .names(try ids("SELECT META().id FROM _ WHERE MATCH(\(Self.textIndex), '\(word)')"))
+    case .total:
+      let row = try database.query("SELECT COUNT(*), SUM(number) FROM _").run()[0]
+      return .numbers([Int(try row[0].int ?? 0), Int(try row[1].int ?? 0)])
+    case .check: return .names(try database.check(deep: true).map { "\($0)" })
+    }
+    return .done
+  }
+
+  private func date(_ day: Int) -> Date { Self.firstDay.addingTimeInterval(Double(day) * 86_400) }
+
+  private func named(_ id: String, _ saved: SavedRevision) -> Answer.Saved {
+    Answer.Saved(id: id, revision: "\(saved.revisionID)", sequence: saved.sequence)
+  }
+
+  private func ids(_ query: String) throws -> [String] {
+    try database.query(query).run().map { try $0[0].string ?? "" }.sorted()
+  }
+
+  // MARK: Contents
+
+  private func body(_ content: Content) throws -> DocumentBody {
+    var body: JSONValue = [
+      "number": .int(Int64(content.number)), "words": .array(content.words.map { .string($0) }),
+      "padding": .string(String(repeating: "x", count: content.padding)),
+    ]
+    if let blob = content.blob { body["blob"] = try database.makeBlob(Array(blob.utf8)).jsonValue }
+    return .value(body)
+  }
+
+  private func content(_ value: JSONValue) throws -> Content {
+    var blob: String?
+    if let stored = value["blob"].blob {
+      blob = String(decoding: try database.contents(of: stored), as: UTF8.self)
+    }
+    return Content(
+      number: Int(value["number"].int ?? -1), words: (value["words"].array ?? []).compactMap(\.string),
+      blob: blob, padding: value["padding"].string?.utf8.count ?? -1)
+  }
+
+  private func current(_ document: Document) throws -> Answer.Current {
+    Answer.Current(
+      revision: "\(document.revisionID)", isDeleted: document.isDeleted,
+      isConflicted: document.isConflicted,
+      content: document.isDeleted ? nil : try content(document.value()))
+  }
+
+  private func leaves(_ id: String) throws -> [Leaf] {
+    try database.leaves(of: id, includeDeleted: true).map {
+      Leaf(
+        revision: "\($0.id)", isDeleted: $0.isDeleted,
+        content: $0.isDeleted ? nil : try $0.body.map(content))
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import Simulation
+import TestSupport
+import Testing
+
+@Suite("One simulation of everything")
+struct SimulationTests {
+  /// Simulations, and steps of each; ten times as many hours in the long run.
+  static let count = isLong ? 1_500 : 10
+  static let steps = isLong ? 200 : 60
+
+  @Test("several processes on one database answer as a model does", arguments: 0..<UInt64(count))
+  func simulate(_ number: UInt64) throws {
+    let seed = testSeed &+ number
+    try Simulation(seed: seed, steps: Self.steps, engines: allEngines.map { "\($0)" })
+      .runAndReduce(seed: seed)
+  }
+
+  @Test("a script is what it was after it was written and read")
+  func script() throws {
+    let simulation = Simulation(seed: 7, steps: 400, engines: ["sqlite", "lmdb"])
+    let again = try Simulation(script: try simulation.script())
+    #expect(again.settings == simulation.settings)
+    #expect(again.steps == simulation.steps)
+  }
+}

@@ -1,0 +1,51 @@
+// The processes of simulations.
+//
+//   simulation ENGINE DIRECTORY write|read   opens the database `test`, says "open", does the operations that it reads,
+//                                            a line each, and answers each with a line; "closed" at the end of its input
+//   simulation run                           runs the script that it reads
+//   simulation search SEED STEPS             runs simulations from that seed on, until one fails
+
+import Foundation
+import Simulation
+import TestSupport
+import Touchstone
+
+enum SimulationChild: ChildGroup {
+  static let name = "simulation"
+  static let usage = "ENGINE DIRECTORY write|read, or: run, or: search SEED STEPS"
+
+  static func run(_ arguments: [String]) throws {
+    switch (arguments.first, arguments.count) {
+    case ("run", 1):
+      var script = ""
+      while let line = readLine() { script += line + "\n" }
+      try Simulation(script: script).run()
+      say("passed")
+    case ("search", 3):
+      guard var seed = UInt64(arguments[1]), let steps = Int(arguments[2]) else { throw WrongUsage() }
+      while true {
+        try Simulation(seed: seed, steps: steps, engines: allEngines.map { "\($0)" })
+          .runAndReduce(seed: seed)
+        say("\(seed)")
+        seed += 1
+      }
+    case (_, 3): try work(arguments[0], arguments[1], isReadOnly: arguments[2] == "read")
+    default: throw WrongUsage()
+    }
+  }
+
+  private static func work(_ engine: String, _ directory: String, isReadOnly: Bool) throws {
+    let database = try openTestDatabase(engine, in: directory) {
+      $0.isReadOnly = isReadOnly
+      $0.creation = .openExisting
+    }
+    let simulated = SimulatedDatabase(database)
+    say("open")
+    while let line = readLine() {
+      let operation = try JSONDecoder().decode(Operation.self, from: Data(line.utf8))
+      say(String(decoding: try JSONEncoder().encode(simulated.answer(operation)), as: UTF8.self))
+    }
+    try database.close()
+    say("closed")
+  }
+}
