@@ -6,6 +6,8 @@ package enum HTTPWorkload: Sendable, CaseIterable {
   case writing
   /// It reads or writes much, mostly as fast as files and the client allow.
   case long
-  /// It may compute for as long as it is let: queries, views, functions of design documents.
+  /// It may compute for as long as it is let: queries, functions of design documents.
   case computing
+  /// It waits until an index is up to date, which is made to its end, whoever waits for it.
+  case indexing
 }

@@ -13,7 +13,8 @@ extension DatabaseService {
     }
     var rest = path.dropFirst()
     switch path[1] {
-    case "_query", "_temp_view": return .computing
+    case "_query": return .computing
+    case "_temp_view": return .indexing
     case "_all_docs", "_design_docs", "_local_docs", "_bulk_docs", "_bulk_get", "_revs_diff", "_missing_revs",
       "_purge", "_compact", "_view_cleanup":
       return .long
@@ -25,7 +26,7 @@ extension DatabaseService {
       return target.mentions("attachments") || target.mentions("open_revs") ? .long : single
     }
     // A view, or an attachment.
-    return rest.dropFirst().first == "_view" ? .computing : .long
+    return rest.dropFirst().first == "_view" ? .indexing : .long
   }
 }
 

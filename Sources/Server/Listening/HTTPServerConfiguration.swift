@@ -32,7 +32,7 @@ package struct HTTPServerConfiguration: Sendable {
   package var limits = HTTPServerLimits()
   /// The number of threads that serve connections.
   package var threads = 2
-  /// The maximum number of threads that run handlers of requests that take long. Those that compute have half as many of their own, and
+  /// The maximum number of threads that run handlers of requests that take long. Those that compute have half as many of their own, those that wait for an index too, and
   /// short ones a quarter for reading and a quarter for writing (`HTTPWorkload`).
   package var handlerThreads = 32
   /// How many handlers may wait for their clients besides, each on a thread: for a body, or until an answer is taken. If more

@@ -7,6 +7,7 @@ struct HandlerThreads: Sendable {
   private let writing: Workers
   private let long: Workers
   private let computing: Workers
+  private let indexing: Workers
   /// Run what waits for a client: it has taken a part of an answer, or has sent one of a request.
   let events: Workers
   /// Tell handlers that nobody waits for them any more. No handler runs here, so this needs none of their threads.
@@ -18,6 +19,7 @@ struct HandlerThreads: Sendable {
     let (maximum, spare) = (max(1, maximum), max(0, spare))
     long = Workers(maximum: maximum, spare: spare)
     computing = Workers(maximum: max(1, maximum / 2), spare: spare / 4)
+    indexing = Workers(maximum: max(1, maximum / 2), spare: spare / 4)
     reading = Workers(maximum: max(1, maximum / 4), spare: spare / 4)
     writing = Workers(maximum: max(1, maximum / 4), spare: spare / 4)
     events = Workers(maximum: 4)
@@ -30,6 +32,7 @@ struct HandlerThreads: Sendable {
     case .writing: writing
     case .long: long
     case .computing: computing
+    case .indexing: indexing
     }
   }
 

@@ -98,7 +98,7 @@ import Touchstone
       ("GET", "/db/d?attachments=true", .long),
       ("POST", "/db/_bulk_docs", .long), ("GET", "/db/_all_docs", .long), ("GET", "/db/_changes", .long),
       ("GET", "/db/_changes?filter=a/b", .computing), ("POST", "/db/_query", .computing),
-      ("GET", "/db/_design/x/_view/y", .computing), ("POST", "//db/_design/x/_view/y/queries", .computing),
+      ("GET", "/db/_design/x/_view/y", .indexing), ("POST", "//db/_design/x/_view/y/queries", .indexing),
     ] as [(String, String, HTTPWorkload)])
   func workload(method: String, target: String, workload: HTTPWorkload) throws {
     let parsed = try #require(HTTPTarget(Array(target.utf8)))

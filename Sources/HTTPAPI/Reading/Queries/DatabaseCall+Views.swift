@@ -34,8 +34,8 @@ extension DatabaseCall {
       let service = service
       let cancellation = request.cancellation
       view.isWanted = {
+        // Not whether its client still waits: the next one needs the same rows.
         database.isOpenForReplication && !database.isClosing && !service.isStopping.withLock { $0 }
-          && !cancellation.isCancelled
       }
       // A close waits for the slice that is read, not for the client.
       view.around = { slice in
