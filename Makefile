@@ -133,6 +133,8 @@ STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children or its syntax trees know none; or takes long there, as damage.
 STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
 STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
+# What is run with commits of others between any two transactions: what keeps something in memory meanwhile.
+STRANGER_SUITES := ^DocumentsTests[.]|^QueryTests[.](IndexMaintenance|FullTextIndex|FullTextQuery|WorkedExample|Execution)Tests
 
 # What the tests are run with, ordinary ones and those on strict engines.
 RUN_ALL := --filter '$(FILTER)' --skip '$(STRICT_CONFORMANCE)'
@@ -173,6 +175,9 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	fi
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests --filter '$(FILTER)'; exit; fi
 	run_tests $(RUN_ALL) $(RUN_STRICT_LONG)
+	echo "test-long: with commits of others between any two transactions"
+	TOUCHSTONE_STRICT=1 TOUCHSTONE_STRICT_STRANGERS=1 run_tests --filter '$(STRANGER_SUITES)' \
+	  --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)'
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread
