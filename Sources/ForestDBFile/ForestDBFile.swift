@@ -40,8 +40,19 @@ package final class ForestDBFile {
       file, header, stores.filter { Self.storeNames.contains($0.name) }, scratch: scratch)
     try log.run()
     logs = log.tables
-    commitDamages = commit.damages
+    commitDamages = commit.damages + Self.cutOff(file)
     logDamages = log.damages
+  }
+
+  /// A writer writes whole blocks, so a file that ends within one was cut off.
+  private static func cutOff(_ file: BlockFile) -> [ForestDBDamage] {
+    guard file.restBytes > 0 else { return [] }
+    return [
+      ForestDBDamage(
+        offset: file.byteCount,
+        message:
+          "the file ends within a block, so it was cut off; what was saved behind its last commit is missing")
+    ]
   }
 
   /// The last sequence of the documents.

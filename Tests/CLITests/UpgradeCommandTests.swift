@@ -46,9 +46,33 @@ import TestSupport
       let strict = try tool("upgrade", "old.cblite2", "new", "--strict")
       #expect(strict.status == 1 && strict.errors.contains("no database was made"))
       #expect(try names(tool) == ["old.cblite2"])
-      let report = try tool.succeed("upgrade", "old.cblite2", "new")
+      let report = try tool("upgrade", "old.cblite2", "new")
+      #expect(report.status == 1 && report.errors.contains("the new database was made, but not everything"))
       #expect(report.errors.contains("its file is missing"))
       #expect(report.output.contains("missingAttachment: 1\n"))
+      #expect(try tool.succeed("info", "new", "--json").json()["documents"] as? Int == 30)
+    }
+  }
+
+  @Test func whatIsMissingIsCountedSaidOnceAndKeepsTheOldDatabase() throws {
+    try Tool.run { tool in
+      let source = try make(tool)
+      let id = String(repeating: "x", count: 2_000)
+      let sql = "UPDATE docs SET docid = '\(id)' WHERE doc_id = (SELECT min(doc_id) FROM docs)"
+      let file = try #require(
+        try FileManager.default.contentsOfDirectory(atPath: source).first { $0.hasSuffix("sqlite3") })
+      let changed = try tool.run("/usr/bin/sqlite3", [source + "/" + file, sql])
+      try #require(changed.status == 0, "\(changed.errors)")
+      let report = try tool("upgrade", "old.cblite2", "--in-place", "--verify", "--remove-old")
+      #expect(report.status == 1)
+      #expect(
+        report.lines.contains(
+          "verified: 29 of 30 documents are equal to the source; 1 couldn't be carried over"))
+      #expect(report.lines.last?.hasSuffix("old.cblite2 stays as a backup") == true)
+      let told = report.errors.split(separator: "\n").filter { $0.contains("xxx") }
+      #expect(told.count == 1)
+      #expect(told.first?.contains("xxx…': ") == true && (told.first?.utf8.count ?? 0) < 300)
+      #expect(try names(tool) == ["old.cblite2", "old.touchstone"])
     }
   }
 

@@ -281,4 +281,16 @@ import TestSupport
     print("flipped bytes in ForestDB files: \(ends.carried) carried over, \(ends.refused) refused")
     #expect(ends.carried > 0 && ends.refused > 0)
   }
+
+  @Test("are told when the file ends within a block, because it was cut off", arguments: [1, 2])
+  func cutOff(_ version: Int) throws {
+    let (source, file) = try make(version, flush: 0)
+    // A commit is there, and the next one was cut in its middle.
+    try Data(file.bytes.dropLast(file.bytes.count / 2 / 4_096 * 4_096 + 2_000))
+      .write(to: URL(fileURLWithPath: source + "/db.forest.0"))
+    let report = try upgrade(source)
+    #expect(report.documents.carried < 150 && report.losses > 0)
+    #expect(report.issueCounts["damagedCommit"] ?? 0 >= 1)
+    #expect(report.issues.contains { $0.message.contains("it was cut off") })
+  }
 }

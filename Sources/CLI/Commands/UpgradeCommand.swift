@@ -16,7 +16,8 @@ struct UpgradeCommand: Subcommand {
   private static let inPlace = Flag(
     "in-place", "Makes NAME.touchstone beside OLD, and keeps OLD as a backup")
   private static let removeOld = Flag(
-    "remove-old", "With --in-place: removes OLD when the new database is on the disk")
+    "remove-old",
+    "With --in-place: removes OLD when the new database is on the disk and nothing is missing from it")
   private static let verify = Flag("verify", "Reads OLD again at the end and compares every document")
 
   static let usage = Usage(
@@ -34,9 +35,9 @@ struct UpgradeCommand: Subcommand {
       storage. An encrypted one needs its password (--key-file). Data that can't be carried over is listed, and
       the upgrade continues.
 
-      Status: 0 everything was carried over or reported · 1 with --strict, something can't be carried over, or
-      --verify found a difference · 2 OLD isn't such a database; the message says what it is · 3 OLD is damaged or
-      locked.
+      Status: 0 everything was carried over · 1 the new database was made, but something couldn't be carried over; or
+      nothing was made because of --strict or because --verify found a difference · 2 OLD isn't such a database; the
+      message says what it is · 3 OLD is damaged or locked.
       """)
 
   private let source: String
@@ -94,6 +95,11 @@ struct UpgradeCommand: Subcommand {
       report = try upgrade(options, newKey)
     }
     try write(report, output)
+    guard report.losses == 0 else {
+      throw Refusal(
+        "the new database was made, but not everything could be carried over: "
+          + "\(TextTable.grouped(report.losses)) \(report.losses == 1 ? "loss is" : "losses are") listed")
+    }
   }
 
   private func upgrade(_ options: UpgradeOptions, _ newKey: UserKey?) throws -> UpgradeReport {
@@ -138,13 +144,19 @@ struct UpgradeCommand: Subcommand {
       try output.line("attachments that were encrypted: \(files.decrypted), decrypted")
     }
     if let verified = report.verifiedDocuments {
-      try output.line("verified: \(TextTable.grouped(verified)) documents are equal to the source")
+      let read = report.documents.read
+      let count =
+        verified == read
+        ? TextTable.grouped(read) : "\(TextTable.grouped(verified)) of \(TextTable.grouped(read))"
+      let skipped = verified == read ? "" : "; \(TextTable.grouped(read - verified)) couldn't be carried over"
+      try output.line("verified: \(count) documents are equal to the source\(skipped)")
     }
     for (kind, count) in report.issueCounts.sorted(by: { $0.key < $1.key }) {
       try output.line("\(kind): \(TextTable.grouped(count))")
     }
     try output.line(
       "made \(report.target); \(report.source) "
-        + (removesOld ? "was removed" : target == nil ? "stays as a backup" : "is unchanged"))
+        + (removesOld && report.losses == 0
+          ? "was removed" : target == nil ? "stays as a backup" : "is unchanged"))
   }
 }

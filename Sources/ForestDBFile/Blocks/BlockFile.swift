@@ -26,8 +26,10 @@ final class BlockFile {
   private static let maximumRun = 32
 
   let path: String
-  /// The number of whole blocks. A part of a block at the end is ignored.
+  /// The number of whole blocks. A part of a block at the end isn't read.
   let count: Int
+  /// The number of bytes behind the last whole block.
+  let restBytes: Int
   private let descriptor: Int32
   private let cipher: BlockCipher?
   /// The number of cached blocks, a power of two. A block has one place in the cache.
@@ -54,6 +56,7 @@ final class BlockFile {
     var status = stat()
     let code = fstat(descriptor, &status)
     count = code == 0 ? Int(status.st_size) / Self.blockBytes : 0
+    restBytes = code == 0 ? Int(status.st_size) % Self.blockBytes : 0
     var slots = 1
     while slots < min(count, Self.maximumSlots) { slots *= 2 }
     self.slots = slots

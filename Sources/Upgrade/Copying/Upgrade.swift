@@ -58,7 +58,15 @@ package final class Upgrade {
   package func run(into store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
     for issue in source.issues { try note(issue) }
-    try UpgradeCopy(self, store).run()
+    let unused = try UpgradeCopy(self, store).run()
+    // What is known to be missing explains them.
+    if unused > 0, options.carry == .full, report.losses == 0 {
+      try note(
+        UpgradeIssue(
+          .unusedAttachments,
+          "\(unused) files of attachments belong to no revision that was read; they are of revisions that were "
+            + "removed, or of documents that are missing from the database"))
+    }
     try sourceGuard.checkUnchanged()
     report.seconds += Self.seconds(since: begun)
     return report

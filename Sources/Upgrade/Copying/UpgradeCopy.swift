@@ -30,7 +30,8 @@ final class UpgradeCopy {
     attachments = try SourceAttachments(upgrade.source, store)
   }
 
-  func run() throws {
+  /// Copies everything. Returns the number of attachment files that no revision names.
+  func run() throws -> Int {
     defer { reader.close() }
     total = try reader.documentCount()
     var isMore = true
@@ -52,6 +53,7 @@ final class UpgradeCopy {
     try carryExtras()
     upgrade.report.attachments = attachments.counts
     try upgrade.tell(.copying, done, total)
+    return attachments.unusedFiles
   }
 
   private func noteSkipped(_ skipped: SkippedOfSource) throws {

@@ -42,11 +42,13 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
     case sharedSequence
     /// A part of the file that isn't carried over anyway is damaged.
     case damagedElsewhere
+    /// Files of attachments belong to no revision that was read.
+    case unusedAttachments
 
     /// Whether something in the source is missing from the result.
     public var isLoss: Bool {
       switch self {
-      case .emptyBody, .brokenParent, .sharedSequence, .damagedElsewhere: false
+      case .emptyBody, .brokenParent, .sharedSequence, .damagedElsewhere, .unusedAttachments: false
       default: true
       }
     }
@@ -77,10 +79,18 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
 }
 
 extension UpgradeIssue {
+  /// The ID of the document for a line of text. Of a long ID, the beginning.
+  private var shortID: String? {
+    guard let documentID, documentID.utf8.count > Self.shownIDBytes else { return documentID }
+    return "\(documentID.prefix(Self.shownIDBytes / 2))…"
+  }
+
+  private static let shownIDBytes = 240
+
   /// The issue without its message, which may quote a body.
   package var logText: String {
     var text = "\(kind)"
-    if let documentID { text += ", document '\(documentID)'" }
+    if let shortID { text += ", document '\(shortID)'" }
     if let revisionID { text += ", revision \(revisionID)" }
     if let attachment { text += ", attachment '\(attachment)'" }
     return text
@@ -91,7 +101,7 @@ extension UpgradeIssue: CustomStringConvertible {
   /// A description in one line, for people.
   public var description: String {
     var subject: [String] = []
-    if let documentID { subject.append("document '\(documentID)'") }
+    if let shortID { subject.append("document '\(shortID)'") }
     if let revisionID { subject.append("revision \(revisionID)") }
     if let attachment { subject.append("attachment '\(attachment)'") }
     return subject.isEmpty ? message : subject.joined(separator: ", ") + ": " + message

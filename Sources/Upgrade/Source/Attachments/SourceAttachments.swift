@@ -33,6 +33,7 @@ final class SourceAttachments {
   private let encrypted: Set<String>
   private let blobs: BlobStore
   private var outcomes: [Stored: Outcome] = [:]
+  private var hasForgotten = false
   /// The maximum number of remembered outcomes. It bounds memory; forgotten attachments are looked up in the
   /// store again.
   private static let remembered = 200_000
@@ -52,7 +53,10 @@ final class SourceAttachments {
   func carry(_ stored: Stored, limit: UInt64) throws -> Outcome {
     if let outcome = outcomes[stored] { return outcome }
     let isNew = outcomes.count < Self.remembered
-    if !isNew { outcomes.removeAll(keepingCapacity: true) }
+    if !isNew {
+      outcomes.removeAll(keepingCapacity: true)
+      hasForgotten = true
+    }
     let outcome = try store(stored, limit: limit)
     outcomes[stored] = outcome
     counts.read += 1
@@ -142,6 +146,18 @@ final class SourceAttachments {
       let found = try blobs.verify(fileName: try blobs.fileName(of: digest))
       return found.digest == digest && found.length == length
     } catch let error as StorageError where [.notFound, .damaged].contains(error.code) { return false }
+  }
+
+  /// The number of files that no attachment has named; 0 if there are too many attachments to know.
+  var unusedFiles: Int {
+    guard !hasForgotten else { return 0 }
+    let used = Set(outcomes.keys.map { Hex.text($0.digest.bytes) })
+    return directories.reduce(0) { sum, directory in
+      sum
+        + SourceFiles.names(in: directory).count(where: {
+          $0.hasSuffix(".blob") && !used.contains($0.dropLast(".blob".count).lowercased())
+        })
+    }
   }
 
   private func find(_ digest: BlobDigest) -> (path: String, isEncrypted: Bool)? {
