@@ -47,7 +47,7 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
     return .done
   } catch {
     let message = (error as? UsageError)?.message ?? "\(error)"
-    StandardError.line("\(name): \(message)")
+    StandardError.line("\(name): \(CommandWords.of(message))")
     return ExitStatus(error)
   }
 }
