@@ -147,8 +147,26 @@ import Testing
         #expect(absent.status == 3 && absent.errors.contains("404"))
       }
       #expect(try tool.succeed("verify", "--current", "a", "db").status == 0)
-      #expect(try tool("sync", "a", "db", "--create-target").status == 2)
       #expect(try tool("sync", "a", "ftp://h/db").status == 2)
+    }
+  }
+
+  @Test(arguments: [TestEngine.lmdb, .sqlcipher]) func aDatabaseThatIsNotThereIsMadeOrSaidHow(
+    engine: TestEngine
+  ) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "a", "{}")
+      let missing = try tool("sync", "db", "other")
+      #expect(missing.status == 2 && missing.errors.contains("touchstone create other"))
+      #expect(missing.errors.contains("--create-target"))
+      let noSource = try tool("sync", "other", "db", "--create-target")
+      #expect(noSource.status == 2 && noSource.errors.contains("DB: "))
+      for pushed in [1, 0] {
+        let lines = try tool.succeed("sync", "db", "other", "--create-target").lines
+        #expect(lines.first?.hasPrefix("\(pushed) pushed, 0 pulled") == true)
+      }
+      #expect(try tool.succeed("info", "other", "--json").json()["engine"] as? String == engine.rawValue)
+      try tool.succeed("verify", "--current", "db", "other")
     }
   }
 

@@ -34,7 +34,9 @@ struct SyncCommand: Subcommand {
   }
   private static let selector = Option(
     "selector", "JSON", "Only documents of TARGET that match, in the language of _find (http://)")
-  private static let createTarget = Flag("create-target", "Makes TARGET if it doesn't exist (http://)")
+  private static let createTarget = Flag(
+    "create-target", "Makes TARGET if it doesn't exist (a path, or http://). At a path, with the engine of DB"
+  )
   static let passwordFile = Option(
     "password-file", "FILE", "A file with the user's password in one line")
   static let header = Option(
@@ -64,7 +66,7 @@ struct SyncCommand: Subcommand {
       DatabaseArguments.json, Keys.file,
     ],
     examples: [
-      "touchstone sync travel backup/travel", "touchstone sync travel other --pull --json",
+      "touchstone sync travel backup/travel --create-target", "touchstone sync travel other --pull --json",
       "touchstone sync travel wss://example.com:4984/travel --user me --password-file secret --continuous",
       "touchstone sync travel https://me@example.com/travel --password-file secret --create-target",
     ],
@@ -95,6 +97,7 @@ struct SyncCommand: Subcommand {
   private let filter: String?
   private let parameters: [(name: String, value: String)]
   private let selector: JSONValue?
+  private let createsTarget: Bool
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
@@ -140,8 +143,9 @@ struct SyncCommand: Subcommand {
         throw UsageError("--filter and --selector choose what is fetched: add --pull")
       }
     }
-    guard connector != nil || !arguments[Self.createTarget] else {
-      throw UsageError("--create-target needs a TARGET of http:// or https://")
+    createsTarget = arguments[Self.createTarget]
+    if case .url = target, connector == nil, createsTarget {
+      throw UsageError("--create-target needs a TARGET that is a path, http:// or https://")
     }
     asJSON = arguments[DatabaseArguments.json]
   }
@@ -178,14 +182,17 @@ struct SyncCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let local = try database.open(watchesOtherProcesses: isContinuous)
+    let local = try Self.existing(database, "DB") { try database.open(watchesOtherProcesses: isContinuous) }
     var opened = [local]
     defer { for database in opened { try? database.close() } }
     let replicatorTarget: ReplicatorTarget
     switch target {
     case .url(let target): replicatorTarget = target
     case .path(let arguments):
-      let other = try arguments.open(watchesOtherProcesses: isContinuous)
+      let other = try Self.existing(arguments, "TARGET") {
+        if createsTarget, !Database.exists(arguments.path) { try create(arguments, like: local) }
+        return try arguments.open(watchesOtherProcesses: isContinuous)
+      }
       opened.append(other)
       replicatorTarget = .database(other)
     }
@@ -244,6 +251,25 @@ struct SyncCommand: Subcommand {
     if Interrupt.isRequested, !isContinuous { throw Interrupted("what was replicated is kept") }
     let failed = result.failures.count
     guard failed == 0 else { throw Refusal("\(failed) documents couldn't be replicated") }
+  }
+
+  /// Opens a database by `open`. If there is none, the error says how it is made.
+  private static func existing(
+    _ arguments: DatabaseArguments, _ name: String, _ open: () throws -> Database
+  ) throws -> Database {
+    do { return try open() } catch let error as DatabaseError where error.code == .notFound {
+      throw UsageError(
+        "\(name): \(error); make it with 'touchstone create \(arguments.path)'"
+          + (name == "TARGET" ? ", or add --create-target" : ""))
+    }
+  }
+
+  /// Makes the database of TARGET, with the engine and the key of DB.
+  private func create(_ arguments: DatabaseArguments, like local: Database) throws {
+    let key = try Database.isEncrypted(local.path) ? database.key() : nil
+    try Database.open(
+      arguments.path, options: .init(engine: local.engineName, creation: .createNew, key: key)
+    ).close()
   }
 
   private func print(
