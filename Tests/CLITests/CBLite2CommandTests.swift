@@ -20,6 +20,21 @@ import TestSupport
     }
   }
 
+  @Test func aZipFileIsKnownByItsBytes() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "db", "--engine", "lmdb")
+      try tool.succeed("put", "db", "a", #"{"n":1}"#)
+      try tool.succeed("export", "db", "out.cblite2")
+      let entries = try files(below: tool.path("out.cblite2")).map { ("out.cblite2/" + $0.key, $0.value) }
+      for (number, name) in ["out.zip", "OUT.CBLITE2.ZIP", "out"].enumerated() {
+        try storedZip(entries).write(to: URL(filePath: tool.path(name)))
+        try tool.succeed("create", "back\(number)")
+        let report = try tool.succeed("import", "back\(number)", name, "--json").json()
+        #expect(report["documents"] as? Int == 1, "\(name)")
+      }
+    }
+  }
+
   @Test func whatCantBeReadIsSaid() throws {
     try Tool.run { tool in
       try tool.succeed("create", "db", "--engine", "lmdb")

@@ -32,12 +32,21 @@ import TestSupport
     try Database.copy(directory.path + "/a.zip", to: "c", in: directory.path, key: key)
     try Self.zip(Self.files(of: path, prefix: ""), to: directory.path + "/flat.zip")
     try Database.copy(directory.path + "/flat.zip", to: "d", in: directory.path, key: key)
+    // As some programs for Windows write it.
+    let backslashes = try Self.files(of: path, prefix: "assets/a.touchstone/").map {
+      ($0.name.split(separator: "/").joined(separator: "\\"), $0.contents)
+    }
+    try Self.zip(backslashes, to: directory.path + "/windows.zip")
+    try Database.copy(directory.path + "/windows.zip", to: "w", in: directory.path, key: key)
     #expect(
       try directory.names()
-        == ["a.touchstone", "a.zip", "b.touchstone", "c.touchstone", "d.touchstone", "flat.zip"])
+        == [
+          "a.touchstone", "a.zip", "b.touchstone", "c.touchstone", "d.touchstone", "flat.zip", "w.touchstone",
+          "windows.zip",
+        ])
 
     var uuids: Set<String> = [publicUUID, privateUUID]
-    for name in ["b", "c", "d"] {
+    for name in ["b", "c", "d", "w"] {
       let copy = directory.path + "/\(name).touchstone"
       #expect(try Contents(of: copy, key: key) == before)
       database = try Database.open(copy, options: DatabaseOptions(key: key))
@@ -92,7 +101,8 @@ import TestSupport
       return try databaseCode { try Database.copy(archive, to: target) }
     }
     for name in [
-      "../evil", "a/../../evil", "a/Attachments/../../../evil", "/tmp/evil", "a\\evil", "a/./x",
+      "../evil", "a/../../evil", "a/Attachments/../../../evil", "/tmp/evil", "..\\evil", "a/./x",
+      "a\\..\\..\\evil",
       "a/Attachments/../\u{301}evil",
     ] {
       #expect(try code(files + [(name, [1])]) == .damaged, "\(name)")

@@ -11,7 +11,7 @@ import Touchstone
 struct ImportCommand: Subcommand {
   private static let file = Positional(
     "FILE",
-    "JSON lines, plain or gzip; - for standard input; the name of a data set; or a NAME.cblite2, plain or zip"
+    "JSON lines, plain or gzip; - for standard input; the name of a data set; or a NAME.cblite2, or a zip file with one"
   )
   private static let idProperty = Option("id-property", "NAME", "The property with the document ID (_id)")
   private static let documents = Option(
@@ -119,13 +119,19 @@ struct ImportCommand: Subcommand {
     return try ExportedBlobs(directory, isReadOnly: true)
   }
 
-  /// Whether the file is a database's directory, or a zip file with the name of one.
+  /// Whether the file is a database's directory, or a zip file, by its first bytes and whatever its name is.
   private var isCBLite2: Bool {
-    if file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/") || file.hasSuffix(".cblite2.zip") {
-      return true
-    }
+    if file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/") { return true }
     var status = stat()
-    return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    guard stat(file, &status) == 0 else { return file.hasSuffix(".cblite2.zip") }
+    guard status.st_mode & S_IFMT == S_IFREG else { return status.st_mode & S_IFMT == S_IFDIR }
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = [0, 0, 0, 0]
+    // "PK", and the marks of a first entry or of the end of an archive without entries.
+    return pread(descriptor, &bytes, 4, 0) == 4
+      && [[0x50, 0x4B, 3, 4], [0x50, 0x4B, 5, 6]].contains(bytes)
   }
 
   private func importCBLite2(_ output: StandardOutput) throws {

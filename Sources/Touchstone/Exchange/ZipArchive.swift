@@ -60,7 +60,7 @@ final class ZipArchive {
   func contains(_ contents: Contents) -> Bool {
     (0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0)))).contains { index in
       guard let name = zip_get_name(archive, index, 0) else { return false }
-      return String(cString: name).utf8.split(separator: UInt8(ascii: "/")).last
+      return String(cString: name).utf8.split(whereSeparator: Self.isSeparator).last
         .map { $0.elementsEqual(contents.root.utf8) } ?? false
     }
   }
@@ -107,7 +107,6 @@ final class ZipArchive {
 
   private func files(_ contents: Contents) throws -> [File] {
     // Compares bytes: a slash and a combining mark after it are one `Character`.
-    let slash = UInt8(ascii: "/")
     var entries: [(index: zip_uint64_t, parts: [ByteString], bytes: UInt64)] = []
     for index in 0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0))) {
       var status = zip_stat_t()
@@ -117,11 +116,10 @@ final class ZipArchive {
       }
       let name = String(cString: status.name)
       // Entries for directories have no bytes. Directories are made as needed.
-      guard name.utf8.last != slash else { continue }
-      let parts = name.utf8.split(separator: slash, omittingEmptySubsequences: false).map { ByteString($0) }
-      guard !name.utf8.contains(UInt8(ascii: "\\")),
-        parts.allSatisfy({ !$0.bytes.isEmpty && $0 != "." && $0 != ".." })
-      else {
+      if let last = name.utf8.last, Self.isSeparator(last) { continue }
+      let parts = name.utf8.split(omittingEmptySubsequences: false, whereSeparator: Self.isSeparator)
+        .map { ByteString($0) }
+      guard parts.allSatisfy({ !$0.bytes.isEmpty && $0 != "." && $0 != ".." }) else {
         throw damaged("the name '\(name)' leads outside the directory")
       }
       entries.append((index, parts, status.size))
@@ -140,6 +138,11 @@ final class ZipArchive {
       return contents.isWanted(parts)
         ? File(index: entry.index, name: parts.joined(separator: "/"), bytes: entry.bytes) : nil
     }
+  }
+
+  /// Some programs for Windows write backslashes. No file of a database has one in its name.
+  private static func isSeparator(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\")
   }
 
   private func unpack(
