@@ -47,6 +47,8 @@ extension FunctionVector {
   private static let patterns: [FunctionVector] = [
     .init("REGEXP_CONTAINS", "castle", "s.l", gives: true),
     .init("REGEXP_CONTAINS", "castle", "^s", gives: false),
+    .init("REGEXP_CONTAINS", "castle", "", gives: true), .init("REGEXP_LIKE", "", "", gives: true),
+    .init("REGEXP_POSITION", "abc", "", gives: 0), .init("REGEXP_REPLACE", "abc", "", "-", gives: "-a-b-c-"),
     .init("REGEXP_LIKE", "castle", "^c.*e$", gives: true), .init("REGEXP_LIKE", "Castle", "^c", gives: false),
     // In bytes: é has two.
     .init("REGEXP_POSITION", "éa1", "[0-9]", gives: 3), .init("REGEXP_POSITION", "a", "[0-9]", gives: -1),

@@ -96,8 +96,9 @@ struct QueryCommand: Subcommand {
         switch format {
         case .json: try output.line(row.json())
         case .csv:
-          try output.write(
-            names.indices.map { try Self.text(row[$0]).csvField }.joined(separator: ",") + "\r\n")
+          let line = try names.indices.map { try Self.text(row[$0]).csvField }.joined(separator: ",")
+          // An empty line would be no row for most readers.
+          try output.write((line.isEmpty ? "\"\"" : line) + "\r\n")
         case .table: table.add(try names.indices.map { Self.cell(try Self.text(row[$0])) })
         }
         return true

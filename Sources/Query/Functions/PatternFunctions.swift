@@ -13,7 +13,8 @@ final class RegularExpression: Pattern {
   /// Compiles a pattern for a context. The context keeps it, and a match stops when the context says that the
   /// query has to stop.
   init(source: TextSlice, _ context: EvaluationContext) {
-    let units = Array(source.string.utf16)
+    // ICU's C interface refuses an empty pattern, which matches everywhere, as in its C++ interface.
+    let units = source.string.isEmpty ? Array("(?:)".utf16) : Array(source.string.utf16)
     var status = icu_status(0)
     icu = icu_regex_open(units, Int32(units.count), &status)
     if let icu {
