@@ -183,7 +183,7 @@ struct OutgoingDocument: Sendable {
     }
   }
 
-  /// Decodes gzip of at most `limit` bytes; nil if it is longer, or none.
+  /// Decodes gzip of at most `limit` bytes, of one member or several (RFC 1952, 2.2); nil if it is longer, or none.
   private static func decoded(_ bytes: [UInt8], _ limit: Int) -> [UInt8]? {
     var stream = z_stream()
     guard inflateInit2_(&stream, 15 + 16, zlibVersion(), Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
@@ -191,17 +191,22 @@ struct OutgoingDocument: Sendable {
     }
     defer { inflateEnd(&stream) }
     var (input, output) = (bytes, [UInt8](repeating: 0, count: limit + 1))
-    let status = input.withUnsafeMutableBufferPointer { input in
+    let isWhole = input.withUnsafeMutableBufferPointer { input in
       output.withUnsafeMutableBufferPointer { output in
         stream.next_in = input.baseAddress
         stream.avail_in = UInt32(clamping: input.count)
         stream.next_out = output.baseAddress
         stream.avail_out = UInt32(clamping: output.count)
-        return inflate(&stream, Z_FINISH)
+        while inflate(&stream, Z_FINISH) == Z_STREAM_END {
+          if stream.avail_in == 0 { return true }
+          guard inflateReset(&stream) == Z_OK else { return false }
+        }
+        return false
       }
     }
-    guard status == Z_STREAM_END, stream.total_out <= UInt(limit) else { return nil }
-    output.removeLast(output.count - Int(stream.total_out))
+    let count = output.count - Int(stream.avail_out)
+    guard isWhole, count <= limit else { return nil }
+    output.removeLast(output.count - count)
     return output
   }
 }

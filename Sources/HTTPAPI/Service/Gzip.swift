@@ -58,7 +58,7 @@ final class GunzippedBody: HTTPBodySource, @unchecked Sendable {
   /// Throws 500 if there is no memory for it.
   init(_ source: any HTTPBodySource) throws {
     self.source = source
-    decoder = try GzipDecoder(takesMembers: true)
+    decoder = try GzipDecoder()
   }
 
   func read() throws(HTTPBodyError) -> [UInt8]? {

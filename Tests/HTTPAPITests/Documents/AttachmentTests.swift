@@ -213,6 +213,13 @@ import Touchstone
     #expect(
       stub["length"].uint == UInt64(encoded.count) && stub["encoded_length"].uint == UInt64(encoded.count))
     #expect(try client.ask("GET", "/db/a/t").text == text)
+    // Several members in a row are one stream (RFC 1952, 2.2).
+    let members = encoded + encoded
+    #expect(try client.ask("PUT", "/db/b/t", headers: headers, body: members).status == 201)
+    #expect(try client.ask("GET", "/db/b/t").text == text + text)
+    for broken in [members + [1], Array(members.dropLast()), encoded + Array("x".utf8)] {
+      #expect(try client.ask("PUT", "/db/c/t", headers: headers, body: broken).status == 400)
+    }
     // A list shows the same, always in the same order.
     let lists = try (0..<10).map { _ in try client.get("/db/_all_docs?include_docs=true").text }
     #expect(Set(lists).count == 1)

@@ -3,19 +3,15 @@ import Views
 
 /// Decodes a gzip stream (RFC 1952) that arrives in pieces. Used on one thread at a time.
 final class GzipDecoder {
-  /// The bytes aren't gzip, or something follows the stream.
+  /// The bytes aren't gzip, or something else follows.
   struct Malformed: Error {}
 
   private let stream: UnsafeMutablePointer<z_stream>
   private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  private let takesMembers: Bool
-  /// Whether the stream has ended, or a member of it.
+  /// Whether a member of the stream has ended. Others may follow (RFC 1952, 2.2), as where files were put together.
   private(set) var isAtEnd = false
 
-  /// `takesMembers`: other members may follow the first one (RFC 1952, 2.2), as where files were put together. Not every client decodes
-  /// them, so what others are sent has one.
-  init(takesMembers: Bool = false) throws {
-    self.takesMembers = takesMembers
+  init() throws {
     stream = .allocate(capacity: 1)
     stream.initialize(to: z_stream())
     // 15 bits of window; 16 more mean gzip.
@@ -37,7 +33,7 @@ final class GzipDecoder {
   {
     while consumed < bytes.count {
       if isAtEnd {
-        guard takesMembers, inflateReset(stream) == Z_OK else { throw Malformed() }
+        guard inflateReset(stream) == Z_OK else { throw Malformed() }
         isAtEnd = false
       }
       let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
