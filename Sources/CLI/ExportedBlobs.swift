@@ -86,6 +86,15 @@ struct ExportedBlobs {
     return count
   }
 
+  /// The number of references of a line to blobs that the database doesn't have.
+  static func missing(namedIn line: UnsafeRawBufferPointer, from database: Database) throws -> Int {
+    var missing = 0
+    try forEachDigest(in: line) { digest, isReference in
+      if isReference, try !database.contains(Blob(digest: digest, length: 0)) { missing += 1 }
+    }
+    return missing
+  }
+
   /// Calls `body` for each text in a line of JSON that looks like a digest. JSON may write a slash as `\/`.
   /// `isReference` says whether it is the value of a digest: `"digest":"sha1-…"`.
   private static func forEachDigest(

@@ -44,8 +44,10 @@ struct ExportedDocument {
     let stored = try database.document(id, includeDeleted: true)
     if let revision {
       guard let stored else {
-        try database.apply(
-          PulledRevision(id: id, history: [revision.description], isDeleted: isDeleted, body: .value(body)))
+        var exported = PulledRevision(
+          id: id, history: [revision.description], isDeleted: isDeleted, body: .value(body))
+        exported.allowsMissingBlobs = true
+        try database.apply(exported)
         return
       }
       if stored.revisionID == revision { return }

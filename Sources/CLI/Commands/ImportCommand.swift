@@ -77,6 +77,7 @@ struct ImportCommand: Subcommand {
     var progress = Progress("import", unit: "documents")
     defer { progress.end() }
     var imported = 0
+    var missing = 0
     var isAtEnd = false
     while !isAtEnd {
       guard !Interrupt.isRequested else { throw Interrupted("\(imported) documents were imported") }
@@ -89,6 +90,7 @@ struct ImportCommand: Subcommand {
               return count
             }
             try blobs?.import(namedIn: record.json, into: database)
+            missing += try ExportedBlobs.missing(namedIn: record.json, from: database)
             try save(record, in: database, line: source.lineNumber)
           }
           return batchCount
@@ -104,6 +106,10 @@ struct ImportCommand: Subcommand {
       MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
+    if missing > 0 {
+      StandardError.line(
+        "touchstone import: \(missing) references to blobs that aren't in the database were imported without")
+    }
     try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
     try database.close()
   }
@@ -154,7 +160,7 @@ struct ImportCommand: Subcommand {
       if let exported = try ExportedDocument(record.json) {
         try exported.save(id, in: database)
       } else {
-        try database.save(id, json: record.json)
+        try database.restore(id, json: record.json)
       }
     } catch  where ExitStatus(error) == .usage {
       throw UsageError("\(file == "-" ? "standard input" : file): line \(line): \(error)")
