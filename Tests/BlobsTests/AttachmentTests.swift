@@ -7,7 +7,7 @@ import TestSupport
 @Suite("Named attachments") struct AttachmentTests {
   private let databases = TestDatabases()
 
-  @Test("they are listed, read, set and removed, with the revision that changed each", arguments: allEngines)
+  @Test("they are listed, read, set and removed, with the revision that changed each", arguments: someEngines)
   func lifeCycle(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var document = MutableDocument(id: "doc", ["n": 1])
@@ -58,7 +58,7 @@ import TestSupport
 
   @Test(
     "the same saves give the same revisions, whether a compaction comes between them or not",
-    arguments: allEngines)
+    arguments: someEngines)
   func revisionsDontDependOnCompaction(_ engine: EngineName) throws {
     func history(compacting: Bool) throws -> [RevisionID] {
       var ids: [RevisionID] = []
@@ -117,7 +117,7 @@ import TestSupport
 
   @Test(
     "a document that is saved over a tombstone has new attachments; a tombstone has none",
-    arguments: allEngines)
+    arguments: someEngines)
   func overTombstone(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var document = MutableDocument(id: "doc")
@@ -134,7 +134,7 @@ import TestSupport
 
   @Test(
     "reserved properties beside the attachments are refused, and what can't be attachments",
-    arguments: allEngines)
+    arguments: someEngines)
   func refused(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let digest = try database.makeBlob([1]).digest.text
@@ -164,7 +164,7 @@ import TestSupport
     #expect(try database.document("empty")?.value() == ["n": 1])
   }
 
-  @Test("bytes may come in the document, in base64", arguments: allEngines)
+  @Test("bytes may come in the document, in base64", arguments: someEngines)
   func inline(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save(
@@ -179,7 +179,7 @@ import TestSupport
 
   @Test(
     "revisions from elsewhere bring attachments: stored before, inline, or stubs of what is here",
-    arguments: allEngines)
+    arguments: someEngines)
   func pulled(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let blob = try database.makeBlob(Array("followed".utf8))
@@ -233,7 +233,7 @@ import TestSupport
     #expect(try database.blobFileCount == 2)
   }
 
-  @Test("an attachment of 1.x reads as a blob", arguments: allEngines)
+  @Test("an attachment of 1.x reads as a blob", arguments: someEngines)
   func legacyBlob(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let digest = "sha1-P1i5kI/sosq745/9BDR7kEghKps="
@@ -257,7 +257,7 @@ import TestSupport
   }
 
   @Test(
-    "what is saved is what clients of CouchDB can have: a type, and no other members", arguments: allEngines)
+    "what is saved is what clients of CouchDB can have: a type, and no other members", arguments: someEngines)
   func members(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save(
@@ -299,7 +299,7 @@ import TestSupport
     #expect(edited.attachment("b")?.blob.contentType == "application/octet-stream")
   }
 
-  @Test("of thousands of attachments each keeps its generation", arguments: allEngines)
+  @Test("of thousands of attachments each keeps its generation", arguments: someEngines)
   func thousands(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let names = (0..<3_000).map { "file-\($0)" }

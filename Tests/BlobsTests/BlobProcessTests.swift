@@ -13,7 +13,7 @@ import TestSupport
     return (0..<count).map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ number &* 7 ^ ($0 >> 8)) }
   }
 
-  @Test("a blob stays until it is certain that nothing can name it again", arguments: allEngines)
+  @Test("a blob stays until it is certain that nothing can name it again", arguments: someEngines)
   func unsyncedPurge(_ engine: EngineName) throws {
     let child = try startChild("blobs", "unsynced", "\(engine)", directory.path, "0")
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
@@ -97,7 +97,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: allEngines)
+  @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: someEngines)
   func fullDisk(_ engine: EngineName) throws {
     let child = try startChild("blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")

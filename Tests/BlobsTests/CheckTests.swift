@@ -226,7 +226,7 @@ import TestSupport
 
   @Test("each damage is found and named", arguments: damages)
   func planted(_ damage: Damage) throws {
-    for engine in allEngines {
+    for engine in someEngines {
       try withDatabase(engine) { database in
         try fill(database)
         #expect(try database.check(deep: true).map(\.description) == [], "\(engine)")
@@ -244,7 +244,7 @@ import TestSupport
     }
   }
 
-  @Test("a document that says another length than its blob has is no fault", arguments: allEngines)
+  @Test("a document that says another length than its blob has is no fault", arguments: someEngines)
   func otherLength(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let blob = try database.makeBlob(Array("a blob".utf8))
@@ -269,7 +269,7 @@ import TestSupport
     }
   }
 
-  @Test("what lies beside the documents is checked in the same snapshot, and may fail", arguments: allEngines)
+  @Test("what lies beside the documents is checked in the same snapshot, and may fail", arguments: someEngines)
   func checkers(_ engine: EngineName) throws {
     struct Checker: IntegrityChecker {
       let subject: String
@@ -299,7 +299,7 @@ import TestSupport
     }
   }
 
-  @Test("a check can be stopped, tells its progress, and runs beside writers", arguments: allEngines)
+  @Test("a check can be stopped, tells its progress, and runs beside writers", arguments: someEngines)
   func stopping(_ engine: EngineName) throws {
     struct Stop: Error {}
     try withDatabase(engine) { database in

@@ -9,7 +9,7 @@ import TestSupport
   private let directory = TemporaryDirectory()
 
   @Test(
-    "a blob is saved with the document that names it, and read whole and in pieces", arguments: allEngines)
+    "a blob is saved with the document that names it, and read whole and in pieces", arguments: someEngines)
   func saveAndRead(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     let bytes = random.bytes(200_000)
@@ -53,7 +53,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("a document that names a blob that isn't here is refused and changes nothing", arguments: allEngines)
+  @Test("a document that names a blob that isn't here is refused and changes nothing", arguments: someEngines)
   func missing(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let absent: JSONValue = [
@@ -74,7 +74,7 @@ import TestSupport
     #expect(try storageCode { _ = try database.contents(of: blob) } == .notFound)
   }
 
-  @Test("a batch that fails leaves no document, and its blobs can be saved again", arguments: allEngines)
+  @Test("a batch that fails leaves no document, and its blobs can be saved again", arguments: someEngines)
   func failedBatch(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let blob = try database.makeBlob(Array("in a batch".utf8))
@@ -92,7 +92,7 @@ import TestSupport
   }
 
   @Test(
-    "without hard links databases are made, and blobs put in place", arguments: allEngines, [true, false])
+    "without hard links databases are made, and blobs put in place", arguments: someEngines, [true, false])
   func withoutHardLinks(_ engine: EngineName, exclusiveRenames: Bool) throws {
     try withFileSystem(exclusiveRenames: exclusiveRenames) {
       // With its key file.
@@ -116,7 +116,7 @@ import TestSupport
     }
   }
 
-  @Test("compaction removes the blobs that no revision names, and no others", arguments: allEngines)
+  @Test("compaction removes the blobs that no revision names, and no others", arguments: someEngines)
   func compaction(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var blobs: [String: Blob] = [:]
@@ -154,7 +154,7 @@ import TestSupport
 
   @Test(
     "a content that was stored twice can be saved after the first document with it is gone",
-    arguments: allEngines)
+    arguments: someEngines)
   func storedTwice(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let bytes = Array("the same content".utf8)
@@ -198,7 +198,7 @@ import TestSupport
     }
   }
 
-  @Test("a read-only database gives blobs and takes none", arguments: allEngines)
+  @Test("a read-only database gives blobs and takes none", arguments: someEngines)
   func readOnly(_ engine: EngineName) throws {
     var database = try Database.open("test", in: directory.path, options: try options(engine))
     let blob = try database.makeBlob([1, 2, 3])
@@ -233,7 +233,7 @@ import TestSupport
   @Test("the same revision IDs come of the same blobs on every engine")
   func revisionIDs() throws {
     var ids: Set<String> = []
-    for engine in allEngines {
+    for engine in someEngines {
       try withDatabase(engine) { database in
         var document = MutableDocument(id: "doc", ["b": try database.makeBlob([1, 2, 3]).jsonValue])
         document.setAttachment("a.bin", try database.makeBlob([4, 5], contentType: "application/x"))

@@ -88,7 +88,7 @@ import Testing
     #expect(try !place.contains(digest))
   }
 
-  @Test("a blob is stored with its document, from wherever it is set", arguments: allEngines)
+  @Test("a blob is stored with its document, from wherever it is set", arguments: someEngines)
   func saving(_ engine: EngineName) throws {
     struct Photo: Codable { var title: String; var blob: Blob; var more: [Blob?] }
     try withDatabase(engine) { database in
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test("a document takes its blobs to another database", arguments: allEngines)
+  @Test("a document takes its blobs to another database", arguments: someEngines)
   func moving(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let large = random(1_500_000)
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test(
-    "a refused or rolled back save leaves nothing, and the blob can be saved again", arguments: allEngines)
+    "a refused or rolled back save leaves nothing, and the blob can be saved again", arguments: someEngines)
   func undone(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let bytes = random(100_000)
@@ -212,7 +212,7 @@ import Testing
     }
   }
 
-  @Test("a save doesn't use up the claim of another writer of the same content", arguments: allEngines)
+  @Test("a save doesn't use up the claim of another writer of the same content", arguments: someEngines)
   func claims(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let bytes = random(1_000)
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  @Test("the file of a large blob must stay as it is", arguments: allEngines)
+  @Test("the file of a large blob must stay as it is", arguments: someEngines)
   func changedFile(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let path = directory.path + "/file"

@@ -20,7 +20,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("A 2.x row: the tree with the body in it", arguments: allEngines)
+  @Test("A 2.x row: the tree with the body in it", arguments: someEngines)
   func row2x(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"), version: 302)
     try made.setSharedKeys(["n", "even"])
@@ -43,7 +43,7 @@ import TestSupport
 
   @Test(
     "3.x rows: the tree beside the body, a tombstone without one, and rows that 2.x wrote",
-    arguments: allEngines)
+    arguments: someEngines)
   func rows3x(_ engine: EngineName) throws {
     let (database, report) = try imported(engine, version: 400) { made in
       try made.setSharedKeys(["n"])
@@ -78,7 +78,7 @@ import TestSupport
     try closeSound(database)
   }
 
-  @Test("Conflicts come with both bodies, and notes about remotes are counted", arguments: allEngines)
+  @Test("Conflicts come with both bodies, and notes about remotes are counted", arguments: someEngines)
   func conflict(_ engine: EngineName) throws {
     let (database, report) = try imported(engine) { made in
       try made.setSharedKeys(["side"])
@@ -120,7 +120,7 @@ import TestSupport
     try closeSound(database)
   }
 
-  @Test("Into a database with other property names and documents", arguments: allEngines)
+  @Test("Into a database with other property names and documents", arguments: someEngines)
   func merging(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n", "even"])
@@ -147,7 +147,7 @@ import TestSupport
     try closeSound(database)
   }
 
-  @Test("Indexes are kept while documents come in", arguments: allEngines)
+  @Test("Indexes are kept while documents come in", arguments: someEngines)
   func indexes(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n"])
@@ -240,7 +240,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("What a write-ahead log holds comes along, and neither file changes", arguments: allEngines)
+  @Test("What a write-ahead log holds comes along, and neither file changes", arguments: someEngines)
   func writeAheadLog(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"), wal: true)
     try made.connection.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 0")
@@ -265,7 +265,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("Blobs are copied when they are what their digests say; others are reported", arguments: allEngines)
+  @Test("Blobs are copied when they are what their digests say; others are reported", arguments: someEngines)
   func blobs(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["a", "b", "c", "digest"])
@@ -382,7 +382,7 @@ import TestSupport
       INSERT INTO kv_default VALUES (NULL, 'x', 'y', 3, 4.5);
       """)
     made.close()
-    for engine in allEngines {
+    for engine in someEngines {
       let database = try newDatabase(directory.file("db-\(engine)"), engine)
       let report = try database.importCBLite2(made.path)
       #expect(try database.changes().map(\.documentID) == ["good"], "\(report)")

@@ -56,7 +56,7 @@ import TestSupport
       collection: "loopback.test", documents: 100, revisions: 100),
   ]
 
-  @Test("are imported whole, on every engine, and stay as they are", arguments: expected, allEngines)
+  @Test("are imported whole, on every engine, and stay as they are", arguments: expected, someEngines)
   func imports(_ expected: Expected, _ engine: EngineName) throws {
     let source = "\(realData ?? "")/\(expected.name)"
     let before = try files(below: source)

@@ -6,7 +6,7 @@ import TestSupport
     #"{"_attachments":{"a.txt":{"data":"YWJj","content_type":"text/plain"}},"n":1}"#
   private static let digest = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
 
-  @Test(arguments: TestEngine.allCases) func anAttachmentIsPutReadAndExported(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func anAttachmentIsPutReadAndExported(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "doc", Self.document)
       #expect(try tool.succeed("get", "db", "doc", "--attachment", "a.txt").output == "abc")
@@ -28,7 +28,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: TestEngine.allCases) func whatIsExportedWithItsBlobsIsImported(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func whatIsExportedWithItsBlobsIsImported(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "doc", Self.document)
       try tool.write("another", to: "a.txt")
@@ -66,7 +66,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: TestEngine.allCases) func filesArePutAsAttachments(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func filesArePutAsAttachments(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.write("abc", to: "a.txt")
       try tool.write("typed", to: "c:d")
@@ -88,7 +88,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: TestEngine.allCases) func aMissingBlobIsOneLineAndStatus1(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func aMissingBlobIsOneLineAndStatus1(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "doc", Self.document)
       let directory = tool.path("db.touchstone/Attachments")

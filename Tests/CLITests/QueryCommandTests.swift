@@ -8,7 +8,7 @@ import TestSupport
     try tool.succeed("put", "db", "c", #"{"type":"route","n":3}"#)
   }
 
-  @Test(arguments: TestEngine.allCases) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws
+  @Test(arguments: TestEngine.some) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws
   {
     try engine.withDatabase { tool in
       try fill(tool)
@@ -33,7 +33,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: TestEngine.allCases) func limitsOfRowsAndTimeEndAQueryWithStatus2(engine: TestEngine)
+  @Test(arguments: TestEngine.some) func limitsOfRowsAndTimeEndAQueryWithStatus2(engine: TestEngine)
     throws
   {
     try engine.withDatabase { tool in

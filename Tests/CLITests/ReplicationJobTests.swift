@@ -29,7 +29,7 @@ import Testing
       .joined(separator: "\n")
   }
 
-  @Test(arguments: TestEngine.allCases) func jobsSurviveKills(_ engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func jobsSurviveKills(_ engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try make(tool, engine, "a", "b", "c", "_replicator")
       try tool.succeed("put", "dbs/_replicator", "live", #"{"source":"a","target":"b","continuous":true}"#)

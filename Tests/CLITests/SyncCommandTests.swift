@@ -19,7 +19,7 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
   }
 
-  @Test(arguments: TestEngine.allCases) func aServedDatabaseReplicates(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func aServedDatabaseReplicates(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       for number in 0..<30 { try tool.succeed("put", "db", "a\(number)", #"{"n":\#(number)}"#) }
       var plain = tool

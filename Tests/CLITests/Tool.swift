@@ -149,6 +149,9 @@ enum TestEngine: String, CaseIterable, Sendable {
   case sqlcipherPlain = "sqlcipher-plain"
   case lmdbEncrypted = "lmdb-encrypted"
 
+  /// All in the long run; otherwise a plain one and an encrypted one, of both libraries.
+  static let some = isLong ? allCases : [.sqlite, .lmdbEncrypted]
+
   var encrypts: Bool { self == .sqlcipher || self == .lmdbEncrypted }
 
   /// A tool with an empty database `db` of this engine, and its key when there is one: a raw one, since each run would

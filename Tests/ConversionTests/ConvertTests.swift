@@ -8,7 +8,11 @@ import TestSupport
     let from: EngineName
     let to: EngineName
     var description: String { "\(from) to \(to)" }
-    static let all = allEngines.flatMap { from in allEngines.map { Pair(from: from, to: $0) } }
+    /// All pairs in the long run; otherwise each engine is a source once, and a target once.
+    static let all =
+      isLong
+      ? allEngines.flatMap { from in allEngines.map { Pair(from: from, to: $0) } }
+      : zip(allEngines, allEngines.dropFirst() + [allEngines[0]]).map { Pair(from: $0, to: $1) }
   }
 
   @Test("everything comes along, entry by entry, in place and beside", arguments: Pair.all)
@@ -84,7 +88,7 @@ import TestSupport
       .close()
   }
 
-  @Test("refusals change nothing: keys, engines, databases in use", arguments: allEngines)
+  @Test("refusals change nothing: keys, engines, databases in use", arguments: someEngines)
   func refusals(_ engine: EngineName) throws {
     try makeFixture(engine, at: path, documents: 20)
     let isEncrypted = try encrypts(engine)
@@ -142,7 +146,7 @@ import TestSupport
     _ = try Contents(of: path, key: isEncrypted ? right : nil)
   }
 
-  @Test("what the progress throws ends it, and nothing has changed", arguments: allEngines)
+  @Test("what the progress throws ends it, and nothing has changed", arguments: someEngines)
   func cancellation(_ engine: EngineName) throws {
     struct Enough: Error {}
     try makeFixture(engine, at: path)

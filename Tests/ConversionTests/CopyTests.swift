@@ -12,7 +12,7 @@ import TestSupport
     try TestSupport.files(below: path).sorted { $0.key < $1.key }.map { (prefix + $0.key, $0.value) }
   }
 
-  @Test("a copy is another peer that remembers whose checkpoints it has", arguments: allEngines)
+  @Test("a copy is another peer that remembers whose checkpoints it has", arguments: someEngines)
   func identity(_ engine: EngineName) throws {
     try makeFixture(engine, at: path)
     let key = try key(of: engine)

@@ -40,7 +40,7 @@ import TestSupport
     // As long as it takes, at first; then a part of that.
     var longest = 0.0
     var random = SeededGenerator(seed: testSeed)
-    for round in 0..<(isLong ? 200 : 8) + 1 {
+    for round in 0..<(isLong ? 200 : 3) + 1 {
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: target)
       try FileManager.default.copyItem(atPath: original, toPath: path)

@@ -75,7 +75,7 @@ import TestSupport
     }
   }
 
-  @Test("a private database stays private and a shared one shared", arguments: allEngines, Change.allCases)
+  @Test("a private database stays private and a shared one shared", arguments: someEngines, Change.allCases)
   func modes(_ engine: EngineName, _ change: Change) throws {
     let encrypts = try encrypts(engine)
     if change == .encrypt && encrypts || [.decrypt, .rotate, .rekey].contains(change) && !encrypts { return }

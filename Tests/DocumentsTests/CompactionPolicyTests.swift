@@ -10,7 +10,7 @@ import TestSupport
 
   @Test(
     "bodies of replaced revisions go when they outnumber the documents, the latest stay",
-    arguments: allEngines)
+    arguments: someEngines)
   func replacedBodies(_ engine: EngineName) throws {
     let policy = CompactionPolicy(replacedBodies: 0.4, keepsLatestSequences: 1_500)
     try withDatabase(engine, { $0.compaction = policy }) { database in
@@ -27,7 +27,7 @@ import TestSupport
     }
   }
 
-  @Test("the file is made smaller when asked for, and nothing is written", arguments: allEngines)
+  @Test("the file is made smaller when asked for, and nothing is written", arguments: someEngines)
   func freePages(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.compaction = Self.ofFreePages }
     let text = String(repeating: "text ", count: 200)
@@ -41,7 +41,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("purges and expirations count: the file is made smaller after them", arguments: allEngines)
+  @Test("purges and expirations count: the file is made smaller after them", arguments: someEngines)
   func purges(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.compaction = Self.ofFreePages }
     let text = String(repeating: "text ", count: 400)
@@ -55,7 +55,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("blobs that nothing names any more are collected", arguments: allEngines)
+  @Test("blobs that nothing names any more are collected", arguments: someEngines)
   func blobs(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.durability = .normal }
     let kept = try database.makeBlob([1])
@@ -86,7 +86,7 @@ import TestSupport
     try database.inBatch { for n in 12..<1_200 { try database.purge("doc\(n)") } }
   }
 
-  @Test("by default the file becomes small when most of it was purged", arguments: allEngines)
+  @Test("by default the file becomes small when most of it was purged", arguments: someEngines)
   func byDefault(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.compaction = Self.standard() }
     try fillAndPurge(database)
@@ -95,7 +95,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("what an earlier open left is done after the next", arguments: allEngines)
+  @Test("what an earlier open left is done after the next", arguments: someEngines)
   func afterOpening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -109,7 +109,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("a small file stays as it is, and one with much to copy", arguments: allEngines)
+  @Test("a small file stays as it is, and one with much to copy", arguments: someEngines)
   func limits(_ engine: EngineName) throws {
     let much = Self.standard { ($0.minimumFreeBytes, $0.maximumCopiedBytes) = (1 << 18, 1 << 15) }
     for policy in [Self.standard(), much] {
@@ -123,7 +123,7 @@ import TestSupport
     }
   }
 
-  @Test("a smaller file keeps the bodies of the latest revisions", arguments: allEngines)
+  @Test("a smaller file keeps the bodies of the latest revisions", arguments: someEngines)
   func keepsBodies(_ engine: EngineName) throws {
     try withDatabase(engine, { $0.compaction = Self.standard { $0.minimumFreeBytes = 1 << 20 } }) {
       database in
@@ -134,7 +134,7 @@ import TestSupport
     }
   }
 
-  @Test("beside writers, a long reader and a live query nothing is lost", arguments: allEngines)
+  @Test("beside writers, a long reader and a live query nothing is lost", arguments: someEngines)
   func besideOthers(_ engine: EngineName) throws {
     let policy = CompactionPolicy(
       replacedBodies: 0.05, keepsLatestSequences: 5, freePages: 0.01, minimumFreeBytes: 1, quietSeconds: 0)

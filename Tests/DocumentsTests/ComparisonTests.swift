@@ -42,7 +42,7 @@ import TestSupport
   }
 
   /// One snapshot a side: what is written meanwhile isn't seen.
-  @Test(arguments: allEngines) func aComparisonIsOfOneSnapshot(_ engine: EngineName) throws {
+  @Test(arguments: someEngines) func aComparisonIsOfOneSnapshot(_ engine: EngineName) throws {
     try withTwo((engine, engine)) { left, right in
       for number in 0..<3_000 {
         try left.save("d\(number)", ["n": .int(Int64(number))])

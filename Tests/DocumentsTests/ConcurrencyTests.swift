@@ -2,7 +2,7 @@ import Synchronization
 import TestSupport
 
 @Suite("Many threads") struct ConcurrencyTests {
-  @Test("readers see whole batches while a writer commits", arguments: allEngines)
+  @Test("readers see whole batches while a writer commits", arguments: someEngines)
   func readersBesideWriter(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let rounds = 60
@@ -49,7 +49,7 @@ import TestSupport
     }
   }
 
-  @Test("writers on many threads lose nothing, and one that fails takes nobody along", arguments: allEngines)
+  @Test("writers on many threads lose nothing, and one that fails takes nobody along", arguments: someEngines)
   func manyWriters(_ engine: EngineName) throws {
     struct Stop: Error {}
     try withDatabase(engine, { $0.durability = .normal }) { database in

@@ -4,7 +4,7 @@ import Touchstone
 
 @Suite("Saving with a conflict handler, and deleting by saving") struct ConflictHandlerTests {
   @Test(
-    "the handler is called on a conflict, again after another one, and may give up", arguments: allEngines)
+    "the handler is called on a conflict, again after another one, and may give up", arguments: someEngines)
   func handler(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       var hotel = MutableDocument(id: "hotel", ["likes": ["Ann"], "name": "a"])
@@ -34,7 +34,7 @@ import Touchstone
     }
   }
 
-  @Test("a stored document that was deleted or purged is nil", arguments: allEngines)
+  @Test("a stored document that was deleted or purged is nil", arguments: someEngines)
   func gone(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       var hotel = MutableDocument(id: "hotel", ["n": 1])
@@ -70,7 +70,7 @@ import Touchstone
     }
   }
 
-  @Test("a rolled back transaction leaves no revision that was never stored", arguments: allEngines)
+  @Test("a rolled back transaction leaves no revision that was never stored", arguments: someEngines)
   func rolledBack(_ engine: EngineName) throws {
     struct Stop: Error {}
     try withDatabase(engine) { database in
@@ -91,7 +91,7 @@ import Touchstone
     }
   }
 
-  @Test("_deleted in a saved body makes a tombstone with the other properties", arguments: allEngines)
+  @Test("_deleted in a saved body makes a tombstone with the other properties", arguments: someEngines)
   func deletedProperty(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       var hotel = MutableDocument(id: "hotel", ["name": "a", "n": 1])

@@ -22,7 +22,7 @@ import TestSupport
     try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["n": 3, "x": "bb"]))
   }
 
-  @Test("are listed with their bodies, and end by picking one", arguments: allEngines)
+  @Test("are listed with their bodies, and end by picking one", arguments: someEngines)
   func picking(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     #expect(try database.conflicts(of: "a").isEmpty)
@@ -48,7 +48,7 @@ import TestSupport
     #expect(try documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) } == .conflict)
   }
 
-  @Test("end by a merge; a body that is refused changes nothing", arguments: allEngines)
+  @Test("end by a merge; a body that is refused changes nothing", arguments: someEngines)
   func merging(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try makeConflict(database)
@@ -69,7 +69,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("a save may make one on purpose", arguments: allEngines)
+  @Test("a save may make one on purpose", arguments: someEngines)
   func allowing(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let first = try database.save("a", ["n": 1]).revisionID
@@ -93,7 +93,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("common ancestors, bodies while they last, and what isn't known", arguments: allEngines)
+  @Test("common ancestors, bodies while they last, and what isn't known", arguments: someEngines)
   func ancestors(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try makeConflict(database)
@@ -119,7 +119,7 @@ import TestSupport
     #expect(refused == .notFound)
   }
 
-  @Test("the default resolver decides as 2.x, and the incoming branch goes on", arguments: allEngines)
+  @Test("the default resolver decides as 2.x, and the incoming branch goes on", arguments: someEngines)
   func defaultResolver(_ engine: EngineName) throws {
     // Local history and deletion; remote ones; whose content wins.
     let cases: [(local: [String], Bool, remote: [String], Bool, winner: String)] = [
@@ -156,7 +156,7 @@ import TestSupport
     }
   }
 
-  @Test("a resolver sees both and their ancestor, and may merge, delete or refuse", arguments: allEngines)
+  @Test("a resolver sees both and their ancestor, and may merge, delete or refuse", arguments: someEngines)
   func customResolver(_ engine: EngineName) throws {
     struct Refusal: Error {}
     try withDatabase(engine) { database in
@@ -203,7 +203,7 @@ import TestSupport
     }
   }
 
-  @Test("updates try again when somebody was faster, and the last time nobody can be", arguments: allEngines)
+  @Test("updates try again when somebody was faster, and the last time nobody can be", arguments: someEngines)
   func updates(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.save("a", ["n": 0])
@@ -253,7 +253,7 @@ import TestSupport
     }
   }
 
-  @Test("what was read is deleted by what it was; tombstones keep what they are told", arguments: allEngines)
+  @Test("what was read is deleted by what it was; tombstones keep what they are told", arguments: someEngines)
   func deleting(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var new = MutableDocument(id: "a", ["n": 1])
@@ -275,7 +275,7 @@ import TestSupport
     #expect(try database.revisions(of: "a") == nil)
   }
 
-  @Test("the purge of a branch is a change, and the next leaf takes its place", arguments: allEngines)
+  @Test("the purge of a branch is a change, and the next leaf takes its place", arguments: someEngines)
   func purgingBranches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try makeConflict(database)
@@ -308,7 +308,7 @@ import TestSupport
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("the depth can be changed, and stays so", arguments: allEngines)
+  @Test("the depth can be changed, and stays so", arguments: someEngines)
   func depth(_ engine: EngineName) throws {
     var database = try Database.open("depth", in: directory.path, options: options(engine))
     #expect(try database.maximumTreeDepth == 20)

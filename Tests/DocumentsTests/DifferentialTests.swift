@@ -21,7 +21,7 @@ import TestSupport
       let keeps = round % 2 == 0 || Bool.random(using: &random)
       var model = ReferenceModel(depth: depth, keepsReplacedBodies: keeps)
       let directory = TemporaryDirectory()
-      let databases = try allEngines.map { engine in
+      let databases = try someEngines.map { engine in
         var options = try options(engine)
         options.maximumTreeDepth = depth
         options.keepsReplacedBodies = keeps

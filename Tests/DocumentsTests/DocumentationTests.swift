@@ -7,7 +7,7 @@ import TestSupport
     try String(contentsOf: Self.tests.appending(path: name).standardizedFileURL, encoding: .utf8)
   }
 
-  @Test("the example record is what is stored", arguments: allEngines)
+  @Test("the example record is what is stored", arguments: someEngines)
   func exampleRecord(_ engine: EngineName) throws {
     let page = try text("../../docs/documents.md")
     let example = try #require(page.components(separatedBy: "at sequence 1 is\n\n").dropFirst().first)
@@ -37,7 +37,7 @@ import TestSupport
     #expect(try text("../../docs/conflicts.md").contains("```swift\n" + source + "```"))
   }
 
-  @Test("the three-way merge keeps what each side changed", arguments: allEngines)
+  @Test("the three-way merge keeps what each side changed", arguments: someEngines)
   func merging(_ engine: EngineName) throws {
     let base: JSONValue = ["name": "a", "geo": ["lat": 1, "lon": 2], "old": true, "tags": ["x"]]
     let local: JSONValue = ["name": "b", "geo": ["lat": 9, "lon": 2], "old": true, "tags": ["y"]]

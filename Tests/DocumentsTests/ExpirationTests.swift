@@ -6,7 +6,7 @@ import TestSupport
 @Suite("Expiration") struct ExpirationTests {
   private let databases = TestDatabases()
 
-  @Test("set, read, listed by time, changed and cleared", arguments: allEngines)
+  @Test("set, read, listed by time, changed and cleared", arguments: someEngines)
   func dates(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for id in ["a", "b", "c", "d"] { try database.save(id, ["n": 1]) }
@@ -48,7 +48,7 @@ import TestSupport
     #expect(try database.purgeExpired() == 0)
   }
 
-  @Test("the timer purges what is over, past dates at once, and tells observers", arguments: allEngines)
+  @Test("the timer purges what is over, past dates at once, and tells observers", arguments: someEngines)
   func timer(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let expired = Lock<Set<String>>([])
@@ -79,7 +79,7 @@ import TestSupport
   }
 
   @Test(
-    "what expired while the database was closed goes when it is opened, the rest stays", arguments: allEngines
+    "what expired while the database was closed goes when it is opened, the rest stays", arguments: someEngines
   )
   func restart(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
@@ -107,7 +107,7 @@ import TestSupport
     try readOnly.close()
   }
 
-  @Test("an entry that was changed to name another document purges nothing", arguments: allEngines)
+  @Test("an entry that was changed to name another document purges nothing", arguments: someEngines)
   func otherDocument(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for id in ["doc1", "doc2", "doc3"] { try database.save(id, ["n": 1]) }
@@ -130,7 +130,7 @@ import TestSupport
     }
   }
 
-  @Test("random times: a model and the purges agree", arguments: allEngines)
+  @Test("random times: a model and the purges agree", arguments: someEngines)
   func model(_ engine: EngineName) throws {
     try withSeed { random in
       try withDatabase(engine) { database in

@@ -75,7 +75,7 @@ import TestSupport
   @Test("indexes stay right when transactions conflict too", arguments: [EngineName.sqlite, .lmdb])
   func conflicts(_ engine: EngineName) throws { try run(engine, conflicts: 4, mayChangeIndexes: true) }
 
-  @Test("two processes write a database with a full-text index at the same time", arguments: allEngines)
+  @Test("two processes write a database with a full-text index at the same time", arguments: someEngines)
   func processes(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open(
@@ -91,7 +91,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("the depth of trees that another process sets holds from the next write on", arguments: allEngines)
+  @Test("the depth of trees that another process sets holds from the next write on", arguments: someEngines)
   func treeDepth(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open(

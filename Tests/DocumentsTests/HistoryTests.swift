@@ -43,7 +43,7 @@ import TestSupport
     try database.revisions(of: "a", withBodies: false)?.map { Int($0.id.generation) } ?? []
   }
 
-  @Test("a thousand revisions are all there, and the record stays small", arguments: allEngines)
+  @Test("a thousand revisions are all there, and the record stays small", arguments: someEngines)
   func thousand(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.maximumTreeDepth = 1_000 }
     try update(database, 1...64)
@@ -82,7 +82,7 @@ import TestSupport
     #expect(try faults(database) == [])
   }
 
-  @Test("a branch from an old revision, its end, and what follows", arguments: allEngines)
+  @Test("a branch from an old revision, its end, and what follows", arguments: someEngines)
   func branches(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.maximumTreeDepth = 300 }
     try update(database, 1...500)
@@ -122,7 +122,7 @@ import TestSupport
     #expect(try faults(database) == [])
   }
 
-  @Test("the depth goes down and up again", arguments: allEngines)
+  @Test("the depth goes down and up again", arguments: someEngines)
   func depths(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.setMaximumTreeDepth(500)
@@ -162,7 +162,7 @@ import TestSupport
     #expect(try faults(database) == [])
   }
 
-  @Test("files with all in the record are taken over, and equal those with blocks", arguments: allEngines)
+  @Test("files with all in the record are taken over, and equal those with blocks", arguments: someEngines)
   func takenOver(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     func open(_ name: String, _ size: Int?) throws -> Database {
@@ -207,7 +207,7 @@ import TestSupport
   static let rounds = isLong ? 40 : 2
 
   /// The same operations on a database with small blocks, and on one that keeps every tree whole in its record.
-  @Test("any operations give what whole trees in records give", arguments: allEngines, 0..<rounds)
+  @Test("any operations give what whole trees in records give", arguments: someEngines, 0..<rounds)
   func besideWholeTrees(_ engine: EngineName, _ round: Int) throws {
     try withSeed(offset: UInt64(round)) { random in
       let directory = TemporaryDirectory()

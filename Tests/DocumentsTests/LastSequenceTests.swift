@@ -13,7 +13,7 @@ import TestSupport
     }
   }
 
-  @Test("a save writes no record of it", arguments: allEngines)
+  @Test("a save writes no record of it", arguments: someEngines)
   func recordStays(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -25,7 +25,7 @@ import TestSupport
     #expect(try database.lastSequence == 21)
   }
 
-  @Test("it stays when the newest documents are purged, and over a reopening", arguments: allEngines)
+  @Test("it stays when the newest documents are purged, and over a reopening", arguments: someEngines)
   func purged(_ engine: EngineName) throws {
     try withTemporaryDirectory { directory in
       var database = try Database.open("a", in: directory, options: try options(engine))
@@ -66,7 +66,7 @@ import TestSupport
     }
   }
 
-  @Test("a batch that fails leaves it", arguments: allEngines)
+  @Test("a batch that fails leaves it", arguments: someEngines)
   func failed(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -78,7 +78,7 @@ import TestSupport
     #expect(try database.save("c", ["n": 1]).sequence == 2)
   }
 
-  @Test("two stores on one engine go on from each other's", arguments: allEngines)
+  @Test("two stores on one engine go on from each other's", arguments: someEngines)
   func shared(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let other = try DocumentStore(engine: database.engine)
@@ -91,7 +91,7 @@ import TestSupport
     #expect(try database.save("last", ["n": 1]).sequence == 11)
   }
 
-  @Test("a newest change under another key is damage where checksums are verified", arguments: allEngines)
+  @Test("a newest change under another key is damage where checksums are verified", arguments: someEngines)
   func movedChange(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.verifiesChecksums = true }
     for number in 1...10 { try database.save("doc\(number)", ["n": 1]) }

@@ -13,7 +13,7 @@ import TestSupport
     return database
   }
 
-  @Test("threads and processes agree on one order", arguments: allEngines)
+  @Test("threads and processes agree on one order", arguments: someEngines)
   func order(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -75,7 +75,7 @@ import TestSupport
     }
   }
 
-  @Test("32 threads and another process count one document up, and nobody gives up", arguments: allEngines)
+  @Test("32 threads and another process count one document up, and nobody gives up", arguments: someEngines)
   func counting(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open("test", in: directory.path, options: options(engine))

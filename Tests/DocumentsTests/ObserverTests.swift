@@ -64,7 +64,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
 
   private let directory = TemporaryDirectory()
 
-  @Test("a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: allEngines)
+  @Test("a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: someEngines)
   func flags(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let told = Told()
@@ -96,7 +96,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(told.changes.count == count)
   }
 
-  @Test("a batch is told once, after its commit; one that fails never", arguments: allEngines)
+  @Test("a batch is told once, after its commit; one that fails never", arguments: someEngines)
   func batches(_ engine: EngineName) throws {
     struct Stop: Error {}
     try withDatabase(engine) { database in
@@ -117,7 +117,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     }
   }
 
-  @Test("an observer that begins inside a batch is told of the batch", arguments: allEngines)
+  @Test("an observer that begins inside a batch is told of the batch", arguments: someEngines)
   func beginsInBatch(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("before", ["n": 1])
@@ -134,7 +134,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     token?.cancel()
   }
 
-  @Test("writers that share commits are told in the order of their sequences", arguments: allEngines)
+  @Test("writers that share commits are told in the order of their sequences", arguments: someEngines)
   func order(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.durability = .normal }
     let told = Told()
@@ -153,7 +153,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     tokens[0].cancel()
   }
 
-  @Test("random changes beside a slow observer: what it was told is what is stored", arguments: allEngines)
+  @Test("random changes beside a slow observer: what it was told is what is stored", arguments: someEngines)
   func randomChanges(_ engine: EngineName) throws {
     try withSeed { random in
       try withDatabase(engine) { database in
@@ -205,7 +205,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     token.cancel()
   }
 
-  @Test("the purge of a branch is told, also to who is behind", arguments: allEngines)
+  @Test("the purge of a branch is told, also to who is behind", arguments: someEngines)
   func purgedBranches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let told = Told()
@@ -255,7 +255,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     tokenOfA.cancel()
   }
 
-  @Test("documents are told apart by the bytes of their IDs", arguments: allEngines)
+  @Test("documents are told apart by the bytes of their IDs", arguments: someEngines)
   func normalizedIDs(_ engine: EngineName) throws {
     let composed = "caf\u{e9}"
     let decomposed = "cafe\u{301}"
@@ -284,7 +284,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     }
   }
 
-  @Test("changes come as an asynchronous sequence, which ends with the database", arguments: allEngines)
+  @Test("changes come as an asynchronous sequence, which ends with the database", arguments: someEngines)
   func asyncSequence(_ engine: EngineName) async throws {
     let database = try databases.open(engine)
     let changes = try database.changes
@@ -323,7 +323,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(await iterator.next() == nil)
   }
 
-  @Test("observers of one document are told of that one, and of its purge", arguments: allEngines)
+  @Test("observers of one document are told of that one, and of its purge", arguments: someEngines)
   func oneDocument(_ engine: EngineName) async throws {
     let database = try databases.open(engine)
     var iterator = try database.changes(of: "mine").makeAsyncIterator()
@@ -350,7 +350,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(await iterator.next() == nil)
   }
 
-  @Test("an asynchronous write is one transaction, and fails as a whole", arguments: allEngines)
+  @Test("an asynchronous write is one transaction, and fails as a whole", arguments: someEngines)
   func asyncWrite(_ engine: EngineName) async throws {
     struct Stop: Error {}
     let database = try databases.open(engine)
@@ -384,7 +384,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(try database.document("never") == nil)
   }
 
-  @Test("observers may write, read and end themselves inside a callback", arguments: allEngines)
+  @Test("observers may write, read and end themselves inside a callback", arguments: someEngines)
   func insideCallbacks(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let done = CountingSemaphore()
@@ -401,7 +401,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(try database.document("answer") != nil)
   }
 
-  @Test("changes of another process are told when they are noticed", arguments: allEngines)
+  @Test("changes of another process are told when they are noticed", arguments: someEngines)
   func otherProcess(_ engine: EngineName) throws {
     var options = try options(engine)
     options.durability = .normal

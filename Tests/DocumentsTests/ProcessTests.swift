@@ -18,7 +18,7 @@ import TestSupport
     try Database.open("test", in: directory.path, options: options(engine, durability: .normal))
   }
 
-  @Test("two processes add properties and documents, and none is lost", arguments: allEngines)
+  @Test("two processes add properties and documents, and none is lost", arguments: someEngines)
   func twoWriters(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     let count = isLong ? 900 : 120
@@ -47,7 +47,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("names that another process has added are resolved, also in a batch", arguments: allEngines)
+  @Test("names that another process has added are resolved, also in a batch", arguments: someEngines)
   func namesOfAnother(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     try database.save("ours", ["n": 1])
@@ -68,7 +68,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("after a compaction whose sync failed, nothing of what is saved is lost", arguments: allEngines)
+  @Test("after a compaction whose sync failed, nothing of what is saved is lost", arguments: someEngines)
   func unsyncedCompaction(_ engine: EngineName) throws {
     try ProcessTests.write(engine, directory, "first", 20)
     let child = try startChild("documents", "unsynced", "\(engine)", directory.path)
@@ -86,7 +86,7 @@ import TestSupport
   }
 
   @Test(
-    "a compaction that changes files is refused while another process has them open", arguments: allEngines)
+    "a compaction that changes files is refused while another process has them open", arguments: someEngines)
   func compactionBesideAnother(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     for number in 0..<50 { try database.save("doc\(number)", ["n": 1, "k\(number)": 1]) }
@@ -135,7 +135,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("a killed process leaves every acknowledged batch whole", arguments: allEngines)
+  @Test("a killed process leaves every acknowledged batch whole", arguments: someEngines)
   func kills(_ engine: EngineName) throws {
     try withSeed { random in
       let directory = TemporaryDirectory()

@@ -92,7 +92,7 @@ private struct Stop: Error {}
     }
   }
 
-  @Test("a document that was saved in a failed batch is based on what it was before", arguments: allEngines)
+  @Test("a document that was saved in a failed batch is based on what it was before", arguments: someEngines)
   func failedBatch(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       var document = MutableDocument(id: "a", ["n": 1])

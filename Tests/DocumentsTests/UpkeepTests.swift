@@ -9,7 +9,7 @@ private struct Stop: Error {}
 
   private let directory = TemporaryDirectory()
 
-  @Test("compactions beside readers and writers lose nothing", arguments: allEngines)
+  @Test("compactions beside readers and writers lose nothing", arguments: someEngines)
   func compaction(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let isDone = Atomic<Int>(0)
@@ -63,7 +63,7 @@ private struct Stop: Error {}
     #expect(files.filter { $0.hasPrefix("data-") && !$0.hasPrefix(own) } == [])
   }
 
-  @Test("a snapshot from before a compaction sees what it saw", arguments: allEngines)
+  @Test("a snapshot from before a compaction sees what it saw", arguments: someEngines)
   func snapshotOverCompaction(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for number in 0..<200 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
@@ -83,7 +83,7 @@ private struct Stop: Error {}
     #expect(try database.document("new")?["newkey"].int == 2)
   }
 
-  @Test("opening and closing one path from many threads", arguments: allEngines)
+  @Test("opening and closing one path from many threads", arguments: someEngines)
   func opensAndCloses(_ engine: EngineName) throws {
     let options = try options(engine)
     let saved = Atomic<Int>(0)
@@ -106,7 +106,7 @@ private struct Stop: Error {}
     try database.close()
   }
 
-  @Test("making and removing one database from many threads", arguments: allEngines)
+  @Test("making and removing one database from many threads", arguments: someEngines)
   func creationsAndDeletions(_ engine: EngineName) throws {
     let options = try options(engine)
     try onThreads(4) { thread in
@@ -120,7 +120,7 @@ private struct Stop: Error {}
     }
   }
 
-  @Test("upkeep inside a batch is refused", arguments: allEngines)
+  @Test("upkeep inside a batch is refused", arguments: someEngines)
   func insideBatch(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.inBatch {
@@ -137,7 +137,7 @@ private struct Stop: Error {}
 @Suite("Inside a batch") struct InsideBatchTests {
   private let databases = TestDatabases()
 
-  @Test("a snapshot of a batch sees what is written while it is used", arguments: allEngines)
+  @Test("a snapshot of a batch sees what is written while it is used", arguments: someEngines)
   func snapshots(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("before", ["n": 1])
@@ -164,7 +164,7 @@ private struct Stop: Error {}
     #expect(try database.document("a")?["brandnew"].int == 5)
   }
 
-  @Test("a write inside a scan of the batch is refused, and the batch goes on", arguments: allEngines)
+  @Test("a write inside a scan of the batch is refused, and the batch goes on", arguments: someEngines)
   func writesInScans(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for number in 0..<10 { try database.save("doc\(number)", ["n": 1]) }
@@ -190,7 +190,7 @@ private struct Stop: Error {}
     #expect(try database.document("doc3")?["n"].int == 4)
   }
 
-  @Test("what is refused in a batch adds no shared keys", arguments: allEngines)
+  @Test("what is refused in a batch adds no shared keys", arguments: someEngines)
   func refusedKeys(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -206,7 +206,7 @@ private struct Stop: Error {}
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("writers that share a commit keep their keys apart from those that fail", arguments: allEngines)
+  @Test("writers that share a commit keep their keys apart from those that fail", arguments: someEngines)
   func groups(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.durability = .full }
     try onThreads(8) { thread in
@@ -235,7 +235,7 @@ private struct Stop: Error {}
     #expect(try storageFaults(database) == [])
   }
 
-  @Test("a snapshot that was kept is refused", arguments: allEngines)
+  @Test("a snapshot that was kept is refused", arguments: someEngines)
   func keptSnapshot(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -245,7 +245,7 @@ private struct Stop: Error {}
   }
 
   @Test(
-    "a local save that makes a revision known from elsewhere joins it to its parent", arguments: allEngines)
+    "a local save that makes a revision known from elsewhere joins it to its parent", arguments: someEngines)
   func knownRevision(_ engine: EngineName) throws {
     // The same edit made here and elsewhere, whose history came cut off.
     var first = ""

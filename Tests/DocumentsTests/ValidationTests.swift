@@ -5,7 +5,7 @@ import Testing
 import Touchstone
 
 @Suite("Validation functions") struct ValidationTests {
-  @Test("they see saved, deleted and pulled revisions, and may reject them", arguments: allEngines)
+  @Test("they see saved, deleted and pulled revisions, and may reject them", arguments: someEngines)
   func rejecting(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.save("old", ["type": "hotel", "n": 1])
@@ -52,7 +52,7 @@ import Touchstone
     }
   }
 
-  @Test("a batch goes on after a rejection, and functions read but don't write", arguments: allEngines)
+  @Test("a batch goes on after a rejection, and functions read but don't write", arguments: someEngines)
   func inBatches(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       struct Odd: Error {}
@@ -86,7 +86,7 @@ import Touchstone
   }
 
   @Test(
-    "the resolution of a conflict is validated, the ends of losing branches aren't", arguments: allEngines)
+    "the resolution of a conflict is validated, the ends of losing branches aren't", arguments: someEngines)
   func conflicts(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.apply(PulledRevision(id: "d", history: ["1-a"], body: ["n": 1]))

@@ -30,7 +30,7 @@ import Touchstone
   ]
 
   /// The head of the answer is never sent: whoever takes it drops it.
-  @Test("an answer that is dropped ends", arguments: allEngines)
+  @Test("an answer that is dropped ends", arguments: someEngines)
   func dropped(_ engine: EngineName) throws {
     let client = try filled(engine)
     for target in Self.targets {
@@ -46,7 +46,7 @@ import Touchstone
     #expect(try client.ask("DELETE", "/db").status == 200)
   }
 
-  @Test("an answer whose client goes away lets everything go", arguments: allEngines)
+  @Test("an answer whose client goes away lets everything go", arguments: someEngines)
   func cutOff(_ engine: EngineName) throws {
     let client = try filled(engine)
     for target in Self.targets + ["/db/_changes?feed=continuous&include_docs=true"] {

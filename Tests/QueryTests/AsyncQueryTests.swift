@@ -29,7 +29,7 @@ import Testing
     try database.close()
   }
 
-  @Test("they give what the synchronous runs give", arguments: allEngines)
+  @Test("they give what the synchronous runs give", arguments: someEngines)
   func results(_ engine: EngineName) async throws {
     try await withNumbers(engine) { database in
       let query = try database.query("SELECT n FROM _ WHERE n < $n ORDER BY n")
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("a cancelled task ends its run", arguments: allEngines)
+  @Test("a cancelled task ends its run", arguments: someEngines)
   func cancelled(_ engine: EngineName) async throws {
     try await withNumbers(engine) { database in
       let query = try database.query(Self.long)
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("the caller's cancellation and the time limit end a run with their own errors", arguments: allEngines)
+  @Test("the caller's cancellation and the time limit end a run with their own errors", arguments: someEngines)
   func otherEnds(_ engine: EngineName) async throws {
     try await withNumbers(engine) { database in
       let cancellation = QueryCancellation()

@@ -23,7 +23,7 @@ import TestSupport
     }
   }
 
-  @Test("a time limit ends a row that takes minutes", arguments: allEngines)
+  @Test("a time limit ends a row that takes minutes", arguments: someEngines)
   func timeLimit(_ engine: EngineName) throws {
     try withRow(engine) { database in
       for text in Self.longRows {
@@ -45,7 +45,7 @@ import TestSupport
     }
   }
 
-  @Test("cancelling from another thread ends a row that takes minutes", arguments: allEngines)
+  @Test("cancelling from another thread ends a row that takes minutes", arguments: someEngines)
   func cancelling(_ engine: EngineName) throws {
     try withRow(engine) { database in
       let query = try database.query(Self.longRows[0])
@@ -80,7 +80,7 @@ import TestSupport
       try queryCode { _ = try harness.evaluate(text, cancellation: cancellation) } == .cancelled, "\(text)")
   }
 
-  @Test("a sort that is cancelled gives no row", arguments: allEngines)
+  @Test("a sort that is cancelled gives no row", arguments: someEngines)
   func sorting(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.fill((0..<300).map { ("d\($0)", #"{"n":\#($0 * 7919 % 300)}"#) })
@@ -119,7 +119,7 @@ import TestSupport
   }
 
   /// They are made of a list before anything is read, at which it could be cancelled as well.
-  @Test("ranges of keys that a list makes can be cancelled", arguments: allEngines)
+  @Test("ranges of keys that a list makes can be cancelled", arguments: someEngines)
   func lists(_ engine: EngineName) throws {
     try withRow(engine) { database in
       try database.fill((0..<1_000).map { ("d\($0)", #"{"n":"\#($0)"}"#) })
@@ -152,7 +152,7 @@ import TestSupport
     }
   }
 
-  @Test("constants that take long are left for the rows, where they can be cancelled", arguments: allEngines)
+  @Test("constants that take long are left for the rows, where they can be cancelled", arguments: someEngines)
   func constants(_ engine: EngineName) throws {
     try withRow(engine) { database in
       let slow = (0..<200).map { "LENGTH(REPLACE(REPEAT('ab', 8000000), 'a', 'c\($0)'))" }.joined(

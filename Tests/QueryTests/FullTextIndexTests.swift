@@ -91,7 +91,7 @@ import TestSupport
     }
   }
 
-  @Test("random texts, writes and queries against the reference", arguments: allEngines)
+  @Test("random texts, writes and queries against the reference", arguments: someEngines)
   func random(_ engine: EngineName) throws {
     var random = Random(generator: SeededGenerator(seed: testSeed))
     let options: [TextAnalysisOptions] = [
@@ -143,7 +143,7 @@ import TestSupport
     }
   }
 
-  @Test("words that stand far apart, or far into long texts", arguments: allEngines)
+  @Test("words that stand far apart, or far into long texts", arguments: someEngines)
   func distances(_ engine: EngineName) throws {
     // A step between two places takes one byte up to 127, two up to 16,383, and three beyond.
     let gaps = [1, 2, 3, 63, 126, 127, 128, 129, 255, 16_382, 16_383, 16_384, 20_000]
@@ -181,7 +181,7 @@ import TestSupport
     }
   }
 
-  @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: allEngines)
+  @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: someEngines)
   func otherAnalysis(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let path = directory.path

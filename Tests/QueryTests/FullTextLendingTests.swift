@@ -6,7 +6,7 @@ import TestSupport
 
 /// What a search lends stays while other searches of the same snapshot go on.
 @Suite struct FullTextLendingTests {
-  @Test("an ID stays while other searches of the same reader go through other pages", arguments: allEngines)
+  @Test("an ID stays while other searches of the same reader go through other pages", arguments: someEngines)
   func nestedSearches(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let count = 3_000

@@ -60,7 +60,7 @@ import TestSupport
     }
   }
 
-  @Test("MATCH stands under AND, OR and NOT, and in results", arguments: allEngines)
+  @Test("MATCH stands under AND, OR and NOT, and in results", arguments: someEngines)
   func anywhere(_ engine: EngineName) throws {
     try withSearch(engine) { database in
       func found(_ condition: String) throws -> String {
@@ -215,7 +215,7 @@ import TestSupport
     }
   }
 
-  @Test("definitions: the same is no work, another replaces, names are shared", arguments: allEngines)
+  @Test("definitions: the same is no work, another replaces, names are shared", arguments: someEngines)
   func definitions(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
       #expect(

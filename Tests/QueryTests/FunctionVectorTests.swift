@@ -29,7 +29,7 @@ import TestSupport
     #expect(unknown.isEmpty, "vectors of functions that aren't there: \(unknown.sorted())")
   }
 
-  @Test("functions give the same of literals, parameters and properties", arguments: allEngines)
+  @Test("functions give the same of literals, parameters and properties", arguments: someEngines)
   func scalars(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.inBatch {
@@ -69,7 +69,7 @@ import TestSupport
     }
   }
 
-  @Test("aggregates and functions of full text give what they should", arguments: allEngines)
+  @Test("aggregates and functions of full text give what they should", arguments: someEngines)
   func rows(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.fill([

@@ -9,7 +9,7 @@ import TestSupport
 
   private let directory = TemporaryDirectory()
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func theFirstResultComesAndThenEachChangedOne(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.fill([("a", #"{"n":1}"#)])
@@ -25,7 +25,7 @@ import TestSupport
     live.cancel()
   }
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func theLastResultAlwaysComes(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let query = try database.query("SELECT COUNT(*) AS n FROM _")
@@ -39,7 +39,7 @@ import TestSupport
     live.cancel()
   }
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func aCommitThatCannotMatterRunsNothing(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.fill([("a", #"{"type":"hotel","n":1}"#), ("z", #"{"type":"route"}"#)])
@@ -75,7 +75,7 @@ import TestSupport
   }
 
   /// Random commits of every kind: the last result that is told is what the query gives then.
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func noResultIsLost(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     try withDatabase(engine) { database in
@@ -138,7 +138,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func closingTheDatabaseWaitsForARunThatIsGoingOn(_ engine: EngineName) throws {
     let options = try options(engine)
     var database = try Database.open("test", in: directory.path, options: options)
@@ -155,7 +155,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func withAHandlerItEndsWithTheDatabase(_ engine: EngineName) throws {
     for _ in 0..<10 {
       let database = try databases.open(engine)
@@ -178,7 +178,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func asAStreamItEndsWithTheDatabase(_ engine: EngineName) async throws {
     let database = try databases.open(engine)
     let query = try database.query("SELECT n FROM _")

@@ -8,7 +8,7 @@ import TestSupport
 @Suite struct LiveResultTests {
   private let databases = TestDatabases()
 
-  @Test("setting and removing expirations is told to queries that read them", arguments: allEngines)
+  @Test("setting and removing expirations is told to queries that read them", arguments: someEngines)
   func expirations(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.fill([("a", #"{"t":1}"#), ("b", #"{"t":1}"#)])
@@ -36,7 +36,7 @@ import TestSupport
     live.cancel()
   }
 
-  @Test("observers of documents aren't told of expirations", arguments: allEngines)
+  @Test("observers of documents aren't told of expirations", arguments: someEngines)
   func observers(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["t": 1])
@@ -53,7 +53,7 @@ import TestSupport
     token.cancel()
   }
 
-  @Test("documents whose IDs differ in normalization are different ones", arguments: allEngines)
+  @Test("documents whose IDs differ in normalization are different ones", arguments: someEngines)
   func identities(_ engine: EngineName) throws {
     let (nfc, nfd) = ("\u{E9}", "e\u{301}")
     try withDatabase(engine) { database in
@@ -77,7 +77,7 @@ import TestSupport
   }
 
   /// The branch that was current goes: the other one gives the body, which was stored under an older sequence.
-  @Test("a purged branch that leaves another body is told", arguments: allEngines)
+  @Test("a purged branch that leaves another body is told", arguments: someEngines)
   func branches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.apply(PulledRevision(id: "d", history: ["2-bb", "1-aa"], body: ["t": 1, "n": 1]))
@@ -93,7 +93,7 @@ import TestSupport
     live.cancel()
   }
 
-  @Test("a value that stays equal is told with the next change only", arguments: allEngines)
+  @Test("a value that stays equal is told with the next change only", arguments: someEngines)
   func equalValues(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.fill([("a", #"{"t":1,"v":1}"#)])

@@ -26,7 +26,7 @@ import TestSupport
     }
   }
 
-  @Test("lists on several keys of an index aren't multiplied without end", arguments: allEngines)
+  @Test("lists on several keys of an index aren't multiplied without end", arguments: someEngines)
   func lists(_ engine: EngineName) throws {
     try withNumbers(engine) { database in
       try database.createIndex("abc", on: ["a", "b", "c"])

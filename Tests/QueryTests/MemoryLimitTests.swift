@@ -25,7 +25,7 @@ import TestSupport
 
   private static let limit = 1 << 20
 
-  @Test("past the limit the clause is named", arguments: allEngines)
+  @Test("past the limit the clause is named", arguments: someEngines)
   func clauses(_ engine: EngineName) throws {
     try withTexts(engine) { database in
       try database.createIndex("n", on: ["n"])
@@ -69,7 +69,7 @@ import TestSupport
     }
   }
 
-  @Test("the limit is looked at row by row", arguments: allEngines)
+  @Test("the limit is looked at row by row", arguments: someEngines)
   func early(_ engine: EngineName) throws {
     try withTexts(engine) { database in
       // A document in the middle, which no scan in either order reaches, gives another error.
@@ -90,7 +90,7 @@ import TestSupport
     }
   }
 
-  @Test("what is given up on the way counts no longer", arguments: allEngines)
+  @Test("what is given up on the way counts no longer", arguments: someEngines)
   func replaced(_ engine: EngineName) throws {
     try withTexts(engine) { database in
       for (text, rows) in [
@@ -115,7 +115,7 @@ import TestSupport
     }
   }
 
-  @Test("what is computed for one row has the same limit", arguments: allEngines)
+  @Test("what is computed for one row has the same limit", arguments: someEngines)
   func rows(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("d", ["l": .array((0..<2_000).map { .int(Int64($0)) })])
@@ -131,7 +131,7 @@ import TestSupport
     #expect(try any.run().isEmpty)
   }
 
-  @Test("a search keeps no more words and documents than it may", arguments: allEngines)
+  @Test("a search keeps no more words and documents than it may", arguments: someEngines)
   func searches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<2_000) { number in
@@ -173,7 +173,7 @@ import TestSupport
     #expect(try union.run().count == 990)
   }
 
-  @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: allEngines)
+  @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: someEngines)
   func alike(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<400) { number in
@@ -191,7 +191,7 @@ import TestSupport
     #expect(descending.map { $0[0].int } == [399, 398, 397])
   }
 
-  @Test("rows of which each takes more than the last take no more together", arguments: allEngines)
+  @Test("rows of which each takes more than the last take no more together", arguments: someEngines)
   func growing(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<20) { number in

@@ -35,7 +35,7 @@ import TestSupport
     ]
   }
 
-  @Test("an array index gives what is there without it", arguments: allEngines)
+  @Test("an array index gives what is there without it", arguments: someEngines)
   func answersStay(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try fill(database)
@@ -63,7 +63,7 @@ import TestSupport
   /// An index of an earlier version has no entries for objects, and no mark that it has.
   @Test(
     "an array index from before serves no ANY, and is made anew when the database is opened",
-    arguments: allEngines)
+    arguments: someEngines)
   func earlierIndex(_ engine: EngineName) throws {
     try withTemporaryDirectory { directory in
       var database = try Database.open("test", in: directory, options: options(engine))

@@ -100,7 +100,7 @@ import TestSupport
     ("SELECT META().id, x FROM _ WHERE type = 'airport' AND x = 1.5", false, "Index"),
   ]
 
-  @Test(arguments: allEngines) func everyPlanGivesTheRowsOfThePlainScan(_ engine: EngineName) throws {
+  @Test(arguments: someEngines) func everyPlanGivesTheRowsOfThePlainScan(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var generator = SeededGenerator(seed: 11)
     try database.fill(PlanTests.documents(400, &generator))
@@ -141,7 +141,7 @@ import TestSupport
   }
 
   /// What isn't looked at isn't read: on engines that read files, told by the bytes that they read.
-  @Test(arguments: allEngines)
+  @Test(arguments: someEngines)
   func largeDocumentsAreNotReadWithoutNeed(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let options = try options(engine)
@@ -201,7 +201,7 @@ import TestSupport
     #expect(plan.contains("which is known"), "\(plan)")
   }
 
-  @Test(arguments: allEngines) func eachResultIsOfOneSnapshot(_ engine: EngineName) throws {
+  @Test(arguments: someEngines) func eachResultIsOfOneSnapshot(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     // All documents of a generation are saved in one batch: a result that mixes two saw no snapshot.
     let save: @Sendable (Int) throws -> Void = { generation in

@@ -13,7 +13,7 @@ import TestSupport
       })
   }
 
-  @Test("a killed creation leaves an index whole, or none", arguments: allEngines)
+  @Test("a killed creation leaves an index whole, or none", arguments: someEngines)
   func kills(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     let path = directory.path
@@ -55,7 +55,7 @@ import TestSupport
     #expect(whole + none > 0)
   }
 
-  @Test("a killed writer leaves a full-text index that says what the documents say", arguments: allEngines)
+  @Test("a killed writer leaves a full-text index that says what the documents say", arguments: someEngines)
   func killedTexts(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     let path = directory.path
@@ -99,7 +99,7 @@ import TestSupport
     #expect(total > 8, "only \(total) batches: nothing was tested")
   }
 
-  @Test("queries are right while another process makes and removes indexes", arguments: allEngines)
+  @Test("queries are right while another process makes and removes indexes", arguments: someEngines)
   func changes(_ engine: EngineName) throws {
     let path = directory.path
     let options = try options(engine)
@@ -141,7 +141,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("what was planned in a batch that is undone is forgotten", arguments: allEngines)
+  @Test("what was planned in a batch that is undone is forgotten", arguments: someEngines)
   func undone(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try fill(database, 400)

@@ -20,7 +20,7 @@ import Testing
     try thrown(QueryError.self, by: body)?.code
   }
 
-  @Test("more rows than the limit are an error that names the limit", arguments: allEngines)
+  @Test("more rows than the limit are an error that names the limit", arguments: someEngines)
   func rowLimit(_ engine: EngineName) throws {
     try withNumbers(engine) { database in
       // The texts, each with the number of its rows.
@@ -86,7 +86,7 @@ import Testing
   private static let long =
     "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n != b.n JOIN _ AS c ON c.n != a.n JOIN _ AS d ON d.n + c.n + a.n + b.n = -1"
 
-  @Test("a run that takes longer than the limit ends", arguments: allEngines)
+  @Test("a run that takes longer than the limit ends", arguments: someEngines)
   func timeLimit(_ engine: EngineName) throws {
     try withNumbers(engine) { database in
       let query = try database.query(Self.long, options: Query.Options(timeLimit: .milliseconds(30)))
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test("queries without options have those of their open", arguments: allEngines)
+  @Test("queries without options have those of their open", arguments: someEngines)
   func defaults(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)

@@ -5,7 +5,7 @@ import TestSupport
 
 /// RANK in conditions, also where nothing else asks for it.
 @Suite struct RankConditionTests {
-  @Test("RANK in WHERE and ON is the rank, whoever else asks for it", arguments: allEngines)
+  @Test("RANK in WHERE and ON is the rank, whoever else asks for it", arguments: someEngines)
   func conditions(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.saveBatch(0..<20) { number in

@@ -5,7 +5,7 @@ import TestSupport
 
 /// Conditions one part of which an index or the IDs can serve, and another part of which only the row can.
 @Suite struct RowBoundTests {
-  @Test("what an index can't serve of a condition is asked of the row", arguments: allEngines)
+  @Test("what an index can't serve of a condition is asked of the row", arguments: someEngines)
   func conditions(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.saveBatch(0..<120) { number in

@@ -5,7 +5,7 @@ import TestSupport
 
 /// The JSON text of rows, and what Swift types they decode as: the same as of documents.
 @Suite struct RowTextTests {
-  @Test("a row's JSON text is that of the document", arguments: allEngines)
+  @Test("a row's JSON text is that of the document", arguments: someEngines)
   func textIsTheDocuments(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let all = String(String.UnicodeScalarView((0..<0x100).compactMap(Unicode.Scalar.init)))
@@ -65,7 +65,7 @@ import TestSupport
     var inner: Inner
   }
 
-  @Test("rows and values decode as documents do", arguments: allEngines)
+  @Test("rows and values decode as documents do", arguments: someEngines)
   func decoding(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let when = Date(timeIntervalSince1970: 1_500_000_000.5)

@@ -49,7 +49,7 @@ import TestSupport
     #expect(try harness.evaluate(property) == expected, "\(property)")
   }
 
-  @Test("queries find, order and add them exactly, with an index or without", arguments: allEngines)
+  @Test("queries find, order and add them exactly, with an index or without", arguments: someEngines)
   func queries(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let numbers: [JSONValue] = [

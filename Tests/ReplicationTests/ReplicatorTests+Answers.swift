@@ -82,7 +82,7 @@ extension ReplicatorTests {
   }
 
   /// Couchbase Lite ends a pull with an error when its checkpoint can't be saved.
-  @Test("a database for reading only takes checkpoints, and forgets them", arguments: allEngines)
+  @Test("a database for reading only takes checkpoints, and forgets them", arguments: someEngines)
   func checkpointsOfReadOnly(_ engine: EngineName) throws {
     try withTemporaryDirectory { directory in
       var options = try options(engine)

@@ -5,7 +5,7 @@ import Testing
 import Touchstone
 
 @Suite("A database's files") struct DatabaseFilesTests {
-  @Test("what was saved is there after reopening, with the engine that made it", arguments: allEngines)
+  @Test("what was saved is there after reopening, with the engine that made it", arguments: someEngines)
   func reopening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -30,7 +30,7 @@ import Touchstone
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 
-  @Test("two opens of a path share one engine", arguments: allEngines)
+  @Test("two opens of a path share one engine", arguments: someEngines)
   func sharing(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let first = try Database.open("a", in: directory.path, options: try options(engine))
@@ -63,7 +63,7 @@ import Touchstone
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 
-  @Test("open existing, create new, and what isn't there", arguments: allEngines)
+  @Test("open existing, create new, and what isn't there", arguments: someEngines)
   func creation(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -168,7 +168,7 @@ import Touchstone
   }
 
   @Test(
-    "a description that names the highest number of a file still compacts and converts", arguments: allEngines
+    "a description that names the highest number of a file still compacts and converts", arguments: someEngines
   )
   func highestNumber(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
@@ -238,7 +238,7 @@ import Touchstone
       try databaseCode { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
   }
 
-  @Test("a database open for reading only refuses writes", arguments: allEngines)
+  @Test("a database open for reading only refuses writes", arguments: someEngines)
   func readOnly(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -258,7 +258,7 @@ import Touchstone
       try databaseCode { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
   }
 
-  @Test("compaction gives space back, and writers go on afterwards", arguments: allEngines)
+  @Test("compaction gives space back, and writers go on afterwards", arguments: someEngines)
   func compaction(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open("a", in: directory.path, options: try options(engine))

@@ -19,7 +19,7 @@ import Touchstone
     #expect(count > 0, sourceLocation: sourceLocation)
   }
 
-  @Test("a database is installed once, as a separate peer that knows the checkpoints", arguments: allEngines)
+  @Test("a database is installed once, as a separate peer that knows the checkpoints", arguments: someEngines)
   func database(_ engine: EngineName) throws {
     let folder = try folder(try options(engine))
     let source = directory.file("prebuilt")
@@ -63,7 +63,7 @@ import Touchstone
     #expect(try marker(of: database) == "first")
   }
 
-  @Test("a database of Couchbase Lite 1.x is installed, also from a zip file", arguments: allEngines)
+  @Test("a database of Couchbase Lite 1.x is installed, also from a zip file", arguments: someEngines)
   func legacy(_ engine: EngineName) throws {
     let folder = try folder(try options(engine))
     let old = try makeLegacyDatabase(.v10, "old", in: directory.path)
@@ -91,7 +91,7 @@ import Touchstone
     try expectNoLeftovers(folder.path, ["new.touchstone", "old.touchstone", "zip.touchstone"])
   }
 
-  @Test("a database of Couchbase Lite 2.x is installed, also from a zip file", arguments: allEngines)
+  @Test("a database of Couchbase Lite 2.x is installed, also from a zip file", arguments: someEngines)
   func cblite2(_ engine: EngineName) throws {
     let folder = try folder(try options(engine))
     let path = directory.file("prebuilt.cblite2")

@@ -18,7 +18,7 @@ import Touchstone
       self.engine = engine
       self.oldHasBlob = oldHasBlob
       folder = try DatabaseFolder(directory.file("f"))
-      let next = allEngines[((allEngines.firstIndex(of: engine) ?? 0) + 1) % allEngines.count]
+      let next = someEngines[((someEngines.firstIndex(of: engine) ?? 0) + 1) % someEngines.count]
       source = directory.file("new")
       testKey = try key(of: .sqlcipher)
       try makeDatabase(next, at: source, "new")
@@ -63,7 +63,7 @@ import Touchstone
   }
 
   @Test(
-    "leave the old database or the new one, whole, and no garbage", arguments: allEngines,
+    "leave the old database or the new one, whole, and no garbage", arguments: someEngines,
     ["replace", "install"])
   func kills(_ engine: EngineName, _ command: String) throws {
     let fixture = try Fixture(engine)
@@ -135,7 +135,7 @@ import Touchstone
     }
   }
 
-  @Test("leave no blobs of the new database to an old one that had none", arguments: allEngines)
+  @Test("leave no blobs of the new database to an old one that had none", arguments: someEngines)
   func noBlobs(_ engine: EngineName) throws {
     let fixture = try Fixture(engine, oldHasBlob: false)
     try fixture.reset("replace")

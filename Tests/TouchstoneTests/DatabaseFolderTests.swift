@@ -5,7 +5,7 @@ import Testing
 @testable import Touchstone
 
 @Suite("A folder of databases") struct DatabaseFolderTests {
-  @Test("the name of a new database is synced before a commit at full durability", arguments: allEngines)
+  @Test("the name of a new database is synced before a commit at full durability", arguments: someEngines)
   func syncedName(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let child = try startChild(["folder", "make", directory.path, "a", engine.rawValue])
@@ -13,7 +13,7 @@ import Testing
     #expect(child.outputText == "synced\n")
   }
 
-  @Test("makes a database and opens it again, with the options of the folder", arguments: allEngines)
+  @Test("makes a database and opens it again, with the options of the folder", arguments: someEngines)
   func opening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.file("data/databases"), options: try options(engine))
@@ -39,7 +39,7 @@ import Testing
     #expect(try databaseCode { try folder.delete("notes") } == .notFound)
   }
 
-  @Test("two opens of a name share one engine, also through two folders", arguments: allEngines)
+  @Test("two opens of a name share one engine, also through two folders", arguments: someEngines)
   func sharing(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.path, options: try options(engine))

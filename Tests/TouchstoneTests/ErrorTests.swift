@@ -54,7 +54,7 @@ private func failure(_ body: () throws -> Void) throws -> any TouchstoneError {
     }
   }
 
-  @Test("a folder that can't close a database says so as its database does", arguments: allEngines)
+  @Test("a folder that can't close a database says so as its database does", arguments: someEngines)
   func foldersClose(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.path, options: try options(engine))

@@ -59,7 +59,7 @@ import Touchstone
     try first.close()
   }
 
-  @Test("it can be kept by converting it", arguments: allEngines)
+  @Test("it can be kept by converting it", arguments: someEngines)
   func converted(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let notes = try Database.inMemory()

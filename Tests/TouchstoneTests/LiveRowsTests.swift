@@ -62,7 +62,7 @@ private actor Collector {
     try database.save(id, ["name": .string("\(id)-\(n)"), "n": .int(Int64(n))])
   }
 
-  @Test("the differences of each commit turn the list into the new rows", arguments: allEngines)
+  @Test("the differences of each commit turn the list into the new rows", arguments: someEngines)
   func differences(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let query = try database.query(Self.text)
@@ -99,7 +99,7 @@ private actor Collector {
     }
   }
 
-  @Test("on any executor the list is that of the query", arguments: allEngines)
+  @Test("on any executor the list is that of the query", arguments: someEngines)
   func randomCommits(_ engine: EngineName) async throws {
     let seed = testSeed
     var random = SeededGenerator(seed: seed)
@@ -181,7 +181,7 @@ private actor Collector {
     }
   }
 
-  @Test("a handler on the main actor is called there", arguments: allEngines)
+  @Test("a handler on the main actor is called there", arguments: someEngines)
   func mainActor(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -240,7 +240,7 @@ private actor Collector {
     }
   }
 
-  @Test("a sequence of differences gives those from the last element", arguments: allEngines)
+  @Test("a sequence of differences gives those from the last element", arguments: someEngines)
   func sequence(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -267,7 +267,7 @@ private actor Collector {
     #expect(counts == [1, 2, 2])
   }
 
-  @Test("a cancelled task ends its streams and their live queries", arguments: allEngines)
+  @Test("a cancelled task ends its streams and their live queries", arguments: someEngines)
   func cancelledTask(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)

@@ -7,7 +7,7 @@ import Touchstone
 private struct Stop: Error {}
 
 @Suite("Migrations") struct MigratorTests {
-  @Test("each migration runs once, in order, with its record in its own transaction", arguments: allEngines)
+  @Test("each migration runs once, in order, with its record in its own transaction", arguments: someEngines)
   func once(_ engine: EngineName) throws {
     try withDatabase(engine) { notes in
       try notes.save("a", ["tag": "x"])
@@ -42,7 +42,7 @@ private struct Stop: Error {}
     }
   }
 
-  @Test("a migration that fails leaves no trace, and runs again", arguments: allEngines)
+  @Test("a migration that fails leaves no trace, and runs again", arguments: someEngines)
   func failure(_ engine: EngineName) throws {
     try withDatabase(engine) { notes throws in
       let fails = Lock(true)
@@ -64,7 +64,7 @@ private struct Stop: Error {}
     }
   }
 
-  @Test("a task migrates without blocking its pool, and stops when it is cancelled", arguments: allEngines)
+  @Test("a task migrates without blocking its pool, and stops when it is cancelled", arguments: someEngines)
   func asynchronous(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()
     let notes = try Database.open("notes", in: directory.path, options: try options(engine))
@@ -85,7 +85,7 @@ private struct Stop: Error {}
     try notes.close()
   }
 
-  @Test("many threads that migrate at once run each migration once", arguments: allEngines)
+  @Test("many threads that migrate at once run each migration once", arguments: someEngines)
   func atOnce(_ engine: EngineName) throws {
     try withDatabase(engine) { notes throws in
       let runs = Lock(0)

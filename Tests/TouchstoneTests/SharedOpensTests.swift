@@ -37,7 +37,7 @@ import Touchstone
     #expect(try databaseCode { try database.delete() } == .readOnly, sourceLocation: sourceLocation)
   }
 
-  @Test("one that only reads stays so beside one that writes", arguments: allEngines)
+  @Test("one that only reads stays so beside one that writes", arguments: someEngines)
   func readerBesideWriter(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -60,7 +60,7 @@ import Touchstone
     #expect(Database.exists("a", in: directory.path))
   }
 
-  @Test("one that writes opens beside one that only reads", arguments: allEngines)
+  @Test("one that writes opens beside one that only reads", arguments: someEngines)
   func writerBesideReader(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let options = try options(engine)
@@ -163,7 +163,7 @@ import Touchstone
     try database.close()
   }
 
-  @Test("a removal that fails leaves the database open", arguments: allEngines)
+  @Test("a removal that fails leaves the database open", arguments: someEngines)
   func failedRemoval(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let options = try options(engine)

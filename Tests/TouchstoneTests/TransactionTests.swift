@@ -56,7 +56,7 @@ private func onAnotherThread(_ body: () -> Void) {
     _ database: Database, _ body: (borrowing Transaction) throws -> Result
   ) throws -> Result { try database.write(body) }
 
-  @Test("the calls of a transaction see each other, and commit together", arguments: allEngines)
+  @Test("the calls of a transaction see each other, and commit together", arguments: someEngines)
   func calls(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       try notes.save("old", ["n": 1])
@@ -91,7 +91,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("a transaction that throws changes nothing, also in the caller's documents", arguments: allEngines)
+  @Test("a transaction that throws changes nothing, also in the caller's documents", arguments: someEngines)
   func rollback(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       var note = MutableDocument(id: "a", ["n": 1])
@@ -125,7 +125,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("on another thread a transaction refuses its calls", arguments: allEngines)
+  @Test("on another thread a transaction refuses its calls", arguments: someEngines)
   func otherThread(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       try writeNow(notes) { transaction in
@@ -139,7 +139,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("asynchronous writes and batches commit, and throw what their closures throw", arguments: allEngines)
+  @Test("asynchronous writes and batches commit, and throw what their closures throw", arguments: someEngines)
   func asynchronous(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       let sequence = try await notes.write { try $0.save("a", ["n": 1]).sequence }
@@ -178,7 +178,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("a cancelled task rolls its transaction back, wherever it is", arguments: allEngines)
+  @Test("a cancelled task rolls its transaction back, wherever it is", arguments: someEngines)
   func cancellation(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       // Before the body begins, while another write runs: at once.
@@ -255,7 +255,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("cancellation at any moment loses nothing and stores nothing half", arguments: allEngines)
+  @Test("cancellation at any moment loses nothing and stores nothing half", arguments: someEngines)
   func cancellationAtRandom(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       for round in 0..<200 {
@@ -282,7 +282,7 @@ private func onAnotherThread(_ body: () -> Void) {
     }
   }
 
-  @Test("many asynchronous readers run beside a writer", arguments: allEngines)
+  @Test("many asynchronous readers run beside a writer", arguments: someEngines)
   func readers(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       try await withThrowingTaskGroup(of: Void.self) { group in

@@ -67,7 +67,7 @@ import TestSupport
     "\(realDatabases ?? "")/\(name)/" + expected.main.prefix { $0 != "/" }
   }
 
-  @Test("give exactly what their companions say, on every engine", arguments: allEngines)
+  @Test("give exactly what their companions say, on every engine", arguments: someEngines)
   func upgrades(_ engine: EngineName) throws {
     let all = try Self.expected()
     #expect(all.count == 16)

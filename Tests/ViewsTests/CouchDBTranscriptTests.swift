@@ -73,7 +73,7 @@ struct CouchDBTranscriptTests {
         + "\(replays.flatMap(\.others))")
   }
 
-  @Test("queries of 2,000 documents", arguments: allEngines)
+  @Test("queries of 2,000 documents", arguments: someEngines)
   func queries(_ engine: EngineName) throws {
     let exchanges = try RecordedExchange.read("api-09-views.jsonl", below: try #require(data))
     let replay = CouchDBReplay(try travel(engine, exchanges))
@@ -83,7 +83,7 @@ struct CouchDBTranscriptTests {
     #expect(try replay.database.check() == [])
   }
 
-  @Test("queries between changes, wrong design documents, collation", arguments: allEngines)
+  @Test("queries between changes, wrong design documents, collation", arguments: someEngines)
   func changes(_ engine: EngineName) throws {
     let exchanges = try RecordedExchange.read("api-10-views-changing.jsonl", below: try #require(data))
     let replay = CouchDBReplay(try databases.open(engine))

@@ -68,7 +68,7 @@ import Touchstone
     ] { #expect(error { _ = try CouchDBViewOptions(body: Array(body.utf8)) }?.reason == reason, "\(body)") }
   }
 
-  @Test("documents that values refer to", arguments: allEngines)
+  @Test("documents that values refer to", arguments: someEngines)
   func linkedDocuments(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let map =
@@ -109,7 +109,7 @@ import Touchstone
     #expect(document?["_rev"] == .string(older) && document?["n"] == "a", "\(ownText)")
   }
 
-  @Test("the documents of each key of a list have bounds too", arguments: allEngines)
+  @Test("the documents of each key of a list have bounds too", arguments: someEngines)
   func keysWithDocumentIDs(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let map = "function (doc) { for (var i = 0; i < 3; i++) emit(i, 1); }"
@@ -135,7 +135,7 @@ import Touchstone
         == #"{"rows":[{"key":2,"value":3},{"key":0,"value":3}]}"# + "\n")
   }
 
-  @Test("whatever follows the name of a built-in reducer is ignored", arguments: allEngines)
+  @Test("whatever follows the name of a built-in reducer is ignored", arguments: someEngines)
   func namesWithMore(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for name in ["_sum", "_count", "_stats", "_approx_count_distinct"] {
@@ -155,7 +155,7 @@ import Touchstone
     }
   }
 
-  @Test("reduce functions that fail or collect", arguments: allEngines)
+  @Test("reduce functions that fail or collect", arguments: someEngines)
   func failingGroups(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let map = "function (doc) { emit([doc.k, 1], doc.v); }"
@@ -193,7 +193,7 @@ import Touchstone
     #expect(throws: ViewError.self) { try query.run() }
   }
 
-  @Test("views of this process, and those that aren't brought up to date", arguments: allEngines)
+  @Test("views of this process, and those that aren't brought up to date", arguments: someEngines)
   func processViews(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("app/n")

@@ -25,7 +25,7 @@ import TestSupport
 
   // MARK: Filters
 
-  @Test("a filter chooses current revisions and tombstones, with the request", arguments: allEngines)
+  @Test("a filter chooses current revisions and tombstones, with the request", arguments: someEngines)
   func filters(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("_design/f", Self.filters)
@@ -164,7 +164,7 @@ import TestSupport
     }
   }
 
-  @Test("a validation function allows, forbids, or asks who it is", arguments: allEngines)
+  @Test("a validation function allows, forbids, or asks who it is", arguments: someEngines)
   func validation(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     #expect(try outcome(database, ["forbid": "way"]) == "ok")

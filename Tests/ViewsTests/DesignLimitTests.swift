@@ -58,7 +58,7 @@ import TestSupport
     #expect(mapper.lastBeforeLimit == Array("d\(99 + mapper.mappedCount)".utf8))
   }
 
-  @Test("views are whole although their rows don't fit the memory", arguments: allEngines)
+  @Test("views are whole although their rows don't fit the memory", arguments: someEngines)
   func memoryOfUpdate(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<120) { ("d\(1000 + $0)", ["n": .int(Int64($0))]) }
@@ -112,7 +112,7 @@ import TestSupport
     } throws: { ($0 as? CouchDBError)?.reason.contains("document 'a'") ?? false }
   }
 
-  @Test("a query of a view whose design document is deleted or changed meanwhile ends", arguments: allEngines)
+  @Test("a query of a view whose design document is deleted or changed meanwhile ends", arguments: someEngines)
   func changedMeanwhile(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<600) { ("d\($0)", ["n": .int(Int64($0))]) }
@@ -151,7 +151,7 @@ import TestSupport
     } throws: { ($0 as? StorageError)?.code == .closed }
   }
 
-  @Test("rows of views that are gone are dropped when others are built", arguments: allEngines)
+  @Test("rows of views that are gone are dropped when others are built", arguments: someEngines)
   func vanished(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -188,7 +188,7 @@ import TestSupport
 
   @Test(
     "more views than fit are a typed error, and leave room for what else a database stores",
-    arguments: allEngines)
+    arguments: someEngines)
   func tooMany(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -225,7 +225,7 @@ import TestSupport
   }
 
   @Test(
-    "names with slashes, percent signs and control characters are those of one view", arguments: allEngines)
+    "names with slashes, percent signs and control characters are those of one view", arguments: someEngines)
   func names(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -281,7 +281,7 @@ import TestSupport
 
   @Test(
     "a document as the value is what the function saw, as long as its revision is stored",
-    arguments: allEngines)
+    arguments: someEngines)
   func documentValues(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for (id, number) in [("a", 1), ("b", 2), ("c", 3)] { try database.save(id, ["n": .int(Int64(number))]) }
@@ -312,7 +312,7 @@ import TestSupport
     #expect(try database.check() == [])
   }
 
-  @Test("with local_seq, the value has it, and so have reducers", arguments: allEngines)
+  @Test("with local_seq, the value has it, and so have reducers", arguments: someEngines)
   func sequences(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])

@@ -21,7 +21,7 @@ import TestSupport
     return try query.run().map { "\($0.keyJSON) \($0.valueJSON) \($0.documentID ?? "-")" }
   }
 
-  @Test("saved, changed, deleted and replicated", arguments: allEngines)
+  @Test("saved, changed, deleted and replicated", arguments: someEngines)
   func lifeCycle(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
@@ -73,7 +73,7 @@ import TestSupport
     #expect(try database.check() == [])
   }
 
-  @Test("what a map in JavaScript sees: conflicts, whole documents, options", arguments: allEngines)
+  @Test("what a map in JavaScript sees: conflicts, whole documents, options", arguments: someEngines)
   func input(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("d/v")
@@ -101,7 +101,7 @@ import TestSupport
     #expect(keys.count == 8)
   }
 
-  @Test("a map that throws leaves its document without rows, and names it", arguments: allEngines)
+  @Test("a map that throws leaves its document without rows, and names it", arguments: someEngines)
   func exceptions(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
@@ -118,7 +118,7 @@ import TestSupport
 
   @Test("a design document that doesn't compile is refused, and its rows stay")
   func compilation() throws {
-    for engine in allEngines {
+    for engine in someEngines {
       let database = try databases.open(engine)
       try database.save("a", ["n": 1])
       let view = try database.view("d/v")
@@ -140,7 +140,7 @@ import TestSupport
   }
 
   @Test(
-    "an endless loop is stopped, names its document, and leaves the view as it was", arguments: allEngines)
+    "an endless loop is stopped, names its document, and leaves the view as it was", arguments: someEngines)
   func endlessLoop(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     // Views with less time than an open database gives them.
@@ -172,7 +172,7 @@ import TestSupport
     #expect(try database.check() == [])
   }
 
-  @Test("a reduction in JavaScript is equal to the same one in Swift", arguments: allEngines)
+  @Test("a reduction in JavaScript is equal to the same one in Swift", arguments: someEngines)
   func reductions(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     let database = try databases.open(engine)
@@ -231,7 +231,7 @@ import TestSupport
     }
   }
 
-  @Test("a reduction that throws fails queries, not updates", arguments: allEngines)
+  @Test("a reduction that throws fails queries, not updates", arguments: someEngines)
   func failingReduction(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<400) { ("d\($0)", ["n": .int(Int64($0))]) }

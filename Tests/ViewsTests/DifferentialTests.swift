@@ -7,7 +7,7 @@ import TestSupport
   static let rounds = isLong ? 200 : 1
   static let steps = 500
 
-  @Test("rows and reductions after random steps", arguments: allEngines, 0..<rounds)
+  @Test("rows and reductions after random steps", arguments: someEngines, 0..<rounds)
   func randomSteps(_ engine: EngineName, _ round: Int) throws {
     try DifferentialRun.run(engine, seed: testSeed &+ UInt64(round), steps: Self.steps)
   }

@@ -57,7 +57,7 @@ import TestSupport
     }
   }
 
-  @Test("after a kill the next update gives what a fresh build gives", arguments: allEngines)
+  @Test("after a kill the next update gives what a fresh build gives", arguments: someEngines)
   func kills(_ engine: EngineName) throws {
     var random = SeededGenerator(seed: testSeed)
     var lastSequence: UInt64 = 0
@@ -82,7 +82,7 @@ import TestSupport
     #expect(updated > 5, "only \(updated) kills came in the middle of something")
   }
 
-  @Test("two processes update the same views while documents change", arguments: allEngines)
+  @Test("two processes update the same views while documents change", arguments: someEngines)
   func twoProcesses(_ engine: EngineName) throws {
     let (database, views) = try open(engine, directory)
     try database.changeTestDocuments(0)
@@ -128,7 +128,7 @@ import TestSupport
   }
 
   @Test(
-    "threads update, query, redefine and drop the same views while documents change", arguments: allEngines)
+    "threads update, query, redefine and drop the same views while documents change", arguments: someEngines)
   func threads(_ engine: EngineName) throws {
     let (database, views) = try open(engine, directory)
     let isDone = Lock(false)

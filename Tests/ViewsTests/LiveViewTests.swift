@@ -21,7 +21,7 @@ import Testing
     func last() -> [String]? { rows.withLock { $0.last } }
   }
 
-  @Test("a live query reports rows when they change, and only then", arguments: allEngines)
+  @Test("a live query reports rows when they change, and only then", arguments: someEngines)
   func live(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("n")
@@ -67,7 +67,7 @@ import Testing
     live.cancel()
   }
 
-  @Test("update modes: before, never, after", arguments: allEngines)
+  @Test("update modes: before, never, after", arguments: someEngines)
   func modes(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -109,7 +109,7 @@ import Testing
     #expect(results[7].value.object?["_id"]?.string == "d7")
   }
 
-  @Test("the rows of a view in a batch are those of the batch", arguments: allEngines)
+  @Test("the rows of a view in a batch are those of the batch", arguments: someEngines)
   func batches(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("n")

@@ -16,7 +16,7 @@ import TestSupport
 
   // MARK: Map functions
 
-  @Test("map functions get live documents, with _id, _rev, _local_seq and _conflicts", arguments: allEngines)
+  @Test("map functions get live documents, with _id, _rev, _local_seq and _conflicts", arguments: someEngines)
   func properties(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("all")
@@ -41,7 +41,7 @@ import TestSupport
     #expect(try lines(view) == [#""a" ["1-aa"] a 5"#, #""b" "none" b 7"#])
   }
 
-  @Test("attachments are in the document as they are stored", arguments: allEngines)
+  @Test("attachments are in the document as they are stored", arguments: someEngines)
   func attachments(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("names")
@@ -61,7 +61,7 @@ import TestSupport
     #expect(try view.query().run().map(\.keyJSON) == [#""x.txt""#])
   }
 
-  @Test("keys, values and the emitted document", arguments: allEngines)
+  @Test("keys, values and the emitted document", arguments: someEngines)
   func emissions(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("emissions")
@@ -92,7 +92,7 @@ import TestSupport
 
   private struct Wrong: Error {}
 
-  @Test("rows before an exception stay, the document is named, and others go on", arguments: allEngines)
+  @Test("rows before an exception stay, the document is named, and others go on", arguments: someEngines)
   func exceptions(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("throwing")
@@ -115,7 +115,7 @@ import TestSupport
 
   @Test(
     "a version, a collation or a document type rebuilds; the same version keeps the rows",
-    arguments: allEngines)
+    arguments: someEngines)
   func versions(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for (index, text) in ["b", "A", "a"].enumerated() {
@@ -147,7 +147,7 @@ import TestSupport
     #expect(try database.check() == [])
   }
 
-  @Test("views with one name before the slash are updated together", arguments: allEngines)
+  @Test("views with one name before the slash are updated together", arguments: someEngines)
   func groups(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
@@ -187,7 +187,7 @@ import TestSupport
     return view
   }
 
-  @Test("a saved and a deleted document", arguments: allEngines)
+  @Test("a saved and a deleted document", arguments: someEngines)
   func savedAndDeleted(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database)
@@ -207,7 +207,7 @@ import TestSupport
     #expect(try view.lastSequenceIndexed == 6)
   }
 
-  @Test("a conflict that loses maps the winner again, under its own sequence", arguments: allEngines)
+  @Test("a conflict that loses maps the winner again, under its own sequence", arguments: someEngines)
   func losingConflict(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let (view, other) = (try numbers(database), try numbers(database, seesConflicts: true))
@@ -222,7 +222,7 @@ import TestSupport
     #expect(try lines(other) == ["1 1 a 1"])
   }
 
-  @Test("a conflict that wins replaces the rows of the old winner", arguments: allEngines)
+  @Test("a conflict that wins replaces the rows of the old winner", arguments: someEngines)
   func winningConflict(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database, seesConflicts: true)
@@ -234,7 +234,7 @@ import TestSupport
     #expect(try lines(view) == ["3 1 a 3"])
   }
 
-  @Test("a deleted winner brings back the loser, under its own sequence", arguments: allEngines)
+  @Test("a deleted winner brings back the loser, under its own sequence", arguments: someEngines)
   func promotedLoser(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database, seesConflicts: true)
@@ -254,7 +254,7 @@ import TestSupport
     #expect(try lines(view) == ["3 0 a 4"])
   }
 
-  @Test("a resolved conflict", arguments: allEngines)
+  @Test("a resolved conflict", arguments: someEngines)
   func resolved(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database, seesConflicts: true)
@@ -265,7 +265,7 @@ import TestSupport
     #expect(try lines(view).map { String($0.prefix(5)) } == ["1 0 a"])
   }
 
-  @Test("purges and expiration", arguments: allEngines)
+  @Test("purges and expiration", arguments: someEngines)
   func purged(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database)
@@ -286,7 +286,7 @@ import TestSupport
     #expect(try !view.isStale)
   }
 
-  @Test("nothing is done when nothing has changed", arguments: allEngines)
+  @Test("nothing is done when nothing has changed", arguments: someEngines)
   func nothing(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database)
@@ -301,7 +301,7 @@ import TestSupport
     #expect(try view.query().runIfChanged(since: first.lastSequenceChangedAt)?.count == 1)
   }
 
-  @Test("the modes of updates", arguments: allEngines)
+  @Test("the modes of updates", arguments: someEngines)
   func modes(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try numbers(database)
@@ -330,7 +330,7 @@ import TestSupport
     #expect(try query.run().count == 3)
   }
 
-  @Test("a reducer that was set after the update reduces the rows that there are", arguments: allEngines)
+  @Test("a reducer that was set after the update reduces the rows that there are", arguments: someEngines)
   func laterReducer(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<400) { ("d\($0)", ["n": .int(Int64($0))]) }

@@ -57,7 +57,7 @@ import TestSupport
     }
   }
 
-  @Test("a check finds entries that are missing, changed, or too many", arguments: allEngines)
+  @Test("a check finds entries that are missing, changed, or too many", arguments: someEngines)
   func damage(_ engine: EngineName) throws {
     for part in Part.allCases {
       for kind in 0..<3 {
@@ -86,7 +86,7 @@ import TestSupport
     }
   }
 
-  @Test("a check compares rows with what the functions emit now", arguments: allEngines)
+  @Test("a check compares rows with what the functions emit now", arguments: someEngines)
   func otherFunction(_ engine: EngineName) throws {
     let (database, view) = try filled(engine)
     try view.updateIndex()
@@ -121,7 +121,7 @@ import TestSupport
     }
   }
 
-  @Test("another version of ICU's collator builds the view again", arguments: allEngines)
+  @Test("another version of ICU's collator builds the view again", arguments: someEngines)
   func collator(_ engine: EngineName) throws {
     let (_, view) = try filled(engine)
     #expect(try view.updateIndex().documents == 300)
@@ -169,7 +169,7 @@ import TestSupport
 
   // MARK: Databases as a whole
 
-  @Test("a conversion brings views along, and they go on where they were", arguments: allEngines)
+  @Test("a conversion brings views along, and they go on where they were", arguments: someEngines)
   func conversion(_ engine: EngineName) throws {
     try withTemporaryDirectory { directory in
       let options = try options(engine)

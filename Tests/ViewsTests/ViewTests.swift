@@ -10,7 +10,7 @@ import Touchstone
 @Suite struct ViewTests {
   private let databases = TestDatabases()
 
-  @Test("the worked data set of the guide", arguments: allEngines)
+  @Test("the worked data set of the guide", arguments: someEngines)
   func workedQueries(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for (id, key) in [
@@ -55,7 +55,7 @@ import Touchstone
     #expect(try keys { ($0.startKey, $0.endKey) = ("three", "one") } == [])
   }
 
-  @Test("updates, deletions, conflicts and purges change the rows", arguments: allEngines)
+  @Test("updates, deletions, conflicts and purges change the rows", arguments: someEngines)
   func incremental(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let view = try database.view("n")

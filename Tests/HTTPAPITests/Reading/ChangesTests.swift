@@ -7,7 +7,7 @@ import Touchstone
 @testable import HTTPAPI
 
 @Suite("Changes are those of CouchDB") struct ChangesTests {
-  @Test("rows, sequences and what is left", arguments: allEngines)
+  @Test("rows, sequences and what is left", arguments: someEngines)
   func rows(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     #expect(
@@ -48,7 +48,7 @@ import Touchstone
     #expect(try reading.get("_changes?active_only=true").json()["results"]?.array?.count == 4)
   }
 
-  @Test("changes of chosen documents are looked up", arguments: allEngines)
+  @Test("changes of chosen documents are looked up", arguments: someEngines)
   func documentIDs(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     try reading.saveKnown()
@@ -75,7 +75,7 @@ import Touchstone
     #expect(try ids(design) == ["_design/d"] && design.json()["pending"] == 5)
   }
 
-  @Test("pages and what is left agree with a naive count", arguments: allEngines)
+  @Test("pages and what is left agree with a naive count", arguments: someEngines)
   func random(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     var random = SeededGenerator(seed: testSeed)
@@ -108,7 +108,7 @@ import Touchstone
     #expect(backwards.map { $0["id"]?.string } == order.reversed())
   }
 
-  @Test("long answers are whole", arguments: allEngines)
+  @Test("long answers are whole", arguments: someEngines)
   func long(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     let filling = String(repeating: "x", count: 20_000)
@@ -238,7 +238,7 @@ import Touchstone
     #expect(try boom.json()["error"] == "error")
   }
 
-  @Test("channels of 1.x", arguments: allEngines)
+  @Test("channels of 1.x", arguments: someEngines)
   func channels(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     try reading.database.save("one", ["channels": "news"])
@@ -257,7 +257,7 @@ import Touchstone
     #expect(try reading.get(filter).status == 400)
   }
 
-  @Test("ranks are exact with and without a table", arguments: allEngines)
+  @Test("ranks are exact with and without a table", arguments: someEngines)
   func ranks(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
     let timer = ManualTimer()

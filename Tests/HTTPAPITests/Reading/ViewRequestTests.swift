@@ -27,7 +27,7 @@ import Touchstone
 
   private let row = "{\"id\":\"a\",\"key\":1,\"value\":10}"
 
-  @Test("rows and groups", arguments: allEngines)
+  @Test("rows and groups", arguments: someEngines)
   func rows(_ engine: EngineName) throws {
     let reading = try client(engine)
     let view = "_design/d/_view/n"
@@ -57,7 +57,7 @@ import Touchstone
     #expect(try reading.client.ask("HEAD", "/db/" + view).status == 200)
   }
 
-  @Test("a view that isn't indexed can't be read where nothing is written", arguments: allEngines)
+  @Test("a view that isn't indexed can't be read where nothing is written", arguments: someEngines)
   func readOnly(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -126,7 +126,7 @@ import Touchstone
     }
   }
 
-  @Test("a design document that isn't of views has information too", arguments: allEngines)
+  @Test("a design document that isn't of views has information too", arguments: someEngines)
   func otherInformation(_ engine: EngineName) throws {
     let reading = try client(engine)
     // An index of CouchDB's `_find`, as a replicator brings it.
@@ -141,7 +141,7 @@ import Touchstone
     #expect(try other.json()["view_index"]["signature"].string?.utf8.count == 32)
   }
 
-  @Test("information and cleaning up", arguments: allEngines)
+  @Test("information and cleaning up", arguments: someEngines)
   func information(_ engine: EngineName) throws {
     let reading = try client(engine)
     _ = try reading.get("_design/d/_view/n").json()
@@ -158,7 +158,7 @@ import Touchstone
     #expect(try reading.database.viewNames == [])
   }
 
-  @Test("design documents with a slash in their IDs, and with names that can't be", arguments: allEngines)
+  @Test("design documents with a slash in their IDs, and with names that can't be", arguments: someEngines)
   func names(_ engine: EngineName) throws {
     let reading = try client(engine)
     func put(_ path: String, _ body: String) throws -> Response {
@@ -202,7 +202,7 @@ import Touchstone
     #expect(local.status == 201)
   }
 
-  @Test("a temporary view, where it is allowed", arguments: allEngines)
+  @Test("a temporary view, where it is allowed", arguments: someEngines)
   func temporary(_ engine: EngineName) throws {
     var configuration = DatabaseServiceConfiguration()
     configuration.allowsTemporaryViews = true

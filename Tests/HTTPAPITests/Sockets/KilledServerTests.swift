@@ -24,7 +24,7 @@ import Touchstone
 
   private static let groupSize = 20
 
-  @Test("what a killed server has acknowledged is there", arguments: allEngines)
+  @Test("what a killed server has acknowledged is there", arguments: someEngines)
   func kills(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let written = Lock(Written())

@@ -34,7 +34,7 @@ import Touchstone
     }
   }
 
-  @Test("clients with little memory for all of them replicate all the same", arguments: allEngines)
+  @Test("clients with little memory for all of them replicate all the same", arguments: someEngines)
   func littleMemory(_ engine: EngineName) throws {
     let server = try databases.open(engine)
     try fill(server, "server")

@@ -284,7 +284,7 @@ import Touchstone
     #expect(try database.lastSequence == 0)
   }
 
-  @Test("over a tombstone only a document made anew is no conflict", arguments: allEngines)
+  @Test("over a tombstone only a document made anew is no conflict", arguments: someEngines)
   func overTombstones(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let client = ScriptedClient(database)

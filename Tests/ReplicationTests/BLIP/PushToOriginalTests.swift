@@ -94,7 +94,7 @@ import Touchstone
     }
   }
 
-  @Test("what has crossed doesn't move a mark back", arguments: allEngines) func marks(_ engine: EngineName)
+  @Test("what has crossed doesn't move a mark back", arguments: someEngines) func marks(_ engine: EngineName)
     throws
   {
     let database = try databases.open(engine)

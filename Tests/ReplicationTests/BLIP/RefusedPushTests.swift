@@ -27,7 +27,7 @@ import Touchstone
 
   @Test(
     "a document reaches the server however often it was edited since the last time",
-    arguments: allEngines, [2, 5, 19, 20, 50])
+    arguments: someEngines, [2, 5, 19, 20, 50])
   func manyEdits(_ engine: EngineName, _ depth: Int) throws {
     for (saysRevision, direction) in [(false, Self.directions[0]), (true, .push), (false, .pushAndPull)] {
       for edits in [1, 4, 19, 20, 21, 60] {
@@ -56,7 +56,7 @@ import Touchstone
     }
   }
 
-  @Test("the server's revision is known although it was pruned here", arguments: allEngines)
+  @Test("the server's revision is known although it was pruned here", arguments: someEngines)
   func prunedOffer(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.maximumTreeDepth = 3 }
     let original = OriginalServer(saysRevision: true)

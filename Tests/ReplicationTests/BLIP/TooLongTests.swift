@@ -41,7 +41,7 @@ import Touchstone
 
   @Test(
     "a document that is too long, or too deep, is refused alone, and not asked for again",
-    arguments: allEngines)
+    arguments: someEngines)
   func pulled(_ engine: EngineName) throws {
     for body in [Self.long, Self.deep, Self.many] {
       let database = try databases.open(engine)
@@ -139,7 +139,7 @@ import Touchstone
 
   // MARK: Push
 
-  @Test("a listener refuses such a document alone, and the push goes on", arguments: allEngines)
+  @Test("a listener refuses such a document alone, and the push goes on", arguments: someEngines)
   func pushed(_ engine: EngineName) throws {
     let (from, to) = (try databases.open(engine), try databases.open(engine))
     for (id, text) in [("a", "x"), ("big", String(repeating: "x", count: 150_000)), ("z", "x")] {
