@@ -4,7 +4,8 @@ import Touchstone
 struct DatabaseArguments {
   static let database = Positional(
     "DB", "The database: a NAME.touchstone directory; the suffix may be left out")
-  static let readOnly = Flag("read-only", "Opens the database for reading only. Only locks of the engine are written")
+  static let readOnly = Flag(
+    "read-only", "Opens the database for reading only. Only locks of the engine are written")
   static let json = Flag("json", "Prints JSON")
   /// The options of commands that only read.
   static let readingOptions: [any NamedOption] = [Keys.file, readOnly]

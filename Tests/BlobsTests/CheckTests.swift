@@ -269,7 +269,8 @@ import TestSupport
     }
   }
 
-  @Test("what lies beside the documents is checked in the same snapshot, and may fail", arguments: someEngines)
+  @Test(
+    "what lies beside the documents is checked in the same snapshot, and may fail", arguments: someEngines)
   func checkers(_ engine: EngineName) throws {
     struct Checker: IntegrityChecker {
       let subject: String

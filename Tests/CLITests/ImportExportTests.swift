@@ -119,8 +119,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: TestEngine.some) func ctrlCStopsAnImportBetweenTransactions(engine: TestEngine) throws
-  {
+  @Test(arguments: TestEngine.some) func ctrlCStopsAnImportBetweenTransactions(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       mkfifo(tool.path("pipe"), 0o600)
       let child = try Child(

@@ -8,8 +8,7 @@ import TestSupport
     try tool.succeed("put", "db", "c", #"{"type":"route","n":3}"#)
   }
 
-  @Test(arguments: TestEngine.some) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws
-  {
+  @Test(arguments: TestEngine.some) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try fill(tool)
       let text = "SELECT name, n, tags FROM db WHERE type = $t AND name >= $from ORDER BY name"

@@ -79,7 +79,8 @@ import TestSupport
   }
 
   @Test(
-    "what expired while the database was closed goes when it is opened, the rest stays", arguments: someEngines
+    "what expired while the database was closed goes when it is opened, the rest stays",
+    arguments: someEngines
   )
   func restart(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

@@ -251,7 +251,8 @@ import TestSupport
     var leaves: Set<String> { Set(ancestors.keys).subtracting(ancestors.values.joined()) }
   }
 
-  @Test("parts of histories in any order make the tree that they tell", arguments: someEngines, [false, true])
+  @Test(
+    "parts of histories in any order make the tree that they tell", arguments: someEngines, [false, true])
   func anyOrder(_ engine: EngineName, _ gaps: Bool) throws {
     try withSeed { random in
       for round in 0..<12 {

@@ -64,7 +64,8 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
 
   private let directory = TemporaryDirectory()
 
-  @Test("a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: someEngines)
+  @Test(
+    "a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: someEngines)
   func flags(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     let told = Told()

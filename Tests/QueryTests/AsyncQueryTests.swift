@@ -100,7 +100,8 @@ import Testing
     }
   }
 
-  @Test("the caller's cancellation and the time limit end a run with their own errors", arguments: someEngines)
+  @Test(
+    "the caller's cancellation and the time limit end a run with their own errors", arguments: someEngines)
   func otherEnds(_ engine: EngineName) async throws {
     try await withNumbers(engine) { database in
       let cancellation = QueryCancellation()

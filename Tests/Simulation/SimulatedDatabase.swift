@@ -59,7 +59,8 @@ package struct SimulatedDatabase {
     case .compact: try database.compact()
     case .document(let id): return .document(try database.document(id, includeDeleted: true).map(current))
     case .leaves(let id): return .leaves(try leaves(id))
-    case .local(let id): return .local(try database.localDocument(id).flatMap { $0.body["number"].int.map { Int($0) } })
+    case .local(let id):
+      return .local(try database.localDocument(id).flatMap { $0.body["number"].int.map { Int($0) } })
     case .all:
       var all: [String: Answer.Current] = [:]
       let changes = try database.changes()

@@ -36,7 +36,8 @@ package struct StepGenerator {
     case 29..<32: .one(worker: worker, .purge(id: id))
     case 32..<36: applyForeign()
     case 36..<38: .resolve(worker: worker, id: id)
-    case 38..<40: .one(worker: worker, .setExpiration(id: id, day: random.once(in: 5) ? nil : random.below(9)))
+    case 38..<40:
+      .one(worker: worker, .setExpiration(id: id, day: random.once(in: 5) ? nil : random.below(9)))
     case 40..<41: .one(worker: worker, .purgeExpired(day: random.below(9)))
     case 41..<43: .one(worker: worker, .saveLocal(id: "local\(random.below(3))", random.below(100)))
     case 43..<45: .one(worker: worker, .createIndex)

@@ -55,6 +55,7 @@ final class Worker {
 
   private func died() -> Mismatch {
     Mismatch(
-      "a process died or said what wasn't asked for: \(process.outputText.suffix(300)) \(process.errorText.suffix(2_000))")
+      "a process died or said what wasn't asked for: \(process.outputText.suffix(300)) \(process.errorText.suffix(2_000))"
+    )
   }
 }

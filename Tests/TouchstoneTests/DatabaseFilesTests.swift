@@ -168,7 +168,8 @@ import Touchstone
   }
 
   @Test(
-    "a description that names the highest number of a file still compacts and converts", arguments: someEngines
+    "a description that names the highest number of a file still compacts and converts",
+    arguments: someEngines
   )
   func highestNumber(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

@@ -112,7 +112,8 @@ import TestSupport
     } throws: { ($0 as? CouchDBError)?.reason.contains("document 'a'") ?? false }
   }
 
-  @Test("a query of a view whose design document is deleted or changed meanwhile ends", arguments: someEngines)
+  @Test(
+    "a query of a view whose design document is deleted or changed meanwhile ends", arguments: someEngines)
   func changedMeanwhile(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try database.saveBatch(0..<600) { ("d\($0)", ["n": .int(Int64($0))]) }

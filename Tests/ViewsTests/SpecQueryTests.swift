@@ -209,7 +209,8 @@ import TestSupport
   }
 
   @Test(
-    "keys that are no arrays are grouped whole; groups without a reducer have no value", arguments: someEngines
+    "keys that are no arrays are grouped whole; groups without a reducer have no value",
+    arguments: someEngines
   )
   func scalarGroups(_ engine: EngineName) throws {
     let view = try view(engine, ["A", "A", "J", "J", "N"])

@@ -63,7 +63,7 @@ struct EnvironmentOpening {
 
   private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
     var mapBytes = mapBytes
-try OpeningLock.makeLockFile(of: path)
+    try OpeningLock.makeLockFile(of: path)
     // On a file system for reading only, LMDB would silently open without locks.
     var usesLockFile = !options.isReadOnly || FilePath.mayWrite(path + "-lock")
     while true {
