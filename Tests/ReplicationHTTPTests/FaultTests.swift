@@ -72,7 +72,7 @@ import Touchstone
       expectSame(couch.model.contents, try modelContents(local), "\(fault) \(place)")
       #expect(couch.model.complaints == [], "\(fault) \(place)")
       #expect(try local.check(deep: true) == [], "\(fault) \(place)")
-      number += isLong ? 1 : 3
+      number += isLong ? 1 : 11
     }
     #expect(number > 12)
   }

@@ -68,7 +68,7 @@ extension ConformanceSuite {
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var files: [Variant] = []
-      for _ in 0..<(suite.isLong ? 300 : 25) {
+      for _ in 0..<(suite.isLong ? 300 : 10) {
         let number = generator.below(bytes.count / page)
         var damaged = bytes
         let (name, filling) = generator.pick([
@@ -91,7 +91,7 @@ extension ConformanceSuite {
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var files: [Variant] = []
-      for round in 0..<(suite.isLong ? 5_000 : 150) {
+      for round in 0..<(suite.isLong ? 5_000 : 50) {
         var damaged = bytes
         var places: [Int] = []
         for _ in 0...generator.below(4) {

@@ -4,7 +4,7 @@ import Storage
 extension ConformanceSuite {
   static let processBehaviours: [Behaviour] = [
     Behaviour("two processes write and read one path, and no increment is lost", needs: [.child]) { suite in
-      let rounds = suite.isLong ? 5_000 : 300
+      let rounds = suite.isLong ? 5_000 : 100
       try suite.withEngine { engine in
         try Counters.make(engine)
         let children = try (0..<2).map { _ in
@@ -48,7 +48,7 @@ extension ConformanceSuite {
 
     Behaviour("a killed process loses no acknowledged commit and leaves none in part", needs: [.child]) {
       suite in
-      try suite.killAgainAndAgain(rounds: suite.isLong ? 2_000 : 100)
+      try suite.killAgainAndAgain(rounds: suite.isLong ? 2_000 : 30)
     },
 
     Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.child]) { suite in

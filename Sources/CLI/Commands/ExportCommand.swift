@@ -77,7 +77,10 @@ struct ExportCommand: Subcommand {
       _ = try write(database, to: ByteWriter(path: "-"), isStraight: true)
       return try database.close()
     }
-    let target = try FileReplacement(file, permissions: 0o644)
+    let target: FileReplacement
+    do { target = try FileReplacement(file, permissions: 0o644) } catch let error as StorageError {
+      throw UsageError("\(error)")
+    }
     let count = try write(
       database,
       to: ByteWriter(

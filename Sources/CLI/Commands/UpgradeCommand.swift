@@ -35,9 +35,9 @@ struct UpgradeCommand: Subcommand {
       storage. An encrypted one needs its password (--key-file). Data that can't be carried over is listed, and
       the upgrade continues.
 
-      Status: 0 everything was carried over · 1 the new database was made, but something couldn't be carried over; or
-      nothing was made because of --strict or because --verify found a difference · 2 OLD isn't such a database; the
-      message says what it is · 3 OLD is damaged or locked.
+      Status: 0 everything was carried over · 1 the new database was made, but something couldn't be carried
+      over; or nothing was made because of --strict or because --verify found a difference · 2 OLD isn't such a
+      database; the message says what it is · 3 OLD is damaged or locked.
       """)
 
   private let source: String

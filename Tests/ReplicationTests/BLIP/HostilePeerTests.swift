@@ -256,7 +256,7 @@ private struct HostileWriter {
 
   @Test("a client survives any server: it stops, its database is sound, and no checkpoint runs ahead")
   func client() throws {
-    let iterations = isLong ? 5_000 : 120
+    let iterations = isLong ? 5_000 : 40
     for seed in seeds(iterations) {
       let client = try database(seed % 2 == 0 ? .sqlite : .lmdb)
       defer { try? client.close() }
@@ -377,7 +377,7 @@ private struct HostileWriter {
 
   @Test("a passive side survives any client: its database is sound, and it serves the next client")
   func server() throws {
-    let iterations = isLong ? 5_000 : 120
+    let iterations = isLong ? 5_000 : 40
     for seed in seeds(iterations) {
       let server = try database(seed % 2 == 0 ? .lmdb : .sqlite)
       let closed = CountingSemaphore()

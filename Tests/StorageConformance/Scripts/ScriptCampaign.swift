@@ -183,7 +183,7 @@ extension ConformanceSuite {
     {
       suite in
       // Each script has 40 transactions.
-      try ScriptCampaign(suite: suite).run(0..<(suite.isLong ? 250 : 5))
+      try ScriptCampaign(suite: suite).run(0..<(suite.isLong ? 250 : 3))
     }
   ]
 }
