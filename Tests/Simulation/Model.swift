@@ -220,8 +220,10 @@ package struct Model {
     guard leaves.filter({ !$0.isDeleted }) == [kept].compactMap({ $0 }).filter({ !$0.isDeleted }),
       leaves.count == document.leaves.count
     else { throw wrong(answer, "\(revision) as the only live one of \(document.leaves.count) leaves") }
-    if document.leaves.count(where: { !$0.isDeleted }) > 1 {
-      lastSequence += 1
+    // The end of each branch takes a sequence.
+    let losers = document.leaves.count { !$0.isDeleted } - 1
+    if losers > 0 {
+      lastSequence += UInt64(losers)
       documents[id]?.sequence = lastSequence
     }
     documents[id]?.leaves = leaves

@@ -10,7 +10,8 @@ struct SimulationTests {
 
   @Test("several processes on one database answer as a model does", arguments: 0..<UInt64(count))
   func simulate(_ number: UInt64) throws {
-    let seed = testSeed &+ number
+    // A short run can't tell much: it repeats known seeds.
+    let seed = isLong ? testSeed &+ number : 1 + number
     try Simulation(seed: seed, steps: Self.steps, engines: allEngines.map { "\($0)" })
       .runAndReduce(seed: seed)
   }
