@@ -62,13 +62,23 @@ final class CBLite2Source {
       connection = try CBLite2Source.open(uri, library, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path)
     }
     do {
-      try connection.execute(
-        "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 268435456")
+      try connection.distrust(fileBytes: CBLite2Source.size(of: file))
+      try connection.execute("PRAGMA mmap_size = 268435456")
       version = try connection.integer("PRAGMA user_version") ?? 0
       tables = Set(
         try connection.strings(
           "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"))
       try CBLite2Source.check(version, tables, path)
+      // The tables of indexes have a colon in their names, and aren't read.
+      let object = try connection.foreignObject {
+        !$0.contains(":") && ($0.hasPrefix("kv") || $0 == "indexes")
+      }
+      if let object {
+        throw CBLite2Error(
+          .notADatabase,
+          "the schema of the database was changed: its \(object) isn't Couchbase Lite's, and reading it would run "
+            + "what somebody wrote into the file", path: path)
+      }
       try CBLite2Source.checkVersioning(connection, path)
       try CBLite2Source.checkPages(connection, path)
       sharedKeys = try CBLite2Source.loadSharedKeys(connection, path)

@@ -15,6 +15,8 @@ package final class Connection {
   package let handle: OpaquePointer
   private var isOpen = true
   private var busyWait: UnsafeMutablePointer<BusyWait>?
+  // What is left of the work that one step may cost, in calls of the library's progress handler.
+  private var stepBudget: UnsafeMutablePointer<StepBudget>?
 
   /// Opens the file at `path`.
   ///
@@ -52,6 +54,8 @@ package final class Connection {
     _ = csqlite_close_v2(functions, handle)
     busyWait?.deallocate()
     busyWait = nil
+    stepBudget?.deallocate()
+    stepBudget = nil
   }
 
   /// Makes an error from the result of the last call. `statement` is what was tried.
@@ -151,6 +155,27 @@ package final class Connection {
     _ = csqlite_busy_handler(functions, handle, handler, wait)
   }
 
+  /// Limits what one step of a statement may cost, in instructions of the library's virtual machine. A step that costs
+  /// more fails with `SQLITE_INTERRUPT`.
+  package func limitSteps(to instructions: Int) {
+    let each = 100_000
+    let budget = stepBudget ?? .allocate(capacity: 1)
+    stepBudget = budget
+    budget.initialize(to: StepBudget(limit: max(instructions / each, 1)))
+    let handler: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
+      guard let budget = context?.assumingMemoryBound(to: StepBudget.self) else { return 0 }
+      budget.pointee.left -= 1
+      return budget.pointee.left < 0 ? 1 : 0
+    }
+    csqlite_progress_handler(functions, handle, Int32(each), handler, budget)
+  }
+
+  /// Gives the next step all that `limitSteps(to:)` allows.
+  func beginStep() {
+    guard let stepBudget else { return }
+    stepBudget.pointee.left = stepBudget.pointee.limit
+  }
+
   /// Runs a checkpoint of the write-ahead log. Returns the number of pages in the log, and how many of them
   /// are now in the file.
   @discardableResult
@@ -160,5 +185,16 @@ package final class Connection {
     let code = csqlite_wal_checkpoint_v2(functions, handle, "main", mode, &log, &done)
     guard code == SQLITE_OK else { throw error(code, "checkpoint") }
     return (Int(log), Int(done))
+  }
+}
+
+/// How often the library may still call the progress handler of a connection before it stops the step.
+private struct StepBudget {
+  let limit: Int
+  var left: Int
+
+  init(limit: Int) {
+    self.limit = limit
+    left = limit
   }
 }

@@ -30,6 +30,7 @@ package final class Statement {
 
   /// Moves to the next row. Returns false if no row is left.
   package func step() throws -> Bool {
+    connection.beginStep()
     let code = csqlite_step(functions, handle)
     if code == SQLITE_ROW { return true }
     guard code == SQLITE_DONE else {

@@ -20,6 +20,23 @@ import TestSupport
     try database.close()
   }
 
+  @Test(
+    "A schema that would run what somebody wrote into it is refused",
+    arguments: [
+      "ALTER TABLE kvmeta RENAME TO kept; CREATE VIEW kvmeta AS SELECT * FROM kept",
+      "CREATE VIEW kv__local AS SELECT 'a' AS key, x'00' AS version, randomblob(1000000000) AS body",
+      "ALTER TABLE kv_default ADD COLUMN expiration INTEGER AS (length(randomblob(1000000000)))",
+    ])
+  func schemaWithCode(_ schema: String) throws {
+    let made = try MadeDatabase(directory.file("a.cblite2"))
+    try made.connection.execute(schema)
+    let database = try newDatabase(directory.file("db"))
+    let error = try #require(throws: CBLite2Error.self) { try database.importCBLite2(made.close()) }
+    #expect(error.code == .notADatabase && error.message.contains("schema"), "\(error)")
+    #expect(try database.documentCount == 0)
+    try closeSound(database)
+  }
+
   @Test("A 2.x row: the tree with the body in it", arguments: someEngines)
   func row2x(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"), version: 302)

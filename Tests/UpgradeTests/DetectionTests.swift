@@ -117,6 +117,49 @@ import TestSupport
     #expect(try directory.names() == ["old.cblite2"])
   }
 
+  @Test(
+    "is told when reading it would run what somebody wrote into its schema",
+    arguments: [
+      "ALTER TABLE attachments RENAME TO kept; CREATE VIEW attachments AS SELECT * FROM kept",
+      """
+      DROP TABLE localdocs; CREATE VIEW localdocs AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+        SELECT x AS docid, x AS revid, '{}' AS json FROM n
+      """,
+      "DROP TABLE info; CREATE VIRTUAL TABLE info USING fts4(key, value)",
+      "ALTER TABLE docs ADD COLUMN computed INTEGER AS (length(randomblob(1000000000)))",
+    ])
+  func code(_ schema: String) throws {
+    var settings = LegacyDatabase()
+    settings.documents = 20
+    let source = try directory.makeOld(settings)
+    try change(source + "/db.sqlite3", schema)
+    let error = try error(source, directory)
+    #expect(error.code == .foreign, "\(error)")
+  }
+
+  @Test("costs a bounded amount of work at each step")
+  func endless() throws {
+    let path = directory.path + "/endless.db"
+    try sqlite(path, "CREATE TABLE docs (doc_id INTEGER PRIMARY KEY, docid TEXT)")
+    let connection = try Connection(
+      path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READONLY)
+    defer { connection.close() }
+    try connection.distrust(fileBytes: 0)
+    connection.limitSteps(to: 1_000_000)
+    let numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+    #expect {
+      try connection.integer("\(numbers) SELECT count(*) FROM n")
+    } throws: {
+      ($0 as? SQLiteError)?.code == SQLITE_INTERRUPT
+    }
+    // Each step has the whole budget again: many of them may cost more together.
+    let statement = try connection.prepare("\(numbers) SELECT x FROM n LIMIT 200000")
+    defer { statement.finalize() }
+    var count = 0
+    while try statement.step() { count += 1 }
+    #expect(count == 200_000)
+  }
+
   @Test("isn't mistaken: what has nothing is a 1.x database too")
   func empty() throws {
     var settings = LegacyDatabase()

@@ -42,6 +42,8 @@
     int (*callback)(void *, int, char **, char **), void *context, char **message)                           \
   X(void, free, (memory), void *memory)                                                                      \
   X(int, busy_handler, (db, handler, context), sqlite3 *db, int (*handler)(void *, int), void *context)      \
+  X(void, progress_handler, (db, instructions, handler, context), sqlite3 *db, int instructions,             \
+    int (*handler)(void *), void *context)                                                                   \
   X(void *, wal_hook, (db, hook, context), sqlite3 *db, int (*hook)(void *, sqlite3 *, const char *, int),   \
     void *context)                                                                                           \
   X(int, wal_autocheckpoint, (db, pages), sqlite3 *db, int pages)                                            \

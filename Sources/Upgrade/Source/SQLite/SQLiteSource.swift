@@ -17,6 +17,8 @@ final class SQLiteSource: Source {
   private let tables: Set<String>
   private let file: SQLiteSourceFile
 
+  /// The tables that are read.
+  private static let carried: Set = ["docs", "revs", "localdocs", "attachments", "info", "views"]
   private static let needed = [
     "docs": ["doc_id", "docid"],
     "revs": ["sequence", "doc_id", "revid", "parent", "current", "deleted", "json"],
@@ -33,6 +35,12 @@ final class SQLiteSource: Source {
     do {
       userVersion = try connection.integer("PRAGMA user_version") ?? 0
       tables = Set(try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'"))
+      if let object = try connection.foreignObject(Self.carried.contains) {
+        throw UpgradeError(
+          .foreign,
+          "the schema of this file was changed: its \(object) isn't Couchbase Lite's, and reading it would run what "
+            + "somebody wrote into the file", path: location.path)
+      }
     } catch let error as SQLiteError { throw Self.error(error, location) }
     guard tables.contains("docs"), tables.contains("revs") else {
       if tables.contains("kvmeta") || tables.contains(where: { $0.hasPrefix("kv_") }) {
@@ -82,7 +90,7 @@ final class SQLiteSource: Source {
       guard let fault = try Self.fault(connection, "PRAGMA quick_check(1)") else { return }
       // Damaged indexes of views and full text don't matter: they aren't carried over.
       guard connection.library.supportsTableChecks else { throw damaged(fault) }
-      for table in ["docs", "revs", "localdocs", "attachments", "info"] where tables.contains(table) {
+      for table in Self.carried.subtracting(["views"]).sorted() where tables.contains(table) {
         if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
       }
       issues = [
@@ -129,6 +137,10 @@ final class SQLiteSource: Source {
         .damaged,
         "there isn't enough memory to read the file, probably because a length in it is damaged; "
           + "restore it from a backup", path: location.file)
+    case SQLITE_INTERRUPT:
+      UpgradeError(
+        .damaged, "reading the file costs far more than a file of its size can; restore it from a backup",
+        path: location.file)
     case SQLITE_BUSY, SQLITE_LOCKED:
       SourceGuard.locked(location)
     default: error

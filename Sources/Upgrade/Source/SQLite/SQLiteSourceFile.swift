@@ -75,8 +75,9 @@ final class SQLiteSourceFile {
     for name in ["JSON", "JSON_RAW", "JSON_ASCII"] {
       try connection.createCollation(name) { compareBytes($0, $1) }
     }
-    try? connection.execute(
-      "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")
+    // A damaged file may fail here. The first statement that needs the file says so.
+    try? connection.distrust(fileBytes: Self.length(location.file))
+    try? connection.execute("PRAGMA cache_size = -8192")
   }
 
   // MARK: Checks before opening
