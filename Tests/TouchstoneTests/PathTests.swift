@@ -23,4 +23,31 @@ import Touchstone
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["file"])
     try database.close()
   }
+
+  @Test("a path that is too long for the engine is refused, with both lengths, before anything is made")
+  func longPath() throws {
+    let directory = TemporaryDirectory()
+    var parent = directory.path
+    while parent.utf8.count < 500 { parent += "/" + String(repeating: "d", count: 120) }
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    let refused = try #require(throws: DatabaseError.self) {
+      try Database.open(parent + "/db", options: DatabaseOptions(engine: .sqlite))
+    }
+    #expect(refused.code == .invalidName && refused.message.contains("480 bytes"), "\(refused)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: parent) == [])
+
+    // LMDB has no such limit, and what it has isn't converted.
+    try Database.open(parent + "/db", options: DatabaseOptions(engine: .lmdb)).close()
+    let kept = try #require(throws: DatabaseError.self) { try Database.convert(parent + "/db", to: .sqlite) }
+    #expect(kept.code == .invalidName, "\(kept)")
+    #expect {
+      try Database.copy(parent + "/db", to: parent + "/copy", engine: .sqlite)
+    } throws: {
+      "\($0)".contains("480 bytes")
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: parent) == ["db.touchstone"])
+    let again = try Database.open(parent + "/db")
+    #expect(again.engineName == .lmdb)
+    try again.close()
+  }
 }

@@ -79,6 +79,8 @@ public struct EngineType: Sendable {
   public let fileExtension: String
   /// Whether the engine encrypts. An engine that encrypts requires a key.
   public let encrypts: Bool
+  /// The longest absolute path of a file that the engine can make, in bytes. Nil if only the operating system limits it.
+  public let longestPath: Int?
   /// Opens or creates the file at a path.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
@@ -91,13 +93,14 @@ public struct EngineType: Sendable {
 
   /// Makes a kind of engine; see the properties.
   public init(
-    name: String, fileExtension: String, encrypts: Bool,
+    name: String, fileExtension: String, encrypts: Bool, longestPath: Int? = nil,
     isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)? = nil,
     open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
   ) {
     self.name = name
     self.fileExtension = fileExtension
     self.encrypts = encrypts
+    self.longestPath = longestPath
     self.isStructure = isStructure
     self.open = open
   }

@@ -294,6 +294,12 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     guard options.creation != .openExisting, !options.isReadOnly else {
       throw StorageError(.notFound, "the database can't be opened: there is no file", path: path)
     }
+    guard path.utf8.count <= SQLiteLayout.longestPath else {
+      throw StorageError(
+        .invalidArgument,
+        "the database can't be created: its path has \(path.utf8.count) bytes, and SQLite opens paths of up to "
+          + "\(SQLiteLayout.longestPath) bytes", path: path)
+    }
     let isNew = try file.create()
     if !isNew && options.creation == .createNew {
       throw StorageError(.alreadyExists, "the database can't be created: the file exists", path: path)

@@ -17,7 +17,9 @@ package enum SQLiteEngines {
   package static let all = [sqlite, sqlcipher, sqlcipherPlain]
 
   private static func type(_ name: String, fileExtension: String, encrypts: Bool) -> EngineType {
-    EngineType(name: name, fileExtension: fileExtension, encrypts: encrypts) { path, options in
+    EngineType(
+      name: name, fileExtension: fileExtension, encrypts: encrypts, longestPath: SQLiteLayout.longestPath
+    ) { path, options in
       let library = name == "sqlite" ? Library.sqlitePath : Library.sqlcipherPath
       return try SQLiteEngine(
         name: name, encrypts: encrypts, libraryPath: options.libraryPath ?? library, path: path,

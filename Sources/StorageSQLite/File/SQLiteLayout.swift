@@ -22,6 +22,9 @@ enum SQLiteLayout {
   static let applicationID = 0x546F_5374
   static let version = 2
   static let pageBytes = 4096
+  /// The longest path of a file that is made, in bytes. The library's own limit is 512 with what it appends, and
+  /// operations make files with longer names beside this one.
+  static let longestPath = 480
   /// SQLCipher 3's own number. It stretches no key here, because the key is raw.
   static let keyIterations = 64_000
   /// The number of pages in the write-ahead log after which a commit runs a checkpoint. This is the library's

@@ -66,6 +66,7 @@ struct DatabaseInstaller {
     var description = try source.readDescription()
     let isEncrypted = description.key != nil
     let type = try engine ?? Engines.type(EngineName(rawValue: description.engine))
+    try target.checkFits(type)
     var recipe = try DatabaseRecipe(
       type, isEncrypted: isEncrypted, key: key, newKey: newKey, renewsDataKey: true, path: target.path)
     if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }

@@ -49,6 +49,7 @@ final class ClosedDatabase {
 
   /// Rewrites everything by `recipe`, and replaces the old files.
   func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws {
+    try directory.checkFits(recipe.engine)
     let begin = LogClock.now
     let old = description
     let oldKey = try OpenDatabase.unlock(directory, description, key)

@@ -101,6 +101,17 @@ struct DatabaseDirectory {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// Throws `invalidName` if the path is too long for the files of an engine.
+  func checkFits(_ type: EngineType) throws {
+    guard let longest = type.longestPath else { return }
+    let file = self.file("data-1.\(type.fileExtension)").utf8.count
+    guard file > longest else { return }
+    throw DatabaseError(
+      .invalidName,
+      "the path is too long: the file of the database would have a path of \(file) bytes, and the engine "
+        + "\(type.name) opens paths of up to \(longest) bytes", path: path)
+  }
+
   /// The error for a missing parent directory.
   static func noParent(of path: String) -> DatabaseError {
     DatabaseError(

@@ -370,6 +370,14 @@ final class OpenDatabase: Sendable {
   private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
     -> EngineType
   {
+    let type = try wantedEngineType(directory, options)
+    try directory.checkFits(type)
+    return type
+  }
+
+  private static func wantedEngineType(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws
+    -> EngineType
+  {
     if let type = options.engineType { return type }
     let isEncrypted = options.key != nil
     let type = try Engines.type(

@@ -54,7 +54,8 @@ package final class StrictEngine: EngineMaintenance {
   ) -> EngineType {
     let name = name ?? type.name
     return EngineType(
-      name: name, fileExtension: type.fileExtension, encrypts: type.encrypts, isStructure: type.isStructure
+      name: name, fileExtension: type.fileExtension, encrypts: type.encrypts,
+      longestPath: type.longestPath, isStructure: type.isStructure
     ) { path, options in
       StrictEngine(try type.open(path, options), name: name, strictness: strictness) {
         var again = options
