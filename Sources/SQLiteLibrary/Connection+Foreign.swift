@@ -50,7 +50,8 @@ extension Connection {
       // Libraries older than 3.26 don't know `table_xinfo` and give no rows, but they know no computed columns either.
       let columns = try prepare("PRAGMA table_xinfo(\"\(quoted)\")")
       defer { columns.finalize() }
-      while try columns.step() where columns.integer(6) >= 2 {
+      while try columns.step() {
+        guard columns.integer(6) >= 2 else { continue }
         return ForeignObject(kind: "computed column", name: "\(name).\(columns.string(1) ?? "")")
       }
     }
