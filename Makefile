@@ -39,7 +39,7 @@ HUNG_AFTER ?= $(if $(SANITIZE),0,900)
 JOBS ?=
 # The first seed of `make simulate`.
 SIMULATION_SEED ?= $(shell date +%s)
-# A part of the tests, for `make quick` and `make test-long`: the beginning of names of folders under Tests.
+# A part of the tests, for `make quick` and `make test-long`: the beginning of names of folders of tests.
 PART ?=
 
 ifneq ($(SANITIZE),)
@@ -113,7 +113,7 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
-# Builds and runs the tests: in several processes, the longest first (Tests/TestRunner). The build makes the
+# Builds and runs the tests: in several processes, the longest first (Tests/Support/TestRunner). The build makes the
 # command too: one without tests before it would make everything twice.
 define build-tests
 	swift build $(SWIFT_FLAGS) --build-tests
@@ -150,7 +150,7 @@ test-weights: deps ## Runs the tests, and writes how long each suite takes to Te
 	run_tests $(RUN_ALL) $(RUN_STRICT) --save-weights
 
 # The folders of a part's tests: Query has QueryTests and QueryDifferentialTests.
-PART_TESTS = $(notdir $(wildcard Tests/$(PART)*Tests))
+PART_TESTS = $(notdir $(wildcard Tests/*/$(PART)*Tests))
 PART_FILTER = ^($(subst $(space),|,$(strip $(PART_TESTS))))[.]
 comma := ,
 empty :=
@@ -158,7 +158,7 @@ space := $(empty) $(empty)
 
 quick: deps ## Builds and runs the tests of one part only: make quick PART=Query
 	@if [ -z "$(PART)" ] || [ -z "$(PART_TESTS)" ]; then
-	  echo "quick: PART is the beginning of a folder's name under Tests, such as Query" >&2
+	  echo "quick: PART is the beginning of the name of a folder of tests, such as Query" >&2
 	  exit 2
 	fi
 	export TOUCHSTONE_TESTS=$(subst $(space),$(comma),$(strip $(PART_TESTS)))
@@ -217,7 +217,7 @@ examples: deps ## Builds the examples and runs the self-test of the notes; with 
 	timeout 300 $(SCRATCH)/examples/debug/notes selftest
 
 test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
-	@Tests/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
+	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
@@ -242,7 +242,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
 
 # Modules whose types Touchstone exports. The reference shows these types as Touchstone's own.
-EXPORTED_MODULES = $(shell sed -nE 's/^@_exported import [a-z]+ ([A-Za-z0-9]+)[.].*/\1/p' Sources/Touchstone/Exports.swift | sort -u)
+EXPORTED_MODULES = $(shell sed -nE 's/^@_exported import [a-z]+ ([A-Za-z0-9]+)[.].*/\1/p' Sources/Facade/Touchstone/Exports.swift | sort -u)
 
 docs: build ## Compiles the code in the pages, and builds the API reference: DOCS=DIR
 	@swift docs/check-code.swift $(SCRATCH)/release
@@ -255,26 +255,26 @@ docs: build ## Compiles the code in the pages, and builds the API reference: DOC
 	graphs=$$(mktemp -d)
 	trap 'rm -rf "$$graphs"' EXIT
 	maps=()
-	for map in Sources/*/module.modulemap $(SCRATCH)/release/*.build/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$$map"); done
+	for map in Sources/CLibraries/*/module.modulemap $(SCRATCH)/release/*.build/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$$map"); done
 	# The graph of Touchstone lacks what other modules add to their types in extensions, so each module has a graph of its
 	# own, and docc takes them as one module. Of Storage, Touchstone's graph shows the exported types: the others are for
 	# writers of engines.
-	for module in Touchstone $(filter-out Storage,$(EXPORTED_MODULES)); do
+	for module in Touchstone $(filter-out Storage System,$(EXPORTED_MODULES)); do
 	  "$$tools/swift-symbolgraph-extract" -module-name $$module -target "$$(value triple)" \
 	    -I $(SCRATCH)/release/Modules "$${maps[@]}" -minimum-access-level public -skip-synthesized-members \
-	    -experimental-allowed-reexported-modules=Storage -output-dir "$$graphs"
+	    -experimental-allowed-reexported-modules=Storage,System -output-dir "$$graphs"
 	done
 	rm -f "$$graphs"/*@Swift.* "$$graphs"/*@Foundation*
 	for graph in "$$graphs"/*@*; do mv "$$graph" "$${graph/@/-}"; done
 	sed -i -E 's/"module":\{"name":"[A-Za-z0-9]+"/"module":{"name":"Touchstone"/' "$$graphs"/*
-	"$$tools/docc" convert Sources/Touchstone/Touchstone.docc --additional-symbol-graph-dir "$$graphs" \
+	"$$tools/docc" convert Sources/Facade/Touchstone/Touchstone.docc --additional-symbol-graph-dir "$$graphs" \
 	  --fallback-display-name Touchstone --fallback-bundle-identifier touchstone \
 	  --fallback-default-module-kind Package --warnings-as-errors --output-dir $(DOCS)
 	echo "docs: to read the reference, run: python3 -m http.server -d $(DOCS)"
 	echo "docs: then open http://localhost:8000/documentation/touchstone/"
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
-	@paths=(Package.swift Sources Tests Benchmarks Datasets docs Examples)
+	@paths=(Package.swift Sources Tests docs Examples)
 	[ ! -d Fuzz ] || paths+=(Fuzz)
 	swift format lint --strict --parallel --recursive --configuration .swift-format "$${paths[@]}"
 	bash -n .ci/run
@@ -282,11 +282,11 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	if grep -rnIE --include='*.[ch]' --include='*.cpp' --include='*.md' --exclude-dir=.build \
 	  '[[:blank:]]+$$|	' .; then echo "lint: trailing blanks or tabs" >&2; exit 1; fi
 	# Neither has a place where data or a user can reach it.
-	if grep -rnE --include='*.swift' 'try!|fatalError\(' Sources Datasets Benchmarks; then
+	if grep -rnE --include='*.swift' 'try!|fatalError\(' Sources; then
 	  echo "lint: throw a typed error instead" >&2; exit 1
 	fi
 	# In a process with more than 1,024 open files, Foundation's class never learns of an end. An exit test then waits for ever too.
-	if grep -rnE --include='*.swift' '\bProcess\(\)|processExitsWith' Sources Datasets Benchmarks Tests; then
+	if grep -rnE --include='*.swift' '\bProcess\(\)|processExitsWith' Sources Tests; then
 	  echo "lint: start programs with ChildProcess" >&2; exit 1
 	fi
 	# The architecture page names every module and draws what Package.swift says.

@@ -21,6 +21,436 @@ let randomQueries: [Target.Dependency] = asksRandomQueries ? ["QueryDifferential
 // Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
 let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 
+/// A floor of the architecture (docs/architecture.md). A module imports modules of its own floor or of floors below it;
+/// `make lint` checks that.
+///
+/// `Sources/FLOOR/MODULE` has the module, and `Tests/FLOOR/MODULETests` its tests.
+struct Floor {
+  let name: String
+
+  /// A module. `lends` gives it views over lent bytes. What a fuzz target tries is `fuzzed`.
+  func module(
+    _ name: String, _ imports: [Target.Dependency] = [], lends: Bool = false, fuzzed: Bool = false
+  ) -> Target {
+    var settings = lends ? lifetimes : []
+    if fuzzed && fuzzing { settings += [.unsafeFlags(["-sanitize=fuzzer,address"]), .define("FUZZING")] }
+    return .target(
+      name: name, dependencies: imports, path: "Sources/\(self.name)/\(name)", swiftSettings: settings)
+  }
+
+  /// The tests of a part.
+  func tests(
+    _ part: String, _ imports: [Target.Dependency], exclude: [String] = [], lends: Bool = false
+  ) -> Target {
+    .testTarget(
+      name: part + "Tests", dependencies: imports, path: "Tests/\(name)/\(part)Tests", exclude: exclude,
+      swiftSettings: lends ? lifetimes : [])
+  }
+
+  /// A module that only tests use.
+  func testing(_ name: String, _ imports: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: imports, path: "Tests/\(self.name)/\(name)")
+  }
+}
+
+let ground = Floor(name: "Ground")
+let storage = Floor(name: "Storage")
+let database = Floor(name: "Database")
+let legacy = Floor(name: "Legacy")
+let facade = Floor(name: "Facade")
+let wire = Floor(name: "Wire")
+let sync = Floor(name: "Sync")
+let couchDB = Floor(name: "CouchDB")
+let bench = Floor(name: "Bench")
+let tool = Floor(name: "Tool")
+let whole = Floor(name: "Whole")
+/// What tests of all floors use.
+let support = Floor(name: "Support")
+
+/// A module map of a C library of the system, found by pkg-config, or beside the compiler's own headers.
+func library(_ name: String, pkgConfig: String? = nil, debian: String? = nil) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/CLibraries/\(name)", pkgConfig: pkgConfig,
+    providers: debian.map { [.apt([$0])] })
+}
+
+/// A thin layer in C over a library, linked by its name.
+func shim(_ name: String, _ imports: [Target.Dependency] = [], links: [String] = []) -> Target {
+  .target(
+    name: name, dependencies: imports, path: "Sources/CLibraries/\(name)",
+    linkerSettings: links.map { .linkedLibrary($0) })
+}
+
+/// C functions that take the place of a library's in a program of tests.
+func replacement(_ name: String, _ imports: [Target.Dependency] = []) -> Target {
+  .target(
+    name: name, dependencies: imports, path: "Tests/Support/\(name)", linkerSettings: [.linkedLibrary("dl")])
+}
+
+// C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same symbols and are opened at
+// run time: nothing may link either (docs/storage-sqlite.md). Avahi is opened at run time too, since many machines have
+// none. libstemmer and libwslay have no .pc file.
+let libraries = [
+  library("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
+  library("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+  library("CFileSystem"),
+  library("CISAL", pkgConfig: "libisal", debian: "libisal-dev"),
+  library("CLMDB", pkgConfig: "lmdb", debian: "liblmdb-dev"),
+  library("CMicrohttpd", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
+  library("CSSL", pkgConfig: "libssl", debian: "libssl-dev"),
+  library("CSnappy", pkgConfig: "snappy", debian: "libsnappy-dev"),
+  library("CSockets"),
+  library("CStemmer", debian: "libstemmer-dev"),
+  library("CTimers"),
+  library("CWslay", debian: "libwslay-dev"),
+  library("CZip", pkgConfig: "libzip", debian: "libzip-dev"),
+  library("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
+  shim("CAllocationCounter"),
+  shim("CAvahi", links: ["dl"]),
+  shim("CICU", links: ["icui18n", "icuuc"]),
+  // What has to be said to OpenSSL before its first use.
+  shim("COpenSSLExit", ["CCrypto"]),
+  shim("CSQLite", links: ["dl"]),
+  shim("CSimdjson", links: ["simdjson"]),
+]
+
+let modules: [Target] = [
+  // Ground
+  ground.module("Bytes", lends: true, fuzzed: true),
+  ground.module("System", ["CFileSystem"]),
+  ground.module("Logs", ["Bytes", "System"]),
+  // Starts other programs, and waits for them.
+  ground.module("ChildProcesses", ["System"]),
+
+  // Wire: knows no database
+  wire.module("Transport", ["System"], fuzzed: true),
+  wire.module("BLIP", ["Bytes", "System", "Logs", "Transport", "CZlib", "CISAL"], fuzzed: true),
+  wire.module(
+    "WebSocket", ["Bytes", "System", "Logs", "Transport", "CWslay", "CSockets", "CCrypto"], fuzzed: true),
+  // HTTP messages as values: for the listener, and for the API, which knows no sockets.
+  wire.module("HTTP", ["Bytes", "System"], fuzzed: true),
+  wire.module(
+    "Network",
+    ["Bytes", "System", "Logs", "HTTP", "Transport", "WebSocket", "CCurl", "CSockets", "CCrypto"],
+    fuzzed: true),
+  // The listener: sockets, TLS, HTTP.
+  wire.module(
+    "Server", ["Bytes", "System", "Logs", "HTTP", "Transport", "WebSocket", "CMicrohttpd", "CCrypto", "CSSL"]),
+  // Services in the local network: announced and found by Avahi, where that is.
+  wire.module("Discovery", ["Bytes", "System", "Logs", "CAvahi"]),
+
+  // Storage
+  storage.module("Storage", ["Bytes", "System", "CCrypto", "COpenSSLExit"], lends: true),
+  storage.module("SQLiteLibrary", ["Bytes", "CSQLite"]),
+  storage.module("StorageSQLite", ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
+  storage.module("StorageLMDB", ["Bytes", "Storage", "CLMDB"]),
+  storage.module("StorageMemory", ["Bytes", "Storage"]),
+  storage.module("Encryption", ["Bytes", "Storage", "CCrypto"]),
+  storage.module("StorageEncrypted", ["Bytes", "Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
+
+  // Database
+  database.module("Fleece", ["Bytes", "CSimdjson"], lends: true, fuzzed: true),
+  database.module("Blobs", ["Storage", "Encryption", "CCrypto"]),
+  database.module(
+    "Documents", ["Bytes", "Storage", "Logs", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
+    lends: true),
+  database.module("FullText", ["Bytes", "Storage", "CICU", "CStemmer"], fuzzed: true),
+  database.module(
+    "Query", ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"], lends: true,
+    fuzzed: true),
+  database.module("Scripts", ["Bytes", "System", "Logs", "ChildProcesses", "CFileSystem"]),
+  // Nothing else links SpiderMonkey. Its .pc file has a flag that the package manager refuses.
+  .executableTarget(
+    name: "touchstone-scripts", path: "Sources/Database/ScriptsChild",
+    cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/mozjs-102"])],
+    linkerSettings: [.linkedLibrary("mozjs-102"), .linkedLibrary("pthread")]),
+  database.module(
+    "Views",
+    ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "Scripts", "CICU", "CCrypto"], lends: true
+  ),
+
+  // Legacy: files of Couchbase Lite
+  legacy.module(
+    "CBLite2",
+    ["Bytes", "Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
+  // ForestDB files of Couchbase Lite 1.x, read without their library.
+  legacy.module(
+    "ForestDBFile", ["Bytes", "Storage", "Encryption", "CCrypto", "CISAL", "CSnappy"], fuzzed: true),
+  legacy.module(
+    "Upgrade",
+    [
+      "Bytes", "SQLiteLibrary", "CSQLite", "ForestDBFile", "Documents", "Blobs", "Fleece", "Encryption",
+      "Storage", "CCrypto", "CZlib",
+    ]),
+
+  // Facade
+  facade.module(
+    "Touchstone",
+    [
+      "Bytes", "Documents", "Fleece", "FullText", "Query", "Views", "Scripts", "CBLite2", "Upgrade",
+      "Encryption", "Blobs", "Storage", "System", "Logs", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+      "StorageMemory", "CFileSystem", "CZip",
+    ]),
+
+  // Sync: the algorithm, and databases of one process
+  sync.module(
+    "Replication",
+    ["Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto"]),
+  // What replication over any network has in common.
+  sync.module("ReplicationNetwork", ["Transport", "Replication", "Network"]),
+  sync.module(
+    "ReplicationBLIP",
+    [
+      "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Transport",
+      "Replication", "ReplicationNetwork", "WebSocket", "Network",
+    ]),
+  sync.module(
+    "ReplicationHTTP",
+    [
+      "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "HTTP", "Transport",
+      "Replication", "ReplicationNetwork", "Network", "CCrypto", "CZlib",
+    ],
+    lends: true),
+  sync.module("TouchstoneSync", ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
+
+  // CouchDB: answers to the requests of its clients, without sockets, and the listener over databases
+  couchDB.module(
+    "HTTPAPI",
+    [
+      "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
+      "Touchstone", "Replication", "CCrypto", "CZlib",
+    ],
+    lends: true, fuzzed: true),
+  couchDB.module(
+    "TouchstoneServer",
+    [
+      "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "Transport", "WebSocket", "Replication",
+      "ReplicationBLIP", "ReplicationHTTP", "HTTP", "HTTPAPI", "Server", "Discovery",
+    ]),
+
+  // Bench: depends on the library, never the reverse
+  bench.module("BenchmarkKit", ["Bytes", "System", "ChildProcesses", "CTimers"]),
+  bench.module(
+    "Datasets",
+    ["Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy"]),
+  bench.module("Limits", ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"]),
+  bench.module(
+    "Suites",
+    [
+      "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
+      "TouchstoneServer", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "ChildProcesses",
+      "BenchmarkKit", "Datasets", "Limits", "CSQLite", "CLMDB", "CTimers",
+    ]),
+
+  // Tool
+  .executableTarget(
+    name: "touchstone",
+    dependencies: [
+      "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
+      "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites",
+    ],
+    path: "Sources/Tool/CLI"),
+]
+
+// Modules and programs that tests use.
+let helpers: [Target] = [
+  // What an engine has to pass. Writers of engines get it too.
+  storage.testing("StorageConformance", ["Storage", "ChildProcesses"]),
+  // What the tests of both engines over LMDB share.
+  storage.testing("LMDBTestSupport", ["TestSupport", "StorageConformance", "Storage", "StorageLMDB"]),
+  // What the tests of several parts share.
+  support.testing(
+    "TestSupport",
+    [
+      "AtLoad", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone", "CBLite2",
+      "Documents", "Upgrade",
+    ]),
+  .target(name: "AtLoad", path: "Tests/Support/AtLoad"),
+  // The C library's syncs, and LMDB's opening of named databases.
+  replacement("CountedSync"),
+  replacement("HeldHandles", ["CLMDB"]),
+  // Answers match queries literally, for the tests of what is fast.
+  database.testing("FullTextReference", ["FullText"]),
+  // Asks random queries in all ways and compares the rows.
+  database.testing(
+    "QueryDifferential",
+    [
+      "TestSupport", "Touchstone", "Query", "FullText", "FullTextReference", "Documents", "Fleece", "Storage",
+      "StorageConformance",
+    ]),
+  // A client that writes and reads bytes.
+  wire.testing("RawHTTP", []),
+  // What the tests of replication over either protocol share.
+  sync.testing("ReplicationTestSupport", ["TestSupport", "Replication", "Touchstone", "Storage"]),
+  // Drives processes that use one database, and compares them with a model.
+  whole.testing("Simulation", ["TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
+  // The program that tests start as a child process.
+  .executableTarget(
+    name: "test-child",
+    dependencies: [
+      "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+      "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
+      "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation",
+    ] + randomQueries,
+    path: "Tests/Support/TestChild",
+    swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
+  // Runs the tests in several processes (docs/testing.md).
+  .executableTarget(
+    name: "test-runner", dependencies: ["ChildProcesses", "System"], path: "Tests/Support/TestRunner"),
+]
+
+let tests: [Target] = [
+  ground.tests("Bytes", ["Bytes"], lends: true),
+  ground.tests("Logs", ["TestSupport", "Logs", "Touchstone", "test-child"]),
+  ground.tests("ChildProcesses", ["ChildProcesses"]),
+
+  wire.tests("BLIP", ["StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
+  wire.tests(
+    "WebSocket", ["StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "WebSocket", "CSockets"]),
+  wire.tests(
+    "Network",
+    [
+      "TestSupport", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "HTTP", "Logs",
+      "WebSocket",
+      "Network",
+    ]),
+  wire.tests(
+    "Server",
+    [
+      "TestSupport", "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "Transport", "BLIP", "WebSocket",
+      "Server",
+      "CCrypto", "CSSL", "test-child",
+    ]),
+
+  storage.tests(
+    "Storage",
+    [
+      "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+      "StorageMemory",
+      "test-child",
+    ]),
+  storage.tests("StorageSQLite", ["TestSupport", "StorageSQLite"]),
+  storage.tests(
+    "StorageLMDB",
+    ["TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageEncrypted", "CLMDB", "test-child"]),
+  storage.tests(
+    "StorageEncrypted",
+    ["TestSupport", "LMDBTestSupport", "StorageEncrypted", "StorageLMDB", "CLMDB", "test-child"]),
+  storage.tests("Encryption", ["TestSupport", "Encryption", "Storage"]),
+
+  database.tests("Fleece", ["TestSupport", "Bytes", "Fleece", "test-child"]),
+  database.tests(
+    "FullText", ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
+  database.tests("Blobs", ["TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "test-child"]),
+  database.tests(
+    "Documents", ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "test-child"],
+    exclude: ["Databases"]),
+  database.tests(
+    "Query",
+    [
+      "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
+      "FullTextReference", "test-child",
+    ]),
+  database.tests("QueryDifferential", ["QueryDifferential", "TestSupport", "Touchstone"]),
+  database.tests("Scripts", ["Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
+  database.tests(
+    "Views",
+    [
+      "TestSupport", "Views", "Scripts", "Documents", "Fleece", "Storage", "StorageMemory", "Touchstone",
+      "Datasets", "CICU", "test-child", "touchstone-scripts", "FullText", "FullTextReference",
+    ]),
+
+  legacy.tests(
+    "CBLite2",
+    [
+      "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+      "test-child",
+    ]),
+  legacy.tests(
+    "Upgrade",
+    [
+      "TestSupport", "Upgrade", "ForestDBFile", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "CZlib",
+      "test-child",
+    ]),
+
+  facade.tests(
+    "Touchstone", ["TestSupport", "Touchstone", "Suites", "Datasets", "test-child"],
+    exclude: ["PublicTypes.txt"]),
+  facade.tests(
+    "Conversion",
+    [
+      "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "test-child",
+    ]),
+
+  sync.tests(
+    "Replication",
+    [
+      "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Transport", "Replication",
+      "ReplicationNetwork", "ReplicationBLIP", "TouchstoneServer", "TouchstoneSync", "ReplicationHTTP",
+      "WebSocket", "Network", "Touchstone", "Documents", "Fleece", "Blobs", "Storage", "test-child",
+    ]),
+  sync.tests(
+    "ReplicationHTTP",
+    [
+      "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Transport", "HTTP", "Network",
+      "Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneServer", "TouchstoneSync", "Touchstone",
+      "Documents", "Fleece", "Blobs", "Storage", "Server", "CZlib", "test-child",
+    ]),
+  sync.tests(
+    "Discovery",
+    [
+      "TestSupport", "Storage", "Touchstone", "Replication", "ReplicationBLIP", "ReplicationHTTP",
+      "Discovery",
+      "TouchstoneServer", "TouchstoneSync",
+    ]),
+
+  couchDB.tests(
+    "HTTPAPI",
+    [
+      "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
+      "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
+      "test-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
+    ]),
+
+  bench.tests("BenchmarkKit", ["BenchmarkKit"]),
+  bench.tests("Datasets", ["ChildProcesses", "Datasets"]),
+  bench.tests(
+    "Suites",
+    [
+      "TestSupport", "Suites", "Limits", "Touchstone", "StorageLMDB", "StorageConformance", "touchstone",
+    ]),
+
+  tool.tests("CLI", ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
+
+  whole.tests("Simulation", ["Simulation", "TestSupport", "test-child"]),
+]
+
+/// A program that libFuzzer drives: `Fuzz/FOLDER`.
+func fuzzTarget(_ name: String, _ folder: String, _ imports: [Target.Dependency]) -> Target {
+  .executableTarget(
+    name: name, dependencies: ["FuzzDriver"] + imports, path: "Fuzz/\(folder)",
+    swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+    linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
+}
+
+let fuzzTargets: [Target] = [
+  .target(name: "FuzzDriver", path: "Fuzz/Driver"),
+  fuzzTarget("fuzz-fleece", "Fleece", ["Fleece"]),
+  fuzzTarget("fuzz-json", "JSON", ["Fleece"]),
+  fuzzTarget("fuzz-query", "Query", ["Query"]),
+  fuzzTarget("fuzz-match", "Match", ["FullText"]),
+  fuzzTarget("fuzz-blip", "BLIP", ["BLIP", "CZlib"]),
+  fuzzTarget("fuzz-websocket", "WebSocket", ["WebSocket", "Network"]),
+  fuzzTarget("fuzz-http", "HTTP", ["HTTP", "HTTPAPI", "Storage", "Touchstone"]),
+  fuzzTarget("fuzz-forestdb", "ForestDB", ["ForestDBFile"]),
+]
+
+// Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
+for target in tests {
+  let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
+  target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
+}
+
 let package = Package(
   name: "Touchstone",
   products: [
@@ -37,453 +467,7 @@ let package = Package(
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
   ],
-  targets: [
-    // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
-    // symbols and are opened at run time: nothing may link either (docs/storage-sqlite.md).
-    .target(name: "CSQLite", path: "Sources/CSQLite", linkerSettings: [.linkedLibrary("dl")]),
-    .systemLibrary(
-      name: "CLMDB", path: "Sources/CLMDB", pkgConfig: "lmdb", providers: [.apt(["liblmdb-dev"])]),
-    .systemLibrary(
-      name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto",
-      providers: [.apt(["libssl-dev"])]),
-    // The one exception: what has to be said to OpenSSL before its first use.
-    .target(name: "COpenSSLExit", dependencies: ["CCrypto"], path: "Sources/COpenSSLExit"),
-    .systemLibrary(
-      name: "CSSL", path: "Sources/CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(
-      name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    .systemLibrary(
-      name: "CISAL", path: "Sources/CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
-    .systemLibrary(
-      name: "CZip", path: "Sources/CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
-    .systemLibrary(
-      name: "CSnappy", path: "Sources/CSnappy", pkgConfig: "snappy",
-      providers: [.apt(["libsnappy-dev"])]),
-    .target(
-      name: "CICU", path: "Sources/CICU",
-      linkerSettings: [.linkedLibrary("icui18n"), .linkedLibrary("icuuc")]),
-    // libstemmer has no .pc file.
-    .systemLibrary(
-      name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
-    // Nor has libwslay.
-    .systemLibrary(name: "CWslay", path: "Sources/CWslay", providers: [.apt(["libwslay-dev"])]),
-    .systemLibrary(
-      name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
-      providers: [.apt(["libcurl4-openssl-dev"])]),
-    // Opened at run time too: many machines have no Avahi.
-    .target(name: "CAvahi", path: "Sources/CAvahi", linkerSettings: [.linkedLibrary("dl")]),
-    .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
-    .systemLibrary(
-      name: "CMicrohttpd", path: "Sources/CMicrohttpd", pkgConfig: "libmicrohttpd",
-      providers: [.apt(["libmicrohttpd-dev"])]),
-    .systemLibrary(name: "CSockets", path: "Sources/CSockets"),
-    .systemLibrary(name: "CTimers", path: "Sources/CTimers"),
-    .target(
-      name: "CSimdjson", path: "Sources/CSimdjson",
-      linkerSettings: [.linkedLibrary("simdjson")]),
-
-    // The library, bottom to top (docs/architecture.md).
-    .target(
-      name: "Bytes",
-      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(
-      name: "Storage", dependencies: ["Bytes", "CFileSystem", "CCrypto", "COpenSSLExit"],
-      swiftSettings: lifetimes),
-    .target(name: "Logs", dependencies: ["Bytes", "Storage"]),
-    .target(
-      name: "BLIP", dependencies: ["Bytes", "Storage", "Logs", "CZlib", "CISAL"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
-    .target(
-      name: "WebSocket", dependencies: ["Bytes", "Storage", "Logs", "BLIP", "CWslay", "CSockets", "CCrypto"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
-    .target(
-      name: "Network",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CCurl", "CSockets", "CCrypto",
-      ],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
-    .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
-    .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
-    .target(name: "StorageMemory", dependencies: ["Bytes", "Storage"]),
-    .target(
-      name: "Fleece", dependencies: ["Bytes", "CSimdjson"],
-      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(name: "Encryption", dependencies: ["Bytes", "Storage", "CCrypto"]),
-    .target(
-      name: "StorageEncrypted",
-      dependencies: ["Bytes", "Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
-    .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
-    .target(
-      name: "Documents",
-      dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
-      swiftSettings: lifetimes),
-    .target(
-      name: "CBLite2",
-      dependencies: [
-        "Bytes", "Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto",
-      ]),
-    .target(
-      name: "FullText", dependencies: ["Bytes", "Storage", "CICU", "CStemmer"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
-    .target(
-      name: "Query", dependencies: ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"],
-      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    // Starts other programs, and waits for them.
-    .target(name: "ChildProcesses", dependencies: ["Storage"]),
-    .target(
-      name: "Scripts", dependencies: ["Bytes", "Storage", "Logs", "ChildProcesses", "CFileSystem"]),
-    // Nothing else links SpiderMonkey. Its .pc file has a flag that the package manager refuses.
-    .executableTarget(
-      name: "touchstone-scripts", path: "Sources/ScriptsChild",
-      cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/mozjs-102"])],
-      linkerSettings: [.linkedLibrary("mozjs-102"), .linkedLibrary("pthread")]),
-    .target(
-      name: "Views",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "Scripts", "CICU", "CCrypto",
-      ],
-      swiftSettings: lifetimes),
-    // ForestDB files of Couchbase Lite 1.x, read without their library.
-    .target(
-      name: "ForestDBFile",
-      dependencies: ["Bytes", "Storage", "Encryption", "CCrypto", "CISAL", "CSnappy"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"]), .define("FUZZING")] : []),
-    .target(
-      name: "Upgrade",
-      dependencies: [
-        "Bytes", "SQLiteLibrary", "CSQLite", "ForestDBFile", "Documents", "Blobs", "Fleece", "Encryption",
-        "Storage", "CCrypto", "CZlib",
-      ]),
-    .target(
-      name: "Touchstone",
-      dependencies: [
-        "Bytes", "Documents", "Fleece", "FullText", "Query", "Views", "Scripts", "CBLite2", "Upgrade",
-        "Encryption", "Blobs", "Storage", "Logs",
-        "StorageSQLite", "StorageLMDB", "StorageEncrypted", "StorageMemory", "CFileSystem", "CZip",
-      ]),
-
-    // Sync: the algorithm, and databases of one process. It stands above the facade.
-    .target(
-      name: "Replication",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "CCrypto",
-      ]),
-
-    // What replication over any network has in common.
-    .target(name: "ReplicationNetwork", dependencies: ["BLIP", "Replication", "Network"]),
-    .target(
-      name: "ReplicationBLIP",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "Replication",
-        "ReplicationNetwork", "WebSocket", "Network",
-      ]),
-    .target(
-      name: "ReplicationHTTP",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "Fleece", "Blobs", "Documents", "Touchstone", "BLIP", "HTTP",
-        "Replication",
-        "ReplicationNetwork", "Network", "CCrypto", "CZlib",
-      ],
-      swiftSettings: lifetimes),
-    // Services in the local network: announced and found by Avahi, where that is.
-    .target(name: "Discovery", dependencies: ["Bytes", "Storage", "Logs", "CAvahi"]),
-    .target(
-      name: "TouchstoneSync",
-      dependencies: ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
-
-    // HTTP messages as values: for the listener, and for the API, which knows no sockets.
-    .target(
-      name: "HTTP", dependencies: ["Bytes", "Storage"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
-    // The listener: sockets, TLS, HTTP. It knows no documents.
-    .target(
-      name: "Server",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "CMicrohttpd", "CCrypto", "CSSL",
-      ]),
-    // Answers to the requests of clients of CouchDB. It knows no sockets.
-    .target(
-      name: "HTTPAPI",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
-        "Touchstone", "Replication", "CCrypto", "CZlib",
-      ],
-      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-
-    .target(
-      name: "TouchstoneServer",
-      dependencies: [
-        "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "WebSocket", "Replication", "ReplicationBLIP",
-        "ReplicationHTTP", "HTTP", "HTTPAPI", "Server", "Discovery",
-      ]),
-
-    // The bench. It depends on the library, never the reverse.
-    .target(name: "CAllocationCounter"),
-    .target(name: "BenchmarkKit", dependencies: ["Bytes", "Storage", "ChildProcesses", "CTimers"]),
-    .target(
-      name: "Datasets",
-      dependencies: [
-        "Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy",
-      ],
-      path: "Datasets"),
-    .target(
-      name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
-      path: "Benchmarks/Limits"),
-    .target(
-      name: "Suites",
-      dependencies: [
-        "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
-        "TouchstoneServer", "Storage",
-        "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "ChildProcesses", "BenchmarkKit",
-        "Datasets", "Limits", "CSQLite", "CLMDB", "CTimers",
-      ], path: "Benchmarks/Suites"),
-    .executableTarget(
-      name: "touchstone",
-      dependencies: [
-        "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
-        "Documents", "Query", "Views", "Fleece",
-        "Storage", "BenchmarkKit", "Datasets", "Suites",
-      ],
-      path: "Sources/CLI"),
-
-    // Tests. StorageConformance is what an engine has to pass.
-    .target(
-      name: "StorageConformance", dependencies: ["Storage", "ChildProcesses"],
-      path: "Tests/StorageConformance"),
-    // TestSupport is what the tests of several parts share.
-    .target(
-      name: "TestSupport",
-      dependencies: [
-        "AtLoad", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone", "CBLite2",
-        "Documents", "Upgrade",
-      ],
-      path: "Tests/TestSupport"),
-    .target(name: "AtLoad", path: "Tests/AtLoad"),
-    // CountedSync takes the place of the C library's syncs in a program that links it.
-    .target(
-      name: "CountedSync", path: "Tests/CountedSync", linkerSettings: [.linkedLibrary("dl")]),
-    // HeldHandles does so with LMDB's opening of named databases.
-    .target(
-      name: "HeldHandles", dependencies: ["CLMDB"], path: "Tests/HeldHandles",
-      linkerSettings: [.linkedLibrary("dl")]),
-    // Simulation drives processes that use one database, and compares them with a model.
-    .target(
-      name: "Simulation",
-      dependencies: ["TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"],
-      path: "Tests/Simulation"),
-    .testTarget(name: "SimulationTests", dependencies: ["Simulation", "TestSupport", "test-child"]),
-    // The program that tests start as a child process.
-    .executableTarget(
-      name: "test-child",
-      dependencies: [
-        "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-        "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
-        "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation",
-      ] + randomQueries,
-      path: "Tests/TestChild",
-      swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
-    // Runs the tests in several processes (docs/testing.md).
-    .executableTarget(
-      name: "test-runner", dependencies: ["ChildProcesses", "Storage"], path: "Tests/TestRunner"),
-    .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: lifetimes),
-    .testTarget(
-      name: "StorageTests",
-      dependencies: [
-        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-        "StorageMemory",
-        "test-child",
-      ]),
-    .testTarget(name: "LogsTests", dependencies: ["TestSupport", "Logs", "Touchstone", "test-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
-    // LMDBTestSupport is what the tests of both engines over LMDB share.
-    .target(
-      name: "LMDBTestSupport", dependencies: ["TestSupport", "StorageConformance", "Storage", "StorageLMDB"],
-      path: "Tests/LMDBTestSupport"),
-    .testTarget(
-      name: "StorageLMDBTests",
-      dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageEncrypted", "CLMDB", "test-child",
-      ]),
-    .testTarget(
-      name: "StorageEncryptedTests",
-      dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageEncrypted", "StorageLMDB", "CLMDB", "test-child",
-      ]),
-    // FullTextReference answers match queries literally, for the tests of what is fast.
-    .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
-    .testTarget(
-      name: "FullTextTests",
-      dependencies: ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
-    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Bytes", "Fleece", "test-child"]),
-    .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
-    .testTarget(
-      name: "BlobsTests",
-      dependencies: [
-        "TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "test-child",
-      ]),
-    .testTarget(
-      name: "DocumentsTests",
-      dependencies: ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "test-child"],
-      exclude: ["Databases"]),
-    .testTarget(
-      name: "ConversionTests",
-      dependencies: [
-        "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets",
-        "test-child",
-      ]),
-    .testTarget(
-      name: "CBLite2Tests",
-      dependencies: [
-        "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
-        "test-child",
-      ]),
-    .testTarget(
-      name: "UpgradeTests",
-      dependencies: [
-        "TestSupport", "Upgrade", "ForestDBFile", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite",
-        "CZlib", "test-child",
-      ]),
-    .testTarget(
-      name: "TouchstoneTests",
-      dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets", "test-child"],
-      exclude: ["PublicTypes.txt"]),
-    .testTarget(
-      name: "QueryTests",
-      dependencies: [
-        "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
-        "FullTextReference",
-        "test-child",
-      ]),
-    .testTarget(name: "BLIPTests", dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP"]),
-    .testTarget(
-      name: "WebSocketTests",
-      dependencies: ["StorageConformance", "Bytes", "Storage", "BLIP", "WebSocket", "CSockets"]),
-    .testTarget(
-      name: "NetworkTests",
-      dependencies: [
-        "TestSupport", "StorageConformance", "Bytes", "Storage", "BLIP", "HTTP", "Logs", "WebSocket",
-        "Network",
-      ]),
-    .testTarget(name: "ChildProcessesTests", dependencies: ["ChildProcesses"]),
-    .testTarget(
-      name: "ScriptsTests", dependencies: ["Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
-    .testTarget(
-      name: "ViewsTests",
-      dependencies: [
-        "TestSupport", "Views", "Scripts", "Documents", "Fleece", "Storage", "StorageMemory", "Touchstone",
-        "Datasets", "CICU", "test-child", "touchstone-scripts", "FullText", "FullTextReference",
-      ]),
-    // QueryDifferential asks random queries in all ways and compares the rows.
-    .target(
-      name: "QueryDifferential",
-      dependencies: [
-        "TestSupport", "Touchstone", "Query", "FullText", "FullTextReference", "Documents", "Fleece",
-        "Storage", "StorageConformance",
-      ], path: "Tests/QueryDifferential"),
-    .testTarget(
-      name: "QueryDifferentialTests", dependencies: ["QueryDifferential", "TestSupport", "Touchstone"]),
-    // ReplicationTestSupport is what the tests of replication over either protocol share.
-    .target(
-      name: "ReplicationTestSupport", dependencies: ["TestSupport", "Replication", "Touchstone", "Storage"],
-      path: "Tests/ReplicationTestSupport"),
-    .testTarget(
-      name: "ReplicationTests",
-      dependencies: [
-        "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Replication",
-        "ReplicationNetwork", "ReplicationBLIP", "TouchstoneServer",
-        "TouchstoneSync", "ReplicationHTTP", "WebSocket",
-        "Network",
-        "Touchstone",
-        "Documents",
-        "Fleece", "Blobs", "Storage", "test-child",
-      ]),
-    // RawHTTP is a client that writes and reads bytes, without databases.
-    .target(name: "RawHTTP", path: "Tests/RawHTTP"),
-    .testTarget(
-      name: "ReplicationHTTPTests",
-      dependencies: [
-        "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "HTTP", "Network",
-        "Replication", "ReplicationBLIP",
-        "ReplicationHTTP", "TouchstoneServer", "TouchstoneSync", "Touchstone", "Documents", "Fleece", "Blobs",
-        "Storage", "Server", "CZlib", "test-child",
-      ]),
-    .testTarget(
-      name: "ServerTests",
-      dependencies: [
-        "TestSupport", "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "BLIP", "WebSocket", "Server",
-        "CCrypto", "CSSL", "test-child",
-      ]),
-    .testTarget(
-      name: "DiscoveryTests",
-      dependencies: [
-        "TestSupport", "Storage", "Touchstone", "Replication", "ReplicationBLIP", "ReplicationHTTP",
-        "Discovery", "TouchstoneServer", "TouchstoneSync",
-      ]),
-    .testTarget(
-      name: "HTTPAPITests",
-      dependencies: [
-        "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
-        "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
-        "test-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
-      ]),
-    .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
-    .testTarget(name: "DatasetsTests", dependencies: ["ChildProcesses", "Datasets"]),
-    .testTarget(
-      name: "SuitesTests",
-      dependencies: [
-        "TestSupport", "Suites", "Limits", "Touchstone", "StorageLMDB", "StorageConformance", "touchstone",
-      ]),
-    .testTarget(
-      name: "CLITests", dependencies: ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
-  ]
-    + (fuzzing
-      ? [
-        .target(name: "FuzzDriver", path: "Fuzz/Driver"),
-        .executableTarget(
-          name: "fuzz-fleece", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/Fleece",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-query", dependencies: ["FuzzDriver", "Query"], path: "Fuzz/Query",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-match", dependencies: ["FuzzDriver", "FullText"], path: "Fuzz/Match",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-blip", dependencies: ["FuzzDriver", "BLIP", "CZlib"], path: "Fuzz/BLIP",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-websocket", dependencies: ["FuzzDriver", "WebSocket", "Network"],
-          path: "Fuzz/WebSocket",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-http", dependencies: ["FuzzDriver", "HTTP", "HTTPAPI", "Storage", "Touchstone"],
-          path: "Fuzz/HTTP",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-forestdb", dependencies: ["FuzzDriver", "ForestDBFile"], path: "Fuzz/ForestDB",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-        .executableTarget(
-          name: "fuzz-json", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/JSON",
-          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
-      ] : []),
+  targets: libraries + modules + helpers
+    + tests.filter { testTargets?.contains($0.name) ?? true } + (fuzzing ? fuzzTargets : []),
   cxxLanguageStandard: .cxx17
 )
-
-// Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
-for target in package.targets where target.type == .test {
-  let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
-  target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
-}
-
-if let testTargets {
-  package.targets.removeAll { $0.type == .test && !testTargets.contains($0.name) }
-}

@@ -202,16 +202,16 @@ func contents(_ directory: URL) throws -> [URL] {
 }
 
 // The library's modules import modules of C, whose maps are in the sources or were made by the build.
-let maps = try (contents(root.appendingPathComponent("Sources")) + contents(build))
+let maps = try (contents(root.appendingPathComponent("Sources/CLibraries")) + contents(build))
   .map { $0.appendingPathComponent("module.modulemap").path }
   .filter { files.fileExists(atPath: $0) }
-let headers = try contents(root.appendingPathComponent("Sources"))
+let headers = try contents(root.appendingPathComponent("Sources/CLibraries"))
   .map { $0.appendingPathComponent("include").path }.filter { files.fileExists(atPath: $0) }
 let library =
   ["-I", build.appendingPathComponent("Modules").path] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
   + headers.flatMap { ["-Xcc", "-I\($0)"] }
 
-let folders = ["Sources/Touchstone/Touchstone.docc", "docs"].map { root.appendingPathComponent($0) }
+let folders = ["Sources/Facade/Touchstone/Touchstone.docc", "docs"].map { root.appendingPathComponent($0) }
 let pages =
   try [root.appendingPathComponent("README.md")]
   + folders.flatMap { try contents($0).filter { $0.pathExtension == "md" } }

@@ -1,0 +1,73 @@
+import BLIP
+import Transport
+import Bytes
+import HTTP
+import HTTPAPI
+import Replication
+import ReplicationBLIP
+import Server
+import Storage
+import Touchstone
+import WebSocket
+
+/// Answers the requests of replicators: `GET /NAME/_blipsync` becomes a WebSocket.
+final class SyncHandler: HTTPHandler {
+  private let catalog: any DatabaseCatalog
+  private let options: Responder.Options
+  /// Connections take turns on these threads: frames on some, databases and files on the others.
+  private let workers = Workers(maximum: 4)
+  private let pool = Workers(maximum: 32)
+  private let memory: BLIPMemory
+  /// Whether users log in. Documents of `_replicator` have passwords of others then.
+  private let hasLogins: Bool
+
+  init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
+    self.catalog = catalog
+    var options = Responder.Options()
+    options.acceptsRevisions = !configuration.isReadOnly
+    options.refusesConflicts = configuration.refusesConflicts
+    options.filters = configuration.filters
+    self.options = options
+    if case .none = configuration.authenticator { hasLogins = false } else { hasLogins = true }
+    memory = BLIPMemory(bytes: configuration.maximumReplicationMemory)
+  }
+
+  /// Whether a request is that of a replicator over BLIP.
+  static func isReplication(_ request: HTTPRequest) -> Bool {
+    guard let segments = request.target.segments, segments.last == lastSegment else { return false }
+    return segments.drop { $0 == ByteString("") }.count == 2
+  }
+
+  private static let lastSegment = ByteString("_blipsync")
+
+  func handle(_ request: HTTPRequest, _ responder: HTTPResponder) { responder.answer(answer(request)) }
+
+  private func answer(_ request: HTTPRequest) -> HTTPAnswer {
+    guard let segments = request.target.segments else {
+      return HTTPAnswer(status: 400, text: "the path isn't percent-encoded properly\n")
+    }
+    // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
+    let path = segments.drop { $0 == ByteString("") }
+    guard path.count == 2, path.last == Self.lastSegment, let name = path.first,
+      !hasLogins || name != ByteString("_replicator"),
+      let database = try? catalog.database(name.string)
+    else {
+      return HTTPAnswer(status: 404, text: "there is no such database here\n")
+    }
+    guard request.isWebSocketUpgrade else {
+      return HTTPAnswer(
+        status: 426, headers: [.init("Upgrade", "websocket"), .init("Connection", "Upgrade")],
+        body: .bytes(Array("databases are replicated over a WebSocket\n".utf8)))
+    }
+    guard let version = ReplicationProtocol.choose(from: request.webSocketProtocols) else {
+      return HTTPAnswer(
+        status: 400,
+        text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
+    }
+    let peer = "\(request.peer)"
+    return .webSocket(request, subprotocol: version) { [options, workers, pool, memory] transport in
+      let connection = BLIPConnection(transport, name: peer, workers: workers, memory: memory)
+      BLIPResponder(connection, database, options, on: pool).start()
+    }
+  }
+}

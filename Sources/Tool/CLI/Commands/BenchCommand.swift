@@ -1,0 +1,272 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Suites
+import Touchstone
+
+/// `touchstone bench`: compares the speed of engines.
+struct BenchCommand: Subcommand {
+  private static let suites = Positional("SUITE", "The suites to run (travel)", count: .any)
+  private static let list = Flag("list", "Lists the suites and their workloads")
+  private static let engines = Option(
+    "engines", "A,B", "The engines; the others are compared with the first one (sqlite,lmdb,sqlcipher)"
+  ) { text in
+    try text.split(separator: ",").map { name in
+      do { return try Engines.type(EngineName(rawValue: String(name))) } catch let error as DatabaseError {
+        throw UsageError(error.message)
+      }
+    }
+  }
+  private static let dataset = Option(
+    "dataset", "NAME|PATH",
+    "The documents (travel-sample if it is on this machine, otherwise synthetic-travel)")
+  private static let documents = Option("docs", "N", in: 1...100_000_000, "The number of documents (all)")
+  private static let durability = Option<Durability>(
+    "durability", "LEVEL", "full, normal or none (normal)", refusal: "isn't full, normal or none")
+  private static let samples = Option(
+    "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
+  private static let precision = Option(
+    "precision", "PCT",
+    "Takes samples until the 95% interval of each median is within PCT percent; --samples is the minimum"
+  ) { text in
+    guard let percent = Double(text), percent > 0, percent <= 100 else {
+      throw UsageError("'\(text)' isn't a percentage above 0 and up to 100")
+    }
+    return percent / 100
+  }
+  private static let budget = Option(
+    "budget", "SECONDS", in: 1...86_400, "With --precision: the time limit for the samples of a workload (60)"
+  )
+  private static let seed = Option("seed", "N", in: 0...Int.max, "The seed of all random choices (1)")
+  private static let keys = Option(
+    "keys", "N", in: 200...100_000_000, "The number of keys in the suite engine (100,000)")
+  private static let commits = Option(
+    "commits", "N", in: 16...1_000_000, "The number of single commits in the suite engine (1,000)")
+  private static let cache = Option(
+    "cache-mib", "N", in: 1...65_536,
+    "The page cache of each engine in MiB, in the suites travel and engine (40)")
+  private static let threads = Option(
+    "threads", "A,B", "The numbers of threads in the suite ycsb (1,2)"
+  ) { try numbers($0, in: 1...64) }
+  private static let rates = Option(
+    "rates", "A,B", "The rates for ycsb A and B, in operations per second (2000,8000)"
+  ) { try numbers($0, in: 1...10_000_000) }
+  private static let scaleDocuments = Option(
+    "scale-docs", "N", in: 10...100_000_000,
+    "The largest number of documents in the suite scale (--docs, or 100,000)")
+  private static let allPairs = Flag(
+    "all-pairs", "Runs all workloads of the suite replicate on each pair of engines")
+  private static let only = Option("only", "A,B", "Runs only these workloads of the suites")
+  private static let instructions = Flag(
+    "instructions", "Also counts the instructions of each run, with fewer documents, under callgrind")
+  private static let allocations = Flag(
+    "allocations", "Also counts the allocations of each run, in a separate process")
+  private static let delay = Option(
+    "inject-delay", "PCT", in: 1...1_000, "Adds an artificial slowdown, to test the gate")
+  private static let delayCounts = Option(
+    "inject-counts", "FILE",
+    "With --inject-delay: the results file with the instruction counts that the slowdown is based on")
+  private static let runLog = Option(
+    "run-log", "FILE", "Writes a line to this file before each run")
+  private static let directory = Option(
+    "work-directory", "DIR", "The directory for temporary databases (the current directory)")
+  private static let output = Option("output", "FILE", "Writes a results file (docs/results.md)")
+
+  static let usage = Usage(
+    "bench", "Compares the engines",
+    positionals: [suites],
+    options: [
+      list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
+      cache, threads, rates, scaleDocuments, allPairs, only, instructions, allocations, delay, delayCounts,
+      runLog,
+      directory, output,
+    ],
+    examples: [
+      "touchstone bench travel --engines sqlite,lmdb --output r.json",
+      "touchstone bench engine --only readrandom,readseq --samples 9",
+    ],
+    notes: """
+      The engines run in turns, each run in a new directory, together with the same loop in bare C. The table shows
+      the median time of one operation and its ratios to the loop and to the first engine.
+      """)
+
+  private let isList: Bool
+  private let chosen: [Suite]
+  private let settings: BenchSettings
+  private let countsInstructions: Bool
+  private let countsAllocations: Bool
+  private let runLogPath: String?
+  private let outputPath: String?
+
+  init(_ arguments: Arguments) throws {
+    isList = arguments[Self.list]
+    let names = arguments.all(Self.suites)
+    chosen = try names.isEmpty ? [.travel] : names.map(Self.suite(named:))
+    var settings = BenchSettings(workDirectory: try arguments.value(Self.directory) ?? ".")
+    if let engines = try arguments.value(Self.engines) { settings.engines = engines }
+    settings.dataset = try arguments.value(Self.dataset)
+    settings.documents = try arguments.value(Self.documents)
+    if let durability = try arguments.value(Self.durability) { settings.durability = durability }
+    if let samples = try arguments.value(Self.samples) { settings.sampling = .fixed(samples) }
+    if let precision = try arguments.value(Self.precision) {
+      let least = settings.sampling.minimum
+      settings.sampling = Sampling(
+        minimum: least, maximum: max(50, least), precision: precision,
+        budget: Double(try arguments.value(Self.budget) ?? 60))
+    } else if try arguments.value(Self.budget) != nil {
+      throw UsageError("--budget needs --precision")
+    }
+    if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
+    if let keys = try arguments.value(Self.keys) { settings.keys = keys }
+    if let commits = try arguments.value(Self.commits) { settings.commits = commits }
+    settings.cacheBytes = try arguments.value(Self.cache).map { $0 << 20 }
+    if let threads = try arguments.value(Self.threads) { settings.threads = threads }
+    if let rates = try arguments.value(Self.rates) { settings.rates = rates }
+    settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
+    settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+    settings.measuresAllPairs = arguments[Self.allPairs]
+    if let only = try arguments.value(Self.only) {
+      let names = Set(only.split(separator: ",").map(String.init))
+      let known = Set(chosen.flatMap(\.workloadNames))
+      if let unknown = names.subtracting(known).min() {
+        throw UsageError("there is no workload '\(unknown)' in \(chosen.map(\.name).joined(separator: ", "))")
+      }
+      settings.only = names
+    }
+    if let percent = try arguments.value(Self.delay) {
+      let counts = try arguments.value(Self.delayCounts).map(ResultsFile.read).map { file in
+        Dictionary(
+          file.results.compactMap { result in result.instructions.map { (result.identity, $0.run) } }
+        ) {
+          first, _ in first
+        }
+      }
+      settings.plantedDelay = PlantedDelay(share: Double(percent) / 100, instructions: counts)
+    }
+    countsInstructions = arguments[Self.instructions]
+    countsAllocations = arguments[Self.allocations]
+    runLogPath = try arguments.value(Self.runLog)
+    self.settings = settings
+    outputPath = try arguments.value(Self.output)
+  }
+
+  /// Integers separated by commas.
+  private static func numbers(_ text: String, in range: ClosedRange<Int>) throws -> [Int] {
+    guard !text.isEmpty else { throw UsageError("the list of numbers is empty") }
+    return try text.split(separator: ",").map { part in
+      guard let number = Int(part), range.contains(number) else {
+        throw UsageError("'\(part)' isn't a number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
+  }
+
+  private static func suite(named name: String) throws -> Suite {
+    guard let suite = Suite.all.first(where: { $0.name == name }) else {
+      let known = Suite.all.map(\.name).joined(separator: ", ")
+      throw UsageError("there is no suite '\(name)'; known are \(known)")
+    }
+    return suite
+  }
+
+  func run(_ output: StandardOutput) throws {
+    if isList { return try list(output) }
+    Interrupt.listen()
+    // Checked before the run, so that a wrong path doesn't waste a run.
+    if let outputPath { try Self.checkWritable(outputPath) }
+    let results = try BenchSession(settings: settings, suites: chosen, version: Self.version).run(
+      countingInstructions: countsInstructions, countingAllocations: countsAllocations, runLog: runLogPath)
+    try report(results, output)
+    if let outputPath {
+      try AtomicFile.write(results.encoded(), to: outputPath, permissions: 0o644)
+      StandardError.line(
+        "results written to \(outputPath)"
+          + (countsInstructions
+            ? "" : "; to use it as a baseline of gate, add --instructions, which finds smaller slowdowns"))
+    }
+  }
+
+  /// The release, and the revision of the checkout that the executable was built from, if it is still in it:
+  /// `0.2.0+1a2b3c4`, or `0.2.0+1a2b3c4.changed` if files of the checkout differ from that revision.
+  static var version: String {
+    version(executable: Bundle.main.executablePath ?? "", source: #filePath)
+  }
+
+  /// `source` is the path of this file in the checkout, as the compiler saw it. Any other repository, such as that of the
+  /// current directory, says nothing about the executable.
+  static func version(executable: String, source: String) -> String {
+    func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+    // CHECKOUT/Sources/Tool/CLI/Commands/BenchCommand.swift
+    let checkout = resolved(
+      (0..<5).reduce(URL(fileURLWithPath: source)) { url, _ in url.deletingLastPathComponent() }.path)
+    guard resolved(executable).hasPrefix(checkout + "/") else { return touchstoneVersion }
+    func git(_ arguments: String...) -> String? {
+      let found = try? Program.run(named: "git", ["-C", checkout] + arguments, errors: .apart)
+      guard let found, found.status == 0 else { return nil }
+      return found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+    guard let top = git("rev-parse", "--show-toplevel"), resolved(top) == checkout,
+      let revision = git("rev-parse", "--short", "HEAD"), !revision.isEmpty
+    else { return touchstoneVersion }
+    let isChanged = git("status", "--porcelain", "--untracked-files=no")?.isEmpty == false
+    return "\(touchstoneVersion)+\(revision)\(isChanged ? ".changed" : "")"
+  }
+
+  private func list(_ output: StandardOutput) throws {
+    for suite in Suite.all {
+      try output.line("\(suite.name): \(suite.summary)")
+      try output.line("  " + suite.workloadNames.joined(separator: " "))
+    }
+  }
+
+  private func report(_ results: ResultsFile, _ output: StandardOutput) throws {
+    if let dataset = results.dataset {
+      try output.line(
+        "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
+          + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
+    }
+    var compared: [String] = []
+    for name in chosen.flatMap({ $0.subjects(settings) }) where !compared.contains(name) {
+      compared.append(name)
+    }
+    try output.line(
+      compared.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+        + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
+    for suite in chosen {
+      let rows = results.results.filter { $0.suite == suite.name }
+      let names = suite.subjects(settings)
+      try output.line("\n" + ResultsTable(rows, engines: names).text())
+      let latencies = LatencyTable(rows)
+      var tables = latencies.isEmpty ? [] : [latencies.text()]
+      for table in [
+        ValueTable.amplifications(rows, engines: names), ValueTable.allocations(rows, engines: names),
+      ] where !table.isEmpty { tables.append(table.text()) }
+      for table in tables { try output.line("\n" + table) }
+      if !tables.isEmpty { try output.line("") }
+      try output.line(
+        ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
+      for note in suite.notes(rows) { try output.line(note) }
+      for table in suite.tables(rows) { try output.line("\n" + table.lines.joined(separator: "\n")) }
+    }
+    let notes =
+      (results.conditions?.notes(cores: results.machine.cores) ?? [])
+      + ResultsSummary.samplingNotes(results.results)
+    if !notes.isEmpty { try output.line("") }
+    for note in notes { try output.line(note) }
+  }
+
+  private var samplesText: String {
+    let sampling = settings.sampling
+    return sampling.precision == nil
+      ? "\(sampling.minimum) samples" : "\(sampling.minimum) to \(sampling.maximum) samples"
+  }
+
+  private static func checkWritable(_ path: String) throws {
+    let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    guard FileManager.default.isWritableFile(atPath: directory) else {
+      throw UsageError("--output: the directory of \(path) isn't writable")
+    }
+  }
+}

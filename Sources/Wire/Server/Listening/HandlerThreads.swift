@@ -1,0 +1,41 @@
+import HTTP
+import System
+
+/// The threads of a server that run its handlers, and what happens while they run.
+struct HandlerThreads: Sendable {
+  private let reading: Workers
+  private let writing: Workers
+  private let long: Workers
+  private let computing: Workers
+  private let indexing: Workers
+  /// Run what waits for a client: it has taken a part of an answer, or has sent one of a request.
+  let events: Workers
+  /// Tell handlers that nobody waits for them any more. No handler runs here, so this needs none of their threads.
+  let cancellations: Workers
+
+  /// Makes threads, of which `maximum` run requests that take long, and up to `spare` more wait for their clients. There are less of the
+  /// others.
+  init(maximum: Int, spare: Int) {
+    let (maximum, spare) = (max(1, maximum), max(0, spare))
+    long = Workers(maximum: maximum, spare: spare)
+    computing = Workers(maximum: max(1, maximum / 2), spare: spare / 4)
+    indexing = Workers(maximum: max(1, maximum / 2), spare: spare / 4)
+    reading = Workers(maximum: max(1, maximum / 4), spare: spare / 4)
+    writing = Workers(maximum: max(1, maximum / 4), spare: spare / 4)
+    events = Workers(maximum: 4)
+    cancellations = Workers(maximum: 2)
+  }
+
+  subscript(workload: HTTPWorkload) -> Workers {
+    switch workload {
+    case .reading: reading
+    case .writing: writing
+    case .long: long
+    case .computing: computing
+    case .indexing: indexing
+    }
+  }
+
+  /// Whether requests wait because all threads of their kind wait for clients.
+  var areStarved: Bool { HTTPWorkload.allCases.contains { self[$0].isStarved } }
+}

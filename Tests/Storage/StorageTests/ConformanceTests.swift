@@ -1,0 +1,80 @@
+import StorageConformance
+import StorageLMDB
+import StorageMemory
+import StorageSQLite
+import StorageEncrypted
+import TestSupport
+
+/// The engines that have to pass. An engine is added by a line here and one in `Tests/Support/TestChild/StorageChild.swift`.
+let subjects: [ConformanceSuite.Subject] =
+  [
+    .init(engine: MemoryEngine.type, keepsFiles: false, loadsItself: false),
+    .init(engine: LMDBEngines.lmdb, survivesAnyDamage: false),
+    .init(
+      engine: LMDBEngines.encrypted, plainCounterpart: LMDBEngines.lmdb, survivesAnyDamage: false,
+      authenticatesHeader: false),
+    .init(engine: SQLiteEngines.sqlite),
+    .init(engine: SQLiteEngines.sqlcipher, plainCounterpart: SQLiteEngines.sqlcipherPlain),
+    .init(engine: SQLiteEngines.sqlcipherPlain),
+  ]
+
+/// Strict engines have to pass as well: a test that fails on them only is then one of code that trusts more than it is
+/// promised.
+let strictSubjects: [ConformanceSuite.Subject] = [
+  .init(engine: StrictEngine.type(over: SQLiteEngines.sqlite, name: "strict(sqlite)")),
+  .init(
+    engine: StrictEngine.type(over: LMDBEngines.lmdb, name: "strict(lmdb)"), survivesAnyDamage: false),
+]
+
+/// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
+let knownFailures: Set<String> = []
+
+/// A behaviour with an engine that has to hold it.
+struct ConformanceCase: CustomTestStringConvertible, Sendable {
+  let subject: ConformanceSuite.Subject
+  let behaviour: ConformanceSuite.Behaviour
+
+  var testDescription: String { "\(subject.engine.name): \(behaviour.name)" }
+
+  /// All cases of these engines, or those whose description holds the text in TOUCHSTONE_ONLY.
+  static func all(_ subjects: [ConformanceSuite.Subject]) -> [ConformanceCase] {
+    let only = environmentVariable("TOUCHSTONE_ONLY")
+    return ConformanceSuite.behaviours.flatMap { behaviour in
+      subjects.map { ConformanceCase(subject: $0, behaviour: behaviour) }
+    }.filter { only == nil || $0.testDescription.contains(only ?? "") }
+  }
+
+  /// - Parameter hasChild: whether another process can open its files.
+  func run(hasChild: Bool) throws {
+    let directory = TemporaryDirectory()
+    let suite = ConformanceSuite(
+      subject: subject, directory: directory.path,
+      childPath: hasChild ? testChildPath : nil, childArguments: ["storage"],
+      others: (subjects + strictSubjects).filter(\.keepsFiles).map(\.engine),
+      isLong: isLong, seed: testSeed)
+    let start = ContinuousClock.now
+    defer {
+      let duration = ContinuousClock.now - start
+      if showsTimes, duration > .seconds(1) { print("\(duration) \(testDescription)") }
+    }
+    if knownFailures.contains(testDescription) {
+      withKnownIssue { try suite.run(behaviour) }
+    } else {
+      try suite.run(behaviour)
+    }
+  }
+}
+
+struct ConformanceTests {
+  @Test(arguments: ConformanceCase.all(subjects))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: true) }
+}
+
+struct StrictConformanceTests {
+  /// Kills, full disks and damage are the engine's below.
+  @Test(arguments: ConformanceCase.all(strictSubjects))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: isLong) }
+}
+
+/// Whether to print which behaviours take longer than a second: TOUCHSTONE_TIMES=1.
+let showsTimes = environmentVariable("TOUCHSTONE_TIMES") == "1"

@@ -1,0 +1,49 @@
+import TestSupport
+
+/// The README's Swift compiles and does what it says.
+@Suite struct ReadmeTests {
+  private static let readme = URL(filePath: #filePath).deletingLastPathComponent()
+    .appending(path: "../../../README.md").standardizedFileURL
+
+  /// The example, line by line, but for the directory and for where it prints.
+  private func example(in directory: String, print: (Any...) -> Void) throws {
+    let travel = try Database.open("travel", in: directory, options: .init(engine: .lmdb))
+    try travel.inBatch {
+      var hotel = MutableDocument(id: "hotel_1", ["type": "hotel", "name": "Apple Droid"])
+      hotel["geo"]["lat"] = 51.5
+      try travel.save(&hotel)
+    }
+    print(try travel.document("hotel_1")?["geo"]["lat"].double ?? 0)
+    try travel.read { snapshot in
+      let name = try snapshot.key("name")
+      try snapshot.forEachDocument { document in
+        print(document.id, document[name]?.string ?? "-")
+        return true
+      }
+    }
+    for change in try travel.changes(since: 0) { print(change.sequence, change.documentID) }
+    try travel.createIndex("byType", on: ["type", "name"])
+    let hotels = try travel.query("SELECT name FROM _ WHERE type = $type ORDER BY name LIMIT 10")
+    for row in try hotels.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
+    try travel.close()
+  }
+
+  @Test func theExampleRuns() throws {
+    try Tool.run { tool in
+      var printed: [String] = []
+      try example(in: tool.directory) { printed.append($0.map { "\($0)" }.joined(separator: " ")) }
+      #expect(printed == ["51.5", "hotel_1 Apple Droid", "1 hotel_1", "Apple Droid"])
+    }
+  }
+
+  @Test func theExampleIsTheOneInTheReadme() throws {
+    let text = try String(contentsOf: Self.readme, encoding: .utf8)
+    let block = try #require(
+      text.split(separator: "```swift\n").first { $0.hasPrefix("import Touchstone\n") })
+    let shown = try #require(block.split(separator: "```").first).split(separator: "\n").dropFirst(2)
+    let source = try String(contentsOfFile: #filePath, encoding: .utf8)
+    for line in shown {
+      #expect(source.contains("\(line.trimmingCharacters(in: .whitespaces))\n"), "\(line)")
+    }
+  }
+}
