@@ -1,5 +1,5 @@
 import Foundation
-import Storage
+import System
 import Testing
 
 @testable import Scripts

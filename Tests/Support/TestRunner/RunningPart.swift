@@ -1,6 +1,6 @@
 import ChildProcesses
 import Foundation
-import Storage
+import System
 
 /// A process that runs its part of the tests. Its output is in a log file as it comes.
 final class RunningPart {

@@ -1,6 +1,6 @@
 import ChildProcesses
 import Foundation
-import Storage
+import System
 
 /// An error that ends the runner, as a sentence.
 struct RunnerError: Error, CustomStringConvertible {

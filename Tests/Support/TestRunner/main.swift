@@ -5,7 +5,7 @@
 
 import ChildProcesses
 import Foundation
-import Storage
+import System
 
 let usage = """
   usage: test-runner BINARY [--jobs N] [--weights FILE] [--save-weights] [--logs DIRECTORY]
