@@ -24,7 +24,7 @@ private let notADatabase: Int32 = 26
     // This process has made the library's default pages others.
     try makeFixture(.sqlcipher, at: directory.path + "/ours.touchstone", documents: 5)
 
-    func text(_ cipher: ForeignCipher, _ name: String, _ key: ForeignCipher.Key) throws -> String? {
+    func text(_ cipher: CipherSettings, _ name: String, _ key: CipherSettings.Key) throws -> String? {
       let connection = try cipher.open(directory.path + "/" + name, key: key)
       defer { connection.close() }
       return try connection.string("SELECT a FROM t")
@@ -34,7 +34,7 @@ private let notADatabase: Int32 = 26
     #expect(try text(.sqlcipher2, "2.db", .passphrase("correct horse")) == "from elsewhere")
     #expect(try text(.sqlcipher1, "1.db", .passphrase("correct horse")) == "from elsewhere")
     for (cipher, name, key) in [
-      (ForeignCipher.sqlcipher3, "3.db", ForeignCipher.Key.passphrase("wrong horse")),
+      (CipherSettings.sqlcipher3, "3.db", CipherSettings.Key.passphrase("wrong horse")),
       (.sqlcipher2, "3.db", .passphrase("correct horse")),
       (.sqlcipher3, "raw.db", .raw([UInt8](repeating: 1, count: 32))),
     ] {

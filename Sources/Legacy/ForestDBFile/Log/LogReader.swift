@@ -206,7 +206,7 @@ final class LogReader {
       if case .damaged = outcome { isAfterDamage = true }
       position = reader.end
       if position.byte >= header.version.payloadBytes {
-        guard let next = try reader.following(position.block), !contains(next) else { return }
+        guard let next = try reader.chain.following(position.block), !contains(next) else { return }
         visit(next)
         position = BlockPosition(block: next, byte: 0)
       }

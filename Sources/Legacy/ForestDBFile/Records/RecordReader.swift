@@ -5,8 +5,8 @@
 //   key      u32 time of the deletion      u64 sequence      meta      body as stored
 //   u32      CRC-32 of all that is before, its lowest byte first
 //
-// The next block is that with the next number (v1), or the block says which it is (v2, a u64 at 4080). A head of
-// zeros ends a block. A commit mark has a head without lengths, then a u64: the offset of the record that it commits.
+// `BlockChain` says which block is the next one. A head of zeros ends a block. A commit mark has a head without lengths, then
+// a u64: the offset of the record that it commits.
 
 import Bytes
 import CSnappy
@@ -32,6 +32,7 @@ final class RecordReader {
 
   let file: BlockFile
   let version: ForestDBVersion
+  var chain: BlockChain { BlockChain(file: file, version: version) }
   private var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
   private var decompressed = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
 
@@ -157,7 +158,7 @@ final class RecordReader {
     var rest = count - before
     while rest > 0 {
       if position.byte >= version.payloadBytes {
-        guard let next = try following(position.block) else { return outcome }
+        guard let next = try chain.following(position.block) else { return outcome }
         position = BlockPosition(block: next, byte: 0)
         continuations.append(next)
         byteCount += BlockFile.blockBytes
@@ -213,7 +214,7 @@ final class RecordReader {
     guard let base = bytes.baseAddress else { return false }
     while done < wanted {
       if position.byte >= version.payloadBytes {
-        guard let next = try following(position.block) else { return false }
+        guard let next = try chain.following(position.block) else { return false }
         position = BlockPosition(block: next, byte: 0)
         continuations.append(next)
       }
@@ -224,20 +225,6 @@ final class RecordReader {
       done += count
     }
     return true
-  }
-
-  /// Returns the document block that goes on after this one; nil if there is none.
-  func following(_ block: Int) throws -> Int? {
-    let next: Int
-    switch version {
-    case .v1: next = block + 1
-    case .v2:
-      let said: UInt64 = try file.block(block).integer(version.payloadBytes)
-      guard said < UInt64(file.count) else { return nil }
-      next = Int(said)
-    }
-    guard next < file.count, try file.marker(next) == BlockMarker.document else { return nil }
-    return next
   }
 
   private func reserve(_ count: Int) {

@@ -29,12 +29,6 @@ extension SQLiteFile {
   private func unlock(_ connection: Connection) throws {
     guard let key else { return }
     try key.withText { try connection.setKey($0) }
-    // The defaults belong to the whole process, and other code may change them.
-    try connection.execute(
-      """
-      PRAGMA cipher_use_hmac = ON;
-      PRAGMA kdf_iter = \(SQLiteLayout.keyIterations);
-      PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes);
-      """)
+    try SQLiteLayout.cipher.set(on: connection)
   }
 }

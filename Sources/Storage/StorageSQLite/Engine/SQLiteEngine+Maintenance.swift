@@ -95,7 +95,7 @@ extension SQLiteEngine {
         try statement.run()
         try statement.bindNull(2)
       }
-      try source.execute("PRAGMA copy.cipher_page_size = \(SQLiteLayout.pageBytes)")
+      try CipherSettings.setPageBytes(SQLiteLayout.pageBytes, ofAttached: "copy", on: source)
     } else {
       let statement = try source.prepare("ATTACH ?1 AS copy")
       defer { statement.finalize() }

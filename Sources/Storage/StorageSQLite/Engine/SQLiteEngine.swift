@@ -248,7 +248,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         let connection = try Connection(
           ":memory:", library: library, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY)
         defer { connection.close() }
-        try connection.execute("PRAGMA cipher_default_page_size = \(SQLiteLayout.pageBytes)")
+        try CipherSettings.setDefaultPageBytes(SQLiteLayout.pageBytes, on: connection)
       }
     }
   }

@@ -15,6 +15,7 @@
 //
 // Pages have 4,096 bytes. The file is in WAL mode. docs/storage-sqlite.md gives the reasons.
 
+import SQLiteLibrary
 import Storage
 
 /// The tables of a file and the statements on the table of a keyspace.
@@ -25,8 +26,8 @@ enum SQLiteLayout {
   /// The longest path of a file that is made, in bytes. The library's own limit is 512 with what it appends, and
   /// operations make files with longer names beside this one.
   static let longestPath = 480
-  /// SQLCipher 3's own number. It stretches no key here, because the key is raw.
-  static let keyIterations = 64_000
+  /// SQLCipher 3's own settings but for the page size. The rounds stretch no key here, because the key is raw.
+  static let cipher = CipherSettings(pageBytes: pageBytes, compatibility: nil)
   /// The number of pages in the write-ahead log after which a commit runs a checkpoint. This is the library's
   /// default.
   static let checkpointPages = 1000

@@ -46,10 +46,6 @@ enum FrameSizes {
   /// The largest frame of a message that isn't urgent, while an urgent one waits behind it.
   static let small = 4 << 10
   static let checksum = 4
-  /// What a sender sends of a message before it waits for an ACK.
-  static let window = 128_000
-  /// How many further bytes a receiver takes before it sends an ACK.
-  static let ackInterval = 50_000
 }
 
 /// A received frame, decoded.

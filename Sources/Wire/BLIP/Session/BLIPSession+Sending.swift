@@ -70,8 +70,8 @@ extension BLIPSession {
 
   func acknowledge(_ message: OutgoingMessage?, _ bytes: UInt64) {
     guard let message else { return }
-    message.acknowledge(bytes)
-    if message.place == .suspended, !message.isSuspended { queue.enqueue(message) }
+    message.window.acknowledge(bytes)
+    if message.place == .suspended, !message.window.isFull { queue.enqueue(message) }
   }
 
   // MARK: Frames
@@ -147,14 +147,14 @@ extension BLIPSession {
       if !isLast { flags.insert(.moreComing) }
       return try writer.frame(number, flags, bytes)
     }
-    message.sent(written.wireBytes)
+    message.window.send(written.wireBytes)
     if message.isDone {
       ended(message)
     } else {
       if isFirst {
         if message.isReply { sendingReplies[number] = message } else { sendingRequests[number] = message }
       }
-      if message.isSuspended { message.place = .suspended } else { queue.enqueue(message) }
+      if message.window.isFull { message.place = .suspended } else { queue.enqueue(message) }
     }
     return written.bytes
   }

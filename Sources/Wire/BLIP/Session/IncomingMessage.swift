@@ -22,13 +22,10 @@ package final class IncomingMessage: @unchecked Sendable {
   private(set) var cutBytes = 0
   /// Whether nobody wants the rest. It isn't acknowledged any more.
   var isUnwanted = false
-  fileprivate var droppedWireBytes = 0
   /// What takes the body, if it is streamed.
   var sink: (any BLIPSink)?
   var isComplete = false
-  /// Bytes of flow control that were consumed, and those that the peer was told of.
-  private var consumedWireBytes = 0
-  private var acknowledgedWireBytes = 0
+  private var window = ReceiveWindow()
   /// The bytes that are counted in `BLIPSession.bufferedBytes` for `collected`.
   var countedBytes: Int { collected.count }
 
@@ -89,24 +86,12 @@ package final class IncomingMessage: @unchecked Sendable {
 
   /// Takes note of consumed bytes. Returns the number to acknowledge, if it is time for that.
   func consume(_ wireBytes: Int) -> Int? {
-    consumedWireBytes += wireBytes
-    guard !isComplete, !isUnwanted, consumedWireBytes - acknowledgedWireBytes >= FrameSizes.ackInterval else {
-      return nil
-    }
-    acknowledgedWireBytes = consumedWireBytes
-    return consumedWireBytes
+    window.consume(wireBytes, isAcknowledged: !isComplete && !isUnwanted)
   }
-}
 
-extension IncomingMessage {
-  /// Takes note of bytes that are dropped because nobody wants them. A long rest isn't acknowledged, and a peer that follows the
-  /// protocol stops sending it. Throws if this one doesn't.
+  /// Takes note of bytes that are dropped because nobody wants them. Throws if the peer goes on with them for too long.
   func drop(_ wireBytes: Int, _ limits: BLIPLimits) throws(BLIPError) {
-    droppedWireBytes += wireBytes
-    if droppedWireBytes > limits.droppedBytes { isUnwanted = true }
-    guard droppedWireBytes <= limits.droppedBytes + FrameSizes.window + 2 * limits.frameBytes else {
-      throw BLIPError(.ignoresFlowControl, "the peer goes on with a message that isn't acknowledged")
-    }
+    if try window.drop(wireBytes, limits) { isUnwanted = true }
   }
 }
 

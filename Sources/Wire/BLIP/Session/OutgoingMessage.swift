@@ -27,9 +27,8 @@ package final class OutgoingMessage: @unchecked Sendable {
   private var offset = 0
   private var source: (any BLIPSource)?
   private var hasBegunSource = false
-  /// Bytes that were sent and count for flow control.
-  private(set) var sentBytes = 0
-  private(set) var acknowledgedBytes = 0
+  /// Its flow control.
+  var window = SendWindow()
   private(set) var hasBegun = false
   private(set) var isDone = false
   /// Where it is.
@@ -109,14 +108,6 @@ package final class OutgoingMessage: @unchecked Sendable {
   var wantsReply: Bool { type == .request && !flags.contains(.noReply) }
   /// The bytes in memory that aren't sent.
   var bytesInMemory: Int { waiting.count - offset }
-  /// Whether it has to wait for an ACK.
-  var isSuspended: Bool { sentBytes - acknowledgedBytes >= FrameSizes.window }
-
-  /// Takes an ACK of the first `count` bytes. One that goes back, or beyond what was sent, is ignored.
-  func acknowledge(_ count: UInt64) {
-    guard count <= UInt64(sentBytes) else { return }
-    acknowledgedBytes = max(acknowledgedBytes, Int(count))
-  }
 
   /// Fills the memory with `count` bytes from the source, if it has them. Returns false if there is nothing to send yet.
   ///
@@ -166,8 +157,6 @@ package final class OutgoingMessage: @unchecked Sendable {
     isDone = isLast
     return result
   }
-
-  func sent(_ wireBytes: Int) { sentBytes += wireBytes }
 
   /// Frees the memory and the source.
   func discard() {

@@ -184,7 +184,7 @@ final class SQLiteSourceFile {
     for candidate in try SourceKey.candidates(key) {
       let secret = try candidate()
       do {
-        let connection = try secret.withArray { try ForeignCipher.sqlcipher3.open(name, key: .raw($0)) }
+        let connection = try secret.withArray { try CipherSettings.sqlcipher3.open(name, key: .raw($0)) }
         return (connection, secret)
       } catch let error as SQLiteError where error.code == SQLITE_NOTADB {
         continue

@@ -1,21 +1,22 @@
 import Bytes
 import CSQLite
 
-/// The cipher settings of a SQLCipher file that another program made.
-package struct ForeignCipher: Sendable, Hashable {
+/// The settings of SQLCipher, and the pragmas that set them. They are set for each connection, because the defaults belong
+/// to the process and other code may change them.
+package struct CipherSettings: Sendable, Hashable {
   /// The size of a page, in bytes.
   package var pageBytes: Int
   /// The number of PBKDF2 rounds that derive the key from a passphrase.
   package var derivationRounds: Int
   /// Whether pages are authenticated.
   package var isAuthenticated: Bool
-  /// The SQLCipher release whose defaults a later library uses for this file.
-  package var compatibility: Int
+  /// The SQLCipher release whose defaults a later library uses for this file. Nil leaves the library's own.
+  package var compatibility: Int?
 
   /// Makes cipher settings; see the properties.
   package init(
     pageBytes: Int = 1_024, derivationRounds: Int = 64_000, isAuthenticated: Bool = true,
-    compatibility: Int = 3
+    compatibility: Int? = 3
   ) {
     self.pageBytes = pageBytes
     self.derivationRounds = derivationRounds
@@ -24,11 +25,11 @@ package struct ForeignCipher: Sendable, Hashable {
   }
 
   /// The defaults of SQLCipher 3.
-  package static let sqlcipher3 = ForeignCipher()
+  package static let sqlcipher3 = CipherSettings()
   /// The defaults of SQLCipher 2.
-  package static let sqlcipher2 = ForeignCipher(derivationRounds: 4_000, compatibility: 2)
+  package static let sqlcipher2 = CipherSettings(derivationRounds: 4_000, compatibility: 2)
   /// The defaults of SQLCipher 1, which doesn't authenticate pages.
-  package static let sqlcipher1 = ForeignCipher(
+  package static let sqlcipher1 = CipherSettings(
     derivationRounds: 4_000, isAuthenticated: false, compatibility: 1)
 
   /// The key of a file.
@@ -59,19 +60,37 @@ package struct ForeignCipher: Sendable, Hashable {
       case .raw(let bytes):
         try Array("x'\(Hex.text(bytes))'".utf8).withUnsafeBytes { try connection.setKey($0) }
       }
-      // Known since release 4. Older libraries ignore it.
-      try connection.execute("PRAGMA cipher_compatibility = \(compatibility)")
-      try connection.execute(
-        """
-        PRAGMA cipher_page_size = \(pageBytes);
-        PRAGMA kdf_iter = \(derivationRounds);
-        PRAGMA cipher_use_hmac = \(isAuthenticated ? "ON" : "OFF");
-        """)
+      try set(on: connection)
       _ = try connection.integer("SELECT count(*) FROM sqlite_master")
       return connection
     } catch {
       connection.close()
       throw error
     }
+  }
+
+  /// Sets these settings. Call it after the key, and before anything reads the file.
+  package func set(on connection: Connection) throws {
+    if let compatibility {
+      // Known since release 4. Older libraries ignore it.
+      try connection.execute("PRAGMA cipher_compatibility = \(compatibility)")
+    }
+    try connection.execute(
+      """
+      PRAGMA cipher_use_hmac = \(isAuthenticated ? "ON" : "OFF");
+      PRAGMA kdf_iter = \(derivationRounds);
+      PRAGMA cipher_page_size = \(pageBytes);
+      """)
+  }
+
+  /// Sets the page size of an attached file that is about to be made.
+  package static func setPageBytes(_ bytes: Int, ofAttached schema: String, on connection: Connection) throws
+  {
+    try connection.execute("PRAGMA \(schema).cipher_page_size = \(bytes)")
+  }
+
+  /// Sets the page size of files that the library creates itself, in the whole process.
+  package static func setDefaultPageBytes(_ bytes: Int, on connection: Connection) throws {
+    try connection.execute("PRAGMA cipher_default_page_size = \(bytes)")
   }
 }
