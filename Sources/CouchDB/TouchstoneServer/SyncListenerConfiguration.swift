@@ -137,7 +137,7 @@ public struct SyncListenerConfiguration: Sendable {
   /// The databases as the handlers find them.
   func catalog() -> any DatabaseCatalog {
     folder.map { FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases) }
-      ?? OpenedDatabases(databases)
+      ?? NamedDatabases(databases)
   }
 
   /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.

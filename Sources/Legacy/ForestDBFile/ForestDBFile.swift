@@ -6,7 +6,7 @@ import Encryption
 /// A ForestDB file, open for reading. Nothing is written to it, and no lock is taken. One thread at a time.
 package final class ForestDBFile {
   let file: BlockFile
-  let header: FileHeader
+  let header: ForestDBHeader
   /// The stores, the default one first.
   package let stores: [ForestDBStore]
   /// Commits that can't be read, so that an earlier one is.

@@ -59,7 +59,7 @@ package enum WebSocketClient {
         WebSocketConnection(
           transport: transport, chosenProtocol: established.chosenProtocol,
           headers: established.answer.headers,
-          certificateFingerprint: established.certificate.map(Certificate.fingerprint)))
+          certificateFingerprint: established.certificate.map(CertificateBytes.fingerprint)))
     } catch { return .failure(error) }
   }
 

@@ -40,7 +40,7 @@ final class APIClient: Sendable {
     timer: any CallTimer = SystemTimer()
   ) {
     directory = nil
-    service = DatabaseService(OpenedDatabases(databases), configuration, timer: timer)
+    service = DatabaseService(NamedDatabases(databases), configuration, timer: timer)
   }
 
   /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.

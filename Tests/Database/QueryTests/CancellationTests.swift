@@ -99,7 +99,7 @@ import TestSupport
           planning)
         let context = try EvaluationContext(compiled.program, sources: 1, slots: compiled.slotCount)
         try context.begin(snapshot.sharedKeys)
-        context.begin(cancellation, MemoryBudget(limit: .max))
+        context.begin(cancellation, QueryMemoryBudget(limit: .max))
         let sink = SortingSink(
           compiled, context, try RowWindow(compiled, context),
           .receiver { _ in
@@ -143,7 +143,7 @@ import TestSupport
             }
           }
           let cancellation = QueryCancellation()
-          context.begin(cancellation, MemoryBudget(limit: .max))
+          context.begin(cancellation, QueryMemoryBudget(limit: .max))
           #expect(try made() == 10, "\(condition)")
           cancellation.cancel()
           #expect(try queryCode { _ = try made() } == .cancelled, "\(condition)")

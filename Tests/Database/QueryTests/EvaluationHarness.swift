@@ -33,7 +33,7 @@ struct EvaluationHarness {
     let node = try program.compile(expression, in: TestScope())
     let context = try EvaluationContext(program)
     context.begin(sharedKeys)
-    context.begin(cancellation, MemoryBudget(limit: .max))
+    context.begin(cancellation, QueryMemoryBudget(limit: .max))
     try context.bind(parameters)
     return try body.withUnsafeBytes { bytes in
       guard let root = FleeceReader.root(of: bytes) else { return "unreadable" }

@@ -44,19 +44,19 @@ extension HTTPClientSuite {
 
   func get(
     _ client: HTTPClient, _ request: HTTPClientRequest, limit: Int = 1 << 20
-  ) async -> Result<HTTPAnswer, TransportClose> {
+  ) async -> Result<HTTPClientAnswer, TransportClose> {
     await withCheckedContinuation { continuation in
       client.collect(request, limit: limit) { continuation.resume(returning: $0) }
     }
   }
 
-  func text(_ result: Result<HTTPAnswer, TransportClose>) throws -> String {
+  func text(_ result: Result<HTTPClientAnswer, TransportClose>) throws -> String {
     let answer = try result.get()
     return "\(answer.status) \(String(decoding: answer.body, as: UTF8.self))"
   }
 }
 
-extension Result where Success == HTTPAnswer, Failure == TransportClose {
+extension Result where Success == HTTPClientAnswer, Failure == TransportClose {
   var failure: TransportClose? { if case .failure(let error) = self { error } else { nil } }
 }
 

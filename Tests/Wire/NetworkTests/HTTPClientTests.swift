@@ -23,7 +23,7 @@ import WebSocket
       var request = HTTPClientRequest("GET", try url(server, "/db/a%2Fb/../c?x=%22"))
       request.headers = [("Accept", "application/json"), ("X-Empty", "")]
       // Without awaiting: a task may wait for its thread for minutes, and a connection that rests so long isn't used again.
-      let (hasCome, come) = (CountingSemaphore(), Lock<Result<HTTPAnswer, TransportClose>?>(nil))
+      let (hasCome, come) = (CountingSemaphore(), Lock<Result<HTTPClientAnswer, TransportClose>?>(nil))
       client.collect(request, limit: 1 << 20) { result in
         come.withLock { $0 = result }
         hasCome.signal()

@@ -39,7 +39,7 @@ struct IDSplitter {
   /// Splits `line`, whose bytes it may move. Throws `Fault` if the line isn't an object or its ID isn't a
   /// string.
   mutating func split(_ line: UnsafeMutableRawBufferPointer) throws(Fault) -> Record {
-    var scanner = JSONScanner(line)
+    var scanner = BracketScanner(line)
     scanner.skipSpace()
     guard scanner.take(0x7B) else { throw Fault(reason: "it is not a JSON object") }
     let open = scanner.position - 1

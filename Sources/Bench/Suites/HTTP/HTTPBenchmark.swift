@@ -13,7 +13,7 @@ struct HTTPBenchmark: Sendable {
   private static let connections = 16
   private static let feeds = 5_000
 
-  let kind: HTTPWorkload
+  let kind: HTTPRequestKind
   let data: HTTPData
   let context: SuiteContext
 

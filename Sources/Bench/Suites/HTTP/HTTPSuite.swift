@@ -10,16 +10,16 @@ extension Suite {
     summary:
       "Requests over loopback to a listener in this process: documents one by one, at full speed and at half of what the listener "
       + "can do, lists, changes, a view, idle feeds; beside the same listener answering fixed bytes, import and export.",
-    workloadNames: HTTPWorkload.allCases.map(\.rawValue), usesDataset: true,
+    workloadNames: HTTPRequestKind.allCases.map(\.rawValue), usesDataset: true,
     standardEngines: { [LMDBEngines.lmdb, SQLiteEngines.sqlite] }, notes: HTTPNotes.lines
   ) { context in
     let data = try HTTPData(context)
-    return HTTPWorkload.allCases.map { HTTPBenchmark(kind: $0, data: data, context: context).workload() }
+    return HTTPRequestKind.allCases.map { HTTPBenchmark(kind: $0, data: data, context: context).workload() }
   }
 }
 
 /// The workloads of the suite `http`.
-enum HTTPWorkload: String, CaseIterable {
+enum HTTPRequestKind: String, CaseIterable {
   case fixed
   case fixedAtOnce = "fixed-at-once"
   case fixedHalfRate = "fixed-half-rate"
@@ -55,7 +55,7 @@ enum HTTPWorkload: String, CaseIterable {
 enum HTTPNotes {
   static func lines(_ results: [WorkloadResult]) -> [String] {
     results.engines.flatMap { engine -> [String] in
-      func row(_ kind: HTTPWorkload) -> WorkloadResult? {
+      func row(_ kind: HTTPRequestKind) -> WorkloadResult? {
         results.first { $0.engine == engine && $0.workload == kind.rawValue }
       }
       var lines: [String] = []

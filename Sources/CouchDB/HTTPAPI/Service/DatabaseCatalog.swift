@@ -24,7 +24,7 @@ extension Database {
 }
 
 /// Databases that the app has opened. Clients can neither make nor delete one.
-package final class OpenedDatabases: DatabaseCatalog {
+package final class NamedDatabases: DatabaseCatalog {
   private let databases: [ByteString: Database]
   private let sortedNames: [String]
 

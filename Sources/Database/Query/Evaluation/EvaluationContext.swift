@@ -46,7 +46,7 @@ final class EvaluationContext {
   /// The first error. The expression that failed had the value missing. `check()` throws it.
   @exclusivity(unchecked) private(set) var failure: (any Error)?
   /// The memory budget for rows that the run keeps.
-  @exclusivity(unchecked) private(set) var budget = MemoryBudget(limit: .max)
+  @exclusivity(unchecked) private(set) var budget = QueryMemoryBudget(limit: .max)
   /// Stops the evaluation, also within a row.
   @exclusivity(unchecked) private(set) var cancellation = QueryCancellation()
   let limits: EvaluationLimits
@@ -140,7 +140,7 @@ final class EvaluationContext {
 
   /// Sets the cancellation and the memory budget of a run. The values computed for one row may use the limit
   /// of the budget once more.
-  func begin(_ cancellation: QueryCancellation, _ budget: MemoryBudget) {
+  func begin(_ cancellation: QueryCancellation, _ budget: QueryMemoryBudget) {
     self.cancellation = cancellation
     self.budget = budget
     let limit = budget.isShared ? min(budget.limit, Self.freeRowBytes) : budget.limit
@@ -153,7 +153,7 @@ final class EvaluationContext {
   }
 
   /// Gives back the memory of a run, if it is shared.
-  func end() { if budget.isShared { budget = MemoryBudget(limit: .max) } }
+  func end() { if budget.isShared { budget = QueryMemoryBudget(limit: .max) } }
 
   /// Whether a loop within a row may continue. False after an error, or when the query has to stop. `check()`
   /// then throws.

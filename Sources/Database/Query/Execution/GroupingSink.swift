@@ -17,7 +17,7 @@ final class GroupingSink: RowSink {
   private let keyCount: Int
   private let width: Int
   private var isDone = false
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   /// Whether groups replace values. The memory of replaced values is lost until `compact`.
   private let replacesValues: Bool
   /// The size of the arena, in bytes, above which it is compacted.
@@ -170,10 +170,10 @@ private final class AggregateStates {
   @exclusivity(unchecked) private(set) var start: UnsafeMutablePointer<AggregateState>
   @exclusivity(unchecked) private var count = 0
   @exclusivity(unchecked) private var capacity = 64
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   private static let stateBytes = MemoryLayout<AggregateState>.stride
 
-  init(_ budget: MemoryBudget) {
+  init(_ budget: QueryMemoryBudget) {
     self.budget = budget
     start = .allocate(capacity: capacity)
     budget.take(capacity * Self.stateBytes)

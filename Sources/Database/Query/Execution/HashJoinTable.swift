@@ -13,11 +13,11 @@ final class HashJoinTable {
   private var first: [UnsafeMutablePointer<Node>] = []
   private var last: [UnsafeMutablePointer<Node>] = []
   private let width: Int
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   /// The memory of one group of equal values in `first` and `last`, in bytes.
   private static let listBytes = 2 * MemoryLayout<UnsafeMutablePointer<Node>>.stride
 
-  init(_ orders: [ValueOrder], _ budget: MemoryBudget) {
+  init(_ orders: [ValueOrder], _ budget: QueryMemoryBudget) {
     table = RowTable(orders, budget)
     arena = EvaluationArena(capacity: 16_384, budget)
     width = orders.count
@@ -65,11 +65,11 @@ final class IdentifierSet {
   private let table: RowTable
   private let arena: EvaluationArena
   private let probe: UnsafeMutablePointer<QueryValue>
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   private let clause: MemoryClause
 
   /// Creates a set. Its memory counts towards a budget, and `clause` is named when the limit is exceeded.
-  init(_ budget: MemoryBudget, _ clause: MemoryClause) {
+  init(_ budget: QueryMemoryBudget, _ clause: MemoryClause) {
     self.budget = budget
     self.clause = clause
     table = RowTable([ValueOrder(.empty)], budget)

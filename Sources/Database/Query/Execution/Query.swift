@@ -301,7 +301,9 @@ public final class Query: Sendable {
   }
 
   /// The memory of one run.
-  private var budget: MemoryBudget { MemoryBudget(limit: options.memoryLimit, of: options.sharedMemory) }
+  private var budget: QueryMemoryBudget {
+    QueryMemoryBudget(limit: options.memoryLimit, of: options.sharedMemory)
+  }
 
   // MARK: Plans
 

@@ -8,7 +8,8 @@ extension QueryExecution {
   static func run(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue],
-    _ cancellation: QueryCancellation, _ budget: MemoryBudget, rowLimit: Int? = nil, isTimed: Bool = false,
+    _ cancellation: QueryCancellation, _ budget: QueryMemoryBudget, rowLimit: Int? = nil,
+    isTimed: Bool = false,
     output: RowOutput
   ) throws -> [StepCounts] {
     context.begin(sharedKeys)
@@ -49,7 +50,7 @@ extension QueryExecution {
   /// Whether a query inside EXISTS returns a row.
   private static func exists(
     _ compiled: CompiledQuery, _ snapshot: DocumentSnapshot, _ sharedKeys: SharedKeys,
-    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, _ budget: MemoryBudget
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, _ budget: QueryMemoryBudget
   ) throws -> Bool {
     let context = try EvaluationContext(
       compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)

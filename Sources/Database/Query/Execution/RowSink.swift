@@ -146,7 +146,7 @@ final class DistinctRows {
   private let arena: EvaluationArena
   private let width: Int
   private let sharedKeys: SharedKeys
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
 
   init(_ context: EvaluationContext, _ width: Int) {
     self.width = width

@@ -19,12 +19,12 @@ final class RowTable {
   private let orders: [ValueOrder]
   /// Set when all values are compared by bytes.
   private let plainOrder: ValueOrder?
-  private let budget: MemoryBudget?
+  private let budget: QueryMemoryBudget?
   private static let rowBytes = MemoryLayout<UnsafePointer<QueryValue>>.stride
 
   /// Creates a table that compares as many leading values of a row as there are orders. Its memory counts
   /// towards a budget.
-  init(_ orders: [ValueOrder], _ budget: MemoryBudget?) {
+  init(_ orders: [ValueOrder], _ budget: QueryMemoryBudget?) {
     self.budget = budget
     self.orders = orders
     width = orders.count

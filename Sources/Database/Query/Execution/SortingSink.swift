@@ -23,7 +23,7 @@ final class SortingSink: RowSink {
   private var arena: EvaluationArena
   private var rows: [Row] = []
   private var number = 0
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   private static let rowBytes = MemoryLayout<Row>.stride
   /// The size of the arena, in bytes, above which it is compacted.
   private var compactionLimit: Int

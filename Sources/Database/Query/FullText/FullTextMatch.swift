@@ -90,7 +90,7 @@ final class FullTextMatch {
 extension FullTextIndexInfo {
   /// A reader whose searches can be cancelled, and whose memory counts towards a budget.
   func reader(
-    in transaction: any ReadTransaction, _ cancellation: QueryCancellation, _ budget: MemoryBudget
+    in transaction: any ReadTransaction, _ cancellation: QueryCancellation, _ budget: QueryMemoryBudget
   ) throws -> InvertedIndexReader {
     let reader = try reader(in: transaction)
     let memory = SearchMemory(budget)
@@ -102,10 +102,10 @@ extension FullTextIndexInfo {
 
 /// The memory that a search has taken from a budget. It is given back when the search ends.
 private final class SearchMemory {
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   private var bytes = 0
 
-  init(_ budget: MemoryBudget) { self.budget = budget }
+  init(_ budget: QueryMemoryBudget) { self.budget = budget }
 
   deinit { budget.giveBack(bytes) }
 
@@ -125,10 +125,10 @@ final class FoundDocuments {
   private(set) var ids: [TextSlice] = []
   /// The ranks: one for each ID, or none at all.
   private(set) var ranks: [Double] = []
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
   private static let documentBytes = MemoryLayout<TextSlice>.stride + MemoryLayout<Double>.stride
 
-  init(_ budget: MemoryBudget) {
+  init(_ budget: QueryMemoryBudget) {
     self.budget = budget
     arena = EvaluationArena(capacity: 4_096, budget)
   }
@@ -150,9 +150,9 @@ final class FoundDocuments {
 final class MatchedDocuments {
   private let ids: IdentifierSet
   private var ranks: [Double] = []
-  private let budget: MemoryBudget
+  private let budget: QueryMemoryBudget
 
-  init(_ budget: MemoryBudget) {
+  init(_ budget: QueryMemoryBudget) {
     self.budget = budget
     ids = IdentifierSet(budget, .match)
   }

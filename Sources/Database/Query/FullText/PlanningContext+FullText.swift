@@ -9,7 +9,7 @@ extension PlanningContext {
   ///   MATCH, with its column, and the errors of `cancellation`.
   mutating func addFullText(
     of query: ResolvedQuery, _ snapshot: DocumentSnapshot, text: String?, _ cancellation: QueryCancellation,
-    _ budget: MemoryBudget
+    _ budget: QueryMemoryBudget
   ) throws {
     for match in query.matches {
       let info = try fullTextIndex(match.index, snapshot, text)

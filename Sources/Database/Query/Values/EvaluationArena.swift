@@ -27,10 +27,10 @@ final class EvaluationArena {
 
   // A pointer avoids exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
-  private let budget: MemoryBudget?
+  private let budget: QueryMemoryBudget?
 
   /// Creates an arena. Its memory counts towards the budget, if there is one.
-  init(capacity: Int = 4096, _ budget: MemoryBudget? = nil) {
+  init(capacity: Int = 4096, _ budget: QueryMemoryBudget? = nil) {
     self.budget = budget
     let first = UnsafeMutableRawBufferPointer.allocate(byteCount: max(capacity, 64), alignment: 16)
     let start = first.baseAddress.unsafelyUnwrapped

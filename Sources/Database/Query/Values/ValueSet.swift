@@ -13,11 +13,11 @@ final class ValueSet {
   private var places: UnsafeMutablePointer<UInt32>
   private var capacity: Int
   private(set) var count = 0
-  private let budget: MemoryBudget?
+  private let budget: QueryMemoryBudget?
   private static let bytesPerPlace = MemoryLayout<Entry>.stride + MemoryLayout<UInt32>.stride
 
   /// Creates a set. Its memory counts towards the budget, if there is one.
-  init(minimumCapacity: Int = 8, _ budget: MemoryBudget? = nil) {
+  init(minimumCapacity: Int = 8, _ budget: QueryMemoryBudget? = nil) {
     self.budget = budget
     capacity = 16
     while capacity < minimumCapacity * 2 { capacity *= 2 }

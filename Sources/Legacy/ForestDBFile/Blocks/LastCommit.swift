@@ -1,6 +1,6 @@
 /// Finds the header of the last commit.
 struct LastCommit {
-  let header: FileHeader
+  let header: ForestDBHeader
   /// Headers that are damaged, where an earlier one was taken for them.
   var damages: [ForestDBDamage] = []
 
@@ -16,9 +16,9 @@ struct LastCommit {
       guard superblock.headerBlock < UInt64(file.count) else { continue }
       let number = Int(superblock.headerBlock)
       let block = try file.block(number)
-      guard let header = FileHeader(block, block: number) else {
+      guard let header = ForestDBHeader(block, block: number) else {
         // A writer that was killed leaves none, so this one was there.
-        if FileHeader.likeness(block) != .none { damages.append(Self.damage(number)) }
+        if ForestDBHeader.likeness(block) != .none { damages.append(Self.damage(number)) }
         continue
       }
       guard header.version == .v2, header.revision == superblock.headerRevision else { continue }
@@ -40,7 +40,8 @@ struct LastCommit {
   }
 
   /// The writer notes a header before it writes it, so the last one may be missing. More than that were there.
-  private static func missing(_ newest: Superblock, _ found: FileHeader, _ known: Int) -> [ForestDBDamage] {
+  private static func missing(_ newest: Superblock, _ found: ForestDBHeader, _ known: Int) -> [ForestDBDamage]
+  {
     guard newest.headerRevision > found.revision,
       newest.headerRevision - found.revision > UInt64(max(known, 1))
     else { return [] }
@@ -53,8 +54,8 @@ struct LastCommit {
 
   /// Where a superblock is damaged, it may be the one that named the last commit.
   private static func later(
-    than header: FileHeader, _ file: BlockFile, _ superblocks: [Superblock]
-  ) throws -> FileHeader? {
+    than header: ForestDBHeader, _ file: BlockFile, _ superblocks: [Superblock]
+  ) throws -> ForestDBHeader? {
     guard superblocks.count < Superblock.count, let last = try scan(file, isChained: true).header,
       last.revision == header.revision &+ 1
     else { return nil }
@@ -62,7 +63,7 @@ struct LastCommit {
   }
 
   private struct Scan {
-    var header: FileHeader?
+    var header: ForestDBHeader?
     /// Blocks behind the header that have been headers.
     var damaged: [Int] = []
     /// Whether one of them is certainly of ForestDB.
@@ -79,16 +80,16 @@ struct LastCommit {
     while end > 0 {
       // In runs, so that blocks are read in order.
       let start = max(0, end - run)
-      var found: [FileHeader] = []
+      var found: [ForestDBHeader] = []
       for number in start..<end {
         let block = try file.block(number)
-        if let header = FileHeader(block, block: number) {
+        if let header = ForestDBHeader(block, block: number) {
           found.append(header)
           continue
         }
-        let likeness = FileHeader.likeness(block)
+        let likeness = ForestDBHeader.likeness(block)
         guard likeness != .none else { continue }
-        if FileHeader.isOther(block) {
+        if ForestDBHeader.isOther(block) {
           scan.other = number
         } else {
           scan.damaged.append(number)

@@ -43,7 +43,7 @@ package final class DocumentCursor {
   /// The bytes and revisions of older records that are looked at, for each byte of the file.
   private static let workFactor: UInt64 = 8
 
-  init(_ records: StoreCursor, _ file: BlockFile, _ header: FileHeader) {
+  init(_ records: StoreCursor, _ file: BlockFile, _ header: ForestDBHeader) {
     self.records = records
     older = RecordReader(file, header.version)
     keepsOlder = header.bitmapRevision == 0 && header.oldName == nil

@@ -5,11 +5,11 @@
 extension LogReader {
   /// The sequences that were given since the last flush, for each store.
   func coverage(
-    of stores: [ForestDBStore], _ file: BlockFile, _ header: FileHeader
+    of stores: [ForestDBStore], _ file: BlockFile, _ header: ForestDBHeader
   ) throws -> [UInt64: SequenceCoverage] {
     var before: [UInt64: UInt64] = [:]
     if let flushedAt = header.flushedAt.flatMap({ Int(exactly: $0) }), flushedAt < file.count,
-      let flushed = FileHeader(try file.block(flushedAt), block: flushedAt),
+      let flushed = ForestDBHeader(try file.block(flushedAt), block: flushedAt),
       let list = try? ForestDBStore.list(RecordReader(file, header.version), flushed)
     {
       for store in list { before[store.number] = store.lastSequence }
@@ -30,7 +30,7 @@ extension LogReader {
     if version == .v2, number < Superblock.count { return true }
     let block = try file.block(number)
     switch block.load(fromByteOffset: BlockFile.blockBytes - 1, as: UInt8.self) {
-    case BlockMarker.header: return FileHeader(block, block: number) != nil
+    case BlockMarker.header: return ForestDBHeader(block, block: number) != nil
     case BlockMarker.node: return TrieCursor.isWhole(block)
     default: return false
     }

@@ -14,7 +14,7 @@
 /// Reads the log into tables, one for each store that is asked for.
 final class LogReader {
   private let file: BlockFile
-  private let header: FileHeader
+  private let header: ForestDBHeader
   private let stores: [ForestDBStore]
   private let reader: RecordReader
   private let marked: RecordReader
@@ -45,7 +45,7 @@ final class LogReader {
   /// The damages that are listed.
   private static let maximumDamages = 10_000
 
-  init(_ file: BlockFile, _ header: FileHeader, _ stores: [ForestDBStore], scratch: String) {
+  init(_ file: BlockFile, _ header: ForestDBHeader, _ stores: [ForestDBStore], scratch: String) {
     self.file = file
     self.header = header
     self.stores = stores
@@ -108,7 +108,7 @@ final class LogReader {
     guard flushedAt < UInt64(file.count) else { throw damaged("its last flush isn't in the file") }
     let block = Int(flushedAt)
     guard header.bitmapRevision > 0 else { return (block + 1, 0) }
-    guard let flushed = FileHeader(try file.block(block), block: block), flushed.version == header.version
+    guard let flushed = ForestDBHeader(try file.block(block), block: block), flushed.version == header.version
     else {
       // Records of earlier logs have lower sequences than those of the trie, so that all blocks may be read.
       note(flushedAt * UInt64(BlockFile.blockBytes), "the header of the last flush is damaged")

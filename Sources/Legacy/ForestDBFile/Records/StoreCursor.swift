@@ -24,7 +24,7 @@ package final class StoreCursor {
   /// The bytes of damaged records that are read, for each byte of the file: a record may be named again and again.
   private static let damagedFactor: UInt64 = 4
 
-  init(_ file: BlockFile, _ header: FileHeader, _ store: ForestDBStore, _ log: RecordIndex?) throws {
+  init(_ file: BlockFile, _ header: ForestDBHeader, _ store: ForestDBStore, _ log: RecordIndex?) throws {
     self.store = store
     self.log = log
     record = RecordReader(file, header.version)

@@ -18,7 +18,7 @@ package struct ForestDBStore: Sendable, Hashable {
   static let maximumCount = 10_000
 
   /// Reads the list.
-  static func list(_ reader: RecordReader, _ header: FileHeader) throws -> [ForestDBStore] {
+  static func list(_ reader: RecordReader, _ header: ForestDBHeader) throws -> [ForestDBStore] {
     func damaged(_ message: String) -> ForestDBError {
       ForestDBError(
         .damaged, "the list of stores is damaged (\(message))", path: reader.file.path,

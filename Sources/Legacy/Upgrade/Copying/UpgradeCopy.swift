@@ -180,15 +180,16 @@ final class UpgradeCopy {
     of encoded: EncodedBody, _ generation: UInt64, _ row: Int, _ target: DocumentImport
   ) throws -> EncodedBody {
     let keys = target.sharedKeys
-    guard let root = encoded.root, let found = root.value(of: AttachmentEntry.property, sharedKeys: keys)
+    guard let root = encoded.root,
+      let found = root.value(of: SourceAttachmentEntry.property, sharedKeys: keys)
     else { return encoded }
     guard found.type == .dict else {
       try note(.invalidAttachment, row, nil, "_attachments isn't an object; it is carried over unchanged")
       return encoded
     }
-    var entries: [AttachmentEntry] = []
+    var entries: [SourceAttachmentEntry] = []
     for entry in found.entries {
-      entries.append(AttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys))
+      entries.append(SourceAttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys))
     }
     var isAsStored = true
     for entry in entries {
@@ -212,7 +213,7 @@ final class UpgradeCopy {
       throw StorageError(.engineFailure, "a body that was just encoded can't be read: \(error)")
     }
     return try target.encode(
-      AttachmentEntry.settled(body, generation: generation) { entry in
+      SourceAttachmentEntry.settled(body, generation: generation) { entry in
         try entry.stored.map { try attachments.carry($0, limit: entry.limit) }
       })
   }

@@ -166,7 +166,7 @@ final class UpgradeVerification {
     if !isEqual {
       try check(isSettled(json, body, sharedKeys, said.generation), row, "its body differs")
     }
-    if let found = body.value(of: AttachmentEntry.property, sharedKeys: sharedKeys) {
+    if let found = body.value(of: SourceAttachmentEntry.property, sharedKeys: sharedKeys) {
       try compareAttachments(found.unsafeValue, row, sharedKeys, check)
     }
   }
@@ -178,7 +178,7 @@ final class UpgradeVerification {
     guard let expected = try? JSONValue(json: json), let found = try? body.jsonValue(sharedKeys: keys) else {
       return false
     }
-    return try AttachmentEntry.settled(expected, generation: generation) { entry in
+    return try SourceAttachmentEntry.settled(expected, generation: generation) { entry in
       try entry.stored.map { try attachments.expected($0, limit: entry.limit) }
     } == found
   }
@@ -188,7 +188,7 @@ final class UpgradeVerification {
     _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
   ) throws {
     for entry in found.entries {
-      let entry = AttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys)
+      let entry = SourceAttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys)
       guard let said = entry.stored, !whole.contains(said.digest) else { continue }
       // The digest of decoded bytes doesn't name a file of the source. It was compared with the body.
       let length: UInt64

@@ -37,7 +37,7 @@ final class EncryptedCursor: Cursor {
     upper.deallocate()
   }
 
-  private var reader: RecordReader { owner.reader }
+  private var reader: NodeRecordReader { owner.reader }
 
   // MARK: Moving
 

@@ -7,7 +7,8 @@ final class EncryptedReadTransaction: EncryptedTransaction, ReadTransaction {
   private let snapshot: LMDBReadTransaction
   let state: FileState
 
-  init(_ file: EncryptedFile, _ snapshot: LMDBReadTransaction, _ reader: RecordReader, _ state: FileState) {
+  init(_ file: EncryptedFile, _ snapshot: LMDBReadTransaction, _ reader: NodeRecordReader, _ state: FileState)
+  {
     self.snapshot = snapshot
     self.state = state
     super.init(file, reader)

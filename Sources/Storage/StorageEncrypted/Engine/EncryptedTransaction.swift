@@ -8,12 +8,12 @@ import StorageLMDB
 /// transaction changes nodes in place, so a write throws `bytesAreLent` while bytes are lent.
 class EncryptedTransaction: LendingTransaction {
   let file: EncryptedFile
-  let reader: RecordReader
+  let reader: NodeRecordReader
   final unowned(unsafe) let environment: Environment
   @exclusivity(unchecked) final var isOpen = true
   @exclusivity(unchecked) final var lent = 0
 
-  init(_ file: EncryptedFile, _ reader: RecordReader) {
+  init(_ file: EncryptedFile, _ reader: NodeRecordReader) {
     self.file = file
     self.reader = reader
     environment = file.environment

@@ -32,7 +32,7 @@ final class EncryptedFile: @unchecked Sendable {
   }
   private let known: Lock<Known>
 
-  private struct Resting: @unchecked Sendable { var readers: [RecordReader] = [] }
+  private struct Resting: @unchecked Sendable { var readers: [NodeRecordReader] = [] }
   private let resting = Lock(Resting())
 
   var path: String { environment.path }
@@ -118,11 +118,11 @@ final class EncryptedFile: @unchecked Sendable {
     }
   }
 
-  func takeReader() -> RecordReader {
-    resting.withLock { $0.readers.popLast() } ?? RecordReader(self)
+  func takeReader() -> NodeRecordReader {
+    resting.withLock { $0.readers.popLast() } ?? NodeRecordReader(self)
   }
 
-  func giveBack(_ reader: RecordReader) {
+  func giveBack(_ reader: NodeRecordReader) {
     reader.end()
     resting.withLock { resting in
       if resting.readers.count < Self.maximumResting { resting.readers.append(reader) }
@@ -130,7 +130,7 @@ final class EncryptedFile: @unchecked Sendable {
   }
 
   /// Returns the state of the commit that a transaction of LMDB sees. `reader` reads from that transaction.
-  func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: RecordReader) throws
+  func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: NodeRecordReader) throws
     -> FileState
   {
     let number = mdb_txn_id(transaction) - (isWriting ? 1 : 0)

@@ -11,7 +11,7 @@ final class EncryptedWrite {
   let file: EncryptedFile
   let base: FileState
   let changed = ChangedNodes()
-  let reader: RecordReader
+  let reader: NodeRecordReader
   /// LMDB's transaction, or its child while a member's part runs.
   @exclusivity(unchecked) private(set) var outer: LMDBWriteTransaction
   private let leader: LMDBWriteTransaction
@@ -39,7 +39,7 @@ final class EncryptedWrite {
     self.file = file
     self.outer = outer
     leader = outer
-    reader = RecordReader(file, changed: changed)
+    reader = NodeRecordReader(file, changed: changed)
     reader.begin(outer.transaction)
     base = try file.state(of: outer.transaction, isWriting: true, reader)
     table = base.table

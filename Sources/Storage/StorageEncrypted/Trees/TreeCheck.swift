@@ -10,7 +10,7 @@ final class TreeCheck {
   private static let maximumFaults = 100
 
   private let snapshot: EncryptedReadTransaction
-  private let reader: RecordReader
+  private let reader: NodeRecordReader
   private var faults: [String] = []
   private var records = 2
   private var name = ""
@@ -20,7 +20,7 @@ final class TreeCheck {
 
   init(_ snapshot: EncryptedReadTransaction) {
     self.snapshot = snapshot
-    reader = RecordReader(snapshot.file)
+    reader = NodeRecordReader(snapshot.file)
     reader.bypassesCache = true
     reader.begin(snapshot.transaction)
   }

@@ -43,7 +43,7 @@ final class TreePath {
   /// Goes to the first entry whose key is `key` or greater, or past the last entry of its leaf. Returns
   /// whether the key is equal.
   @inline(__always)
-  func descend(_ tree: Tree, to key: UnsafeRawBufferPointer, _ reader: RecordReader) throws -> Bool {
+  func descend(_ tree: Tree, to key: UnsafeRawBufferPointer, _ reader: NodeRecordReader) throws -> Bool {
     guard tree.height > 0 else {
       leaf = -1
       return false
@@ -71,7 +71,7 @@ final class TreePath {
 
   /// Goes to the first or last entry below `reference`, which belongs at a depth.
   private func descend(
-    _ start: Reference, level: Int, depth: Int, toLast: Bool, _ reader: RecordReader
+    _ start: Reference, level: Int, depth: Int, toLast: Bool, _ reader: NodeRecordReader
   ) throws {
     var reference = start
     var level = level
@@ -92,12 +92,12 @@ final class TreePath {
     }
   }
 
-  func descendToFirst(_ tree: Tree, _ reader: RecordReader) throws {
+  func descendToFirst(_ tree: Tree, _ reader: NodeRecordReader) throws {
     leaf = -1
     if tree.height > 0 { try descend(tree.root, level: tree.height - 1, depth: 0, toLast: false, reader) }
   }
 
-  func descendToLast(_ tree: Tree, _ reader: RecordReader) throws {
+  func descendToLast(_ tree: Tree, _ reader: NodeRecordReader) throws {
     leaf = -1
     if tree.height > 0 { try descend(tree.root, level: tree.height - 1, depth: 0, toLast: true, reader) }
   }
@@ -106,17 +106,17 @@ final class TreePath {
 
   /// Moves to the first entry of the next leaf. Returns false if there is none.
   @inline(never)
-  func moveToNextLeaf(_ reader: RecordReader) throws -> Bool {
+  func moveToNextLeaf(_ reader: NodeRecordReader) throws -> Bool {
     try moveToLeaf(reader, by: 1)
   }
 
   /// Moves to the last entry of the previous leaf. Returns false if there is none.
   @inline(never)
-  func moveToPreviousLeaf(_ reader: RecordReader) throws -> Bool {
+  func moveToPreviousLeaf(_ reader: NodeRecordReader) throws -> Bool {
     try moveToLeaf(reader, by: -1)
   }
 
-  private func moveToLeaf(_ reader: RecordReader, by step: Int) throws -> Bool {
+  private func moveToLeaf(_ reader: NodeRecordReader, by step: Int) throws -> Bool {
     var depth = leaf - 1
     while depth >= 0 {
       guard let node = nodes[depth] else { return false }
@@ -136,7 +136,7 @@ final class TreePath {
   // MARK: Places in a range
 
   /// Goes to the first entry within `lower`. Returns false if there is none.
-  func moveToFirst(_ tree: Tree, from lower: KeyBound, _ reader: RecordReader) throws -> Bool {
+  func moveToFirst(_ tree: Tree, from lower: KeyBound, _ reader: NodeRecordReader) throws -> Bool {
     if let bytes = lower.bytes, lower.count > 0 {
       let key = UnsafeRawBufferPointer(start: bytes, count: lower.count)
       if try descend(tree, to: key, reader), !lower.isInclusive { index += 1 }
@@ -148,7 +148,7 @@ final class TreePath {
   }
 
   /// Goes to the last entry within `upper`. Returns false if there is none.
-  func moveToLast(_ tree: Tree, to upper: KeyBound, _ reader: RecordReader) throws -> Bool {
+  func moveToLast(_ tree: Tree, to upper: KeyBound, _ reader: NodeRecordReader) throws -> Bool {
     if let bytes = upper.bytes {
       guard upper.count > 0 else { return false }
       let key = UnsafeRawBufferPointer(start: bytes, count: upper.count)

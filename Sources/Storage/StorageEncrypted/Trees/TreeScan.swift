@@ -8,7 +8,7 @@ struct TreeScan {
   typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
   let tree: Tree
-  let reader: RecordReader
+  let reader: NodeRecordReader
   let fetch: ScanFetch
 
   func run(_ range: KeyRange, _ order: ScanOrder, _ body: Body) throws {

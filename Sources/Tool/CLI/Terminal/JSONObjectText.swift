@@ -1,40 +1,40 @@
 import Fleece
 
 /// A value that has JSON text.
-protocol JSONConvertible {
+protocol JSONTextConvertible {
   var jsonText: String { get }
 }
 
-extension String: JSONConvertible {}
+extension String: JSONTextConvertible {}
 
-extension JSONConvertible where Self: CustomStringConvertible {
+extension JSONTextConvertible where Self: CustomStringConvertible {
   var jsonText: String { description }
 }
 
-extension Bool: JSONConvertible {}
-extension Int: JSONConvertible {}
-extension UInt64: JSONConvertible {}
-extension Double: JSONConvertible {}
+extension Bool: JSONTextConvertible {}
+extension Int: JSONTextConvertible {}
+extension UInt64: JSONTextConvertible {}
+extension Double: JSONTextConvertible {}
 
-extension Array: JSONConvertible where Element: JSONConvertible {
+extension Array: JSONTextConvertible where Element: JSONTextConvertible {
   var jsonText: String { "[" + map(\.jsonText).joined(separator: ",") + "]" }
 }
 
 /// A value that is already JSON text.
-struct JSONLiteral: JSONConvertible {
+struct JSONLiteral: JSONTextConvertible {
   let jsonText: String
 }
 
 /// The text of a JSON object. Its members keep the order in which they were added. A member that is nil is left
 /// out.
-struct JSONObjectText: JSONConvertible, ExpressibleByDictionaryLiteral {
+struct JSONObjectText: JSONTextConvertible, ExpressibleByDictionaryLiteral {
   private var members = ""
 
-  init(dictionaryLiteral members: (String, (any JSONConvertible)?)...) {
+  init(dictionaryLiteral members: (String, (any JSONTextConvertible)?)...) {
     for (name, value) in members { add(name, value) }
   }
 
-  mutating func add(_ name: String, _ value: (any JSONConvertible)?) {
+  mutating func add(_ name: String, _ value: (any JSONTextConvertible)?) {
     guard let value else { return }
     if !members.isEmpty { members += "," }
     members += name.jsonText + ":" + value.jsonText

@@ -67,11 +67,11 @@ struct ConnectAttempt {
   // MARK: One request
 
   private func ask(_ url: WebSocketURL, authorizes: Bool, sendsSecrets: Bool) throws(TransportClose)
-    -> (Established, Upgrade.Meaning)
+    -> (Established, WebSocketHandshake.Meaning)
   {
     let seconds = request.connectTimeout > 0 ? min(request.connectTimeout, 3600) : 15
     let deadline = MonotonicTime.now + seconds
-    let upgrade = try Upgrade(protocols: request.protocols)
+    let upgrade = try WebSocketHandshake(protocols: request.protocols)
     let bytes = try upgrade.bytes(request, url, authorizes: authorizes, sendsSecrets: sendsSecrets)
     let connection = try CurlConnection(cancellation)
     try connection.connect(url, request, seconds: seconds, sendsSecrets: sendsSecrets)

@@ -42,7 +42,7 @@ struct CurlHandle {
       set(CURLOPT_SSL_VERIFYPEER, 1)
       set(CURLOPT_SSL_VERIFYHOST, 2)
     case .pinned(let bytes):
-      let certificates = Certificate.read(bytes)
+      let certificates = CertificateBytes.read(bytes)
       guard !certificates.isEmpty else {
         throw .network(.tlsCertificateUntrusted, "the pinned certificate can't be read")
       }
@@ -51,7 +51,7 @@ struct CurlHandle {
       set(CURLOPT_SSL_VERIFYHOST, 0)
       ccurl_set_pointer(curl, CURLOPT_CAINFO, nil)
       ccurl_set_pointer(curl, CURLOPT_CAPATH, nil)
-      try set(CURLOPT_CAINFO_BLOB, certificates.flatMap(Certificate.pem))
+      try set(CURLOPT_CAINFO_BLOB, certificates.flatMap(CertificateBytes.pem))
     case .onlySelfSigned:
       set(CURLOPT_SSL_VERIFYPEER, 0)
       set(CURLOPT_SSL_VERIFYHOST, 0)
@@ -104,7 +104,7 @@ struct CurlHandle {
     var entry = first[0]
     while let current = entry {
       if let text = current.pointee.data.map({ String(cString: $0) }), text.hasPrefix("Cert:") {
-        return Certificate.read([UInt8](text.utf8.dropFirst(5))).first
+        return CertificateBytes.read([UInt8](text.utf8.dropFirst(5))).first
       }
       entry = current.pointee.next
     }

@@ -7,14 +7,15 @@ extension WebSocketRequest.Trust {
     switch self {
     case .system: break
     case .pinned(let bytes):
-      guard Certificate.read(bytes).contains(certificate) || Certificate.isFor(host, certificate) else {
+      guard CertificateBytes.read(bytes).contains(certificate) || CertificateBytes.isFor(host, certificate)
+      else {
         throw .network(.tlsCertificateNameMismatch, "the server's certificate is for another host")
       }
     case .onlySelfSigned:
-      guard Certificate.isSelfSigned(certificate) else {
+      guard CertificateBytes.isSelfSigned(certificate) else {
         throw .network(.tlsCertificateUntrusted, "the server's certificate isn't self-signed")
       }
-      guard Certificate.isValidNow(certificate) else {
+      guard CertificateBytes.isValidNow(certificate) else {
         throw .network(.tlsCertificateExpired, "the server's certificate isn't valid now")
       }
     }

@@ -57,7 +57,7 @@ package protocol HTTPTask: AnyObject, Sendable {
 }
 
 /// An answer that is whole.
-package struct HTTPAnswer: Sendable {
+package struct HTTPClientAnswer: Sendable {
   package var head: HTTPAnswerHead
   package var body: [UInt8]
 
@@ -70,9 +70,9 @@ final class CollectingSink: HTTPAnswerSink, @unchecked Sendable {
   private var head = HTTPAnswerHead(status: 0)
   private var body: [UInt8] = []
   private let limit: Int
-  private let done: @Sendable (Result<HTTPAnswer, TransportClose>) -> Void
+  private let done: @Sendable (Result<HTTPClientAnswer, TransportClose>) -> Void
 
-  init(limit: Int, _ done: @escaping @Sendable (Result<HTTPAnswer, TransportClose>) -> Void) {
+  init(limit: Int, _ done: @escaping @Sendable (Result<HTTPClientAnswer, TransportClose>) -> Void) {
     self.limit = limit
     self.done = done
   }
@@ -86,7 +86,7 @@ final class CollectingSink: HTTPAnswerSink, @unchecked Sendable {
   }
 
   func end(_ error: TransportClose?) {
-    if let error { done(.failure(error)) } else { done(.success(HTTPAnswer(head: head, body: body))) }
+    if let error { done(.failure(error)) } else { done(.success(HTTPClientAnswer(head: head, body: body))) }
   }
 }
 

@@ -59,7 +59,7 @@ package final class HTTPClient: Sendable {
   @discardableResult
   package func collect(
     _ request: HTTPClientRequest, limit: Int,
-    _ done: @escaping @Sendable (Result<HTTPAnswer, TransportClose>) -> Void
+    _ done: @escaping @Sendable (Result<HTTPClientAnswer, TransportClose>) -> Void
   ) -> any HTTPTask {
     send(request, into: CollectingSink(limit: limit, done))
   }

@@ -13,7 +13,7 @@ package enum AnswerHeadFuzzing {
     precondition(again?.head == head && again?.length == length, "the bytes after the head matter")
     guard let url = WebSocketURL("wss://host:1/a/b?c") else { return }
     for location in head.values("location") { _ = url.resolve(location)?.hostHeader }
-    do throws(TransportClose) { _ = try Upgrade(protocols: ["a", "b"]).meaning(head) } catch {
+    do throws(TransportClose) { _ = try WebSocketHandshake(protocols: ["a", "b"]).meaning(head) } catch {
       precondition(!error.reason.isEmpty || error.domain == .http, "an error without a reason")
     }
   }

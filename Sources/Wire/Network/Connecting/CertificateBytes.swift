@@ -1,7 +1,7 @@
 import CCrypto
 
 /// Certificates of X.509, as libcrypto reads them.
-enum Certificate {
+enum CertificateBytes {
   /// The certificates in bytes that are one in DER, or some in PEM, as DER. Empty if there are none.
   static func read(_ bytes: [UInt8]) -> [[UInt8]] {
     if let certificate = fromDER(bytes) {

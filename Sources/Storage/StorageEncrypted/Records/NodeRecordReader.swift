@@ -4,7 +4,7 @@ import StorageLMDB
 
 /// Reads and decrypts the records of one transaction, and keeps the recently used branches. One thread at a
 /// time.
-final class RecordReader {
+final class NodeRecordReader {
   private static let recentCount = 16
 
   let file: EncryptedFile

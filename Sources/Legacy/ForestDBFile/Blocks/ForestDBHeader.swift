@@ -43,7 +43,7 @@ package enum ForestDBVersion: Int, Sendable {
 let nowhere = UInt64.max
 
 /// A valid header.
-struct FileHeader {
+struct ForestDBHeader {
   let block: Int
   let version: ForestDBVersion
   let root: UInt64
@@ -104,7 +104,7 @@ struct FileHeader {
 
   static func likeness(_ bytes: UnsafeRawPointer) -> Likeness {
     guard bytes.load(fromByteOffset: 4_095, as: UInt8.self) == BlockMarker.header else {
-      return FileHeader(withoutMarker: bytes, block: 0) == nil ? .none : .header
+      return ForestDBHeader(withoutMarker: bytes, block: 0) == nil ? .none : .header
     }
     return ForestDBVersion(magic: bytes.integer(magicAt)) != nil || isOther(bytes) ? .header : .marker
   }

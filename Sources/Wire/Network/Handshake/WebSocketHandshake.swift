@@ -2,7 +2,7 @@ import Transport
 import WebSocket
 
 /// The HTTP side of a WebSocket handshake: the request's bytes, and what its answer means.
-struct Upgrade: Sendable {
+struct WebSocketHandshake: Sendable {
   /// What an answer means.
   enum Meaning: Equatable {
     /// The connection is a WebSocket now. The protocol is the one that was chosen; nil if none was offered.

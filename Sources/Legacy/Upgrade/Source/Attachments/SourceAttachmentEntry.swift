@@ -2,7 +2,7 @@ import Blobs
 import Fleece
 
 /// A member of `_attachments`, with the properties that an upgrade needs.
-struct AttachmentEntry {
+struct SourceAttachmentEntry {
   let name: String
   /// The digest and the encoding, or nil if the member has no SHA-1 digest.
   let stored: SourceAttachments.Stored?
@@ -42,7 +42,8 @@ struct AttachmentEntry {
   /// Returns a body whose decoded attachments name their new blobs. All attachments get the properties that
   /// make readers recognise a blob.
   static func settled(
-    _ body: JSONValue, generation: UInt64, outcome: (AttachmentEntry) throws -> SourceAttachments.Outcome?
+    _ body: JSONValue, generation: UInt64,
+    outcome: (SourceAttachmentEntry) throws -> SourceAttachments.Outcome?
   ) rethrows -> JSONValue {
     guard let members = body.object?[property]?.object else { return body }
     var after = JSONObject()
@@ -51,7 +52,7 @@ struct AttachmentEntry {
         after[name] = value
         continue
       }
-      let said = AttachmentEntry(name, entry)
+      let said = SourceAttachmentEntry(name, entry)
       if said.stored != nil {
         switch try outcome(said) {
         case .decoded(let digest, let length):

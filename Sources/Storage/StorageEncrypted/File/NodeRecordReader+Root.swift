@@ -1,7 +1,7 @@
 import Glibc
 import Storage
 
-extension RecordReader {
+extension NodeRecordReader {
   /// Reads the root in this reader's transaction.
   func root() throws -> FileState {
     let number = RecordFormat.rootNumber

@@ -4,7 +4,7 @@
 /// Code that keeps rows reports each allocation, and then calls `check`, which throws when the limit is
 /// exceeded. So the limit is exceeded by one allocation at most: one value, or the growth of one table. Use
 /// it from one thread at a time.
-final class MemoryBudget {
+final class QueryMemoryBudget {
   /// In bytes.
   let limit: Int
   /// What this run shares with others; nil if it shares nothing.
@@ -60,7 +60,7 @@ final class MemoryBudget {
 
 /// The limits of a run, for code that works for a query without its context.
 struct QueryLimits {
-  let budget: MemoryBudget
+  let budget: QueryMemoryBudget
   let cancellation: QueryCancellation
 }
 

@@ -3,7 +3,7 @@
 #endif
 
 /// Scans JSON text by its brackets and strings only. It stays within bounds for any input.
-struct JSONScanner {
+struct BracketScanner {
   private let bytes: UnsafeMutableRawBufferPointer
   private(set) var position = 0
 
