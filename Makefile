@@ -291,6 +291,16 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	fi
 	# The architecture page names every module and draws what Package.swift says.
 	swift docs/draw-modules.swift --check
+	# The numbers of lines in docs/testing.md are right to 3 %.
+	lines() { git ls-files "$$1/*.swift" "$$1/*.c" "$$1/*.h" "$$1/*.cpp" | xargs cat | wc -l; }
+	said=$$(sed -nE 's/^about ([0-9,]+) lines of tests for ([0-9,]+) lines .*/\1 \2/p' docs/testing.md | tr -d ,)
+	awk -v said="$$said" -v tests="$$(lines Tests)" -v sources="$$(lines Sources)" 'BEGIN {
+	  split(said, n, " ")
+	  if (n[1] < tests * 0.97 || n[1] > tests * 1.03 || n[2] < sources * 0.97 || n[2] > sources * 1.03) {
+	    print "lint: docs/testing.md says \"" said "\": there are " tests " lines of tests for " sources > "/dev/stderr"
+	    exit 1
+	  }
+	}'
 	# Every page is linked from the index of pages.
 	for page in docs/*.md; do
 	  [ "$$page" = docs/README.md ] || grep -qF "($$(basename "$$page"))" docs/README.md \
