@@ -259,11 +259,12 @@ let helpers: [Target] = [
   // What the tests of both engines over LMDB share.
   storage.testing("LMDBTestSupport", ["TestSupport", "StorageConformance", "Storage", "StorageLMDB"]),
   // What the tests of several parts share.
+  support.testing("Expectations", []),
   support.testing(
     "TestSupport",
     [
-      "AtLoad", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone", "CBLite2",
-      "Documents", "Upgrade",
+      "AtLoad", "Expectations", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone",
+      "CBLite2", "Documents", "Upgrade",
     ]),
   .target(name: "AtLoad", path: "Tests/Support/AtLoad"),
   // The C library's syncs, and LMDB's opening of named databases.
@@ -300,13 +301,14 @@ let helpers: [Target] = [
 ]
 
 let tests: [Target] = [
-  ground.tests("Bytes", ["Bytes"], lends: true),
+  ground.tests("Bytes", ["Bytes", "Expectations"], lends: true),
   ground.tests("Logs", ["TestSupport", "Logs", "Touchstone", "test-child"]),
-  ground.tests("ChildProcesses", ["ChildProcesses"]),
+  ground.tests("ChildProcesses", ["ChildProcesses", "Expectations"]),
 
-  wire.tests("BLIP", ["StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
+  wire.tests("BLIP", ["Expectations", "StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
   wire.tests(
-    "WebSocket", ["StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "WebSocket", "CSockets"]),
+    "WebSocket",
+    ["Expectations", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "WebSocket", "CSockets"]),
   wire.tests(
     "Network",
     [
@@ -352,7 +354,7 @@ let tests: [Target] = [
       "FullTextReference", "test-child",
     ]),
   database.tests("QueryDifferential", ["QueryDifferential", "TestSupport", "Touchstone"]),
-  database.tests("Scripts", ["Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
+  database.tests("Scripts", ["Expectations", "Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
   database.tests(
     "Views",
     [
@@ -412,8 +414,8 @@ let tests: [Target] = [
       "test-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
     ]),
 
-  bench.tests("BenchmarkKit", ["BenchmarkKit"]),
-  bench.tests("Datasets", ["ChildProcesses", "Datasets"]),
+  bench.tests("BenchmarkKit", ["BenchmarkKit", "Expectations"]),
+  bench.tests("Datasets", ["ChildProcesses", "Datasets", "Expectations"]),
   bench.tests(
     "Suites",
     [
@@ -446,7 +448,8 @@ let fuzzTargets: [Target] = [
 ]
 
 // Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
-for target in tests {
+let compared = ["StorageConformance", "QueryDifferential", "FullTextReference"]
+for target in tests + helpers.filter({ !compared.contains($0.name) }) {
   let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
   target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
 }

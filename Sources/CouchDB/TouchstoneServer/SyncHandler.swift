@@ -1,5 +1,4 @@
 import BLIP
-import Transport
 import Bytes
 import HTTP
 import HTTPAPI
@@ -8,6 +7,7 @@ import ReplicationBLIP
 import Server
 import Storage
 import Touchstone
+import Transport
 import WebSocket
 
 /// Answers the requests of replicators: `GET /NAME/_blipsync` becomes a WebSocket.

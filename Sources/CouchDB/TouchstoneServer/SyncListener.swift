@@ -1,5 +1,4 @@
 import BLIP
-import Transport
 import Bytes
 import Discovery
 import HTTPAPI
@@ -9,6 +8,7 @@ import ReplicationBLIP
 import Server
 import Storage
 import Touchstone
+import Transport
 import WebSocket
 
 /// Lets other devices replicate with databases, over WebSockets: those of this library, and Couchbase Lite 2 and 3. If the configuration

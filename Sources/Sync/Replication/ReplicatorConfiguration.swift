@@ -1,7 +1,7 @@
 import Documents
 import Fleece
-import Touchstone
 import Storage
+import Touchstone
 
 /// What a replicator connects to.
 public struct ReplicatorTarget: Sendable {

@@ -1,6 +1,6 @@
 import BLIP
-import Transport
 import Replication
+import Transport
 
 /// Connects to a database over BLIP, through a transport that a closure opens.
 package struct BLIPConnector: PeerConnector {

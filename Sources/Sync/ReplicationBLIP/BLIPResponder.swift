@@ -1,5 +1,4 @@
 import BLIP
-import Transport
 import Blobs
 import Bytes
 import Documents
@@ -8,6 +7,7 @@ import Logs
 import Replication
 import Storage
 import Touchstone
+import Transport
 
 /// The passive side of a replication over BLIP: answers the requests of a replicator over one database.
 ///

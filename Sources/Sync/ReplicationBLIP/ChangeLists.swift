@@ -9,11 +9,11 @@
 // more, 4 it left all channels of the user.
 
 import BLIP
-import Transport
 import Bytes
 import Documents
 import Fleece
 import Replication
+import Transport
 
 /// Writes and reads change lists.
 enum ChangeLists {

@@ -1,4 +1,3 @@
-import Transport
 import Blobs
 import Bytes
 import Documents
@@ -6,6 +5,7 @@ import Fleece
 import Network
 import Replication
 import Storage
+import Transport
 
 /// The digests of this library that a document's attachments have.
 struct BlobNames: Sendable, ExpressibleByArrayLiteral {

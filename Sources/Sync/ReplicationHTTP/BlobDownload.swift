@@ -1,4 +1,3 @@
-import Transport
 import Blobs
 import Fleece
 import HTTP
@@ -6,6 +5,7 @@ import Network
 import Replication
 import ReplicationNetwork
 import Storage
+import Transport
 
 /// Writes the bytes of an attachment while they come. It is behind a `LaneSink`, since it waits for the disk.
 ///

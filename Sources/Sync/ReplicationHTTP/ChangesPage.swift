@@ -1,9 +1,9 @@
-import Transport
 import Fleece
 import HTTP
 import Network
 import Replication
 import ReplicationNetwork
+import Transport
 
 #if canImport(Glibc)
   import Glibc

@@ -1,4 +1,3 @@
-import Transport
 import Bytes
 import Documents
 import Fleece
@@ -7,6 +6,7 @@ import Network
 import Replication
 import ReplicationNetwork
 import Storage
+import Transport
 
 /// A request for some revisions: `_bulk_get`, or a document with `open_revs` for a server that hasn't that, whose attachments
 /// then come with it (`MixedAnswer`). What arrives is handed over while the rest comes.

@@ -1,8 +1,8 @@
-import Transport
 import Fleece
 import Network
 import Replication
 import ReplicationNetwork
+import Transport
 
 /// Connects to a database over HTTP: looks whether it is there, and makes it if that is wanted.
 package struct HTTPConnector: PeerConnector {

@@ -1,4 +1,3 @@
-import Transport
 import Blobs
 import Bytes
 import Documents
@@ -6,6 +5,7 @@ import Fleece
 import Network
 import Replication
 import Storage
+import Transport
 
 /// The other side of a replication over HTTP: CouchDB, PouchDB's server, Couchbase Lite 1.x, Sync Gateway, or a listener of
 /// this library.

@@ -1,9 +1,9 @@
-import Transport
 import Fleece
 import HTTP
 import Network
 import Replication
 import ReplicationNetwork
+import Transport
 
 /// Asks a server of the CouchDB family for what belongs to no database. Its calls wait.
 package final class HTTPServerClient: Sendable {

@@ -1,7 +1,7 @@
-import Transport
 import Network
 import Replication
 import Storage
+import Transport
 
 /// Hands an answer to another sink on a thread that may wait for the disk. The server waits while too much is on its way
 /// there, and while the other sink wants it to.

@@ -1,9 +1,9 @@
-import Transport
 import Fleece
 import Network
 import Replication
 import ReplicationNetwork
 import Storage
+import Transport
 
 /// Makes the requests of a connection: to one database, with retries. Every request may be repeated, since the protocol
 /// names revisions by what they are.

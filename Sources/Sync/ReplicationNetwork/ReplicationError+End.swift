@@ -1,5 +1,5 @@
-import Transport
 import Replication
+import Transport
 
 extension ReplicationError {
   /// The end of a connection, or of a request. `message` takes the place of its reason.

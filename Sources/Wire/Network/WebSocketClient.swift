@@ -1,6 +1,6 @@
-import Transport
 import Logs
 import System
+import Transport
 import WebSocket
 
 /// A connection that a client has made.

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import BenchmarkKit
@@ -38,20 +39,20 @@ struct ArrivalScheduleTests {
       free = max(free, start) + (index == 500 ? 100_000_000 : 10_000)
       expected.append(free - start)
     }
-    #expect(open.mean == Double(expected.reduce(0, +)) / 1_000)
-    #expect(open.count == 1_000)
-    #expect(open.maximum == 100_000_000)
+    expect(open.mean, equals: Double(expected.reduce(0, +)) / 1_000)
+    expect(open.count, equals: 1_000)
+    expect(open.maximum, equals: 100_000_000)
     let sorted = expected.sorted()
     for quantile in [0.5, 0.9, 0.95, 0.99] {
       let exact = Double(sorted[Int(quantile * 1_000) - 1])
       let found = Double(open.value(at: quantile))
-      #expect(found >= exact && found <= exact * 1.001, "\(quantile): \(found), not \(exact)")
+      expect(found >= exact && found <= exact * 1.001, "\(quantile): \(found), not \(exact)")
     }
     // A tenth of the operations waited: the stall is in p95. A closed loop has it in its longest operation alone.
-    #expect(open.value(at: 0.95) > 50_000_000)
+    expect(open.value(at: 0.95) > 50_000_000)
     var closed = LatencyHistogram()
     for index in 0..<1_000 { closed.record(index == 500 ? 100_000_000 : 10_000) }
-    #expect(closed.value(at: 0.99) < 11_000)
+    expect(closed.value(at: 0.99) < 11_000)
   }
 
   @Test func operationsBeginAtTheirTimesAndAreDealtToTheThreads() {
@@ -59,19 +60,19 @@ struct ArrivalScheduleTests {
     let schedule = ArrivalSchedule(begin: time.now, rate: 500)
     let histogram = run(schedule, 20, time) { _ in 1_000 }
     let begins: [UInt64] = (0..<20).map { 1_000_000 + $0 * 2_000_000 }
-    #expect(time.begins == begins)
-    #expect(histogram.maximum == 1_000)
+    expect(time.begins, equals: begins)
+    expect(histogram.maximum, equals: 1_000)
     let shared = ArrivalSchedule(begin: 0, rate: 1_000, threads: 2)
     let all = (0..<10).flatMap { index in (0..<2).map { shared.start(index, thread: $0) } }
     let expected: [UInt64] = (0..<20).map { $0 * 1_000_000 }
-    #expect(all == expected)
+    expect(all, equals: expected)
   }
 
   @Test func waitingEndsNoEarlierThanAsked() {
     for nanoseconds in [0, 1_000, 100_000, 2_000_000] as [UInt64] {
       let wanted = Clock.nanoseconds() + nanoseconds
       ArrivalSchedule.wait(until: wanted)
-      #expect(Clock.nanoseconds() >= wanted)
+      expect(Clock.nanoseconds() >= wanted)
     }
     ArrivalSchedule.wait(until: 0)
   }
@@ -81,9 +82,9 @@ struct ArrivalScheduleTests {
       run: { .seconds(2) }, fileBytes: { 300 }, logicalBytes: .init(written: 0, stored: 100),
       metrics: { [.cachedShare: 0.25, .opsPerSecond: 7] })
     let sample = try Sample.take(trial, operations: 10)
-    #expect(sample.values[.cachedShare] == 0.25)
-    #expect(sample.values[.opsPerSecond] == 7)
-    #expect(sample.values[.spaceAmplification] == 3)
-    #expect(sample.values[.writeAmplification] == nil)
+    expect(sample.values[.cachedShare], equals: 0.25)
+    expect(sample.values[.opsPerSecond], equals: 7)
+    expect(sample.values[.spaceAmplification], equals: 3)
+    expect(sample.values[.writeAmplification] == nil)
   }
 }

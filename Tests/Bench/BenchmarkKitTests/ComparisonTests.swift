@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -38,16 +39,16 @@ struct ComparisonTests {
       try #require(comparison.rows.first { $0.label.hasPrefix(name) && $0.measure == measure })
     }
     for measure in [Comparison.Measure.metric(.seconds), .normalized] {
-      #expect(try row("same", measure).verdict == .unclear)
-      #expect(try row("slow", measure).verdict == .worse)
-      #expect(try row("fast", measure).verdict == .better)
-      #expect(abs(try row("slow", measure).ratio - 1.15) < 1e-9)
+      try expect(row("same", measure).verdict, equals: .unclear)
+      try expect(row("slow", measure).verdict, equals: .worse)
+      try expect(row("fast", measure).verdict, equals: .better)
+      try expect(abs(try row("slow", measure).ratio - 1.15) < 1e-9)
     }
-    #expect(comparison.warnings == [])
+    expect(comparison.warnings, equals: [])
     let text = ComparisonTable(comparison).text()
-    #expect(
+    expect(
       text.contains("normalized: 1 better, 1 worse, 1 without a significant difference, of 3."), "\(text)")
-    #expect(!ComparisonTable(comparison, onlyDifferences: true).text().contains("same"))
+    expect(!ComparisonTable(comparison, onlyDifferences: true).text().contains("same"))
   }
 
   /// However exact the samples are.
@@ -56,8 +57,8 @@ struct ComparisonTests {
     let base = try file(["little": exact, "more": exact])
     let new = try file(["little": exact.map { $0 * 1.004 }, "more": exact.map { $0 * 1.006 }])
     let rows = Comparison(base: base, new: new, measures: [.metric(.seconds)]).rows
-    #expect(rows.first { $0.label.hasPrefix("little") }?.verdict == .unclear)
-    #expect(rows.first { $0.label.hasPrefix("more") }?.verdict == .worse)
+    expect(rows.first { $0.label.hasPrefix("little") }?.verdict, equals: .unclear)
+    expect(rows.first { $0.label.hasPrefix("more") }?.verdict, equals: .worse)
   }
 
   /// Of operations a second, more is better.
@@ -65,7 +66,7 @@ struct ComparisonTests {
     let base = try file(["w": Self.nine])
     let new = try file(["w": Self.nine.map { $0 / 2 }])
     let rows = Comparison(base: base, new: new, measures: [.metric(.opsPerSecond)]).rows
-    #expect(rows.map(\.verdict) == [.better])
+    expect(rows.map(\.verdict), equals: [.better])
   }
 
   /// Of many rows without a difference hardly one is called different: the correction for their number.
@@ -86,7 +87,7 @@ struct ComparisonTests {
       let comparison = Comparison(base: base, new: new, measures: [.metric(.seconds)])
       alarms += comparison.rows.contains { $0.verdict != .unclear } ? 1 : 0
     }
-    #expect(alarms <= 3)
+    expect(alarms <= 3)
   }
 
   /// Results without running anything.
@@ -113,10 +114,10 @@ struct ComparisonTests {
     other.cpu = "faster"
     let new = try file(["b": [1], "c": [1]], machine: other, library: "LMDB 1.0")
     let comparison = Comparison(base: base, new: new)
-    #expect(comparison.warnings.count == 2)
-    #expect(comparison.warnings.contains { $0.contains("LMDB 0.9.24") && $0.contains("LMDB 1.0") })
-    #expect(comparison.unmatched.count == 2)
-    #expect(Set(comparison.rows.map(\.label)).count == 1)
+    expect(comparison.warnings.count, equals: 2)
+    expect(comparison.warnings.contains { $0.contains("LMDB 0.9.24") && $0.contains("LMDB 1.0") })
+    expect(comparison.unmatched.count, equals: 2)
+    expect(Set(comparison.rows.map(\.label)).count, equals: 1)
   }
 
   @Test func commaSeparatedValuesReadBack() throws {
@@ -125,55 +126,55 @@ struct ComparisonTests {
     let seconds = try #require(lines.first { $0.contains(",seconds,") })
     // The parameter with a comma and quotes is quoted (RFC 4180).
     let quoted = "\"n=1, text=a,\"\"b\"\"\""
-    #expect(seconds.contains(quoted))
+    expect(seconds.contains(quoted))
     let cells = seconds.replacing(quoted, with: "P").split(separator: ",", omittingEmptySubsequences: false)
-    #expect(cells.count == header.count)
+    expect(cells.count, equals: header.count)
     let row = Dictionary(uniqueKeysWithValues: zip(header, cells.map(String.init)))
-    #expect(row["median"] == "2.0" && row["samples"] == "3" && row["unit"] == "s" && row["engine"] == "lmdb")
-    #expect(lines.contains { $0.contains(",normalized,") })
+    expect(row["median"] == "2.0" && row["samples"] == "3" && row["unit"] == "s" && row["engine"] == "lmdb")
+    expect(lines.contains { $0.contains(",normalized,") })
   }
 
   @Test func markdownHasARowForEveryWorkloadOfAllFilesOnce() throws {
     let text = ResultsExport([try file(["v": [1], "w": [2]]), try file(["w": [7], "x": [3]])]).markdown()
     let lines = text.split(separator: "\n")
-    #expect(lines[0] == "| s | lmdb |")
-    #expect(lines.count == 5)
-    #expect(lines[3].contains("200 ms (2.00)") && lines[4].hasPrefix("| x"))
+    expect(lines[0], equals: "| s | lmdb |")
+    expect(lines.count, equals: 5)
+    expect(lines[3].contains("200 ms (2.00)") && lines[4].hasPrefix("| x"))
   }
 
   @Test func dashboardsGetNamesUnitsAndValues() throws {
     let data = try ResultsExport([try file(["w": [2]])]).smallerIsBetter()
     let entries = try #require(JSONSerialization.jsonObject(with: data) as? [[String: Any]])
-    #expect(entries.count == 2)
-    #expect(entries.allSatisfy { $0["name"] is String && $0["unit"] is String && $0["value"] is Double })
-    #expect(entries[0]["unit"] as? String == "ns/op")
-    #expect(entries[0]["value"] as? Double == 2e8)
-    #expect(Set(entries.compactMap { $0["name"] as? String }).count == 2)
+    expect(entries.count, equals: 2)
+    expect(entries.allSatisfy { $0["name"] is String && $0["unit"] is String && $0["value"] is Double })
+    expect(entries[0]["unit"] as? String, equals: "ns/op")
+    expect(entries[0]["value"] as? Double, equals: 2e8)
+    expect(Set(entries.compactMap { $0["name"] as? String }).count, equals: 2)
   }
 
   @Test func conditionsAreNotedWhenTheMachineWasNotQuiet() {
     let quiet = RunConditions(
       seed: 1, calibration: .init(start: 0.04, end: 0.0401), load: .init(start: 0.2, end: 1),
       stealShare: 0.001)
-    #expect(quiet.notes(cores: 2) == [])
+    expect(quiet.notes(cores: 2), equals: [])
     let noisy = RunConditions(
       seed: 1, calibration: .init(start: 0.04, end: 0.05), load: .init(start: 3, end: 3), stealShare: 0.1)
     let notes = noisy.notes(cores: 2)
-    #expect(notes.count == 3)
-    #expect(notes[0].contains("25% slower"))
+    expect(notes.count, equals: 3)
+    expect(notes[0].contains("25% slower"))
     let watched = MachineWatch(seed: 5).conditions()
-    #expect(watched.seed == 5 && watched.calibration.start > 0 && watched.calibration.end > 0)
-    #expect((0...1).contains(watched.stealShare))
+    expect(watched.seed == 5 && watched.calibration.start > 0 && watched.calibration.end > 0)
+    expect((0...1).contains(watched.stealShare))
   }
 
   @Test func outliersAreFarFromTheQuartiles() {
-    #expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1, 5]) == [5])
-    #expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1.2]) == [])
-    #expect(SampleStatistics.outliers([1, 9, 1, 1]) == [])
+    expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1, 5]), equals: [5])
+    expect(SampleStatistics.outliers([1, 1.1, 1, 0.9, 1.2]), equals: [])
+    expect(SampleStatistics.outliers([1, 9, 1, 1]), equals: [])
   }
 
   @Test func unpairedRatioHoldsTheRatioOfTheMedians() {
     let (ratio, interval) = Bootstrap.unpairedRatio(Self.nine.map { $0 * 2 }, over: Self.nine)
-    #expect(abs(ratio - 2) < 1e-12 && interval.contains(2) && interval.lowerBound > 1.9)
+    expect(abs(ratio - 2) < 1e-12 && interval.contains(2) && interval.lowerBound > 1.9)
   }
 }

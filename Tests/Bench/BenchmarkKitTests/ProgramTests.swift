@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import Testing
@@ -25,6 +26,6 @@ struct ProgramTests {
       sender.wait()
     }
     let outcome = try Program.run("/bin/sh", ["-c", "sleep 0.3; echo said"])
-    #expect(outcome.status == 0 && outcome.output == "said\n")
+    expect(outcome.status == 0 && outcome.output == "said\n")
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -48,26 +49,26 @@ struct ReportTests {
     }.write(
       to: directory.path)
     let pictures = names.filter { $0.hasSuffix(".svg") }
-    #expect(
+    expect(
       Set(names).isSuperset(of: [
         "index.html", "results.csv", "results.md", "benchmark.json", "scale-time.svg", "scale-file-size.svg",
         "scale-growth-insert----.svg", "ycsb-latency-a.svg", "ycsb-cost.svg",
       ]), "\(names)")
     let page = try String(contentsOfFile: "\(directory.path)/index.html", encoding: .utf8)
-    #expect(page.components(separatedBy: "<svg role=\"img\"").count == pictures.count + 1)
+    expect(page.components(separatedBy: "<svg role=\"img\"").count, equals: pictures.count + 1)
     // Nothing is loaded: no scripts, no style sheets, no images, no addresses but the names of XML's own spaces.
-    #expect(!page.contains("<script") && !page.contains("<img") && !page.contains("stylesheet"))
+    expect(!page.contains("<script") && !page.contains("<img") && !page.contains("stylesheet"))
     let addresses = page.matches(of: /https?:[^"' <]+/).map { String($0.output) }
-    #expect(addresses.allSatisfy { $0.hasPrefix("http://www.w3.org/") }, "\(Set(addresses))")
+    expect(addresses.allSatisfy { $0.hasPrefix("http://www.w3.org/") }, "\(Set(addresses))")
     // Under every picture: what, how, where.
-    #expect(page.components(separatedBy: "travel, 7 documents · durability normal").count > pictures.count)
-    #expect(page.contains("a &lt;cpu&gt;") && !page.contains("a <cpu>"))
-    #expect(page.contains("p99 &lt; 1 ms &amp; holds"))
-    #expect(page.contains("a &lt; b</th>") && !page.contains("a < b") && page.contains("sqlite over lmdb"))
-    #expect(page.contains("insert &lt;&amp;&gt; (documents=10)"))
+    expect(page.components(separatedBy: "travel, 7 documents · durability normal").count > pictures.count)
+    expect(page.contains("a &lt;cpu&gt;") && !page.contains("a <cpu>"))
+    expect(page.contains("p99 &lt; 1 ms &amp; holds"))
+    expect(page.contains("a &lt; b</th>") && !page.contains("a < b") && page.contains("sqlite over lmdb"))
+    expect(page.contains("insert &lt;&amp;&gt; (documents=10)"))
     for name in pictures {
       let text = try String(contentsOfFile: "\(directory.path)/\(name)", encoding: .utf8)
-      #expect(XMLCheck.isWellFormed(text), "\(name)")
+      expect(XMLCheck.isWellFormed(text), "\(name)")
     }
   }
 
@@ -80,22 +81,22 @@ struct ReportTests {
     let parts = page.components(separatedBy: "<details>")
     // Each suite is folded, and its charts are folded inside it.
     let suites = file.results.map(\.suite).firstOccurrences()
-    #expect(parts.count == 1 + 2 * suites.count)
-    #expect(page.components(separatedBy: "</details>").count == parts.count)
+    expect(parts.count, equals: 1 + 2 * suites.count)
+    expect(page.components(separatedBy: "</details>").count, equals: parts.count)
     // Before the first fold: a table and a picture that compare all suites, with links to them.
     for (number, suite) in suites.enumerated() {
       let link = "<a href=\"#section-\(number)\">\(suite)</a>"
-      #expect(parts[0].components(separatedBy: link).count == 3)
-      #expect(page.contains("id=\"section-\(number)\""))
+      expect(parts[0].components(separatedBy: link).count, equals: 3)
+      expect(page.contains("id=\"section-\(number)\""))
     }
-    #expect(parts[0].contains("level in 3") && parts[0].contains("1.00×"))
-    #expect(parts[0].contains("Lower is better"))
+    expect(parts[0].contains("level in 3") && parts[0].contains("1.00×"))
+    expect(parts[0].contains("Lower is better"))
     // Each workload has a row in the table of its suite, a row in its picture, and marks in the first picture.
     for label in file.results.map(\.label).firstOccurrences() {
       let escaped = HTML.escaped(label)
-      #expect(page.contains("<th scope=\"row\">\(escaped)</th>"), "\(label)")
-      #expect(page.contains("<span class=\"name\">\(escaped)</span>"), "\(label)")
-      #expect(parts[0].contains("<title>\(escaped), "), "\(label)")
+      expect(page.contains("<th scope=\"row\">\(escaped)</th>"), "\(label)")
+      expect(page.contains("<span class=\"name\">\(escaped)</span>"), "\(label)")
+      expect(parts[0].contains("<title>\(escaped), "), "\(label)")
     }
   }
 
@@ -104,14 +105,14 @@ struct ReportTests {
       RatioAxis(ratios.map { .init(engine: "lmdb", label: "read", ratio: $0, interval: $0...$0) })
     }
     let near = axis(0.8, 1.4)
-    #expect(!near.isLogarithmic && near.range.lowerBound == 0)
-    #expect(near.ticks == [0, 0.25, 0.5, 0.75, 1, 1.25])
+    expect(!near.isLogarithmic && near.range.lowerBound == 0)
+    expect(near.ticks, equals: [0, 0.25, 0.5, 0.75, 1, 1.25])
     let far = axis(0.1, 10)
-    #expect(far.isLogarithmic && far.ticks == [0.1, 0.2, 0.5, 1, 2, 5, 10])
-    #expect(far.percent(1) == "50.00%")
+    expect(far.isLogarithmic && far.ticks == [0.1, 0.2, 0.5, 1, 2, 5, 10])
+    expect(far.percent(1), equals: "50.00%")
     // A value that has no logarithm is drawn at the edge.
-    #expect(axis(0, 10).percent(0) == "3.00%")
-    #expect(axis().ticks.contains(1))
+    expect(axis(0, 10).percent(0), equals: "3.00%")
+    expect(axis().ticks.contains(1))
   }
 
   @Test func chartOfOneBarIsLeftOut() throws {
@@ -120,7 +121,7 @@ struct ReportTests {
     }
     var file = try file()
     file.results = try ran([workload], on: ["lmdb"], rounds: 3)
-    #expect(Report([file]).sections.flatMap(\.charts).isEmpty)
+    expect(Report([file]).sections.flatMap(\.charts).isEmpty)
   }
 
   /// As a peer has no files that it is asked for.
@@ -135,33 +136,33 @@ struct ReportTests {
     let directory = try TrialDirectory(in: NSTemporaryDirectory())
     defer { directory.remove() }
     let names = try Report([file]) { _, _ in Remarks() }.write(to: directory.path)
-    #expect(Set(names).isSuperset(of: ["travel-time.svg", "travel-file-size.svg"]))
+    expect(Set(names).isSuperset(of: ["travel-time.svg", "travel-file-size.svg"]))
     let scripts = Report([file]).sections.flatMap(\.charts).filter { $0.script.contains("\"peer\"") }
-    #expect(scripts.map(\.name).contains("travel-time") && !scripts.map(\.name).contains("travel-file-size"))
+    expect(scripts.map(\.name).contains("travel-time") && !scripts.map(\.name).contains("travel-file-size"))
   }
 
   @Test func growthIsAPower() throws {
     let fit = try #require(PowerFit([(100, 20), (1, 2), (10_000, 200)]))
-    #expect(abs(fit.exponent - 0.5) < 1e-12)
-    #expect(abs(fit.factor - 2) < 1e-9)
-    #expect(fit.points.map(\.size) == [1, 100, 10_000])
-    #expect(PowerFit([(1, 2)]) == nil)
-    #expect(PowerFit([(1, 2), (1, 3)]) == nil)
-    #expect(PowerFit([(1, 0), (2, 3)]) == nil)
+    expect(abs(fit.exponent - 0.5) < 1e-12)
+    expect(abs(fit.factor - 2) < 1e-9)
+    expect(fit.points.map(\.size), equals: [1, 100, 10_000])
+    expect(PowerFit([(1, 2)]) == nil)
+    expect(PowerFit([(1, 2), (1, 3)]) == nil)
+    expect(PowerFit([(1, 0), (2, 3)]) == nil)
     let script = try Report([file()]).sections[0].charts.first { $0.name.contains("growth") }?.script
-    #expect(script?.contains("grows as the 0.50 power") == true)
+    expect(script?.contains("grows as the 0.50 power"), equals: true)
   }
 
   @Test func sameSuiteOfTwoFilesHasPicturesOfItsOwn() throws {
     let file = try file()
     let names = Report([file, file]).sections.flatMap(\.charts).map(\.name)
-    #expect(Set(names).count == names.count)
+    expect(Set(names).count, equals: names.count)
   }
 
   @Test func gnuplotSaysWhatItDislikes() throws {
     let failure = #expect(throws: Gnuplot.Failure.self) {
       _ = try Gnuplot().svg(width: 100, height: 100, "plot nonsense(")
     }
-    #expect(failure?.description.contains("gnuplot failed") == true)
+    expect(failure?.description.contains("gnuplot failed"), equals: true)
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -35,41 +36,44 @@ struct ResultsFileTests {
   @Test func followsTheSchemaAndReadsBack() throws {
     let file = try file()
     let data = try file.encoded()
-    #expect(ResultsSchema.faults(in: data) == [])
-    #expect(try ResultsFile(validating: data) == file)
+    expect(ResultsSchema.faults(in: data), equals: [])
+    try expect(ResultsFile(validating: data), equals: file)
   }
 
   @Test func sameResultsGiveTheSameBytes() throws {
     let file = try file()
-    #expect(try file.encoded() == file.encoded())
+    try expect(file.encoded(), equals: file.encoded())
   }
 
   @Test func membersAreThoseOfTheSchema() throws {
     let json = try JSONSerialization.jsonObject(with: file().encoded())
     let object = try #require(json as? [String: Any])
-    #expect(
-      Set(object.keys) == ["schema", "touchstone", "started", "machine", "engines", "dataset", "results"])
+    expect(
+      Set(object.keys),
+      equals: ["schema", "touchstone", "started", "machine", "engines", "dataset", "results"])
     let result = try #require((object["results"] as? [[String: Any]])?.first)
-    #expect(
-      Set(result.keys) == ["suite", "workload", "engine", "parameters", "operations", "metrics", "limit"])
+    expect(
+      Set(result.keys),
+      equals: ["suite", "workload", "engine", "parameters", "operations", "metrics", "limit"])
     let metrics = try #require(result["metrics"] as? [String: [String: Any]])
     let required: Set = [
       "seconds", "ops_per_second", "cpu_seconds", "bytes_written", "peak_rss_bytes", "file_bytes",
     ]
-    #expect(required.isSubset(of: metrics.keys))
-    #expect(Set(metrics.keys).isSubset(of: Metric.allCases.map(\.rawValue)))
-    #expect(Set(try #require(metrics["seconds"]).keys) == ["samples", "median", "p95", "p99", "ci95"])
+    expect(required.isSubset(of: metrics.keys))
+    expect(Set(metrics.keys).isSubset(of: Metric.allCases.map(\.rawValue)))
+    try expect(
+      Set(try #require(metrics["seconds"]).keys), equals: ["samples", "median", "p95", "p99", "ci95"])
     let parameters = try #require(result["parameters"] as? [String: Any])
-    #expect(parameters["threads"] as? Int == 1)
-    #expect(parameters["index"] as? String == "none")
+    expect(parameters["threads"] as? Int, equals: 1)
+    expect(parameters["index"] as? String, equals: "none")
     let limit = try #require(result["limit"] as? [String: Any])
-    #expect(limit["normalized"] as? Double == 0.11 / 0.08)
+    expect(limit["normalized"] as? Double, equals: 0.11 / 0.08)
   }
 
   @Test func datasetMayBeLeftOut() throws {
     var file = try file()
     file.dataset = nil
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    try expect(ResultsSchema.faults(in: try file.encoded()), equals: [])
   }
 
   /// What is broken, and what the fault must begin with.
@@ -81,7 +85,7 @@ struct ResultsFileTests {
     var object = try #require(JSONSerialization.jsonObject(with: file().encoded()) as? [String: Any])
     object[member] = nil
     let faults = ResultsSchema.faults(in: try JSONSerialization.data(withJSONObject: object))
-    #expect(faults.contains { $0.hasPrefix(fault) }, "\(faults)")
+    expect(faults.contains { $0.hasPrefix(fault) }, "\(faults)")
   }
 
   @Test func brokenResultsAreNamed() throws {
@@ -95,37 +99,37 @@ struct ResultsFileTests {
       return ResultsSchema.faults(in: try JSONSerialization.data(withJSONObject: object)).joined(
         separator: "\n")
     }
-    #expect(try faults { $0.append($0[0]) }.contains("occurs twice"))
-    #expect(try faults { $0[0]["engine"] = "rocks" }.contains("isn't one of the engines"))
-    #expect(try faults { $0[0]["operations"] = 0 }.contains("operations"))
-    #expect(try faults { $0[0]["metrics"] = [:] }.contains("metrics.seconds"))
-    #expect(
-      try faults { $0[0]["limit"] = ["name": "x", "normalized": 7, "seconds": ["median": 1]] }
+    try expect(faults { $0.append($0[0]) }.contains("occurs twice"))
+    try expect(faults { $0[0]["engine"] = "rocks" }.contains("isn't one of the engines"))
+    try expect(faults { $0[0]["operations"] = 0 }.contains("operations"))
+    try expect(faults { $0[0]["metrics"] = [:] }.contains("metrics.seconds"))
+    try expect(
+      faults { $0[0]["limit"] = ["name": "x", "normalized": 7, "seconds": ["median": 1]] }
         .contains("not the ratio of the medians"))
-    #expect(ResultsSchema.faults(in: Data("[]".utf8)) == ["it is not a JSON object"])
+    expect(ResultsSchema.faults(in: Data("[]".utf8)), equals: ["it is not a JSON object"])
     #expect(throws: InvalidResults.self) { try ResultsFile(validating: Data("{}".utf8)) }
   }
 
   @Test func timestampsAreInUTC() {
-    #expect(ResultsFile.timestamp(Date(timeIntervalSince1970: 1_795_168_800)) == "2026-11-20T10:00:00Z")
+    expect(ResultsFile.timestamp(Date(timeIntervalSince1970: 1_795_168_800)), equals: "2026-11-20T10:00:00Z")
   }
 
   @Test func tableHasAnEngineAColumnAndRatios() throws {
     let text = ResultsTable(try results(), engines: ["lmdb", "sqlite"]).text()
     let lines = text.split(separator: "\n")
-    #expect(lines[0].hasPrefix("engine "))
-    #expect(lines[0].contains("lmdb") && lines[0].contains("sqlite"))
+    expect(lines[0].hasPrefix("engine "))
+    expect(lines[0].contains("lmdb") && lines[0].contains("sqlite"))
     // 0.11 s for 1,000 operations, its limit 0.08 s.
-    #expect(lines[1].contains("commitsync") && lines[1].contains("110 µs (1.38)"))
-    #expect(lines[1].contains("×1.00"))
-    #expect(lines[2].contains("threads=4"))
+    expect(lines[1].contains("commitsync") && lines[1].contains("110 µs (1.38)"))
+    expect(lines[1].contains("×1.00"))
+    expect(lines[2].contains("threads=4"))
   }
 
   @Test func summarySaysWhoWonAtWhichDurability() throws {
     let text = ResultsSummary(try results(), engines: ["lmdb", "sqlite"], durability: "normal").text()
-    #expect(text.contains("durability normal"))
-    #expect(text.contains("no clear winner in 2"))
-    #expect(text.contains("sqlite was 1.00x faster than lmdb"))
+    expect(text.contains("durability normal"))
+    expect(text.contains("no clear winner in 2"))
+    expect(text.contains("sqlite was 1.00x faster than lmdb"))
   }
 
   @Test(arguments: [
@@ -133,12 +137,12 @@ struct ResultsFileTests {
     (0, "0.00 ns"), (12.34, "12.3 s"),
   ])
   func durationsHaveThreeDigitsAndAUnit(_ seconds: Double, _ text: String) {
-    #expect(Format.duration(seconds) == text)
+    expect(Format.duration(seconds), equals: text)
   }
 
   @Test func machineIsDescribed() {
     let machine = Machine.current(directory: NSTemporaryDirectory())
-    #expect(!machine.cpu.isEmpty && machine.cores > 0 && machine.memoryBytes > 0)
-    #expect(!machine.os.isEmpty && !machine.filesystem.isEmpty)
+    expect(!machine.cpu.isEmpty && machine.cores > 0 && machine.memoryBytes > 0)
+    expect(!machine.os.isEmpty && !machine.filesystem.isEmpty)
   }
 }

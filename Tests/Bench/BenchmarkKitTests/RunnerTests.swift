@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import Testing
@@ -35,12 +36,12 @@ struct RunnerTests {
     _ = try ran([workload(log)], on: ["a", "b", "c"], rounds: 3)
     let rounds = (0..<3).map { Array(log.all[($0 * 6)..<($0 * 6 + 6)]) }
     let first = rounds[0].filter { !$0.hasPrefix("limit") }
-    #expect(Set(first) == ["a", "b", "c"])
-    #expect(rounds[0] == first.flatMap { [$0, "limit-\($0)"] })
+    expect(Set(first), equals: ["a", "b", "c"])
+    expect(rounds[0], equals: first.flatMap { [$0, "limit-\($0)"] })
     let second = Array(first[1...] + first[..<1])
-    #expect(rounds[1] == second.flatMap { ["limit-\($0)", $0] })
+    expect(rounds[1], equals: second.flatMap { ["limit-\($0)", $0] })
     let third = Array(first[2...] + first[..<2])
-    #expect(rounds[2] == third.flatMap { [$0, "limit-\($0)"] })
+    expect(rounds[2], equals: third.flatMap { [$0, "limit-\($0)"] })
   }
 
   @Test func everyEngineIsInEveryPlaceOfTheOrder() {
@@ -49,7 +50,7 @@ struct RunnerTests {
         let inPlace = (0..<engines).map {
           Runner.order(round: $0, engines: engines, seed: 7)[place * 2].engine
         }
-        #expect(Set(inPlace) == Set(0..<engines))
+        expect(Set(inPlace), equals: Set(0..<engines))
       }
     }
   }
@@ -58,8 +59,8 @@ struct RunnerTests {
     func order(_ seed: UInt64) -> [Int] {
       (0..<12).flatMap { Runner.order(round: $0, engines: 4, seed: seed).map(\.engine) }
     }
-    #expect(order(3) == order(3))
-    #expect(Set((0..<10).map { order($0) }).count > 1)
+    expect(order(3), equals: order(3))
+    expect(Set((0..<10).map { order($0) }).count > 1)
   }
 
   @Test func roundsGoOnUntilTheIntervalIsNarrow() throws {
@@ -71,14 +72,14 @@ struct RunnerTests {
       return try ran([workload], sampling)[0].metrics.seconds.samples.count
     }
     let sampling = Sampling(minimum: 5, maximum: 40, precision: 0.02)
-    #expect(try rounds(sampling) { _ in 1 } == 5)
+    try expect(rounds(sampling) { _ in 1 }, equals: 5)
     // The first five differ by half; then all are equal, and the interval closes on them.
     let settling = try rounds(sampling) { $0 < 5 ? 1 + Double($0 % 2) / 2 : 1 }
-    #expect(settling > 5 && settling < 40)
-    #expect(try rounds(sampling) { 1 + Double($0 % 2) } == 40)
-    #expect(
-      try rounds(Sampling(minimum: 5, maximum: 40, precision: 0.02, budget: 0)) { 1 + Double($0 % 2) } == 5)
-    #expect(try rounds(.fixed(3)) { 1 + Double($0 % 2) } == 3)
+    expect(settling > 5 && settling < 40)
+    try expect(rounds(sampling) { 1 + Double($0 % 2) }, equals: 40)
+    try expect(
+      rounds(Sampling(minimum: 5, maximum: 40, precision: 0.02, budget: 0)) { 1 + Double($0 % 2) }, equals: 5)
+    try expect(rounds(.fixed(3)) { 1 + Double($0 % 2) }, equals: 3)
   }
 
   @Test func roundsThatWarmUpAreLeftOutAndMadeAgain() throws {
@@ -90,17 +91,17 @@ struct RunnerTests {
       return Trial(run: { .seconds(seconds) })
     }
     let result = try ran([workload], rounds: 5)[0]
-    #expect(result.warmups == 1)
-    #expect(result.metrics.seconds.samples == [1.01, 1.02, 1.03, 1.04, 1.05])
-    #expect(result.limit?.seconds.samples.count == 5)
+    expect(result.warmups, equals: 1)
+    expect(result.metrics.seconds.samples, equals: [1.01, 1.02, 1.03, 1.04, 1.05])
+    expect(result.limit?.seconds.samples.count, equals: 5)
   }
 
   @Test func firstSampleIsAWarmUpOnlyFarAboveTheOthers() {
-    #expect(WarmUp.isInFirst(of: [[1, 1, 1, 1], [2, 1, 1.1, 0.9]]))
-    #expect(!WarmUp.isInFirst(of: [[1.2, 1, 1, 1]]))
-    #expect(!WarmUp.isInFirst(of: [[2, 1, 1.95, 1, 1]]))
-    #expect(!WarmUp.isInFirst(of: [[1, 2, 2, 2]]))
-    #expect(!WarmUp.isInFirst(of: [[9, 1, 1]]))
+    expect(WarmUp.isInFirst(of: [[1, 1, 1, 1], [2, 1, 1.1, 0.9]]))
+    expect(!WarmUp.isInFirst(of: [[1.2, 1, 1, 1]]))
+    expect(!WarmUp.isInFirst(of: [[2, 1, 1.95, 1, 1]]))
+    expect(!WarmUp.isInFirst(of: [[1, 2, 2, 2]]))
+    expect(!WarmUp.isInFirst(of: [[9, 1, 1]]))
   }
 
   @Test func singleOperationsGivePercentilesAndBytesGiveAmplifications() throws {
@@ -114,34 +115,34 @@ struct RunnerTests {
         }, fileBytes: { 30_000 }, logicalBytes: .init(written: 10_000, stored: 20_000))
     }
     let metrics = try ran([workload], rounds: 2)[0].metrics
-    #expect(metrics[.latencyP50]?.median == 500e-9)
-    #expect(metrics[.latencyP99]?.median == 990e-9)
-    #expect(metrics[.latencyMax]?.samples == [1e-6, 1e-6])
-    #expect(metrics.seconds.median == 0.5)
-    #expect(metrics[.spaceAmplification]?.median == 1.5)
-    #expect((metrics[.writeAmplification]?.median ?? 0) >= 10)
-    #expect((metrics[.systemCalls]?.median ?? 0) >= 1)
+    expect(metrics[.latencyP50]?.median, equals: 500e-9)
+    expect(metrics[.latencyP99]?.median, equals: 990e-9)
+    expect(metrics[.latencyMax]?.samples, equals: [1e-6, 1e-6])
+    expect(metrics.seconds.median, equals: 0.5)
+    expect(metrics[.spaceAmplification]?.median, equals: 1.5)
+    expect((metrics[.writeAmplification]?.median ?? 0) >= 10)
+    expect((metrics[.systemCalls]?.median ?? 0) >= 1)
   }
 
   @Test func samplesGoToTheirEngineAndLimit() throws {
     let results = try ran([workload(Log())], on: ["a", "b"], rounds: 2)
-    #expect(results.map(\.engine) == ["a", "b"])
-    #expect(results[0].metrics.seconds.samples == [3, 3])
-    #expect(results[1].metrics.seconds.samples == [5, 5])
-    #expect(results[0].limit?.name == "limit of a")
-    #expect(results[0].limit?.normalized == 1.5)
-    #expect(results[1].limit?.normalized == 2.5)
-    #expect(results[1].metrics.opsPerSecond.median == 2)
-    #expect(results[1].metrics.fileBytes.median == 77)
-    #expect(results[0].metrics.peakMemoryBytes.median > 0)
+    expect(results.map(\.engine), equals: ["a", "b"])
+    expect(results[0].metrics.seconds.samples, equals: [3, 3])
+    expect(results[1].metrics.seconds.samples, equals: [5, 5])
+    expect(results[0].limit?.name, equals: "limit of a")
+    expect(results[0].limit?.normalized, equals: 1.5)
+    expect(results[1].limit?.normalized, equals: 2.5)
+    expect(results[1].metrics.opsPerSecond.median, equals: 2)
+    expect(results[1].metrics.fileBytes.median, equals: 77)
+    expect(results[0].metrics.peakMemoryBytes.median > 0)
   }
 
   @Test func engineWithoutALimitHasNone() throws {
     let log = Log()
     let results = try ran([workload(log, limitOn: ["b"])], on: ["a", "b"], rounds: 1)
-    #expect(results[0].limit == nil)
-    #expect(results[1].limit != nil)
-    #expect(log.all == ["a", "b", "limit-b"])
+    expect(results[0].limit == nil)
+    expect(results[1].limit != nil)
+    expect(log.all, equals: ["a", "b", "limit-b"])
   }
 
   @Test func wholeRunsAreTimedByTheRunner() throws {
@@ -153,8 +154,8 @@ struct RunnerTests {
       })
     }
     let results = try ran([workload], rounds: 1)
-    #expect(results[0].metrics.seconds.median >= 0.005)
-    #expect(results[0].metrics.cpuSeconds.median > 0)
+    expect(results[0].metrics.seconds.median >= 0.005)
+    expect(results[0].metrics.cpuSeconds.median > 0)
   }
 
   @Test func bytesWrittenAreCounted() throws {
@@ -166,21 +167,21 @@ struct RunnerTests {
         }, fileBytes: { try TrialDirectory.fileBytes(in: context.directory) })
     }
     let results = try ran([workload], rounds: 1)
-    #expect(results[0].metrics.bytesWritten.median >= 100_000)
-    #expect(results[0].metrics.fileBytes.median == 100_000)
+    expect(results[0].metrics.bytesWritten.median >= 100_000)
+    expect(results[0].metrics.fileBytes.median, equals: 100_000)
   }
 
   @Test func directoriesAreFreshAndRemoved() throws {
     let log = Log()
     let workload = Workload(suite: "s", name: "w", summary: "", operations: 1) { context in
-      #expect(try FileManager.default.contentsOfDirectory(atPath: context.directory).isEmpty)
+      try expect(FileManager.default.contentsOfDirectory(atPath: context.directory).isEmpty)
       try Data([1]).write(to: URL(fileURLWithPath: "\(context.directory)/f"))
       log.add(context.directory)
       return Trial(run: { .whole })
     }
     _ = try ran([workload], rounds: 3)
-    #expect(Set(log.all).count == 3)
-    for directory in log.all { #expect(!FileManager.default.fileExists(atPath: directory)) }
+    expect(Set(log.all).count, equals: 3)
+    for directory in log.all { expect(!FileManager.default.fileExists(atPath: directory)) }
   }
 
   @Test func failureNamesWorkloadAndEngineAndFinishes() {
@@ -191,8 +192,8 @@ struct RunnerTests {
     let failure = #expect(throws: Runner.Failure.self) {
       try ran([workload], rounds: 1)
     }
-    #expect(failure?.description.contains("s w (n=1) on a") == true)
-    #expect(log.all == ["finished"])
+    expect(failure?.description.contains("s w (n=1) on a"), equals: true)
+    expect(log.all, equals: ["finished"])
   }
 
   @Test func stopsBetweenRunsWhenAsked() {
@@ -204,7 +205,7 @@ struct RunnerTests {
         return asked > 2
       }
     }
-    #expect(log.all == ["a", "limit-a"])
+    expect(log.all, equals: ["a", "limit-a"])
   }
 
   @Test func fixturesAreFilledOnceAndCopied() throws {
@@ -218,14 +219,14 @@ struct RunnerTests {
           try Data([1, 2, 3]).write(to: URL(fileURLWithPath: "\(directory)/f"))
         })
     }
-    #expect(log.all == ["fill"])
+    expect(log.all, equals: ["fill"])
     let source = try #require(paths.first)
     let target = try TrialDirectory(in: NSTemporaryDirectory())
     defer { target.remove() }
     try Fixtures.copy(source, to: target.path)
-    #expect(try Data(contentsOf: URL(fileURLWithPath: "\(target.path)/f")) == Data([1, 2, 3]))
+    try expect(Data(contentsOf: URL(fileURLWithPath: "\(target.path)/f")), equals: Data([1, 2, 3]))
     fixtures.removeAll()
-    #expect(!FileManager.default.fileExists(atPath: source))
+    expect(!FileManager.default.fileExists(atPath: source))
   }
 
   @Test func peakMemoryIsThatSinceTheReset() throws {
@@ -237,11 +238,11 @@ struct RunnerTests {
       let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
       memory.initializeMemory(as: UInt8.self, repeating: 1)
       let held = try #require(ProcessUsage.peakMemory())
-      #expect(held > size && memory[size - 1] == 1)
+      expect(held > size && memory[size - 1] == 1)
       memory.deallocate()
       guard ProcessUsage.resetPeakMemory() else { return }
       isSinceReset = try #require(ProcessUsage.peakMemory()) < held - size / 2
     }
-    #expect(isSinceReset)
+    expect(isSinceReset)
   }
 }

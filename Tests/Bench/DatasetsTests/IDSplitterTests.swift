@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -34,10 +35,10 @@ struct IDSplitterTests {
   ])
   func takesTheIDOut(_ line: String, _ id: String, _ json: String) throws {
     let parts = try split(line)
-    #expect(parts.id == id)
+    expect(parts.id, equals: id)
     let found = try JSONSerialization.jsonObject(with: Data(parts.json.utf8)) as? NSDictionary
     let expected = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? NSDictionary
-    #expect(found == expected, "\(parts.json)")
+    expect(found, equals: expected, "\(parts.json)")
   }
 
   @Test(arguments: [
@@ -45,14 +46,14 @@ struct IDSplitterTests {
   ])
   func lineWithoutIDStaysAsItIs(_ line: String) throws {
     let parts = try split(line)
-    #expect(parts.id == nil)
-    #expect(parts.json == line)
+    expect(parts.id == nil)
+    expect(parts.json, equals: line)
   }
 
   @Test func anotherPropertyCanBeTheID() throws {
     let parts = try split(#"{"_id":"x","key":"k"}"#, property: "key")
-    #expect(parts.id == "k")
-    #expect(parts.json == #"{"_id":"x"}"#)
+    expect(parts.id, equals: "k")
+    expect(parts.json, equals: #"{"_id":"x"}"#)
   }
 
   @Test(arguments: [
@@ -76,7 +77,7 @@ struct IDSplitterTests {
             guard let record = try? splitter.split(buffer) else { return }
             let start =
               try #require(record.json.baseAddress) - UnsafeRawPointer(try #require(buffer.baseAddress))
-            #expect(start >= 0 && start + record.json.count <= buffer.count)
+            expect(start >= 0 && start + record.json.count <= buffer.count)
           }
         }
       }
@@ -86,10 +87,10 @@ struct IDSplitterTests {
   @Test func badLineIsNamedByItsNumber() throws {
     try withFile(Array("{\"_id\":\"a\"}\n\n[1]\n".utf8)) { path in
       let source = try JSONLinesSource(path: path)
-      #expect(try source.next()?.idString == "a")
+      try expect(source.next()?.idString, equals: "a")
       let error = #expect(throws: DatasetError.self) { try source.next() }
-      #expect(error?.code == .badLine)
-      #expect(error?.line == 3)
+      expect(error?.code, equals: .badLine)
+      expect(error?.line, equals: 3)
     }
   }
 }

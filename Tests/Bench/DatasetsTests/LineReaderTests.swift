@@ -1,4 +1,5 @@
 import ChildProcesses
+import Expectations
 import Foundation
 import Testing
 
@@ -14,7 +15,7 @@ struct LineReaderTests {
   }
 
   private func expectLines(_ path: String, _ expected: [String]) throws {
-    #expect(try lines(path) == expected)
+    try expect(lines(path), equals: expected)
   }
 
   private func fault(_ path: String, maximum: Int = LineReader.defaultMaximumLineBytes) -> DatasetError? {
@@ -33,7 +34,7 @@ struct LineReaderTests {
   @Test(arguments: [[], [0x0A], [0x1F], [0x1F, 0x0A]] as [[UInt8]])
   func tinyFiles(_ bytes: [UInt8]) throws {
     try withFile(bytes) { path throws in
-      #expect(try lines(path).count == (bytes.contains(0x1F) ? 1 : 0))
+      try expect(lines(path).count, equals: (bytes.contains(0x1F) ? 1 : 0))
     }
   }
 
@@ -41,9 +42,9 @@ struct LineReaderTests {
     try withFile(Array("\n\na\n\nb\n".utf8)) { path in
       let reader = try LineReader(path: path)
       _ = try reader.next()
-      #expect(reader.lineNumber == 3)
+      expect(reader.lineNumber, equals: 3)
       _ = try reader.next()
-      #expect(reader.lineNumber == 5)
+      expect(reader.lineNumber, equals: 5)
     }
   }
 
@@ -64,21 +65,21 @@ struct LineReaderTests {
     let long = [UInt8](repeating: 0x78, count: 20 << 20)
     try withFile(try gzip(Array("a\n".utf8) + long + Array("\nb\n".utf8))) { path in
       let reader = try LineReader(path: path)
-      #expect(try reader.next()?.count == 1)
-      #expect(try reader.next()?.count == 20 << 20)
-      #expect(try reader.next()?.count == 1)
-      #expect(try reader.next() == nil)
+      try expect(reader.next()?.count, equals: 1)
+      try expect(reader.next()?.count, equals: 20 << 20)
+      try expect(reader.next()?.count, equals: 1)
+      try expect(reader.next() == nil)
     }
   }
 
   @Test func lineOverTheLimitIsRefusedByNumber() throws {
     try withFile(Array("a\n".utf8) + [UInt8](repeating: 0x78, count: 2_000_000)) { path in
       let fault = fault(path, maximum: 1_000_000)
-      #expect(fault?.code == .lineTooLong)
-      #expect(fault?.line == 2)
+      expect(fault?.code, equals: .lineTooLong)
+      expect(fault?.line, equals: 2)
     }
     try withFile(Array("abcd\nabcde\n".utf8)) { path in
-      #expect(fault(path, maximum: 4)?.line == 2)
+      expect(fault(path, maximum: 4)?.line, equals: 2)
     }
   }
 
@@ -95,9 +96,9 @@ struct LineReaderTests {
     for count in [11, whole.count / 2, whole.count - 9, whole.count - 8, whole.count - 1] {
       try withFile(Array(whole[..<count])) { path in
         let fault = fault(path)
-        #expect(fault?.code == .truncated, "\(count) of \(whole.count) bytes")
-        #expect(fault?.path == path)
-        if count == whole.count / 2 { #expect((500..<1_500).contains(fault?.line ?? 0)) }
+        expect(fault?.code, equals: .truncated, "\(count) of \(whole.count) bytes")
+        expect(fault?.path, equals: path)
+        if count == whole.count / 2 { expect((500..<1_500).contains(fault?.line ?? 0)) }
       }
     }
   }
@@ -110,15 +111,15 @@ struct LineReaderTests {
     for position in [whole.count - 6, whole.count - 2, 2] {
       var damaged = whole
       damaged[position] ^= 0xFF
-      try withFile(damaged) { path in #expect(fault(path)?.code == .corrupt, "byte \(position)") }
+      try withFile(damaged) { path in expect(fault(path)?.code, equals: .corrupt, "byte \(position)") }
     }
-    try withFile(whole + Array("more".utf8)) { path in #expect(fault(path)?.code == .corrupt) }
+    try withFile(whole + Array("more".utf8)) { path in expect(fault(path)?.code, equals: .corrupt) }
   }
 
   @Test func missingFileIsNamed() {
     let fault = fault("/nowhere/at/all.jsonl")
-    #expect(fault?.code == .ioError)
-    #expect(fault?.description.contains("/nowhere/at/all.jsonl") == true)
+    expect(fault?.code, equals: .ioError)
+    expect(fault?.description.contains("/nowhere/at/all.jsonl"), equals: true)
   }
 
   @Test(arguments: [ByteWriter.Compression.none, .gzip(), .gzip(level: 1)])
@@ -132,7 +133,7 @@ struct LineReaderTests {
       for line in expected { try Array(line.utf8).withUnsafeBytes { try writer.writeLine($0) } }
       try writer.finish()
       try expectLines(path, expected)
-      #expect(writer.byteCount == expected.reduce(0) { $0 + $1.utf8.count + 1 })
+      expect(writer.byteCount, equals: expected.reduce(0) { $0 + $1.utf8.count + 1 })
     }
   }
 
@@ -140,7 +141,7 @@ struct LineReaderTests {
     try withFile([]) { path in
       let writer = try ByteWriter(path: path, compression: .gzip())
       try writer.finish()
-      #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == 20)
+      try expect(Data(contentsOf: URL(fileURLWithPath: path)).count, equals: 20)
       try expectLines(path, [])
     }
   }
@@ -151,8 +152,8 @@ struct LineReaderTests {
       try Array("hello\n".utf8).withUnsafeBytes { try writer.write($0) }
       try writer.finish()
       let process = try ChildProcess(ProgramLaunch("/bin/gzip", ["-dc"]), input: .file(path))
-      #expect(try process.wait() == .exited(0))
-      #expect(process.outputText == "hello\n")
+      try expect(process.wait(), equals: .exited(0))
+      expect(process.outputText, equals: "hello\n")
     }
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -9,27 +10,27 @@ struct LookupTests {
 
   @Test func unknownNameListsTheKnownOnes() {
     let error = #expect(throws: DatasetError.self) { try LoadedDataset.load("no-such-set") }
-    #expect(error?.code == .unknownDataset)
-    #expect(error?.message.contains("synthetic-travel") == true)
+    expect(error?.code, equals: .unknownDataset)
+    expect(error?.message.contains("synthetic-travel"), equals: true)
   }
 
   @Test func knownSetThatIsNotHereSaysWhereItIsLookedFor() {
     let error = #expect(throws: DatasetError.self) {
       try LoadedDataset.load("travel-sample", environment: nowhere)
     }
-    #expect(error?.code == .notHere)
-    #expect(error?.message.contains("TOUCHSTONE_DATA") == true)
+    expect(error?.code, equals: .notHere)
+    expect(error?.message.contains("TOUCHSTONE_DATA"), equals: true)
   }
 
   @Test func withoutTheRealSetTheGeneratedOneIsStandard() {
-    #expect(Manifest.standard(environment: nowhere).name == "synthetic-travel")
+    expect(Manifest.standard(environment: nowhere).name, equals: "synthetic-travel")
   }
 
   @Test func namesAreUniqueAndTypesAddUp() {
-    #expect(Set(Manifest.datasets.map(\.name)).count == Manifest.datasets.count)
+    expect(Set(Manifest.datasets.map(\.name)).count, equals: Manifest.datasets.count)
     for dataset in Manifest.datasets {
-      #expect(dataset.types.reduce(0) { $0 + $1.documents } == dataset.documents, "\(dataset.name)")
-      #expect(dataset.sha256.count == 64, "\(dataset.name)")
+      expect(dataset.types.reduce(0) { $0 + $1.documents }, equals: dataset.documents, "\(dataset.name)")
+      expect(dataset.sha256.count, equals: 64, "\(dataset.name)")
     }
   }
 
@@ -38,9 +39,9 @@ struct LookupTests {
   func fileSetsAreAsTheManifestSays(_ name: String) throws {
     let dataset = try #require(Manifest.dataset(named: name))
     let loaded = try LoadedDataset.load(name)
-    #expect(loaded.count == dataset.documents)
-    #expect(loaded.jsonBytes == dataset.jsonBytes)
-    #expect(loaded.sha256 == dataset.sha256)
+    expect(loaded.count, equals: dataset.documents)
+    expect(loaded.jsonBytes, equals: dataset.jsonBytes)
+    expect(loaded.sha256, equals: dataset.sha256)
   }
 
   @Test func fewerDocumentsAreTakenEvenlyFromTheWhole() throws {
@@ -48,9 +49,9 @@ struct LookupTests {
     try withFile(Array(text.utf8)) { path in
       let loaded = try LoadedDataset.load(path, documents: 4)
       let ids = (0..<loaded.count).map { String(decoding: loaded.id($0), as: UTF8.self) }
-      #expect(ids == ["24", "49", "74", "99"])
-      #expect(String(decoding: loaded.json(0), as: UTF8.self) == "{\"n\":24}")
-      #expect(try LoadedDataset.load(path, documents: 1_000).count == 100)
+      expect(ids, equals: ["24", "49", "74", "99"])
+      expect(String(decoding: loaded.json(0), as: UTF8.self), equals: "{\"n\":24}")
+      try expect(LoadedDataset.load(path, documents: 1_000).count, equals: 100)
     }
   }
 
@@ -58,7 +59,7 @@ struct LookupTests {
     try withFile(Array("{\"a\":1}\n".utf8)) { path in
       let source = try DatasetLookup.open(path)
       let record = try #require(try source.next())
-      #expect(record.id == nil)
+      expect(record.id == nil)
     }
   }
 

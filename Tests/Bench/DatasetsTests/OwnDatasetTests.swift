@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -18,19 +19,19 @@ struct OwnDatasetTests {
 
   @Test(arguments: ["", "\n\n"]) func noDocumentsAreAnError(_ text: String) {
     let error = error(text)
-    #expect(error?.code == .empty && error?.path != nil)
+    expect(error?.code == .empty && error?.path != nil)
   }
 
   @Test func aRepeatedIDIsNamedWithBothLines() {
     let error = error(#"{"_id":"a"}"# + "\n\n" + #"{"_id":"b"}"# + "\n" + #"{"n":1,"_id":"a"}"# + "\n")
-    #expect(error?.code == .duplicateID && error?.line == 4)
-    #expect(error?.message == "the document has the ID a of line 1; give each document its own _id")
+    expect(error?.code == .duplicateID && error?.line == 4)
+    expect(error?.message, equals: "the document has the ID a of line 1; give each document its own _id")
   }
 
   @Test func documentsKeepTheLinesThatTheyHaveInTheFile() throws {
     let lines = (1...10).map { #"{"_id":"d\#($0)"}"# }.joined(separator: "\n\n")
     let all = try load(lines)
-    #expect((0..<10).map { all.line($0) } == (0..<10).map { 2 * $0 + 1 })
-    #expect(all.fault(2, "no").description.hasSuffix(".jsonl: line 5: no"))
+    expect((0..<10).map { all.line($0) }, equals: (0..<10).map { 2 * $0 + 1 })
+    expect(all.fault(2, "no").description.hasSuffix(".jsonl: line 5: no"))
   }
 }

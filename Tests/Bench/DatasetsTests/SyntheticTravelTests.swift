@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -18,25 +19,25 @@ struct SyntheticTravelTests {
 
   @Test func defaultSetHasTheCommittedChecksum() throws {
     let loaded = try LoadedDataset.load("synthetic-travel")
-    #expect(loaded.count == Manifest.syntheticTravel.documents)
-    #expect(loaded.jsonBytes == Manifest.syntheticTravel.jsonBytes)
-    #expect(loaded.sha256 == Manifest.syntheticTravel.sha256)
+    expect(loaded.count, equals: Manifest.syntheticTravel.documents)
+    expect(loaded.jsonBytes, equals: Manifest.syntheticTravel.jsonBytes)
+    expect(loaded.sha256, equals: Manifest.syntheticTravel.sha256)
   }
 
   @Test func sameSeedGivesTheSameBytesAndAnotherSeedOthers() throws {
     let first = try LoadedDataset.load("synthetic-travel", documents: 500, seed: 7)
     let second = try LoadedDataset.load("synthetic-travel", documents: 500, seed: 7)
     let other = try LoadedDataset.load("synthetic-travel", documents: 500, seed: 8)
-    #expect(first.sha256 == second.sha256)
-    #expect(first.sha256 != other.sha256)
+    expect(first.sha256, equals: second.sha256)
+    expect(first.sha256 != other.sha256)
   }
 
   @Test func randomNumbersAreThoseOfSplitMix64() {
     // Published test values for seed 1234567.
     var random = SeededRandom(seed: 1_234_567)
-    #expect(random.next() == 6_457_827_717_110_365_317)
-    #expect(random.next() == 3_203_168_211_198_807_973)
-    #expect(random.next() == 9_817_491_932_198_370_423)
+    expect(random.next(), equals: 6_457_827_717_110_365_317)
+    expect(random.next(), equals: 3_203_168_211_198_807_973)
+    expect(random.next(), equals: 9_817_491_932_198_370_423)
   }
 
   @Test func typesComeInThePublishedCountsAndMeanSizes() throws {
@@ -52,11 +53,11 @@ struct SyntheticTravelTests {
       "airline": (187, 125), "airport": (1_968, 206), "hotel": (917, 6_248), "landmark": (4_495, 702),
       "route": (24_024, 1_116),
     ]
-    #expect(sizes.count == expected.count)
+    expect(sizes.count, equals: expected.count)
     for (type, expected) in expected {
       let found = try #require(sizes[type])
-      #expect(found.count == expected.count, "\(type)")
-      #expect(
+      expect(found.count, equals: expected.count, "\(type)")
+      expect(
         abs(found.mean / expected.mean - 1) < 0.04, "\(type): mean \(found.mean), \(expected.mean) wanted")
     }
   }
@@ -86,11 +87,11 @@ struct SyntheticTravelTests {
       let document = try object(line)
       let type = try #require(document["type"] as? String)
       let id = try #require(document["_id"] as? String)
-      #expect(id == "\(type)_\(try #require(document["id"] as? Int))")
+      expect(id, equals: "\(type)_\(try #require(document["id"] as? Int))")
       seen.insert(type)
-      #expect(Set(document.keys).subtracting(["image_direct_url"]) == expected[type])
+      expect(Set(document.keys).subtracting(["image_direct_url"]), equals: expected[type])
     }
-    #expect(seen == Set(expected.keys))
+    expect(seen, equals: Set(expected.keys))
   }
 
   @Test func referencesJoinAndIDsAreSortedAndUnique() throws {
@@ -102,29 +103,29 @@ struct SyntheticTravelTests {
     while let line = source.nextLine() {
       let document = try object(line)
       let id = try #require(document["_id"] as? String)
-      #expect(previous < id)
+      expect(previous < id)
       previous = id
       switch document["type"] as? String {
       case "airline": airlines[id] = document["iata"] as? String ?? document["icao"] as? String
       case "airport":
-        if let faa = document["faa"] as? String { #expect(airports.insert(faa).inserted) }
+        if let faa = document["faa"] as? String { expect(airports.insert(faa).inserted) }
       case "route":
         routes += 1
         let airline = try #require(document["airlineid"] as? String)
-        #expect(airlines[airline] != nil && airlines[airline] == document["airline"] as? String)
-        #expect(airports.contains(try #require(document["sourceairport"] as? String)))
-        #expect(airports.contains(try #require(document["destinationairport"] as? String)))
+        expect(airlines[airline] != nil && airlines[airline] == document["airline"] as? String)
+        try expect(airports.contains(try #require(document["sourceairport"] as? String)))
+        try expect(airports.contains(try #require(document["destinationairport"] as? String)))
       default: break
       }
     }
-    #expect(routes == TravelType.counts(for: 4_000)[TravelType.route.rawValue])
+    expect(routes, equals: TravelType.counts(for: 4_000)[TravelType.route.rawValue])
   }
 
   @Test(arguments: [0, 1, 2, 4, 5, 6, 17, 300, 31_591, 31_592, 1_000_003])
   func countsAddUpForAnyNumber(_ total: Int) {
     let counts = TravelType.counts(for: total)
-    #expect(counts.reduce(0, +) == total)
-    #expect(counts.allSatisfy { $0 >= (total >= 5 ? 1 : 0) })
+    expect(counts.reduce(0, +), equals: total)
+    expect(counts.allSatisfy { $0 >= (total >= 5 ? 1 : 0) })
   }
 
   @Test(arguments: [0, 1, 2, 4, 5, 6, 17])
@@ -132,7 +133,7 @@ struct SyntheticTravelTests {
     let source = try SyntheticTravel(documentCount: total)
     var count = 0
     while try source.next() != nil { count += 1 }
-    #expect(count == total)
+    expect(count, equals: total)
   }
 
   @Test func codesAreUniqueFarBeyondThreeLetters() {
@@ -142,7 +143,7 @@ struct SyntheticTravelTests {
       TravelCodes.letters(index, salt: 1_234) { code.append($0) }
       codes.insert(code)
     }
-    #expect(codes.count == 60_000)
+    expect(codes.count, equals: 60_000)
   }
 
   @Test func wordsFollowZipfsLaw() {
@@ -151,16 +152,16 @@ struct SyntheticTravelTests {
     var counts = [Int](repeating: 0, count: 6_000)
     for _ in 0..<600_000 { counts[vocabulary.draw(random.next())] += 1 }
     // Weight 1 / (rank + 3): rank 7 is drawn 3/10 as often as rank 0, rank 297 1/100.
-    #expect(abs(Double(counts[7]) / Double(counts[0]) - 0.3) < 0.03)
-    #expect(abs(Double(counts[297]) / Double(counts[0]) - 0.01) < 0.004)
+    expect(abs(Double(counts[7]) / Double(counts[0]) - 0.3) < 0.03)
+    expect(abs(Double(counts[297]) / Double(counts[0]) - 0.01) < 0.004)
   }
 
   @Test func decimalsKeepTheirFractionAndLoseItsZeros() {
-    #expect(written { $0.decimal(51_357_850, 6) } == "51.35785")
-    #expect(written { $0.decimal(-2_000_000, 6) } == "-2.0")
-    #expect(written { $0.decimal(-10_005, 6) } == "-0.010005")
-    #expect(written { $0.integer(Int.max) } == "\(Int.max)")
-    #expect(written { $0.integer(0) } == "0")
+    expect(written { $0.decimal(51_357_850, 6) }, equals: "51.35785")
+    expect(written { $0.decimal(-2_000_000, 6) }, equals: "-2.0")
+    expect(written { $0.decimal(-10_005, 6) }, equals: "-0.010005")
+    expect(written { $0.integer(Int.max) }, equals: "\(Int.max)")
+    expect(written { $0.integer(0) }, equals: "0")
   }
 
   private func written(_ body: (inout JSONText) -> Void) -> String {

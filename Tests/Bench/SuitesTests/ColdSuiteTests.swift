@@ -7,20 +7,20 @@ struct ColdSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsColdAndWarmAndSaysHowCold(_ engine: EngineName) throws {
     let file = try ran(.cold, on: [engine], documents: 400)
-    #expect(file.results.count == ColdWorkload.allCases.count * 2)
+    expect(file.results.count, equals: ColdWorkload.allCases.count * 2)
     for result in file.results {
       let share = try #require(result.metrics[.cachedShare]?.median)
-      #expect((0.0...1).contains(share))
+      expect((0.0...1).contains(share))
       if result.parameters["cache"] == "warm" {
-        #expect(result.metrics[.keptShare] == nil)
-        #expect(share > 0.9, "\(result.label)")
+        expect(result.metrics[.keptShare] == nil)
+        expect(share > 0.9, "\(result.label)")
       } else {
-        #expect(result.metrics[.keptShare] != nil, "\(result.label)")
+        expect(result.metrics[.keptShare] != nil, "\(result.label)")
       }
     }
     let notes = Suite.cold.notes(file.results)
-    #expect(notes.count == ColdWorkload.allCases.count + 1, "\(notes)")
-    #expect(notes.dropFirst().allSatisfy { $0.hasPrefix("\(engine) ") && $0.contains("the warm time") })
+    expect(notes.count, equals: ColdWorkload.allCases.count + 1, "\(notes)")
+    expect(notes.dropFirst().allSatisfy { $0.hasPrefix("\(engine) ") && $0.contains("the warm time") })
   }
 
   @Test func whatIsDroppedIsGoneAndWhatIsFilledIsThere() throws {
@@ -36,22 +36,22 @@ struct ColdSuiteTests {
     try Data(repeating: 7, count: 65_536).write(to: URL(fileURLWithPath: directory.path + "/sparse"))
     try #require(truncate(directory.path + "/sparse", 8 << 20) == 0)
     let files = try FileResidency(directory.path)
-    #expect(files.byteCount == 2_000_006 + (8 << 20))
+    expect(files.byteCount, equals: 2_000_006 + (8 << 20))
     files.fill()
-    #expect(files.residentShare > 0.95)
+    expect(files.residentShare > 0.95)
     files.drop()
     // Some file systems keep everything: those in memory, and those of some containers.
     guard try Self.dropsPages(in: directory.path) else {
-      #expect((0.0...1).contains(files.residentShare))
+      expect((0.0...1).contains(files.residentShare))
       return
     }
-    #expect(files.residentShare < 0.05)
+    expect(files.residentShare < 0.05)
     // A page that is read comes back, maybe with its neighbours.
     let descriptor = open(directory.path + "/one", O_RDONLY)
     defer { close(descriptor) }
     var byte: UInt8 = 0
-    #expect(pread(descriptor, &byte, 1, 500_000) == 1)
-    #expect(files.residentShare > 0)
+    expect(pread(descriptor, &byte, 1, 500_000), equals: 1)
+    expect(files.residentShare > 0)
   }
 
   /// Whether the kernel drops the pages of a file of `directory` when it is told to, and says so.
@@ -77,11 +77,11 @@ struct ColdSuiteTests {
 
   @Test func whatCouldNotBeDroppedIsNotCalledCold() throws {
     var file = try ran(.cold, on: [.lmdb], documents: 100) { $0.only = ["read"] }
-    #expect(String(decoding: try file.encoded(), as: UTF8.self).contains("kept_share"))
+    try expect(String(decoding: try file.encoded(), as: UTF8.self).contains("kept_share"))
     // As if nothing had been measured.
     file.results = file.results.filter { $0.parameters["cache"] == "warm" }
     for index in file.results.indices { file.results[index].parameters = ["cache": "cold"] }
     let notes = Suite.cold.notes(file.results)
-    #expect(notes.contains { $0.contains("NOT cold") }, "\(notes)")
+    expect(notes.contains { $0.contains("NOT cold") }, "\(notes)")
   }
 }

@@ -11,16 +11,16 @@ struct EngineSuiteTests {
   func everyWorkloadRunsBesideItsLimit(_ engine: EngineName) throws {
     let file = try ran(.engine, on: [engine]) { ($0.keys, $0.commits) = (300, 20) }
     // Two sizes of values, and three numbers of threads for one workload.
-    #expect(file.results.count == (EngineWorkload.allCases.count + 2) * 2)
+    expect(file.results.count, equals: (EngineWorkload.allCases.count + 2) * 2)
     // There is no bare loop over encrypted trees.
     let hasLimit = engine != .lmdbEncrypted
     for result in file.results {
-      #expect((result.limit != nil) == hasLimit, "\(result.label)")
-      #expect(result.metrics.seconds.median > 0, "\(result.label)")
-      #expect((result.limit?.seconds.median ?? 0) > 0 || !hasLimit, "\(result.label)")
-      #expect(result.metrics.fileBytes.median > 0, "\(result.label)")
+      expect((result.limit != nil), equals: hasLimit, "\(result.label)")
+      expect(result.metrics.seconds.median > 0, "\(result.label)")
+      expect((result.limit?.seconds.median ?? 0) > 0 || !hasLimit, "\(result.label)")
+      expect(result.metrics.fileBytes.median > 0, "\(result.label)")
     }
-    #expect(file.engines[engine.rawValue]?.settings["durability"] == "normal")
+    expect(file.engines[engine.rawValue]?.settings["durability"], equals: "normal")
   }
 
   @Test(arguments: Durability.allCases)
@@ -36,7 +36,7 @@ struct EngineSuiteTests {
           case .normal: 0x244000
           case .none: 0x214000
           }
-        #expect(flags == expected)
+        expect(flags, equals: expected)
       } else {
         let pragmas = try LimitOpening(engine: probed, tables: []).withSQLite { options, _ in
           options.pointee.pragmas.map { String(cString: $0) } ?? ""
@@ -47,25 +47,25 @@ struct EngineSuiteTests {
           case .normal: "1"
           case .none: "0"
           }
-        #expect(pragmas.contains("synchronous = \(synchronous)"))
-        #expect(pragmas.contains(type.encrypts ? "cipher_page_size" : "page_size"))
+        expect(pragmas.contains("synchronous = \(synchronous)"))
+        expect(pragmas.contains(type.encrypts ? "cipher_page_size" : "page_size"))
       }
     }
   }
 
   @Test func suiteNamesAreUniqueAndWorkloadsAreAsListed() throws {
-    #expect(Set(Suite.all.map(\.name)).count == Suite.all.count)
+    expect(Set(Suite.all.map(\.name)).count, equals: Suite.all.count)
     let settings = BenchSettings(workDirectory: NSTemporaryDirectory(), keys: 200)
     let context = SuiteContext(
       settings: settings, engines: [:], fixtures: Fixtures(in: NSTemporaryDirectory()), dataset: nil)
     for suite in Suite.all where !suite.usesDataset {
-      #expect(try Set(suite.workloads(context).map(\.name)) == Set(suite.workloadNames))
+      try expect(Set(suite.workloads(context).map(\.name)), equals: Set(suite.workloadNames))
     }
   }
 
   @Test func onlyNamedWorkloadsRun() throws {
     let file = try ran(.engine, on: [.lmdb], samples: 2) { ($0.keys, $0.only) = (200, ["readseq"]) }
-    #expect(Set(file.results.map(\.workload)) == ["readseq"])
+    expect(Set(file.results.map(\.workload)), equals: ["readseq"])
   }
 
   @Test func nothingIsLeftBehind() throws {
@@ -74,6 +74,6 @@ struct EngineSuiteTests {
     _ = try ran(.engine, on: BenchEngines.standard.map { EngineName(rawValue: $0.name) }) {
       ($0.workDirectory, $0.keys, $0.only) = (directory.path, 200, ["readrandom", "overwrite"])
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
   }
 }

@@ -7,12 +7,12 @@ struct MemorySuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadTellsItsPeak(_ engine: EngineName) throws {
     let file = try ran(.memory, on: [engine], dataset: "synthetic-travel", documents: 450)
-    #expect(file.results.map(\.workload) == TravelWorkload.streamed.map(\.rawValue))
+    expect(file.results.map(\.workload), equals: TravelWorkload.streamed.map(\.rawValue))
     // The whole process's, with all that other tests hold.
     let peaks = file.results.map { $0.metrics[.anonymousMemoryBytes]?.median ?? 0 }
-    #expect(peaks.allSatisfy { $0 > 1_048_576 }, "\(peaks)")
-    #expect(Suite.memory.notes(file.results).count == 1)
-    #expect(Suite.memory.tables(file.results)[0].rows.count == TravelWorkload.streamed.count)
+    expect(peaks.allSatisfy { $0 > 1_048_576 }, "\(peaks)")
+    expect(Suite.memory.notes(file.results).count, equals: 1)
+    expect(Suite.memory.tables(file.results)[0].rows.count, equals: TravelWorkload.streamed.count)
   }
 
   @Test func aPeakIsSeenThatIsGoneAtTheEnd() throws {
@@ -24,9 +24,9 @@ struct MemorySuiteTests {
       while peak.bytes < 100, Date() < deadline { usleep(100) }
       memory.withLock { $0 = 20 }
     }
-    #expect(peak.bytes == 100)
+    expect(peak.bytes, equals: 100)
     try peak.measure {}
-    #expect(peak.bytes == 20)
+    expect(peak.bytes, equals: 20)
   }
 
   @Test func theWorkloadThatTakesMostIsTold() throws {
@@ -39,13 +39,15 @@ struct MemorySuiteTests {
     let results = try Runner(
       .init(sampling: .fixed(2), workDirectory: NSTemporaryDirectory(), evictsCaches: false)
     ).run([workload(.read, mebibytes: 8), workload(.update, mebibytes: 8.1)], engines: ["small", "large"])
-    #expect(
-      MemoryNotes.lines(results) == [
+    expect(
+      MemoryNotes.lines(results),
+      equals: [
         "small: the process had 8.1 MiB of its own at its peak, in update.",
         "large: the process had 81.0 MiB of its own at its peak, in update.",
       ])
-    #expect(
-      MemoryNotes.tables(results) == [
+    expect(
+      MemoryNotes.tables(results),
+      equals: [
         Remarks.Table(
           heads: ["anonymous memory, MiB", "small", "large"],
           rows: [["read", "8.0", "80.0"], ["update", "8.1", "81.0"]])

@@ -24,13 +24,13 @@ import Touchstone
       try database.save(&document)
     }
     let query = try database.query("SELECT name FROM _ WHERE type = '1' ORDER BY name LIMIT 3")
-    #expect("\(try query.explain())".contains("byType"))
-    #expect(try query.run().map { $0["name"].string } == ["n1", "n101", "n103"])
-    #expect(try database.check(deep: true).isEmpty)
+    expect("\(try query.explain())".contains("byType"))
+    try expect(query.run().map { $0["name"].string }, equals: ["n1", "n101", "n103"])
+    try expect(database.check(deep: true).isEmpty)
     try database.close()
 
     let again = try Database.open("travel", in: directory.path, options: options)
-    #expect(try again.document("doc7")?["name"].string == "n7")
+    try expect(again.document("doc7")?["name"].string, equals: "n7")
     try again.close()
   }
 
@@ -40,11 +40,12 @@ import Touchstone
       workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel", documents: 60, keys: 100,
       commits: 4, evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.engine, .travel])
-    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    try expect(ResultsSchema.faults(in: try file.encoded()), equals: [])
     let outside = file.results.filter { $0.engine == "outside" }
-    #expect(Set(outside.map(\.workload)) == Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
-    #expect(outside.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
-    #expect(file.engines["outside"]?.library == file.engines["lmdb"]?.library)
-    #expect(ResultsTable(file.results, engines: ["lmdb", "outside"]).text().contains("outside"))
+    expect(
+      Set(outside.map(\.workload)), equals: Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
+    expect(outside.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
+    expect(file.engines["outside"]?.library, equals: file.engines["lmdb"]?.library)
+    expect(ResultsTable(file.results, engines: ["lmdb", "outside"]).text().contains("outside"))
   }
 }

@@ -6,11 +6,11 @@ import TestSupport
 struct QuerySuiteTests {
   @Test func everyWorkloadRunsAndAllEnginesFindTheSameRows() throws {
     let file = try ran(.query, on: [.sqlite, .lmdb], samples: 2, dataset: "synthetic-travel", documents: 500)
-    #expect(Set(file.results.map(\.workload)) == Set(Suite.query.workloadNames))
+    expect(Set(file.results.map(\.workload)), equals: Set(Suite.query.workloadNames))
     for query in QueryCase.guide {
       let results = file.results.filter { $0.workload == query.name }
-      #expect(results.map(\.engine).sorted() == ["lmdb", "sqlite"])
-      #expect(results.allSatisfy { $0.limit != nil && $0.parameters["index"] != nil })
+      expect(results.map(\.engine).sorted(), equals: ["lmdb", "sqlite"])
+      expect(results.allSatisfy { $0.limit != nil && $0.parameters["index"] != nil })
     }
   }
 }

@@ -23,20 +23,20 @@ struct ReplicateSuiteTests {
   @Test func everyWorkloadRunsOverEachLink() throws {
     let file = try replicated(on: [.lmdb])
     let links = ReplicateVariant.Link.allCases.count
-    #expect(
-      file.results.map(\.workload)
-        == ReplicateWorkload.allCases.flatMap { [String](repeating: $0.rawValue, count: links) })
+    expect(
+      file.results.map(\.workload),
+      equals: ReplicateWorkload.allCases.flatMap { [String](repeating: $0.rawValue, count: links) })
     for result in file.results {
-      #expect(result.metrics.seconds.median > 0, "\(result.label)")
-      #expect((result.metrics[.anonymousMemoryBytes]?.median ?? 0) > 0, "\(result.label)")
+      expect(result.metrics.seconds.median > 0, "\(result.label)")
+      expect((result.metrics[.anonymousMemoryBytes]?.median ?? 0) > 0, "\(result.label)")
       let isLocal = result.parameters["link"] == "local"
       for metric in [Metric.remoteCPUSeconds, .remoteAnonymousBytes, .sentBytes, .receivedBytes, .messages] {
-        #expect((result.metrics[metric] == nil) == isLocal, "\(metric) of \(result.label)")
-        if !isLocal { #expect((result.metrics[metric]?.median ?? 0) > 0, "\(metric) of \(result.label)") }
+        expect((result.metrics[metric] == nil), equals: isLocal, "\(metric) of \(result.label)")
+        if !isLocal { expect((result.metrics[metric]?.median ?? 0) > 0, "\(metric) of \(result.label)") }
       }
     }
-    #expect(Suite.replicate.notes(file.results).isEmpty)
-    #expect(Suite.replicate.tables(file.results).first?.rows.count == file.results.count)
+    expect(Suite.replicate.notes(file.results).isEmpty)
+    expect(Suite.replicate.tables(file.results).first?.rows.count, equals: file.results.count)
 
     func row(_ kind: ReplicateWorkload, _ link: ReplicateVariant.Link) throws -> WorkloadResult {
       try #require(
@@ -45,26 +45,27 @@ struct ReplicateSuiteTests {
         })
     }
     let push = try row(.push, .ws)
-    #expect(push.operations == 120)
+    expect(push.operations, equals: 120)
     // Bodies are compressed.
-    #expect((1..<1_000).contains(Int((push.metrics[.wireAmplification]?.median ?? 0) * 1_000)))
+    expect((1..<1_000).contains(Int((push.metrics[.wireAmplification]?.median ?? 0) * 1_000)))
     // Each revision is a message.
-    #expect((push.metrics[.messages]?.median ?? 0) > 120)
-    #expect((try row(.pushNothing, .ws).metrics[.messages]?.median ?? 0) < 40)
-    #expect(try row(.pushNothing, .ws).metrics[.wireAmplification] == nil)
-    #expect(try row(.pushChanged, .wss).operations == 2)
+    expect((push.metrics[.messages]?.median ?? 0) > 120)
+    try expect((try row(.pushNothing, .ws).metrics[.messages]?.median ?? 0) < 40)
+    try expect(row(.pushNothing, .ws).metrics[.wireAmplification] == nil)
+    try expect(row(.pushChanged, .wss).operations, equals: 2)
     let blobs = try row(.pullBlobs, .ws)
-    #expect(blobs.operations == 1)
-    #expect((blobs.metrics[.receivedBytes]?.median ?? 0) > Double(ReplicateData.blobBytes))
+    expect(blobs.operations, equals: 1)
+    expect((blobs.metrics[.receivedBytes]?.median ?? 0) > Double(ReplicateData.blobBytes))
     let limited = file.results.filter { $0.limit != nil }
     // A run with nothing new has none, nor have changes in one process.
-    #expect(limited.count == file.results.count - 2 * links - 2)
+    expect(limited.count, equals: file.results.count - 2 * links - 2)
   }
 
   @Test func eachPairOfEnginesIsMeasured() throws {
     let pairs = try replicated(on: [.lmdb, .sqlite], only: [.pull])
-    #expect(
-      Set(pairs.results.map { "\($0.engine) \($0.parameters.text)" }) == [
+    expect(
+      Set(pairs.results.map { "\($0.engine) \($0.parameters.text)" }),
+      equals: [
         "lmdb link=local, target=same", "lmdb link=ws, target=same", "lmdb link=wss, target=same",
         "lmdb link=http, target=same", "sqlite link=local, target=same", "sqlite link=ws, target=same",
         "sqlite link=wss, target=same", "sqlite link=http, target=same",
@@ -72,15 +73,15 @@ struct ReplicateSuiteTests {
       ])
     // One of them needs a key, in both processes.
     let all = try replicated(on: [.lmdb, .sqlcipher], only: [.pushChanged], allPairs: true)
-    #expect(all.results.count == 2 * ReplicateVariant.Link.allCases.count * 2)
-    #expect(all.results.count { $0.parameters["target"] == "sqlcipher" && $0.engine == "lmdb" } == 4)
+    expect(all.results.count, equals: 2 * ReplicateVariant.Link.allCases.count * 2)
+    expect(all.results.count { $0.parameters["target"] == "sqlcipher" && $0.engine == "lmdb" }, equals: 4)
   }
 
   @Test func withoutAnExecutableOnlyOneProcessIsMeasured() throws {
     let file = try ran(.replicate, on: [.sqlite], dataset: "synthetic-travel", documents: 30)
-    #expect(file.results.map(\.workload) == ReplicateWorkload.allCases.map(\.rawValue))
-    #expect(file.results.allSatisfy { $0.parameters["link"] == "local" })
-    #expect(Suite.replicate.notes(file.results).first?.contains("ws and wss were left out") == true)
+    expect(file.results.map(\.workload), equals: ReplicateWorkload.allCases.map(\.rawValue))
+    expect(file.results.allSatisfy { $0.parameters["link"] == "local" })
+    expect(Suite.replicate.notes(file.results).first?.contains("ws and wss were left out"), equals: true)
   }
 
   @Test func aServerThatDoesNotStartIsAnError() throws {
@@ -132,6 +133,6 @@ struct ReplicateSuiteTests {
     let outcome = try LimitDatabase.run {
       limit_exchange(size.bytes, size.messages, size.replyBytes, size.replies, &$0)
     }
-    #expect(outcome.count == UInt64(size.bytes + size.replyBytes))
+    expect(outcome.count, equals: UInt64(size.bytes + size.replyBytes))
   }
 }

@@ -14,6 +14,6 @@ func ran(
     dataset: dataset, documents: documents, evictsCaches: false)
   change(&settings)
   let file = try BenchRun(settings, version: "0.1.0+test").run(suites)
-  #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+  try expect(ResultsSchema.faults(in: try file.encoded()), equals: [])
   return file
 }

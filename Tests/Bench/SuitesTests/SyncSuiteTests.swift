@@ -7,14 +7,14 @@ struct SyncSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsAndRatiosAreToldOf(_ engine: EngineName) throws {
     let file = try ran(.sync, on: [engine], documents: 60)
-    #expect(Set(file.results.map(\.workload)) == Set(SyncWorkload.allCases.map(\.rawValue)))
-    for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
+    expect(Set(file.results.map(\.workload)), equals: Set(SyncWorkload.allCases.map(\.rawValue)))
+    for result in file.results { expect(result.metrics.seconds.median > 0, "\(result.label)") }
     let reads = file.results.filter { $0.workload == SyncWorkload.readBesideApply.rawValue }
-    #expect(reads.count == 4 && reads.allSatisfy { ($0.metrics[.latencyP99]?.median ?? 0) > 0 })
+    expect(reads.count == 4 && reads.allSatisfy { ($0.metrics[.latencyP99]?.median ?? 0) > 0 })
     let notes = Suite.sync.notes(file.results)
     // Rates, indexes, the writer and the reader beside each other, two queries.
-    #expect(notes.count == 6, "\(notes)")
-    #expect(notes.allSatisfy { $0.hasPrefix("\(engine): ") })
+    expect(notes.count, equals: 6, "\(notes)")
+    expect(notes.allSatisfy { $0.hasPrefix("\(engine): ") })
   }
 
   /// A store of all documents, and the suite's data of it.
@@ -35,12 +35,12 @@ struct SyncSuiteTests {
   @Test func everyOutcomeOfTheMixIsInIt() throws {
     try withDatabase { database, data in
       let incoming = data.incoming(.applyMixed, batch: 200)
-      #expect(incoming.count == 40)
+      expect(incoming.count, equals: 40)
       let counts = Dictionary(grouping: incoming, by: \.outcome).mapValues(\.count)
       // Deep ones change a document too.
-      #expect(counts == [.added: 16, .changed: 12, .known: 8, .conflicted: 4])
-      #expect(Set(incoming.map(\.revision.id)).count == incoming.count)
-      #expect(incoming.contains { $0.revision.history.count == SyncRevisions.deepHistory + 1 })
+      expect(counts, equals: [.added: 16, .changed: 12, .known: 8, .conflicted: 4])
+      expect(Set(incoming.map(\.revision.id)).count, equals: incoming.count)
+      expect(incoming.contains { $0.revision.history.count == SyncRevisions.deepHistory + 1 })
       try database.apply(incoming.map(\.revision))
       try data.check(database, incoming)
     }

@@ -19,55 +19,55 @@ struct YCSBSuiteTests {
     let draws = 400_000
     let zipfian = Zipfian(count, theta: theta)
     let zeta = (1...count).reduce(0.0) { $0 + pow(Double($1), -theta) }
-    #expect(abs(zipfian.zeta - zeta) < 1e-9 * zeta)
+    expect(abs(zipfian.zeta - zeta) < 1e-9 * zeta)
     var random = SeededRandom(seed: 7)
     var counts = [Int](repeating: 0, count: count)
     for _ in 0..<draws { counts[zipfian.next(&random)] += 1 }
     // The first two exactly; five standard deviations come once in two million.
     let first = (1...2).map { pow(Double($0), -theta) / zeta }
-    #expect(deviation(Array(counts[..<2]), first, draws: draws) < 5)
+    expect(deviation(Array(counts[..<2]), first, draws: draws) < 5)
     // The others by a curve: the share of all ranks up to one is within 2% of all draws.
     var found = 0
     var expected = 0.0
     for rank in 0..<count {
       found += counts[rank]
       expected += pow(Double(rank + 1), -theta) / zeta
-      #expect(abs(Double(found) / Double(draws) - expected) < 0.02, "rank \(rank)")
+      expect(abs(Double(found) / Double(draws) - expected) < 0.02, "rank \(rank)")
     }
   }
 
   @Test func zipfianRanksStayBelowTheirCountAlsoWhenItGrows() {
     for count in [1, 2, 3, 10] {
       let zipfian = Zipfian(count)
-      #expect(zipfian.rank(0) == 0)
-      #expect((0..<count).contains(zipfian.rank(0.999_999_999_999_999_9)))
+      expect(zipfian.rank(0), equals: 0)
+      expect((0..<count).contains(zipfian.rank(0.999_999_999_999_999_9)))
     }
     var grown = Zipfian(1_000)
     grown.grow(to: 5_000)
     let made = Zipfian(5_000)
     for step in 0..<1_000 {
       let uniform = Double(step) / 1_000
-      #expect(abs(grown.rank(uniform) - made.rank(uniform)) <= 1)
+      expect(abs(grown.rank(uniform) - made.rank(uniform)) <= 1)
     }
-    #expect(grown.rank(0.999_999_999) > 4_900)
+    expect(grown.rank(0.999_999_999) > 4_900)
   }
 
   @Test func theSumOfTenBillionPowersIsThePublishedOne() {
     // The constant of YCSB's ScrambledZipfianGenerator, which its authors summed up term by term.
-    #expect(abs(Zipfian.zeta(ScrambledZipfian.ranks, 0.99) - 26.469_028_201_783_02) < 1e-7)
+    expect(abs(Zipfian.zeta(ScrambledZipfian.ranks, 0.99) - 26.469_028_201_783_02) < 1e-7)
     let direct = (1...100_000).reduce(0.0) { $0 + pow(Double($1), -0.99) }
-    #expect(abs(Zipfian.zeta(100_000, 0.99) - direct) < 1e-9)
+    expect(abs(Zipfian.zeta(100_000, 0.99) - direct) < 1e-9)
   }
 
   @Test func theHashIsTheOneOfItsAuthors() {
     // FNV-1a of eight zero bytes, step by step: a zero byte only multiplies.
     var hash: UInt64 = 14_695_981_039_346_656_037
     for _ in 0..<8 { hash = hash &* 1_099_511_628_211 }
-    #expect(FNV1a.hash(0) == hash)
+    expect(FNV1a.hash(0), equals: hash)
     // A published vector: the bytes of "a" with seven more multiplications.
     hash = 0xAF63_DC4C_8601_EC8C
     for _ in 0..<7 { hash = hash &* 1_099_511_628_211 }
-    #expect(FNV1a.hash(0x61) == hash)
+    expect(FNV1a.hash(0x61), equals: hash)
   }
 
   @Test func scrambledNumbersAreAsFrequentAsTheRanksThatLieThere() {
@@ -82,11 +82,11 @@ struct YCSBSuiteTests {
       let number = ScrambledZipfian.number(rank, below: count)
       let share = Double(counts[number]) / Double(draws)
       let least = pow(Double(rank + 1), -0.99) / zeta
-      #expect(share > least * 0.97 && share < least + 0.01, "rank \(rank): \(share), at least \(least)")
+      expect(share > least * 0.97 && share < least + 0.01, "rank \(rank): \(share), at least \(least)")
     }
     // They lie anywhere: neither half has nearly all.
-    #expect((0.3...0.7).contains(Double(counts[..<500].reduce(0, +)) / Double(draws)))
-    #expect(counts.count { $0 == 0 } == 0)
+    expect((0.3...0.7).contains(Double(counts[..<500].reduce(0, +)) / Double(draws)))
+    expect(counts.count { $0 == 0 }, equals: 0)
   }
 
   @Test func theLatestDocumentsAreReadMostAndInsertsCountFromThen() {
@@ -94,13 +94,13 @@ struct YCSBSuiteTests {
       .readLatest, .latest, count: 50_000, documents: 1_000, threads: 1, seed: 3)
     let reads = requests.filter { $0.operation == .read }
     let inserts = requests.count { $0.operation == .insert }
-    #expect((2_250...2_750).contains(inserts))
+    expect((2_250...2_750).contains(inserts))
     // The very last one: 1 / zeta(n), where n grows from 1,000 to 3,500.
     let share = Double(reads.count { $0.number == 0 }) / Double(reads.count)
-    #expect(share > 1 / Zipfian.zeta(3_600, 0.99) * 0.95 && share < 1 / Zipfian.zeta(1_000, 0.99) * 1.05)
+    expect(share > 1 / Zipfian.zeta(3_600, 0.99) * 0.95 && share < 1 / Zipfian.zeta(1_000, 0.99) * 1.05)
     var present = 1_000
     for request in requests {
-      if request.operation == .insert { present += 1 } else { #expect(request.number < present) }
+      if request.operation == .insert { present += 1 } else { expect(request.number < present) }
     }
   }
 
@@ -114,49 +114,49 @@ struct YCSBSuiteTests {
       lengths[Int(request.length) - 1] += 1
     }
     let even = [Double](repeating: 0.01, count: 100)
-    #expect(deviation(counts, even, draws: draws) < 5)
-    #expect(deviation(lengths, even, draws: draws) < 5)
+    expect(deviation(counts, even, draws: draws) < 5)
+    expect(deviation(lengths, even, draws: draws) < 5)
     for kind in YCSBWorkload.allCases where kind != .load {
       let requests = YCSBRequest.draw(kind, .zipfian, count: 20_000, documents: 500, threads: 2, seed: 9)
       let share = Double(requests.count { $0.operation == kind.mix.operation }) / 20_000
-      #expect(abs(share - kind.mix.share) < 0.02, "\(kind)")
+      expect(abs(share - kind.mix.share) < 0.02, "\(kind)")
     }
   }
 
   @Test func onlyDocumentsWithAllBeforeThemAreAcknowledged() {
     let inserts = YCSBInserts(after: 10)
     let taken = (0..<3).map { _ in inserts.take() }
-    #expect(taken == [10, 11, 12])
+    expect(taken, equals: [10, 11, 12])
     inserts.acknowledge(11)
-    #expect(inserts.acknowledged == 10)
+    expect(inserts.acknowledged, equals: 10)
     inserts.acknowledge(10)
-    #expect(inserts.acknowledged == 12)
+    expect(inserts.acknowledged, equals: 12)
     inserts.acknowledge(12)
-    #expect(inserts.acknowledged == 13)
+    expect(inserts.acknowledged, equals: 13)
   }
 
   @Test(arguments: Engines.names)
   func everyMixRunsWithItsLatencies(_ engine: EngineName) throws {
     let file = try ran(.ycsb, on: [engine], documents: 500) { $0.rates = [4_000] }
-    #expect(Set(file.results.map(\.workload)) == Set(YCSBWorkload.allCases.map(\.rawValue)))
+    expect(Set(file.results.map(\.workload)), equals: Set(YCSBWorkload.allCases.map(\.rawValue)))
     // One and two threads of six mixes, two rates, one uniform choice, the load.
-    #expect(file.results.count == 16)
+    expect(file.results.count, equals: 16)
     for result in file.results where result.workload != "load" {
       let percentiles = [Metric.latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax]
         .compactMap { result.metrics[$0]?.median }
-      #expect(percentiles.count == 5 && percentiles == percentiles.sorted(), "\(result.label)")
-      #expect((percentiles.first ?? 0) > 0)
+      expect(percentiles.count == 5 && percentiles == percentiles.sorted(), "\(result.label)")
+      expect((percentiles.first ?? 0) > 0)
     }
     let load = try #require(file.results.first { $0.workload == "load" })
     // More than a byte for a byte: keys, revisions and trees come on top.
-    #expect((load.metrics[.writeAmplification]?.median ?? 0) > 1)
-    #expect((1.0...20).contains(load.metrics[.spaceAmplification]?.median ?? 0))
+    expect((load.metrics[.writeAmplification]?.median ?? 0) > 1)
+    expect((1.0...20).contains(load.metrics[.spaceAmplification]?.median ?? 0))
     let notes = Suite.ycsb.notes(file.results)
-    #expect(notes.count == 2 && notes.allSatisfy { $0.contains("rate=4000") }, "\(notes)")
+    expect(notes.count == 2 && notes.allSatisfy { $0.contains("rate=4000") }, "\(notes)")
     let table = LatencyTable(file.results).text()
-    #expect(table.contains("p99.9") && table.contains("f-read-modify-write"))
+    expect(table.contains("p99.9") && table.contains("f-read-modify-write"))
     let amplifications = ValueTable.amplifications(file.results, engines: [engine.rawValue]).text()
-    #expect(amplifications.contains(" stored") && amplifications.contains("a-update-heavy"))
+    expect(amplifications.contains(" stored") && amplifications.contains("a-update-heavy"))
   }
 
   @Test func whatIsReadIsLookedAt() throws {

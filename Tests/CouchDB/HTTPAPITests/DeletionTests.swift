@@ -52,17 +52,17 @@ import Touchstone
       }
     }
     for _ in 0..<(isLong ? 100 : 8) {
-      #expect(try client.ask("PUT", "/db").status == 201)
+      try expect(client.ask("PUT", "/db").status, equals: 201)
       let before = asked.withLock { $0 }
       eventually { asked.withLock { $0 } > before + 30 }
       let deleted = try client.ask("DELETE", "/db")
-      #expect(deleted.status == 200, "\(deleted.text)")
-      #expect(try client.ask("GET", "/db").status == 404)
-      #expect(try client.ask("DELETE", "/db").status == 404)
+      expect(deleted.status, equals: 200, "\(deleted.text)")
+      try expect(client.ask("GET", "/db").status, equals: 404)
+      try expect(client.ask("DELETE", "/db").status, equals: 404)
     }
     isDone.withLock { $0 = true }
     for _ in 0..<threads { ended.wait() }
-    #expect(problems.withLock { $0.prefix(10) } == [])
-    #expect(client.service.watches.counts.open == 0)
+    expect(problems.withLock { $0.prefix(10) }, equals: [])
+    expect(client.service.watches.counts.open, equals: 0)
   }
 }

@@ -25,26 +25,26 @@ import Views
     let budget = MemoryBudget(bytes: 4 * Self.step, waitSeconds: 0)
     let small = RequestMemory(budget)
     try small.hold(RequestMemory.freeBytes)
-    #expect(budget.free == 4 * Self.step)
+    expect(budget.free, equals: 4 * Self.step)
     do {
       let large = RequestMemory(budget)
       try large.hold(RequestMemory.freeBytes + 1)
-      #expect(budget.free == 3 * Self.step)
+      expect(budget.free, equals: 3 * Self.step)
       try large.hold(Self.step)
-      #expect(budget.free == 2 * Self.step)
+      expect(budget.free, equals: 2 * Self.step)
       // What one step needed is there for the next.
-      try large.holding(Self.step) { #expect(budget.free == Self.step) }
-      try large.holding(Self.step) { #expect(budget.free == Self.step) }
+      try large.holding(Self.step) { expect(budget.free, equals: Self.step) }
+      try large.holding(Self.step) { expect(budget.free, equals: Self.step) }
       // Others find too little, and nobody is refused who needs no more.
       let other = RequestMemory(budget)
-      #expect(status { try other.hold(3 * Self.step) } == 503)
+      expect(status { try other.hold(3 * Self.step) }, equals: 503)
       let third = RequestMemory(budget)
-      #expect(status { try third.hold(Self.step) } == 200)
+      expect(status { try third.hold(Self.step) }, equals: 200)
       // Alone, it could never have so much.
-      #expect(status { try large.hold(5 * Self.step) } == 413)
+      expect(status { try large.hold(5 * Self.step) }, equals: 413)
     }
     withExtendedLifetime(small) {}
-    #expect(budget.free == 4 * Self.step)
+    expect(budget.free, equals: 4 * Self.step)
   }
 
   @Test("a request waits until another one ends") func waiting() throws {
@@ -60,10 +60,10 @@ import Views
       ended.signal()
     }
     eventually { budget.waitingCount == 1 }
-    #expect(result.withLock { $0 } == 0)
+    expect(result.withLock { $0 }, equals: 0)
     first = nil
     ended.wait()
-    #expect(result.withLock { $0 } == 200)
+    expect(result.withLock { $0 }, equals: 200)
     eventually { budget.free == 2 * Self.step }
   }
 
@@ -89,13 +89,13 @@ import Views
       }
     }
     for _ in 0..<count { have.wait() }
-    #expect(budget.free == 0)
+    expect(budget.free, equals: 0)
     for _ in 0..<count { go.signal() }
     for _ in 0..<count { ended.wait() }
     let seconds = statuses.withLock { $0 }
-    #expect(seconds.count { $0 == 503 } <= count - 1 && seconds.allSatisfy { [200, 503].contains($0) })
+    expect(seconds.count { $0 == 503 } <= count - 1 && seconds.allSatisfy { [200, 503].contains($0) })
     eventually { budget.free == count * Self.step }
-    #expect(budget.waitingCount == 0)
+    expect(budget.waitingCount, equals: 0)
   }
 
   @Test("only so many wait, and each for a bounded time") func bounds() throws {
@@ -112,7 +112,7 @@ import Views
     }
     eventually { budget.waitingCount == 16 }
     let late = RequestMemory(budget)
-    #expect(status { try late.hold(Self.step) } == 503)
+    expect(status { try late.hold(Self.step) }, equals: 503)
     first = nil
     for _ in 0..<16 { ended.wait() }
     eventually { budget.free == Self.step }
@@ -121,8 +121,8 @@ import Views
     let holder = RequestMemory(impatient)
     try holder.hold(Self.step)
     let other = RequestMemory(impatient)
-    #expect(status { try other.hold(Self.step) } == 503)
-    #expect(impatient.waitingCount == 0)
+    expect(status { try other.hold(Self.step) }, equals: 503)
+    expect(impatient.waitingCount, equals: 0)
     withExtendedLifetime(holder) {}
   }
 
@@ -149,23 +149,23 @@ import Views
       ("POST", "/_replicate", "{\"doc_ids\":\(values)}"),
     ] {
       let answer = try client.send(method, target, body)
-      #expect(answer.status == 413, "\(method) \(target) \(body.prefix(30)): \(answer.status)")
+      expect(answer.status, equals: 413, "\(method) \(target) \(body.prefix(30)): \(answer.status)")
     }
     // A document with many values is stored piece by piece, and takes no more than its text.
-    #expect(try client.send("PUT", "/db/a", "{\"a\":\(values)}").status == 201)
+    try expect(client.send("PUT", "/db/a", "{\"a\":\(values)}").status, equals: 201)
     eventually { client.service.memory.free == 4 << 20 }
 
     // While others have it all, small requests are answered.
     let holder = RequestMemory(client.service.memory)
     try holder.hold(4 << 20)
     let late = try client.send("PUT", "/db/b", "{\"a\":\"\(text.prefix(1 << 20))\"}")
-    #expect(late.status == 503)
-    #expect(late.header("Retry-After") == "1")
-    #expect(try late.error[0] == "service_unavailable")
-    #expect(try client.send("PUT", "/db/b", #"{"n":1}"#).status == 201)
-    #expect(try client.send("POST", "/db/_all_docs", #"{"keys":["b"]}"#).status == 200)
+    expect(late.status, equals: 503)
+    expect(late.header("Retry-After"), equals: "1")
+    try expect(late.error[0], equals: "service_unavailable")
+    try expect(client.send("PUT", "/db/b", #"{"n":1}"#).status, equals: 201)
+    try expect(client.send("POST", "/db/_all_docs", #"{"keys":["b"]}"#).status, equals: 200)
     // So are attachments, which are stored as they arrive.
-    #expect(try client.send("PUT", "/db/c/f", text).status == 201)
+    try expect(client.send("PUT", "/db/c/f", text).status, equals: 201)
     withExtendedLifetime(holder) {}
   }
 }

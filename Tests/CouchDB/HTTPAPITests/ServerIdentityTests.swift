@@ -10,7 +10,7 @@ import Touchstone
 
   private func uuid(_ client: APIClient) throws -> String {
     let uuid = try client.ask("GET", "/").json()["uuid"].string ?? ""
-    #expect(uuid.utf8.count == 32 && uuid.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x61 < 6 })
+    expect(uuid.utf8.count == 32 && uuid.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x61 < 6 })
     return uuid
   }
 
@@ -29,39 +29,41 @@ import Touchstone
     var known = ""
     try serve(engine, path: directory.file("new")) { known = try uuid($0) }
     try serve(engine, path: directory.file("new")) { client throws in
-      #expect(try uuid(client) == known)
-      #expect(try client.ask("PUT", "/db").status == 201)
-      #expect(try client.ask("GET", "/_all_dbs").json() == ["db"])
+      try expect(uuid(client), equals: known)
+      try expect(client.ask("PUT", "/db").status, equals: 201)
+      try expect(client.ask("GET", "/_all_dbs").json(), equals: ["db"])
     }
     try serve(engine, path: directory.file("new")) { client throws in
-      #expect(try uuid(client) == known)
-      #expect(try client.ask("DELETE", "/db").status == 200)
-      #expect(try uuid(client) == known)
+      try expect(uuid(client), equals: known)
+      try expect(client.ask("DELETE", "/db").status, equals: 200)
+      try expect(uuid(client), equals: known)
     }
     try serve(engine, path: directory.file("new"), isReadOnly: true) { client throws in
-      #expect(try uuid(client) == known)
+      try expect(uuid(client), equals: known)
     }
-    try serve(engine, path: directory.file("other")) { client throws in #expect(try uuid(client) != known) }
+    try serve(engine, path: directory.file("other")) { client throws in try expect(uuid(client) != known) }
   }
 
   @Test("a server that only reads writes nothing, and takes that of the first database") func reading() throws
   {
     try serve(isReadOnly: true) { _ = try uuid($0) }
-    #expect(try directory.names().isEmpty)
+    try expect(directory.names().isEmpty)
     let folder = try DatabaseFolder(directory.path, options: try options(.lmdb))
     let first = try folder.open("a").publicUUID.replacing("-", with: "")
     _ = try folder.open("b")
     try folder.close()
     let before = try directory.names()
-    for _ in 0..<2 { try serve(isReadOnly: true) { client throws in #expect(try uuid(client) == first) } }
-    #expect(try directory.names() == before)
-    // One that writes goes on with it, and keeps it.
-    try serve { client throws in #expect(try uuid(client) == first) }
-    try serve { client throws in
-      #expect(try client.ask("DELETE", "/a").status == 200)
-      #expect(try uuid(client) == first)
+    for _ in 0..<2 {
+      try serve(isReadOnly: true) { client throws in try expect(uuid(client), equals: first) }
     }
-    try serve { client throws in #expect(try uuid(client) == first) }
+    try expect(directory.names(), equals: before)
+    // One that writes goes on with it, and keeps it.
+    try serve { client throws in try expect(uuid(client), equals: first) }
+    try serve { client throws in
+      try expect(client.ask("DELETE", "/a").status, equals: 200)
+      try expect(uuid(client), equals: first)
+    }
+    try serve { client throws in try expect(uuid(client), equals: first) }
   }
 
   @Test("a file that can't be read is left alone") func unreadable() throws {
@@ -74,8 +76,8 @@ import Touchstone
       "{\"version\":1,\"uuid\":\"x\"}",
     ] {
       try Data(text.utf8).write(to: file)
-      try serve { client throws in #expect(try uuid(client) == first) }
-      #expect(try Data(contentsOf: file) == Data(text.utf8))
+      try serve { client throws in try expect(uuid(client), equals: first) }
+      try expect(Data(contentsOf: file), equals: Data(text.utf8))
     }
   }
 
@@ -83,7 +85,7 @@ import Touchstone
     let databases = TestDatabases()
     let (a, b) = (try databases.open(.lmdb), try databases.open(.sqlite))
     for _ in 0..<2 {
-      #expect(try uuid(APIClient(["b": b, "a": a])) == a.publicUUID.replacing("-", with: ""))
+      try expect(uuid(APIClient(["b": b, "a": a])), equals: a.publicUUID.replacing("-", with: ""))
     }
   }
 }

@@ -14,16 +14,16 @@ import TestSupport
     document.setAttachment("a.txt", try database.makeBlob(Array("one".utf8), contentType: "text/plain"))
     try database.save(&document)
     var saved = try #require(try database.document("doc"))
-    #expect(saved.attachmentNames == ["a.txt"])
-    #expect(saved.attachment("a.txt")?.revpos == 1)
-    #expect(saved.attachment("none") == nil)
+    expect(saved.attachmentNames, equals: ["a.txt"])
+    expect(saved.attachment("a.txt")?.revpos, equals: 1)
+    expect(saved.attachment("none") == nil)
     let stored = try saved["_attachments"]["a.txt"].jsonValue()
-    #expect(
-      stored
-        == [
-          "stub": true, "length": 3, "revpos": 1, "content_type": "text/plain",
-          "digest": .string(try database.makeBlob(Array("one".utf8)).digest.text),
-        ])
+    try expect(
+      stored,
+      equals: [
+        "stub": true, "length": 3, "revpos": 1, "content_type": "text/plain",
+        "digest": .string(try database.makeBlob(Array("one".utf8)).digest.text),
+      ])
 
     // Another property changes: the attachment stays what it was.
     document = try MutableDocument(saved)
@@ -31,8 +31,8 @@ import TestSupport
     document.setAttachment("b.bin", try database.makeBlob([1, 2]))
     try database.save(&document)
     saved = try #require(try database.document("doc"))
-    #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 2])
-    #expect(try saved.attachment("b.bin").map { try database.contents(of: $0.blob) } == [1, 2])
+    expect(saved.attachments.mapValues(\.revpos), equals: ["a.txt": 1, "b.bin": 2])
+    try expect(saved.attachment("b.bin").map { try database.contents(of: $0.blob) }, equals: [1, 2])
 
     // Set again with the same bytes it is the same; with others it is new.
     document = try MutableDocument(saved)
@@ -40,20 +40,20 @@ import TestSupport
     document.setAttachment("b.bin", try database.makeBlob([3]))
     try database.save(&document)
     saved = try #require(try database.document("doc"))
-    #expect(saved.attachments.mapValues(\.revpos) == ["a.txt": 1, "b.bin": 3])
+    expect(saved.attachments.mapValues(\.revpos), equals: ["a.txt": 1, "b.bin": 3])
 
     document = try MutableDocument(saved)
     document.removeAttachment("a.txt")
     document.removeAttachment("none")
-    #expect(document.attachmentNames == ["b.bin"])
+    expect(document.attachmentNames, equals: ["b.bin"])
     try database.save(&document)
     document.removeAttachment("b.bin")
     try database.save(&document)
     saved = try #require(try database.document("doc"))
-    #expect(saved.attachmentNames == [])
-    #expect(!saved["_attachments"].exists)
+    expect(saved.attachmentNames, equals: [])
+    expect(!saved["_attachments"].exists)
     try database.compact()
-    #expect(try database.blobFileCount == 0)
+    try expect(database.blobFileCount, equals: 0)
   }
 
   @Test(
@@ -77,7 +77,7 @@ import TestSupport
         document.setAttachment("a", try database.makeBlob([1]))
         ids.append(try database.save(&document).revisionID)
         var saved = try #require(try database.document("doc"))
-        #expect(saved.attachments.mapValues(\.revpos) == ["a": 3, "b": 1])
+        expect(saved.attachments.mapValues(\.revpos), equals: ["a": 3, "b": 1])
         try compact()
         // On top of a revision that was replaced: as they were read with it.
         var branch = first
@@ -85,7 +85,7 @@ import TestSupport
         branch.setAttachment("b", try database.makeBlob([3]))
         ids.append(try database.save(&branch, onConflict: .allowConflict).revisionID)
         let leaf = try #require(try database.leaves(of: "doc").first { $0.id == ids[3] }?.body)
-        #expect(leaf["_attachments"]["a"]["revpos"] == 1 && leaf["_attachments"]["b"]["revpos"] == 2)
+        expect(leaf["_attachments"]["a"]["revpos"] == 1 && leaf["_attachments"]["b"]["revpos"] == 2)
         try compact()
         branch["n"] = 3
         ids.append(try database.save(&branch).revisionID)
@@ -98,8 +98,8 @@ import TestSupport
       return ids
     }
     let reference = try history(compacting: false)
-    #expect(reference.count == 5)
-    #expect(try history(compacting: true) == reference)
+    expect(reference.count, equals: 5)
+    try expect(history(compacting: true), equals: reference)
   }
 
   @Test("names of attachments are told apart by their bytes")
@@ -110,9 +110,9 @@ import TestSupport
     document.setAttachment("cafe\u{301}", try database.makeBlob([2]))
     try database.save(&document)
     let saved = try #require(try database.document("doc"))
-    #expect(saved.attachmentNames.map { $0.utf8.count } == [6, 5])
-    #expect(try saved.attachment("caf\u{e9}").map { try database.contents(of: $0.blob) } == [1])
-    #expect(try saved.attachment("cafe\u{301}").map { try database.contents(of: $0.blob) } == [2])
+    expect(saved.attachmentNames.map { $0.utf8.count }, equals: [6, 5])
+    try expect(saved.attachment("caf\u{e9}").map { try database.contents(of: $0.blob) }, equals: [1])
+    try expect(saved.attachment("cafe\u{301}").map { try database.contents(of: $0.blob) }, equals: [2])
   }
 
   @Test(
@@ -126,10 +126,10 @@ import TestSupport
     let kept = try #require(try database.document("doc")?.value())
     try database.delete("doc", keeping: .value(kept))
     let tombstone = try #require(try database.document("doc", includeDeleted: true))
-    #expect(tombstone.isDeleted)
-    #expect(tombstone.attachmentNames == [])
+    expect(tombstone.isDeleted)
+    expect(tombstone.attachmentNames, equals: [])
     try database.save("doc", .value(kept))
-    #expect(try database.document("doc")?.attachment("a")?.revpos == 3)
+    try expect(database.document("doc")?.attachment("a")?.revpos, equals: 3)
   }
 
   @Test(
@@ -143,25 +143,25 @@ import TestSupport
       let code = try documentCode {
         try database.save("doc", .value(.object(JSONObject([("_attachments", good), (name, JSONValue(1))]))))
       }
-      #expect(code == .reservedProperty, "\(name)")
+      expect(code, equals: .reservedProperty, "\(name)")
     }
-    #expect(try documentCode { try database.save("doc", ["_attachments": [1]]) } == .invalidBody)
-    #expect(try documentCode { try database.save("doc", ["_attachments": ["a": 1]]) } == .invalidBody)
-    #expect(
-      try documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) } == .missingBlob
+    try expect(documentCode { try database.save("doc", ["_attachments": [1]]) }, equals: .invalidBody)
+    try expect(documentCode { try database.save("doc", ["_attachments": ["a": 1]]) }, equals: .invalidBody)
+    try expect(
+      documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) }, equals: .missingBlob
     )
-    #expect(
-      try documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) }
-        == .invalidBody)
-    #expect(
-      try documentCode {
+    try expect(
+      documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) },
+      equals: .invalidBody)
+    try expect(
+      documentCode {
         try database.save(
           "doc", ["_attachments": ["a": ["stub": true, "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="]]])
-      } == .missingBlob)
-    #expect(try database.lastSequence == 0)
+      }, equals: .missingBlob)
+    try expect(database.lastSequence, equals: 0)
     try database.save("doc", .value(["_attachments": good]))
     try database.save("empty", ["_attachments": [:], "n": 1])
-    #expect(try database.document("empty")?.value() == ["n": 1])
+    try expect(database.document("empty")?.value(), equals: ["n": 1])
   }
 
   @Test("bytes may come in the document, in base64", arguments: someEngines)
@@ -170,11 +170,11 @@ import TestSupport
     try database.save(
       "doc", DocumentBody(json: #"{"_attachments":{"a":{"data":"YWJj","content_type":"text/x"}}}"#))
     let attachment = try #require(try database.document("doc")?.attachment("a"))
-    #expect(attachment.blob.digest.text == "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0=")
-    #expect(attachment.blob.length == 3)
-    #expect(attachment.revpos == 1)
-    #expect(try database.contents(of: attachment.blob) == Array("abc".utf8))
-    #expect(try !database.blobStore.hasUnsaved)
+    expect(attachment.blob.digest.text, equals: "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0=")
+    expect(attachment.blob.length, equals: 3)
+    expect(attachment.revpos, equals: 1)
+    try expect(database.contents(of: attachment.blob), equals: Array("abc".utf8))
+    try expect(!database.blobStore.hasUnsaved)
   }
 
   @Test(
@@ -193,19 +193,19 @@ import TestSupport
           ]
         ])))
     var document = try #require(try database.document("doc"))
-    #expect(document.attachments.mapValues(\.revpos) == ["f": 1, "i": 1])
-    #expect(try document["_attachments"]["f"].jsonValue()?["follows"].isNull == true)
-    #expect(document["_attachments"]["f"]["stub"].bool == true)
+    expect(document.attachments.mapValues(\.revpos), equals: ["f": 1, "i": 1])
+    try expect(document["_attachments"]["f"].jsonValue()?["follows"].isNull, equals: true)
+    expect(document["_attachments"]["f"]["stub"].bool, equals: true)
     // A stub of an attachment that an earlier revision has.
     try database.apply(
       PulledRevision(
         id: "doc", history: ["3-cc", "2-bb", "1-aa"],
         body: .value(["_attachments": ["i": ["stub": true, "revpos": 1]], "n": 2])))
     document = try #require(try database.document("doc"))
-    #expect(document.revisionID.description == "3-cc")
-    #expect(try document.attachment("i").map { try database.contents(of: $0.blob) } == Array("abc".utf8))
-    #expect(document.attachment("i")?.blob.contentType == "text/plain")
-    #expect(document.attachment("i")?.revpos == 1)
+    expect(document.revisionID.description, equals: "3-cc")
+    try expect(document.attachment("i").map { try database.contents(of: $0.blob) }, equals: Array("abc".utf8))
+    expect(document.attachment("i")?.blob.contentType, equals: "text/plain")
+    expect(document.attachment("i")?.revpos, equals: 1)
     // And of one that no revision has (491 in 1.x).
     let code = try documentCode {
       try database.apply(
@@ -213,12 +213,12 @@ import TestSupport
           id: "doc", history: ["4-dd", "3-cc"],
           body: .value(["_attachments": ["x": ["stub": true, "revpos": 2]]])))
     }
-    #expect(code == .missingBlob)
+    expect(code, equals: .missingBlob)
     // A user changes what was pulled: the attachments stay.
     var mutable = try MutableDocument(document)
     mutable["n"] = 3
     try database.save(&mutable)
-    #expect(try database.document("doc")?.attachment("i")?.revpos == 1)
+    try expect(database.document("doc")?.attachment("i")?.revpos, equals: 1)
     // Of a conflicting branch too.
     try database.apply(
       PulledRevision(
@@ -228,9 +228,9 @@ import TestSupport
       "doc", .value(["_attachments": ["f": ["stub": true]], "n": 4]), basedOn: RevisionID("2-ff"))
     let revisions = try #require(try database.revisions(of: "doc"))
     let body = try #require(revisions.first { $0.id == other.revisionID }?.body)
-    #expect(Attachment(body["_attachments"]["f"])?.revpos == 1)
+    expect(Attachment(body["_attachments"]["f"])?.revpos, equals: 1)
     try database.compact()
-    #expect(try database.blobFileCount == 2)
+    try expect(database.blobFileCount, equals: 2)
   }
 
   @Test("an attachment of 1.x reads as a blob", arguments: someEngines)
@@ -251,9 +251,9 @@ import TestSupport
     revision.allowsMissingBlobs = true
     try database.apply(revision)
     let blob = try #require(try database.document("doc")?["_attachments"]["attach1"].blob)
-    #expect(blob.digest.text == digest)
-    #expect(blob.length == 7)
-    #expect(blob.contentType == "text/plain; charset=utf-8")
+    expect(blob.digest.text, equals: digest)
+    expect(blob.length, equals: 7)
+    expect(blob.contentType, equals: "text/plain; charset=utf-8")
   }
 
   @Test(
@@ -270,17 +270,17 @@ import TestSupport
       ]))
     let stored = try #require(try database.document("doc")?["_attachments"].jsonValue())
     let digest: JSONValue = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
-    #expect(
-      stored["a"]
-        == [
-          "content_type": "application/octet-stream", "digest": digest, "length": 3, "revpos": 1,
-          "stub": true,
-        ])
-    #expect(stored["b"]["encoding"] == "gzip" && stored["b"]["encoded_length"] == 3)
-    #expect(
-      try documentCode {
+    expect(
+      stored["a"],
+      equals: [
+        "content_type": "application/octet-stream", "digest": digest, "length": 3, "revpos": 1,
+        "stub": true,
+      ])
+    expect(stored["b"]["encoding"] == "gzip" && stored["b"]["encoded_length"] == 3)
+    try expect(
+      documentCode {
         try database.save("other", .value(["_attachments": ["a": ["data": "YWJj", "encoding": "deflate"]]]))
-      } == .invalidBody)
+      }, equals: .invalidBody)
     // Documents of other databases keep theirs, also when they are edited.
     try database.apply(
       PulledRevision(
@@ -289,14 +289,14 @@ import TestSupport
           "_attachments": ["a": ["data": "YWJj", "encoding": "deflate", "revpos": 7], "b": ["data": "YWJj"]]
         ])))
     var document = try MutableDocument(#require(try database.document("foreign")))
-    #expect(document["_attachments"]["a"]["encoding"].string == "deflate")
-    #expect(document.attachments.mapValues(\.revpos) == ["a": 7, "b": 1])
+    expect(document["_attachments"]["a"]["encoding"].string, equals: "deflate")
+    expect(document.attachments.mapValues(\.revpos), equals: ["a": 7, "b": 1])
     document["n"] = 1
     try database.save(&document)
     let edited = try #require(try database.document("foreign"))
-    #expect(edited.attachments.mapValues(\.revpos) == ["a": 7, "b": 1])
-    #expect(edited.attachment("a")?.encoding == "deflate")
-    #expect(edited.attachment("b")?.blob.contentType == "application/octet-stream")
+    expect(edited.attachments.mapValues(\.revpos), equals: ["a": 7, "b": 1])
+    expect(edited.attachment("a")?.encoding, equals: "deflate")
+    expect(edited.attachment("b")?.blob.contentType, equals: "application/octet-stream")
   }
 
   @Test("of thousands of attachments each keeps its generation", arguments: someEngines)
@@ -313,7 +313,7 @@ import TestSupport
     document["_attachments"] = attachments
     try database.save(&document)
     let saved = try #require(try database.document("doc"))
-    #expect(saved.attachments.filter { $0.value.revpos == 2 }.keys.sorted() == ["file-7"])
-    #expect(saved.attachmentNames.count == names.count)
+    expect(saved.attachments.filter { $0.value.revpos == 2 }.keys.sorted(), equals: ["file-7"])
+    expect(saved.attachmentNames.count, equals: names.count)
   }
 }

@@ -46,10 +46,10 @@ import TestSupport
     /// Nothing but right data, and an error.
     func expectDamage(_ what: String) throws {
       let (read, code) = try read()
-      #expect(code == .damaged || code == .unsupportedVersion, "\(what)")
-      #expect(bytes.starts(with: read), "\(what)")
+      expect(code == .damaged || code == .unsupportedVersion, "\(what)")
+      expect(bytes.starts(with: read), "\(what)")
       let whole = try storageCode { _ = try store.contents(of: digest) }
-      #expect(whole == .damaged || whole == .unsupportedVersion, "\(what)")
+      expect(whole == .damaged || whole == .unsupportedVersion, "\(what)")
     }
   }
 
@@ -111,7 +111,7 @@ import TestSupport
         try fixture.expectDamage("\(what) of \(length)")
       }
       try fixture.put(fixture.file)
-      #expect(try fixture.read().code == nil)
+      try expect(fixture.read().code == nil)
     }
   }
 
@@ -134,7 +134,7 @@ import TestSupport
     let directory = TemporaryDirectory()
     let elsewhere = try BlobStore(directory: directory.path, dataKey: dataKey(8), durability: .none)
     let digest = try elsewhere.save(fixture.bytes)
-    #expect(digest == fixture.digest)
+    expect(digest, equals: fixture.digest)
     try fixture.put([UInt8](Data(contentsOf: URL(fileURLWithPath: try elsewhere.path(of: digest)))))
     try fixture.expectDamage("another key")
     // Plain content in an encrypted database.
@@ -157,7 +157,7 @@ import TestSupport
     var future = fixture.file
     future[7] = 2
     try fixture.put(future)
-    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .unsupportedVersion)
+    try expect(storageCode { _ = try fixture.store.open(fixture.digest) }, equals: .unsupportedVersion)
   }
 
   @Test("a changed plain blob is an error at its end, and whole reads never give wrong data")
@@ -168,17 +168,18 @@ import TestSupport
       ("longer", fixture.file + [0]), ("empty", []),
     ] {
       try fixture.put(file)
-      #expect(try storageCode { _ = try fixture.store.contents(of: fixture.digest) } == .damaged, "\(what)")
-      #expect(try fixture.read().code == .damaged, "\(what)")
-      #expect(
-        try storageCode { _ = try fixture.store.verify(fileName: fixture.digest.fileName) } == .damaged,
+      try expect(
+        storageCode { _ = try fixture.store.contents(of: fixture.digest) }, equals: .damaged, "\(what)")
+      try expect(fixture.read().code, equals: .damaged, "\(what)")
+      try expect(
+        storageCode { _ = try fixture.store.verify(fileName: fixture.digest.fileName) }, equals: .damaged,
         "\(what)"
       )
     }
     unlink(fixture.path)
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
-    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .damaged)
+    try expect(storageCode { _ = try fixture.store.open(fixture.digest) }, equals: .damaged)
     try FileManager.default.removeItem(atPath: fixture.path)
-    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .notFound)
+    try expect(storageCode { _ = try fixture.store.open(fixture.digest) }, equals: .notFound)
   }
 }

@@ -14,10 +14,10 @@ import TestSupport
     let hash = try SHA1Stream()
     try Array(example.content.utf8).withUnsafeBytes { try hash.update($0) }
     let digest = try hash.finish()
-    #expect(digest.text == example.text)
-    #expect(digest.fileName == example.file)
-    #expect(BlobDigest(example.text) == digest)
-    #expect(BlobDigest(fileName: example.file) == digest)
+    expect(digest.text, equals: example.text)
+    expect(digest.fileName, equals: example.file)
+    expect(BlobDigest(example.text), equals: digest)
+    expect(BlobDigest(fileName: example.file), equals: digest)
   }
 
   @Test("any 20 bytes go there and back")
@@ -26,10 +26,10 @@ import TestSupport
     for _ in 0..<1_000 {
       let bytes = random.bytes(20)
       let digest = try #require(bytes.withUnsafeBytes { BlobDigest($0) })
-      #expect(digest.bytes == bytes)
-      #expect(BlobDigest(digest.text) == digest)
-      #expect(BlobDigest(fileName: digest.fileName) == digest)
-      #expect(digest.text.utf8.count == BlobDigest.textCount)
+      expect(digest.bytes, equals: bytes)
+      expect(BlobDigest(digest.text), equals: digest)
+      expect(BlobDigest(fileName: digest.fileName), equals: digest)
+      expect(digest.text.utf8.count, equals: BlobDigest.textCount)
     }
   }
 
@@ -41,7 +41,7 @@ import TestSupport
       "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwl=", "SHA1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=",
       "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBw==", "sha1-2jmj7l5rSw0yVb/vlWAYkK YBwk=",
     ])
-  func others(_ text: String) { #expect(BlobDigest(text) == nil) }
+  func others(_ text: String) { expect(BlobDigest(text) == nil) }
 
   @Test("digests are found wherever they stand in bytes")
   func finding() throws {
@@ -51,12 +51,12 @@ import TestSupport
       Array(text.utf8).withUnsafeBytes { forEachDigest(in: $0) { digests.append($0.text) } }
       return digests
     }
-    #expect(found(one) == [one])
-    #expect(found(one + two) == [one, two])
-    #expect(found("-a-sha1-sha1-x\(one)-\(two)sha1-") == [one, two])
-    #expect(found(String(one.dropLast())) == [])
-    #expect(found("") == [])
-    #expect(found("sha1") == [])
-    #expect(found("-sha1-") == [])
+    expect(found(one), equals: [one])
+    expect(found(one + two), equals: [one, two])
+    expect(found("-a-sha1-sha1-x\(one)-\(two)sha1-"), equals: [one, two])
+    expect(found(String(one.dropLast())), equals: [])
+    expect(found(""), equals: [])
+    expect(found("sha1"), equals: [])
+    expect(found("-sha1-"), equals: [])
   }
 }

@@ -16,7 +16,7 @@ import TestSupport
   @Test("a blob stays until it is certain that nothing can name it again", arguments: someEngines)
   func unsyncedPurge(_ engine: EngineName) throws {
     let child = try startChild("blobs", "unsynced", "\(engine)", directory.path, "0")
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
   /// Kills a child again and again, and looks each time whether every document has its blobs.
@@ -44,31 +44,31 @@ import TestSupport
       usleep(UInt32.random(in: 0..<microseconds, using: &random))
       child.kill()
       try child.wait()
-      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
       let whole = child.wholeLines
       let acknowledged = whole.compactMap { Int($0) }.last
       compactions += whole.count { $0 == "compact" }
 
       database = try open()
       let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
-      if let acknowledged { #expect(last >= acknowledged, "\(comment)") }
-      #expect(try database.check(deep: true).map(\.description) == [], "\(comment)")
+      if let acknowledged { expect(last >= acknowledged, "\(comment)") }
+      try expect(database.check(deep: true).map(\.description), equals: [], "\(comment)")
       for number in max(0, last - 39)..<max(last + 1, 0) where number % 5 != 4 {
         let document = try database.document("doc\(number % 40)")
         let blob = try #require(document?["b"].blob, "\(comment)")
-        #expect(try database.contents(of: blob) == contents(number), "\(comment)")
+        try expect(database.contents(of: blob), equals: contents(number), "\(comment)")
       }
       if round >= rounds - engines.count {
         // What was left behind goes, and nothing else.
         try database.compact()
-        #expect(try database.blobStore.names().filter { $0.hasPrefix("incoming-") } == [], "\(comment)")
-        #expect(try database.check(deep: true).map(\.description) == [], "\(comment)")
+        try expect(database.blobStore.names().filter { $0.hasPrefix("incoming-") }, equals: [], "\(comment)")
+        try expect(database.check(deep: true).map(\.description), equals: [], "\(comment)")
       }
       try database.close()
       saved += last + 1 - next
     }
-    #expect(saved > rounds, "only \(saved) saves: nothing was tested")
-    if command == "compact" { #expect(compactions > rounds / 3, "only \(compactions) compactions") }
+    expect(saved > rounds, "only \(saved) saves: nothing was tested")
+    if command == "compact" { expect(compactions > rounds / 3, "only \(compactions) compactions") }
   }
 
   @Test("a process killed while it saves leaves no document without its blob")
@@ -90,22 +90,22 @@ import TestSupport
       try startChild("blobs", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     for child in children {
-      #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+      try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     }
     let database = try Database.open("test", in: directory.path, options: try options(engine))
-    #expect(try database.check(deep: true).map(\.description) == [])
+    try expect(database.check(deep: true).map(\.description), equals: [])
     try database.close()
   }
 
   @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: someEngines)
   func fullDisk(_ engine: EngineName) throws {
     let child = try startChild("blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(child.outputText == "done\n")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    expect(child.outputText, equals: "done\n")
     let database = try Database.open("test", in: directory.path, options: try options(engine))
-    #expect(try database.documentCount == 2)
-    #expect(try database.check(deep: true).map(\.description) == [])
-    #expect(try database.blobStore.names().count == 2)
+    try expect(database.documentCount, equals: 2)
+    try expect(database.check(deep: true).map(\.description), equals: [])
+    try expect(database.blobStore.names().count, equals: 2)
     try database.close()
   }
 
@@ -113,9 +113,9 @@ import TestSupport
   func memory(_ engine: EngineName) throws {
     // What a process takes under a sanitizer is the sanitizer's.
     let child = try startChild("blobs", "stream", "\(engine)", directory.path, isLong ? "1024" : "64")
-    #expect(try child.wait(seconds: 600) == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(seconds: 600), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let peak = Int(child.outputText.split(separator: "\n").first ?? "") ?? .max
     print("\(engine): \(peak) KiB for \(isLong ? 1_024 : 64) MiB")
-    if !isSanitized { #expect(peak < (isLong ? 100 : 50) << 10) }
+    if !isSanitized { expect(peak < (isLong ? 100 : 50) << 10) }
   }
 }

@@ -25,33 +25,33 @@ import TestSupport
         start += count
       }
       let blob = try writer.finish()
-      #expect(blob.length == UInt64(length))
+      expect(blob.length, equals: UInt64(length))
       // New blobs can be read before they are saved.
-      #expect(try store.contents(of: blob.digest) == bytes)
-      #expect(try store.install(blob.digest) == .installed)
+      try expect(store.contents(of: blob.digest), equals: bytes)
+      try expect(store.install(blob.digest), equals: .installed)
       store.commit([blob.digest])
-      #expect(try store.length(of: blob.digest) == UInt64(length))
+      try expect(store.length(of: blob.digest), equals: UInt64(length))
       let reader = try store.open(blob.digest)
-      #expect(reader.length == UInt64(length))
+      expect(reader.length, equals: UInt64(length))
       var read: [UInt8] = []
       while true {
         let piece = try reader.read(upTo: Int.random(in: 1...150_000, using: &random))
         guard !piece.isEmpty else { break }
         read += piece
       }
-      #expect(read == bytes)
-      #expect(try reader.read(upTo: 10) == [])
-      #expect(try store.verify(fileName: try store.fileName(of: blob.digest)) == blob)
+      expect(read, equals: bytes)
+      try expect(reader.read(upTo: 10), equals: [])
+      try expect(store.verify(fileName: try store.fileName(of: blob.digest)), equals: blob)
       for _ in 0..<10 where length > 0 {
         let offset = Int.random(in: 0..<length, using: &random)
         try reader.seek(to: UInt64(offset))
-        #expect(try reader.read(upTo: 70_000) == Array(bytes[offset..<min(length, offset + 70_000)]))
+        try expect(reader.read(upTo: 70_000), equals: Array(bytes[offset..<min(length, offset + 70_000)]))
       }
-      #expect(try storageCode { try reader.seek(to: UInt64(length) + 1) } == .invalidArgument)
+      try expect(storageCode { try reader.seek(to: UInt64(length) + 1) }, equals: .invalidArgument)
     }
-    #expect(try store.files().count == BlobStoreTests.lengths.count)
+    try expect(store.files().count, equals: BlobStoreTests.lengths.count)
     store.discardUnsaved()
-    #expect(try store.names().count == BlobStoreTests.lengths.count)
+    try expect(store.names().count, equals: BlobStoreTests.lengths.count)
   }
 
   @Test("one content is one file, whoever stores it and how often", arguments: [false, true])
@@ -60,21 +60,21 @@ import TestSupport
     let other = try makeStore(directory, encrypted: encrypted)
     let bytes = Array("the same".utf8)
     let blob = try store.store(bytes)
-    #expect(try store.store(bytes) == blob)
-    #expect(try other.store(bytes) == blob)
-    #expect(try store.install(blob.digest) == .installed)
-    #expect(try other.install(blob.digest) == .installed)
+    try expect(store.store(bytes), equals: blob)
+    try expect(other.store(bytes), equals: blob)
+    try expect(store.install(blob.digest), equals: .installed)
+    try expect(other.install(blob.digest), equals: .installed)
     store.commit([blob.digest])
     // The other one who stored it here can still save it.
-    #expect(try store.install(blob.digest) == .installed)
+    try expect(store.install(blob.digest), equals: .installed)
     store.commit([blob.digest])
     other.commit([blob.digest])
-    #expect(try store.save(bytes) == blob.digest)
-    #expect(try store.files().count == 1)
-    #expect(try store.install(blob.digest) == .stored)
+    try expect(store.save(bytes), equals: blob.digest)
+    try expect(store.files().count, equals: 1)
+    try expect(store.install(blob.digest), equals: .stored)
     store.discardUnsaved()
     other.discardUnsaved()
-    #expect(try store.names().count == 1)
+    try expect(store.names().count, equals: 1)
   }
 
   @Test("threads that store the same and different contents lose nothing", arguments: [false, true])
@@ -88,8 +88,8 @@ import TestSupport
         if read != bytes { throw ConformanceFailure("blob \(number) of \(thread)") }
       }
     }
-    #expect(try store.files().count == 20 + 20 * 8)
-    #expect(!store.hasUnsaved)
+    try expect(store.files().count, equals: 20 + 20 * 8)
+    expect(!store.hasUnsaved)
   }
 
   @Test(
@@ -103,11 +103,11 @@ import TestSupport
         let dropped = try store.makeWriter()
         try dropped.write(Array("dropped".utf8))
       }
-      #expect(store.hasUnsaved)
+      expect(store.hasUnsaved)
     }
     let store = try makeStore(directory, encrypted: encrypted)
-    #expect(try store.names() == [])
-    #expect(try store.install(try #require(digest)) == .missing)
+    try expect(store.names(), equals: [])
+    try expect(store.install(try #require(digest)), equals: .missing)
     // Of a process that was killed.
     let left = store.directory + "/incoming-0123456789abcdef"
     try FileManager.default.createDirectory(atPath: left, withIntermediateDirectories: true)
@@ -115,15 +115,15 @@ import TestSupport
     // And of one that lives.
     let living = try makeStore(directory, encrypted: encrypted)
     let kept = try living.store(Array("unsaved elsewhere".utf8)).digest
-    #expect(try store.beginSweep()?.finish() == BlobSweep.Result())
-    #expect(!FileManager.default.fileExists(atPath: left))
-    #expect(try living.install(kept) == .installed)
+    try expect(store.beginSweep()?.finish(), equals: BlobSweep.Result())
+    expect(!FileManager.default.fileExists(atPath: left))
+    try expect(living.install(kept), equals: .installed)
   }
 
   @Test("a sweep removes what nothing names and nothing else", arguments: [false, true])
   func sweep(_ encrypted: Bool) throws {
     let store = try makeStore(directory, encrypted: encrypted)
-    #expect(try store.beginSweep() == nil)
+    try expect(store.beginSweep() == nil)
     let kept = try store.save(Array("kept".utf8))
     let named = try store.save(Array("named in bytes".utf8))
     let dropped = try store.save(Array("dropped".utf8))
@@ -135,10 +135,10 @@ import TestSupport
     // After the beginning: a new one, and one that somebody wants again.
     let new = try store.save(Array("new".utf8))
     _ = try store.save(Array("wanted again".utf8))
-    #expect(try sweep.finish().blobs == 1)
-    for digest in [kept, named, wanted, new] { #expect(try store.contains(digest)) }
-    #expect(try !store.contains(dropped))
-    #expect(try store.names().contains("foreign.txt"))
+    try expect(sweep.finish().blobs, equals: 1)
+    for digest in [kept, named, wanted, new] { try expect(store.contains(digest)) }
+    try expect(!store.contains(dropped))
+    try expect(store.names().contains("foreign.txt"))
   }
 
   @Test("a failed transaction's blob can be saved after a compaction took it", arguments: [false, true])
@@ -146,12 +146,12 @@ import TestSupport
     let store = try makeStore(directory, encrypted: encrypted)
     let bytes = Array("twice".utf8)
     let digest = try store.store(bytes).digest
-    #expect(try store.install(digest) == .installed)
+    try expect(store.install(digest), equals: .installed)
     // Not committed.
-    #expect(try store.beginSweep()?.finish().blobs == 1)
-    #expect(try store.install(digest) == .installed)
+    try expect(store.beginSweep()?.finish().blobs, equals: 1)
+    try expect(store.install(digest), equals: .installed)
     store.commit([digest])
-    #expect(try store.contents(of: digest) == bytes)
+    try expect(store.contents(of: digest), equals: bytes)
   }
 
   @Test("an open blob can be read to its end while it is removed", arguments: [false, true])
@@ -162,21 +162,21 @@ import TestSupport
     let digest = try store.save(bytes)
     let reader = try store.open(digest)
     var read = try reader.read(upTo: 100)
-    #expect(try store.beginSweep()?.finish().blobs == 1)
+    try expect(store.beginSweep()?.finish().blobs, equals: 1)
     read += try reader.read(upTo: 1_000_000)
-    #expect(read == bytes)
-    #expect(try storageCode { _ = try store.open(digest) } == .notFound)
+    expect(read, equals: bytes)
+    try expect(storageCode { _ = try store.open(digest) }, equals: .notFound)
   }
 
   @Test("a store that is read only writes nothing, also not its directory", arguments: [false, true])
   func readOnly(_ encrypted: Bool) throws {
     let reading = try makeStore(directory, encrypted: encrypted, isReadOnly: true)
-    #expect(try storageCode { _ = try reading.store([1]) } == .readOnly)
-    #expect(try storageCode { _ = try reading.beginSweep() } == .readOnly)
-    #expect(try reading.files().isEmpty)
-    #expect(!FileManager.default.fileExists(atPath: reading.directory))
-    #expect(
-      try reading.contents(of: makeStore(directory, encrypted: encrypted).save([1, 2, 3])) == [1, 2, 3])
+    try expect(storageCode { _ = try reading.store([1]) }, equals: .readOnly)
+    try expect(storageCode { _ = try reading.beginSweep() }, equals: .readOnly)
+    try expect(reading.files().isEmpty)
+    expect(!FileManager.default.fileExists(atPath: reading.directory))
+    try expect(
+      reading.contents(of: makeStore(directory, encrypted: encrypted).save([1, 2, 3])), equals: [1, 2, 3])
   }
 
   @Test(
@@ -188,9 +188,9 @@ import TestSupport
     let path = try store.path(of: digest)
     try FileManager.default.removeItem(atPath: path)
     _ = FileManager.default.createFile(atPath: path, contents: Data([1]))
-    #expect(try storageCode { _ = try store.contents(of: digest) } == .damaged)
-    #expect(try store.save(bytes) == digest)
-    #expect(try store.contents(of: digest) == bytes)
+    try expect(storageCode { _ = try store.contents(of: digest) }, equals: .damaged)
+    try expect(store.save(bytes), equals: digest)
+    try expect(store.contents(of: digest), equals: bytes)
   }
 
   @Test("names of encrypted files tell nothing: other keys give other names, and no digest is in them")
@@ -199,10 +199,10 @@ import TestSupport
     let two = try BlobStore(directory: directory.path + "/other", dataKey: dataKey(8), durability: .none)
     let digest = try one.save(Array("known".utf8))
     let name = try one.fileName(of: digest)
-    #expect(try two.fileName(of: digest) != name)
-    #expect(!name.contains(digest.fileName.prefix(8)))
-    #expect(try one.files().map(\.name) == [name])
+    try expect(two.fileName(of: digest) != name)
+    expect(!name.contains(digest.fileName.prefix(8)))
+    try expect(one.files().map(\.name), equals: [name])
     let bytes = try Data(contentsOf: URL(fileURLWithPath: one.directory + "/" + name))
-    #expect(bytes.range(of: Data("known".utf8)) == nil)
+    expect(bytes.range(of: Data("known".utf8)) == nil)
   }
 }

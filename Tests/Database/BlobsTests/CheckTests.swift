@@ -229,17 +229,18 @@ import TestSupport
     for engine in someEngines {
       try withDatabase(engine) { database in
         try fill(database)
-        #expect(try database.check(deep: true).map(\.description) == [], "\(engine)")
+        try expect(database.check(deep: true).map(\.description), equals: [], "\(engine)")
         let blobs = try database.blobStore
         try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
           try damage.plant(Planter(transaction: transaction, blobs: blobs))
         }
         let shallow = try database.check().map(\.description)
         let deep = try database.check(deep: true).map(\.description)
-        #expect(deep.contains { $0.contains(damage.expected) }, "\(engine): \(deep)")
-        #expect(
-          shallow.contains { $0.contains(damage.expected) } == !damage.needsDeep, "\(engine): \(shallow)")
-        #expect(!deep.contains { $0.contains("\n") })
+        expect(deep.contains { $0.contains(damage.expected) }, "\(engine): \(deep)")
+        expect(
+          shallow.contains { $0.contains(damage.expected) }, equals: !damage.needsDeep,
+          "\(engine): \(shallow)")
+        expect(!deep.contains { $0.contains("\n") })
       }
     }
   }
@@ -252,9 +253,9 @@ import TestSupport
         let wrong = Blob(digest: blob.digest, length: length, contentType: "text/plain")
         try database.save("blob \(length)", ["b": wrong.jsonValue])
       }
-      #expect(try database.check(deep: true) == [] && database.check() == [])
+      try expect(database.check(deep: true) == [] && database.check() == [])
       let read = try #require(try database.document("blob 5")?.blob(forKey: "b"))
-      #expect(try read.length == 5 && read.content() == Array("a blob".utf8))
+      try expect(read.length == 5 && read.content() == Array("a blob".utf8))
     }
   }
 
@@ -265,7 +266,7 @@ import TestSupport
       let name = "2jmj7l5rSw0yVb_vlWAYkK_YBwk=.blob"
       try Data().write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
       let faults = try database.check().map(\.description)
-      #expect(faults == ["blob file \(name): it isn't encrypted, but the database is"])
+      expect(faults, equals: ["blob file \(name): it isn't encrypted, but the database is"])
     }
   }
 
@@ -289,14 +290,15 @@ import TestSupport
       try database.store.addIntegrityChecker(
         Checker(subject: "index 'c'") { try $0.report("index 'c'", "last") })
       let faults = try database.check(deep: true).map(\.description)
-      #expect(
-        faults == [
+      expect(
+        faults,
+        equals: [
           "index 'a': it lacks 6 documents, deep true", "index 'b': can't be read: a page is broken",
           "index 'c': last",
         ])
-      #expect(try database.check(limit: 1).count == 1)
+      try expect(database.check(limit: 1).count, equals: 1)
       for name in ["a", "b", "c"] { try database.store.removeIntegrityChecker("index '\(name)'") }
-      #expect(try database.check() == [])
+      try expect(database.check(), equals: [])
     }
   }
 
@@ -318,9 +320,9 @@ import TestSupport
           try database.purge("doc1")
         }
       }
-      #expect(faults == [])
+      expect(faults, equals: [])
       // 600 documents and 600 changes are looked at, and then their checksums. More where files are searched for plaintext.
-      #expect(calls == 9 || (database.isEncrypted && calls > 9))
+      expect(calls == 9 || (database.isEncrypted && calls > 9))
     }
   }
 }

@@ -14,42 +14,41 @@ import TestSupport
     var random = SeededGenerator(seed: testSeed)
     let bytes = random.bytes(200_000)
     var database = try Database.open("test", in: directory.path, options: try options(engine))
-    #expect(!FileManager.default.fileExists(atPath: database.path + "/Attachments"))
+    expect(!FileManager.default.fileExists(atPath: database.path + "/Attachments"))
     let blob = try database.makeBlob(bytes, contentType: "image/jpeg")
-    #expect(try database.blobFileCount == 0)
+    try expect(database.blobFileCount, equals: 0)
     var task = MutableDocument(id: "task", ["title": "Buy"])
     task["avatar"] = blob.jsonValue
     task["photos"] = [["deep": blob.jsonValue]]
     try database.save(&task)
-    #expect(try database.blobFileCount == 1)
+    try expect(database.blobFileCount, equals: 1)
     try database.close()
     database = try Database.open("test", in: directory.path, options: try options(engine))
     let saved = try #require(try database.document("task"))
     let found = try #require(saved["avatar"].blob)
-    #expect(found == blob)
-    #expect(found.contentType == "image/jpeg")
-    #expect(saved["photos"][0]["deep"].blob == blob)
-    #expect(saved["title"].blob == nil)
-    #expect(saved["photos"].blob == nil)
-    #expect(try database.contents(of: found) == bytes)
+    expect(found, equals: blob)
+    expect(found.contentType, equals: "image/jpeg")
+    expect(saved["photos"][0]["deep"].blob, equals: blob)
+    expect(saved["title"].blob == nil)
+    expect(saved["photos"].blob == nil)
+    try expect(database.contents(of: found), equals: bytes)
     let reader = try database.open(found)
     try reader.seek(to: 100_000)
-    #expect(try reader.read(upTo: 10) == Array(bytes[100_000..<100_010]))
-    #expect(try storageCode { _ = try database.contents(of: found, limit: 1_000) } == .valueTooLarge)
-    #expect(
-      try MutableDocument(saved)["avatar"]
-        == [
-          "@type": "blob", "digest": .string(blob.digest.text), "length": 200_000,
-          "content_type": "image/jpeg",
-        ]
-    )
+    try expect(reader.read(upTo: 10), equals: Array(bytes[100_000..<100_010]))
+    try expect(storageCode { _ = try database.contents(of: found, limit: 1_000) }, equals: .valueTooLarge)
+    try expect(
+      MutableDocument(saved)["avatar"],
+      equals: [
+        "@type": "blob", "digest": .string(blob.digest.text), "length": 200_000,
+        "content_type": "image/jpeg",
+      ])
     // A document that is saved again keeps it, and another can name it.
     var again = try MutableDocument(saved)
     again["title"] = "Sell"
     try database.save(&again)
     try database.save("other", ["copy": blob.jsonValue])
-    #expect(try database.blobFileCount == 1)
-    #expect(try database.contents(of: blob) == bytes)
+    try expect(database.blobFileCount, equals: 1)
+    try expect(database.contents(of: blob), equals: bytes)
     try database.close()
   }
 
@@ -59,19 +58,19 @@ import TestSupport
     let absent: JSONValue = [
       "@type": "blob", "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "length": 0,
     ]
-    #expect(try documentCode { try database.save("doc", ["a": [1, absent]]) } == .missingBlob)
+    try expect(documentCode { try database.save("doc", ["a": [1, absent]]) }, equals: .missingBlob)
     var pulled = PulledRevision(id: "doc", history: ["1-aa"], body: .value(["a": absent]))
-    #expect(try documentCode { try database.apply(pulled) } == .missingBlob)
-    #expect(try database.documentCount == 0)
-    #expect(try database.lastSequence == 0)
+    try expect(documentCode { try database.apply(pulled) }, equals: .missingBlob)
+    try expect(database.documentCount, equals: 0)
+    try expect(database.lastSequence, equals: 0)
     // What only looks like one is no blob.
     try database.save("text", ["a": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="])
     try database.save("odd", ["a": ["@type": "blob", "digest": "none"]])
     pulled.allowsMissingBlobs = true
     try database.apply(pulled)
     let blob = try #require(try database.document("doc")?["a"].blob)
-    #expect(try !database.contains(blob))
-    #expect(try storageCode { _ = try database.contents(of: blob) } == .notFound)
+    try expect(!database.contains(blob))
+    try expect(storageCode { _ = try database.contents(of: blob) }, equals: .notFound)
   }
 
   @Test("a batch that fails leaves no document, and its blobs can be saved again", arguments: someEngines)
@@ -79,16 +78,17 @@ import TestSupport
     let database = try databases.open(engine)
     let blob = try database.makeBlob(Array("in a batch".utf8))
     try database.inUndoneBatch { try database.save("doc", ["blob": blob.jsonValue]) }
-    #expect(try database.documentCount == 0)
+    try expect(database.documentCount, equals: 0)
     try database.compact()
-    #expect(try database.blobFileCount == 0)
+    try expect(database.blobFileCount, equals: 0)
     try database.inBatch {
       // One that is refused, and one that isn't.
-      #expect(try documentCode { try database.save("_bad", ["blob": blob.jsonValue]) } == .invalidDocumentID)
+      try expect(
+        documentCode { try database.save("_bad", ["blob": blob.jsonValue]) }, equals: .invalidDocumentID)
       try database.save("doc", ["blob": blob.jsonValue])
     }
-    #expect(try database.contents(of: blob) == Array("in a batch".utf8))
-    #expect(try !database.blobStore.hasUnsaved)
+    try expect(database.contents(of: blob), equals: Array("in a batch".utf8))
+    try expect(!database.blobStore.hasUnsaved)
   }
 
   @Test(
@@ -100,18 +100,18 @@ import TestSupport
         let blob = try database.makeBlob([1, 2, 3])
         try database.inUndoneBatch { try database.save("a", ["blob": blob.jsonValue]) }
         // It has its name by now, and no other: a save finds it, and a compaction takes it.
-        #expect(try database.contents(of: blob) == [1, 2, 3])
+        try expect(database.contents(of: blob), equals: [1, 2, 3])
         try database.save("a", ["blob": blob.jsonValue])
-        #expect(try database.contents(of: blob) == [1, 2, 3])
+        try expect(database.contents(of: blob), equals: [1, 2, 3])
         try database.purge("a")
         let other = try database.makeBlob([4])
         try database.inUndoneBatch { try database.save("b", ["blob": other.jsonValue]) }
         try database.compact()
-        #expect(try database.blobFileCount == 0)
-        #expect(try documentCode { try database.save("b", ["blob": other.jsonValue]) } == .missingBlob)
+        try expect(database.blobFileCount, equals: 0)
+        try expect(documentCode { try database.save("b", ["blob": other.jsonValue]) }, equals: .missingBlob)
         try database.save("b", ["blob": database.makeBlob([4]).jsonValue])
-        #expect(try database.contents(of: other) == [4])
-        #expect(try database.check(deep: true) == [])
+        try expect(database.contents(of: other), equals: [4])
+        try expect(database.check(deep: true), equals: [])
       }
     }
   }
@@ -138,18 +138,18 @@ import TestSupport
     try database.save("shared2", ["b": try blob("shared")])
     try database.purge("shared")
     let unsaved = try database.makeBlob(Array("unsaved".utf8))
-    #expect(try database.blobFileCount == 8)
+    try expect(database.blobFileCount, equals: 8)
     try database.compact()
     let left = try blobs.filter { try database.contains($0.value) }.keys.sorted()
-    #expect(left == ["conflict", "current", "shared", "text", "tombstone"])
-    #expect(try database.blobFileCount == 5)
+    expect(left, equals: ["conflict", "current", "shared", "text", "tombstone"])
+    try expect(database.blobFileCount, equals: 5)
     try database.save("late", ["b": unsaved.jsonValue])
-    #expect(try database.contents(of: unsaved) == Array("unsaved".utf8))
+    try expect(database.contents(of: unsaved), equals: Array("unsaved".utf8))
     try database.compact()
-    #expect(try database.blobFileCount == 6)
+    try expect(database.blobFileCount, equals: 6)
     for id in ["doc", "tomb", "text", "shared2", "late"] { try database.purge(id) }
     try database.compact()
-    #expect(try database.blobStore.files().count == 0)
+    try expect(database.blobStore.files().count, equals: 0)
   }
 
   @Test(
@@ -165,8 +165,8 @@ import TestSupport
     try database.purge("first")
     try database.compact()
     try database.save("second", ["blob": second.jsonValue])
-    #expect(try database.contents(of: second) == bytes)
-    #expect(try !database.blobStore.hasUnsaved)
+    try expect(database.contents(of: second), equals: bytes)
+    try expect(!database.blobStore.hasUnsaved)
   }
 
   @Test(
@@ -207,8 +207,8 @@ import TestSupport
     var readOnly = try options(engine)
     readOnly.isReadOnly = true
     database = try Database.open("test", in: directory.path, options: readOnly)
-    #expect(try database.contents(of: blob) == [1, 2, 3])
-    #expect(try storageCode { _ = try database.makeBlob([4]) } == .readOnly)
+    try expect(database.contents(of: blob), equals: [1, 2, 3])
+    try expect(storageCode { _ = try database.makeBlob([4]) }, equals: .readOnly)
     try database.close()
   }
 
@@ -221,13 +221,13 @@ import TestSupport
     let names = try database.blobStore.names()
     let name = try #require(names.first { $0.hasSuffix(".sealed") })
     let bytes = try Data(contentsOf: URL(fileURLWithPath: database.path + "/Attachments/" + name))
-    #expect(bytes.range(of: Data(text.utf8)) == nil)
-    #expect(bytes.range(of: Data(blob.digest.bytes)) == nil)
+    expect(bytes.range(of: Data(text.utf8)) == nil)
+    expect(bytes.range(of: Data(blob.digest.bytes)) == nil)
     var changed = bytes
     changed[changed.count - 20] ^= 1
     unlink(database.path + "/Attachments/" + name)
     try changed.write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
-    #expect(try storageCode { _ = try database.contents(of: blob) } == .damaged)
+    try expect(storageCode { _ = try database.contents(of: blob) }, equals: .damaged)
   }
 
   @Test("the same revision IDs come of the same blobs on every engine")
@@ -240,6 +240,6 @@ import TestSupport
         ids.insert(try database.save(&document).revisionID.description)
       }
     }
-    #expect(ids.count == 1)
+    expect(ids.count, equals: 1)
   }
 }

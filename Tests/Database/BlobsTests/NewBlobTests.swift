@@ -44,24 +44,24 @@ import Testing
     ]
     let digest = try makeStore(directory, encrypted: false).store(bytes).digest
     for blob in blobs {
-      #expect(blob.digest == digest && blob.length == UInt64(count) && blob.contentType == "image/png")
-      #expect(blob == blobs[0] && Blob(blob.jsonValue) == blob)
-      #expect(try blob.content() == bytes)
-      #expect(try pieces(blob) == bytes)
-      #expect(try Blob(blob.jsonValue)?.content() == bytes)
+      expect(blob.digest == digest && blob.length == UInt64(count) && blob.contentType == "image/png")
+      expect(blob == blobs[0] && Blob(blob.jsonValue) == blob)
+      try expect(blob.content(), equals: bytes)
+      try expect(pieces(blob), equals: bytes)
+      try expect(Blob(blob.jsonValue)?.content(), equals: bytes)
       let reader = try blob.open()
       try reader.seek(to: UInt64(count / 2))
-      #expect(try reader.read(upTo: 10) == Array(bytes[(count / 2)...].prefix(10)))
-      if count > 10 { #expect(try storageCode { _ = try blob.content(limit: 10) } == .valueTooLarge) }
+      try expect(reader.read(upTo: 10), equals: Array(bytes[(count / 2)...].prefix(10)))
+      if count > 10 { try expect(storageCode { _ = try blob.content(limit: 10) }, equals: .valueTooLarge) }
     }
   }
 
   @Test("a stream that fails makes no blob, and a temporary file goes with the last copy")
   func streams() throws {
     #expect(throws: Stop.self) { try Blob { _ in throw Stop() } }
-    #expect(try storageCode { _ = try Blob { _ in -1 } } == .invalidArgument)
-    #expect(try storageCode { _ = try Blob { $0.count + 1 } } == .invalidArgument)
-    #expect(try storageCode { _ = try Blob(contentsOfFile: "/nowhere/at/all") } == .notFound)
+    try expect(storageCode { _ = try Blob { _ in -1 } }, equals: .invalidArgument)
+    try expect(storageCode { _ = try Blob { $0.count + 1 } }, equals: .invalidArgument)
+    try expect(storageCode { _ = try Blob(contentsOfFile: "/nowhere/at/all") }, equals: .notFound)
     let bytes = random(3_000_000)
     func spool() throws -> Blob {
       var position = 0
@@ -75,17 +75,17 @@ import Testing
     var blob: Blob? = try spool()
     let digest = try #require(blob?.digest)
     let place = try #require(BlobSpool.store)
-    #expect(try place.contains(digest) && place.isEncrypted)
+    try expect(place.contains(digest) && place.isEncrypted)
     var document = MutableDocument(id: "d")
     document.set(blob, forKey: "blob")
     blob = nil
-    #expect(try place.contains(digest))
+    try expect(place.contains(digest))
     // The same content, made twice.
     var again: Blob? = try spool()
     document["blob"] = nil
-    #expect(try again?.content() == bytes)
+    try expect(again?.content(), equals: bytes)
     again = nil
-    #expect(try !place.contains(digest))
+    try expect(!place.contains(digest))
   }
 
   @Test("a blob is stored with its document, from wherever it is set", arguments: someEngines)
@@ -104,27 +104,27 @@ import Testing
       try database.save(&document)
       // Another form of saving.
       try database.save("body", ["blob": try blob(7).jsonValue])
-      #expect(try database.blobFileCount == 8)
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(database.blobFileCount, equals: 8)
+      try expect(!database.blobStore.hasUnsaved)
       let read = try #require(try database.document("d"))
-      #expect(try read.blob(forKey: "set")?.content() == contents[0])
-      #expect(try read["subscript"]["deep"].blob?.content() == contents[1])
-      #expect(try read.array(forKey: "list")?.blob(at: 0)?.content() == contents[2])
-      #expect(try read["nested"]["a"][0].blob?.content() == contents[3])
-      #expect(try read.attachment("attached.jpg")?.blob.content() == contents[4])
+      try expect(read.blob(forKey: "set")?.content(), equals: contents[0])
+      try expect(read["subscript"]["deep"].blob?.content(), equals: contents[1])
+      try expect(read.array(forKey: "list")?.blob(at: 0)?.content(), equals: contents[2])
+      try expect(read["nested"]["a"][0].blob?.content(), equals: contents[3])
+      try expect(read.attachment("attached.jpg")?.blob.content(), equals: contents[4])
       let photo = try #require(try read["codable"].decode(Photo.self))
-      #expect(try photo.blob.content() == contents[5])
-      #expect(try photo.more.map { try $0?.content() } == [nil, contents[6]])
+      try expect(photo.blob.content(), equals: contents[5])
+      try expect(photo.more.map { try $0?.content() }, equals: [nil, contents[6]])
       // Before and after the save, and in a copy.
-      #expect(try document.blob(forKey: "set")?.content() == contents[0])
-      #expect(try read.toMutable()["subscript"]["deep"].blob?.content() == contents[1])
+      try expect(document.blob(forKey: "set")?.content(), equals: contents[0])
+      try expect(read.toMutable()["subscript"]["deep"].blob?.content(), equals: contents[1])
       var viewed: [UInt8]?
       try database.enumerate(AllDocuments(keys: ["body"])) { view in
         viewed = try view.document().blob(forKey: "blob")?.content()
         return true
       }
-      #expect(viewed == contents[7])
-      #expect(try database.check(deep: true).isEmpty)
+      expect(viewed, equals: contents[7])
+      try expect(database.check(deep: true).isEmpty)
     }
   }
 
@@ -153,29 +153,30 @@ import Testing
         PulledRevision(id: "pulled", history: ["1-a"], body: .value(try #require(revisions[0].body))))
       for id in ["whole", "pulled"] {
         let found = try #require(try database.document(id))
-        #expect(try found.blob(forKey: "large")?.content() == large)
-        #expect(try found.attachment("small")?.blob.content() == small)
+        try expect(found.blob(forKey: "large")?.content(), equals: large)
+        try expect(found.attachment("small")?.blob.content(), equals: small)
       }
-      #expect(try database.document("blobs")?.blob(forKey: "x")?.content() == large)
-      #expect(try database.blobFileCount == 2)
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(database.document("blobs")?.blob(forKey: "x")?.content(), equals: large)
+      try expect(database.blobFileCount, equals: 2)
+      try expect(!database.blobStore.hasUnsaved)
       // What can't be found says what to do.
       let kept = try #require(read.blob(forKey: "large"))
       let json = String(decoding: try read.json(), as: UTF8.self)
       for id in ["whole", "blobs", "pulled"] { try database.purge(id) }
       try database.compact()
-      #expect(try database.blobFileCount == 0)
+      try expect(database.blobFileCount, equals: 0)
       let refusal = try thrown(DocumentError.self) { try database.save("json", DocumentBody(json: json)) }
-      #expect(refusal?.code == .missingBlob && refusal?.message.contains("makeBlob") == true)
+      expect(refusal?.code == .missingBlob && refusal?.message.contains("makeBlob") == true)
       try other.close()
-      #expect(try storageCode { _ = try kept.content() } == .closed)
-      #expect(try documentCode { try database.save("late", ["x": kept.jsonValue]) } == .missingBlob)
-      #expect(try documentCode { _ = try Blob(digest: kept.digest, length: 1).content() } == .missingBlob)
-      #expect(try database.documentCount == 0 && !database.blobStore.hasUnsaved)
-      #expect(try database.check(deep: true).isEmpty)
+      try expect(storageCode { _ = try kept.content() }, equals: .closed)
+      try expect(documentCode { try database.save("late", ["x": kept.jsonValue]) }, equals: .missingBlob)
+      try expect(
+        documentCode { _ = try Blob(digest: kept.digest, length: 1).content() }, equals: .missingBlob)
+      try expect(database.documentCount == 0 && !database.blobStore.hasUnsaved)
+      try expect(database.check(deep: true).isEmpty)
       other = try Database.open(
         "other", in: directory.path, options: DatabaseOptions(engine: .sqlite, durability: .none))
-      #expect(try other.document("d")?.blob(forKey: "large")?.content() == large)
+      try expect(other.document("d")?.blob(forKey: "large")?.content(), equals: large)
       try other.close()
     }
   }
@@ -188,27 +189,27 @@ import Testing
       var document = MutableDocument(id: "d")
       document.set(try Blob(bytes), forKey: "blob")
       try database.save("d", ["n": 1])
-      #expect(try documentCode { try database.save(&document, onConflict: .fail) } == .conflict)
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(documentCode { try database.save(&document, onConflict: .fail) }, equals: .conflict)
+      try expect(!database.blobStore.hasUnsaved)
       #expect(throws: Stop.self) {
         try database.inBatch {
           try database.save(&document)
-          #expect(try database.document("d")?.blob(forKey: "blob")?.content() == bytes)
+          try expect(database.document("d")?.blob(forKey: "blob")?.content(), equals: bytes)
           throw Stop()
         }
       }
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(!database.blobStore.hasUnsaved)
       try database.inBatch {
-        #expect(try documentCode { try database.save(&document, onConflict: .fail) } == .conflict)
+        try expect(documentCode { try database.save(&document, onConflict: .fail) }, equals: .conflict)
         try database.save("e", ["blob": document["blob"]])
       }
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(!database.blobStore.hasUnsaved)
       try database.purge("e")
       try database.compact()
-      #expect(try database.blobFileCount == 0)
+      try expect(database.blobFileCount, equals: 0)
       // It is still in the document.
       try database.save(&document)
-      #expect(try database.document("d")?.blob(forKey: "blob")?.content() == bytes)
+      try expect(database.document("d")?.blob(forKey: "blob")?.content(), equals: bytes)
     }
   }
 
@@ -223,16 +224,16 @@ import Testing
       try database.purge("d")
       try database.compact()
       try database.save("made", ["blob": made.jsonValue])
-      #expect(try database.contents(of: made) == bytes)
-      #expect(try !database.blobStore.hasUnsaved)
+      try expect(database.contents(of: made), equals: bytes)
+      try expect(!database.blobStore.hasUnsaved)
       // Two documents of one transaction, and one that fails.
       try database.inBatch {
         try database.save("one", ["blob": document["blob"]])
         try database.save("two", ["blob": document["blob"]])
         _ = try documentCode { try database.save("_three", ["blob": document["blob"]]) }
       }
-      #expect(try !database.blobStore.hasUnsaved)
-      #expect(try database.blobFileCount == 1)
+      try expect(!database.blobStore.hasUnsaved)
+      try expect(database.blobFileCount, equals: 1)
     }
   }
 
@@ -244,17 +245,17 @@ import Testing
       try Data(random(2_000_000)).write(to: URL(filePath: path))
       let blob = try Blob(contentsOfFile: path)
       try Data(random(2_000_001)).write(to: URL(filePath: path))
-      #expect(try storageCode { try database.save("d", ["blob": blob.jsonValue]) } == .damaged)
-      #expect(try storageCode { _ = try blob.content() } == .damaged)
+      try expect(storageCode { try database.save("d", ["blob": blob.jsonValue]) }, equals: .damaged)
+      try expect(storageCode { _ = try blob.content() }, equals: .damaged)
       try FileManager.default.removeItem(atPath: path)
-      #expect(try storageCode { try database.save("d", ["blob": blob.jsonValue]) } == .notFound)
-      #expect(try database.documentCount == 0 && !database.blobStore.hasUnsaved)
+      try expect(storageCode { try database.save("d", ["blob": blob.jsonValue]) }, equals: .notFound)
+      try expect(database.documentCount == 0 && !database.blobStore.hasUnsaved)
       // A small file has been read.
       try Data([1, 2]).write(to: URL(filePath: path))
       let small = try Blob(contentsOfFile: path)
       try FileManager.default.removeItem(atPath: path)
       try database.save("d", ["blob": small.jsonValue])
-      #expect(try database.document("d")?.blob(forKey: "blob")?.content() == [1, 2])
+      try expect(database.document("d")?.blob(forKey: "blob")?.content(), equals: [1, 2])
     }
   }
 
@@ -263,9 +264,9 @@ import Testing
     let blob = try Blob([1, 2, 3], contentType: "text/plain")
     let json = try JSONEncoder().encode(["b": blob])
     let read = try #require(try JSONDecoder().decode([String: Blob].self, from: json)["b"])
-    #expect(read == blob)
-    #expect(try documentCode { _ = try read.content() } == .missingBlob)
+    expect(read, equals: blob)
+    try expect(documentCode { _ = try read.content() }, equals: .missingBlob)
     #expect(throws: DecodingError.self) { try JSONDecoder().decode([Blob].self, from: Data("[{}]".utf8)) }
-    #expect("\(blob)" == blob.jsonValue.description)
+    expect("\(blob)", equals: blob.jsonValue.description)
   }
 }

@@ -63,14 +63,14 @@ import TestSupport
       var pieces = CRC32C()
       pieces.add(Array(bytes.prefix(bytes.count / 3)).span.bytes)
       pieces.add(Array(bytes.dropFirst(bytes.count / 3)).span.bytes)
-      #expect(whole.value == pieces.value && whole.value == naive(bytes))
+      expect(whole.value == pieces.value && whole.value == naive(bytes))
       return whole.value
     }
-    #expect(checksum([UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
-    #expect(checksum([UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
-    #expect(checksum(Array(0..<32)) == 0x46DD_794E)
-    #expect(checksum(Array("123456789".utf8)) == 0xE306_9283)
-    #expect(checksum([]) == 0)
+    expect(checksum([UInt8](repeating: 0, count: 32)), equals: 0x8A91_36AA)
+    expect(checksum([UInt8](repeating: 0xFF, count: 32)), equals: 0x62A8_AB43)
+    expect(checksum(Array(0..<32)), equals: 0x46DD_794E)
+    expect(checksum(Array("123456789".utf8)), equals: 0xE306_9283)
+    expect(checksum([]), equals: 0)
   }
 
   @Test("every entry ends with the checksum that docs/documents.md describes", arguments: someEngines)
@@ -78,14 +78,14 @@ import TestSupport
     try withFilled(engine) { database in
       for name in EntryChecksums.keyspaceNames {
         let entries = try stored(database, name)
-        #expect(!entries.isEmpty, "\(name)")
+        expect(!entries.isEmpty, "\(name)")
         for entry in entries {
           let expected = naive(Array(name.utf8) + [0] + entry.key + entry.value.dropLast(4))
           let stored = entry.value.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-          #expect(stored == expected, "\(name)")
+          expect(stored, equals: expected, "\(name)")
         }
       }
-      #expect(try database.check(deep: true) == [])
+      try expect(database.check(deep: true), equals: [])
     }
   }
 
@@ -103,9 +103,9 @@ import TestSupport
               1 << UInt8.random(in: 0..<8, using: &random)
             try put(database, name, key, changed)
             let faults = try database.check(deep: true).map(\.description)
-            #expect(faults.contains { $0.contains("checksum") }, "\(name) \(key) \(faults)")
-            #expect(
-              try documentCode { try database.engine.readEntries { try readAll($0) } } == .damaged,
+            expect(faults.contains { $0.contains("checksum") }, "\(name) \(key) \(faults)")
+            try expect(
+              documentCode { try database.engine.readEntries { try readAll($0) } }, equals: .damaged,
               "\(name) \(key)")
             try put(database, name, key, value)
           }
@@ -114,12 +114,12 @@ import TestSupport
         let entry = try #require(try stored(database, "docs").first)
         let (key, value) = (entry.key, entry.value)
         try put(database, "docs", key + [0x31], value)
-        #expect(try database.check(deep: true).contains { $0.problem.contains("checksum") })
+        try expect(database.check(deep: true).contains { $0.problem.contains("checksum") })
         try database.engine.write {
           _ = try $0.delete((key + [0x31]).span.bytes, in: try #require(try $0.keyspace(named: "docs")))
         }
         try put(database, "local", key, value)
-        #expect(try database.check(deep: true).contains { $0.problem.contains("checksum") })
+        try expect(database.check(deep: true).contains { $0.problem.contains("checksum") })
       }
     }
   }
@@ -150,23 +150,23 @@ import TestSupport
     let place = try #require(value.firstRange(of: Array("words".utf8))).lowerBound
     value[place] = UInt8(ascii: "l")
     try put(database, "docs", key, value)
-    #expect(try database.document("doc3")?["text"].string == "some lords")
+    try expect(database.document("doc3")?["text"].string, equals: "some lords")
     #expect(throws: DocumentError.self) { try database.compare(with: database) { _ in } }
     try database.close()
     options.verifiesChecksums = true
     database = try Database.open("a", in: directory.path, options: options)
-    #expect(try documentCode { _ = try database.document("doc3") } == .damaged)
-    #expect(try database.document("doc4")?["text"].string == "some words")
-    #expect(try documentCode { try database.read { try $0.forEachDocument { _ in true } } } == .damaged)
-    #expect(try documentCode { try database.save("doc3", ["n": 3]) } == .damaged)
+    try expect(documentCode { _ = try database.document("doc3") }, equals: .damaged)
+    try expect(database.document("doc4")?["text"].string, equals: "some words")
+    try expect(documentCode { try database.read { try $0.forEachDocument { _ in true } } }, equals: .damaged)
+    try expect(documentCode { try database.save("doc3", ["n": 3]) }, equals: .damaged)
     for text in [
       "SELECT text FROM _", "SELECT text FROM _ WHERE n = 3", "SELECT text FROM _ WHERE META().id = 'doc3'",
       "SELECT a.n FROM _ AS a JOIN _ AS b ON META(b).id = 'doc3' WHERE b.text = 'some lords'",
     ] {
-      #expect(try documentCode { _ = try database.query(text).run() } == .damaged, "\(text)")
+      try expect(documentCode { _ = try database.query(text).run() }, equals: .damaged, "\(text)")
     }
-    #expect(try database.query("SELECT text FROM _ WHERE n = 3").explain().description.contains("byN"))
-    #expect(try database.query("SELECT text FROM _ WHERE META().id = 'doc4'").run().count == 1)
+    try expect(database.query("SELECT text FROM _ WHERE n = 3").explain().description.contains("byN"))
+    try expect(database.query("SELECT text FROM _ WHERE META().id = 'doc4'").run().count, equals: 1)
     try database.close()
   }
 
@@ -204,17 +204,17 @@ import TestSupport
         // An entry whose key or page went wrong may be missing; what is there is right.
         let wrong = lines.filter { !expected.contains($0) && !$0.hasPrefix("failed: ") }
         switch ending {
-        case .exited(0): #expect(wrong == [] && lines.last == "whole", "at \(offset)")
+        case .exited(0): expect(wrong == [] && lines.last == "whole", "at \(offset)")
         case .exited(1):
-          #expect(wrong == [], "at \(offset)")
+          expect(wrong, equals: [], "at \(offset)")
           refused += 1
         default:
           // The last line may be cut.
-          #expect(engine == .lmdb && wrong.count <= 1, "\(ending) at \(offset): \(wrong)")
+          expect(engine == .lmdb && wrong.count <= 1, "\(ending) at \(offset): \(wrong)")
           refused += 1
         }
       }
-      #expect(refused > 0)
+      expect(refused > 0)
     }
   }
 }

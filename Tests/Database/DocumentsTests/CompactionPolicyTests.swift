@@ -21,8 +21,8 @@ import TestSupport
       // It looks after the 9,000th change: revisions from 7,501 on keep their bodies, and those up to 8,000 were
       // replaced.
       try eventually { try database.store.bodyCounts().replaced == 500 }
-      #expect(try database.documentCount == 1_000)
-      #expect(try storageFaults(database) == [])
+      try expect(database.documentCount, equals: 1_000)
+      try expect(storageFaults(database), equals: [])
       token.cancel()
     }
   }
@@ -36,9 +36,9 @@ import TestSupport
     try database.inBatch { for n in 0..<4_500 { try database.purge("doc\(n)") } }
     try database.inBatch { for n in 0..<4_500 { try database.save("new\(n)", ["n": 1]) } }
     try eventually { try database.engine.maintenance.statistics().totalPages * 2 < before.totalPages }
-    #expect(try database.documentCount == 5_000)
-    #expect(try database.checkIntegrity() == [])
-    #expect(try storageFaults(database) == [])
+    try expect(database.documentCount, equals: 5_000)
+    try expect(database.checkIntegrity(), equals: [])
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("purges and expirations count: the file is made smaller after them", arguments: someEngines)
@@ -51,8 +51,8 @@ import TestSupport
     try database.inBatch { for n in 2_000..<3_800 { try database.setExpiration(of: "doc\(n)", after: -1) } }
     try eventually { try database.documentCount == 100 }
     try eventually { try database.engine.maintenance.statistics().totalPages * 4 < before.totalPages }
-    #expect(try database.lastSequence == 3_900)
-    #expect(try storageFaults(database) == [])
+    try expect(database.lastSequence, equals: 3_900)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("blobs that nothing names any more are collected", arguments: someEngines)
@@ -63,12 +63,12 @@ import TestSupport
     try database.save("kept", ["blob": kept.jsonValue])
     try database.save("purged", ["blob": purged.jsonValue])
     try database.inBatch { for n in 0..<1_500 { try database.save("doc\(n)", ["n": 1]) } }
-    #expect(try database.store.blobs?.files().count == 2)
+    try expect(database.store.blobs?.files().count, equals: 2)
     try database.purge("purged")
     try database.inBatch { for n in 0..<1_400 { try database.purge("doc\(n)") } }
     try eventually { try database.store.blobs?.files().count == 1 }
-    #expect(try database.contents(of: kept) == [1])
-    #expect(try !database.contains(purged))
+    try expect(database.contents(of: kept), equals: [1])
+    try expect(!database.contains(purged))
   }
 
   /// What `DatabaseOptions` begins with, but for the wait.
@@ -91,8 +91,8 @@ import TestSupport
     let database = try databases.open(engine) { $0.compaction = Self.standard() }
     try fillAndPurge(database)
     try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
-    #expect(try database.documentCount == 12)
-    #expect(try storageFaults(database) == [])
+    try expect(database.documentCount, equals: 12)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("what an earlier open left is done after the next", arguments: someEngines)
@@ -117,8 +117,8 @@ import TestSupport
         try fillAndPurge(database, bytes: 4_000)
         database.open.upkeep?.waitForLooks()
         let statistics = try database.engine.maintenance.statistics()
-        #expect(statistics.freePages * 2 > statistics.totalPages)
-        #expect(statistics.freePages * statistics.pageBytes > 1 << 21)
+        expect(statistics.freePages * 2 > statistics.totalPages)
+        expect(statistics.freePages * statistics.pageBytes > 1 << 21)
       }
     }
   }
@@ -130,7 +130,7 @@ import TestSupport
       try database.save("doc0", ["n": 1])
       try fillAndPurge(database, bytes: 4_000)
       try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
-      #expect(try database.store.bodyCounts().replaced == 1)
+      try expect(database.store.bodyCounts().replaced, equals: 1)
     }
   }
 
@@ -179,17 +179,17 @@ import TestSupport
       for thread in 0..<writers {
         for number in 90..<100 {
           let document = try database.document("t\(thread)-\(number % 10)")
-          #expect((document == nil) == (number % 7 == 6))
+          expect((document == nil), equals: (number % 7 == 6))
           guard let document else { continue }
-          #expect(document["n"].int == Int64(number) && document["k\(number)"].int == 1)
+          expect(document["n"].int == Int64(number) && document["k\(number)"].int == 1)
           let blob = try #require(document["blob"].blob)
-          #expect(try database.contents(of: blob) == Array("\(thread) \(number)".utf8))
+          try expect(database.contents(of: blob), equals: Array("\(thread) \(number)".utf8))
         }
       }
       try eventually { try rows.withLock { $0 } == query.run().map { try $0.json() } }
       live.cancel()
-      #expect(try storageFaults(database) == [])
-      #expect(try database.check(deep: true) == [])
+      try expect(storageFaults(database), equals: [])
+      try expect(database.check(deep: true), equals: [])
     }
   }
 
@@ -199,6 +199,6 @@ import TestSupport
     for _ in 0..<20 {
       try database.inBatch { for n in 0..<1_000 { try database.save("doc\(n)", ["n": .int(Int64(n))]) } }
     }
-    #expect(try database.store.bodyCounts().replaced == 19_000)
+    try expect(database.store.bodyCounts().replaced, equals: 19_000)
   }
 }

@@ -45,7 +45,7 @@ import TestSupport
           } while !isDone.load(ordering: .sequentiallyConsistent)
         }
       }
-      #expect(try database.lastSequence == UInt64(10 * (rounds + 1)))
+      try expect(database.lastSequence, equals: UInt64(10 * (rounds + 1)))
     }
   }
 
@@ -65,14 +65,14 @@ import TestSupport
           } catch is Stop {}
         }
       }
-      #expect(try database.documentCount == 8 * 32 + 8)
+      try expect(database.documentCount, equals: 8 * 32 + 8)
       let changes = try database.changes()
-      #expect(changes.map(\.sequence) == changes.map(\.sequence).sorted())
-      #expect(Set(changes.map(\.documentID)).count == changes.count && changes.count == 264)
+      expect(changes.map(\.sequence), equals: changes.map(\.sequence).sorted())
+      expect(Set(changes.map(\.documentID)).count == changes.count && changes.count == 264)
       for thread in 0..<8 {
-        #expect(try database.document("counter\(thread)")?["n"].int == 38)
-        #expect(try database.document("t\(thread)-38")?["k\(thread)x38"].int == 1)
-        #expect(try database.document("t\(thread)-39") == nil)
+        try expect(database.document("counter\(thread)")?["n"].int, equals: 38)
+        try expect(database.document("t\(thread)-38")?["k\(thread)x38"].int, equals: 1)
+        try expect(database.document("t\(thread)-39") == nil)
       }
     }
   }

@@ -13,12 +13,12 @@ import Touchstone
         Issue.record("there is no conflict")
         return false
       }
-      #expect(first?.revisionID == hotel.revisionID)
+      expect(first?.revisionID, equals: hotel.revisionID)
       try database.save("hotel", ["likes": ["Bob"], "name": "b"])
       hotel["name"] = "c"
       let before = hotel.revisionID
-      #expect(try database.save(&hotel) { _, _ in false } == nil)
-      #expect(hotel.revisionID == before)
+      try expect(database.save(&hotel) { _, _ in false } == nil)
+      expect(hotel.revisionID, equals: before)
       var calls: [String] = []
       let saved = try database.save(&hotel) { hotel, stored in
         calls.append(stored?["name"].string ?? "-")
@@ -27,10 +27,10 @@ import Touchstone
         hotel["likes"] = try stored?["likes"].jsonValue()
         return true
       }
-      #expect(calls == ["b", "d"])
-      #expect(saved?.generation == 4 && hotel.revisionID == saved?.revisionID)
-      #expect(try database.document("hotel")?.value() == ["likes": ["Cid"], "name": "c"])
-      #expect(try database.conflicts(of: "hotel").isEmpty)
+      expect(calls, equals: ["b", "d"])
+      expect(saved?.generation == 4 && hotel.revisionID == saved?.revisionID)
+      try expect(database.document("hotel")?.value(), equals: ["likes": ["Cid"], "name": "c"])
+      try expect(database.conflicts(of: "hotel").isEmpty)
     }
   }
 
@@ -46,27 +46,27 @@ import Touchstone
         seen.append(stored == nil)
         return true
       }
-      #expect(seen == [true] && saved?.generation == 3)
+      expect(seen == [true] && saved?.generation == 3)
       try database.purge("hotel")
       hotel["n"] = 3
       let again = try database.save(&hotel) { _, stored in
         seen.append(stored == nil)
         return true
       }
-      #expect(seen == [true, true] && again?.generation == 1)
-      #expect(try database.document("hotel")?["n"].int == 3)
+      expect(seen == [true, true] && again?.generation == 1)
+      try expect(database.document("hotel")?["n"].int, equals: 3)
       // A new document whose ID is in use.
       var other = MutableDocument(id: "hotel", ["n": 4])
       try database.save(&other) { other, stored in
         other["was"] = try stored?["n"].jsonValue()
         return true
       }
-      #expect(try database.document("hotel")?.value() == ["n": 4, "was": 3])
+      try expect(database.document("hotel")?.value(), equals: ["n": 4, "was": 3])
       struct Stop: Error {}
       other.body = ["n": 5]
       try database.save("hotel", [:])
       #expect(throws: Stop.self) { try database.save(&other) { _, _ in throw Stop() } }
-      #expect(try database.document("hotel")?.value() == [:])
+      try expect(database.document("hotel")?.value(), equals: [:])
     }
   }
 
@@ -82,12 +82,12 @@ import Touchstone
           try transaction.save("hotel", ["n": 2])
           hotel["n"] = 3
           let saved = try transaction.save(&hotel) { _, other in other?["n"].int == 2 }
-          #expect(saved?.revisionID == hotel.revisionID)
+          expect(saved?.revisionID, equals: hotel.revisionID)
           throw Stop()
         }
       }
-      #expect(hotel.revisionID == stored)
-      #expect(try database.document("hotel")?.revisionID == stored)
+      expect(hotel.revisionID, equals: stored)
+      try expect(database.document("hotel")?.revisionID, equals: stored)
     }
   }
 
@@ -98,32 +98,32 @@ import Touchstone
       try database.save(&hotel)
       hotel.body = ["_deleted": true, "deleted_at": "now"]
       let saved = try database.save(&hotel)
-      #expect(try database.document("hotel") == nil)
+      try expect(database.document("hotel") == nil)
       let tombstone = try #require(try database.document("hotel", includeDeleted: true))
-      #expect(tombstone.isDeleted && tombstone.revisionID == saved.revisionID)
-      #expect(try tombstone.value() == ["deleted_at": "now"])
+      expect(tombstone.isDeleted && tombstone.revisionID == saved.revisionID)
+      try expect(tombstone.value(), equals: ["deleted_at": "now"])
       // The revision is the one that a deletion makes.
       try database.save("other", ["name": "a", "n": 1])
       let deleted = try database.delete("other", keeping: ["deleted_at": "now"])
-      #expect(deleted.revisionID == saved.revisionID)
+      expect(deleted.revisionID, equals: saved.revisionID)
       let changes = try database.changes()
-      #expect(changes.map(\.isDeleted) == [true, true])
+      expect(changes.map(\.isDeleted), equals: [true, true])
       // As JSON, in an update, in a batch, and with false.
       try database.save("json", DocumentBody(json: #"{"_deleted":false,"n":1}"#))
-      #expect(try database.document("json")?.value() == ["n": 1])
+      try expect(database.document("json")?.value(), equals: ["n": 1])
       try database.save("json", DocumentBody(json: #"{"a":1,"_deleted":true,"n":1}"#))
-      #expect(try database.document("json", includeDeleted: true)?.value() == ["a": 1, "n": 1])
+      try expect(database.document("json", includeDeleted: true)?.value(), equals: ["a": 1, "n": 1])
       try database.save("update", ["n": 1])
       try database.inBatch { try database.update("update") { $0["_deleted"] = true } }
-      #expect(try database.document("update", includeDeleted: true)?.value() == ["n": 1])
+      try expect(database.document("update", includeDeleted: true)?.value(), equals: ["n": 1])
       let refused = [
         try documentCode { try database.save("none", ["_deleted": true]) },
         try documentCode { try database.save("update", ["_deleted": true]) },
         try documentCode { try database.save("x", ["_deleted": 1]) },
         try documentCode { try database.save("x", ["_deleted": false, "_other": 1]) },
       ]
-      #expect(refused == [.notFound, .notFound, .reservedProperty, .reservedProperty])
-      #expect(try storageFaults(database) == [])
+      expect(refused, equals: [.notFound, .notFound, .reservedProperty, .reservedProperty])
+      try expect(storageFaults(database), equals: [])
     }
   }
 }

@@ -25,27 +25,27 @@ import TestSupport
   @Test("are listed with their bodies, and end by picking one", arguments: someEngines)
   func picking(_ engine: EngineName) throws {
     let database = try databases.open(engine)
-    #expect(try database.conflicts(of: "a").isEmpty)
+    try expect(database.conflicts(of: "a").isEmpty)
     try makeConflict(database)
     let conflicts = try database.conflicts(of: "a")
-    #expect(texts(conflicts) == ["3-bb", "2-cc"])
-    #expect(conflicts.map { $0.body?["x"] } == ["bb", "cc"])
+    expect(texts(conflicts), equals: ["3-bb", "2-cc"])
+    expect(conflicts.map { $0.body?["x"] }, equals: ["bb", "cc"])
     try database.resolveConflict(of: "a", keeping: id("2-cc"))
     let document = try #require(try database.document("a"))
-    #expect(document.revisionID.description == "2-cc" && !document.isConflicted)
-    #expect(document["x"].string == "cc")
-    #expect(try database.conflicts(of: "a").isEmpty)
+    expect(document.revisionID.description == "2-cc" && !document.isConflicted)
+    expect(document["x"].string, equals: "cc")
+    try expect(database.conflicts(of: "a").isEmpty)
     let leaves = try database.leaves(of: "a", includeDeleted: true)
-    #expect(leaves.map(\.isDeleted) == [false, true])
-    #expect(leaves[1].parent?.description == "3-bb")
+    expect(leaves.map(\.isDeleted), equals: [false, true])
+    expect(leaves[1].parent?.description, equals: "3-bb")
     // It came to its end here, so what comes from there goes to the end as well.
     try database.delete("a")
-    #expect(try database.document("a", includeDeleted: true)?.revisionID.generation == 3)
-    #expect(try database.leaves(of: "a", includeDeleted: true)[0].parent?.description == "2-cc")
-    #expect(try storageFaults(database) == [])
-    #expect(try documentCode { try database.resolveConflict(of: "a", keeping: id("9-ff")) } == .notFound)
-    #expect(try documentCode { try database.resolveConflict(of: "b", keeping: id("2-cc")) } == .notFound)
-    #expect(try documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) } == .conflict)
+    try expect(database.document("a", includeDeleted: true)?.revisionID.generation, equals: 3)
+    try expect(database.leaves(of: "a", includeDeleted: true)[0].parent?.description, equals: "2-cc")
+    try expect(storageFaults(database), equals: [])
+    try expect(documentCode { try database.resolveConflict(of: "a", keeping: id("9-ff")) }, equals: .notFound)
+    try expect(documentCode { try database.resolveConflict(of: "b", keeping: id("2-cc")) }, equals: .notFound)
+    try expect(documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) }, equals: .conflict)
   }
 
   @Test("end by a merge; a body that is refused changes nothing", arguments: someEngines)
@@ -56,17 +56,17 @@ import TestSupport
     let refused = try documentCode {
       try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1])
     }
-    #expect(refused == .reservedProperty)
-    #expect(try database.lastSequence == before)
-    #expect(try database.conflicts(of: "a").count == 2)
+    expect(refused, equals: .reservedProperty)
+    try expect(database.lastSequence, equals: before)
+    try expect(database.conflicts(of: "a").count, equals: 2)
     try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["x": "both"])
     let revisions = try #require(try database.revisions(of: "a"))
-    #expect(revisions[0].parent?.description == "3-bb")
-    #expect(revisions[0].body == ["x": "both"])
-    #expect(try database.document("a")?.isConflicted == false)
+    expect(revisions[0].parent?.description, equals: "3-bb")
+    expect(revisions[0].body, equals: ["x": "both"])
+    try expect(database.document("a")?.isConflicted, equals: false)
     // The merge and the end of the other branch.
-    #expect(try database.lastSequence == before + 2)
-    #expect(try storageFaults(database) == [])
+    try expect(database.lastSequence, equals: before + 2)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("a save may make one on purpose", arguments: someEngines)
@@ -81,16 +81,16 @@ import TestSupport
       },
       try documentCode { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
     ]
-    #expect(refused == [.conflict, .notFound, .notFound])
+    expect(refused, equals: [.conflict, .notFound, .notFound])
     let branch = try database.save("a", ["n": 3], basedOn: first, onConflict: .allowConflict).revisionID
-    #expect(branch.generation == 2)
-    #expect(try Set(database.conflicts(of: "a").map { $0.body?["n"] }) == [2, 3])
-    #expect(
-      try database.commonAncestor(of: branch, and: #require(database.conflicts(of: "a").first?.id), in: "a")
+    expect(branch.generation, equals: 2)
+    try expect(Set(database.conflicts(of: "a").map { $0.body?["n"] }), equals: [2, 3])
+    try expect(
+      database.commonAncestor(of: branch, and: #require(database.conflicts(of: "a").first?.id), in: "a")
         != nil)
     try database.delete("a", basedOn: first, onConflict: .allowConflict)
-    #expect(try database.leaves(of: "a", includeDeleted: true).count == 3)
-    #expect(try storageFaults(database) == [])
+    try expect(database.leaves(of: "a", includeDeleted: true).count, equals: 3)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("common ancestors, bodies while they last, and what isn't known", arguments: someEngines)
@@ -98,25 +98,25 @@ import TestSupport
     let database = try databases.open(engine)
     try makeConflict(database)
     var ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
-    #expect(ancestor?.id.description == "1-aa")
-    #expect(ancestor?.body == ["n": 1, "x": "base"])
-    #expect(try database.commonAncestor(of: id("3-bb"), and: id("2-bb"), in: "a")?.hasBody == false)
-    #expect(try database.commonAncestor(of: id("2-cc"), and: id("2-cc"), in: "a")?.body?["x"] == "cc")
+    expect(ancestor?.id.description, equals: "1-aa")
+    expect(ancestor?.body, equals: ["n": 1, "x": "base"])
+    try expect(database.commonAncestor(of: id("3-bb"), and: id("2-bb"), in: "a")?.hasBody, equals: false)
+    try expect(database.commonAncestor(of: id("2-cc"), and: id("2-cc"), in: "a")?.body?["x"], equals: "cc")
     let all = try #require(try database.revisions(of: "a", withBodies: false))
-    #expect(texts(all) == ["3-bb", "2-cc", "2-bb", "1-aa"])
-    #expect(all.map(\.hasBody) == [true, true, false, true])
-    #expect(all.map(\.body) == [nil, nil, nil, nil])
+    expect(texts(all), equals: ["3-bb", "2-cc", "2-bb", "1-aa"])
+    expect(all.map(\.hasBody), equals: [true, true, false, true])
+    expect(all.map(\.body), equals: [nil, nil, nil, nil])
     try database.compact()
     ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
-    #expect(ancestor?.id.description == "1-aa" && ancestor?.hasBody == false && ancestor?.body == nil)
+    expect(ancestor?.id.description == "1-aa" && ancestor?.hasBody == false && ancestor?.body == nil)
     try database.apply(pulled(["7-dd"], [:]))
-    #expect(try database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
-    #expect(try database.revision(id("2-cc"), of: "a")?.body?["n"] == 2)
-    #expect(try database.revision(id("2-ce"), of: "a") == nil)
+    try expect(database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
+    try expect(database.revision(id("2-cc"), of: "a")?.body?["n"], equals: 2)
+    try expect(database.revision(id("2-ce"), of: "a") == nil)
     let refused = try documentCode {
       _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a")
     }
-    #expect(refused == .notFound)
+    expect(refused, equals: .notFound)
   }
 
   @Test("the default resolver decides as 2.x, and the incoming branch goes on", arguments: someEngines)
@@ -136,22 +136,22 @@ import TestSupport
         try database.apply(pulled(["1-aa"], ["who": "base"]))
         try database.apply(pulled(local, ["who": "local"], deleted: localDeleted))
         let resolver = DefaultConflictResolver()
-        #expect(
-          try database.apply(
+        try expect(
+          database.apply(
             pulled(remote, ["who": "remote"], deleted: remoteDeleted), resolvingWith: resolver))
         let document = try #require(try database.document("a", includeDeleted: true))
-        #expect(document.isDeleted == winner.hasSuffix("deletion"), "\(winner)")
-        #expect(document["who"].string == String(winner.prefix { $0 != " " }))
-        #expect(!document.isConflicted)
+        expect(document.isDeleted, equals: winner.hasSuffix("deletion"), "\(winner)")
+        expect(document["who"].string, equals: String(winner.prefix { $0 != " " }))
+        expect(!document.isConflicted)
         // The current revision is the incoming one or its child.
         let revisions = try #require(try database.revisions(of: "a"))
         let way = [revisions[0].id.description, revisions[0].parent?.description]
-        #expect(way.contains(remote[0]))
-        #expect(try storageFaults(database) == [])
+        expect(way.contains(remote[0]))
+        try expect(storageFaults(database), equals: [])
         // Known now: nothing happens again.
         let sequence = try database.lastSequence
-        #expect(try !database.apply(pulled(remote, [:]), resolvingWith: resolver))
-        #expect(try database.lastSequence == sequence)
+        try expect(!database.apply(pulled(remote, [:]), resolvingWith: resolver))
+        try expect(database.lastSequence, equals: sequence)
       }
     }
   }
@@ -170,23 +170,23 @@ import TestSupport
       // No conflict: nobody is asked.
       try apply(["2-aa", "1-aa"], ["n": 2]) { _ in throw Refusal() }
       #expect(throws: Refusal.self) { try apply(["2-bb", "1-aa"], ["n": 5]) { _ in throw Refusal() } }
-      #expect(try database.leaves(of: "a", includeDeleted: true).count == 1)
+      try expect(database.leaves(of: "a", includeDeleted: true).count, equals: 1)
       try apply(["2-bb", "1-aa"], ["n": 5]) { conflict in
-        #expect(conflict.documentID == "a")
-        #expect(conflict.local.id.description == "2-aa" && conflict.local.body == ["n": 2])
-        #expect(conflict.remote.id.description == "2-bb" && conflict.remote.body == ["n": 5])
-        #expect(
+        expect(conflict.documentID, equals: "a")
+        expect(conflict.local.id.description == "2-aa" && conflict.local.body == ["n": 2])
+        expect(conflict.remote.id.description == "2-bb" && conflict.remote.body == ["n": 5])
+        expect(
           conflict.commonAncestor?.id.description == "1-aa" && conflict.commonAncestor?.body == ["n": 1])
         return .merged(["n": 7])
       }
       var document = try #require(try database.document("a"))
-      #expect(document["n"].int == 7 && !document.isConflicted)
-      #expect(try database.revisions(of: "a")?[0].parent?.description == "2-bb")
+      expect(document["n"].int == 7 && !document.isConflicted)
+      try expect(database.revisions(of: "a")?[0].parent?.description, equals: "2-bb")
       // What can't be stored leaves nothing behind.
       let sequence = try database.lastSequence
       let refused = try documentCode { try apply(["2-cc", "1-aa"], ["n": 6]) { _ in .merged(["_id": 1]) } }
-      #expect(refused == .reservedProperty)
-      #expect(try database.lastSequence == sequence)
+      expect(refused, equals: .reservedProperty)
+      try expect(database.lastSequence, equals: sequence)
       // Somebody else writes while it thinks: it is asked again.
       nonisolated(unsafe) var asked = 0
       try apply(["2-dd", "1-aa"], ["n": 8]) { conflict in
@@ -194,12 +194,12 @@ import TestSupport
         if asked == 1 { try database.save("a", ["n": 100]) }
         return .merged(["n": .int((conflict.local.body?["n"].int ?? 0) + 1)])
       }
-      #expect(asked == 2)
+      expect(asked, equals: 2)
       document = try #require(try database.document("a"))
-      #expect(document["n"].int == 101)
+      expect(document["n"].int, equals: 101)
       try apply(["2-ee", "1-aa"], ["n": 9]) { _ in .delete }
-      #expect(try database.document("a") == nil)
-      #expect(try storageFaults(database) == [])
+      try expect(database.document("a") == nil)
+      try expect(storageFaults(database), equals: [])
     }
   }
 
@@ -213,8 +213,8 @@ import TestSupport
         if runs < 3 { try database.update("a") { $0["n"] = .int(($0["n"].int ?? 0) + 10) } }
         document["n"] = .int((document["n"].int ?? 0) + 1)
       }
-      #expect(runs == 3)
-      #expect(try database.document("a")?["n"].int == 21)
+      expect(runs, equals: 3)
+      try expect(database.document("a")?["n"].int, equals: 21)
       var tries = 0
       let refused = [
         try documentCode {
@@ -226,10 +226,10 @@ import TestSupport
         },
         try documentCode { try database.update("b") { $0["n"] = 1 } },
       ]
-      #expect(refused == [.conflict, .notFound])
-      #expect(tries == 4)
+      expect(refused, equals: [.conflict, .notFound])
+      expect(tries, equals: 4)
       // The fourth attempt was one transaction, which is undone.
-      #expect(try database.document("a")?["n"].int == 103)
+      try expect(database.document("a")?["n"].int, equals: 103)
       // However many others write, the change is saved in the end.
       var rounds = 0
       try database.update("a") { document in
@@ -237,9 +237,9 @@ import TestSupport
         if rounds <= 3 { try onAnotherThread { _ = try database.save("a", ["n": 1]) } }
         document["n"] = .int((document["n"].int ?? 0) + 1)
       }
-      #expect(rounds == 4)
-      #expect(try database.document("a")?["n"].int == 2)
-      #expect(try database.update("b", creating: true) { $0["n"] = 1 }.generation == 1)
+      expect(rounds, equals: 4)
+      try expect(database.document("a")?["n"].int, equals: 2)
+      try expect(database.update("b", creating: true) { $0["n"] = 1 }.generation, equals: 1)
     }
     // Many writers count together.
     try withDatabase(engine) { database in
@@ -249,7 +249,7 @@ import TestSupport
           try database.update("a", attempts: 10_000) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
         }
       }
-      #expect(try database.document("a")?["n"].int == 100)
+      try expect(database.document("a")?["n"].int, equals: 100)
     }
   }
 
@@ -257,22 +257,22 @@ import TestSupport
   func deleting(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     var new = MutableDocument(id: "a", ["n": 1])
-    #expect(try documentCode { try database.delete(&new) } == .notFound)
+    try expect(documentCode { try database.delete(&new) }, equals: .notFound)
     try database.save(&new)
     let read = try #require(try database.document("a"))
     try database.save("a", ["n": 2])
-    #expect(try documentCode { try database.delete(read, onConflict: .fail) } == .conflict)
-    #expect(try database.delete(read, keeping: ["why": "old"])?.generation == 3)
-    #expect(try database.delete(read) == nil)
+    try expect(documentCode { try database.delete(read, onConflict: .fail) }, equals: .conflict)
+    try expect(database.delete(read, keeping: ["why": "old"])?.generation, equals: 3)
+    try expect(database.delete(read) == nil)
     let tombstone = try #require(try database.document("a", includeDeleted: true))
-    #expect(tombstone.isDeleted && tombstone["why"].string == "old")
-    #expect(try database.document("a") == nil)
+    expect(tombstone.isDeleted && tombstone["why"].string == "old")
+    try expect(database.document("a") == nil)
     // A save brings it back, on top of its tombstone.
-    #expect(try database.save("a", ["n": 4], onConflict: .fail).generation == 4)
-    #expect(try database.revisions(of: "a")?[0].parent == tombstone.revisionID)
+    try expect(database.save("a", ["n": 4], onConflict: .fail).generation, equals: 4)
+    try expect(database.revisions(of: "a")?[0].parent, equals: tombstone.revisionID)
     try database.purge("a")
-    #expect(try database.delete(read) == nil)
-    #expect(try database.revisions(of: "a") == nil)
+    try expect(database.delete(read) == nil)
+    try expect(database.revisions(of: "a") == nil)
   }
 
   @Test("the purge of a branch is a change, and the next leaf takes its place", arguments: someEngines)
@@ -281,65 +281,65 @@ import TestSupport
     try makeConflict(database)
     let sequence = try database.lastSequence
     for (document, branch) in [("a", "1-aa"), ("a", "2-ff"), ("b", "1-aa")] {
-      #expect(try documentCode { try database.purge(document, branch: id(branch)) } == .notFound)
+      try expect(documentCode { try database.purge(document, branch: id(branch)) }, equals: .notFound)
     }
-    #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])
-    #expect(try database.lastSequence == sequence + 1)
+    try expect(database.purge("a", branch: id("3-bb")).map(\.description), equals: ["3-bb", "2-bb"])
+    try expect(database.lastSequence, equals: sequence + 1)
     let document = try #require(try database.document("a"))
-    #expect(
+    expect(
       document.revisionID.description == "2-cc" && document["x"].string == "cc" && !document.isConflicted)
-    #expect(document.sequence == sequence + 1)
+    expect(document.sequence, equals: sequence + 1)
     let changes = try database.changes(since: sequence)
-    #expect(changes.map(\.sequence) == [sequence + 1] && changes.map(\.isConflicted) == [false])
-    #expect(try database.changes().count == 1 && changes.allSatisfy { !$0.isFromSync })
-    #expect(try storageFaults(database) == [])
+    expect(changes.map(\.sequence) == [sequence + 1] && changes.map(\.isConflicted) == [false])
+    try expect(database.changes().count == 1 && changes.allSatisfy { !$0.isFromSync })
+    try expect(storageFaults(database), equals: [])
     // What was purged may come again.
-    #expect(try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))
-    #expect(try database.document("a")?["x"].string == "again")
-    #expect(try database.purge("a", branch: id("2-cc")).map(\.description) == ["2-cc"])
-    #expect(try database.purge("a", branch: id("3-bb")).count == 3)
-    #expect(try database.document("a", includeDeleted: true) == nil)
-    #expect(try database.changes().isEmpty && database.documentCount == 0)
+    try expect(database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))
+    try expect(database.document("a")?["x"].string, equals: "again")
+    try expect(database.purge("a", branch: id("2-cc")).map(\.description), equals: ["2-cc"])
+    try expect(database.purge("a", branch: id("3-bb")).count, equals: 3)
+    try expect(database.document("a", includeDeleted: true) == nil)
+    try expect(database.changes().isEmpty && database.documentCount == 0)
     // A tombstone takes the place of a live branch.
     try database.apply(pulled(["5-aa"], [:], deleted: true))
     try database.apply(pulled(["2-bb"], ["n": 1]))
-    #expect(try database.purge("a", branch: id("2-bb")).count == 1)
-    #expect(try database.documentCount == 0 && database.tombstoneCount == 1)
-    #expect(try storageFaults(database) == [])
+    try expect(database.purge("a", branch: id("2-bb")).count, equals: 1)
+    try expect(database.documentCount == 0 && database.tombstoneCount == 1)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("the depth can be changed, and stays so", arguments: someEngines)
   func depth(_ engine: EngineName) throws {
     var database = try Database.open("depth", in: directory.path, options: options(engine))
-    #expect(try database.maximumTreeDepth == 20)
+    try expect(database.maximumTreeDepth, equals: 20)
     for n in 1...30 { try database.save("a", ["n": .int(Int64(n))]) }
-    #expect(try database.revisions(of: "a")?.count == 20)
+    try expect(database.revisions(of: "a")?.count, equals: 20)
     try database.setMaximumTreeDepth(5)
-    #expect(try database.revisions(of: "a")?.count == 20)
+    try expect(database.revisions(of: "a")?.count, equals: 20)
     try database.save("a", ["n": 31])
-    #expect(try database.revisions(of: "a")?.map(\.id.generation) == [31, 30, 29, 28, 27])
+    try expect(database.revisions(of: "a")?.map(\.id.generation), equals: [31, 30, 29, 28, 27])
     try database.inBatch {
       #expect(throws: StorageError.self) { try database.setMaximumTreeDepth(7) }
     }
     try database.close()
     database = try Database.open("depth", in: directory.path, options: options(engine))
-    #expect(try database.maximumTreeDepth == 5)
+    try expect(database.maximumTreeDepth, equals: 5)
     try database.setMaximumTreeDepth(40)
     for n in 32...90 { try database.save("a", ["n": .int(Int64(n))]) }
-    #expect(try database.revisions(of: "a")?.count == 40)
-    #expect(try storageFaults(database) == [])
+    try expect(database.revisions(of: "a")?.count, equals: 40)
+    try expect(storageFaults(database), equals: [])
     try database.close()
     var other = try options(engine)
     other.maximumTreeDepth = 3
     database = try Database.open("depth", in: directory.path, options: other)
     try database.save("a", ["n": 0])
-    #expect(try database.revisions(of: "a")?.count == 3)
+    try expect(database.revisions(of: "a")?.count, equals: 3)
     try database.setMaximumTreeDepth(0)
-    #expect(try database.maximumTreeDepth == 20)
+    try expect(database.maximumTreeDepth, equals: 20)
     try database.close()
     other.maximumTreeDepth = 0
     database = try Database.open("depth", in: directory.path, options: other)
-    #expect(try database.maximumTreeDepth == 20)
+    try expect(database.maximumTreeDepth, equals: 20)
     try database.close()
   }
 }

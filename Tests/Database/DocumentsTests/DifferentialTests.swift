@@ -42,7 +42,7 @@ import TestSupport
             do {
               try database.inBatch {
                 for (index, operation) in operations.enumerated() {
-                  #expect(run(operation, on: database) == expected[index], "\(step) \(operation)")
+                  expect(run(operation, on: database), equals: expected[index], "\(step) \(operation)")
                 }
                 try compare(database, model, full: false)
                 if undoes { throw Undo() }
@@ -55,14 +55,15 @@ import TestSupport
           let operation = randomOperation(model, &random, inBatch: false)
           let expected = run(operation, on: &model)
           for database in databases {
-            #expect(run(operation, on: database) == expected, "\(database.name) step \(step): \(operation)")
+            expect(
+              run(operation, on: database), equals: expected, "\(database.name) step \(step): \(operation)")
             try compare(database, model, full: step % 10 == 9)
           }
         }
       }
       for database in databases {
-        #expect(try storageFaults(database) == [])
-        #expect(try database.checkIntegrity() == [])
+        try expect(storageFaults(database), equals: [])
+        try expect(database.checkIntegrity(), equals: [])
         let name = database.name
         try database.close()
         var options = try options(EngineName(rawValue: name))
@@ -199,35 +200,35 @@ import TestSupport
 
   private func compare(_ database: Database, _ model: ReferenceModel, full: Bool) throws {
     let live = model.documents.filter { !$0.value.isDeleted }
-    #expect(try database.documentCount == live.count)
-    #expect(try database.tombstoneCount == model.documents.count - live.count)
-    #expect(try database.lastSequence == UInt64(model.lastSequence))
+    try expect(database.documentCount, equals: live.count)
+    try expect(database.tombstoneCount, equals: model.documents.count - live.count)
+    try expect(database.lastSequence, equals: UInt64(model.lastSequence))
     for number in 0..<6 {
       let id = "doc\(number)"
       guard let entry = model.documents[id] else {
-        #expect(try database.document(id, includeDeleted: true) == nil)
-        #expect(try database.revisions(of: id) == nil)
+        try expect(database.document(id, includeDeleted: true) == nil)
+        try expect(database.revisions(of: id) == nil)
         continue
       }
       let document = try #require(try database.document(id, includeDeleted: true))
-      #expect(document.isDeleted == entry.isDeleted)
-      #expect(document.isConflicted == entry.isConflicted)
-      #expect(document.sequence == UInt64(entry.sequence))
-      #expect(document.revisionID.description == entry.current)
-      #expect(try (database.document(id) == nil) == entry.isDeleted)
-      #expect(try document.value() == entry.nodes[entry.current]?.body)
+      expect(document.isDeleted, equals: entry.isDeleted)
+      expect(document.isConflicted, equals: entry.isConflicted)
+      expect(document.sequence, equals: UInt64(entry.sequence))
+      expect(document.revisionID.description, equals: entry.current)
+      try expect((database.document(id) == nil), equals: entry.isDeleted)
+      try expect(document.value(), equals: entry.nodes[entry.current]?.body)
       guard full else { continue }
       let revisions = try #require(try database.revisions(of: id))
       let order = entry.ordered
       try #require(revisions.map(\.id.description) == order, "\(database.name) \(id)")
       for (index, revision) in revisions.enumerated() {
         let node = try #require(entry.nodes[order[index]])
-        #expect(revision.parent?.description == node.parent)
-        #expect(revision.isDeleted == node.isDeleted)
-        #expect(revision.isLeaf == entry.isLeaf(order[index]))
-        #expect(revision.isCurrent == (index == 0))
-        #expect(revision.sequence == UInt64(node.sequence))
-        #expect(revision.body == node.body, "\(database.name) \(id) \(order[index])")
+        expect(revision.parent?.description, equals: node.parent)
+        expect(revision.isDeleted, equals: node.isDeleted)
+        expect(revision.isLeaf, equals: entry.isLeaf(order[index]))
+        expect(revision.isCurrent, equals: (index == 0))
+        expect(revision.sequence, equals: UInt64(node.sequence))
+        expect(revision.body, equals: node.body, "\(database.name) \(id) \(order[index])")
       }
     }
     guard full else { return }
@@ -237,9 +238,9 @@ import TestSupport
     let found = try database.changes().map {
       "\($0.sequence) \($0.documentID) \($0.isDeleted) \($0.isConflicted)"
     }
-    #expect(found.sorted() == expected.sorted())
+    expect(found.sorted(), equals: expected.sorted())
     let sequences = try database.changes().map(\.sequence)
-    #expect(sequences == sequences.sorted())
+    expect(sequences, equals: sequences.sorted())
     let scanned = try database.read { snapshot in
       var ids: [String] = []
       try snapshot.forEachDocument(order: .ascending) { view in
@@ -248,6 +249,6 @@ import TestSupport
       }
       return ids
     }
-    #expect(scanned == live.keys.sorted())
+    expect(scanned, equals: live.keys.sorted())
   }
 }

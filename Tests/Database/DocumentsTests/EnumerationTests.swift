@@ -19,7 +19,7 @@ import TestSupport
         func less(_ a: String, _ b: String) -> Bool { Array(a.utf8).lexicographicallyPrecedes(Array(b.utf8)) }
         all.sort { less($0.id, $1.id) }
         let bySequence = try database.changes(since: 0, limit: .max).map(\.documentID)
-        #expect(bySequence != all.map(\.id) && bySequence.count == all.count)
+        expect(bySequence != all.map(\.id) && bySequence.count == all.count)
         for _ in 0..<300 {
           var choice = AllDocuments()
           choice.mode = AllDocuments.Mode.allCases.randomElement(using: &random) ?? .live
@@ -62,26 +62,26 @@ import TestSupport
           }
           expected = Array(expected.dropFirst(choice.skip).prefix(choice.limit))
           let found = try database.documents(choice)
-          #expect(found.map(\.id) == expected, "\(choice)")
+          expect(found.map(\.id), equals: expected, "\(choice)")
           // Rows have the same documents, and one for each key.
           let rows = try database.rows(choice)
           if let keys = choice.keys {
             let asked = choice.isDescending ? keys.reversed() : keys
-            #expect(rows.map(\.key) == Array(asked.dropFirst(choice.skip).prefix(choice.limit)))
+            expect(rows.map(\.key), equals: Array(asked.dropFirst(choice.skip).prefix(choice.limit)))
           } else {
-            #expect(rows.map(\.key) == expected)
+            expect(rows.map(\.key), equals: expected)
           }
           for row in rows {
             let known = all.first { $0.id == row.key }
-            #expect(row.documentID == known?.id && row.isDeleted == known?.deleted ?? false)
-            #expect((row.revisionID == nil) == (known == nil))
-            #expect(row.document?.id == (kinds.contains(row.key) ? row.key : nil))
-            #expect((row.error == nil) == !["_bad", ""].contains(row.key))
+            expect(row.documentID == known?.id && row.isDeleted == known?.deleted ?? false)
+            expect((row.revisionID == nil), equals: (known == nil))
+            expect(row.document?.id, equals: (kinds.contains(row.key) ? row.key : nil))
+            expect((row.error == nil), equals: !["_bad", ""].contains(row.key))
             let shows = choice.mode == .showConflicts || choice.mode == .onlyConflicts
             let revisions = row.conflictingRevisions.map(\.id.description)
-            #expect(revisions == (shows && known?.conflicted == true ? ["1-bb", "1-aa"] : []))
+            expect(revisions, equals: (shows && known?.conflicted == true ? ["1-bb", "1-aa"] : []))
           }
-          #expect(
+          expect(
             found.allSatisfy { document in
               all.contains { $0.id == document.id && $0.deleted == document.isDeleted }
             })
@@ -100,40 +100,40 @@ import TestSupport
       }
       let keys = ["torn", "none", "a", "_bad", "gone", "a"]
       var rows = try database.rows(AllDocuments(keys: keys))
-      #expect(rows.map(\.key) == keys)
-      #expect(rows.map(\.documentID) == ["torn", nil, "a", nil, "gone", "a"])
-      #expect(rows.map { $0.document?.id } == ["torn", nil, "a", nil, nil, "a"])
-      #expect(rows.map(\.isDeleted) == [false, false, false, false, true, false])
-      #expect(rows.map { $0.error?.code } == [nil, nil, nil, .invalidDocumentID, nil, nil])
-      #expect(rows[4].revisionID == deleted.revisionID)
-      #expect(rows.allSatisfy { $0.conflictingRevisions.isEmpty })
+      expect(rows.map(\.key), equals: keys)
+      expect(rows.map(\.documentID), equals: ["torn", nil, "a", nil, "gone", "a"])
+      expect(rows.map { $0.document?.id }, equals: ["torn", nil, "a", nil, nil, "a"])
+      expect(rows.map(\.isDeleted), equals: [false, false, false, false, true, false])
+      expect(rows.map { $0.error?.code }, equals: [nil, nil, nil, .invalidDocumentID, nil, nil])
+      expect(rows[4].revisionID, equals: deleted.revisionID)
+      expect(rows.allSatisfy { $0.conflictingRevisions.isEmpty })
       rows = try database.rows(AllDocuments(.includingDeleted, keys: ["gone"]))
-      #expect(rows[0].document?.isDeleted == true)
+      expect(rows[0].document?.isDeleted, equals: true)
       // Skip and limit count rows.
       rows = try database.rows(AllDocuments(keys: keys, isDescending: true, skip: 1, limit: 3))
-      #expect(rows.map(\.key) == ["gone", "_bad", "a"])
+      expect(rows.map(\.key), equals: ["gone", "_bad", "a"])
       rows = try database.rows(AllDocuments(.showConflicts))
-      #expect(rows.map(\.key) == ["a", "torn"])
-      #expect(rows[0].conflictingRevisions.isEmpty)
-      #expect(rows[1].conflictingRevisions.map(\.id.description) == ["2-cc", "2-bb"])
-      #expect(rows[1].conflictingRevisions.map(\.body) == [["h": "2-cc"], ["h": "2-bb"]])
-      #expect(rows[1].document?["h"].string == "2-cc")
+      expect(rows.map(\.key), equals: ["a", "torn"])
+      expect(rows[0].conflictingRevisions.isEmpty)
+      expect(rows[1].conflictingRevisions.map(\.id.description), equals: ["2-cc", "2-bb"])
+      expect(rows[1].conflictingRevisions.map(\.body), equals: [["h": "2-cc"], ["h": "2-bb"]])
+      expect(rows[1].document?["h"].string, equals: "2-cc")
       rows = try database.rows(AllDocuments(.onlyConflicts, isDescending: true))
-      #expect(rows.map(\.key) == ["torn"])
+      expect(rows.map(\.key), equals: ["torn"])
       // In a batch, they show its writes.
       try database.inBatch {
         try database.save("b", [:])
-        #expect(try database.rows(AllDocuments(prefix: "b")).map(\.key) == ["b"])
+        try expect(database.rows(AllDocuments(prefix: "b")).map(\.key), equals: ["b"])
         let refused = try documentCode {
           try database.enumerateRows { _ in
             try database.save("x", [:])
             return true
           }
         }
-        #expect(refused == .writeInScan)
+        expect(refused, equals: .writeInScan)
       }
       // Enumerations leave out what can't be an ID.
-      #expect(try database.documents(AllDocuments(keys: keys)).map(\.id) == ["torn", "a", "a"])
+      try expect(database.documents(AllDocuments(keys: keys)).map(\.id), equals: ["torn", "a", "a"])
     }
   }
 
@@ -149,12 +149,12 @@ import TestSupport
         ids.append(view.id + (view.isDeleted ? " deleted" : ""))
         return ids.count < 6
       }
-      #expect(ids == ["d0", "d1", "d2", "d3 deleted", "d4", "d5"])
+      expect(ids, equals: ["d0", "d1", "d2", "d3 deleted", "d4", "d5"])
       try database.inBatch {
         let refused = try documentCode {
           try database.enumerate { _ in try database.save("x", [:]).generation > 0 }
         }
-        #expect(refused == .writeInScan)
+        expect(refused, equals: .writeInScan)
       }
     }
   }
@@ -162,11 +162,11 @@ import TestSupport
   @Test("local documents are by themselves, and go by n-local", arguments: someEngines)
   func localDocuments(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      #expect(try database.localDocument("checkpoint") == nil)
-      #expect(try database.localDocumentIDs() == [])
+      try expect(database.localDocument("checkpoint") == nil)
+      try expect(database.localDocumentIDs(), equals: [])
       let first = try database.saveLocalDocument("checkpoint", ["seq": 1, "nested": ["a": [1, .null, 2.5]]])
-      #expect(first.revisionID == "1-local")
-      #expect(try database.localDocument("checkpoint") == first)
+      expect(first.revisionID, equals: "1-local")
+      try expect(database.localDocument("checkpoint"), equals: first)
       let refused = [
         try documentCode { try database.saveLocalDocument("checkpoint", ["seq": 2]) },
         try documentCode { try database.saveLocalDocument("checkpoint", ["seq": 2], basedOn: 7) },
@@ -177,27 +177,30 @@ import TestSupport
         try documentCode { try database.deleteLocalDocument("none") },
         try documentCode { try database.deleteLocalDocument("checkpoint", basedOn: 2) },
       ]
-      #expect(
-        refused == [
+      expect(
+        refused,
+        equals: [
           .conflict, .conflict, .conflict, .invalidDocumentID, .invalidBody, .invalidBody, .notFound,
           .conflict,
         ])
-      #expect(try database.saveLocalDocument("checkpoint", ["seq": 2], basedOn: 1).revisionID == "2-local")
-      #expect(try database.saveLocalDocument("checkpoint", [:], onConflict: .lastWriteWins).generation == 3)
-      #expect(try database.saveLocalDocument("a", ["_any": 1]).generation == 1)
-      #expect(try database.localDocumentIDs() == ["a", "checkpoint"])
+      try expect(
+        database.saveLocalDocument("checkpoint", ["seq": 2], basedOn: 1).revisionID, equals: "2-local")
+      try expect(
+        database.saveLocalDocument("checkpoint", [:], onConflict: .lastWriteWins).generation, equals: 3)
+      try expect(database.saveLocalDocument("a", ["_any": 1]).generation, equals: 1)
+      try expect(database.localDocumentIDs(), equals: ["a", "checkpoint"])
       // They are in nothing else.
-      #expect(try database.lastSequence == 0 && database.documentCount == 0 && database.changes().isEmpty)
-      #expect(try database.document("checkpoint") == nil)
-      #expect(try storageFaults(database) == [])
+      try expect(database.lastSequence == 0 && database.documentCount == 0 && database.changes().isEmpty)
+      try expect(database.document("checkpoint") == nil)
+      try expect(storageFaults(database), equals: [])
       try database.deleteLocalDocument("checkpoint", basedOn: 3)
-      #expect(try database.localDocument("checkpoint") == nil)
-      #expect(try database.saveLocalDocument("checkpoint", [:]).generation == 1)
+      try expect(database.localDocument("checkpoint") == nil)
+      try expect(database.saveLocalDocument("checkpoint", [:]).generation, equals: 1)
       try database.inUndoneBatch {
         try database.saveLocalDocument("a", ["n": 2], basedOn: 1)
-        #expect(try database.localDocument("a")?.generation == 2)
+        try expect(database.localDocument("a")?.generation, equals: 2)
       }
-      #expect(try database.localDocument("a")?.body == ["_any": 1])
+      try expect(database.localDocument("a")?.body, equals: ["_any": 1])
     }
   }
 }

@@ -10,7 +10,7 @@ import TestSupport
   func dates(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     for id in ["a", "b", "c", "d"] { try database.save(id, ["n": 1]) }
-    #expect(try database.expiration(of: "a") == nil)
+    try expect(database.expiration(of: "a") == nil)
     let year = 365.25 * 86_400
     // Beyond what a timer of 32 bits, or one of milliseconds in 32 bits (50 days), can be set to.
     let late = Date(timeIntervalSince1970: 4_000_000_000.125)
@@ -18,34 +18,34 @@ import TestSupport
     try database.setExpiration(of: "b", after: 100 * 86_400)
     try database.setExpiration(of: "c", after: 1_000 * year)
     try database.setExpiration(of: "d", at: .distantFuture)
-    #expect(try database.expiration(of: "a") == late)
-    #expect(try database.expirations().map(\.documentID) == ["b", "a", "c", "d"])
-    #expect(try database.expirations(limit: 1).map(\.documentID) == ["b"])
+    try expect(database.expiration(of: "a"), equals: late)
+    try expect(database.expirations().map(\.documentID), equals: ["b", "a", "c", "d"])
+    try expect(database.expirations(limit: 1).map(\.documentID), equals: ["b"])
     let date = try database.expiration(of: "b")?.timeIntervalSinceNow ?? 0
-    #expect(date > 100 * 86_400 - 60 && date < 100 * 86_400 + 1)
+    expect(date > 100 * 86_400 - 60 && date < 100 * 86_400 + 1)
     try database.setExpiration(of: "a", after: 3_600)
-    #expect(try database.expirations().map(\.documentID) == ["a", "b", "c", "d"])
+    try expect(database.expirations().map(\.documentID), equals: ["a", "b", "c", "d"])
     try database.setExpiration(of: "b", at: nil)
     try database.setExpiration(of: "b", at: nil)
-    #expect(try database.expirations().map(\.documentID) == ["a", "c", "d"])
-    #expect(try database.expirationCount == 3)
-    #expect(try documentCode { try database.setExpiration(of: "none", after: 1) } == .notFound)
-    #expect(try database.expiration(of: "none") == nil)
+    try expect(database.expirations().map(\.documentID), equals: ["a", "c", "d"])
+    try expect(database.expirationCount, equals: 3)
+    try expect(documentCode { try database.setExpiration(of: "none", after: 1) }, equals: .notFound)
+    try expect(database.expiration(of: "none") == nil)
     // A save and a delete keep it, a purge ends it; it is no change.
-    #expect(try database.lastSequence == 4)
+    try expect(database.lastSequence, equals: 4)
     let kept = try database.expiration(of: "a")
     try database.save("a", ["n": 2])
-    #expect(try database.expiration(of: "a") == kept)
+    try expect(database.expiration(of: "a"), equals: kept)
     try database.delete("a")
-    #expect(try database.expiration(of: "a") == kept)
+    try expect(database.expiration(of: "a"), equals: kept)
     let inSnapshot = try database.read { try $0.expiration(of: "a") }
-    #expect(inSnapshot == kept.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
+    expect(inSnapshot, equals: kept.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
     try database.purge("a")
-    #expect(try database.expirations().map(\.documentID) == ["c", "d"])
+    try expect(database.expirations().map(\.documentID), equals: ["c", "d"])
     try database.save("a", ["n": 1])
-    #expect(try database.expiration(of: "a") == nil)
-    #expect(try storageFaults(database) == [])
-    #expect(try database.purgeExpired() == 0)
+    try expect(database.expiration(of: "a") == nil)
+    try expect(storageFaults(database), equals: [])
+    try expect(database.purgeExpired(), equals: 0)
   }
 
   @Test("the timer purges what is over, past dates at once, and tells observers", arguments: someEngines)
@@ -70,11 +70,11 @@ import TestSupport
     try database.setExpiration(of: "doc12", after: 7_200)
     try database.setExpiration(of: "doc13", after: 0.05)
     try eventually { try database.documentCount == 8 }
-    #expect(try database.tombstoneCount == 0)
+    try expect(database.tombstoneCount, equals: 0)
     eventually { expired.withLock { $0.count } == 12 }
     let rest = try database.changes().map { Int($0.documentID.dropFirst(3)) ?? 0 }
-    #expect(rest.min() == 10)
-    #expect(try storageFaults(database) == [])
+    expect(rest.min(), equals: 10)
+    try expect(storageFaults(database), equals: [])
     token.cancel()
   }
 
@@ -98,13 +98,13 @@ import TestSupport
     while Date() < soon { usleep(10_000) }
     let database = try Database.open("test", in: directory.path, options: options)
     try eventually { try database.documentCount == 500 }
-    #expect(try database.expirations().map(\.documentID) == ["doc2999"])
-    #expect(try storageFaults(database) == [])
+    try expect(database.expirations().map(\.documentID), equals: ["doc2999"])
+    try expect(storageFaults(database), equals: [])
     // Nothing holds up the close.
     try database.close()
     let readOnly = try Database.open(
       "test", in: directory.path, options: DatabaseOptions(isReadOnly: true, key: options.key))
-    #expect(try readOnly.expirationCount == 1)
+    try expect(readOnly.expirationCount, equals: 1)
     try readOnly.close()
   }
 
@@ -120,14 +120,14 @@ import TestSupport
       try database.engine.writeEntries { transaction in
         let expiry = try #require(try transaction.keyspace(named: "expiry"))
         let key = ExpirationTime.bytes(milliseconds) + Array("doc\(number)".utf8)
-        #expect(try transaction.delete(key.span.bytes, in: expiry))
+        try expect(transaction.delete(key.span.bytes, in: expiry))
         let changed =
           number == "1" ? key.dropLast() + Array("2".utf8) : ExpirationTime.bytes(time) + key.dropFirst(8)
         try transaction.put(Array(changed).span.bytes, [UInt8]().span.bytes, in: expiry)
       }
-      #expect(try documentCode { try database.store.purgeExpired(at: time) } == .damaged)
-      #expect(try database.documentCount == 3)
-      #expect(try database.check() != [])
+      try expect(documentCode { try database.store.purgeExpired(at: time) }, equals: .damaged)
+      try expect(database.documentCount, equals: 3)
+      try expect(database.check() != [])
     }
   }
 
@@ -154,7 +154,7 @@ import TestSupport
           case 4:
             let now = base + Int64(step)
             let over = model.filter { ($0.value ?? .max) <= now }.count
-            #expect(try database.store.purgeExpired(at: now, chunk: 3) == over)
+            try expect(database.store.purgeExpired(at: now, chunk: 3), equals: over)
             model = model.filter { ($0.value ?? .max) > now }
           case 5: if model[id] != nil, try database.document(id) != nil { try database.delete(id) }
           default:
@@ -165,10 +165,10 @@ import TestSupport
         let expected = model.compactMap { id, time in time.map { ("\(id)", $0) } }
           .sorted { ($0.1, $0.0) < ($1.1, $1.0) }
         let found = try database.store.expirations()
-        #expect(found.map(\.documentID) == expected.map(\.0))
-        #expect(found.map(\.milliseconds) == expected.map(\.1))
-        #expect(try database.documentCount + database.tombstoneCount == model.count)
-        #expect(try storageFaults(database) == [])
+        expect(found.map(\.documentID), equals: expected.map(\.0))
+        expect(found.map(\.milliseconds), equals: expected.map(\.1))
+        try expect(database.documentCount + database.tombstoneCount, equals: model.count)
+        try expect(storageFaults(database), equals: [])
       }
     }
   }

@@ -57,12 +57,12 @@ import TestSupport
       var texts = IndexedTexts(database, seed: testSeed)
       for _ in 0..<(isLong ? 40 : 3) {
         try texts.change(isLong ? 300 : 60)
-        #expect(try IndexedTexts.faults(database) == [], "TOUCHSTONE_SEED=\(testSeed)")
+        try expect(IndexedTexts.faults(database), equals: [], "TOUCHSTONE_SEED=\(testSeed)")
       }
       try database.compact()
       try texts.change(20)
-      #expect(try IndexedTexts.faults(database) == [], "TOUCHSTONE_SEED=\(testSeed)")
-      #expect(try storageFaults(database) == [])
+      try expect(IndexedTexts.faults(database), equals: [], "TOUCHSTONE_SEED=\(testSeed)")
+      try expect(storageFaults(database), equals: [])
     }
   }
 
@@ -85,9 +85,9 @@ import TestSupport
     let child = try startChild("documents", "texts", "\(engine)", directory.path, "\(testSeed)", "\(count)")
     var texts = IndexedTexts(database, seed: testSeed &+ 1)
     try texts.change(count)
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     try texts.change(count / 10)
-    #expect(try IndexedTexts.faults(database) == [], "TOUCHSTONE_SEED=\(testSeed)")
+    try expect(IndexedTexts.faults(database), equals: [], "TOUCHSTONE_SEED=\(testSeed)")
     try database.close()
   }
 
@@ -96,16 +96,16 @@ import TestSupport
     let directory = TemporaryDirectory()
     let database = try Database.open(
       "test", in: directory.path, options: options(engine, durability: .normal))
-    #expect(try database.maximumTreeDepth == 20)
+    try expect(database.maximumTreeDepth, equals: 20)
     let child = try startChild("documents", "depth", "\(engine)", directory.path, "3")
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(try database.maximumTreeDepth == 3)
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(database.maximumTreeDepth, equals: 3)
     for number in 0..<6 { try database.save("a", ["n": .int(Int64(number))]) }
-    #expect(try database.revisions(of: "a")?.count == 3)
+    try expect(database.revisions(of: "a")?.count, equals: 3)
     try database.setMaximumTreeDepth(5)
-    #expect(try database.maximumTreeDepth == 5)
+    try expect(database.maximumTreeDepth, equals: 5)
     for number in 0..<6 { try database.save("a", ["n": .int(Int64(number))]) }
-    #expect(try database.revisions(of: "a")?.count == 5)
+    try expect(database.revisions(of: "a")?.count, equals: 5)
     try database.close()
   }
 }

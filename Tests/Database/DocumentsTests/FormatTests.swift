@@ -27,16 +27,16 @@ import TestSupport
   }
 
   private func check(_ database: Database) throws {
-    #expect(try database.documentCount == 3)
-    #expect(try database.document("doc1")?.value() == ["name": "castle two", "n": 11])
-    #expect(try database.document("café")?.value() == ["name": "é", "n": 4])
-    #expect(try database.document("doc3", includeDeleted: true)?.isDeleted == true)
-    #expect(try database.revisions(of: "doc1")?.map(\.id.description).last?.hasPrefix("1-") == true)
-    #expect(try database.revisions(of: "doc1")?.last?.body?["n"] == 1)
-    #expect(try database.lastSequence == 7)
-    #expect(try database.query("SELECT META().id FROM _ WHERE n = 11").run().count == 1)
-    #expect(try database.query("SELECT META().id FROM _ WHERE MATCH(words, 'river')").run().count == 1)
-    #expect(try database.check(deep: true) == [])
+    try expect(database.documentCount, equals: 3)
+    try expect(database.document("doc1")?.value(), equals: ["name": "castle two", "n": 11])
+    try expect(database.document("café")?.value(), equals: ["name": "é", "n": 4])
+    try expect(database.document("doc3", includeDeleted: true)?.isDeleted, equals: true)
+    try expect(database.revisions(of: "doc1")?.map(\.id.description).last?.hasPrefix("1-"), equals: true)
+    try expect(database.revisions(of: "doc1")?.last?.body?["n"], equals: 1)
+    try expect(database.lastSequence, equals: 7)
+    try expect(database.query("SELECT META().id FROM _ WHERE n = 11").run().count, equals: 1)
+    try expect(database.query("SELECT META().id FROM _ WHERE MATCH(words, 'river')").run().count, equals: 1)
+    try expect(database.check(deep: true), equals: [])
   }
 
   private static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
@@ -47,10 +47,10 @@ import TestSupport
       var uuid = ""
       for round in 0..<2 {
         let database = try Database.open("earlier", in: directory, options: options)
-        #expect(try format(database)?.first == 4 && format(database)?.count == 5)
+        try expect(format(database)?.first == 4 && format(database)?.count == 5)
         try check(database)
         if round == 0 { uuid = database.publicUUID }
-        #expect(database.publicUUID == uuid)
+        expect(database.publicUUID, equals: uuid)
         try database.close()
       }
       var verifying = options
@@ -58,7 +58,7 @@ import TestSupport
       let database = try Database.open("earlier", in: directory, options: verifying)
       try check(database)
       try database.save("doc1", ["n": 12])
-      #expect(try database.document("doc1")?["n"].int == 12)
+      try expect(database.document("doc1")?["n"].int, equals: 12)
       try database.close()
     }
   }
@@ -70,7 +70,7 @@ import TestSupport
       options.isReadOnly = true
       let database = try Database.open("earlier", in: directory, options: options)
       try check(database)
-      #expect(try format(database)?.first == UInt8(earlier))
+      try expect(format(database)?.first, equals: UInt8(earlier))
       #expect(throws: (any Error).self) { try database.save("doc1", ["n": 12]) }
       try database.close()
     }
@@ -83,13 +83,13 @@ import TestSupport
       let engine = database.engine
       try takeChecksumsAway(engine)
       let reader = try DocumentStore(engine: ReadOnlyEngine(engine))
-      #expect(try reader.document("doc1")?["n"].int == 11)
-      #expect(reader.context.checksums == nil)
+      try expect(reader.document("doc1")?["n"].int, equals: 11)
+      expect(reader.context.checksums == nil)
       try engine.write { try DocumentStore.create(in: $0, location: engine.location) }
-      #expect(try reader.document("doc1")?["n"].int == 11)
-      #expect(reader.context.checksums != nil)
+      try expect(reader.document("doc1")?["n"].int, equals: 11)
+      expect(reader.context.checksums != nil)
       // (Its indexes are of kinds that it wasn't opened with.)
-      #expect(try reader.check(deep: true).filter { !$0.subject.hasPrefix("index") } == [])
+      try expect(reader.check(deep: true).filter { !$0.subject.hasPrefix("index") }, equals: [])
       try database.close()
     }
   }
@@ -116,8 +116,8 @@ import TestSupport
     try takeChecksumsAway(database.engine)
     try database.close()
     database = try Database.open("a", in: directory.path, options: options)
-    #expect(try differences(database, reference, sequences: true) == [])
-    #expect(try database.check(deep: true) == [])
+    try expect(differences(database, reference, sequences: true), equals: [])
+    try expect(database.check(deep: true), equals: [])
     try database.close()
     try reference.close()
   }
@@ -133,7 +133,8 @@ import TestSupport
       try database.engine.write {
         try $0.put(Array("format".utf8), stored, in: try #require(try $0.keyspace(named: "meta")))
       }
-      #expect(try documentCode { _ = try DocumentStore(engine: database.engine) } == expected, "\(stored)")
+      try expect(
+        documentCode { _ = try DocumentStore(engine: database.engine) }, equals: expected, "\(stored)")
     }
   }
 
@@ -142,7 +143,7 @@ import TestSupport
     var limits = EngineLimits.portable
     limits.keyBytes -= 1
     let narrow = ReadOnlyEngine(database.engine, limits: limits)
-    #expect(try storageCode { _ = try DocumentStore(engine: narrow) } == .unsupported)
+    try expect(storageCode { _ = try DocumentStore(engine: narrow) }, equals: .unsupported)
   }
 
   @Test("documents are checked on an engine that does nothing with its files") func withoutMaintenance()
@@ -151,15 +152,15 @@ import TestSupport
     let database = try databases.open(.lmdb)
     try database.save("a", ["n": 1])
     let plain = ReadOnlyEngine(database.engine)
-    #expect(try DocumentStore(engine: plain).check(deep: true) == [])
-    #expect(try storageCode { _ = try plain.maintenance } == .unsupported)
+    try expect(DocumentStore(engine: plain).check(deep: true), equals: [])
+    try expect(storageCode { _ = try plain.maintenance }, equals: .unsupported)
   }
 
   @Test("documents are opened on one snapshot") func oneSnapshot() throws {
     let database = try databases.open(.lmdb)
     let engine = ReadOnlyEngine(database.engine)
     _ = try DocumentStore(engine: engine)
-    #expect(engine.snapshots.load(ordering: .relaxed) == 1)
+    expect(engine.snapshots.load(ordering: .relaxed), equals: 1)
   }
 
   /// Makes the documents what an earlier release would have written.

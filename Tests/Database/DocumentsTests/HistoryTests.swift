@@ -48,38 +48,38 @@ import TestSupport
     let database = try databases.open(engine) { $0.maximumTreeDepth = 1_000 }
     try update(database, 1...64)
     var found = try layout(database)
-    #expect(found == (1, 64, 0))
-    #expect(try database.engine.read { try $0.keyspaces() }["history"] == nil)
+    expect(found == (1, 64, 0))
+    try expect(database.engine.read { try $0.keyspaces() }["history"] == nil)
     try update(database, 65...65)
     found = try layout(database)
-    #expect(found == (2, 33, 1))
+    expect(found == (2, 33, 1))
     try update(database, 66...2_222)
     found = try layout(database)
-    #expect(found.version == 2 && (33...64).contains(found.revisions))
-    #expect((30...32).contains(found.blocks))
+    expect(found.version == 2 && (33...64).contains(found.revisions))
+    expect((30...32).contains(found.blocks))
     let revisions = try #require(try database.revisions(of: "a"))
-    #expect(revisions.map { Int($0.id.generation) } == Array((1_223...2_222).reversed()))
+    expect(revisions.map { Int($0.id.generation) }, equals: Array((1_223...2_222).reversed()))
     let numbers: [JSONValue?] = (1_223...2_222).reversed().map { .int($0) }
-    #expect(revisions.map { $0.body?["n"] } == numbers)
-    for (child, parent) in zip(revisions, revisions.dropFirst()) { #expect(child.parent == parent.id) }
-    #expect(revisions.last?.parent == nil)
-    #expect(try faults(database) == [])
+    expect(revisions.map { $0.body?["n"] }, equals: numbers)
+    for (child, parent) in zip(revisions, revisions.dropFirst()) { expect(child.parent, equals: parent.id) }
+    expect(revisions.last?.parent == nil)
+    try expect(faults(database), equals: [])
     // One of them, and what two have in common.
     let old = revisions[700]
-    #expect(try database.revision(old.id, of: "a")?.parent == revisions[701].id)
-    #expect(try database.commonAncestor(of: revisions[3].id, and: old.id, in: "a")?.id == old.id)
-    #expect(try database.leaves(of: "a").map(\.id) == [revisions[0].id])
+    try expect(database.revision(old.id, of: "a")?.parent, equals: revisions[701].id)
+    try expect(database.commonAncestor(of: revisions[3].id, and: old.id, in: "a")?.id, equals: old.id)
+    try expect(database.leaves(of: "a").map(\.id), equals: [revisions[0].id])
     // What is known is known, and what was pruned isn't.
     let before = try database.lastSequence
-    #expect(try !database.apply(pulled([old.id.description])))
-    #expect(try !database.apply(pulled([revisions[999].id.description])))
+    try expect(!database.apply(pulled([old.id.description])))
+    try expect(!database.apply(pulled([revisions[999].id.description])))
     let refused = try documentCode { try database.save("a", ["n": 0], basedOn: old.id, onConflict: .fail) }
-    #expect(refused == .conflict)
-    #expect(try database.lastSequence == before)
-    #expect(try database.purge("a", branch: revisions[0].id) == revisions.map(\.id))
+    expect(refused, equals: .conflict)
+    try expect(database.lastSequence, equals: before)
+    try expect(database.purge("a", branch: revisions[0].id), equals: revisions.map(\.id))
     found = try layout(database)
-    #expect(found == (0, 0, 0))
-    #expect(try faults(database) == [])
+    expect(found == (0, 0, 0))
+    try expect(faults(database), equals: [])
   }
 
   @Test("a branch from an old revision, its end, and what follows", arguments: someEngines)
@@ -90,36 +90,36 @@ import TestSupport
     let base = revisions[250]
     let branch =
       (1...3).reversed().map { "\(base.id.generation + UInt64($0))-ab0\($0)" } + [base.id.description]
-    #expect(try database.apply(pulled(branch, -1)))
+    try expect(database.apply(pulled(branch, -1)))
     var found = try layout(database)
-    #expect(found == (1, 303, 0))
-    #expect(try database.document("a")?.isConflicted == true)
-    #expect(
-      try database.commonAncestor(of: revisions[0].id, and: #require(RevisionID(branch[0])), in: "a")?.id
-        == base.id)
-    #expect(try faults(database) == [])
-    #expect(try database.purge("a", branch: #require(RevisionID(branch[0]))).count == 3)
+    expect(found == (1, 303, 0))
+    try expect(database.document("a")?.isConflicted, equals: true)
+    try expect(
+      database.commonAncestor(of: revisions[0].id, and: #require(RevisionID(branch[0])), in: "a")?.id,
+      equals: base.id)
+    try expect(faults(database), equals: [])
+    try expect(database.purge("a", branch: #require(RevisionID(branch[0]))).count, equals: 3)
     try update(database, 501...501)
     found = try layout(database)
-    #expect(found.version == 2 && found.revisions <= 64 && found.blocks > 0)
-    #expect(try generations(database) == Array((202...501).reversed()))
+    expect(found.version == 2 && found.revisions <= 64 && found.blocks > 0)
+    try expect(generations(database), equals: Array((202...501).reversed()))
     // The same by a save, and by sync with a resolver that has to know the common ancestor.
     let saved = try database.save("a", ["n": -2], basedOn: revisions[200].id, onConflict: .allowConflict)
-    #expect(saved.generation == revisions[200].id.generation + 1)
+    expect(saved.generation, equals: revisions[200].id.generation + 1)
     try database.purge("a", branch: saved.revisionID)
     try update(database, 502...502)
     try database.apply(
       pulled(branch, -3),
       resolvingWith: ClosureConflictResolver { conflict in
-        #expect(conflict.commonAncestor?.id == base.id)
-        #expect(conflict.commonAncestor?.body == ["n": .int(Int64(base.id.generation))])
+        expect(conflict.commonAncestor?.id, equals: base.id)
+        expect(conflict.commonAncestor?.body, equals: ["n": .int(Int64(base.id.generation))])
         return .local
       })
-    #expect(try database.document("a")?["n"].int == 502)
-    #expect(try faults(database) == [])
+    try expect(database.document("a")?["n"].int, equals: 502)
+    try expect(faults(database), equals: [])
     // A root of its own that isn't known.
-    #expect(try database.apply(pulled(["900-cc", "899-cc"], 9)))
-    #expect(try faults(database) == [])
+    try expect(database.apply(pulled(["900-cc", "899-cc"], 9)))
+    try expect(faults(database), equals: [])
   }
 
   @Test("the depth goes down and up again", arguments: someEngines)
@@ -128,38 +128,38 @@ import TestSupport
     try database.setMaximumTreeDepth(500)
     try update(database, 1...600)
     try database.setMaximumTreeDepth(200)
-    #expect(try generations(database).count == 500)
+    try expect(generations(database).count, equals: 500)
     try update(database, 601...601)
-    #expect(try generations(database) == Array((402...601).reversed()))
-    #expect(try faults(database) == [])
+    try expect(generations(database), equals: Array((402...601).reversed()))
+    try expect(faults(database), equals: [])
     // What was pruned doesn't come back, though it may still be stored.
     try database.setMaximumTreeDepth(500)
     try update(database, 602...610)
-    #expect(try generations(database) == Array((402...610).reversed()))
+    try expect(generations(database), equals: Array((402...610).reversed()))
     try update(database, 611...700)
-    #expect(try generations(database) == Array((402...700).reversed()))
-    #expect(try faults(database) == [])
+    try expect(generations(database), equals: Array((402...700).reversed()))
+    try expect(faults(database), equals: [])
     try database.setMaximumTreeDepth(20)
     try update(database, 701...701)
-    #expect(try generations(database) == Array((682...701).reversed()))
-    #expect(try layout(database) == (1, 20, 0))
-    #expect(try faults(database) == [])
+    try expect(generations(database), equals: Array((682...701).reversed()))
+    try expect(layout(database) == (1, 20, 0))
+    try expect(faults(database), equals: [])
     // A long history at once; a tombstone, and a document over it.
     try database.setMaximumTreeDepth(500)
     let current = try #require(try database.document("a")).revisionID.description
-    #expect(try database.apply(pulled((702...950).reversed().map { "\($0)-0a" } + [current], 950)))
-    #expect(try generations(database) == Array((682...950).reversed()))
+    try expect(database.apply(pulled((702...950).reversed().map { "\($0)-0a" } + [current], 950)))
+    try expect(generations(database), equals: Array((682...950).reversed()))
     try database.delete("a")
-    #expect(try layout(database).version == 2)
+    try expect(layout(database).version, equals: 2)
     try update(database, 952...952)
-    #expect(try generations(database).count == 271)
+    try expect(generations(database).count, equals: 271)
     try database.compact()
-    #expect(try generations(database).count == 271)
-    #expect(try faults(database) == [])
+    try expect(generations(database).count, equals: 271)
+    try expect(faults(database), equals: [])
     try database.setExpiration(of: "a", at: Date(timeIntervalSince1970: 1))
     _ = try database.purgeExpired(asOf: Date())
-    #expect(try layout(database) == (0, 0, 0))
-    #expect(try faults(database) == [])
+    try expect(layout(database) == (0, 0, 0))
+    try expect(faults(database), equals: [])
   }
 
   @Test("files with all in the record are taken over, and equal those with blocks", arguments: someEngines)
@@ -173,24 +173,24 @@ import TestSupport
     }
     var old = try open("old", 1_000_000)
     try update(old, 1...450)
-    #expect(try layout(old) == (1, 400, 0))
+    try expect(layout(old) == (1, 400, 0))
     try old.close()
     old = try open("old", nil)
     let new = try open("new", 3)
     try update(new, 1...450)
-    #expect(try layout(new).blocks > 100)
+    try expect(layout(new).blocks > 100)
     try expectEqual(old, new)
     try update(old, 451...451)
     try update(new, 451...451)
-    #expect(try layout(old).version == 2)
+    try expect(layout(old).version, equals: 2)
     try expectEqual(old, new)
-    #expect(try faults(old) == [])
+    try expect(faults(old), equals: [])
     // The other way: blocks of three, then of 32.
     try new.close()
     let again = try open("new", nil)
     for database in [old, again] { try update(database, 452...900) }
     try expectEqual(old, again)
-    #expect(try faults(again) == [])
+    try expect(faults(again), equals: [])
     try again.close()
     let target: EngineName = engine == .lmdb ? .sqlite : .lmdb
     try Database.convert("new", in: directory.path, to: target, at: "other", key: options(engine).key)
@@ -199,7 +199,7 @@ import TestSupport
     try expectEqual(old, converted)
     for database in [old, converted] { try update(database, 901...1_000) }
     try expectEqual(old, converted)
-    #expect(try faults(converted) == [])
+    try expect(faults(converted), equals: [])
     try old.close()
     try converted.close()
   }
@@ -232,17 +232,17 @@ import TestSupport
             return (error as? DocumentError)?.code.rawValue ?? "\(error)"
           }
         }
-        #expect(results[0] == results[1], "step \(step)")
+        expect(results[0], equals: results[1], "step \(step)")
         deepest = max(deepest, try layout(databases[0]).blocks)
         guard step % 5 == 4 else { continue }
         try expectEqual(databases[0], databases[1])
         for database in databases {
           let found = try faults(database)
-          #expect(found == [], "step \(step): \(found)")
+          expect(found, equals: [], "step \(step): \(found)")
         }
-        #expect(try layout(databases[1]).blocks == 0)
+        try expect(layout(databases[1]).blocks, equals: 0)
       }
-      #expect(deepest > 1, "no history was deep: nothing was tested")
+      expect(deepest > 1, "no history was deep: nothing was tested")
       for database in databases { try database.close() }
     }
   }
@@ -340,6 +340,6 @@ import TestSupport
   }
 
   private func expectEqual(_ a: Database, _ b: Database) throws {
-    #expect(try differences(a, b, sequences: true) == [])
+    try expect(differences(a, b, sequences: true), equals: [])
   }
 }

@@ -24,20 +24,21 @@ import TestSupport
   func beginning(_ engine: EngineName) throws {
     let database = try databases.open(engine)
     try apply(database, "5-e")
-    #expect(try apply(database, "6-f", "5-e", "4-d", "3-c"))
-    #expect(try revisions(database) == ["6-f", "5-e", "4-d", "3-c"])
-    #expect(try database.revisions(of: "a")?.map { $0.parent?.description } == ["5-e", "4-d", "3-c", nil])
-    #expect(try database.lastSequence == 3)
-    #expect(try database.changes().map(\.sequence) == [3])
+    try expect(apply(database, "6-f", "5-e", "4-d", "3-c"))
+    try expect(revisions(database), equals: ["6-f", "5-e", "4-d", "3-c"])
+    try expect(
+      database.revisions(of: "a")?.map { $0.parent?.description }, equals: ["5-e", "4-d", "3-c", nil])
+    try expect(database.lastSequence, equals: 3)
+    try expect(database.changes().map(\.sequence), equals: [3])
     // What is older isn't a conflict, and isn't new.
-    #expect(try !apply(database, "4-d", "3-c"))
-    #expect(try database.document("a")?.isConflicted == false)
-    #expect(try apply(database, "7-g", "6-f", "5-e", "4-d", "3-c"))
-    #expect(try database.lastSequence == 4)
+    try expect(!apply(database, "4-d", "3-c"))
+    try expect(database.document("a")?.isConflicted, equals: false)
+    try expect(apply(database, "7-g", "6-f", "5-e", "4-d", "3-c"))
+    try expect(database.lastSequence, equals: 4)
     // A branch from what was joined.
-    #expect(try apply(database, "5-z", "4-d"))
-    #expect(try database.leaves(of: "a").map(\.id.description) == ["7-g", "5-z"])
-    #expect(try faults(database) == [])
+    try expect(apply(database, "5-z", "4-d"))
+    try expect(database.leaves(of: "a").map(\.id.description), equals: ["7-g", "5-z"])
+    try expect(faults(database), equals: [])
   }
 
   @Test("a leaf that another one descends from is no conflict", arguments: someEngines, [true, false])
@@ -46,15 +47,15 @@ import TestSupport
     try apply(database, "5-e")
     try apply(database, "3-c")
     try apply(database, "1-a")
-    #expect(try database.document("a")?.isConflicted == true)
+    try expect(database.document("a")?.isConflicted, equals: true)
     try apply(database, "6-f", "5-e", "4-d", "3-c", "2-b", "1-a")
-    #expect(try revisions(database) == ["6-f", "5-e", "4-d", "3-c", "2-b", "1-a"])
-    #expect(try database.document("a")?.isConflicted == false)
-    #expect(try database.document("a")?["from"].string == "6-f")
+    try expect(revisions(database), equals: ["6-f", "5-e", "4-d", "3-c", "2-b", "1-a"])
+    try expect(database.document("a")?.isConflicted, equals: false)
+    try expect(database.document("a")?["from"].string, equals: "6-f")
     let old = try database.revisions(of: "a")?.first { $0.id.description == "3-c" }
     let kept: JSONValue? = keepsBodies ? ["from": "3-c"] : nil
-    #expect(old?.isLeaf == false && old?.body == kept)
-    #expect(try faults(database) == [])
+    expect(old?.isLeaf == false && old?.body == kept)
+    try expect(faults(database), equals: [])
   }
 
   @Test("the current revision may turn out to be an ancestor", arguments: someEngines)
@@ -64,14 +65,14 @@ import TestSupport
     try apply(database, "5-e", deleted: true)
     try apply(database, "3-c")
     try apply(database, "3-x", "2-y")
-    #expect(try database.document("a")?.revisionID.description == "3-x")
+    try expect(database.document("a")?.revisionID.description, equals: "3-x")
     try apply(database, "6-f", "5-e", "4-d", "3-x", "2-y", deleted: true)
-    #expect(try database.document("a")?.revisionID.description == "3-c")
-    #expect(try database.leaves(of: "a", includeDeleted: true).map(\.id.description) == ["3-c", "6-f"])
-    #expect(try faults(database) == [])
+    try expect(database.document("a")?.revisionID.description, equals: "3-c")
+    try expect(database.leaves(of: "a", includeDeleted: true).map(\.id.description), equals: ["3-c", "6-f"])
+    try expect(faults(database), equals: [])
     try apply(database, "4-k", "3-c", deleted: true)
-    #expect(try database.document("a") == nil)
-    #expect(try faults(database) == [])
+    try expect(database.document("a") == nil)
+    try expect(faults(database), equals: [])
   }
 
   @Test("a resolver is asked, and what lost may have no branch to end", arguments: someEngines)
@@ -82,8 +83,8 @@ import TestSupport
     let revision = PulledRevision(
       id: "a", history: ["6-f", "5-e", "4-d", "3-c"], isDeleted: false, body: ["from": "6-f"])
     try database.apply(revision, resolvingWith: ClosureConflictResolver { _ in .remote })
-    #expect(try database.leaves(of: "a", includeDeleted: true).map(\.id.description) == ["6-f"])
-    #expect(try faults(database) == [])
+    try expect(database.leaves(of: "a", includeDeleted: true).map(\.id.description), equals: ["6-f"])
+    try expect(faults(database), equals: [])
   }
 
   @Test("what pruning would remove isn't joined", arguments: someEngines)
@@ -92,16 +93,17 @@ import TestSupport
     func history(_ newest: Int) -> [String] { (1...newest).reversed().map { "\($0)-a\($0 % 10)" } }
     for newest in 1...12 {
       try database.apply(PulledRevision(id: "a", history: history(newest), isDeleted: false, body: [:]))
-      #expect(try database.lastSequence == UInt64(newest))
+      try expect(database.lastSequence, equals: UInt64(newest))
     }
-    #expect(try revisions(database) == Array(history(12).prefix(5)))
+    try expect(revisions(database), equals: Array(history(12).prefix(5)))
     // With conflicts each branch has its depth.
     try apply(database, "12-b", "11-b")
     try database.apply(PulledRevision(id: "a", history: history(13), isDeleted: false, body: [:]))
-    #expect(try database.lastSequence == 14)
+    try expect(database.lastSequence, equals: 14)
     try apply(database, "13-b", "12-b", "11-b", "10-b", "9-b", "8-b")
-    #expect(try revisions(database).filter { $0.hasSuffix("b") } == ["13-b", "12-b", "11-b", "10-b", "9-b"])
-    #expect(try faults(database) == [])
+    try expect(
+      revisions(database).filter { $0.hasSuffix("b") }, equals: ["13-b", "12-b", "11-b", "10-b", "9-b"])
+    try expect(faults(database), equals: [])
   }
 
   @Test("deep histories too", arguments: someEngines)
@@ -116,14 +118,14 @@ import TestSupport
     }
     try add(300, 300)
     for newest in 301...400 { try add(newest, newest - 1) }
-    #expect(try revisions(database).count == 101)
+    try expect(revisions(database).count, equals: 101)
     let last = try database.lastSequence
     try add(401, 150)
-    #expect(try revisions(database) == history(401, 150))
-    #expect(try database.lastSequence == last + 2)
+    try expect(revisions(database), equals: history(401, 150))
+    try expect(database.lastSequence, equals: last + 2)
     try add(402, 150)
-    #expect(try database.lastSequence == last + 3)
-    #expect(try faults(database) == [])
+    try expect(database.lastSequence, equals: last + 3)
+    try expect(faults(database), equals: [])
   }
 
   @Test("a known revision that comes again with a longer history gets it", arguments: someEngines)
@@ -132,18 +134,18 @@ import TestSupport
     try database.createIndex("from", on: ["`from`"])
     try apply(database, "3-c", "2-b", "1-a")
     try apply(database, "5-e", "4-d", deleted: true)
-    #expect(try database.document("a")?.revisionID.description == "3-c")
-    #expect(try !apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
-    #expect(try database.leaves(of: "a", includeDeleted: true).map(\.id.description) == ["5-e"])
-    #expect(try revisions(database) == ["5-e", "4-d", "3-c", "2-b", "1-a"])
-    #expect(try database.document("a") == nil)
+    try expect(database.document("a")?.revisionID.description, equals: "3-c")
+    try expect(!apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
+    try expect(database.leaves(of: "a", includeDeleted: true).map(\.id.description), equals: ["5-e"])
+    try expect(revisions(database), equals: ["5-e", "4-d", "3-c", "2-b", "1-a"])
+    try expect(database.document("a") == nil)
     // Feeds see that the leaf is gone.
-    #expect(try database.changes().map(\.sequence) == [3])
-    #expect(try database.changes(since: 2).map(\.isDeleted) == [true])
-    #expect(try !apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
-    #expect(try !apply(database, "4-d", "3-c", "2-b", "1-a"))
-    #expect(try database.lastSequence == 3)
-    #expect(try faults(database) == [])
+    try expect(database.changes().map(\.sequence), equals: [3])
+    try expect(database.changes(since: 2).map(\.isDeleted), equals: [true])
+    try expect(!apply(database, "5-e", "4-d", "3-c", "2-b", "1-a", deleted: true))
+    try expect(!apply(database, "4-d", "3-c", "2-b", "1-a"))
+    try expect(database.lastSequence, equals: 3)
+    try expect(faults(database), equals: [])
   }
 
   @Test("an ancestor that comes again with a longer history gets it too", arguments: someEngines)
@@ -152,11 +154,12 @@ import TestSupport
     try apply(database, "2-b")
     try apply(database, "6-f", "5-e", "4-d")
     try apply(database, "6-g", "5-e")
-    #expect(try !apply(database, "4-d", "3-c", "2-b", "1-a"))
-    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-g", "6-f"])
-    #expect(
-      try database.revisions(of: "a")?.map(\.id.description).suffix(5) == ["5-e", "4-d", "3-c", "2-b", "1-a"])
-    #expect(try faults(database) == [])
+    try expect(!apply(database, "4-d", "3-c", "2-b", "1-a"))
+    try expect(database.leaves(of: "a").map(\.id.description), equals: ["6-g", "6-f"])
+    try expect(
+      database.revisions(of: "a")?.map(\.id.description).suffix(5),
+      equals: ["5-e", "4-d", "3-c", "2-b", "1-a"])
+    try expect(faults(database), equals: [])
   }
 
   @Test("a leaf in a gap of another history is no leaf once the gap is filled", arguments: someEngines)
@@ -165,15 +168,16 @@ import TestSupport
     try apply(database, "6-f", "2-b", "1-a")
     try apply(database, "5-e", "4-d")
     try apply(database, "4-z", "3-z", "2-b")
-    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-f", "5-e", "4-z"])
-    #expect(try !apply(database, "6-f", "5-e", "4-d", "3-c", "2-b"))
-    #expect(try database.leaves(of: "a").map(\.id.description) == ["6-f", "4-z"])
+    try expect(database.leaves(of: "a").map(\.id.description), equals: ["6-f", "5-e", "4-z"])
+    try expect(!apply(database, "6-f", "5-e", "4-d", "3-c", "2-b"))
+    try expect(database.leaves(of: "a").map(\.id.description), equals: ["6-f", "4-z"])
     let parents = try database.revisions(of: "a")?.map { "\($0.id) \($0.parent?.description ?? "")" }
-    #expect(
-      Set(parents ?? []) == [
+    expect(
+      Set(parents ?? []),
+      equals: [
         "6-f 5-e", "5-e 4-d", "4-d 3-c", "3-c 2-b", "2-b 1-a", "1-a ", "4-z 3-z", "3-z 2-b",
       ])
-    #expect(try faults(database) == [])
+    try expect(faults(database), equals: [])
   }
 
   @Test("a history that can't be the branch's changes nothing", arguments: someEngines)
@@ -181,10 +185,10 @@ import TestSupport
     let database = try databases.open(engine)
     try apply(database, "5-e", "4-d", "3-c", "2-b", "1-a")
     try apply(database, "3-z", "2-z")
-    #expect(try !apply(database, "5-e", "4-d", "3-z", "2-z", "1-z"))
-    #expect(try database.leaves(of: "a").map(\.id.description) == ["5-e", "3-z"])
-    #expect(try database.lastSequence == 2)
-    #expect(try faults(database) == [])
+    try expect(!apply(database, "5-e", "4-d", "3-z", "2-z", "1-z"))
+    try expect(database.leaves(of: "a").map(\.id.description), equals: ["5-e", "3-z"])
+    try expect(database.lastSequence, equals: 2)
+    try expect(faults(database), equals: [])
   }
 
   /// A tree of revisions as they are somewhere, of which histories tell parts.
@@ -272,21 +276,21 @@ import TestSupport
               id: "a", history: history, isDeleted: isDeleted, body: ["from": .string(history[0])]))
           told.add(history)
           let leaves = try database.leaves(of: "a", includeDeleted: true)
-          #expect(Set(leaves.map(\.id.description)) == told.leaves, "\(trace)")
+          expect(Set(leaves.map(\.id.description)), equals: told.leaves, "\(trace)")
           let stored = try database.revisions(of: "a") ?? []
-          #expect(Set(stored.map(\.id.description)) == Set(told.ancestors.keys), "\(trace)")
+          expect(Set(stored.map(\.id.description)), equals: Set(told.ancestors.keys), "\(trace)")
           let parents = Dictionary(
             stored.compactMap { node in node.parent.map { (node.id.description, $0.description) } },
             uniquingKeysWith: { first, _ in first })
           for (revision, ancestors) in told.ancestors {
             let found = sequence(first: revision) { parents[$0] }.dropFirst()
-            #expect(Set(found) == ancestors, "\(revision) after \(trace)")
+            expect(Set(found), equals: ancestors, "\(revision) after \(trace)")
           }
           let live = told.leaves.subtracting(tree.deleted)
           let winner = (live.isEmpty ? told.leaves : live).compactMap { RevisionID($0) }.max()
-          #expect(leaves.first?.id == winner, "\(trace)")
+          expect(leaves.first?.id, equals: winner, "\(trace)")
         }
-        #expect(try faults(database) == [], "\(trace)")
+        try expect(faults(database), equals: [], "\(trace)")
       }
     }
   }
@@ -310,10 +314,10 @@ import TestSupport
           )
           told.add(history)
           let leaves = Set(try database.leaves(of: "a", includeDeleted: true).map(\.id.description))
-          #expect(told.leaves.isSubset(of: leaves), "\(trace)")
-          #expect(leaves.isDisjoint(with: history.dropFirst()), "\(trace)")
+          expect(told.leaves.isSubset(of: leaves), "\(trace)")
+          expect(leaves.isDisjoint(with: history.dropFirst()), "\(trace)")
         }
-        #expect(try faults(database) == [], "\(trace)")
+        try expect(faults(database), equals: [], "\(trace)")
       }
     }
   }

@@ -21,8 +21,8 @@ import TestSupport
     for number in 2..<20 { try database.save("a", ["n": .int(Int64(number))]) }
     try database.save("b", ["n": 1])
     try database.delete("b")
-    #expect(try record(database) == first)
-    #expect(try database.lastSequence == 21)
+    try expect(record(database), equals: first)
+    try expect(database.lastSequence, equals: 21)
   }
 
   @Test("it stays when the newest documents are purged, and over a reopening", arguments: someEngines)
@@ -36,32 +36,32 @@ import TestSupport
       for number in 1...6 { try database.save("doc\(number)", ["n": 1]) }
       try database.purge("doc6")
       try reopen()
-      #expect(try database.lastSequence == 6)
+      try expect(database.lastSequence, equals: 6)
       // An older one, while the newest change is below the last sequence.
       try database.purge("doc5")
       try database.purge("doc2")
       try reopen()
-      #expect(try database.lastSequence == 6)
-      #expect(try database.save("doc7", ["n": 1]).sequence == 7)
-      #expect(try database.check(deep: true) == [])
+      try expect(database.lastSequence, equals: 6)
+      try expect(database.save("doc7", ["n": 1]).sequence, equals: 7)
+      try expect(database.check(deep: true), equals: [])
       try database.inBatch {
-        #expect(try database.save("doc8", ["n": 1]).sequence == 8)
+        try expect(database.save("doc8", ["n": 1]).sequence, equals: 8)
         try database.purge("doc8")
-        #expect(try database.lastSequence == 8)
+        try expect(database.lastSequence, equals: 8)
       }
       try reopen()
-      #expect(try database.lastSequence == 8)
+      try expect(database.lastSequence, equals: 8)
       try database.inBatch {
         for id in ["doc1", "doc3", "doc4", "doc7"] { try database.purge(id) }
-        #expect(try database.lastSequence == 8)
+        try expect(database.lastSequence, equals: 8)
         try database.save("doc9", ["n": 1])
       }
       try database.purge("doc9")
       try reopen()
-      #expect(try database.documentCount == 0 && database.lastSequence == 9)
-      #expect(try database.read { try $0.lastSequence } == 9)
-      #expect(try database.save("doc1", ["n": 1]).sequence == 10)
-      #expect(try database.check(deep: true) == [])
+      try expect(database.documentCount == 0 && database.lastSequence == 9)
+      try expect(database.read { try $0.lastSequence }, equals: 9)
+      try expect(database.save("doc1", ["n": 1]).sequence, equals: 10)
+      try expect(database.check(deep: true), equals: [])
       try database.close()
     }
   }
@@ -74,8 +74,8 @@ import TestSupport
       try database.save("b", ["n": 1])
       try database.purge("b")
     }
-    #expect(try database.lastSequence == 1)
-    #expect(try database.save("c", ["n": 1]).sequence == 2)
+    try expect(database.lastSequence, equals: 1)
+    try expect(database.save("c", ["n": 1]).sequence, equals: 2)
   }
 
   @Test("two stores on one engine go on from each other's", arguments: someEngines)
@@ -87,8 +87,8 @@ import TestSupport
       try other.save("b\(number)", ["n": 1])
       try other.purge("b\(number)")
     }
-    #expect(try database.lastSequence == 10 && other.lastSequence == 10)
-    #expect(try database.save("last", ["n": 1]).sequence == 11)
+    try expect(database.lastSequence == 10 && other.lastSequence == 10)
+    try expect(database.save("last", ["n": 1]).sequence, equals: 11)
   }
 
   @Test("a newest change under another key is damage where checksums are verified", arguments: someEngines)
@@ -102,9 +102,9 @@ import TestSupport
       _ = try key.withUnsafeBytes { try transaction.delete($0, in: changes) }
       try transaction.put([0, 0, 1, 0, 0, 0, 0, 10], value, in: changes)
     }
-    #expect(try documentCode { _ = try database.lastSequence } == .damaged)
-    #expect(try documentCode { _ = try database.read { try $0.lastSequence } } == .damaged)
-    #expect(try documentCode { try database.save("new", ["n": 1]) } == .damaged)
+    try expect(documentCode { _ = try database.lastSequence }, equals: .damaged)
+    try expect(documentCode { _ = try database.read { try $0.lastSequence } }, equals: .damaged)
+    try expect(documentCode { try database.save("new", ["n": 1]) }, equals: .damaged)
   }
 
   @Test("a record that can't be right is damage", arguments: [EngineName.sqlite, .lmdb])
@@ -116,7 +116,7 @@ import TestSupport
       let record = try #require(try $0.bytes(DocumentStore.State.key, in: context.keyspaces.meta))
       try $0.put(DocumentStore.State.key, record.map { ~$0 }, in: context.keyspaces.meta)
     }
-    #expect(try documentCode { _ = try database.lastSequence } == .damaged)
-    #expect(try documentCode { try database.save("b", ["n": 1]) } == .damaged)
+    try expect(documentCode { _ = try database.lastSequence }, equals: .damaged)
+    try expect(documentCode { try database.save("b", ["n": 1]) }, equals: .damaged)
   }
 }

@@ -38,20 +38,20 @@ import TestSupport
       add(client.histories)
     }
     for child in children {
-      #expect(try child.wait() == .exited(0), "\(child.outputText.suffix(500)) \(child.errorText)")
+      try expect(child.wait(), equals: .exited(0), "\(child.outputText.suffix(500)) \(child.errorText)")
       var more = [RegisterHistory](repeating: RegisterHistory(), count: Self.ids.count)
       for line in child.outputText.split(separator: "\n") {
         guard let space = line.firstIndex(of: " "), let place = Int(line[..<space]) else { continue }
         let operation = try #require(RegisterHistory.Operation(String(line[space...].dropFirst())))
         more[place].operations.append(operation)
       }
-      #expect(more.contains { !$0.operations.isEmpty })
+      expect(more.contains { !$0.operations.isEmpty })
       add(more)
     }
     for (place, history) in histories.withLock({ $0 }).enumerated() {
-      #expect(history.fault() == nil, "\(Self.ids[place]), TOUCHSTONE_SEED=\(testSeed)")
+      expect(history.fault() == nil, "\(Self.ids[place]), TOUCHSTONE_SEED=\(testSeed)")
     }
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
     try database.close()
   }
 
@@ -62,7 +62,7 @@ import TestSupport
     let child = try startChild(
       ["documents", "failing-registers", "\(engine)", directory.path, "100", "6", isLong ? "2000" : "60"]
         + ["\(testSeed)"] + Self.ids)
-    #expect(try child.wait() == .exited(0), "\(child.outputText.suffix(500)) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText.suffix(500)) \(child.errorText)")
     var histories = [RegisterHistory](repeating: RegisterHistory(), count: Self.ids.count)
     for line in child.outputText.split(separator: "\n") {
       guard let space = line.firstIndex(of: " "), let place = Int(line[..<space]) else { continue }
@@ -70,8 +70,8 @@ import TestSupport
       histories[place].operations.append(operation)
     }
     for (place, history) in histories.enumerated() {
-      #expect(!history.operations.isEmpty)
-      #expect(history.fault() == nil, "\(Self.ids[place]), TOUCHSTONE_SEED=\(testSeed)")
+      expect(!history.operations.isEmpty)
+      expect(history.fault() == nil, "\(Self.ids[place]), TOUCHSTONE_SEED=\(testSeed)")
     }
   }
 
@@ -88,9 +88,9 @@ import TestSupport
         try database.update("total") { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
       }
     }
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(try database.document("total")?["n"].int == Int64(2 * threads * count))
-    #expect(try database.document("total")?.revisionID.generation == UInt64(1 + 2 * threads * count))
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(database.document("total")?["n"].int, equals: Int64(2 * threads * count))
+    try expect(database.document("total")?.revisionID.generation, equals: UInt64(1 + 2 * threads * count))
     try database.close()
   }
 
@@ -98,27 +98,27 @@ import TestSupport
   func faults() {
     typealias Operation = RegisterHistory.Operation
     func fault(_ operations: Operation...) -> String? { RegisterHistory(operations).fault() }
-    #expect(fault() == nil)
+    expect(fault() == nil)
     // Two that overlap come in either order.
-    #expect(fault(Operation(1, 9, .wrote(1, on: 0)), Operation(2, 8, .wrote(2, on: 1))) == nil)
-    #expect(fault(Operation(1, 9, .wrote(2, on: 1)), Operation(2, 8, .wrote(1, on: 0))) == nil)
+    expect(fault(Operation(1, 9, .wrote(1, on: 0)), Operation(2, 8, .wrote(2, on: 1))) == nil)
+    expect(fault(Operation(1, 9, .wrote(2, on: 1)), Operation(2, 8, .wrote(1, on: 0))) == nil)
     // A later one on top of an earlier one only.
-    #expect(fault(Operation(5, 6, .wrote(1, on: 0)), Operation(1, 2, .wrote(2, on: 1))) != nil)
+    expect(fault(Operation(5, 6, .wrote(1, on: 0)), Operation(1, 2, .wrote(2, on: 1))) != nil)
     // A lost one.
-    #expect(fault(Operation(1, 2, .wrote(1, on: 0)), Operation(3, 4, .wrote(2, on: 0))) != nil)
+    expect(fault(Operation(1, 2, .wrote(1, on: 0)), Operation(3, 4, .wrote(2, on: 0))) != nil)
     // A read of what isn't there yet, or not any more.
-    #expect(fault(Operation(1, 2, .read(1)), Operation(3, 4, .wrote(1, on: 0))) != nil)
-    #expect(fault(Operation(1, 2, .wrote(1, on: 0)), Operation(3, 4, .read(0))) != nil)
-    #expect(fault(Operation(1, 5, .wrote(1, on: 0)), Operation(3, 4, .read(0))) == nil)
-    #expect(fault(Operation(1, 2, .read(7))) != nil)
+    expect(fault(Operation(1, 2, .read(1)), Operation(3, 4, .wrote(1, on: 0))) != nil)
+    expect(fault(Operation(1, 2, .wrote(1, on: 0)), Operation(3, 4, .read(0))) != nil)
+    expect(fault(Operation(1, 5, .wrote(1, on: 0)), Operation(3, 4, .read(0))) == nil)
+    expect(fault(Operation(1, 2, .read(7))) != nil)
     // A refusal because of what never came, or of what was read not to be there yet.
-    #expect(fault(Operation(1, 2, .refused(on: 0))) != nil)
-    #expect(fault(Operation(1, 9, .wrote(1, on: 0)), Operation(2, 3, .refused(on: 0))) == nil)
-    #expect(
+    expect(fault(Operation(1, 2, .refused(on: 0))) != nil)
+    expect(fault(Operation(1, 9, .wrote(1, on: 0)), Operation(2, 3, .refused(on: 0))) == nil)
+    expect(
       fault(
         Operation(1, 9, .wrote(1, on: 0)), Operation(2, 3, .refused(on: 0)), Operation(4, 5, .read(0))) != nil
     )
     let operation = Operation(3, 4, .wrote(1, on: 0))
-    #expect(Operation("\(operation)") == operation)
+    expect(Operation("\(operation)"), equals: operation)
   }
 }

@@ -42,42 +42,42 @@ import Touchstone
         photo: try Blob(bytes, contentType: "image/png"),
         reviews: [.init(stars: 5, photo: try Blob([1, 2, 3])), .init(stars: 1)], likes: .max)
       let saved = try database.save(&hotel)
-      #expect(hotel.revisionID == saved.revisionID && hotel.revision.sequence == 1)
+      expect(hotel.revisionID == saved.revisionID && hotel.revision.sequence == 1)
       let document = try #require(try database.document("h"))
-      #expect(Set(document.keys) == ["name", "opened", "photo", "reviews", "likes"])
-      #expect(document["opened"].string == "1970-01-01T00:16:40.500Z")
+      expect(Set(document.keys), equals: ["name", "opened", "photo", "reviews", "likes"])
+      expect(document["opened"].string, equals: "1970-01-01T00:16:40.500Z")
       let read = try #require(try database.get(Hotel.self, "h"))
-      #expect(read == hotel && read.revisionID == hotel.revisionID)
-      #expect(try read.photo?.content() == bytes)
-      #expect(try read.reviews?[0].photo?.content() == [1, 2, 3])
-      #expect(try database.get(Hotel.self, "none") == nil)
+      expect(read == hotel && read.revisionID == hotel.revisionID)
+      try expect(read.photo?.content(), equals: bytes)
+      try expect(read.reviews?[0].photo?.content(), equals: [1, 2, 3])
+      try expect(database.get(Hotel.self, "none") == nil)
       // An ID is made, a missing property is nil, and one without a default is an error.
       var other = Hotel(name: "b")
       try database.save(&other)
-      #expect(UUID(uuidString: other.id ?? "") != nil)
-      #expect(try database.get(Hotel.self, other.id ?? "")?.opened == nil)
+      expect(UUID(uuidString: other.id ?? "") != nil)
+      try expect(database.get(Hotel.self, other.id ?? "")?.opened == nil)
       try database.save("odd", ["opened": .null])
       #expect(throws: DecodingError.self) { try database.get(Hotel.self, "odd") }
       // Update, and the conflict control of documents.
       let updated = try database.update(Hotel.self, "h") { $0.name = "Banana" }
-      #expect(updated.revisionID?.generation == 2)
+      expect(updated.revisionID?.generation, equals: 2)
       hotel.name = "Cherry"
-      #expect(try documentCode { try database.save(&hotel, onConflict: .fail) } == .conflict)
-      #expect(hotel.revisionID == saved.revisionID)
-      #expect(try database.save(&hotel) { _, _ in false } == nil)
+      try expect(documentCode { try database.save(&hotel, onConflict: .fail) }, equals: .conflict)
+      expect(hotel.revisionID, equals: saved.revisionID)
+      try expect(database.save(&hotel) { _, _ in false } == nil)
       try database.save(&hotel) { hotel, stored in
-        #expect(stored?.name == "Banana")
+        expect(stored?.name, equals: "Banana")
         hotel.likes = stored?.likes
         return true
       }
-      #expect(hotel.revisionID?.generation == 3)
-      #expect(try documentCode { try database.update(Hotel.self, "none") { $0.name = "" } } == .notFound)
+      expect(hotel.revisionID?.generation, equals: 3)
+      try expect(documentCode { try database.update(Hotel.self, "none") { $0.name = "" } }, equals: .notFound)
       try database.delete(&hotel, onConflict: .fail)
-      #expect(try database.document("h") == nil)
-      #expect(hotel.revisionID?.generation == 4)
+      try expect(database.document("h") == nil)
+      expect(hotel.revisionID?.generation, equals: 4)
       var unsaved = Hotel(name: "x")
-      #expect(try documentCode { try database.delete(&unsaved) } == .notFound)
-      #expect(try storageFaults(database) == [])
+      try expect(documentCode { try database.delete(&unsaved) }, equals: .notFound)
+      try expect(storageFaults(database), equals: [])
     }
   }
 
@@ -86,13 +86,13 @@ import Touchstone
     try withDatabase(engine) { database in
       var hotel = Hotel(id: "h", name: "Apple Droid")
       var document = try MutableDocument(encoding: hotel)
-      #expect(document.id == "h" && !document.contains(key: "id") && !document.contains(key: "revision"))
+      expect(document.id == "h" && !document.contains(key: "id") && !document.contains(key: "revision"))
       try database.save(&document)
       let first = try #require(try database.document("h"))
       try database.purge("h")
       try database.save(&hotel)
-      #expect(try database.document("h")?.revisionID == first.revisionID)
-      #expect(try database.read { try $0.document("h").map { try Hotel($0) } } == hotel)
+      try expect(database.document("h")?.revisionID, equals: first.revisionID)
+      try expect(database.read { try $0.document("h").map { try Hotel($0) } }, equals: hotel)
     }
   }
 
@@ -101,15 +101,15 @@ import Touchstone
     try withDatabase(engine) { database in
       try database.save("landmark_7", ["id": 7])
       var landmark = try #require(try database.get(Landmark.self, "landmark_7"))
-      #expect(landmark.id == "landmark_7" && landmark.number == 7 && landmark.tags == ["new"])
+      expect(landmark.id == "landmark_7" && landmark.number == 7 && landmark.tags == ["new"])
       landmark.number = 8
       try database.save(&landmark)
-      #expect(try database.document("landmark_7")?.value() == ["id": 8, "tags": ["new"]])
+      try expect(database.document("landmark_7")?.value(), equals: ["id": 8, "tags": ["new"]])
       landmark.id = nil
       try database.save(&landmark)
-      #expect(try database.document(landmark.id ?? "")?.value() == ["id": 8, "tags": ["new"]])
+      try expect(database.document(landmark.id ?? "")?.value(), equals: ["id": 8, "tags": ["new"]])
       let all = try database.all(Landmark.self, AllDocuments(prefix: "landmark_"))
-      #expect(all.map(\.number) == [8])
+      expect(all.map(\.number), equals: [8])
     }
   }
 
@@ -120,12 +120,12 @@ import Touchstone
         try database.apply(PulledRevision(id: "h", history: [history], body: ["name": .string(name)]))
       }
       var hotels = try database.conflicts(Hotel.self, of: "h")
-      #expect(hotels.map(\.name) == ["second", "first"])
-      #expect(hotels.map { $0.revisionID?.description } == ["1-b", "1-a"])
+      expect(hotels.map(\.name), equals: ["second", "first"])
+      expect(hotels.map { $0.revisionID?.description }, equals: ["1-b", "1-a"])
       // Each is based on its own branch.
       hotels[1].name = "third"
       try database.save(&hotels[1], onConflict: .fail)
-      #expect(try database.get(Hotel.self, "h")?.name == "third")
+      try expect(database.get(Hotel.self, "h")?.name, equals: "third")
     }
   }
 
@@ -143,19 +143,19 @@ import Touchstone
           try transaction.save(&old)
           try transaction.save(&old)
           try transaction.save(&new)
-          #expect(old.revisionID?.generation == 3 && new.revisionID?.generation == 1)
-          #expect(try transaction.get(Hotel.self, "old")?.name == "c")
-          #expect(try transaction.all(Hotel.self).count == 2)
+          expect(old.revisionID?.generation == 3 && new.revisionID?.generation == 1)
+          try expect(transaction.get(Hotel.self, "old")?.name, equals: "c")
+          try expect(transaction.all(Hotel.self).count, equals: 2)
           try transaction.update(Hotel.self, "old") { $0.name = "d" }
           try transaction.delete(&new)
           throw Stop()
         }
       }
-      #expect(old.revisionID == stored && new.revisionID == nil)
-      #expect(try database.get(Hotel.self, "old")?.name == "a")
+      expect(old.revisionID == stored && new.revisionID == nil)
+      try expect(database.get(Hotel.self, "old")?.name, equals: "a")
       try database.save(&new)
       try database.save(&old, onConflict: .fail)
-      #expect(old.revisionID?.generation == 2)
+      expect(old.revisionID?.generation, equals: 2)
     }
   }
 }

@@ -43,7 +43,7 @@ import Testing
   /// Has another process change documents, and waits for it.
   private func change(_ engine: EngineName, _ directory: TemporaryDirectory, _ ids: String...) throws {
     let child = try startChild(["documents", "change", "\(engine)", directory.path] + ids)
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
   @Test("saves, purges, expirations and purged branches are heard without a write", arguments: someEngines)
@@ -59,26 +59,26 @@ import Testing
       try database.observe("purged") { one.add(DatabaseChange(changes: [$0], missedSince: nil)) },
     ]
     try change(engine, directory, "saved", "-purged", "!expired", "-again", "again", "both-branch", "new")
-    #expect(
+    expect(
       heard.wait {
         $0.has("saved", .saved) && $0.has("purged", .purged) && $0.has("expired", .expired)
           && $0.has("again", .saved) && $0.has("both", .saved) && $0.has("new", .saved)
       }, "\(heard.changes)")
-    #expect(one.wait { $0.has("purged", .purged) })
-    #expect(heard.missed == [])
+    expect(one.wait { $0.has("purged", .purged) })
+    expect(heard.missed, equals: [])
     let branch = heard.changes.last { $0.documentID == "both" }
-    #expect(branch?.revisionID == (try database.document("both")?.revisionID))
-    #expect(branch?.isConflicted == false)
+    try expect(branch?.revisionID, equals: (try database.document("both")?.revisionID))
+    expect(branch?.isConflicted, equals: false)
     // What was heard isn't heard again, and nobody hears of the own purges twice.
     let count = heard.changes.count
     try database.purge("new")
     try database.noticeChanges()
-    #expect(heard.wait { $0.changes.count == count + 1 })
+    expect(heard.wait { $0.changes.count == count + 1 })
     try database.noticeChanges()
     usleep(100_000)
-    #expect(heard.changes.count == count + 1 && heard.has("new", .purged), "\(heard.changes)")
-    #expect(try storageFaults(database) == [])
-    #expect(try database.check(deep: true) == [])
+    expect(heard.changes.count == count + 1 && heard.has("new", .purged), "\(heard.changes)")
+    try expect(storageFaults(database), equals: [])
+    try expect(database.check(deep: true), equals: [])
     for token in tokens { token.cancel() }
     try database.close()
   }
@@ -99,11 +99,11 @@ import Testing
       }
       return false
     }
-    #expect(wait(for: 1))
+    expect(wait(for: 1))
     try change(engine, directory, "b", "c")
-    #expect(wait(for: 3))
+    expect(wait(for: 3))
     try change(engine, directory, "-a")
-    #expect(wait(for: 2))
+    expect(wait(for: 2))
     live.cancel()
     try database.close()
   }
@@ -123,13 +123,13 @@ import Testing
       if number % 2 == 0 { try database.purge("ours\(number)") }
       number += 1
     }
-    #expect(try child.wait() == .exited(0), "\(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.errorText)")
     let purged = (number + 1) / 2
-    #expect(heard.wait { $0.changes.count { $0.kind == .purged } >= 100 + purged || !$0.missed.isEmpty })
+    expect(heard.wait { $0.changes.count { $0.kind == .purged } >= 100 + purged || !$0.missed.isEmpty })
     usleep(200_000)
     if heard.missed.isEmpty {
       let ids = heard.changes.filter { $0.kind == .purged }.map(\.documentID)
-      #expect(ids.count == 100 + purged && Set(ids).count == ids.count)
+      expect(ids.count == 100 + purged && Set(ids).count == ids.count)
     }
     token.cancel()
     try database.close()
@@ -147,12 +147,12 @@ import Testing
     try database.save("a", ["n": 2])
     try database.save("c", ["n": 2])
     try database.delete("c")
-    #expect(
+    expect(
       heard.wait { $0.has("a", .saved) && $0.changes.contains { $0.documentID == "c" && $0.isDeleted } })
     try database.noticeChanges()
-    #expect(heard.wait { $0.has("b", .purged) })
+    expect(heard.wait { $0.has("b", .purged) })
     let unstored = heard.changes.filter { $0.kind != .saved }.map(\.documentID)
-    #expect(unstored == ["b"])
+    expect(unstored, equals: ["b"])
     token.cancel()
     try database.close()
   }
@@ -166,8 +166,8 @@ import Testing
     let id = Array("a".utf8)
     try database.store.writing { writer in try id.withUnsafeBytes { try writer.recordPurge($0, .branch) } }
     let purged = try database.read { try $0.purgedDocuments(after: 0) }
-    #expect(purged.ids == [id] && purged.newest == 1 && !purged.isIncomplete)
-    #expect(try database.check(deep: true) == [])
+    expect(purged.ids == [id] && purged.newest == 1 && !purged.isIncomplete)
+    try expect(database.check(deep: true), equals: [])
     try database.close()
   }
 
@@ -183,20 +183,20 @@ import Testing
     // Own purges aren't missed, however many they are.
     try database.inBatch { for number in 0..<count { try database.purge("d\(number)") } }
     try database.noticeChanges()
-    #expect(heard.wait { $0.changes.count == count })
-    #expect(heard.missed == [])
+    expect(heard.wait { $0.changes.count == count })
+    expect(heard.missed, equals: [])
     try database.inBatch { for number in 0..<count { try database.save("d\(number)", ["n": 1]) } }
-    #expect(heard.wait { $0.changes.count == 2 * count })
+    expect(heard.wait { $0.changes.count == 2 * count })
     try change(engine, directory, "-d0")
     let child = try startChild(
       ["documents", "change", "\(engine)", directory.path] + (1..<count).map { "-d\($0)" })
-    #expect(try child.wait() == .exited(0), "\(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.errorText)")
     try database.noticeChanges()
-    #expect(heard.wait { !$0.missed.isEmpty })
-    #expect(heard.wait { $0.changes.count == 2 * count + Int(PurgeRecord.kept) }, "\(heard.changes.count)")
-    #expect(heard.missed == [UInt64(2 * count)])
+    expect(heard.wait { !$0.missed.isEmpty })
+    expect(heard.wait { $0.changes.count == 2 * count + Int(PurgeRecord.kept) }, "\(heard.changes.count)")
+    expect(heard.missed, equals: [UInt64(2 * count)])
     let keyspace = try #require(try database.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) })
-    #expect(try database.engine.read { try $0.count(of: keyspace) } == Int(PurgeRecord.kept))
+    try expect(database.engine.read { try $0.count(of: keyspace) }, equals: Int(PurgeRecord.kept))
     token.cancel()
     try database.close()
   }
@@ -207,14 +207,14 @@ import Testing
     let database = try open(.sqlite, directory, watches: false)
     try database.save("a", ["n": 1])
     try database.purge("a")
-    #expect(try database.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
+    try expect(database.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
     try database.close()
     let reader = try open(.sqlite, directory, isReadOnly: true)
-    #expect(try reader.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
+    try expect(reader.engine.read { try $0.keyspace(named: PurgeRecord.keyspace) } == nil)
     let heard = Heard()
     let token = try reader.observe { heard.add($0) }
     try change(.sqlite, directory, "b")
-    #expect(heard.wait { $0.has("b", .saved) })
+    expect(heard.wait { $0.has("b", .saved) })
     token.cancel()
     try reader.close()
   }
@@ -239,17 +239,17 @@ import Testing
     let before = try watches()
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
-    #expect(try watches() == before)
+    try expect(watches(), equals: before)
     for _ in 0..<3 {
       let token = try database.observe { _ in }
-      #expect(try settle(before + 1))
+      try expect(settle(before + 1))
       token.cancel()
-      #expect(try settle(before))
+      try expect(settle(before))
     }
     let token = try database.observe { _ in }
-    #expect(try settle(before + 1))
+    try expect(settle(before + 1))
     try database.close()
-    #expect(try settle(before))
+    try expect(settle(before))
     withExtendedLifetime(token) {}
   }
 }

@@ -11,7 +11,7 @@ import TestSupport
     throws
   {
     let child = try startChild("documents", "write", "\(engine)", directory.path, name, "\(count)")
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
   private func open(_ engine: EngineName, _ directory: TemporaryDirectory) throws -> Database {
@@ -31,19 +31,19 @@ import TestSupport
         try database.save("total", ["n": .int(total + 1)])
       }
     }
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(try database.document("total")?["n"].int == Int64(2 * count))
-    #expect(try database.documentCount == 2 * count + 1)
-    #expect(try database.lastSequence == UInt64(4 * count))
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(database.document("total")?["n"].int, equals: Int64(2 * count))
+    try expect(database.documentCount, equals: 2 * count + 1)
+    try expect(database.lastSequence, equals: UInt64(4 * count))
     for name in ["ours", "theirs"] {
       for number in 0..<count {
         let expected: JSONValue = [
           "n": .int(Int64(number)), "\(name)key\(number)": .string("\(name)key\(number)"),
         ]
-        #expect(try database.document("\(name)-\(number)")?.value() == expected)
+        try expect(database.document("\(name)-\(number)")?.value(), equals: expected)
       }
     }
-    #expect(try storageFaults(database) == [])
+    try expect(storageFaults(database), equals: [])
     try database.close()
   }
 
@@ -54,17 +54,17 @@ import TestSupport
     func check(_ number: Int) throws {
       let key = try database.key("theirskey\(number)")
       let document = try #require(try database.document("theirs-\(number)"))
-      #expect(key.isShared && document[key].string == "theirskey\(number)")
+      expect(key.isShared && document[key].string == "theirskey\(number)")
     }
     try ProcessTests.write(engine, directory, "theirs", 3)
     try check(1)
     try ProcessTests.write(engine, directory, "theirs", 6)
     try database.inBatch {
       // What a batch reads goes by all names, of which it needn't learn again with each document.
-      #expect(try database.store.sharedKeys.number(of: "theirskey4") != nil)
+      try expect(database.store.sharedKeys.number(of: "theirskey4") != nil)
       try check(5)
     }
-    #expect(try !database.key("nobodyskey").isShared)
+    try expect(!database.key("nobodyskey").isShared)
     try database.close()
   }
 
@@ -72,16 +72,17 @@ import TestSupport
   func unsyncedCompaction(_ engine: EngineName) throws {
     try ProcessTests.write(engine, directory, "first", 20)
     let child = try startChild("documents", "unsynced", "\(engine)", directory.path)
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let counts = child.outputText.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
     let saved = try #require(counts.first)
-    #expect(counts.count == 2 && counts[1] >= 2, "it was told of \(counts)")
+    expect(counts.count == 2 && counts[1] >= 2, "it was told of \(counts)")
     let database = try open(engine, directory)
     for number in 0..<saved {
-      #expect(try database.document("after-\(number)")?["n"].int == Int64(number), "\(number) of \(saved)")
+      try expect(
+        database.document("after-\(number)")?["n"].int, equals: Int64(number), "\(number) of \(saved)")
     }
-    #expect(try database.documentCount == 21 + saved)
-    #expect(try storageFaults(database) == [])
+    try expect(database.documentCount, equals: 21 + saved)
+    try expect(storageFaults(database), equals: [])
     try database.close()
   }
 
@@ -96,22 +97,22 @@ import TestSupport
     if try database.engine.maintenance.compactsInPlace {
       try database.compact()
     } else {
-      #expect(try databaseCode { try database.compact() } == .inUse)
-      #expect(database.engineFile == file)
+      try expect(databaseCode { try database.compact() }, equals: .inUse)
+      expect(database.engineFile, equals: file)
     }
-    #expect(try databaseCode { try Database.delete("test", in: directory.path) } == .inUse)
+    try expect(databaseCode { try Database.delete("test", in: directory.path) }, equals: .inUse)
     try database.save("after", ["n": 1])
     holder.kill()
     try holder.wait()
     try database.compact()
-    #expect((database.engineFile == file) == (try database.engine.maintenance.compactsInPlace))
+    try expect((database.engineFile == file), equals: (try database.engine.maintenance.compactsInPlace))
     // Another process finds the new file, and both go on.
     let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "20")
     try database.save("more", ["n": 1, "other": 2])
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(try database.document("theirs-7")?["theirskey7"].string == "theirskey7")
-    #expect(try database.documentCount == 50 + 2 + 21)
-    #expect(try storageFaults(database) == [])
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(database.document("theirs-7")?["theirskey7"].string, equals: "theirskey7")
+    try expect(database.documentCount, equals: 50 + 2 + 21)
+    try expect(storageFaults(database), equals: [])
     try database.close()
   }
 
@@ -125,13 +126,13 @@ import TestSupport
     }
     var saved = 0
     for child in children {
-      #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+      try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
       saved += Int(child.outputText.split(separator: "\n").last ?? "") ?? 0
     }
     let database = try open(engine, directory)
-    #expect(try database.documentCount == saved)
-    #expect(try database.lastSequence == UInt64(saved))
-    #expect(try storageFaults(database) == [])
+    try expect(database.documentCount, equals: saved)
+    try expect(database.lastSequence, equals: UInt64(saved))
+    try expect(storageFaults(database), equals: [])
     try database.close()
   }
 
@@ -149,37 +150,37 @@ import TestSupport
         usleep(UInt32.random(in: 0..<5_000, using: &random))
         child.kill()
         try child.wait()
-        #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+        expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
         let acknowledged = child.wholeLines.compactMap { Int($0) }.last
         let database = try open(engine, directory)
         let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
-        if let acknowledged { #expect(last >= acknowledged, "round \(round)") }
-        #expect(last <= (acknowledged ?? next - 1) + 1, "round \(round)")
+        if let acknowledged { expect(last >= acknowledged, "round \(round)") }
+        expect(last <= (acknowledged ?? next - 1) + 1, "round \(round)")
         for batch in max(0, next - 3)..<max(last + 1, 0) {
           for part in 0..<5 {
             let document = try database.document("batch\(batch)-\(part)", includeDeleted: true)
             if batch % 11 == 8, part == 1, batch + 2 <= last {
-              #expect(document == nil)
+              expect(document == nil)
               continue
             }
-            #expect(document != nil, "batch \(batch), part \(part) of \(last)")
+            expect(document != nil, "batch \(batch), part \(part) of \(last)")
             let isDeleted = batch % 3 == 1 && part == 0 && batch + 1 <= last
-            #expect(document?.isDeleted == isDeleted)
-            if !isDeleted { #expect(document?["key\(batch % 900)"].int == Int64(part)) }
+            expect(document?.isDeleted, equals: isDeleted)
+            if !isDeleted { expect(document?["key\(batch % 900)"].int, equals: Int64(part)) }
           }
         }
-        #expect(try database.document("batch\(last + 1)-0", includeDeleted: true) == nil)
+        try expect(database.document("batch\(last + 1)-0", includeDeleted: true) == nil)
         let generations = try database.revisions(of: "history")?.map { Int($0.id.generation) } ?? []
-        #expect(generations == Array((max(0, last - 19)..<(last + 1)).map { $0 + 1 }.reversed()))
-        #expect(try database.changes().last?.sequence ?? 0 <= database.lastSequence)
-        #expect(try storageFaults(database) == [], "round \(round)")
-        if round % 5 == 4 { #expect(try database.checkIntegrity() == []) }
+        expect(generations, equals: Array((max(0, last - 19)..<(last + 1)).map { $0 + 1 }.reversed()))
+        try expect(database.changes().last?.sequence ?? 0 <= database.lastSequence)
+        try expect(storageFaults(database), equals: [], "round \(round)")
+        if round % 5 == 4 { try expect(database.checkIntegrity(), equals: []) }
         if round % 7 == 6 { try database.compact() }
         try database.close()
         total += last + 1 - next
         next = last + 1
       }
-      #expect(total > 30, "only \(total) batches: nothing was tested")
+      expect(total > 30, "only \(total) batches: nothing was tested")
     }
   }
 }

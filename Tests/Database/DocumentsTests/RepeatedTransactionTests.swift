@@ -24,23 +24,23 @@ private struct Stop: Error {}
           try database.save("doc\(number)", ["n": .int(Int64(number)), "key\(number)": true])
           counter["again"] = .bool(true)
           try database.save(&counter, onConflict: .fail)
-          #expect(counter.revisionID == (try database.document("counter")?.revisionID))
+          try expect(counter.revisionID, equals: (try database.document("counter")?.revisionID))
         }
         ids.append(try #require(counter.revisionID))
-        #expect(counter.revisionID == (try database.document("counter")?.revisionID))
-        #expect(counter.sequence == (try database.document("counter")?.sequence))
+        try expect(counter.revisionID, equals: (try database.document("counter")?.revisionID))
+        try expect(counter.sequence, equals: (try database.document("counter")?.sequence))
         if number % 10 == 0 { try database.purge("doc\(number)") }
         if number % 10 == 1 { try database.delete("doc\(number)") }
       }
-      #expect(runs > 60)
+      expect(runs > 60)
       let generations: [UInt64] = (1...60).map { UInt64(2 * $0 + 1) }
-      #expect(ids.map(\.generation) == generations)
-      #expect(try database.documentCount == 49 && database.tombstoneCount == 6)
-      #expect(try database.lastSequence == 1 + 180 + 6)
-      #expect(try database.document("doc59")?["key59"].bool == true)
+      expect(ids.map(\.generation), equals: generations)
+      try expect(database.documentCount == 49 && database.tombstoneCount == 6)
+      try expect(database.lastSequence, equals: 1 + 180 + 6)
+      try expect(database.document("doc59")?["key59"].bool, equals: true)
       try database.compact()
-      #expect(try storageFaults(database) == [])
-      #expect(try database.check(deep: true) == [])
+      try expect(storageFaults(database), equals: [])
+      try expect(database.check(deep: true), equals: [])
     }
   }
 
@@ -61,12 +61,12 @@ private struct Stop: Error {}
           }
         } catch let error as StorageError where error.code == .conflict {
           met += 1
-          #expect(document.revisionID == before.revisionID && document.sequence == before.sequence)
-          #expect(try database.document("a")?.revisionID == before.revisionID)
+          expect(document.revisionID == before.revisionID && document.sequence == before.sequence)
+          try expect(database.document("a")?.revisionID, equals: before.revisionID)
         }
-        #expect(runs == 1)
+        expect(runs, equals: 1)
       }
-      #expect(met > 5)
+      expect(met > 5)
       // After so many attempts the same.
       #expect(throws: StorageError.self) {
         try database.inBatch { throw StorageError(.conflict, "as an engine would") }
@@ -86,9 +86,9 @@ private struct Stop: Error {}
         }
         if runs < 2 { throw Stop() }
       }
-      #expect(runs == 3)
-      #expect(try database.document("a")?["run"].int == 3)
-      #expect(try database.lastSequence == 1)
+      expect(runs, equals: 3)
+      try expect(database.document("a")?["run"].int, equals: 3)
+      try expect(database.lastSequence, equals: 1)
     }
   }
 
@@ -98,9 +98,9 @@ private struct Stop: Error {}
       var document = MutableDocument(id: "a", ["n": 1])
       try database.inUndoneBatch {
         try database.save(&document)
-        #expect(document.revisionID?.generation == 1)
+        expect(document.revisionID?.generation, equals: 1)
       }
-      #expect(document.revisionID == nil && document.sequence == 0)
+      expect(document.revisionID == nil && document.sequence == 0)
       try database.save(&document, onConflict: .fail)
       let first = document.revisionID
       var copy = document
@@ -110,9 +110,9 @@ private struct Stop: Error {}
         try database.delete(&document)
         copy = document
       }
-      #expect(document.revisionID == first && copy.revisionID == first && document.sequence == 1)
+      expect(document.revisionID == first && copy.revisionID == first && document.sequence == 1)
       try database.save(&copy, onConflict: .fail)
-      #expect(copy.revisionID?.generation == 2)
+      expect(copy.revisionID?.generation, equals: 2)
     }
   }
 
@@ -128,7 +128,7 @@ private struct Stop: Error {}
           _ = try snapshot.document("doc1")
         }
       }
-      #expect(code == .snapshotExpired)
+      expect(code, equals: .snapshotExpired)
       // Or again when it says that it can be.
       var runs = 0
       let count = try database.read(attempts: 3) { snapshot in
@@ -136,7 +136,7 @@ private struct Stop: Error {}
         if runs < 3 { try onAnotherThread { _ = try database.save("new\(runs)", ["n": 1]) } }
         return try snapshot.documentCount
       }
-      #expect(runs == 3 && count == 23)
+      expect(runs == 3 && count == 23)
       // What collects its answer begins again by itself: in each turn fewer commits are made than it has attempts, so
       // that it ends however slowly it runs.
       for turn in 0..<10 {

@@ -11,7 +11,7 @@ import TestSupport
     let id = try #require(RevisionID(text))
     let parentID = try parent.map { try #require(RevisionID($0)) }
     let parentIndex = parentID?.withStored { tree.index(of: $0) }
-    #expect((parent == nil) == (parentIndex == nil))
+    expect((parent == nil), equals: (parentIndex == nil))
     var flags: RevisionFlags = [.leaf, .hasBody]
     if deleted { flags.insert(.deleted) }
     return id.withStored {
@@ -35,15 +35,15 @@ import TestSupport
     _ = tree.sort(watching: try add("1-a", to: tree))
     _ = tree.sort(watching: try add("2-b", to: tree, parent: "1-a"))
     _ = tree.sort(watching: try add("2-c", to: tree, parent: "1-a"))
-    #expect(texts(tree)[0] == "2-c")
-    #expect(tree.isConflicted)
+    expect(texts(tree)[0], equals: "2-c")
+    expect(tree.isConflicted)
     _ = tree.sort(watching: try add("3-a", to: tree, parent: "2-b"))
-    #expect(texts(tree)[0] == "3-a")
+    expect(texts(tree)[0], equals: "3-a")
     _ = tree.sort(watching: try add("4-a", to: tree, parent: "3-a", deleted: true))
-    #expect(texts(tree)[0] == "2-c")
-    #expect(!tree.isConflicted)
+    expect(texts(tree)[0], equals: "2-c")
+    expect(!tree.isConflicted)
     _ = tree.sort(watching: try add("3-x", to: tree, parent: "2-c", deleted: true))
-    #expect(texts(tree)[0] == "4-a")
+    expect(texts(tree)[0], equals: "4-a")
   }
 
   @Test("the same revisions have the same bytes whatever order they arrived in")
@@ -71,20 +71,20 @@ import TestSupport
             let revision = left.remove(at: next)
             let index = try add(revision.id, to: tree, parent: revision.parent, deleted: revision.deleted)
             let place = tree.sort(watching: index)
-            #expect(texts(tree)[place] == revision.id)
+            expect(texts(tree)[place], equals: revision.id)
             present.insert(revision.id)
           }
           let encodedNow = encoded(tree)
-          #expect(bytes == nil || bytes == encodedNow)
+          expect(bytes == nil || bytes == encodedNow)
           bytes = encodedNow
           let decoded = RevisionTree()
           try decoded.decode(encodedNow.span.bytes)
-          #expect(encoded(decoded) == encodedNow)
+          expect(encoded(decoded), equals: encodedNow)
           // The winner by the rule, plainly: live leaves first, then the highest ID.
           let parents = Set(revisions.compactMap(\.parent))
           let leaves = revisions.filter { !parents.contains($0.id) }
           let candidates = leaves.contains { !$0.deleted } ? leaves.filter { !$0.deleted } : leaves
-          #expect(tree.revisionID(of: 0) == candidates.compactMap { RevisionID($0.id) }.max())
+          expect(tree.revisionID(of: 0), equals: candidates.compactMap { RevisionID($0.id) }.max())
         }
       }
     }
@@ -97,10 +97,10 @@ import TestSupport
     var removed: [UInt64] = []
     for generation in 2...25 {
       let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
-      #expect(tree.prune(depth: 20, keeping: { [] }, watching: index) { removed.append($0) } == 0)
+      expect(tree.prune(depth: 20, keeping: { [] }, watching: index) { removed.append($0) }, equals: 0)
     }
-    #expect(texts(tree) == (6...25).reversed().map { "\($0)-0a" })
-    #expect(removed == [1, 2, 3, 4, 5])
+    expect(texts(tree), equals: (6...25).reversed().map { "\($0)-0a" })
+    expect(removed, equals: [1, 2, 3, 4, 5])
   }
 
   @Test("pruning keeps marked revisions, as parents of the next ones above them") func pruneMarked() throws {
@@ -111,18 +111,18 @@ import TestSupport
     for generation in 2...12 {
       let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
       let marked = generation < 12 ? ["4-0a", "2-0a"] : ["4-0a"]
-      #expect(
-        tree.prune(depth: 3, keeping: { places(marked) }, watching: index) { removed.append($0) } == 0)
-      #expect(tree.isChain)
+      expect(
+        tree.prune(depth: 3, keeping: { places(marked) }, watching: index) { removed.append($0) }, equals: 0)
+      expect(tree.isChain)
     }
     // A mark that has moved on keeps nothing any more.
-    #expect(texts(tree) == ["12-0a", "11-0a", "10-0a", "4-0a"])
-    #expect(tree.nodes.map(\.parent) == [1, 2, 3, -1] && removed == [1, 3, 5, 6, 7, 8, 9, 2])
+    expect(texts(tree), equals: ["12-0a", "11-0a", "10-0a", "4-0a"])
+    expect(tree.nodes.map(\.parent) == [1, 2, 3, -1] && removed == [1, 3, 5, 6, 7, 8, 9, 2])
     var bytes = ByteBuffer(capacity: 200)
     tree.encode(into: &bytes)
     let read = RevisionTree()
     try read.decode(bytes.bytes.bytes)
-    #expect(texts(read) == texts(tree))
+    expect(texts(read), equals: texts(tree))
   }
 
   @Test("a marked revision below two branches is the parent of the one that ends above it")
@@ -140,16 +140,16 @@ import TestSupport
         depth: 2, keeping: { texts(tree).firstIndex(of: "1-00").map { [$0] } ?? [] }, watching: index
       ) { _ in }
     }
-    #expect(Set(texts(tree)) == ["9-bb", "8-bb", "3-aa", "2-00", "1-00"])
+    expect(Set(texts(tree)), equals: ["9-bb", "8-bb", "3-aa", "2-00", "1-00"])
     func parent(_ id: String) -> String? {
       texts(tree).firstIndex(of: id).flatMap { index in
         let parent = Int(tree.nodes[index].parent)
         return parent < 0 ? nil : texts(tree)[parent]
       }
     }
-    #expect(parent("3-aa") == "2-00" && parent("2-00") == "1-00" && parent("1-00") == nil)
+    expect(parent("3-aa") == "2-00" && parent("2-00") == "1-00" && parent("1-00") == nil)
     // The next remaining one below it isn't marked: it stays on its own, as without marks.
-    #expect(parent("8-bb") == nil)
+    expect(parent("8-bb") == nil)
   }
 
   @Test("pruning keeps the last revisions of each branch, and never a leaf less")
@@ -162,11 +162,11 @@ import TestSupport
       let index = tree.sort(watching: try add("\(generation)-bb", to: tree, parent: "\(generation - 1)-bb"))
       _ = tree.prune(depth: 5, keeping: { [] }, watching: index) { _ in }
     }
-    #expect(Set(texts(tree)) == ["9-bb", "8-bb", "7-bb", "6-bb", "5-bb", "2-aa", "1-00"])
-    #expect(texts(tree)[0] == "9-bb")
-    #expect(tree.isConflicted)
+    expect(Set(texts(tree)), equals: ["9-bb", "8-bb", "7-bb", "6-bb", "5-bb", "2-aa", "1-00"])
+    expect(texts(tree)[0], equals: "9-bb")
+    expect(tree.isConflicted)
     let root = try #require(tree.nodes.indices.first { texts(tree)[$0] == "5-bb" })
-    #expect(tree.nodes[root].parent == -1)
+    expect(tree.nodes[root].parent, equals: -1)
   }
 
   @Test("damaged bytes are refused or read, never a crash")

@@ -48,19 +48,19 @@ private struct Stop: Error {}
     }
     for thread in [2, 3] {
       let count = Int(try database.document("counter\(thread)")?["n"].int ?? 0)
-      #expect(count > 0)
+      expect(count > 0)
       for number in 0..<count {
         let document = try database.document("t\(thread)-\(number)")
-        #expect((document == nil) == (number % 5 == 4), "\(thread) \(number)")
-        if let document { #expect(document["k\(thread)x\(number % 300)"].int == 1) }
+        expect((document == nil), equals: (number % 5 == 4), "\(thread) \(number)")
+        if let document { expect(document["k\(thread)x\(number % 300)"].int, equals: 1) }
       }
     }
-    #expect(try storageFaults(database) == [])
-    #expect(try database.checkIntegrity() == [])
+    try expect(storageFaults(database), equals: [])
+    try expect(database.checkIntegrity(), equals: [])
     // One engine's file is left.
     let files = try FileManager.default.contentsOfDirectory(atPath: database.path)
     let own = (database.engineFile as NSString).lastPathComponent
-    #expect(files.filter { $0.hasPrefix("data-") && !$0.hasPrefix(own) } == [])
+    expect(files.filter { $0.hasPrefix("data-") && !$0.hasPrefix(own) }, equals: [])
   }
 
   @Test("a snapshot from before a compaction sees what it saw", arguments: someEngines)
@@ -68,19 +68,19 @@ private struct Stop: Error {}
     let database = try databases.open(engine)
     for number in 0..<200 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
     try database.read { snapshot in
-      #expect(try snapshot.documentCount == 200)
+      try expect(snapshot.documentCount, equals: 200)
       try onAnotherThread {
         for number in 0..<150 { try database.purge("doc\(number)") }
         try database.compact()
         try database.save("new", ["n": 1, "newkey": 2])
         try database.compact()
       }
-      #expect(try snapshot.documentCount == 200)
-      #expect(try snapshot.document("doc7")?["n"].int == 7)
-      #expect(try snapshot.document("new") == nil)
+      try expect(snapshot.documentCount, equals: 200)
+      try expect(snapshot.document("doc7")?["n"].int, equals: 7)
+      try expect(snapshot.document("new") == nil)
     }
-    #expect(try database.documentCount == 51)
-    #expect(try database.document("new")?["newkey"].int == 2)
+    try expect(database.documentCount, equals: 51)
+    try expect(database.document("new")?["newkey"].int, equals: 2)
   }
 
   @Test("opening and closing one path from many threads", arguments: someEngines)
@@ -101,8 +101,8 @@ private struct Stop: Error {}
       }
     }
     let database = try Database.open("test", in: directory.path, options: options)
-    #expect(try database.documentCount == saved.load(ordering: .relaxed))
-    #expect(try storageFaults(database) == [])
+    try expect(database.documentCount, equals: saved.load(ordering: .relaxed))
+    try expect(storageFaults(database), equals: [])
     try database.close()
   }
 
@@ -125,11 +125,11 @@ private struct Stop: Error {}
     let database = try databases.open(engine)
     try database.inBatch {
       try database.save("a", ["n": 1])
-      #expect(try storageCode { try database.compact() } == .nestedWrite)
-      #expect(try databaseCode { try database.close() } == .inUse)
+      try expect(storageCode { try database.compact() }, equals: .nestedWrite)
+      try expect(databaseCode { try database.close() }, equals: .inUse)
       try database.save("b", ["n": 1])
     }
-    #expect(try database.documentCount == 2)
+    try expect(database.documentCount, equals: 2)
   }
 }
 
@@ -143,25 +143,25 @@ private struct Stop: Error {}
     try database.save("before", ["n": 1])
     try database.inBatch {
       try database.read { snapshot in
-        #expect(try snapshot.documentCount == 1)
+        try expect(snapshot.documentCount, equals: 1)
         try database.save("a", ["brandnew": 5])
-        #expect(try snapshot.document("a")?["brandnew"].int == 5)
-        #expect(try snapshot.lastSequence == 2)
+        try expect(snapshot.document("a")?["brandnew"].int, equals: 5)
+        try expect(snapshot.lastSequence, equals: 2)
         let key = try snapshot.key("brandnew")
         var found: [Int64?] = []
         try snapshot.forEachDocument(order: .ascending) { view in
           found.append(view[key]?.int)
           return true
         }
-        #expect(found == [5, nil])
-        #expect(try database.changes().map(\.documentID) == ["before", "a"])
-        #expect(try database.revisions(of: "a")?.first?.body == ["brandnew": 5])
+        expect(found, equals: [5, nil])
+        try expect(database.changes().map(\.documentID), equals: ["before", "a"])
+        try expect(database.revisions(of: "a")?.first?.body, equals: ["brandnew": 5])
       }
       // Another thread doesn't see it.
       let others = try onAnotherThread { try database.document("a") == nil && database.documentCount == 1 }
-      #expect(others)
+      expect(others)
     }
-    #expect(try database.document("a")?["brandnew"].int == 5)
+    try expect(database.document("a")?["brandnew"].int, equals: 5)
   }
 
   @Test("a write inside a scan of the batch is refused, and the batch goes on", arguments: someEngines)
@@ -171,12 +171,12 @@ private struct Stop: Error {}
     try database.inBatch {
       try database.read { snapshot in
         try snapshot.forEachDocument { view throws in
-          #expect(try documentCode { try database.save(view.id, ["n": 2]) } == .writeInScan)
+          try expect(documentCode { try database.save(view.id, ["n": 2]) }, equals: .writeInScan)
           return true
         }
       }
       try database.forEachChange { change throws in
-        #expect(try documentCode { try database.delete(change.documentID) } == .writeInScan)
+        try expect(documentCode { try database.delete(change.documentID) }, equals: .writeInScan)
         return true
       }
       try database.save("after", ["n": 3])
@@ -186,8 +186,8 @@ private struct Stop: Error {}
       try database.save(change.documentID, ["n": 4])
       return true
     }
-    #expect(try database.documentCount == 11)
-    #expect(try database.document("doc3")?["n"].int == 4)
+    try expect(database.documentCount, equals: 11)
+    try expect(database.document("doc3")?["n"].int, equals: 4)
   }
 
   @Test("what is refused in a batch adds no shared keys", arguments: someEngines)
@@ -195,15 +195,17 @@ private struct Stop: Error {}
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
     try database.inBatch {
-      #expect(try documentCode { try database.save("a", ["refusedkey": 1], onConflict: .fail) } == .conflict)
-      #expect(try documentCode { try database.save("c", ["otherkey": 1, "_id": 1]) } == .reservedProperty)
+      try expect(
+        documentCode { try database.save("a", ["refusedkey": 1], onConflict: .fail) }, equals: .conflict)
+      try expect(
+        documentCode { try database.save("c", ["otherkey": 1, "_id": 1]) }, equals: .reservedProperty)
       try database.save("b", ["kept": 1])
     }
-    #expect(try database.document("b")?["kept"].int == 1)
-    #expect(try !database.key("refusedkey").isShared)
-    #expect(try !database.key("otherkey").isShared)
-    #expect(try database.key("kept").isShared)
-    #expect(try storageFaults(database) == [])
+    try expect(database.document("b")?["kept"].int, equals: 1)
+    try expect(!database.key("refusedkey").isShared)
+    try expect(!database.key("otherkey").isShared)
+    try expect(database.key("kept").isShared)
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("writers that share a commit keep their keys apart from those that fail", arguments: someEngines)
@@ -225,14 +227,14 @@ private struct Stop: Error {}
       for number in 0..<25 {
         let document = try database.document("t\(thread)-\(number)")
         if (thread + number) % 3 == 0 {
-          #expect(document == nil)
-          #expect(try !database.key("k\(thread)n\(number)").isShared)
+          expect(document == nil)
+          try expect(!database.key("k\(thread)n\(number)").isShared)
         } else {
-          #expect(try document?.value() == ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
+          try expect(document?.value(), equals: ["k\(thread)n\(number)": .int(Int64(thread * 100 + number))])
         }
       }
     }
-    #expect(try storageFaults(database) == [])
+    try expect(storageFaults(database), equals: [])
   }
 
   @Test("a snapshot that was kept is refused", arguments: someEngines)
@@ -240,8 +242,8 @@ private struct Stop: Error {}
     let database = try databases.open(engine)
     try database.save("a", ["n": 1])
     let kept = try database.read { $0 }
-    #expect(try documentCode { _ = try kept.document("a") } == .snapshotEnded)
-    #expect(try documentCode { try kept.forEachDocument { _ in true } } == .snapshotEnded)
+    try expect(documentCode { _ = try kept.document("a") }, equals: .snapshotEnded)
+    try expect(documentCode { try kept.forEachDocument { _ in true } }, equals: .snapshotEnded)
   }
 
   @Test(
@@ -255,16 +257,16 @@ private struct Stop: Error {}
       second = try other.save("a", ["n": 2]).revisionID.description
     }
     try withDatabase(engine) { database in
-      #expect(try database.save("a", ["n": 1]).revisionID.description == first)
+      try expect(database.save("a", ["n": 1]).revisionID.description, equals: first)
       try database.apply(PulledRevision(id: "a", history: [second], body: ["n": 2]))
-      #expect(try database.document("a")?.isConflicted == true)
+      try expect(database.document("a")?.isConflicted, equals: true)
       let saved = try database.save("a", ["n": 2], basedOn: RevisionID(first), onConflict: .fail)
-      #expect(saved.revisionID.description == second)
+      expect(saved.revisionID.description, equals: second)
       let revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.map(\.id.description) == [second, first])
-      #expect(revisions.map(\.parent?.description) == [first, nil])
-      #expect(try database.document("a")?.isConflicted == false)
-      #expect(try storageFaults(database) == [])
+      expect(revisions.map(\.id.description), equals: [second, first])
+      expect(revisions.map(\.parent?.description), equals: [first, nil])
+      try expect(database.document("a")?.isConflicted, equals: false)
+      try expect(storageFaults(database), equals: [])
     }
   }
 }

@@ -25,12 +25,12 @@ import Touchstone
       }
       let refusal = "the validation \"names\" rejected the revision: a hotel needs a name"
       let sequence = try database.lastSequence
-      #expect(try message { try database.save("old", ["type": "hotel", "n": 2]) } == refusal)
-      #expect(try message { try database.save("new", ["n": 1]) } == refusal)
+      try expect(message { try database.save("old", ["type": "hotel", "n": 2]) }, equals: refusal)
+      try expect(message { try database.save("new", ["n": 1]) }, equals: refusal)
       let pulled = PulledRevision(id: "pulled", history: ["2-bb", "1-aa"], body: ["n": 1])
-      #expect(try message { try database.apply(pulled) } == refusal)
-      #expect(try message { try database.delete("old", keeping: ["kept": true]) } != nil)
-      #expect(try database.lastSequence == sequence)
+      try expect(message { try database.apply(pulled) }, equals: refusal)
+      try expect(message { try database.delete("old", keeping: ["kept": true]) } != nil)
+      try expect(database.lastSequence, equals: sequence)
       try database.save("new", ["name": "a", "n": 1])
       try database.save("new", ["name": "b", "m": 1])
       try database.apply(PulledRevision(id: "pulled", history: ["2-bb"], body: ["name": "p"]))
@@ -39,16 +39,17 @@ import Touchstone
         "new", ["_deleted": true], basedOn: database.document("new", includeDeleted: true)?.revisionID)
       // Purges aren't validated.
       try database.purge("old")
-      #expect(
-        seen.withLock { $0 } == [
+      expect(
+        seen.withLock { $0 },
+        equals: [
           "old saved 1 live n", "new saved - none n", "pulled saved from sync - none n",
           "old deleted 1 live kept,n,type", "new saved - none n,name", "new saved 1 live m,n,name",
           "pulled saved from sync - none name", "new deleted 2 live m,name", "new deleted 3 tombstone ",
         ])
-      #expect(try database.validation("names") != nil && database.validation("other") == nil)
+      try expect(database.validation("names") != nil && database.validation("other") == nil)
       try database.setValidation("names", nil)
       try database.save("new", [:])
-      #expect(try storageFaults(database) == [])
+      try expect(storageFaults(database), equals: [])
     }
   }
 
@@ -67,21 +68,21 @@ import Touchstone
       }
       try database.inBatch {
         try database.save("one", ["n": 1])
-        #expect(try documentCode { try database.save("two", ["n": 4]) } == .rejected)
-        #expect(try documentCode { try database.save("two", ["n": 0]) } == .writeInScan)
+        try expect(documentCode { try database.save("two", ["n": 4]) }, equals: .rejected)
+        try expect(documentCode { try database.save("two", ["n": 0]) }, equals: .writeInScan)
         #expect(throws: Odd.self) { try database.save("two", ["n": -1]) }
         try database.save("limit", ["n": 2])
-        #expect(try documentCode { try database.save("two", ["n": 3]) } == .rejected)
+        try expect(documentCode { try database.save("two", ["n": 3]) }, equals: .rejected)
         try database.save("two", ["n": 2])
       }
-      #expect(try database.documentCount == 3)
+      try expect(database.documentCount, equals: 3)
       // A rejected revision of many fails all of them.
       let revisions = (1...3).map {
         PulledRevision(id: "p\($0)", history: ["1-a"], body: ["n": .int(Int64($0))])
       }
-      #expect(try documentCode { try database.apply(revisions) } == .rejected)
-      #expect(try database.documentCount == 3)
-      #expect(try storageFaults(database) == [])
+      try expect(documentCode { try database.apply(revisions) }, equals: .rejected)
+      try expect(database.documentCount, equals: 3)
+      try expect(storageFaults(database), equals: [])
     }
   }
 
@@ -95,16 +96,16 @@ import Touchstone
         if revision.isDeleted || revision.body["n"].intValue > 5 { context.reject() }
       }
       let leaf = try #require(try database.document("d")?.revisionID)
-      #expect(
-        try documentCode { try database.resolveConflict(of: "d", keeping: leaf, merged: ["n": 6]) }
-          == .rejected)
+      try expect(
+        documentCode { try database.resolveConflict(of: "d", keeping: leaf, merged: ["n": 6]) },
+        equals: .rejected)
       try database.resolveConflict(of: "d", keeping: leaf, merged: ["n": 3])
-      #expect(try database.conflicts(of: "d").isEmpty)
-      #expect(try database.document("d")?["n"].int == 3)
+      try expect(database.conflicts(of: "d").isEmpty)
+      try expect(database.document("d")?["n"].int, equals: 3)
       let pulled = PulledRevision(id: "d", history: ["1-c"], body: ["n": 4])
       let resolver = ClosureConflictResolver { _ in .merged(["n": 7]) }
-      #expect(try documentCode { try database.apply(pulled, resolvingWith: resolver) } == .rejected)
-      #expect(try database.document("d")?["n"].int == 3)
+      try expect(documentCode { try database.apply(pulled, resolvingWith: resolver) }, equals: .rejected)
+      try expect(database.document("d")?["n"].int, equals: 3)
     }
   }
 }

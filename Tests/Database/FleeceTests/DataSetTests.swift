@@ -9,8 +9,8 @@ struct DataSetTests {
     let fleece = [UInt8](try Data(contentsOf: folder.appendingPathComponent("1person.fleece")))
     let json = try String(contentsOf: folder.appendingPathComponent("1person.json"), encoding: .utf8)
     try check(fleece)
-    #expect(try decode(fleece) == JSONValue(json: json))
-    #expect(try text(of: fleece) == encode(json: json).json)
+    try expect(decode(fleece), equals: JSONValue(json: json))
+    try expect(text(of: fleece), equals: encode(json: json).json)
   }
 
   @Test func canonicalFormMeansTheSameToFoundation() throws {
@@ -28,16 +28,16 @@ struct DataSetTests {
       let isOne = (try? JSONSerialization.jsonObject(with: file)) != nil
       texts += isOne ? [file] : file.split(separator: UInt8(ascii: "\n"))
     }
-    #expect(texts.count > 200)
+    expect(texts.count > 200)
     for text in texts {
       let keys = SharedKeysBuilder(.empty)
       try text.withUnsafeBytes { try encoder.encode(json: $0, keys: keys) }
       let encoded = result(of: encoder)
       try check(encoded.fleece, keys: keys.count)
-      #expect(try textAgain(encoded, keys) == encoded.json)
+      try expect(textAgain(encoded, keys), equals: encoded.json)
       let ours = try JSONSerialization.jsonObject(with: Data(encoded.json.utf8)) as? NSObject
       let theirs = try JSONSerialization.jsonObject(with: text) as? NSObject
-      #expect(ours == theirs)
+      expect(ours, equals: theirs)
     }
   }
 

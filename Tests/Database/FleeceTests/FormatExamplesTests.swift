@@ -30,9 +30,9 @@ import TestSupport
 
   @Test(arguments: written) func writesThePublishedBytes(json: String, bytes: String) throws {
     let encoded = try encode(json: json, fullTable())
-    #expect(hexText(encoded.fleece) == hexText(hex(bytes)))
+    expect(hexText(encoded.fleece), equals: hexText(hex(bytes)))
     try check(encoded.fleece)
-    #expect(try decode(hex(bytes)) == JSONValue(json: json))
+    try expect(decode(hex(bytes)), equals: JSONValue(json: json))
   }
 
   /// Forms that other encoders, or older ones, write.
@@ -59,28 +59,28 @@ import TestSupport
   ]
 
   @Test(arguments: read) func readsOtherForms(bytes: String, value: JSONValue) throws {
-    #expect(try decode(hex(bytes)) == value)
+    try expect(decode(hex(bytes)), equals: value)
     try check(hex(bytes))
   }
 
   @Test func readsAndWritesSharedKeys() throws {
     let table = hex("446E 616D 6500 4361 6765 6002 8006 8004 8003")
     let keys = try table.withUnsafeBytes { try SharedKeys(fleece: $0) }
-    #expect(keys.count == 2 && keys.name(of: 0) == "name" && keys.name(of: 1) == "age")
-    #expect(keys.encoded() == table)
+    expect(keys.count == 2 && keys.name(of: 0) == "name" && keys.name(of: 1) == "age")
+    expect(keys.encoded(), equals: table)
     let jim = hex("434A 696D 7002 0000 8004 0001 001E 8005")
-    #expect(try decode(jim, keys) == ["name": "Jim", "age": 30])
-    #expect(try text(of: jim, keys) == #"{"age":30,"name":"Jim"}"#)
-    #expect(try encode(json: #"{"name":"Jim","age":30}"#, SharedKeysBuilder(keys)).fleece == jim)
+    try expect(decode(jim, keys), equals: ["name": "Jim", "age": 30])
+    try expect(text(of: jim, keys), equals: #"{"age":30,"name":"Jim"}"#)
+    try expect(encode(json: #"{"name":"Jim","age":30}"#, SharedKeysBuilder(keys)).fleece, equals: jim)
     try check(jim, keys: 2)
 
     let names = try SharedKeys(keys: ["name"])
     let mixed = hex("434A 696D 4361 2E62 7002 0000 8006 8005 0001 8005")
-    #expect(try decode(mixed, names) == ["name": "Jim", "a.b": 1])
+    try expect(decode(mixed, names), equals: ["name": "Jim", "a.b": 1])
     try check(mixed, keys: 1)
     let encoded = try encode(json: #"{"name":"Jim","a.b":1}"#, SharedKeysBuilder(names))
     // The name that is first in canonical order is written first; integer keys lead the slots all the same.
-    #expect(encoded.fleece == hex("4361 2E62 434A 696D 7002 0000 8004 8007 0001 8005"))
+    expect(encoded.fleece, equals: hex("4361 2E62 434A 696D 7002 0000 8004 8007 0001 8005"))
   }
 
   @Test func readsABlobDictionary() throws {
@@ -92,36 +92,36 @@ import TestSupport
     let blob: JSONValue = [
       "@type": "blob", "digest": .string(digest), "length": 0, "content_type": "text/plain",
     ]
-    #expect(try decode(bytes, keys) == blob)
+    try expect(decode(bytes, keys), equals: blob)
     try check(bytes, keys: 3)
   }
 
   @Test func longCollectionsHaveAVarint() throws {
     let numbers = try encode(json: "[" + (0..<2047).map { "\($0)" }.joined(separator: ",") + "]").fleece
-    #expect(numbers.count == 4100)
-    #expect(Array(numbers.prefix(8)) == hex("67FF 0000 0000 0001"))
-    #expect(Array(numbers.suffix(6)) == hex("07FD 07FE 8801"))
+    expect(numbers.count, equals: 4100)
+    expect(Array(numbers.prefix(8)), equals: hex("67FF 0000 0000 0001"))
+    expect(Array(numbers.suffix(6)), equals: hex("07FD 07FE 8801"))
     let many = try encode(.array(Array(repeating: 1, count: 102_000))).fleece
-    #expect(Array(many.prefix(6)) == hex("67FF F18C 0600"))
+    expect(Array(many.prefix(6)), equals: hex("67FF F18C 0600"))
     try check(many)
-    #expect(try decode(many) == .array(Array(repeating: 1, count: 102_000)))
+    try expect(decode(many), equals: .array(Array(repeating: 1, count: 102_000)))
   }
 
   @Test func farTargetsTakeWidePointers() throws {
     let long = String(repeating: "x", count: 70_000)
     let array = try encode(.array([.string(long)])).fleece
-    #expect(Array(array.prefix(5)) == hex("4FF0 A204 78"))
-    #expect(Array(array.suffix(8)) == hex("6801 8000 88BB 8003"))
+    expect(Array(array.prefix(5)), equals: hex("4FF0 A204 78"))
+    expect(Array(array.suffix(8)), equals: hex("6801 8000 88BB 8003"))
     let root = try encode(.string(long)).fleece
-    #expect(Array(root.suffix(6)) == hex("8000 88BA 8002"))
+    expect(Array(root.suffix(6)), equals: hex("8000 88BA 8002"))
     let shorter = String(repeating: "x", count: 40_000)
     let wide = try encode(.string(shorter)).fleece
-    #expect(Array(wide.suffix(6)) == hex("8000 4E22 8002"))
+    expect(Array(wide.suffix(6)), equals: hex("8000 4E22 8002"))
     // Older encoders reach it with a 15-bit distance.
     let legacy = Array(wide.dropLast(6)) + hex("CE22")
     for bytes in [root, wide, legacy] { try check(bytes) }
-    #expect(try decode(wide) == .string(shorter))
-    #expect(try decode(legacy) == .string(shorter))
+    try expect(decode(wide), equals: .string(shorter))
+    try expect(decode(legacy), equals: .string(shorter))
   }
 
   static let rejected: [(String, String)] = [

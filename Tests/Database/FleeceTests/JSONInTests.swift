@@ -18,7 +18,7 @@ import TestSupport
       _ = try encode(json: text)
       Issue.record("accepted \(text.debugDescription)")
     } catch FleeceError.invalidJSON(_, let found) {
-      #expect(found == offset)
+      expect(found, equals: offset)
     }
     #expect(throws: FleeceError.self) { try JSONValue(json: text) }
   }
@@ -31,15 +31,15 @@ import TestSupport
       _ = try encode(jsonBytes: hex(text))
       Issue.record("accepted \(text)")
     } catch FleeceError.invalidJSON(let reason, let offset) {
-      #expect(reason == "invalid UTF-8")
-      #expect(offset != nil)
+      expect(reason, equals: "invalid UTF-8")
+      expect(offset != nil)
     }
   }
 
   @Test("threads may parse while the process exits") func parsesAtExit() throws {
     let child = try startChild("fleece", "exit")
-    #expect(try child.wait() == .exited(0))
-    #expect(child.outputText == "parsed\nparsed\n", "\(child.errorText)")
+    try expect(child.wait(), equals: .exited(0))
+    expect(child.outputText, equals: "parsed\nparsed\n", "\(child.errorText)")
   }
 
   @Test func everySurrogatePairIsJudgedRight() throws {
@@ -76,29 +76,29 @@ import TestSupport
     for (text, value) in cases {
       let keys = SharedKeysBuilder(.empty)
       let encoded = try encode(json: text, keys)
-      #expect(try decode(encoded.fleece, keys.snapshot()) == value, "\(text)")
-      #expect(try JSONValue(json: text) == value, "\(text)")
-      #expect(try encode(value, keys).json == encoded.json, "\(text)")
+      try expect(decode(encoded.fleece, keys.snapshot()), equals: value, "\(text)")
+      try expect(JSONValue(json: text), equals: value, "\(text)")
+      try expect(encode(value, keys).json, equals: encoded.json, "\(text)")
     }
-    #expect(try encode(json: "18446744073709551616").json == "1.8446744073709552e+19")
-    #expect(try encode(json: "[1,1.0,-0.0,-0,0.1]").json == "[1,1.0,-0.0,0,0.1]")
+    try expect(encode(json: "18446744073709551616").json, equals: "1.8446744073709552e+19")
+    try expect(encode(json: "[1,1.0,-0.0,-0,0.1]").json, equals: "[1,1.0,-0.0,0,0.1]")
   }
 
   @Test func ofDuplicateNamesTheLastWins() throws {
-    #expect(try encode(json: #"{"b":0,"a":1,"a":2,"c":3,"a":4}"#).json == #"{"a":4,"b":0,"c":3}"#)
-    #expect(try encode(json: #"{"a":1,"\u0061":2}"#).json == #"{"a":2}"#)
-    #expect(try JSONValue(json: #"{"a":1,"a":2}"#) == ["a": 2])
+    try expect(encode(json: #"{"b":0,"a":1,"a":2,"c":3,"a":4}"#).json, equals: #"{"a":4,"b":0,"c":3}"#)
+    try expect(encode(json: #"{"a":1,"\u0061":2}"#).json, equals: #"{"a":2}"#)
+    try expect(JSONValue(json: #"{"a":1,"a":2}"#), equals: ["a": 2])
     var members = (0..<100).map { #""k\#($0)":\#($0)"# }
     members += (0..<100).map { #""k\#($0)":"\#($0)""# }
     let encoded = try encode(json: "{" + members.joined(separator: ",") + "}")
-    #expect(
-      try JSONValue(json: encoded.json)
-        == .object(
-          JSONObject(Dictionary(uniqueKeysWithValues: (0..<100).map { ("k\($0)", .string("\($0)")) }))))
+    try expect(
+      JSONValue(json: encoded.json),
+      equals: .object(
+        JSONObject(Dictionary(uniqueKeysWithValues: (0..<100).map { ("k\($0)", .string("\($0)")) }))))
     // A discarded member's names don't become shared keys.
     let keys = SharedKeysBuilder(.empty)
-    #expect(try encode(json: #"{"a":{"lost":1},"a":2}"#, keys).sharedKeyCount == 1)
-    #expect(keys.count == 1)
+    try expect(encode(json: #"{"a":{"lost":1},"a":2}"#, keys).sharedKeyCount, equals: 1)
+    expect(keys.count, equals: 1)
   }
 
   @Test func namesAreDifferentWhenTheirBytesAre() throws {
@@ -106,10 +106,10 @@ import TestSupport
     let keys = SharedKeysBuilder(.empty)
     let encoded = try encode(json: text, keys)
     let value = try decode(encoded.fleece, keys.snapshot())
-    #expect(value.count == 6)
-    #expect(value["e\u{301}"] == 1 && value["\u{E9}"] == 2 && value["a\0"] == 2 && value[""] == 3)
-    #expect(try encode(value, keys).json == encoded.json)
-    #expect(encoded.json.hasPrefix(#"{"":3,"\u0000":4,"a":1,"a\u0000":2,"#))
+    expect(value.count, equals: 6)
+    expect(value["e\u{301}"] == 1 && value["\u{E9}"] == 2 && value["a\0"] == 2 && value[""] == 3)
+    try expect(encode(value, keys).json, equals: encoded.json)
+    expect(encoded.json.hasPrefix(#"{"":3,"\u0000":4,"a":1,"a\u0000":2,"#))
   }
 
   @Test func nestingHasALimitEverywhere() throws {
@@ -121,8 +121,8 @@ import TestSupport
       let keys = SharedKeysBuilder(.empty)
       let deepest = try encode(json: nested(open, close, limit), keys)
       try check(deepest.fleece, keys: keys.count)
-      #expect(deepest.json == nested(open, close, limit))
-      #expect(try text(of: deepest.fleece, keys.snapshot()) == deepest.json)
+      expect(deepest.json, equals: nested(open, close, limit))
+      try expect(text(of: deepest.fleece, keys.snapshot()), equals: deepest.json)
       _ = try JSONValue(json: deepest.json)
       for depth in [limit + 1, limit + 2, 1023, 1024, 1025, 5000, 1_000_000] {
         #expect(throws: FleeceError.tooDeep(limit: limit)) { try encode(json: nested(open, close, depth)) }
@@ -159,25 +159,25 @@ import TestSupport
     var deep: JSONValue = ["deep-name": 1]
     for _ in 0..<FleeceLimits.depth { deep = ["level": deep] }
     #expect(throws: FleeceError.self) { try encoder.encode(deep, keys: keys) }
-    #expect(keys.count == 1 && !keys.hasAdditions && keys.snapshot() === keys.base)
-    #expect(encoder.fleece.isEmpty && encoder.canonicalJSON.isEmpty && encoder.sharedKeyCount == 0)
+    expect(keys.count == 1 && !keys.hasAdditions && keys.snapshot() === keys.base)
+    expect(encoder.fleece.isEmpty && encoder.canonicalJSON.isEmpty && encoder.sharedKeyCount == 0)
     #expect(throws: FleeceError.notFinite) { try encoder.encode(["new": .double(.nan)], keys: keys) }
     #expect(throws: FleeceError.notFinite) { try encoder.encode([.double(-.infinity)], keys: keys) }
-    #expect(keys.count == 1)
+    expect(keys.count, equals: 1)
     try encoder.encode(["old": [1, 2]], keys: keys)
-    #expect(String(decoding: encoder.canonicalJSON, as: UTF8.self) == #"{"old":[1,2]}"#)
+    expect(String(decoding: encoder.canonicalJSON, as: UTF8.self), equals: #"{"old":[1,2]}"#)
   }
 
   @Test func anyValueMayBeAtTheTop() throws {
     for text in ["null", "true", "1", "1.5", #""x""#, #""a longer string than fits""#, "[]", "{}", "[1]"] {
       let encoded = try encode(json: text)
-      #expect(encoded.json == text)
-      #expect(try decode(encoded.fleece) == JSONValue(json: text))
+      expect(encoded.json, equals: text)
+      try expect(decode(encoded.fleece), equals: JSONValue(json: text))
     }
     let encoder = BodyEncoder()
     try encoder.encode([1], keys: SharedKeysBuilder(.empty))
-    #expect(!encoder.isObject)
+    expect(!encoder.isObject)
     try encoder.encode([:], keys: SharedKeysBuilder(.empty))
-    #expect(encoder.isObject)
+    expect(encoder.isObject)
   }
 }

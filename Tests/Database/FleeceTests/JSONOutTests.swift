@@ -20,9 +20,9 @@ import TestSupport
       }
     }
     expected += "\""
-    #expect(try encode(.string(all)).json == expected)
-    #expect(try text(of: encode(.string(all)).fleece) == expected)
-    #expect(try encode(json: #""a\/b\u00e9\ud83d\ude00""#).json == "\"a/bé😀\"")
+    try expect(encode(.string(all)).json, equals: expected)
+    try expect(text(of: encode(.string(all)).fleece), equals: expected)
+    try expect(encode(json: #""a\/b\u00e9\ud83d\ude00""#).json, equals: "\"a/bé😀\"")
   }
 
   /// The block-wise scan must see an escape at every place of a block, in the last block, and none after the end.
@@ -37,8 +37,8 @@ import TestSupport
             String(data: JSONEncoder().encode([string]), encoding: .utf8)
           ).replacingOccurrences(of: "\u{7F}", with: "\\u007f")
           let encoded = try encode([.string(string), "\n"])
-          #expect(encoded.json == foundation.dropLast() + #","\n"]"#)
-          #expect(try text(of: encoded.fleece) == encoded.json)
+          expect(encoded.json, equals: foundation.dropLast() + #","\n"]"#)
+          try expect(text(of: encoded.fleece), equals: encoded.json)
         }
       }
     }
@@ -60,8 +60,8 @@ import TestSupport
     for double in doubles where double.isFinite {
       let json = try JSONValue.double(double).canonicalJSON()
       // Swift's own description is the reference: the same digits in the same form.
-      #expect(json == double.description)
-      #expect(Double(json)?.bitPattern == double.bitPattern)
+      expect(json, equals: double.description)
+      expect(Double(json)?.bitPattern, equals: double.bitPattern)
     }
   }
 
@@ -69,13 +69,13 @@ import TestSupport
     var random = SeededGenerator(seed: 2)
     for _ in 0..<20_000 {
       let bits = random.next() >> (random.next() % 64)
-      #expect(try JSONValue(bits).canonicalJSON() == "\(bits)")
-      #expect(try JSONValue(Int64(bitPattern: bits)).canonicalJSON() == "\(Int64(bitPattern: bits))")
+      try expect(JSONValue(bits).canonicalJSON(), equals: "\(bits)")
+      try expect(JSONValue(Int64(bitPattern: bits)).canonicalJSON(), equals: "\(Int64(bitPattern: bits))")
     }
     var power: UInt64 = 1
     for _ in 0..<20 {
       for value in [power &- 1, power, power &+ 1] {
-        #expect(try JSONValue(value).canonicalJSON() == "\(value)")
+        try expect(JSONValue(value).canonicalJSON(), equals: "\(value)")
       }
       power = power &* 10
     }
@@ -86,9 +86,9 @@ import TestSupport
       let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 200) }
       let expected = "\"\(Data(bytes).base64EncodedString())\""
       let encoded = try encode(.data(bytes))
-      #expect(encoded.json == expected)
-      #expect(try text(of: encoded.fleece) == expected)
-      #expect(try decode(encoded.fleece) == .data(bytes))
+      expect(encoded.json, equals: expected)
+      try expect(text(of: encoded.fleece), equals: expected)
+      try expect(decode(encoded.fleece), equals: .data(bytes))
     }
   }
 
@@ -114,8 +114,8 @@ import TestSupport
   @Test func nonCanonicalOutputKeepsTheBodysOrder() throws {
     let keys = SharedKeysBuilder(try SharedKeys(keys: ["z", "a"]))
     let encoded = try encode(json: #"{"a":1,"z":2,"b.c":3}"#, keys)
-    #expect(try text(of: encoded.fleece, keys.snapshot(), canonical: false) == #"{"z":2,"a":1,"b.c":3}"#)
-    #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
+    try expect(text(of: encoded.fleece, keys.snapshot(), canonical: false), equals: #"{"z":2,"a":1,"b.c":3}"#)
+    try expect(text(of: encoded.fleece, keys.snapshot()), equals: encoded.json)
   }
 
   @Test func bothOrdersHoldTheSameMembers() throws {
@@ -130,9 +130,9 @@ import TestSupport
     let keys = SharedKeysBuilder(try SharedKeys(keys: shared + ["k"]))
     let encoded = try encode(json: try JSONValue.object(object).canonicalJSON(), keys)
     let inOrder = try text(of: encoded.fleece, keys.snapshot(), canonical: false)
-    #expect(try JSONValue(json: inOrder) == .object(object))
-    #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
-    #expect(inOrder.utf8.count == encoded.json.utf8.count)
+    try expect(JSONValue(json: inOrder), equals: .object(object))
+    try expect(text(of: encoded.fleece, keys.snapshot()), equals: encoded.json)
+    expect(inOrder.utf8.count, equals: encoded.json.utf8.count)
   }
 
   @Test func nothingIsAppendedAfterAnError() throws {
@@ -147,7 +147,7 @@ import TestSupport
         #expect(throws: FleeceError.self) {
           try root.writeJSON(sharedKeys: short, canonical: canonical, into: &output)
         }
-        #expect(output.count == 1)
+        expect(output.count, equals: 1)
       }
     }
   }

@@ -9,9 +9,9 @@ import TestSupport
     let value: JSONValue = ["a": .string(long), "b": 1, "c": [.string(long), "short", "short"]]
     let encoded = try encode(value, keys)
     try check(encoded.fleece, keys: keys.count)
-    #expect(try decode(encoded.fleece, keys.snapshot()) == value)
-    #expect(try encode(json: encoded.json).json.utf8.count == encoded.json.utf8.count)
-    #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
+    try expect(decode(encoded.fleece, keys.snapshot()), equals: value)
+    try expect(encode(json: encoded.json).json.utf8.count, equals: encoded.json.utf8.count)
+    try expect(text(of: encoded.fleece, keys.snapshot()), equals: encoded.json)
   }
 
   @Test(arguments: [2046, 2047, 2048, 70_000]) func collectionsOfManyItems(count: Int) throws {
@@ -20,9 +20,9 @@ import TestSupport
     let value: JSONValue = [.object(members), .array((0..<count).map { .string("item \($0 % 100)") })]
     let encoded = try encode(value)
     try check(encoded.fleece)
-    #expect(try decode(encoded.fleece) == value)
-    #expect(try text(of: encoded.fleece) == encoded.json)
-    #expect(try encode(json: encoded.json).fleece == encoded.fleece)
+    try expect(decode(encoded.fleece), equals: value)
+    try expect(text(of: encoded.fleece), equals: encoded.json)
+    try expect(encode(json: encoded.json).fleece, equals: encoded.fleece)
   }
 
   /// A collection turns wide when a target is out of reach; every distance around the edge is tried.
@@ -33,7 +33,7 @@ import TestSupport
       ]
       let encoded = try encode(value)
       try check(encoded.fleece)
-      #expect(try decode(encoded.fleece) == value)
+      try expect(decode(encoded.fleece), equals: value)
     }
     // Repeated strings that are far apart.
     var items: [JSONValue] = []
@@ -41,7 +41,7 @@ import TestSupport
       items.append("repeated")
       items.append(.string("filling number \(index)"))
     }
-    #expect(try decode(encode(.array(items)).fleece) == .array(items))
+    try expect(decode(encode(.array(items)).fleece), equals: .array(items))
   }
 
   @Test func smallDocumentsAfterALargeOne() throws {
@@ -50,10 +50,10 @@ import TestSupport
     let large = "[" + Array(repeating: #"{"name":"value"}"#, count: 400_000).joined(separator: ",") + "]"
     for _ in 0..<2 {
       try Array(large.utf8).withUnsafeBytes { try encoder.encode(json: $0, keys: keys) }
-      #expect(encoder.canonicalJSON.count == large.utf8.count)
+      expect(encoder.canonicalJSON.count, equals: large.utf8.count)
       for text in [#"{"name":"value"}"#, "{}", #"["a"]"#] {
         try Array(text.utf8).withUnsafeBytes { try encoder.encode(json: $0, keys: keys) }
-        #expect(String(decoding: encoder.canonicalJSON, as: UTF8.self) == text)
+        expect(String(decoding: encoder.canonicalJSON, as: UTF8.self), equals: text)
       }
     }
   }

@@ -18,15 +18,15 @@ import TestSupport
         Issue.record("no root")
         return
       }
-      #expect(root.count == members.count)
+      expect(root.count, equals: members.count)
       for (index, name) in names.enumerated() {
-        #expect(root[Key(name, in: table)]?.int == Int64(index))
-        #expect(root.value(of: name, sharedKeys: table)?.int == Int64(index))
+        expect(root[Key(name, in: table)]?.int, equals: Int64(index))
+        expect(root.value(of: name, sharedKeys: table)?.int, equals: Int64(index))
       }
       for name in ["", "k", "k-1", "k1.", "not.shared.1", "not", "zzz", "\u{10FFFF}", "missing-shared"] {
-        #expect(root[Key(name, in: table)] == nil)
+        expect(root[Key(name, in: table)] == nil)
       }
-      #expect(Set(root.entries.compactMap { $0.name(in: table) }) == Set(members.keys))
+      expect(Set(root.entries.compactMap { $0.name(in: table) }), equals: Set(members.keys))
     }
   }
 
@@ -34,7 +34,7 @@ import TestSupport
     let bytes = try encode(json: #"{"name":"Jim","age":30}"#, fullTable()).fleece
     let table = try SharedKeys(keys: ["age", "name"])
     bytes.withUnsafeBytes {
-      #expect(FleeceReader.root(of: $0)?[Key("name", in: table)]?.string == "Jim")
+      expect(FleeceReader.root(of: $0)?[Key("name", in: table)]?.string, equals: "Jim")
     }
   }
 
@@ -42,11 +42,11 @@ import TestSupport
     let bytes = hex("7002 4161 3C00 4162 0001 8005")
     bytes.withUnsafeBytes {
       let root = FleeceReader.root(of: $0)
-      #expect(root?.value(of: "a", sharedKeys: .empty) == nil)
-      #expect(root?.value(of: "b", sharedKeys: .empty)?.int == 1)
-      #expect(root.map { Array($0.entries).count } == 1)
+      expect(root?.value(of: "a", sharedKeys: .empty) == nil)
+      expect(root?.value(of: "b", sharedKeys: .empty)?.int, equals: 1)
+      expect(root.map { Array($0.entries).count }, equals: 1)
     }
-    #expect(try text(of: bytes) == #"{"b":1}"#)
+    try expect(text(of: bytes), equals: #"{"b":1}"#)
   }
 
   @Test func pathsLeadToNestedValues() throws {
@@ -58,16 +58,16 @@ import TestSupport
     try bytes.withUnsafeBytes {
       let root = try #require(FleeceReader.root(of: $0))
       func find(_ path: String) throws -> UnsafeValue? { root[try PropertyPath(path, in: table)] }
-      #expect(try find("geo.lat")?.double == 51.5)
-      #expect(try find(#"geo.a\.b.\[x\]"#)?.int == 7)
-      #expect(try find("reviews[0].author")?.string == "Ann")
-      #expect(try find("reviews[-1].author")?.string == "Bob")
-      #expect(try find("m[0][1]")?.int == 2)
-      #expect(try find("")?.type == .dict)
+      try expect(find("geo.lat")?.double, equals: 51.5)
+      try expect(find(#"geo.a\.b.\[x\]"#)?.int, equals: 7)
+      try expect(find("reviews[0].author")?.string, equals: "Ann")
+      try expect(find("reviews[-1].author")?.string, equals: "Bob")
+      try expect(find("m[0][1]")?.int, equals: 2)
+      try expect(find("")?.type, equals: .dict)
       for missing in [
         "geo.lon", "reviews[2]", "reviews[-3]", "geo[0]", "reviews.author", "geo.lat.x", "m[1][1]",
       ] {
-        #expect(try find(missing) == nil, "\(missing)")
+        try expect(find(missing) == nil, "\(missing)")
       }
     }
     for bad in [".a", "a.", "a..b", "a[", "a[x]", "a[]", "a]", "a[1", "a[1]b", #"a\"#, "[1]x"] {
@@ -81,13 +81,14 @@ import TestSupport
     let bytes = try encode(value, keys).fleece
     try bytes.withUnsafeBytes {
       let items = Array(try #require(FleeceReader.root(of: $0)).items)
-      #expect(items.map(\.type) == [.null, .bool, .int, .int, .int, .double, .string, .data, .array, .dict])
-      #expect(items.map(\.int) == [nil, nil, 7, -7, nil, nil, nil, nil, nil, nil])
-      #expect(items.map(\.uint) == [nil, nil, 7, nil, .max, nil, nil, nil, nil, nil])
-      #expect(items.map(\.double) == [nil, nil, 7, -7, 0x1p64, 2.5, nil, nil, nil, nil])
-      #expect(items.map(\.bool) == [nil, true] + Array(repeating: nil, count: 8))
-      #expect(items.map(\.string) == Array(repeating: nil, count: 6) + ["s", nil, nil, nil])
-      #expect(items.map(\.count) == [0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
+      expect(
+        items.map(\.type), equals: [.null, .bool, .int, .int, .int, .double, .string, .data, .array, .dict])
+      expect(items.map(\.int), equals: [nil, nil, 7, -7, nil, nil, nil, nil, nil, nil])
+      expect(items.map(\.uint), equals: [nil, nil, 7, nil, .max, nil, nil, nil, nil, nil])
+      expect(items.map(\.double), equals: [nil, nil, 7, -7, 0x1p64, 2.5, nil, nil, nil, nil])
+      expect(items.map(\.bool), equals: [nil, true] + Array(repeating: nil, count: 8))
+      expect(items.map(\.string), equals: Array(repeating: nil, count: 6) + ["s", nil, nil, nil])
+      expect(items.map(\.count), equals: [0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
     }
   }
 
@@ -98,11 +99,11 @@ import TestSupport
     hotel["reviews"][0]["author"] = "Ann"
     hotel["reviews"][1] = "second"
     hotel["reviews"][9] = "nowhere"
-    #expect(hotel == ["type": "hotel", "geo": ["lat": 51.5], "reviews": [["author": "Ann"], "second"]])
-    #expect(hotel["geo"]["lat"].double == 51.5 && hotel["none"]["deeper"][3].isNull)
-    #expect(hotel.remove("geo") == ["lat": 51.5])
-    #expect(hotel.remove("geo") == nil)
-    #expect(hotel.count == 2)
-    #expect(JSONValue.int(1) != 1.0 && JSONValue.uint(5) == 5 && JSONValue.string("\u{E9}") != "e\u{301}")
+    expect(hotel, equals: ["type": "hotel", "geo": ["lat": 51.5], "reviews": [["author": "Ann"], "second"]])
+    expect(hotel["geo"]["lat"].double == 51.5 && hotel["none"]["deeper"][3].isNull)
+    expect(hotel.remove("geo"), equals: ["lat": 51.5])
+    expect(hotel.remove("geo") == nil)
+    expect(hotel.count, equals: 2)
+    expect(JSONValue.int(1) != 1.0 && JSONValue.uint(5) == 5 && JSONValue.string("\u{E9}") != "e\u{301}")
   }
 }

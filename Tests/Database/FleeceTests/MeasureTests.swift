@@ -10,27 +10,27 @@ import Testing
 
   @Test("Levels and values are counted outside of strings")
   func counts() {
-    #expect(measure("1") == [0, 1])
-    #expect(measure("") == [0, 1])
-    #expect(measure(#"{"a":1}"#) == [1, 2])
-    #expect(measure(#"[1,[2,[3]],{"a":{"b":[]}}]"#) == [4, 10])
-    #expect(measure(#"["[[[,,,","\"[[",{"]\\":"{,"}]"#) == [2, 5])
-    #expect(measure(#"[[[]],[]]"#) == [3, 6])
+    expect(measure("1"), equals: [0, 1])
+    expect(measure(""), equals: [0, 1])
+    expect(measure(#"{"a":1}"#), equals: [1, 2])
+    expect(measure(#"[1,[2,[3]],{"a":{"b":[]}}]"#), equals: [4, 10])
+    expect(measure(#"["[[[,,,","\"[[",{"]\\":"{,"}]"#), equals: [2, 5])
+    expect(measure(#"[[[]],[]]"#), equals: [3, 6])
   }
 
   @Test("Texts that end early or have too many brackets are measured to their end")
   func broken() {
-    #expect(measure(#"["abc"#) == [1, 2])
-    #expect(measure(#"["abc\"#) == [1, 2])
-    #expect(measure("]]]][") == [0, 2])
-    #expect(measure("[[[[") == [4, 5])
+    expect(measure(#"["abc"#), equals: [1, 2])
+    expect(measure(#"["abc\"#), equals: [1, 2])
+    expect(measure("]]]]["), equals: [0, 2])
+    expect(measure("[[[["), equals: [4, 5])
   }
 
   @Test("No text has more values than it says")
   func upperBound() throws {
     for text in [#"{"a":[1,2,3],"b":{}}"#, "[[],[],[1]]", #"[{"x":{"y":[null,true,"s,[{"]}}]"#] {
       let value = try JSONValue(json: text)
-      #expect(Self.count(value) <= measure(text)[1])
+      expect(Self.count(value) <= measure(text)[1])
     }
   }
 

@@ -13,11 +13,11 @@ import TestSupport
       try encoder.encode(value, keys: keys)
       let encoded = result(of: encoder)
       let table = keys.snapshot()
-      #expect(encoded.sharedKeyCount <= table.count)
+      expect(encoded.sharedKeyCount <= table.count)
       try check(encoded.fleece, keys: encoded.sharedKeyCount)
       let back = try decode(encoded.fleece, table)
       try #require(back == value, "seed \(seed), round \(round): \(value) came back as \(back)")
-      #expect(try text(of: encoded.fleece, table) == encoded.json, "seed \(seed), round \(round)")
+      try expect(text(of: encoded.fleece, table), equals: encoded.json, "seed \(seed), round \(round)")
     }
   }
 
@@ -36,8 +36,8 @@ import TestSupport
         let again = SharedKeysBuilder(.empty)
         try Array(shuffled.utf8).withUnsafeBytes { try encoder.encode(json: $0, keys: again) }
         try #require(result(of: encoder) == expected, "seed \(seed), round \(round): \(shuffled)")
-        #expect(again.count == keys.count)
-        #expect(try JSONValue(json: shuffled) == value, "seed \(seed), round \(round)")
+        expect(again.count, equals: keys.count)
+        try expect(JSONValue(json: shuffled), equals: value, "seed \(seed), round \(round)")
       }
     }
   }
@@ -51,9 +51,9 @@ import TestSupport
       let (fleece, count) = (Array(encoder.fleece), encoder.sharedKeyCount)
       let (isObject, underscored) = (encoder.isObject, encoder.underscoredName)
       try encode(keysAgain, false)
-      #expect(Array(encoder.fleece) == fleece, "\(value)")
-      #expect(encoder.sharedKeyCount == count && keysAgain.count == keys.count)
-      #expect(encoder.isObject == isObject && encoder.underscoredName == underscored)
+      expect(Array(encoder.fleece), equals: fleece, "\(value)")
+      expect(encoder.sharedKeyCount == count && keysAgain.count == keys.count)
+      expect(encoder.isObject == isObject && encoder.underscoredName == underscored)
     }
     for _ in 0..<500 {
       let value = randomValue(&random)
@@ -68,7 +68,7 @@ import TestSupport
       try encoder.encode(.double(.infinity), keys: keys, withCanonicalJSON: false)
     }
     try encoder.encode(["a": 1], keys: keys)
-    #expect(String(decoding: encoder.canonicalJSON, as: UTF8.self) == #"{"a":1}"#)
+    expect(String(decoding: encoder.canonicalJSON, as: UTF8.self), equals: #"{"a":1}"#)
   }
 
   @Test(arguments: [31, 32, 33, 34] as [UInt64]) func damagedBytesAreReadWithoutHarm(seed: UInt64) throws {
@@ -131,7 +131,7 @@ import TestSupport
         try text.withUnsafeBytes { try encoder.encode(json: $0, keys: keys) }
         try check(result(of: encoder).fleece, keys: keys.count)
       } catch FleeceError.invalidJSON(let reason, let offset) {
-        #expect(offset != nil, "\(reason) in \(String(decoding: text, as: UTF8.self).debugDescription)")
+        expect(offset != nil, "\(reason) in \(String(decoding: text, as: UTF8.self).debugDescription)")
       }
     }
   }

@@ -27,7 +27,7 @@ import TestSupport
       }
       let result = Array(target.fleece)
       try check(result, keys: others.count)
-      #expect(target.sharedKeyCount <= others.count)
+      expect(target.sharedKeyCount <= others.count)
       let back = try decode(result, others.snapshot())
       try #require(back == value, "seed \(seed), round \(round): \(value) came back as \(back)")
     }
@@ -71,11 +71,11 @@ import TestSupport
       return try decode(result, keys.snapshot())
     }
     // "z" before "a", both as strings; the name "a" is in the table.
-    #expect(try transcode(hex("7002 417A 0001 4161 0002 8005")) == ["a": 2, "z": 1])
+    try expect(transcode(hex("7002 417A 0001 4161 0002 8005")), equals: ["a": 2, "z": 1])
     // The number 0 and the string "a": the number comes first.
-    #expect(try transcode(hex("7002 0000 0001 4161 0002 8005")) == ["a": 1])
-    #expect(try transcode(hex("7002 0000 3C00 0001 0002 8005")) == ["b": 2])
-    #expect(try transcode(hex("7001 0000 3C00 8003")) == [:])
+    try expect(transcode(hex("7002 0000 0001 4161 0002 8005")), equals: ["a": 1])
+    try expect(transcode(hex("7002 0000 3C00 0001 0002 8005")), equals: ["b": 2])
+    try expect(transcode(hex("7001 0000 3C00 8003")), equals: [:])
     #expect(throws: FleeceError.self) { try transcode(hex("7001 0002 0001 8003")) }
     #expect(throws: FleeceError.self) { try transcode(hex("7001 0800 0001 8003")) }
   }
@@ -83,24 +83,24 @@ import TestSupport
   @Test func aTableIsAdoptedWhenItBeginsAsOnesOwn() throws {
     let table = try SharedKeys(keys: ["a", "b", "c"])
     let empty = SharedKeysBuilder(.empty)
-    #expect(empty.adopt(table) && empty.snapshot().count == 3 && empty.snapshot().number(of: "c") == 2)
+    expect(empty.adopt(table) && empty.snapshot().count == 3 && empty.snapshot().number(of: "c") == 2)
     let prefix = SharedKeysBuilder(try SharedKeys(keys: ["a"]))
-    #expect(prefix.adopt(table) && prefix.snapshot().number(of: "b") == 1)
+    expect(prefix.adopt(table) && prefix.snapshot().number(of: "b") == 1)
     let longer = SharedKeysBuilder(try SharedKeys(keys: ["a", "b", "c", "d"]))
-    #expect(longer.adopt(table) && longer.count == 4)
+    expect(longer.adopt(table) && longer.count == 4)
     let other = SharedKeysBuilder(try SharedKeys(keys: ["b"]))
-    #expect(!other.adopt(table) && other.count == 1)
+    expect(!other.adopt(table) && other.count == 1)
   }
 
   @Test func whatARollBackRemovesIsAdoptedAgain() throws {
     let table = try SharedKeys(keys: ["a", "b"])
     let keys = SharedKeysBuilder(.empty)
-    #expect(keys.adopt(table) && keys.adopt(table) && keys.count == 2)
+    expect(keys.adopt(table) && keys.adopt(table) && keys.count == 2)
     keys.rollBack(to: 0)
     try BodyEncoder().encode(["b": 1], keys: keys)
-    #expect(!keys.adopt(table) && !keys.adopt(table) && keys.count == 1)
+    expect(!keys.adopt(table) && !keys.adopt(table) && keys.count == 1)
     keys.rollBack(to: 0)
-    #expect(keys.adopt(table) && keys.snapshot().number(of: "b") == 1)
+    expect(keys.adopt(table) && keys.snapshot().number(of: "b") == 1)
   }
 
   @Test func aCopiedBodyIsCheckedAndKeepsItsBytes() throws {
@@ -109,13 +109,13 @@ import TestSupport
     try encoder.encode(["a": ["b": 1.5], "long": .string(String(repeating: "x", count: 40))], keys: keys)
     let body = Array(encoder.fleece)
     try body.withUnsafeBytes { try encoder.copy($0, sharedKeyCount: 3) }
-    #expect(Array(encoder.fleece) == body && encoder.sharedKeyCount == 3)
+    expect(Array(encoder.fleece) == body && encoder.sharedKeyCount == 3)
     for position in body.indices {
       for bit in 0..<8 {
         var damaged = body
         damaged[position] ^= 1 << bit
         do { try damaged.withUnsafeBytes { try encoder.copy($0, sharedKeyCount: 3) } } catch {
-          #expect(encoder.fleece.isEmpty)
+          expect(encoder.fleece.isEmpty)
           continue
         }
         try check(damaged, keys: 3)

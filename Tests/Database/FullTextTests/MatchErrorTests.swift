@@ -34,24 +34,24 @@ import TestSupport
   ])
   func mistakesHaveAPlaceAndWhatWasExpected(_ text: String, _ column: Int, _ message: String) throws {
     let error = try #require(try error(text), "\(text) is accepted")
-    #expect(error.code == .syntax)
-    #expect(error.column == column, "\(text): \(error)")
-    #expect(error.message.contains(message), "\(text): \(error)")
-    #expect(error.description.hasPrefix("column \(column) "))
+    expect(error.code, equals: .syntax)
+    expect(error.column, equals: column, "\(text): \(error)")
+    expect(error.message.contains(message), "\(text): \(error)")
+    expect(error.description.hasPrefix("column \(column) "))
   }
 
   @Test func depthAndTermsAreBounded() throws {
     func nested(_ depth: Int) -> String {
       String(repeating: "(", count: depth) + "dog" + String(repeating: ")", count: depth)
     }
-    #expect(try error(nested(MatchQuery.depthLimit)) == nil)
-    #expect(try error(nested(MatchQuery.depthLimit + 1))?.code == .tooDeep)
-    #expect(try error(nested(100_000))?.column == MatchQuery.depthLimit + 1)
-    #expect(try error(String(repeating: "dog ", count: MatchQuery.termLimit)) == nil)
+    try expect(error(nested(MatchQuery.depthLimit)) == nil)
+    try expect(error(nested(MatchQuery.depthLimit + 1))?.code, equals: .tooDeep)
+    try expect(error(nested(100_000))?.column, equals: MatchQuery.depthLimit + 1)
+    try expect(error(String(repeating: "dog ", count: MatchQuery.termLimit)) == nil)
     let many = try error(String(repeating: "dog ", count: MatchQuery.termLimit + 1))
-    #expect(many?.code == .tooManyTerms)
-    #expect(many?.column == MatchQuery.termLimit * 4 + 1)
-    #expect(try error("\"" + String(repeating: "dog ", count: 2_000) + "\"")?.code == .tooManyTerms)
-    #expect(try error(String(repeating: "dog NOT ", count: 900) + "cat") == nil)
+    expect(many?.code, equals: .tooManyTerms)
+    expect(many?.column, equals: MatchQuery.termLimit * 4 + 1)
+    try expect(error("\"" + String(repeating: "dog ", count: 2_000) + "\"")?.code, equals: .tooManyTerms)
+    try expect(error(String(repeating: "dog NOT ", count: 900) + "cat") == nil)
   }
 }

@@ -28,8 +28,8 @@ import TestSupport
     ("''", ""),
   ])
   func whatIsPrintedIsInFullAndParsedTheSame(_ text: String, _ printed: String) throws {
-    #expect(try parsed(text).description == printed)
-    #expect(try parsed(printed).description == printed)
+    try expect(parsed(text).description, equals: printed)
+    try expect(parsed(printed).description, equals: printed)
   }
 
   @Test func termsAreCountedInTheOrderOfTheText() throws {
@@ -40,18 +40,18 @@ import TestSupport
     let kernel = MatchPhrase([MatchTerm(Array("big".utf8)), MatchTerm(Array("kernel".utf8))], firstTerm: 1)
     let old = MatchPhrase([MatchTerm(Array("old".utf8))], firstTerm: 3)
     let engine = MatchPhrase([MatchTerm(Array("engin".utf8), isPrefix: true)], firstTerm: 4)
-    #expect(
-      query.expression
-        == .and([.phrase(linux), .not(.phrase(kernel), .near([old, engine], distances: [4]))]))
-    #expect(query.rankedPhrases == [linux, kernel])
+    expect(
+      query.expression,
+      equals: .and([.phrase(linux), .not(.phrase(kernel), .near([old, engine], distances: [4]))]))
+    expect(query.rankedPhrases, equals: [linux, kernel])
   }
 
   @Test func theLongestNameOfAColumnIsMeant() throws {
     let columns = ["a", "a.b", "name with blanks"]
-    #expect(try parsed("a.b:x", columns).description == "a.b:x")
-    #expect(try parsed("a:x", columns).description == "a:x")
-    #expect(try parsed("name with blanks: x y", columns).description == "name with blanks:x AND y")
-    #expect(try parsed("name with x", columns).description == "name AND with AND x")
+    try expect(parsed("a.b:x", columns).description, equals: "a.b:x")
+    try expect(parsed("a:x", columns).description, equals: "a:x")
+    try expect(parsed("name with blanks: x y", columns).description, equals: "name with blanks:x AND y")
+    try expect(parsed("name with x", columns).description, equals: "name AND with AND x")
   }
 
   @Test func randomQueriesSurvivePrinting() throws {

@@ -37,7 +37,7 @@ import Testing
         (try query.run(["n": 5]), try query.explain().description)
       }
       let (rows, plan) = try now()
-      #expect(rows.count == 5)
+      expect(rows.count, equals: 5)
       #expect(try await query.run(["n": 5]) == rows)
       #expect(try await query.run(as: Int.self, ["n": 5]) == [0, 1, 2, 3, 4])
       #expect(try await query.explain().description == plan)
@@ -46,7 +46,7 @@ import Testing
         count.add()
         return count.value < 7
       }
-      #expect(count.value == 7)
+      expect(count.value, equals: 7)
       await #expect(throws: QueryError.self) { try await query.run() }
       await #expect(throws: DecodingError.self) { try await query.run(as: String.self, ["n": 5]) }
       let plans = try database.query("EXPLAIN SELECT n FROM _")
@@ -54,7 +54,7 @@ import Testing
       try await withThrowingTaskGroup(of: Int.self) { group in
         for number in 0..<40 { group.addTask { try await query.run(["n": number]).count } }
         let sum = try await group.reduce(0, +)
-        #expect(sum == (0..<40).reduce(0, +))
+        expect(sum == (0..<40).reduce(0, +))
       }
     }
   }
@@ -81,7 +81,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
       }
       // The caller's cancellation isn't used up.
-      #expect(!shared.isCancelled)
+      expect(!shared.isCancelled)
       #expect(try await database.query("SELECT n FROM _ WHERE n < 2").run(cancellation: shared).count == 2)
     }
   }
@@ -110,14 +110,14 @@ import Testing
       try await Task.sleep(for: .milliseconds(30))
       cancellation.cancel()
       let cancelled = await #expect(throws: QueryError.self) { try await task.value }
-      #expect(cancelled?.code == .cancelled)
+      expect(cancelled?.code, equals: .cancelled)
       let late = await #expect(throws: QueryError.self) {
         try await query.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
       }
-      #expect(late?.code == .timedOut)
+      expect(late?.code, equals: .timedOut)
       let limited = try database.query(Self.long, options: Query.Options(timeLimit: .milliseconds(20)))
       let tooLong = await #expect(throws: QueryError.self) { try await limited.run() }
-      #expect(tooLong?.code == .timedOut && tooLong?.message.contains("0.02 seconds") == true)
+      expect(tooLong?.code == .timedOut && tooLong?.message.contains("0.02 seconds") == true)
     }
   }
 

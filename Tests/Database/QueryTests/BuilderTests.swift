@@ -3,7 +3,7 @@ import TestSupport
 /// The builder makes the tree that the parser makes of the same query's text.
 @Suite struct BuilderTests {
   private func check(_ built: SelectStatement, _ text: String) throws {
-    #expect(try built == SelectStatement(parsing: text), "\(built)")
+    try expect(built, equals: SelectStatement(parsing: text), "\(built)")
   }
 
   @Test func queriesOfTheGuide() throws {
@@ -111,7 +111,7 @@ import TestSupport
       ("a[x]", "`a[x]`"),
       ("", "``"), ("order", "`order`"),
     ] {
-      #expect(QueryExpression.property(path).description == text)
+      expect(QueryExpression.property(path).description, equals: text)
     }
   }
 
@@ -138,10 +138,10 @@ import TestSupport
       ]
       for (statement, code, place) in cases {
         let error = #expect(throws: QueryError.self, "\(statement)") { try database.query(statement) }
-        #expect(error?.code == code, "\(statement)")
+        expect(error?.code, equals: code, "\(statement)")
         let (bytes, wanted) = (Array(statement.description.utf8), Array(place.utf8))
         let offset = bytes.indices.first { bytes[$0...].starts(with: wanted) }
-        #expect(error?.location?.offset == offset, "\(error?.description ?? "")")
+        expect(error?.location?.offset, equals: offset, "\(error?.description ?? "")")
       }
     }
   }
@@ -152,17 +152,17 @@ import TestSupport
       func nested(_ count: Int) -> QueryExpression {
         (0..<count).reduce(QueryExpression.property("n")) { inner, _ in inner + 1 }
       }
-      #expect(try database.query(Query.select(.expression(nested(150))).from()).run()[0][0].int == 151)
+      try expect(database.query(Query.select(.expression(nested(150))).from()).run()[0][0].int, equals: 151)
       let deep = Query.select(.property("n")).from().where(nested(2_000) .> 0)
       let error = #expect(throws: QueryError.self) { try database.query(deep) }
-      #expect(error?.code == .tooDeep)
-      #expect(error?.message.contains("the WHERE") == true)
+      expect(error?.code, equals: .tooDeep)
+      expect(error?.message.contains("the WHERE"), equals: true)
       // Programs make long conditions: those are no deeper than in a text.
       var any: QueryExpression = false
       for number in 2..<3_000 { any = any || .property("n") .== QueryExpression.int(number) }
-      #expect(try database.query(Query.select(.property("n")).from().where(any)).run().count == 0)
+      try expect(database.query(Query.select(.property("n")).from().where(any)).run().count, equals: 0)
       let all = Query.select(.property("n")).from().where(any || .property("n") .== 1)
-      #expect(try database.query(all).run().count == 1)
+      try expect(database.query(all).run().count, equals: 1)
     }
   }
 }

@@ -32,16 +32,16 @@ import TestSupport
         let error = #expect(throws: QueryError.self, "\(text)") {
           try query.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
         }
-        #expect(error?.code == .timedOut && error?.message.contains("0.02 seconds") == true, "\(text)")
+        expect(error?.code == .timedOut && error?.message.contains("0.02 seconds") == true, "\(text)")
         // They would take minutes. What is measured besides the limit is how busy the machine is.
-        #expect(begin.duration(to: .now) < .seconds(20), "\(text)")
+        expect(begin.duration(to: .now) < .seconds(20), "\(text)")
         // The query can be run again.
         #expect(throws: QueryError.self) {
           try query.run(cancellation: QueryCancellation(timeLimit: .zero))
         }
       }
       let quick = try database.query("SELECT s FROM _ WHERE ANY a IN l SATISFIES a = 2999 END")
-      #expect(try quick.run(cancellation: QueryCancellation(timeLimit: .seconds(1_000_000))).count == 1)
+      try expect(quick.run(cancellation: QueryCancellation(timeLimit: .seconds(1_000_000))).count, equals: 1)
     }
   }
 
@@ -76,8 +76,8 @@ import TestSupport
       #"{"l":[1,2,3,4],"long":"\#(long)","words":"\#(String(repeating: "a ", count: 500))"}"#)
     let cancellation = QueryCancellation()
     cancellation.cancel()
-    #expect(
-      try queryCode { _ = try harness.evaluate(text, cancellation: cancellation) } == .cancelled, "\(text)")
+    try expect(
+      queryCode { _ = try harness.evaluate(text, cancellation: cancellation) }, equals: .cancelled, "\(text)")
   }
 
   @Test("a sort that is cancelled gives no row", arguments: someEngines)
@@ -111,10 +111,10 @@ import TestSupport
           return try sink.row()
         }
         cancellation.cancel()
-        #expect(try queryCode { _ = try sink.finish() } == .cancelled)
+        try expect(queryCode { _ = try sink.finish() }, equals: .cancelled)
       }
-      #expect(given == 0)
-      #expect(try query.run().count == 300)
+      expect(given, equals: 0)
+      try expect(query.run().count, equals: 300)
     }
   }
 
@@ -144,9 +144,9 @@ import TestSupport
           }
           let cancellation = QueryCancellation()
           context.begin(cancellation, QueryMemoryBudget(limit: .max))
-          #expect(try made() == 10, "\(condition)")
+          try expect(made(), equals: 10, "\(condition)")
           cancellation.cancel()
-          #expect(try queryCode { _ = try made() } == .cancelled, "\(condition)")
+          try expect(queryCode { _ = try made() }, equals: .cancelled, "\(condition)")
         }
       }
     }
@@ -164,10 +164,11 @@ import TestSupport
         let code = try queryCode {
           _ = try query.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
         }
-        #expect(code == .timedOut)
-        #expect(begin.duration(to: .now) < .seconds(isSanitized ? 200 : 20))
+        expect(code, equals: .timedOut)
+        expect(begin.duration(to: .now) < .seconds(isSanitized ? 200 : 20))
       }
-      #expect(try database.query("SELECT LENGTH(REPEAT('ab', 5000000)) AS n").run()[0]["n"].int == 10_000_000)
+      try expect(
+        database.query("SELECT LENGTH(REPEAT('ab', 5000000)) AS n").run()[0]["n"].int, equals: 10_000_000)
     }
   }
 }

@@ -9,12 +9,12 @@ import TestSupport
     let values = ["false", "missing", "null", "true"]
     for (a, left) in values.enumerated() {
       for (b, right) in values.enumerated() {
-        #expect(try harness.evaluate("\(left) AND \(right)") == values[min(a, b)])
-        #expect(try harness.evaluate("\(left) OR \(right)") == values[max(a, b)])
+        try expect(harness.evaluate("\(left) AND \(right)"), equals: values[min(a, b)])
+        try expect(harness.evaluate("\(left) OR \(right)"), equals: values[max(a, b)])
       }
     }
     for (value, negated) in [("true", "false"), ("false", "true"), ("null", "null"), ("missing", "missing")] {
-      #expect(try harness.evaluate("NOT \(value)") == negated)
+      try expect(harness.evaluate("NOT \(value)"), equals: negated)
     }
   }
 
@@ -31,12 +31,14 @@ import TestSupport
     for (a, left) in ordered.enumerated() {
       for (b, right) in ordered.enumerated() {
         for text in ["v\(a) < v\(b)", "v\(a) < \(right)", "\(left) < v\(b)"] {
-          #expect(try harness.evaluate(text) == (a < b ? "true" : "false"), "\(text): \(left) < \(right)")
+          try expect(
+            harness.evaluate(text), equals: (a < b ? "true" : "false"), "\(text): \(left) < \(right)")
         }
         for text in ["v\(a) = v\(b)", "v\(a) = \(right)", "\(left) = v\(b)"] {
-          #expect(try harness.evaluate(text) == (a == b ? "true" : "false"), "\(text): \(left) = \(right)")
+          try expect(
+            harness.evaluate(text), equals: (a == b ? "true" : "false"), "\(text): \(left) = \(right)")
         }
-        #expect(try harness.evaluate("v\(a) >= \(right)") == (a >= b ? "true" : "false"))
+        try expect(harness.evaluate("v\(a) >= \(right)"), equals: (a >= b ? "true" : "false"))
       }
     }
   }
@@ -68,8 +70,10 @@ import TestSupport
         for (b, right) in values.enumerated() {
           let compared = order.compare(left, right).signum()
           let byKeys = keys[a] == keys[b] ? 0 : keys[a].lexicographicallyPrecedes(keys[b]) ? -1 : 1
-          #expect(compared == byKeys, "\(collation): \(a) and \(b)")
-          if compared == 0 { #expect(order.hash(left) == order.hash(right), "\(collation): \(a) and \(b)") }
+          expect(compared, equals: byKeys, "\(collation): \(a) and \(b)")
+          if compared == 0 {
+            expect(order.hash(left), equals: order.hash(right), "\(collation): \(a) and \(b)")
+          }
         }
       }
     }
@@ -88,7 +92,7 @@ import TestSupport
       try value.writeJSON(.empty, into: &json)
       return String(decoding: json, as: UTF8.self)
     }
-    #expect(back == text)
+    expect(back, equals: text)
   }
 
   @Test(
@@ -131,7 +135,7 @@ import TestSupport
   func expression(_ text: String, _ expected: String) throws {
     let harness = try EvaluationHarness(
       #"{"name":"apple","nums":[1,2,3],"objs":[{"a":{"b":1}},{"a":{"b":2}}]}"#)
-    #expect(try harness.evaluate(text) == expected, "\(text)")
+    try expect(harness.evaluate(text), equals: expected, "\(text)")
   }
 
   /// What is folded, or compiled to a node of its own, gives what the general nodes give.
@@ -145,10 +149,10 @@ import TestSupport
           // IFMISSINGORNULL of an unknown name keeps the compiler from seeing a constant.
           let plain = try harness.evaluate("\(path) \(comparison) \(constant)")
           let hidden = try harness.evaluate("\(path) \(comparison) $p", parameters: ["p": .null])
-          if constant == "null" { #expect(plain == hidden) }
+          if constant == "null" { expect(plain, equals: hidden) }
           let wrapped = try harness.evaluate(
             "NOT NOT (CASE WHEN true THEN \(path) END \(comparison) \(constant))")
-          #expect(plain == wrapped, "\(path) \(comparison) \(constant)")
+          expect(plain, equals: wrapped, "\(path) \(comparison) \(constant)")
         }
       }
     }
@@ -157,10 +161,10 @@ import TestSupport
   @Test func unsetParametersAreNamed() throws {
     let harness = try EvaluationHarness()
     let error = #expect(throws: QueryError.self) { try harness.evaluate("$city = 'Paris'") }
-    #expect(error?.code == .unsetParameter)
-    #expect(error?.message.contains("$city") == true)
-    #expect(try harness.evaluate("$city || '!'", parameters: ["city": "Paris"]) == "\"Paris!\"")
-    #expect(try harness.evaluate("$list[1].a", parameters: ["list": [1, ["a": 2]]]) == "2")
+    expect(error?.code, equals: .unsetParameter)
+    expect(error?.message.contains("$city"), equals: true)
+    try expect(harness.evaluate("$city || '!'", parameters: ["city": "Paris"]), equals: "\"Paris!\"")
+    try expect(harness.evaluate("$list[1].a", parameters: ["list": [1, ["a": 2]]]), equals: "2")
   }
 
   @Test func mistakesAreReported() throws {
@@ -192,7 +196,7 @@ import TestSupport
       ("SPLIT(REPEAT('ab', 5000), '')", nil),
       ("REGEXP_LIKE(REPEAT('a', 40), '^(a+)+#')", nil),
     ] as [(String, String?)] {
-      #expect(try constant(text) == folded, "\(text)")
+      try expect(constant(text), equals: folded, "\(text)")
     }
   }
 }

@@ -21,7 +21,7 @@ extension Database {
     let found = try [true, false].map { usesIndexes in
       try query(text, options: .init(usesIndexes: usesIndexes)).run().map { $0[0].string ?? "-" }
     }
-    #expect(found[0] == found[1], "\(text)")
+    expect(found[0], equals: found[1], "\(text)")
     return found[0]
   }
 }

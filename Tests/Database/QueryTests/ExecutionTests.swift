@@ -110,7 +110,7 @@ let smallWorld: [(String, String)] = [
     for (text, expected) in ExecutionTests.cases {
       for usesIndexes in [true, false] {
         let rows = try database.rows(text, usesIndexes: usesIndexes)
-        #expect(rows == expected, "\(text), indexes \(usesIndexes)")
+        expect(rows, equals: expected, "\(text), indexes \(usesIndexes)")
       }
     }
   }
@@ -121,9 +121,9 @@ let smallWorld: [(String, String)] = [
     let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE fresh = true")
     try database.inBatch {
       try database.save("new", ["fresh": true])
-      #expect(try query.run()[0]["n"].int == 1)
+      try expect(query.run()[0]["n"].int, equals: 1)
     }
-    #expect(try query.run()[0]["n"].int == 1)
+    try expect(query.run()[0]["n"].int, equals: 1)
   }
 
   @Test func tombstonesAreRowsOfWhoAsksForThem() throws {
@@ -133,20 +133,20 @@ let smallWorld: [(String, String)] = [
     let live = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2'")
     let dead = try database.rows("SELECT META().id FROM _ WHERE META().deleted")
     let named = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2' AND META().deleted")
-    #expect(live.isEmpty)
-    #expect(dead == [#"{"id":"hotel_2"}"#])
-    #expect(named == dead)
+    expect(live.isEmpty)
+    expect(dead, equals: [#"{"id":"hotel_2"}"#])
+    expect(named, equals: dead)
   }
 
   @Test func parametersAreAskedForByName() throws {
     let database = try databases.open(.lmdb)
     try database.fill(smallWorld)
     let query = try database.query("SELECT name FROM _ WHERE type = $type AND stars > $stars LIMIT $n")
-    #expect(try query.run(["type": "hotel", "stars": 4, "n": 3]).map { $0["name"].string } == ["Ritz"])
-    #expect(try query.run(["type": "hotel", "stars": 1, "n": 1]).count == 1)
+    try expect(query.run(["type": "hotel", "stars": 4, "n": 3]).map { $0["name"].string }, equals: ["Ritz"])
+    try expect(query.run(["type": "hotel", "stars": 1, "n": 1]).count, equals: 1)
     let error = #expect(throws: QueryError.self) { try query.run(["type": "hotel", "n": 3]) }
-    #expect(error?.code == .unsetParameter)
-    #expect(error?.message.contains("stars") == true)
+    expect(error?.code, equals: .unsetParameter)
+    expect(error?.message.contains("stars"), equals: true)
   }
 
   @Test func rowsStreamAndCanBeKept() throws {
@@ -161,14 +161,14 @@ let smallWorld: [(String, String)] = [
       if let n = row["n"].int, n % 500 == 0 { kept.append(row) }
       return true
     }
-    #expect(seen == 2_000)
-    #expect(Set(kept.compactMap { $0["s"].string }) == ["text 0", "text 500", "text 1000", "text 1500"])
+    expect(seen, equals: 2_000)
+    expect(Set(kept.compactMap { $0["s"].string }), equals: ["text 0", "text 500", "text 1000", "text 1500"])
     var few = 0
     try database.query("SELECT n FROM _").forEach { _ in
       few += 1
       return few < 3
     }
-    #expect(few == 3)
+    expect(few, equals: 3)
   }
 
   @Test func aQueryCanBeCancelled() throws {
@@ -183,8 +183,8 @@ let smallWorld: [(String, String)] = [
         return true
       }
     }
-    #expect(code == .cancelled)
-    #expect(rows == 1)
+    expect(code, equals: .cancelled)
+    expect(rows, equals: 1)
   }
 
   struct Hotel: Codable, Equatable {
@@ -198,35 +198,35 @@ let smallWorld: [(String, String)] = [
     try database.fill(smallWorld)
     let rows = try database.query("SELECT name, stars, likes FROM _ WHERE stars = 5").run()
     let hotels = try rows.map { try $0.decode(Hotel.self) }
-    #expect(hotels == [Hotel(name: "Ritz", stars: 5, likes: ["Ann", "Bob"])])
+    expect(hotels, equals: [Hotel(name: "Ritz", stars: 5, likes: ["Ann", "Bob"])])
   }
 
   @Test func mistakesAreToldWithTheirPlace() throws {
     let database = try databases.open(.lmdb)
     func code(_ text: String) throws -> QueryError.Code? { try queryCode { _ = try database.query(text) } }
-    #expect(try code("SELECT name FROM elsewhere") == .unknownName)
+    try expect(code("SELECT name FROM elsewhere"), equals: .unknownName)
     // Rather than that no document has a property "a".
     let inner = "SELECT 1 FROM _ AS b WHERE b.type = a.type"
-    #expect(try code("SELECT name FROM _ AS a WHERE EXISTS (\(inner))") == .unsupported)
-    #expect(try code("SELECT ANY a IN x SATISFIES EXISTS (\(inner)) END FROM _") == .unsupported)
-    #expect(try code("SELECT name FROM _ AS a JOIN _ AS b ON a.x = b.x") == .unknownName)
-    #expect(try code("SELECT a.name FROM _ AS a JOIN _ AS a ON a.x = a.y") == .duplicateName)
-    #expect(try code("SELECT name FROM _ WHERE COUNT(*) > 1") == .invalidUse)
-    #expect(try code("SELECT COUNT(*) AS n FROM _ WHERE n > 1") == .invalidUse)
-    #expect(try code("SELECT SUM(COUNT(*)) FROM _") == .invalidUse)
-    #expect(try code("SELECT name AS a, type AS a FROM _") == .duplicateName)
-    #expect(try code("SELECT name FROM _ LIMIT stars") == .invalidUse)
-    #expect(try code("SELECT name FROM _ WHERE MATCH(text, 'a')") == .index)
-    #expect(try code("SELECT name FROM test") == nil)
+    try expect(code("SELECT name FROM _ AS a WHERE EXISTS (\(inner))"), equals: .unsupported)
+    try expect(code("SELECT ANY a IN x SATISFIES EXISTS (\(inner)) END FROM _"), equals: .unsupported)
+    try expect(code("SELECT name FROM _ AS a JOIN _ AS b ON a.x = b.x"), equals: .unknownName)
+    try expect(code("SELECT a.name FROM _ AS a JOIN _ AS a ON a.x = a.y"), equals: .duplicateName)
+    try expect(code("SELECT name FROM _ WHERE COUNT(*) > 1"), equals: .invalidUse)
+    try expect(code("SELECT COUNT(*) AS n FROM _ WHERE n > 1"), equals: .invalidUse)
+    try expect(code("SELECT SUM(COUNT(*)) FROM _"), equals: .invalidUse)
+    try expect(code("SELECT name AS a, type AS a FROM _"), equals: .duplicateName)
+    try expect(code("SELECT name FROM _ LIMIT stars"), equals: .invalidUse)
+    try expect(code("SELECT name FROM _ WHERE MATCH(text, 'a')"), equals: .index)
+    try expect(code("SELECT name FROM test") == nil)
     // An alias that nothing uses, and a name that is none.
-    #expect(try code("SELECT x.name FROM _ AS y") == .unknownName)
-    #expect(try code("SELECT name FROM _ AS y WHERE x.stars = 1") == .unknownName)
+    try expect(code("SELECT x.name FROM _ AS y"), equals: .unknownName)
+    try expect(code("SELECT name FROM _ AS y WHERE x.stars = 1"), equals: .unknownName)
     for text in [
       "SELECT x.name, y.name FROM _ AS y", "SELECT x.name, META(y).id FROM _ AS y", "SELECT x.name FROM _",
       "SELECT x.name, y.* FROM _ AS y", "SELECT x[0] FROM _ AS y", "SELECT name FROM _ AS y",
       "SELECT address AS x FROM _ AS y WHERE x.city = 1",
     ] {
-      #expect(try code(text) == nil, "\(text)")
+      try expect(code(text) == nil, "\(text)")
     }
   }
 }

@@ -27,10 +27,10 @@ import TestSupport
       for round in 0..<20 {
         // Another condition each time: preparing reads as well.
         let query = try database.query("SELECT n FROM _ WHERE n >= \(-round) ORDER BY n")
-        #expect(try query.run().map { $0[0].int.map(Int.init) } == Self.numbers)
+        try expect(query.run().map { $0[0].int.map(Int.init) }, equals: Self.numbers)
         let unordered = try database.query("SELECT n FROM _ WHERE n + \(round) >= 0")
-        #expect(try unordered.run().compactMap { $0[0].int.map(Int.init) }.sorted() == Self.numbers)
-        #expect(try unordered.explain(analyze: true).lines.contains { $0.contains("(rows 30,") })
+        try expect(unordered.run().compactMap { $0[0].int.map(Int.init) }.sorted(), equals: Self.numbers)
+        try expect(unordered.explain(analyze: true).lines.contains { $0.contains("(rows 30,") })
       }
     }
   }
@@ -48,13 +48,13 @@ import TestSupport
             return true
           }
           whole += 1
-          #expect(found.sorted() == Self.numbers)
+          expect(found.sorted(), equals: Self.numbers)
         } catch let error as StorageError where error.code == .snapshotExpired {
           cut += 1
-          #expect(!found.isEmpty && Set(found).count == found.count)
+          expect(!found.isEmpty && Set(found).count == found.count)
         }
       }
-      #expect(whole > 0 && cut > 0)
+      expect(whole > 0 && cut > 0)
     }
   }
 
@@ -78,9 +78,9 @@ import TestSupport
       }
       live.cancel()
       let outcomes = told.withLock { $0 }
-      #expect(outcomes.count == 21)
+      expect(outcomes.count, equals: 21)
       for (count, outcome) in outcomes.enumerated() {
-        #expect(try outcome.get() == (0..<count).map { 1000 + $0 })
+        try expect(outcome.get(), equals: (0..<count).map { 1000 + $0 })
       }
     }
   }

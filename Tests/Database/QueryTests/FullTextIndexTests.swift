@@ -82,11 +82,11 @@ import TestSupport
       }
       let wanted = expected.map { "\($0.id) \($0.rank)" }
       let found = try rows(all)
-      #expect(found == wanted, Comment(rawValue: note))
-      #expect(try rows(best) == Array(wanted.prefix(5)), Comment(rawValue: "best: " + note))
-      #expect(try rows(under) == wanted, Comment(rawValue: "under OR: " + note))
+      expect(found, equals: wanted, Comment(rawValue: note))
+      try expect(rows(best), equals: Array(wanted.prefix(5)), Comment(rawValue: "best: " + note))
+      try expect(rows(under), equals: wanted, Comment(rawValue: "under OR: " + note))
       let ids = try plain.run(["text": .string(text)]).map { $0[0].string ?? "-" }
-      #expect(ids.sorted() == expected.map(\.id).sorted(), Comment(rawValue: "plain: " + note))
+      expect(ids.sorted(), equals: expected.map(\.id).sorted(), Comment(rawValue: "plain: " + note))
       if found != wanted { return }
     }
   }
@@ -132,13 +132,13 @@ import TestSupport
           if step == 4 { try database.compact() }
           try compare(database, reference, &random, isLong ? 50 : 4, "after step \(step)")
         }
-        #expect(try database.check() == [])
+        try expect(database.check(), equals: [])
         for number in 0..<500 where number % 50 != 0 {
           _ = try? database.delete("doc\(number)")
           reference.remove("doc\(number)")
         }
         try compare(database, reference, &random, 5, "when most are gone")
-        #expect(try database.check() == [])
+        try expect(database.check(), equals: [])
       }
     }
   }
@@ -166,17 +166,17 @@ import TestSupport
           let query = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text)")
           return Set(try query.run(["text": .string(text)]).map { $0[0].string ?? "-" })
         }
-        #expect(try found("\"alpha beta\"") == ["ahead1"])
-        #expect(try found("\"beta alpha\"") == ["behind1", "apart1"])
-        #expect(try found("\"w0 alpha\"").isEmpty == false)
-        if columns.count > 1 { #expect(try found("gamma NEAR/30000 delta").isEmpty) }
+        try expect(found("\"alpha beta\""), equals: ["ahead1"])
+        try expect(found("\"beta alpha\""), equals: ["behind1", "apart1"])
+        try expect(found("\"w0 alpha\"").isEmpty, equals: false)
+        if columns.count > 1 { try expect(found("gamma NEAR/30000 delta").isEmpty) }
         for gap in gaps {
           let near = Set(gaps.filter { $0 <= gap }.flatMap { ["ahead\($0)", "behind\($0)", "apart\($0)"] })
-          #expect(try found("alpha NEAR/\(gap - 1) beta") == near, "alpha before, \(gap)")
-          #expect(try found("beta NEAR/\(gap - 1) alpha") == near, "beta before, \(gap)")
+          try expect(found("alpha NEAR/\(gap - 1) beta"), equals: near, "alpha before, \(gap)")
+          try expect(found("beta NEAR/\(gap - 1) alpha"), equals: near, "beta before, \(gap)")
         }
-        #expect(try found("alpha NEAR/5 alpha").isEmpty)
-        #expect(try database.check() == [])
+        try expect(found("alpha NEAR/5 alpha").isEmpty)
+        try expect(database.check(), equals: [])
       }
     }
   }
@@ -199,11 +199,11 @@ import TestSupport
       }
     }
     let made = try state()
-    #expect(String(decoding: made.state.analysis, as: UTF8.self) == AnalysisVersion.text(of: analysis))
+    expect(String(decoding: made.state.analysis, as: UTF8.self), equals: AnalysisVersion.text(of: analysis))
     // The same libraries: nothing happens.
     try database.close()
     database = try open()
-    #expect(try state().number == made.number)
+    try expect(state().number, equals: made.number)
     // Others; and the postings of nothing.
     let keyspace = try database.read { try #require(try $0.indexes.first).keyspaceName }
     try database.engine.write { transaction in
@@ -213,22 +213,22 @@ import TestSupport
       try state.store(keyspaces.terms, transaction)
     }
     let query = "SELECT META().id FROM _ WHERE MATCH(words, 'run')"
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
     try database.close()
     options.isReadOnly = true
     database = try open()
-    #expect(try state().state.analysis != made.state.analysis)
-    #expect(try database.query(query).run().count == 1)
+    try expect(state().state.analysis != made.state.analysis)
+    try expect(database.query(query).run().count, equals: 1)
     try database.close()
     options.isReadOnly = false
     database = try open()
     let renewed = try state()
-    #expect(renewed.number > made.number)
-    #expect(renewed.state.analysis == made.state.analysis)
-    #expect(try database.query(query).run().count == 1)
-    #expect(try database.check() == [])
+    expect(renewed.number > made.number)
+    expect(renewed.state.analysis, equals: made.state.analysis)
+    try expect(database.query(query).run().count, equals: 1)
+    try expect(database.check(), equals: [])
     try database.save("b", ["text": "a run"])
-    #expect(try database.query(query).run().count == 2)
+    try expect(database.query(query).run().count, equals: 2)
     try database.close()
   }
 }

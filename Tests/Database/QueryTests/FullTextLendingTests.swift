@@ -32,11 +32,11 @@ import TestSupport
             return true
           }
           try search("app* pear").forEachBest(5) { _, _ in true }
-          #expect(inner == count / 3)
-          #expect(String(copying: id) == before)
+          expect(inner, equals: count / 3)
+          expect(String(copying: id), equals: before)
           return true
         }
-        #expect(outer == count)
+        expect(outer, equals: count)
       }
     }
   }

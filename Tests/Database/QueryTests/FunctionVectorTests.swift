@@ -25,8 +25,8 @@ import TestSupport
       FunctionVector.scalars.map(\.name) + Self.aggregates.map(\.name) + Self.fullText.map(\.name))
     let unknown = evaluated.subtracting(QueryFunction.all.keys)
     let missing = Set(QueryFunction.all.keys).subtracting(evaluated)
-    #expect(missing.isEmpty, "functions without a vector: \(missing.sorted())")
-    #expect(unknown.isEmpty, "vectors of functions that aren't there: \(unknown.sorted())")
+    expect(missing.isEmpty, "functions without a vector: \(missing.sorted())")
+    expect(unknown.isEmpty, "vectors of functions that aren't there: \(unknown.sorted())")
   }
 
   @Test("functions give the same of literals, parameters and properties", arguments: someEngines)
@@ -59,8 +59,8 @@ import TestSupport
           let needed = Set(prepared.parameterNames)
           let rows = try prepared.run(parameters.filter { needed.contains($0.key) })
           let value = try rows.first.map { try $0["v"].jsonValue() }
-          #expect(rows.count == 1)
-          #expect(
+          expect(rows.count, equals: 1)
+          expect(
             Self.areEqual(value ?? nil, vector.result),
             "\(vector) of \(form) gives \(String(describing: value ?? nil)), not \(String(describing: vector.result))"
           )
@@ -80,13 +80,13 @@ import TestSupport
       try database.createFullTextIndex("words", on: ["text"])
       for (call, _, result) in Self.aggregates {
         let value = try database.query("SELECT \(call) AS v FROM _").run()[0]["v"].jsonValue()
-        #expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
+        expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
       }
       for (call, _, result) in Self.fullText {
         let rows = try database.query("SELECT \(call) AS v FROM _ WHERE MATCH(words, 'castle')").run()
-        #expect(rows.count == 1)
+        expect(rows.count, equals: 1)
         let value = try rows.first?["v"].jsonValue()
-        #expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
+        expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
       }
     }
   }

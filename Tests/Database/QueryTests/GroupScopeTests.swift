@@ -9,19 +9,20 @@ import TestSupport
   func constants(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.fill((0..<5).map { ("d\($0)", #"{"k":\#($0)}"#) })
-      #expect(try database.rows("SELECT 1 AS c FROM _ GROUP BY 1 LIMIT 1") == [#"{"c":1}"#])
-      #expect(
-        try database.rows("SELECT k FROM _ GROUP BY 2, k ORDER BY k LIMIT 2 OFFSET 1") == [
+      try expect(database.rows("SELECT 1 AS c FROM _ GROUP BY 1 LIMIT 1"), equals: [#"{"c":1}"#])
+      try expect(
+        database.rows("SELECT k FROM _ GROUP BY 2, k ORDER BY k LIMIT 2 OFFSET 1"),
+        equals: [
           #"{"k":1}"#, #"{"k":2}"#,
         ])
-      #expect(
-        try database.rows("SELECT k FROM _ GROUP BY $p, k ORDER BY k LIMIT $p OFFSET $p", ["p": 2])
-          == [#"{"k":2}"#, #"{"k":3}"#])
-      #expect(try database.rows("SELECT COUNT(*) AS n FROM _ LIMIT 1") == [#"{"n":5}"#])
-      #expect(
-        try database.rows(
+      try expect(
+        database.rows("SELECT k FROM _ GROUP BY $p, k ORDER BY k LIMIT $p OFFSET $p", ["p": 2]),
+        equals: [#"{"k":2}"#, #"{"k":3}"#])
+      try expect(database.rows("SELECT COUNT(*) AS n FROM _ LIMIT 1"), equals: [#"{"n":5}"#])
+      try expect(
+        database.rows(
           "SELECT k FROM _ GROUP BY k ORDER BY k LIMIT CASE WHEN EXISTS (SELECT 1 FROM _ WHERE k = 3) THEN 1 ELSE 2 END"
-        ) == [#"{"k":0}"#])
+        ), equals: [#"{"k":0}"#])
     }
   }
 
@@ -36,28 +37,28 @@ import TestSupport
       for isIndexed in [false, true] {
         if isIndexed { try database.createIndex("a", on: ["a"]) }
         // By bytes 'B' alone is below 'Ba'; with NOCASE 'a_b', 'B' and 'b' are.
-        #expect(try ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba'), META().id") == "3 1 2 4 5")
-        #expect(
-          try ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE, META().id") == "2 3 4 1 5")
-        #expect(
-          try ids(
-            "SELECT META().id, (a >= 'Ba') AS c FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE DESC, META().id")
-            == "1 5 2 3 4")
-        #expect(try ids("SELECT META().id FROM _ ORDER BY a COLLATE NOCASE, META().id") == "2 3 4 1 5")
-        #expect(
-          try ids("SELECT META().id FROM _ ORDER BY CONTAINS(a, 'B') COLLATE (UNICODE NOCASE), META().id")
-            == "1 5 2 3 4")
+        try expect(ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba'), META().id"), equals: "3 1 2 4 5")
+        try expect(
+          ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE, META().id"), equals: "2 3 4 1 5")
+        try expect(
+          ids(
+            "SELECT META().id, (a >= 'Ba') AS c FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE DESC, META().id"),
+          equals: "1 5 2 3 4")
+        try expect(ids("SELECT META().id FROM _ ORDER BY a COLLATE NOCASE, META().id"), equals: "2 3 4 1 5")
+        try expect(
+          ids("SELECT META().id FROM _ ORDER BY CONTAINS(a, 'B') COLLATE (UNICODE NOCASE), META().id"),
+          equals: "1 5 2 3 4")
         let groups = try database.rows(
           "SELECT COUNT(*) AS n, MIN(META().id) AS m FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY m")
-        #expect(groups == [#"{"n":3,"m":"1"}"#, #"{"n":2,"m":"3"}"#])
+        expect(groups, equals: [#"{"n":3,"m":"1"}"#, #"{"n":2,"m":"3"}"#])
         let keys = try database.rows(
           "SELECT (a = 'b') COLLATE NOCASE AS k, COUNT(*) AS n FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY n"
         )
-        #expect(keys == [#"{"k":true,"n":2}"#, #"{"k":false,"n":3}"#])
+        expect(keys, equals: [#"{"k":true,"n":2}"#, #"{"k":false,"n":3}"#])
         let folded = try database.query(
           "SELECT COUNT(*) AS n FROM _ GROUP BY a COLLATE NOCASE HAVING (a = 'b') COLLATE NOCASE ORDER BY n"
         ).run()
-        #expect(folded.map { $0[0].int } == [2])
+        expect(folded.map { $0[0].int }, equals: [2])
       }
     }
   }

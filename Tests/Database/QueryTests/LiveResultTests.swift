@@ -17,22 +17,22 @@ import TestSupport
       try database.query(
         "SELECT META().id FROM _ WHERE t = 1 AND META().expiration IS NOT MISSING ORDER BY META().id")
     ) { told.append($0) }
-    #expect(told.next() == [])
+    expect(told.next(), equals: [])
     try database.setExpiration(of: "a", after: 100_000)
-    #expect(told.next() == [#"{"id":"a"}"#])
+    expect(told.next(), equals: [#"{"id":"a"}"#])
     try database.inBatch {
       try database.setExpiration(of: "b", after: 100_000)
       try database.setExpiration(of: "a", at: nil)
     }
-    #expect(told.next() == [#"{"id":"b"}"#])
+    expect(told.next(), equals: [#"{"id":"b"}"#])
     try database.inBatch { try database.setExpiration(of: "b", after: 200_000) }
     try database.inUndoneBatch {
       try database.setExpiration(of: "a", after: 100_000)
     }
     try database.purge("b")
-    #expect(told.next() == [])
+    expect(told.next(), equals: [])
     live.waitForRuns()
-    #expect(told.results.withLock { $0 } == [[], [#"{"id":"a"}"#], [#"{"id":"b"}"#], []])
+    expect(told.results.withLock { $0 }, equals: [[], [#"{"id":"a"}"#], [#"{"id":"b"}"#], []])
     live.cancel()
   }
 
@@ -49,7 +49,7 @@ import TestSupport
     try database.setExpiration(of: "a", after: 100_000)
     try database.save("b", ["t": 2])
     signal.wait()
-    #expect(told.withLock { $0 } == [["b"]])
+    expect(told.withLock { $0 }, equals: [["b"]])
     token.cancel()
   }
 
@@ -62,7 +62,7 @@ import TestSupport
       let live = try database.observe(try database.query("SELECT COUNT(*) AS n FROM _ WHERE t = 5")) {
         told.append($0)
       }
-      #expect(told.next() == [#"{"n":1}"#])
+      expect(told.next(), equals: [#"{"n":1}"#])
       for (change, count) in [
         ({ try database.save(nfd, ["t": 5]) }, 2), ({ try database.save(nfd, ["t": 6]) }, 1),
         ({ try database.save(nfd, ["t": 5]) }, 2), ({ try database.save(nfc, ["t": 6]) }, 1),
@@ -70,7 +70,7 @@ import TestSupport
         ({ try database.purge(nfc) }, 0),
       ] as [(() throws -> Void, Int)] {
         try change()
-        #expect(told.next() == [#"{"n":\#(count)}"#])
+        expect(told.next(), equals: [#"{"n":\#(count)}"#])
       }
       live.cancel()
     }
@@ -84,12 +84,12 @@ import TestSupport
     try database.apply(PulledRevision(id: "d", history: ["2-cc", "1-aa"], body: ["t": 1, "n": 2]))
     let told = ToldResults()
     let live = try database.observe(try database.query("SELECT n FROM _ WHERE t = 1")) { told.append($0) }
-    #expect(told.next() == [#"{"n":2}"#])
+    expect(told.next(), equals: [#"{"n":2}"#])
     // What could matter is known from the first commit on.
     try database.save("e", ["t": 1, "n": 0])
-    #expect(told.next().count == 2)
+    expect(told.next().count, equals: 2)
     try database.purge("d", branch: #require(RevisionID("2-cc")))
-    #expect(told.next().contains(#"{"n":1}"#))
+    expect(told.next().contains(#"{"n":1}"#))
     live.cancel()
   }
 
@@ -99,18 +99,18 @@ import TestSupport
     try database.fill([("a", #"{"t":1,"v":1}"#)])
     let told = ToldResults()
     let live = try database.observe(try database.query("SELECT v FROM _ WHERE t = 1")) { told.append($0) }
-    #expect(told.next() == [#"{"v":1}"#])
+    expect(told.next(), equals: [#"{"v":1}"#])
     try database.fill([("a", #"{"t":1,"v":1.0}"#)])
     live.waitForRuns()
     try database.fill([("a", #"{"t":1,"v":0.0}"#)])
-    #expect(told.next() == [#"{"v":0.0}"#])
+    expect(told.next(), equals: [#"{"v":0.0}"#])
     try database.fill([("a", #"{"t":1,"v":-0.0}"#)])
     live.waitForRuns()
     try database.fill([("a", #"{"t":1,"v":null}"#)])
-    #expect(told.next() == [#"{"v":null}"#])
+    expect(told.next(), equals: [#"{"v":null}"#])
     try database.fill([("a", #"{"t":1}"#)])
-    #expect(told.next() == ["{}"])
-    #expect(told.results.withLock { $0.count } == 4)
+    expect(told.next(), equals: ["{}"])
+    expect(told.results.withLock { $0.count }, equals: 4)
     live.cancel()
   }
 }

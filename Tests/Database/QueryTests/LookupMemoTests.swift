@@ -20,13 +20,13 @@ struct LookupMemoTests {
   @Test("What was kept is found under its ID only, and absence is kept too")
   func finds() {
     let memo = LookupMemo(memoryLimit: 1 << 20)
-    #expect(record(memo, "a") == nil)
+    expect(record(memo, "a") == nil)
     keep(memo, "a", "first")
     keep(memo, "b", "")
-    #expect(record(memo, "a") == "first")
-    #expect(record(memo, "b") == "")
-    #expect(record(memo, "ab") == nil)
-    #expect(record(memo, "") == nil)
+    expect(record(memo, "a"), equals: "first")
+    expect(record(memo, "b"), equals: "")
+    expect(record(memo, "ab") == nil)
+    expect(record(memo, "") == nil)
   }
 
   @Test("A memo of thousands of documents stays small and never answers for another ID")
@@ -35,36 +35,36 @@ struct LookupMemoTests {
     for number in 0..<5000 {
       // Longer and shorter ones in turn.
       keep(memo, "document \(number)", String(repeating: "x", count: number % 1000) + "\(number)")
-      if let known = record(memo, "document \(number)") { #expect(known.hasSuffix("\(number)")) }
+      if let known = record(memo, "document \(number)") { expect(known.hasSuffix("\(number)")) }
     }
     var found = 0
     for number in 0..<5000 {
       guard let known = record(memo, "document \(number)") else { continue }
-      #expect(known == String(repeating: "x", count: number % 1000) + "\(number)")
+      expect(known, equals: String(repeating: "x", count: number % 1000) + "\(number)")
       found += 1
     }
-    #expect(found > 100 && found <= 256)
-    #expect(memo.used > 0 && memo.used <= 256 * 4096)
+    expect(found > 100 && found <= 256)
+    expect(memo.used > 0 && memo.used <= 256 * 4096)
   }
 
   @Test("Large documents aren't kept, and none beyond half of the query's memory")
   func leavesLargeOnes() {
     let memo = LookupMemo(memoryLimit: 1000)
     keep(memo, "large", String(repeating: "x", count: 4096))
-    #expect(record(memo, "large") == nil)
+    expect(record(memo, "large") == nil)
     keep(memo, "a", String(repeating: "x", count: 300))
     keep(memo, "b", String(repeating: "x", count: 300))
-    #expect(record(memo, "a") != nil)
-    #expect(record(memo, "b") == nil)
-    #expect(memo.used <= 500)
+    expect(record(memo, "a") != nil)
+    expect(record(memo, "b") == nil)
+    expect(memo.used <= 500)
   }
 
   @Test("A memo that finds nothing gives up")
   func givesUp() {
     let memo = LookupMemo(memoryLimit: 1 << 20)
-    for number in 0..<255 { #expect(record(memo, "\(number)") == nil) }
-    #expect(memo.isUseful)
-    #expect(record(memo, "more") == nil)
-    #expect(!memo.isUseful)
+    for number in 0..<255 { expect(record(memo, "\(number)") == nil) }
+    expect(memo.isUseful)
+    expect(record(memo, "more") == nil)
+    expect(!memo.isUseful)
   }
 }

@@ -44,11 +44,11 @@ import TestSupport
       ] {
         let query = try database.query(text, options: .init(memoryLimit: Self.limit))
         let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
-        #expect(error?.code == .memoryLimit, "\(text)")
-        #expect(error?.message.hasPrefix(clause) == true, "\(text): \(error?.message ?? "")")
-        #expect(error?.message.contains("\(Self.limit) bytes") == true)
+        expect(error?.code, equals: .memoryLimit, "\(text)")
+        expect(error?.message.hasPrefix(clause), equals: true, "\(text): \(error?.message ?? "")")
+        expect(error?.message.contains("\(Self.limit) bytes"), equals: true)
         #expect(throws: QueryError.self) { try query.forEach { _ in true } }
-        #expect(try database.query(text).run().isEmpty == false, "\(text)")
+        try expect(database.query(text).run().isEmpty, equals: false, "\(text)")
       }
       // IDs that several ways find, and those that MATCH does. Lists in parameters: how long they are is unknown when the
       // query is planned, so it takes the indexes and not a scan.
@@ -61,10 +61,10 @@ import TestSupport
       ] {
         let query = try database.query(text, options: .init(memoryLimit: 1 << 15))
         let error = #expect(throws: QueryError.self, "\(text)") { try query.run(lists) }
-        #expect(
+        expect(
           error?.code == .memoryLimit && error?.message.hasPrefix(clause) == true,
           "\(text) \(error?.message ?? "")")
-        #expect(try database.query(text).run(lists)[0][0].int == 600)
+        try expect(database.query(text).run(lists)[0][0].int, equals: 600)
       }
     }
   }
@@ -84,8 +84,8 @@ import TestSupport
         "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s AND \(late("b."))",
       ] {
         let limited = try database.query(text, options: .init(memoryLimit: Self.limit))
-        #expect(try queryCode { _ = try limited.run() } == .memoryLimit, "\(text)")
-        #expect(try queryCode { _ = try database.query(text).run() } == .evaluation, "\(text)")
+        try expect(queryCode { _ = try limited.run() }, equals: .memoryLimit, "\(text)")
+        try expect(queryCode { _ = try database.query(text).run() }, equals: .evaluation, "\(text)")
       }
     }
   }
@@ -102,16 +102,16 @@ import TestSupport
         ("SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.n = a.n", 1),
       ] {
         let limited = try database.query(text, options: .init(memoryLimit: Self.limit)).run()
-        #expect(limited.count == rows, "\(text)")
-        #expect(limited == (try database.query(text).run()), "\(text)")
+        expect(limited.count, equals: rows, "\(text)")
+        try expect(limited, equals: (try database.query(text).run()), "\(text)")
       }
       // Where the rows of a group come in a row as well.
       try database.createIndex("w", on: ["w"])
       let text = "SELECT w, k, MAX(s) AS m FROM _ WHERE w >= 'a' GROUP BY w"
       let query = try database.query(text, options: .init(memoryLimit: Self.limit))
-      #expect(try query.explain().description.contains("rows of a group in a row"))
+      try expect(query.explain().description.contains("rows of a group in a row"))
       let rows = try query.run().map { try $0.json() }
-      #expect(try Set(rows) == Set(database.rows(text, usesIndexes: false)))
+      try expect(Set(rows), equals: Set(database.rows(text, usesIndexes: false)))
     }
   }
 
@@ -123,12 +123,12 @@ import TestSupport
     let query = try database.query(
       "SELECT ARRAY_LENGTH([\(texts)]) AS n FROM _", options: .init(memoryLimit: 8 << 20))
     let error = #expect(throws: QueryError.self) { try query.run() }
-    #expect(error?.code == .memoryLimit && error?.message.contains("for one row") == true)
+    expect(error?.code == .memoryLimit && error?.message.contains("for one row") == true)
     // Of the items of ANY one after the other has the memory.
     let any = try database.query(
       "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPEAT(TOSTRING(a), 100000)) = 1 END",
       options: .init(memoryLimit: 8 << 20))
-    #expect(try any.run().isEmpty)
+    try expect(any.run().isEmpty)
   }
 
   @Test("a search keeps no more words and documents than it may", arguments: someEngines)
@@ -144,33 +144,34 @@ import TestSupport
     ] {
       let query = try database.query(text, options: .init(memoryLimit: limit))
       let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
-      #expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
-      #expect(try database.query(text).run().count == rows, "\(text)")
+      expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
+      try expect(database.query(text).run().count, equals: rows, "\(text)")
     }
     // A plan asks for no more, and can be cancelled. Past the limit it goes by the number of all documents.
     let half = "SELECT n FROM _ WHERE MATCH(fts, 'w10*')"
-    #expect(try database.query(half).explain().description.contains("estimated rows 1000"))
+    try expect(database.query(half).explain().description.contains("estimated rows 1000"))
     let planned = try database.query(half, options: .init(memoryLimit: 1 << 17))
-    #expect(try planned.explain().description.contains("estimated rows 2000"))
+    try expect(planned.explain().description.contains("estimated rows 2000"))
     // The plan is made anew.
     try database.createIndex("w", on: ["w"])
     let cancellation = QueryCancellation()
     cancellation.cancel()
-    #expect(try queryCode { _ = try planned.explain(cancellation: cancellation) } == .cancelled)
+    try expect(queryCode { _ = try planned.explain(cancellation: cancellation) }, equals: .cancelled)
     // A few words and documents are kept in less.
     for (text, rows) in [
       ("SELECT n FROM _ WHERE MATCH(fts, 'w1000*')", 10),
       ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5", 5),
     ] {
-      #expect(try database.query(text, options: .init(memoryLimit: 1 << 17)).run().count == rows, "\(text)")
+      try expect(
+        database.query(text, options: .init(memoryLimit: 1 << 17)).run().count, equals: rows, "\(text)")
     }
     // What one search has kept is given back before the next.
     try database.createIndex("n", on: ["n"])
     let union = try database.query(
       "SELECT 1 FROM _ AS a JOIN _ AS b ON MATCH(b.fts, 'w1000*') OR b.n = a.n + 1500 WHERE a.n < 90",
       options: .init(memoryLimit: 1 << 17))
-    #expect(try union.explain().description.contains("Union by ID of [Full-text index fts"))
-    #expect(try union.run().count == 990)
+    try expect(union.explain().description.contains("Union by ID of [Full-text index fts"))
+    try expect(union.run().count, equals: 990)
   }
 
   @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: someEngines)
@@ -184,11 +185,11 @@ import TestSupport
     let text = "SELECT n FROM _ WHERE s >= 'x' ORDER BY s"
     let query = try database.query(text, options: .init(memoryLimit: 1 << 20))
     let error = #expect(throws: QueryError.self) { try query.run() }
-    #expect(error?.code == .memoryLimit && error?.message.contains("begin alike") == true)
+    expect(error?.code == .memoryLimit && error?.message.contains("begin alike") == true)
     let all = try database.query(text, options: .init(memoryLimit: 3 << 20)).run()
-    #expect(all.map(\.[0].int) == (0..<400).map { Int64($0) })
+    expect(all.map(\.[0].int), equals: (0..<400).map { Int64($0) })
     let descending = try database.query(text + " DESC LIMIT 3").run()
-    #expect(descending.map { $0[0].int } == [399, 398, 397])
+    expect(descending.map { $0[0].int }, equals: [399, 398, 397])
   }
 
   @Test("rows of which each takes more than the last take no more together", arguments: someEngines)
@@ -200,6 +201,6 @@ import TestSupport
     let query = try database.query(
       "SELECT n FROM _ WHERE LENGTH(REPEAT('a', n)) > 0 ORDER BY META().id",
       options: .init(memoryLimit: 8 << 20))
-    #expect(try query.run().count == 20)
+    try expect(query.run().count, equals: 20)
   }
 }

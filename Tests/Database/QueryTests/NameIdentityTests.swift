@@ -32,22 +32,22 @@ import TestSupport
       try database.createIndex("plain", on: ["`\(nfc)`"])
       try database.createIndex("partial", on: ["k"], where: "t = '\(nfc)'")
       try database.createIndex("function", on: ["`\(nfc)` + 1"])
-      #expect(try ids(database, "`\(nfd)` = 1005") == ["d5"])
-      #expect(try ids(database, "`\(nfc)` = 5") == ["d5"])
-      #expect(try ids(database, "`\(nfc)` = 1005") == [])
-      #expect(try ids(database, "`\(nfd)` + 1 = 1006") == ["d5"])
-      #expect(try ids(database, "t = '\(nfd)' AND k < 4") == ["d1", "d3"])
-      #expect(try ids(database, "t = '\(nfc)' AND k < 4") == ["d0", "d2"])
-      #expect(try ids(database, "t IN ('\(nfc)', '\(nfd)') AND k < 2") == ["d0", "d1"])
+      try expect(ids(database, "`\(nfd)` = 1005"), equals: ["d5"])
+      try expect(ids(database, "`\(nfc)` = 5"), equals: ["d5"])
+      try expect(ids(database, "`\(nfc)` = 1005"), equals: [])
+      try expect(ids(database, "`\(nfd)` + 1 = 1006"), equals: ["d5"])
+      try expect(ids(database, "t = '\(nfd)' AND k < 4"), equals: ["d1", "d3"])
+      try expect(ids(database, "t = '\(nfc)' AND k < 4"), equals: ["d0", "d2"])
+      try expect(ids(database, "t IN ('\(nfc)', '\(nfd)') AND k < 2"), equals: ["d0", "d1"])
       let plan = try database.query("SELECT META().id FROM _ WHERE t = '\(nfd)' AND k < 4").explain()
         .description
-      #expect(!plan.contains("partial"))
+      expect(!plan.contains("partial"))
       // The other spelling is another definition, and another index.
-      #expect(try database.createIndex("plain", on: ["`\(nfd)`"]))
-      #expect(try database.createIndex("plain", on: ["`\(nfd)`"]) == false)
-      #expect(try ids(database, "`\(nfd)` = 1005") == ["d5"])
-      #expect(
-        try ValueIndexDefinition(["`\(nfd)`"]) != ValueIndexDefinition(["`\(nfc)`"])
+      try expect(database.createIndex("plain", on: ["`\(nfd)`"]))
+      try expect(database.createIndex("plain", on: ["`\(nfd)`"]), equals: false)
+      try expect(ids(database, "`\(nfd)` = 1005"), equals: ["d5"])
+      try expect(
+        ValueIndexDefinition(["`\(nfd)`"]) != ValueIndexDefinition(["`\(nfc)`"])
           && ValueIndexDefinition(["a"], unnest: "b AS `\(nfd)`")
             != ValueIndexDefinition(["a"], unnest: "b AS `\(nfc)`")
       )
@@ -58,30 +58,30 @@ import TestSupport
   func columns(_ engine: EngineName) throws {
     try withAccents(engine) { database in
       let row = try database.query("SELECT `\(nfc)`, `\(nfd)` FROM _ WHERE META().id = 'd5'").run()[0]
-      #expect(row.columnNames.map { Array($0.utf8) } == [Array(nfc.utf8), Array(nfd.utf8)])
-      #expect(row[0].int == 5 && row[1].int == 1005)
-      #expect(row[nfc].int == 5 && row[nfd].int == 1005)
-      #expect(try row.json() == "{\"\(nfc)\":5,\"\(nfd)\":1005}")
-      #expect(try row.jsonObject().count == 2)
+      expect(row.columnNames.map { Array($0.utf8) }, equals: [Array(nfc.utf8), Array(nfd.utf8)])
+      expect(row[0].int == 5 && row[1].int == 1005)
+      expect(row[nfc].int == 5 && row[nfd].int == 1005)
+      try expect(row.json(), equals: "{\"\(nfc)\":5,\"\(nfd)\":1005}")
+      try expect(row.jsonObject().count, equals: 2)
       // Twenty columns are found by another way than two.
       let many = (0..<20).map { "k AS c\($0)" }.joined(separator: ", ")
       let wide = try database.query("SELECT `\(nfc)`, `\(nfd)`, \(many) FROM _ WHERE k = 5").run()[0]
-      #expect(wide[nfc].int == 5 && wide[nfd].int == 1005 && wide["c19"].int == 5 && !wide["c20"].exists)
+      expect(wide[nfc].int == 5 && wide[nfd].int == 1005 && wide["c19"].int == 5 && !wide["c20"].exists)
       // An alias hides the property of its own spelling only.
-      #expect(
-        try database.query("SELECT k AS `\(nfc)` FROM _ WHERE `\(nfd)` = 1005").run().map { $0[0].int } == [5]
-      )
-      #expect(
-        try database.query("SELECT k AS `\(nfc)` FROM _ WHERE `\(nfc)` = 7").run().map { $0[0].int } == [7])
+      try expect(
+        database.query("SELECT k AS `\(nfc)` FROM _ WHERE `\(nfd)` = 1005").run().map { $0[0].int },
+        equals: [5])
+      try expect(
+        database.query("SELECT k AS `\(nfc)` FROM _ WHERE `\(nfc)` = 7").run().map { $0[0].int }, equals: [7])
       let grouped = try database.query(
         "SELECT t, MAX(`\(nfc)`) AS a, MAX(`\(nfd)`) AS b, COUNT(*) AS n FROM _ GROUP BY t ORDER BY a"
       ).run()
-      #expect(grouped.map { Array(($0[0].string ?? "").utf8) } == [Array(nfc.utf8), Array(nfd.utf8)])
-      #expect(grouped.map { $0[1].int } == [58, 59] && grouped.map { $0[2].int } == [1058, 1059])
+      expect(grouped.map { Array(($0[0].string ?? "").utf8) }, equals: [Array(nfc.utf8), Array(nfd.utf8)])
+      expect(grouped.map { $0[1].int } == [58, 59] && grouped.map { $0[2].int } == [1058, 1059])
       let cases = try database.query(
         "SELECT CASE t WHEN '\(nfc)' THEN 'c' WHEN '\(nfd)' THEN 'd' END AS c FROM _ WHERE k < 2 ORDER BY k"
       ).run()
-      #expect(cases.map { $0[0].string } == ["c", "d"])
+      expect(cases.map { $0[0].string }, equals: ["c", "d"])
     }
   }
 
@@ -95,19 +95,19 @@ import TestSupport
         WHERE `\(nfc)`.k = 3
         """
       ).run()
-      #expect(try joined.map { try $0.json() } == [#"{"a":3,"b":4}"#])
+      try expect(joined.map { try $0.json() }, equals: [#"{"a":3,"b":4}"#])
       let nested = try database.query(
         """
         SELECT k FROM _ WHERE k < 5 AND ANY `\(nfc)` IN [1, 2] SATISFIES
         ANY `\(nfd)` IN [2, 4] SATISFIES `\(nfd)` = k AND `\(nfc)` * 2 = `\(nfd)` END END ORDER BY k
         """
       ).run()
-      #expect(nested.map { $0[0].int } == [2, 4])
+      expect(nested.map { $0[0].int }, equals: [2, 4])
       let query = try database.query(
         Query.select(.property("k")).from().where(.property("k") .== .parameter(nfc)))
-      #expect(query.parameterNames.map { Array($0.utf8) } == [Array(nfc.utf8)])
-      #expect(try query.run([nfc: 3]).map { $0[0].int } == [3])
-      #expect(try queryCode { _ = try query.run([nfd: 3]) } == .unsetParameter)
+      expect(query.parameterNames.map { Array($0.utf8) }, equals: [Array(nfc.utf8)])
+      try expect(query.run([nfc: 3]).map { $0[0].int }, equals: [3])
+      try expect(queryCode { _ = try query.run([nfd: 3]) }, equals: .unsetParameter)
     }
   }
 
@@ -120,12 +120,13 @@ import TestSupport
     ] {
       let one = try QueryExpression(parsing: text.replacing("@", with: nfc))
       let two = try QueryExpression(parsing: text.replacing("@", with: nfd))
-      #expect(one != two, "\(text)")
-      #expect(Array(two.description.utf8) == Array(text.replacing("@", with: nfd).utf8), "\(two)")
-      #expect(one == (try QueryExpression(parsing: one.description)))
+      expect(one != two, "\(text)")
+      expect(Array(two.description.utf8), equals: Array(text.replacing("@", with: nfd).utf8), "\(two)")
+      try expect(one, equals: (try QueryExpression(parsing: one.description)))
     }
     // A dot that an accent follows is a dot.
-    #expect(
-      QueryExpression.property("a.\u{301}b") == .property(PropertyReference([.name("a"), .name("\u{301}b")])))
+    expect(
+      QueryExpression.property("a.\u{301}b"),
+      equals: .property(PropertyReference([.name("a"), .name("\u{301}b")])))
   }
 }

@@ -29,30 +29,30 @@ import TestSupport
       usleep(UInt32.random(in: 0..<40_000, using: &random))
       child.kill()
       try child.wait()
-      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
       database = try Database.open("test", in: path, options: options)
       let context = "round \(round), TOUCHSTONE_SEED=\(testSeed)"
-      #expect(try database.check() == [], "\(context)")
+      try expect(database.check(), equals: [], "\(context)")
       let names = try database.indexes.map(\.name)
-      #expect(names == [] || names == ["byN"], "\(context)")
+      expect(names == [] || names == ["byN"], "\(context)")
       if names.isEmpty { none += 1 } else { whole += 1 }
       // What was said to be committed is: one step may have followed.
       let said = child.wholeLines
       let steps = said.filter { $0 == "made" || $0 == "removed" }
       if let last = steps.last, names.isEmpty == (last == "made") {
         // Its successor was committed, and not said any more.
-        #expect(steps.count >= 1, "\(context)")
+        expect(steps.count >= 1, "\(context)")
       }
       let query = try database.query("SELECT META().id FROM _ WHERE n = 7 ORDER BY META().id")
-      #expect(try query.run().count == count / 100, "\(context)")
-      #expect(try query.explain().description.contains("byN") == !names.isEmpty, "\(context)")
+      try expect(query.run().count, equals: count / 100, "\(context)")
+      try expect(query.explain().description.contains("byN"), equals: !names.isEmpty, "\(context)")
       // It takes what comes.
       try database.save("new", ["n": 7])
-      #expect(try query.run().count == count / 100 + 1, "\(context)")
+      try expect(query.run().count, equals: count / 100 + 1, "\(context)")
       try database.purge("new")
       try database.close()
     }
-    #expect(whole + none > 0)
+    expect(whole + none > 0)
   }
 
   @Test("a killed writer leaves a full-text index that says what the documents say", arguments: someEngines)
@@ -72,31 +72,31 @@ import TestSupport
       usleep(UInt32.random(in: 0..<10_000, using: &random))
       child.kill()
       try child.wait()
-      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
       let said = child.wholeLines
       database = try Database.open("test", in: path, options: options)
       let context = "round \(round), TOUCHSTONE_SEED=\(testSeed)"
       let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
-      if let acknowledged = said.compactMap({ Int($0) }).last { #expect(last >= acknowledged, "\(context)") }
-      #expect(try database.check(deep: true) == [], "\(context)")
+      if let acknowledged = said.compactMap({ Int($0) }).last { expect(last >= acknowledged, "\(context)") }
+      try expect(database.check(deep: true), equals: [], "\(context)")
       // What the index finds, against the documents themselves.
       let query = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text) ORDER BY META().id")
       for word in ["mark\(last)", "mark\(last - 1)", "mark\(last + 1)", "w1", "\"w0 w1\"", "w7 NEAR/3 w2"] {
         let under = try database.query(
           "SELECT META().id FROM _ WHERE MATCH(words, $text) OR n < -1 ORDER BY META().id")
         let found = try query.run(["text": .string(word)])
-        #expect(found == (try under.run(["text": .string(word)])), "\(word), \(context)")
+        try expect(found, equals: (try under.run(["text": .string(word)])), "\(word), \(context)")
       }
       let marked = try query.run(["text": .string("mark\(last)")]).count
       let live = try database.query("SELECT COUNT(*) FROM _ WHERE text LIKE $text")
       let written = try live.run(["text": .string("mark\(last) %")])[0][0].int ?? -1
-      #expect(marked == Int(written), "\(context)")
-      #expect(try query.run(["text": .string("mark\(last + 1)")]).isEmpty, "\(context)")
+      expect(marked, equals: Int(written), "\(context)")
+      try expect(query.run(["text": .string("mark\(last + 1)")]).isEmpty, "\(context)")
       try database.close()
       total += last + 1 - next
       next = last + 1
     }
-    #expect(total > 8, "only \(total) batches: nothing was tested")
+    expect(total > 8, "only \(total) batches: nothing was tested")
   }
 
   @Test("queries are right while another process makes and removes indexes", arguments: someEngines)
@@ -112,7 +112,7 @@ import TestSupport
       "SELECT type, COUNT(*) AS c FROM _ WHERE n >= 0 GROUP BY type ORDER BY type",
     ]
     let expected = try texts.map { try database.rows($0, usesIndexes: false) }
-    #expect(expected.allSatisfy { !$0.isEmpty })
+    expect(expected.allSatisfy { !$0.isEmpty })
     let prepared = try texts.map { try database.query($0) }
     let child = try startChild("query", "change", "\(engine)", path)
     var plans: Set<String> = []
@@ -121,23 +121,23 @@ import TestSupport
     let enough = isLong ? 1_000 : 25
     while rounds < enough || plans.count <= texts.count, rounds < 5_000, child.outputSoFar.isEmpty {
       for (number, query) in prepared.enumerated() {
-        #expect(try query.run().map { try $0.json() } == expected[number], "\(texts[number])")
+        try expect(query.run().map { try $0.json() }, equals: expected[number], "\(texts[number])")
         plans.insert(try query.explain().description)
         // One that nobody has prepared yet.
-        #expect(try database.rows(texts[number]) == expected[number], "\(texts[number])")
+        try expect(database.rows(texts[number]), equals: expected[number], "\(texts[number])")
       }
       // In a batch the writer's own view is planned for.
       try database.inBatch {
-        #expect(try prepared[rounds % 4].run().map { try $0.json() } == expected[rounds % 4])
+        try expect(prepared[rounds % 4].run().map { try $0.json() }, equals: expected[rounds % 4])
         try database.save("ours", ["type": "ours", "n": .int(Int64(-2 - rounds))])
       }
       rounds += 1
     }
     try database.save("stop", [:])
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(child.outputText == "done\n")
-    #expect(plans.count > texts.count, "the plans never changed in \(rounds) rounds")
-    #expect(try database.check() == [])
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    expect(child.outputText, equals: "done\n")
+    expect(plans.count > texts.count, "the plans never changed in \(rounds) rounds")
+    try expect(database.check(), equals: [])
     try database.close()
   }
 
@@ -149,26 +149,26 @@ import TestSupport
       let expected = try query.run().map { try $0.json() }
       try database.inUndoneBatch {
         try database.createIndex("x", on: ["n"])
-        #expect(try query.run().map { try $0.json() } == expected)
-        #expect(try query.explain().description.contains("Index x"))
+        try expect(query.run().map { try $0.json() }, equals: expected)
+        try expect(query.explain().description.contains("Index x"))
       }
-      #expect(try query.explain().description.contains("Scan"))
+      try expect(query.explain().description.contains("Scan"))
       // The next index takes the numbers of the one that never was.
       try database.createIndex("y", on: ["text", "n"])
-      #expect(try query.run().map { try $0.json() } == expected)
+      try expect(query.run().map { try $0.json() }, equals: expected)
       try database.deleteIndex("y")
       try database.inBatch {
         try database.createIndex("x", on: ["text"])
-        #expect(try query.run().map { try $0.json() } == expected)
+        try expect(query.run().map { try $0.json() }, equals: expected)
         try database.createIndex("x", on: ["n"])
-        #expect(try query.run().map { try $0.json() } == expected)
-        #expect(try query.explain().description.contains("Index x"))
+        try expect(query.run().map { try $0.json() }, equals: expected)
+        try expect(query.explain().description.contains("Index x"))
       }
-      #expect(try query.run().map { try $0.json() } == expected)
+      try expect(query.run().map { try $0.json() }, equals: expected)
       // A compaction may give every keyspace another number.
       try database.compact()
-      #expect(try query.run().map { try $0.json() } == expected)
-      #expect(try query.explain().description.contains("Index x"))
+      try expect(query.run().map { try $0.json() }, equals: expected)
+      try expect(query.explain().description.contains("Index x"))
     }
   }
 }

@@ -41,29 +41,29 @@ import Testing
           try database.query(text, options: Query.Options(rowLimit: limit))
         }
         let all = try query(nil).run()
-        #expect(all.count == count, "\(text)")
+        expect(all.count, equals: count, "\(text)")
         for limit in [count, count + 1, .max] {
-          #expect(try query(limit).run() == all, "\(text)")
+          try expect(query(limit).run(), equals: all, "\(text)")
           var rows = 0
           try query(limit).forEach { _ in
             rows += 1
             return true
           }
-          #expect(rows == count, "\(text)")
+          expect(rows, equals: count, "\(text)")
         }
         guard count > 0 else { continue }
         for limit in Set([0, count / 2, count - 1]) {
           let error = #expect(throws: QueryError.self, "\(text)") { try query(limit).run() }
-          #expect(error?.code == .rowLimit && error?.message.contains("row limit of \(limit);") == true)
+          expect(error?.code == .rowLimit && error?.message.contains("row limit of \(limit);") == true)
           var rows = 0
-          #expect(
-            try code {
+          try expect(
+            code {
               try query(limit).forEach { _ in
                 rows += 1
                 return true
               }
-            } == .rowLimit, "\(text)")
-          #expect(rows == limit, "\(text)")
+            }, equals: .rowLimit, "\(text)")
+          expect(rows, equals: limit, "\(text)")
           // Who stops by himself gets no error.
           rows = 0
           if limit > 0 {
@@ -71,15 +71,15 @@ import Testing
               rows += 1
               return rows < limit
             }
-            #expect(rows == limit)
+            expect(rows, equals: limit)
           }
-          #expect(try query(limit).explain(analyze: true).description.isEmpty == false)
+          try expect(query(limit).explain(analyze: true).description.isEmpty, equals: false)
         }
       }
-      #expect(Query.Options(rowLimit: -1).rowLimit == 0)
+      expect(Query.Options(rowLimit: -1).rowLimit, equals: 0)
       var options = Query.Options()
       options.rowLimit = -5
-      #expect(options.rowLimit == 0)
+      expect(options.rowLimit, equals: 0)
     }
   }
 
@@ -92,24 +92,24 @@ import Testing
       let query = try database.query(Self.long, options: Query.Options(timeLimit: .milliseconds(30)))
       for _ in 0..<3 {
         let error = #expect(throws: QueryError.self) { try query.run() }
-        #expect(error?.code == .timedOut && error?.message.contains("0.03 seconds") == true)
+        expect(error?.code == .timedOut && error?.message.contains("0.03 seconds") == true)
       }
-      #expect(try code { try query.forEach { _ in true } } == .timedOut)
-      #expect(try code { _ = try query.explain(analyze: true) } == .timedOut)
+      try expect(code { try query.forEach { _ in true } }, equals: .timedOut)
+      try expect(code { _ = try query.explain(analyze: true) }, equals: .timedOut)
       // The caller's own limit and cancellation end it as well, each with its own error.
       let patient = try database.query(Self.long, options: Query.Options(timeLimit: .seconds(3_600)))
       let own = #expect(throws: QueryError.self) {
         try patient.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
       }
-      #expect(own?.code == .timedOut && own?.message.contains("0.02 seconds") == true)
+      expect(own?.code == .timedOut && own?.message.contains("0.02 seconds") == true)
       let cancelled = QueryCancellation()
       cancelled.cancel()
-      #expect(try code { _ = try patient.run(cancellation: cancelled) } == .cancelled)
+      try expect(code { _ = try patient.run(cancellation: cancelled) }, equals: .cancelled)
       // The limit counts from the start of each run.
       let quick = try database.query("SELECT n FROM _", options: Query.Options(timeLimit: .seconds(3_600)))
-      for _ in 0..<100 { #expect(try quick.run().count == 100) }
+      for _ in 0..<100 { try expect(quick.run().count, equals: 100) }
       let none = try database.query("SELECT n FROM _", options: Query.Options(timeLimit: .zero))
-      #expect(try code { _ = try none.run() } == .timedOut)
+      try expect(code { _ = try none.run() }, equals: .timedOut)
     }
   }
 
@@ -120,7 +120,7 @@ import Testing
         let cancellation = QueryCancellation(timeLimit: .milliseconds(20 + 10 * ((number * 5) % 8)))
         let quick = QueryCancellation(timeLimit: .seconds(100 + number))
         #expect(throws: QueryError.self) { try query.run(cancellation: cancellation) }
-        #expect(!quick.isCancelled)
+        expect(!quick.isCancelled)
       }
     }
   }
@@ -138,14 +138,14 @@ import Testing
         ("SELECT * FROM _ UNNEST l AS x", ["_", "x"], ["test", "x"]),
         ("SELECT COUNT(*) FROM _", ["$1"], ["$1"]),
       ] {
-        #expect(try database.query(text).columnNames == source, "\(text)")
+        try expect(database.query(text).columnNames, equals: source, "\(text)")
         let query = try database.query(text, options: Query.Options(starColumnName: .databaseName))
-        #expect(query.columnNames == named, "\(text)")
-        #expect(try query.run().columnNames == named, "\(text)")
+        expect(query.columnNames, equals: named, "\(text)")
+        try expect(query.run().columnNames, equals: named, "\(text)")
       }
       let built = try database.query(
         Query.select(.all()).from(), options: Query.Options(starColumnName: .databaseName))
-      #expect(built.columnNames == ["test"])
+      expect(built.columnNames, equals: ["test"])
     }
   }
 
@@ -159,13 +159,13 @@ import Testing
     // Another open of the same path may have others.
     options.queryOptions = Query.Options()
     let free = try Database.open("test", in: directory.path, options: options)
-    #expect(try code { _ = try limited.query("SELECT * FROM _").run() } == .rowLimit)
-    #expect(try limited.query("SELECT * FROM _").columnNames == ["test"])
-    #expect(try limited.query("SELECT * FROM _", options: Query.Options()).run().count == 2)
-    #expect(try free.query("SELECT * FROM _").run().count == 2)
-    #expect(
-      try code { try limited.write { transaction in _ = try transaction.query("SELECT 1 FROM _").run() } }
-        == .rowLimit)
+    try expect(code { _ = try limited.query("SELECT * FROM _").run() }, equals: .rowLimit)
+    try expect(limited.query("SELECT * FROM _").columnNames, equals: ["test"])
+    try expect(limited.query("SELECT * FROM _", options: Query.Options()).run().count, equals: 2)
+    try expect(free.query("SELECT * FROM _").run().count, equals: 2)
+    try expect(
+      code { try limited.write { transaction in _ = try transaction.query("SELECT 1 FROM _").run() } },
+      equals: .rowLimit)
     try limited.close()
     try free.close()
   }

@@ -24,7 +24,7 @@ import Touchstone
         (JSONObject(["a": 1]), ["a": 1]),
       ]
       for (given, json) in wanted {
-        #expect(try value(database, ["p": given]) == json, "\(given)")
+        try expect(value(database, ["p": given]), equals: json, "\(given)")
       }
     }
   }
@@ -36,20 +36,20 @@ import Touchstone
       let query = try database.query(
         "SELECT META().id FROM _ WHERE type = $type AND d >= $d AND n = $n AND [$type, 1] = $list")
       let type = "hotel"
-      #expect(
-        try query.run(["type": type, "d": date, "n": 1, "list": JSONValue.array(["hotel", 1])]).count == 1)
-      #expect(try query.run(["type": "hotel", "d": "1970", "n": 1, "list": ["hotel", 1]]).count == 1)
-      #expect(try query.run(as: String.self, ["type": "x", "d": date, "n": 1, "list": [1]]) == [])
+      try expect(
+        query.run(["type": type, "d": date, "n": 1, "list": JSONValue.array(["hotel", 1])]).count, equals: 1)
+      try expect(query.run(["type": "hotel", "d": "1970", "n": 1, "list": ["hotel", 1]]).count, equals: 1)
+      try expect(query.run(as: String.self, ["type": "x", "d": date, "n": 1, "list": [1]]), equals: [])
       let byType = try database.query("SELECT META().id FROM _ WHERE type = $type")
-      #expect(try byType.run(["type": "hotel"]).count == 1)
-      #expect(try byType.run(["type": type]).count == 1)
-      #expect(try byType.run(as: String.self, ["type": type]) == ["a"])
+      try expect(byType.run(["type": "hotel"]).count, equals: 1)
+      try expect(byType.run(["type": type]).count, equals: 1)
+      try expect(byType.run(as: String.self, ["type": type]), equals: ["a"])
       let since = try database.query("SELECT META().id FROM _ WHERE d >= $since AND n = $n")
-      #expect(try since.run(["since": date, "n": 1]).count == 1)
+      try expect(since.run(["since": date, "n": 1]).count, equals: 1)
       let known: [String: JSONValue] = ["type": "hotel"]
-      #expect(try byType.run(known).count == 1)
+      try expect(byType.run(known).count, equals: 1)
       let mixed: [String: any JSONConvertible] = ["since": date, "n": UInt64(1)]
-      #expect(try since.run(mixed).count == 1)
+      try expect(since.run(mixed).count, equals: 1)
       var count = 0
       try since.forEach(mixed) { _ in
         count += 1
@@ -59,14 +59,14 @@ import Touchstone
         count += 1
         return true
       }
-      #expect(count == 2)
-      #expect(try !since.explain(analyze: true, ["since": date, "n": 1]).description.isEmpty)
+      expect(count, equals: 2)
+      try expect(!since.explain(analyze: true, ["since": date, "n": 1]).description.isEmpty)
       try database.write { transaction in
         let rows = try transaction.run(since, ["since": date, "n": 1])
-        #expect(rows.count == 1)
-        #expect(try transaction.run(byType, ["type": "hotel"]).count == 1)
-        #expect(try transaction.run(since, as: String.self, ["since": date, "n": 1]) == ["a"])
-        #expect(try transaction.run(byType, as: String.self, ["type": "hotel"]) == ["a"])
+        expect(rows.count, equals: 1)
+        try expect(transaction.run(byType, ["type": "hotel"]).count, equals: 1)
+        try expect(transaction.run(since, as: String.self, ["since": date, "n": 1]), equals: ["a"])
+        try expect(transaction.run(byType, as: String.self, ["type": "hotel"]), equals: ["a"])
       }
     }
   }
@@ -83,7 +83,7 @@ import Touchstone
     #expect(try await query.run(as: String.self, ["since": "1970", "n": 1]) == ["a"])
     let count = Counter()
     try await query.forEach(["since": date, "n": 1]) { _ in count.add() }
-    #expect(count.value == 1)
+    expect(count.value, equals: 1)
     #expect(try await !query.explain(["since": date, "n": 1]).description.isEmpty)
     try database.close()
   }

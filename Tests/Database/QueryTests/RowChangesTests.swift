@@ -36,8 +36,8 @@ import Testing
   {
     let wanted = try lines(new)
     var list = try lines(old)
-    #expect(changes.oldCount == old.count, comment)
-    #expect(
+    expect(changes.oldCount, equals: old.count, comment)
+    expect(
       changes.removed == changes.removed.sorted() && changes.inserted == changes.inserted.sorted(), comment)
     for index in (changes.removed + changes.moved.map(\.old)).sorted(by: >) { list.remove(at: index) }
     for index in (changes.inserted + changes.moved.map(\.new)).sorted() {
@@ -46,14 +46,14 @@ import Testing
       list.insert(try source.map { try old[$0.old].json() } ?? wanted[index], at: index)
     }
     for pair in changes.updated {
-      #expect(try list[pair.new] == old[pair.old].json() && list[pair.new] != wanted[pair.new], comment)
+      try expect(list[pair.new] == old[pair.old].json() && list[pair.new] != wanted[pair.new], comment)
       list[pair.new] = wanted[pair.new]
     }
-    #expect(list == wanted, comment)
+    expect(list, equals: wanted, comment)
     var applied = try lines(old)
     try changes.apply(to: &applied) { try $0.json() }
-    #expect(applied == wanted, comment)
-    #expect(changes.isEmpty == (old == new), comment)
+    expect(applied, equals: wanted, comment)
+    expect(changes.isEmpty, equals: (old == new), comment)
   }
 
   /// The length of a longest increasing subsequence, in the simple way.
@@ -108,9 +108,9 @@ import Testing
         taken.insert(partner)
         stay.append(partner)
       }
-      #expect(changes.removed == old.indices.filter { !taken.contains($0) }, comment)
-      #expect(changes.inserted.count == new.count - stay.count, comment)
-      #expect(changes.moved.count == stay.count - longest(stay), comment)
+      expect(changes.removed, equals: old.indices.filter { !taken.contains($0) }, comment)
+      expect(changes.inserted.count, equals: new.count - stay.count, comment)
+      expect(changes.moved.count, equals: stay.count - longest(stay), comment)
     }
   }
 
@@ -119,9 +119,9 @@ import Testing
     let order = [1, 2, 3, 4, 5, 6, 7, 8, 0, 9]
     let new = try results(order.map { (.int(Int64($0)), $0 == 0 ? 1 : 0) })
     let changes = RowChanges(from: old, to: new, key: 0)
-    #expect(changes.moved == [RowChanges.IndexPair(old: 0, new: 8)])
-    #expect(changes.updated == [RowChanges.IndexPair(old: 0, new: 8)])
-    #expect(changes.removed == [] && changes.inserted == [])
+    expect(changes.moved, equals: [RowChanges.IndexPair(old: 0, new: 8)])
+    expect(changes.updated, equals: [RowChanges.IndexPair(old: 0, new: 8)])
+    expect(changes.removed == [] && changes.inserted == [])
     try check(changes, from: old, to: new, "")
   }
 
@@ -129,22 +129,22 @@ import Testing
     let old = try results([(.int(1), 0), ("\u{e9}", 0)])
     let new = try results([(.double(1), 0), ("e\u{301}", 0)])
     let changes = RowChanges(from: old, to: new, key: 0)
-    #expect(changes.removed == [1] && changes.inserted == [1])
-    #expect(changes.moved == [] && changes.updated == [])
+    expect(changes.removed == [1] && changes.inserted == [1])
+    expect(changes.moved == [] && changes.updated == [])
   }
 
   @Test("at first all rows are inserted") func first() throws {
     let rows = try results([("a", 1), ("b", 2)])
     let changes = RowChanges(from: nil, to: rows, key: 0)
-    #expect(changes.inserted == [0, 1] && changes.oldCount == 0 && !changes.isEmpty)
+    expect(changes.inserted == [0, 1] && changes.oldCount == 0 && !changes.isEmpty)
     var items: [String] = []
     changes.apply(to: &items) { $0["id"].string ?? "-" }
-    #expect(items == ["a", "b"])
+    expect(items, equals: ["a", "b"])
     // A list that isn't that of the last rows is made again.
     items = ["x"]
     changes.apply(to: &items) { $0["id"].string ?? "-" }
-    #expect(items == ["a", "b"])
-    #expect(RowChanges(from: rows, to: rows, key: 0).isEmpty)
+    expect(items, equals: ["a", "b"])
+    expect(RowChanges(from: rows, to: rows, key: 0).isEmpty)
   }
 
   @Test("a closure that throws leaves the list as it was") func throwing() throws {
@@ -157,7 +157,7 @@ import Testing
         return "new"
       }
     }
-    #expect(items == ["a"])
+    expect(items, equals: ["a"])
   }
 
   @Test("large lists take the time of a sort") func largeLists() throws {
@@ -166,9 +166,9 @@ import Testing
     let old = try results(keys.map { (.int(Int64($0)), 0) })
     let new = try results(keys.shuffled(using: &random).map { (.int(Int64($0)), 0) })
     let changes = RowChanges(from: old, to: new, key: 0)
-    #expect(changes.moved.count > 49_000 && changes.updated.isEmpty)
+    expect(changes.moved.count > 49_000 && changes.updated.isEmpty)
     var list = try lines(old)
     try changes.apply(to: &list) { try $0.json() }
-    #expect(list == (try lines(new)))
+    try expect(list, equals: (try lines(new)))
   }
 }

@@ -67,13 +67,13 @@ private struct Pair: Decodable {
         "SELECT META().id, name, stars, opened, geo FROM _ WHERE type = 'hotel' ORDER BY name",
       ] {
         let query = try database.query(text)
-        #expect(try query.run(as: Hotel.self) == [Self.apple, berry], "\(text)")
-        #expect(try query.run().decode(as: Hotel.self) == [Self.apple, berry], "\(text)")
-        #expect(try query.run()[1].decode(Hotel.self) == berry, "\(text)")
-        #expect(try query.run(as: Hotel?.self) == [Self.apple, berry], "\(text)")
+        try expect(query.run(as: Hotel.self), equals: [Self.apple, berry], "\(text)")
+        try expect(query.run().decode(as: Hotel.self), equals: [Self.apple, berry], "\(text)")
+        try expect(query.run()[1].decode(Hotel.self), equals: berry, "\(text)")
+        try expect(query.run(as: Hotel?.self), equals: [Self.apple, berry], "\(text)")
         let members = try query.run(as: [String: JSONValue].self)
-        #expect(members.map { $0["id"] } == ["h1", "h2"], "\(text)")
-        #expect(try query.run(as: JSONValue.self)[0]["name"] == "Apple", "\(text)")
+        expect(members.map { $0["id"] }, equals: ["h1", "h2"], "\(text)")
+        try expect(query.run(as: JSONValue.self)[0]["name"], equals: "Apple", "\(text)")
       }
     }
   }
@@ -86,13 +86,13 @@ private struct Pair: Decodable {
           as: [String: JSONValue].self)
         return rows[0]["name"]?.string
       }
-      #expect(try name("SELECT *, 'other' AS name") == "other")
-      #expect(try name("SELECT 'other' AS name, *") == "other")
-      #expect(try name("SELECT nothing AS name, *") == nil)
+      try expect(name("SELECT *, 'other' AS name"), equals: "other")
+      try expect(name("SELECT 'other' AS name, *"), equals: "other")
+      try expect(name("SELECT nothing AS name, *") == nil)
       // An alias of the star counts as the name of a column, and its members are there too.
-      #expect(try name("SELECT * AS doc") == "Apple")
+      try expect(name("SELECT * AS doc"), equals: "Apple")
       let whole = try database.query("SELECT * AS doc FROM _ WHERE META().id = 'h1'").run(as: Whole.self)
-      #expect(whole.map(\.doc) == [Name(name: "Apple")])
+      expect(whole.map(\.doc), equals: [Name(name: "Apple")])
     }
   }
 
@@ -105,20 +105,20 @@ private struct Pair: Decodable {
         WHERE hotel.type = 'hotel' ORDER BY hotel.name
         """
       ).run(as: Pair.self)
-      #expect(pairs.map(\.hotel.name) == ["Apple", "Berry"])
-      #expect(pairs.map(\.city) == [nil, nil])
-      #expect(pairs.map(\.name) == ["Apple", "Berry"])
+      expect(pairs.map(\.hotel.name), equals: ["Apple", "Berry"])
+      expect(pairs.map(\.city), equals: [nil, nil])
+      expect(pairs.map(\.name), equals: ["Apple", "Berry"])
       let joined = try database.query(
         """
         SELECT h.* AS hotel, c.*, 'x' AS city FROM _ AS h JOIN _ AS c ON META(c).id = h.city
         """
       ).run(as: [String: JSONValue].self)
-      #expect(joined.count == 1 && joined[0]["name"] == "Berry" && joined[0]["tags"] == ["a", "b"])
-      #expect(joined[0]["hotel"]?["name"] == "Berry" && joined[0]["city"] == "x")
+      expect(joined.count == 1 && joined[0]["name"] == "Berry" && joined[0]["tags"] == ["a", "b"])
+      expect(joined[0]["hotel"]?["name"] == "Berry" && joined[0]["city"] == "x")
       // A document may have a member that is named as the only star's column is.
       try database.save("n", ["test": "own"])
       let own = try database.query("SELECT * FROM test WHERE META().id = 'n'").run(as: [String: String].self)
-      #expect(own == [["test": "own"]])
+      expect(own, equals: [["test": "own"]])
     }
   }
 
@@ -130,22 +130,22 @@ private struct Pair: Decodable {
         try database.query("SELECT \(column) FROM _ WHERE META().id = $id").run(as: type, ["id": .string(id)])
       }
       let names = try all("name", String.self)
-      #expect(names == ["Apple"])
-      #expect(try all("stars", Int.self) == [3])
-      #expect(try all("stars", UInt8?.self) == [3])
-      #expect(try all("stars", Double.self) == [3])
-      #expect(try all("stars", Int?.self, "h2") == [nil])
-      #expect(try all("stars > 2", Bool.self) == [true])
-      #expect(try all("opened", Date.self) == [Self.apple.opened])
-      #expect(try all("opened", Date?.self, "h2") == [nil])
-      #expect(try all("tags", [String].self, "c1") == [["a", "b"]])
-      #expect(try all("18446744073709551615", UInt64.self) == [.max])
-      #expect(try all("'aGk='", Data.self) == [Data("hi".utf8)])
-      #expect(try all("'http://a.b/c'", URL.self) == [URL(string: "http://a.b/c")])
-      #expect(try all("type", Kind.self) == [.hotel])
-      #expect(try all("geo", Geo?.self, "h2") == [nil])
-      #expect(try database.query("SELECT name FROM _ WHERE name = 'nothing'").run(as: String.self) == [])
-      #expect(try database.query("EXPLAIN SELECT name FROM _").run(as: String.self).isEmpty == false)
+      expect(names, equals: ["Apple"])
+      try expect(all("stars", Int.self), equals: [3])
+      try expect(all("stars", UInt8?.self), equals: [3])
+      try expect(all("stars", Double.self), equals: [3])
+      try expect(all("stars", Int?.self, "h2"), equals: [nil])
+      try expect(all("stars > 2", Bool.self), equals: [true])
+      try expect(all("opened", Date.self), equals: [Self.apple.opened])
+      try expect(all("opened", Date?.self, "h2"), equals: [nil])
+      try expect(all("tags", [String].self, "c1"), equals: [["a", "b"]])
+      try expect(all("18446744073709551615", UInt64.self), equals: [.max])
+      try expect(all("'aGk='", Data.self), equals: [Data("hi".utf8)])
+      try expect(all("'http://a.b/c'", URL.self), equals: [URL(string: "http://a.b/c")])
+      try expect(all("type", Kind.self), equals: [.hotel])
+      try expect(all("geo", Geo?.self, "h2"), equals: [nil])
+      try expect(database.query("SELECT name FROM _ WHERE name = 'nothing'").run(as: String.self), equals: [])
+      try expect(database.query("EXPLAIN SELECT name FROM _").run(as: String.self).isEmpty, equals: false)
     }
   }
 
@@ -169,19 +169,20 @@ private struct Pair: Decodable {
     try withHotels(.sqlite) { database in
       let hotels = " FROM _ WHERE type = 'hotel' ORDER BY name"
       let type = try failure(database, "SELECT META().id, name, city AS stars" + hotels, Hotel.self)
-      #expect(type.codingPath.map(\.stringValue) == ["Index 1", "stars"] && type.codingPath[0].intValue == 1)
-      #expect(type.debugDescription.hasPrefix(#"row 1, column "stars": expected Int"#), "\(type)")
+      expect(type.codingPath.map(\.stringValue) == ["Index 1", "stars"] && type.codingPath[0].intValue == 1)
+      expect(type.debugDescription.hasPrefix(#"row 1, column "stars": expected Int"#), "\(type)")
       let missing = try failure(database, "SELECT META().id, stars" + hotels, Hotel.self)
-      #expect(missing.debugDescription == #"row 0, there is no column "name"; the columns are id, stars"#)
+      expect(
+        missing.debugDescription, equals: #"row 0, there is no column "name"; the columns are id, stars"#)
       let inside = try failure(database, "SELECT META().id, name, {'lat': 1} AS geo" + hotels, Hotel.self)
-      #expect(inside.codingPath.map(\.stringValue) == ["Index 0", "geo"])
-      #expect(inside.debugDescription == #"row 0, column "geo": there is no property "lon""#)
+      expect(inside.codingPath.map(\.stringValue), equals: ["Index 0", "geo"])
+      expect(inside.debugDescription, equals: #"row 0, column "geo": there is no property "lon""#)
       let single = try failure(database, "SELECT stars" + hotels, Int.self)
-      #expect(single.codingPath.map(\.stringValue) == ["Index 1", "stars"])
+      expect(single.codingPath.map(\.stringValue), equals: ["Index 1", "stars"])
       let item = try failure(database, "SELECT ['a', 1]" + hotels, [String].self)
-      #expect(item.codingPath.map(\.stringValue) == ["Index 0", "$1", "Index 1"])
+      expect(item.codingPath.map(\.stringValue), equals: ["Index 0", "$1", "Index 1"])
       let columns = try failure(database, "SELECT name, stars" + hotels, String.self)
-      #expect(columns.debugDescription.contains("the row has 2 columns: name, stars"), "\(columns)")
+      expect(columns.debugDescription.contains("the row has 2 columns: name, stars"), "\(columns)")
       let row = try database.query("SELECT name" + hotels).run()[0]
       #expect(throws: DecodingError.self) { try row.decode(Int.self) }
     }

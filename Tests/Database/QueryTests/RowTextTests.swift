@@ -23,29 +23,29 @@ import TestSupport
       body["nested"] = [["z": 1, "a": [.null, true, false], "": ["\u{8}\u{C}\u{7F}"]]]
       try database.save("x", .value(.object(body)))
       let text = String(decoding: try #require(try database.document("x")).json(), as: UTF8.self)
-      #expect(text.contains(#"\u0008"#) && text.contains(#"\u007f"#))
+      expect(text.contains(#"\u0008"#) && text.contains(#"\u007f"#))
       let rows = try database.query("SELECT * FROM _").run()
-      #expect(try rows[0].json() == "{\"_\":\(text)}")
-      #expect(String(decoding: try rows.jsonLines(), as: UTF8.self) == "{\"_\":\(text)}\n")
+      try expect(rows[0].json(), equals: "{\"_\":\(text)}")
+      try expect(String(decoding: try rows.jsonLines(), as: UTF8.self), equals: "{\"_\":\(text)}\n")
       var value: [UInt8] = []
       try rows[0][0].writeJSON(into: &value)
-      #expect(String(decoding: value, as: UTF8.self) == text)
+      expect(String(decoding: value, as: UTF8.self), equals: text)
       // What is computed, and the names of columns.
       let names = body.keys.map { $0.replacingOccurrences(of: "`", with: "``") }.sorted()
       let columns = names.map { "`\($0)` AS `\($0)`" }.joined(separator: ", ")
       let row = try database.query("SELECT \(columns) FROM _").run()[0]
-      #expect(try JSONValue(json: row.json()) == JSONValue(json: text))
+      try expect(JSONValue(json: row.json()), equals: JSONValue(json: text))
       for name in body.keys where name != "data" {
         let member = try JSONValue.object(JSONObject([(name, body[name] ?? .null)])).canonicalJSON()
         let quoted = name.replacingOccurrences(of: "`", with: "``")
-        #expect(try database.query("SELECT `\(quoted)` AS `\(quoted)` FROM _").run()[0].json() == member)
+        try expect(database.query("SELECT `\(quoted)` AS `\(quoted)` FROM _").run()[0].json(), equals: member)
         let object = try database.query("SELECT {$n: `\(quoted)`} AS o FROM _".replacing("$n", with: "'n'"))
           .run()[0]
-        #expect(try object["o"]["n"].jsonValue() == JSONValue(json: member)[name])
+        try expect(object["o"]["n"].jsonValue(), equals: JSONValue(json: member)[name])
       }
       // CONCAT writes arrays as the same text.
       let joined = try database.query("SELECT CONCAT('', [`all`]) AS c FROM _").run()[0]["c"].string
-      #expect(try joined == JSONValue.array([.string(all)]).canonicalJSON())
+      try expect(joined, equals: JSONValue.array([.string(all)]).canonicalJSON())
     }
   }
 
@@ -79,10 +79,10 @@ import TestSupport
       // A double that is whole is an integer, too.
       document["whole"] = 7.0
       try database.save(&document)
-      #expect(try database.document("x")?.decode(Everything.self) == value)
-      #expect(try database.query("SELECT * FROM _").run()[0][0].decode(Everything.self) == value)
+      try expect(database.document("x")?.decode(Everything.self), equals: value)
+      try expect(database.query("SELECT * FROM _").run()[0][0].decode(Everything.self), equals: value)
       let columns = "SELECT `when`, unsigned, data, url, absent, `null`, double, whole, `inner` FROM _"
-      #expect(try database.query(columns).run()[0].decode(Everything.self) == value)
+      try expect(database.query(columns).run()[0].decode(Everything.self), equals: value)
       try database.createIndex("i", on: ["unsigned", "`when`", "data", "url", "double", "whole"])
       let covered = try database.query("SELECT `when`, unsigned FROM _ WHERE unsigned > 1").run()
       struct Part: Decodable {
@@ -90,8 +90,8 @@ import TestSupport
         var unsigned: UInt64
       }
       let part = try covered[0].decode(Part.self)
-      #expect(part.when == value.when && part.unsigned == .max)
-      #expect(covered[0]["unsigned"].uint == .max && covered[0]["unsigned"].int == nil)
+      expect(part.when == value.when && part.unsigned == .max)
+      expect(covered[0]["unsigned"].uint == .max && covered[0]["unsigned"].int == nil)
       // What doesn't fit is told by its path.
       struct Wrong: Decodable {
         struct Inner: Decodable { var list: String }
@@ -104,8 +104,8 @@ import TestSupport
         Issue.record("\(String(describing: error))")
         return
       }
-      #expect(context.codingPath.map(\.stringValue) == ["inner", "list"])
-      #expect(try database.query("SELECT absent FROM _").run()[0][0].decode(Int?.self) == nil)
+      expect(context.codingPath.map(\.stringValue), equals: ["inner", "list"])
+      try expect(database.query("SELECT absent FROM _").run()[0][0].decode(Int?.self) == nil)
     }
   }
 }

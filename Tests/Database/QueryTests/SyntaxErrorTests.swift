@@ -57,9 +57,9 @@ import TestSupport
   ])
   func mistakesAreFoundWhereTheyAre(text: String, column: Int, message: String) {
     let error = error(text)
-    #expect(error?.line == 1)
-    #expect(error?.column == column, "\(error as Any)")
-    #expect(error?.message.contains(message) == true, "\(error as Any)")
+    expect(error?.line, equals: 1)
+    expect(error?.column, equals: column, "\(error as Any)")
+    expect(error?.message.contains(message), equals: true, "\(error as Any)")
   }
 
   @Test(
@@ -119,8 +119,8 @@ import TestSupport
     ])
   func wordsOfOtherDialectsAreNamed(text: String, column: Int, message: String) {
     let error = error(text)
-    #expect(error?.column == column, "\(error as Any)")
-    #expect(error?.message.contains(message) == true, "\(error as Any)")
+    expect(error?.column, equals: column, "\(error as Any)")
+    expect(error?.message.contains(message), equals: true, "\(error as Any)")
   }
 
   @Test(
@@ -136,7 +136,7 @@ import TestSupport
     ])
   func wordsOfOtherDialectsAreNames(text: String) throws {
     let select = try SelectStatement(parsing: text)
-    #expect(try SelectStatement(parsing: select.description) == select)
+    try expect(SelectStatement(parsing: select.description), equals: select)
   }
 
   @Test("KNOWN and UNKNOWN are other words for VALUED and NOT VALUED")
@@ -146,13 +146,14 @@ import TestSupport
       ("a is unknown", "a IS NOT VALUED"), ("a IS NOT UNKNOWN", "a IS VALUED"),
       ("a IS KNOWN AND b IS UNKNOWN", "a IS VALUED AND b IS NOT VALUED"),
     ] {
-      #expect(try QueryExpression(parsing: text) == QueryExpression(parsing: same), "\(text)")
+      try expect(QueryExpression(parsing: text), equals: QueryExpression(parsing: same), "\(text)")
     }
   }
 
   @Test func theCaretIsUnderTheMistake() {
-    #expect(
-      error("SELECT a\nFROM _\n\tWHERE a = 'ü' AND ,")?.description == """
+    expect(
+      error("SELECT a\nFROM _\n\tWHERE a = 'ü' AND ,")?.description,
+      equals: """
         line 3, column 20: expected an expression, found ","
           \tWHERE a = 'ü' AND ,
           \t                  ^
@@ -164,9 +165,9 @@ import TestSupport
       "SELECT " + String(repeating: "a, ", count: 100_000) + "FROM _ WHERE "
       + String(repeating: "b ", count: 100_000)
     let error = error(text)
-    #expect(error?.column == 300_008)
-    #expect((error?.description.utf8.count ?? 0) < 400)
-    #expect(error?.description.contains("a, a, FROM _ WHERE b b") == true)
+    expect(error?.column, equals: 300_008)
+    expect((error?.description.utf8.count ?? 0) < 400)
+    expect(error?.description.contains("a, a, FROM _ WHERE b b"), equals: true)
   }
 
   @Test func depthIsBounded() {
@@ -176,34 +177,34 @@ import TestSupport
     ] {
       let text =
         "SELECT " + String(repeating: opening, count: many) + "1" + String(repeating: closing, count: many)
-      #expect(error(text)?.code == .tooDeep, "\(opening)")
+      expect(error(text)?.code, equals: .tooDeep, "\(opening)")
     }
     for sign in ["+", "||", "=", "<", "IS"] {
       let text = "SELECT 1" + String(repeating: " \(sign) 1", count: many)
-      #expect(error(text)?.code == .tooDeep, "\(sign)")
+      expect(error(text)?.code, equals: .tooDeep, "\(sign)")
     }
-    #expect(error("SELECT " + String(repeating: "CASE WHEN ", count: many))?.code == .tooDeep)
-    #expect(error("SELECT " + String(repeating: "ANY a IN ", count: many))?.code == .tooDeep)
-    #expect(error("SELECT " + String(repeating: "EXISTS (SELECT ", count: many))?.code == .tooDeep)
-    #expect(error("SELECT 1" + String(repeating: " IS NULL", count: many))?.code == .tooDeep)
+    expect(error("SELECT " + String(repeating: "CASE WHEN ", count: many))?.code, equals: .tooDeep)
+    expect(error("SELECT " + String(repeating: "ANY a IN ", count: many))?.code, equals: .tooDeep)
+    expect(error("SELECT " + String(repeating: "EXISTS (SELECT ", count: many))?.code, equals: .tooDeep)
+    expect(error("SELECT 1" + String(repeating: " IS NULL", count: many))?.code, equals: .tooDeep)
   }
 
   @Test func whatIsLongButFlatIsTaken() throws {
     let many = 100_000
     let long = String(repeating: "x", count: 20_000_000)
     let literal = try QueryExpression(parsing: "'\(long)'")
-    #expect(literal == .literal(.string(long)))
+    expect(literal, equals: .literal(.string(long)))
     for sign in ["AND", "OR"] {
       let text = "1" + String(repeating: " \(sign) 1", count: many)
       let tree = try QueryExpression(parsing: text)
-      #expect(try QueryExpression(parsing: tree.description) == tree)
+      try expect(QueryExpression(parsing: tree.description), equals: tree)
     }
     let list = try QueryExpression(parsing: "a IN (1" + String(repeating: ", 1", count: many) + ")")
     guard case .contained(_, .array(let items), _) = list else {
       Issue.record("no list")
       return
     }
-    #expect(items.count == many + 1)
+    expect(items.count, equals: many + 1)
   }
 
   /// Threads other than the main one have half a megabyte on some systems.
@@ -221,7 +222,7 @@ import TestSupport
     let thread = Thread {
       for text in texts {
         let tree = try? QueryExpression(parsing: text)
-        #expect(tree != nil && (try? QueryExpression(parsing: tree?.description ?? "")) == tree)
+        expect(tree != nil && (try? QueryExpression(parsing: tree?.description ?? "")) == tree)
       }
       isDone.signal()
     }
@@ -234,8 +235,8 @@ import TestSupport
     let text = "SELECT a AS x, b AS x FROM _"
     let select = try SelectStatement(parsing: text)
     let error = #expect(throws: QueryError.self) { try select.columnNames(in: text) }
-    #expect(error?.code == .duplicateName)
-    #expect(error?.column == 21)
+    expect(error?.code, equals: .duplicateName)
+    expect(error?.column, equals: 21)
   }
 
   @Test func reservedWordsAreInTheirOrder() {
@@ -243,9 +244,9 @@ import TestSupport
       let kind = Array(word.lowercased().utf8).withUnsafeBufferPointer {
         ReservedWords.kind(of: $0, from: 0, to: $0.count)
       }
-      #expect(kind.rawValue == TokenKind.and.rawValue + UInt8(index), "\(word)")
-      #expect("\(kind)".uppercased() == (word == "END" ? "ENDWORD" : word))
+      expect(kind.rawValue, equals: TokenKind.and.rawValue + UInt8(index), "\(word)")
+      expect("\(kind)".uppercased(), equals: (word == "END" ? "ENDWORD" : word))
     }
-    #expect(TokenKind.where.rawValue == TokenKind.and.rawValue + UInt8(ReservedWords.all.count - 1))
+    expect(TokenKind.where.rawValue, equals: TokenKind.and.rawValue + UInt8(ReservedWords.all.count - 1))
   }
 }

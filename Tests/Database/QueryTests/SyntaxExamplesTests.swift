@@ -51,12 +51,12 @@ import TestSupport
   @Test(arguments: examples)
   func expressionsParseAndPrint(text: String) throws {
     let tree = try QueryExpression(parsing: text)
-    #expect(try QueryExpression(parsing: tree.description) == tree)
+    try expect(QueryExpression(parsing: tree.description), equals: tree)
   }
 
   @Test(arguments: queries)
   func queriesParseAndPrint(text: String) throws {
     let tree = try QueryStatement(parsing: text)
-    #expect(try QueryStatement(parsing: tree.description) == tree)
+    try expect(QueryStatement(parsing: tree.description), equals: tree)
   }
 }

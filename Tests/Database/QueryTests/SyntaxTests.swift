@@ -11,120 +11,122 @@ private let c = path(.name("c"))
 /// The grammar: what text makes which tree.
 @Suite struct SyntaxTests {
   @Test func notBindsAsInSQL() throws {
-    #expect(try parse("NOT a = b") == .unary(.not, .binary(.equal, a, b)))
-    #expect(try parse("NOT a AND b") == .binary(.and, .unary(.not, a), b))
-    #expect(try parse("NOT NOT a IS NULL") == .unary(.not, .unary(.not, .test(a, .null, negated: false))))
-    #expect(try parse("a = NOT b = c") == .binary(.equal, a, .unary(.not, .binary(.equal, b, c))))
-    #expect(
-      try parse("NOT a LIKE b OR c") == .binary(.or, .unary(.not, .like(a, pattern: b, negated: false)), c))
+    try expect(parse("NOT a = b"), equals: .unary(.not, .binary(.equal, a, b)))
+    try expect(parse("NOT a AND b"), equals: .binary(.and, .unary(.not, a), b))
+    try expect(
+      parse("NOT NOT a IS NULL"), equals: .unary(.not, .unary(.not, .test(a, .null, negated: false))))
+    try expect(parse("a = NOT b = c"), equals: .binary(.equal, a, .unary(.not, .binary(.equal, b, c))))
+    try expect(
+      parse("NOT a LIKE b OR c"), equals: .binary(.or, .unary(.not, .like(a, pattern: b, negated: false)), c))
   }
 
   @Test func inTakesAListOrAnyExpression() throws {
-    #expect(try parse("a IN b") == .contained(a, in: b, negated: false))
-    #expect(try parse("a IN (b)") == .contained(a, in: .array([b]), negated: false))
-    #expect(try parse("a IN ((b))") == .contained(a, in: b, negated: false))
-    #expect(
-      try parse("a IN ((b) || c)") == .contained(a, in: .array([.binary(.concatenate, b, c)]), negated: false)
-    )
-    #expect(try parse("a NOT IN ()") == .contained(a, in: .array([]), negated: true))
-    #expect(
-      try parse("a IN [b, c] AND b") == .binary(.and, .contained(a, in: .array([b, c]), negated: false), b))
-    #expect(
-      try parse("a IN $list AND b") == .binary(.and, .contained(a, in: .parameter("list"), negated: false), b)
-    )
-    #expect(
-      try parse("a IN SPLIT(b, ',')")
-        == .contained(a, in: .call(FunctionCall("SPLIT", [b, .literal(.string(","))])), negated: false))
+    try expect(parse("a IN b"), equals: .contained(a, in: b, negated: false))
+    try expect(parse("a IN (b)"), equals: .contained(a, in: .array([b]), negated: false))
+    try expect(parse("a IN ((b))"), equals: .contained(a, in: b, negated: false))
+    try expect(
+      parse("a IN ((b) || c)"),
+      equals: .contained(a, in: .array([.binary(.concatenate, b, c)]), negated: false))
+    try expect(parse("a NOT IN ()"), equals: .contained(a, in: .array([]), negated: true))
+    try expect(
+      parse("a IN [b, c] AND b"), equals: .binary(.and, .contained(a, in: .array([b, c]), negated: false), b))
+    try expect(
+      parse("a IN $list AND b"),
+      equals: .binary(.and, .contained(a, in: .parameter("list"), negated: false), b))
+    try expect(
+      parse("a IN SPLIT(b, ',')"),
+      equals: .contained(a, in: .call(FunctionCall("SPLIT", [b, .literal(.string(","))])), negated: false))
   }
 
   @Test func chainsGroupToTheLeft() throws {
-    #expect(try parse("a = b = c") == .binary(.equal, .binary(.equal, a, b), c))
-    #expect(try parse("a < b < c") == .binary(.less, .binary(.less, a, b), c))
-    #expect(try parse("a - b - c") == .binary(.subtract, .binary(.subtract, a, b), c))
-    #expect(try parse("a = b < c") == .binary(.equal, a, .binary(.less, b, c)))
-    #expect(try parse("a = b IS NULL") == .test(.binary(.equal, a, b), .null, negated: false))
+    try expect(parse("a = b = c"), equals: .binary(.equal, .binary(.equal, a, b), c))
+    try expect(parse("a < b < c"), equals: .binary(.less, .binary(.less, a, b), c))
+    try expect(parse("a - b - c"), equals: .binary(.subtract, .binary(.subtract, a, b), c))
+    try expect(parse("a = b < c"), equals: .binary(.equal, a, .binary(.less, b, c)))
+    try expect(parse("a = b IS NULL"), equals: .test(.binary(.equal, a, b), .null, negated: false))
   }
 
   @Test func operatorsBindInTheirOrder() throws {
     let everything = "a OR a AND NOT a = a < a + a * a || -a"
-    #expect(
-      try parse(everything)
-        == .binary(
-          .or, a,
-          .binary(
-            .and, a,
-            .unary(
-              .not,
+    try expect(
+      parse(everything),
+      equals: .binary(
+        .or, a,
+        .binary(
+          .and, a,
+          .unary(
+            .not,
+            .binary(
+              .equal, a,
               .binary(
-                .equal, a,
+                .less, a,
                 .binary(
-                  .less, a,
-                  .binary(
-                    .add, a,
-                    .binary(.multiply, a, .binary(.concatenate, a, .unary(.minus, a))))))))))
+                  .add, a,
+                  .binary(.multiply, a, .binary(.concatenate, a, .unary(.minus, a))))))))))
   }
 
   @Test func collateBindsLoosest() throws {
-    #expect(
-      try parse("a = b COLLATE NOCASE") == .collate(.binary(.equal, a, b), Collation(ignoresCase: true)))
-    #expect(
-      try parse("(a COLLATE (UNICODE:sv NODIAC)) = b")
-        == .binary(
-          .equal, .collate(a, Collation(isUnicode: true, ignoresDiacritics: true, locale: "sv")), b))
+    try expect(
+      parse("a = b COLLATE NOCASE"), equals: .collate(.binary(.equal, a, b), Collation(ignoresCase: true)))
+    try expect(
+      parse("(a COLLATE (UNICODE:sv NODIAC)) = b"),
+      equals: .binary(
+        .equal, .collate(a, Collation(isUnicode: true, ignoresDiacritics: true, locale: "sv")), b))
   }
 
   @Test func testsOfValues() throws {
     for (text, test) in [("NULL", ValueTest.null), ("MISSING", .missing), ("VALUED", .valued)] {
-      #expect(try parse("a IS \(text)") == .test(a, test, negated: false))
-      #expect(try parse("a IS NOT \(text)") == .test(a, test, negated: true))
-      #expect(try parse("a NOT \(text)") == .test(a, test, negated: true))
+      try expect(parse("a IS \(text)"), equals: .test(a, test, negated: false))
+      try expect(parse("a IS NOT \(text)"), equals: .test(a, test, negated: true))
+      try expect(parse("a NOT \(text)"), equals: .test(a, test, negated: true))
     }
-    #expect(try parse("a IS b") == .binary(.identical, a, b))
-    #expect(try parse("a is not b") == .binary(.notIdentical, a, b))
-    #expect(
-      try parse("a NOT BETWEEN b AND c AND a")
-        == .binary(.and, .between(a, lower: b, upper: c, negated: true), a))
+    try expect(parse("a IS b"), equals: .binary(.identical, a, b))
+    try expect(parse("a is not b"), equals: .binary(.notIdentical, a, b))
+    try expect(
+      parse("a NOT BETWEEN b AND c AND a"),
+      equals: .binary(.and, .between(a, lower: b, upper: c, negated: true), a))
   }
 
   @Test func numbers() throws {
-    #expect(try parse("-17") == .literal(.int(-17)))
-    #expect(try parse("- 17") == .unary(.minus, .literal(.int(17))))
-    #expect(try parse("3 -4") == .binary(.subtract, .literal(.int(3)), .literal(.int(4))))
-    #expect(try parse("3 - -4") == .binary(.subtract, .literal(.int(3)), .literal(.int(-4))))
-    #expect(try parse("-9223372036854775808") == .literal(.int(.min)))
-    #expect(try parse("602214076000000000000000") == .literal(.double(6.02214076e23)))
-    #expect(try parse(".5e1") == .literal(.double(5)))
-    #expect(try parse("5.e1") == .literal(.double(50)))
+    try expect(parse("-17"), equals: .literal(.int(-17)))
+    try expect(parse("- 17"), equals: .unary(.minus, .literal(.int(17))))
+    try expect(parse("3 -4"), equals: .binary(.subtract, .literal(.int(3)), .literal(.int(4))))
+    try expect(parse("3 - -4"), equals: .binary(.subtract, .literal(.int(3)), .literal(.int(-4))))
+    try expect(parse("-9223372036854775808"), equals: .literal(.int(.min)))
+    try expect(parse("602214076000000000000000"), equals: .literal(.double(6.02214076e23)))
+    try expect(parse(".5e1"), equals: .literal(.double(5)))
+    try expect(parse("5.e1"), equals: .literal(.double(50)))
   }
 
   @Test func pathsAndMeta() throws {
-    #expect(
-      try parse("a.b[0].`c d`[-1]") == path(.name("a"), .name("b"), .index(0), .name("c d"), .index(-1)))
-    #expect(try parse("a.select") == path(.name("a"), .name("select")))
-    #expect(try parse("a.*") == .star(source: SourceName("a")))
-    #expect(try parse("meta().id") == .meta(source: nil, .id))
-    #expect(try parse("META(a)") == .meta(source: SourceName("a"), nil))
-    #expect(
-      try parse("{'x': 17}.x") == .member(.object([ObjectMember("x", .literal(.int(17)))]), [.name("x")]))
-    #expect(try parse("SPLIT(a)[0]") == .member(.call(FunctionCall("SPLIT", [a])), [.index(0)]))
-    #expect(try parse("-a.b") == .unary(.minus, path(.name("a"), .name("b"))))
+    try expect(
+      parse("a.b[0].`c d`[-1]"), equals: path(.name("a"), .name("b"), .index(0), .name("c d"), .index(-1)))
+    try expect(parse("a.select"), equals: path(.name("a"), .name("select")))
+    try expect(parse("a.*"), equals: .star(source: SourceName("a")))
+    try expect(parse("meta().id"), equals: .meta(source: nil, .id))
+    try expect(parse("META(a)"), equals: .meta(source: SourceName("a"), nil))
+    try expect(
+      parse("{'x': 17}.x"), equals: .member(.object([ObjectMember("x", .literal(.int(17)))]), [.name("x")]))
+    try expect(parse("SPLIT(a)[0]"), equals: .member(.call(FunctionCall("SPLIT", [a])), [.index(0)]))
+    try expect(parse("-a.b"), equals: .unary(.minus, path(.name("a"), .name("b"))))
   }
 
   @Test func wordsThatAreNotReserved() throws {
-    #expect(try parse("some") == path(.name("some")))
-    #expect(try parse("unicode.exists") == path(.name("unicode"), .name("exists")))
-    #expect(try SelectStatement(parsing: "SELECT all FROM _").results == [ResultColumn(path(.name("all")))])
-    #expect(try SelectStatement(parsing: "SELECT ALL a FROM _").results == [ResultColumn(a)])
-    #expect(
-      try parse("SOME AND EVERY a IN b SATISFIES c END")
-        == .quantified(.anyAndEvery, variable: "a", in: b, satisfies: c))
+    try expect(parse("some"), equals: path(.name("some")))
+    try expect(parse("unicode.exists"), equals: path(.name("unicode"), .name("exists")))
+    try expect(
+      SelectStatement(parsing: "SELECT all FROM _").results, equals: [ResultColumn(path(.name("all")))])
+    try expect(SelectStatement(parsing: "SELECT ALL a FROM _").results, equals: [ResultColumn(a)])
+    try expect(
+      parse("SOME AND EVERY a IN b SATISFIES c END"),
+      equals: .quantified(.anyAndEvery, variable: "a", in: b, satisfies: c))
   }
 
   @Test func commentsAndBlanks() throws {
     let text = "SELECT a -- the name\n, /* not\n this */ b\tFROM\r\n_;"
-    #expect(
-      try SelectStatement(parsing: text)
-        == SelectStatement(results: [ResultColumn(a), ResultColumn(b)], source: DataSource("_")))
+    try expect(
+      SelectStatement(parsing: text),
+      equals: SelectStatement(results: [ResultColumn(a), ResultColumn(b)], source: DataSource("_")))
   }
 
   @Test func allClauses() throws {
@@ -152,34 +154,35 @@ private let c = path(.name("c"))
       having: .binary(.greater, .call(FunctionCall("COUNT", [.star(source: nil)])), .literal(.int(2))),
       orderBy: [Ordering(a, isDescending: true), Ordering(b), Ordering(c)], limit: .literal(.int(10)),
       offset: .parameter("o"))
-    #expect(try SelectStatement(parsing: text) == expected)
+    try expect(SelectStatement(parsing: text), equals: expected)
     let swapped = try SelectStatement(parsing: "SELECT a FROM _ OFFSET 1 LIMIT 2")
-    #expect(swapped.limit == .literal(.int(2)))
-    #expect(swapped.offset == .literal(.int(1)))
+    expect(swapped.limit, equals: .literal(.int(2)))
+    expect(swapped.offset, equals: .literal(.int(1)))
   }
 
   @Test func matchRankExistsAndCase() throws {
-    #expect(try parse("MATCH(t.i, 'x')") == .match(IndexReference("i", source: "t"), .literal(.string("x"))))
-    #expect(try parse("rank(i)") == .rank(IndexReference("i")))
-    #expect(
-      try parse("EXISTS (SELECT a FROM _)")
-        == .exists(SelectStatement(results: [ResultColumn(a)], source: DataSource("_"))))
-    #expect(
-      try parse("CASE a WHEN b THEN c END")
-        == .conditional(operand: a, branches: [ConditionalBranch(when: b, then: c)], otherwise: nil))
+    try expect(
+      parse("MATCH(t.i, 'x')"), equals: .match(IndexReference("i", source: "t"), .literal(.string("x"))))
+    try expect(parse("rank(i)"), equals: .rank(IndexReference("i")))
+    try expect(
+      parse("EXISTS (SELECT a FROM _)"),
+      equals: .exists(SelectStatement(results: [ResultColumn(a)], source: DataSource("_"))))
+    try expect(
+      parse("CASE a WHEN b THEN c END"),
+      equals: .conditional(operand: a, branches: [ConditionalBranch(when: b, then: c)], otherwise: nil))
   }
 
   @Test func positionsAreThoseOfTheText() throws {
     let select = try SelectStatement(parsing: "SELECT a, COUNT(b) x FROM _ t")
-    #expect(select.results[1].position.offset == 19)
-    #expect(select.source?.position.offset == 26)
+    expect(select.results[1].position.offset, equals: 19)
+    expect(select.source?.position.offset, equals: 26)
     guard case .call(let call) = select.results[1].expression, case .property(let b) = call.arguments[0]
     else {
       Issue.record("no call of a property")
       return
     }
-    #expect(call.position.offset == 10)
-    #expect(b.position.offset == 16)
+    expect(call.position.offset, equals: 10)
+    expect(b.position.offset, equals: 16)
   }
 
   @Test(arguments: [
@@ -192,6 +195,6 @@ private let c = path(.name("c"))
     ("SELECT a.x, 1 AS x FROM _", ["x #2", "x"]),
   ])
   func columnsHaveNames(text: String, names: [String]) throws {
-    #expect(try SelectStatement(parsing: text).columnNames(in: text) == names)
+    try expect(SelectStatement(parsing: text).columnNames(in: text), equals: names)
   }
 }

@@ -7,15 +7,15 @@ import TestSupport
 @Suite struct UnsignedIntegerTests {
   @Test("a literal above Int64.max is the integer that it says")
   func literals() throws {
-    #expect(try QueryExpression(parsing: "18446744073709551615") == .literal(.uint(.max)))
-    #expect(try QueryExpression(parsing: "9223372036854775808") == .literal(.uint(1 << 63)))
-    #expect(try QueryExpression(parsing: "9223372036854775807") == .literal(.int(.max)))
-    #expect(try QueryExpression(parsing: "-9223372036854775808") == .literal(.int(.min)))
-    #expect(
-      try QueryExpression(parsing: "18446744073709551616") == .literal(.double(18_446_744_073_709_551_616)))
-    #expect(
-      try QueryExpression(parsing: "-9223372036854775809") == .literal(.double(-9_223_372_036_854_775_809)))
-    #expect(try QueryExpression(parsing: "18446744073709551615").description == "18446744073709551615")
+    try expect(QueryExpression(parsing: "18446744073709551615"), equals: .literal(.uint(.max)))
+    try expect(QueryExpression(parsing: "9223372036854775808"), equals: .literal(.uint(1 << 63)))
+    try expect(QueryExpression(parsing: "9223372036854775807"), equals: .literal(.int(.max)))
+    try expect(QueryExpression(parsing: "-9223372036854775808"), equals: .literal(.int(.min)))
+    try expect(
+      QueryExpression(parsing: "18446744073709551616"), equals: .literal(.double(18_446_744_073_709_551_616)))
+    try expect(
+      QueryExpression(parsing: "-9223372036854775809"), equals: .literal(.double(-9_223_372_036_854_775_809)))
+    try expect(QueryExpression(parsing: "18446744073709551615").description, equals: "18446744073709551615")
   }
 
   @Test(arguments: [
@@ -42,11 +42,11 @@ import TestSupport
     ("9223372036854775807 + 1", "9.223372036854776e+18"),
   ]) func expressions(_ text: String, _ expected: String) throws {
     let harness = try EvaluationHarness(#"{"big":18446744073709551615}"#)
-    #expect(try harness.evaluate(text) == expected, "\(text)")
+    try expect(harness.evaluate(text), equals: expected, "\(text)")
     // The same of a property, which isn't computed beforehand.
     let property = text.replacing("18446744073709551615.0", with: "1.8446744073709552e19")
       .replacing("18446744073709551615", with: "big")
-    #expect(try harness.evaluate(property) == expected, "\(property)")
+    try expect(harness.evaluate(property), equals: expected, "\(property)")
   }
 
   @Test("queries find, order and add them exactly, with an index or without", arguments: someEngines)
@@ -75,30 +75,32 @@ import TestSupport
         for (condition, wanted) in conditions {
           let query = try database.query("SELECT META().id FROM _ WHERE \(condition)")
           let parameters: [String: JSONValue] = condition.contains("$") ? ["max": .uint(.max)] : [:]
-          #expect(try query.run(parameters).map { $0[0].string ?? "" }.sorted() == wanted, "\(condition)")
+          try expect(
+            query.run(parameters).map { $0[0].string ?? "" }.sorted(), equals: wanted, "\(condition)")
         }
         let ordered = try database.query("SELECT META().id FROM _ WHERE n > 1 ORDER BY n DESC, META().id")
           .run()
-        #expect(ordered.map { $0[0].string } == ["d10", "d8", "d0", "d1", "d2", "d7", "d3", "d4", "d9"])
+        expect(ordered.map { $0[0].string }, equals: ["d10", "d8", "d0", "d1", "d2", "d7", "d3", "d4", "d9"])
         let covered = try database.query("SELECT n FROM _ WHERE n = 18446744073709551615").run()
-        #expect(covered[0][0].uint == .max && covered[0][0].int == nil)
-        #expect(try covered[0].json() == #"{"n":18446744073709551615}"#)
+        expect(covered[0][0].uint == .max && covered[0][0].int == nil)
+        try expect(covered[0].json(), equals: #"{"n":18446744073709551615}"#)
       }
       try database.createIndex("big", on: ["META().id"], where: "n = 18446744073709551615")
-      #expect(
-        try database.rows("SELECT META().id FROM _ WHERE n = 18446744073709551615 AND META().id > 'a'")
-          == [#"{"id":"d0"}"#])
+      try expect(
+        database.rows("SELECT META().id FROM _ WHERE n = 18446744073709551615 AND META().id > 'a'"),
+        equals: [#"{"id":"d0"}"#])
       let sum = try database.query(
         "SELECT SUM(n) AS s, MAX(n) AS m FROM _ WHERE n IN (18446744073709551615, 0, -1)")
-      #expect(try sum.run()[0]["s"].uint == .max - 1 && sum.run()[0]["m"].uint == .max)
-      #expect(try database.query("SELECT n FROM _ LIMIT 18446744073709551615").run().count == numbers.count)
+      try expect(sum.run()[0]["s"].uint == .max - 1 && sum.run()[0]["m"].uint == .max)
+      try expect(
+        database.query("SELECT n FROM _ LIMIT 18446744073709551615").run().count, equals: numbers.count)
       // Doubles beyond 64 bits are numbers, too.
       for (page, count) in [
         ("LIMIT 1e30", numbers.count), ("LIMIT -1e30", 0), ("LIMIT 2 OFFSET 1e30", 0),
         ("LIMIT 2 OFFSET -1e30", 2),
       ] {
-        #expect(try database.query("SELECT n FROM _ \(page)").run().count == count, "\(page)")
-        #expect(try database.query("SELECT n FROM _ ORDER BY n \(page)").run().count == count, "\(page)")
+        try expect(database.query("SELECT n FROM _ \(page)").run().count, equals: count, "\(page)")
+        try expect(database.query("SELECT n FROM _ ORDER BY n \(page)").run().count, equals: count, "\(page)")
       }
     }
   }

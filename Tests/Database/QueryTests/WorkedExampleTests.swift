@@ -74,7 +74,8 @@ import TestSupport
       ("94", "GREATEST(1,'a')", "\"a\""), ("94", "LEAST(2, missing)", "missing"),
     ] as [(String, String, String)])
   func example(_ number: String, _ text: String, _ expected: String) throws {
-    #expect(try EvaluationHarness(Self.document).evaluate(text) == expected, "example \(number): \(text)")
+    try expect(
+      EvaluationHarness(Self.document).evaluate(text), equals: expected, "example \(number): \(text)")
   }
 
   /// Aggregates of examples 48 and 90: SUM and AVG skip what is no number, COUNT also skips null.
@@ -89,7 +90,7 @@ import TestSupport
       ("SUM", ["9223372036854775807", "1"], "9.223372036854776e+18"),
     ] as [(String, [String], String)])
   func aggregate(_ name: String, _ values: [String], _ expected: String) throws {
-    #expect(try Self.aggregate(name, values, isDistinct: false) == expected)
+    try expect(Self.aggregate(name, values, isDistinct: false), equals: expected)
   }
 
   @Test(
@@ -99,7 +100,7 @@ import TestSupport
       ("SUM", ["1", "1", "2"], "3"), ("AVG", ["1", "1", "2"], "1.5"),
     ] as [(String, [String], String)])
   func distinctAggregate(_ name: String, _ values: [String], _ expected: String) throws {
-    #expect(try Self.aggregate(name, values, isDistinct: true) == expected)
+    try expect(Self.aggregate(name, values, isDistinct: true), equals: expected)
   }
 
   private static func aggregate(_ name: String, _ values: [String], isDistinct: Bool) throws -> String {

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Scripts
@@ -15,20 +16,21 @@ import Testing
   @Test("A syntax error in a map names the view and gives the source")
   func syntaxErrorInMap() {
     let error = failure(map: "function (doc) { emit(")
-    #expect(error?.code == .compilation)
-    #expect(
-      error?.message == "Compilation of the map function in the 'x' view failed: "
+    expect(error?.code, equals: .compilation)
+    expect(
+      error?.message,
+      equals: "Compilation of the map function in the 'x' view failed: "
         + "SyntaxError: expected expression, got end of script (function (doc) { emit()")
   }
 
   @Test("A syntax error in a reduce function says that it is there")
   func syntaxErrorInReduce() {
     let error = failure(#"{"views":{"x":{"map":"function (doc) { emit(1,1); }","reduce":"function ("}}}"#)
-    #expect(error?.code == .compilation)
-    #expect(
+    expect(error?.code, equals: .compilation)
+    expect(
       error?.message.hasPrefix(
-        "Compilation of the reduce function in the 'x' view failed: SyntaxError: missing formal parameter")
-        == true)
+        "Compilation of the reduce function in the 'x' view failed: SyntaxError: missing formal parameter"),
+      equals: true)
   }
 
   @Test(
@@ -38,8 +40,8 @@ import Testing
     ])
   func noFunction(map: String) {
     let error = failure(map: map)
-    #expect(error?.code == .compilation)
-    #expect(error?.message.contains("Expression does not eval to a function.") == true)
+    expect(error?.code, equals: .compilation)
+    expect(error?.message.contains("Expression does not eval to a function."), equals: true)
   }
 
   @Test(
@@ -53,7 +55,7 @@ import Testing
       "(function named(doc) { emit(doc._id, 1); })",
     ])
   func functions(map: String) throws {
-    #expect(try mapped(map) == [TestRow("\"a\"", "1")])
+    try expect(mapped(map), equals: [TestRow("\"a\"", "1")])
   }
 
   @Test(
@@ -76,13 +78,13 @@ import Testing
   func wrongTypes(designDocument: String, message: String?) {
     let error = failure(designDocument)
     if let message {
-      #expect(error?.code == .invalidDefinition)
-      #expect(error?.message == message)
+      expect(error?.code, equals: .invalidDefinition)
+      expect(error?.message, equals: message)
     }
   }
 
   @Test("A design document that isn't JSON is an error")
-  func noJSON() { #expect(failure("{oops") != nil) }
+  func noJSON() { expect(failure("{oops") != nil) }
 
   @Test("Views keep their order and their ways to reduce")
   func views() throws {
@@ -93,13 +95,14 @@ import Testing
          "z": {"map": "function(doc){}", "reduce": "_stats"}, "a": {"map": "function(doc){}"},
          "é": {"map": "function(doc){}", "reduce": "function(k, v){ return 1 }"}}}
         """#.utf8))
-    #expect(
-      context.views == [
+    expect(
+      context.views,
+      equals: [
         ScriptView(name: "z", reduce: .builtIn("_stats")), ScriptView(name: "a", reduce: .none),
         ScriptView(name: "é", reduce: .script),
       ])
-    #expect(context.hasValidation)
-    #expect(try !JavaScript().open(designDocument: Array("{}".utf8)).hasValidation)
+    expect(context.hasValidation)
+    try expect(!JavaScript().open(designDocument: Array("{}".utf8)).hasValidation)
   }
 
   @Test(
@@ -111,6 +114,6 @@ import Testing
   func evaluation(map: String) throws {
     let rows = try JavaScript().open(designDocument: design(["x": map])).map(
       batch(#"{"_id":"a"}"#), views: [0])
-    #expect(rows.exception(document: 0, view: 0)?.contains("EvalError") == true)
+    expect(rows.exception(document: 0, view: 0)?.contains("EvalError"), equals: true)
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import System
 import Testing
@@ -17,17 +18,17 @@ import Testing
           "lib": {"m": "exports.f = sum"},
           "total": {"map": "function(doc){}", "reduce": "function (k, v) { return require('views/lib/m').f(v); }"}}}
         """#.utf8))
-    #expect(
-      try context.reduced(0, keys: #"[["k","id"],[null,"é"]]"#, values: "[1,{}]")
-        == #"[[["k","id"],[null,"é"]],[1,{}],false]"#)
-    #expect(try context.reduced(0, keys: nil, values: "[3]", rereduce: true) == "[null,[3],true]")
+    try expect(
+      context.reduced(0, keys: #"[["k","id"],[null,"é"]]"#, values: "[1,{}]"),
+      equals: #"[[["k","id"],[null,"é"]],[1,{}],false]"#)
+    try expect(context.reduced(0, keys: nil, values: "[3]", rereduce: true), equals: "[null,[3],true]")
     let error = scriptError { _ = try context.reduced(1, keys: "[]", values: "[]") }
-    #expect(error?.code == .exception)
-    #expect(error?.message == "no")
-    #expect(try context.reduced(2, keys: "[]", values: "[]") == "null")
-    #expect(scriptError { _ = try context.reduced(3, keys: "[]", values: "[]") }?.code == .missing)
-    #expect(try context.reduced(4, keys: "[]", values: "[1,2,3.5]") == "6.5")
-    #expect(scriptError { _ = try context.reduced(9, keys: "[]", values: "[]") }?.code == .missing)
+    expect(error?.code, equals: .exception)
+    expect(error?.message, equals: "no")
+    try expect(context.reduced(2, keys: "[]", values: "[]"), equals: "null")
+    expect(scriptError { _ = try context.reduced(3, keys: "[]", values: "[]") }?.code, equals: .missing)
+    try expect(context.reduced(4, keys: "[]", values: "[1,2,3.5]"), equals: "6.5")
+    expect(scriptError { _ = try context.reduced(9, keys: "[]", values: "[]") }?.code, equals: .missing)
   }
 
   private static let functions = Array(
@@ -45,11 +46,11 @@ import Testing
     let context = try JavaScript().open(designDocument: Self.functions)
     let request = Array(#"{"query":{"t":"x"}}"#.utf8)
     let documents = batch(#"{"t":"x","n":0}"#, #"{"t":"y","n":2}"#, #"{"n":"text"}"#)
-    #expect(try context.filter("f", documents, request: request) == [true, false, false])
-    #expect(try context.filter("truthy", documents, request: request) == [false, true, true])
-    #expect(try context.filter("uses", documents, request: request) == [true, true, true])
-    #expect(try context.filter("f", ScriptBatch(), request: request) == [])
-    #expect(try context.filter(view: "v", documents) == [false, true, false])
+    try expect(context.filter("f", documents, request: request), equals: [true, false, false])
+    try expect(context.filter("truthy", documents, request: request), equals: [false, true, true])
+    try expect(context.filter("uses", documents, request: request), equals: [true, true, true])
+    try expect(context.filter("f", ScriptBatch(), request: request), equals: [])
+    try expect(context.filter(view: "v", documents), equals: [false, true, false])
   }
 
   @Test("Filters that are missing, don't compile or throw are errors")
@@ -58,29 +59,30 @@ import Testing
     func failure(_ name: String) -> ScriptError? {
       scriptError { _ = try context.filter(name, batch(#"{"a":{}}"#, "{}"), request: Array("{}".utf8)) }
     }
-    #expect(failure("nosuch") == ScriptError(.missing, "missing json key: nosuch"))
-    #expect(failure("number")?.code == .missing)
-    #expect(failure("toString")?.code == .missing)
-    #expect(failure("bad")?.code == .compilation)
-    #expect(failure("bad")?.message == "SyntaxError: missing formal parameter (function ()")
-    #expect(failure("throws")?.code == .exception)
-    #expect(failure("throws")?.documentID == "b")
-    #expect(scriptError { _ = try context.filter(view: "f", batch("{}")) }?.code == .missing)
+    expect(failure("nosuch"), equals: ScriptError(.missing, "missing json key: nosuch"))
+    expect(failure("number")?.code, equals: .missing)
+    expect(failure("toString")?.code, equals: .missing)
+    expect(failure("bad")?.code, equals: .compilation)
+    expect(failure("bad")?.message, equals: "SyntaxError: missing formal parameter (function ()")
+    expect(failure("throws")?.code, equals: .exception)
+    expect(failure("throws")?.documentID, equals: "b")
+    expect(scriptError { _ = try context.filter(view: "f", batch("{}")) }?.code, equals: .missing)
   }
 
   @Test("A validation function allows, forbids, or asks who it is")
   func validation() throws {
     let context = try JavaScript(process: ScriptProcess(limits: ScriptLimits(callSeconds: 0.3)))
       .open(designDocument: Self.functions)
-    #expect(try context.verdict("{}") == .allowed)
-    #expect(try context.verdict(#"{"type":"secret"}"#) == .forbidden("not allowed"))
-    #expect(try context.verdict(#"{"type":"mine"}"#) == .unauthorized("log in"))
-    #expect(try context.verdict(#"{"_deleted":true}"#, old: #"{"keep":1}"#) == .forbidden(#"{"why":"kept"}"#))
-    #expect(try context.verdict(#"{"_deleted":true}"#, old: "{}") == .allowed)
-    #expect(scriptError { _ = try context.verdict(#"{"boom":1}"#) }?.code == .exception)
-    #expect(scriptError { _ = try context.verdict(#"{"loop":1}"#) }?.code == .stopped)
-    #expect(try context.verdict("{}") == .allowed)
-    #expect(try JavaScript().open(designDocument: Array("{}".utf8)).verdict("{}") == .allowed)
+    try expect(context.verdict("{}"), equals: .allowed)
+    try expect(context.verdict(#"{"type":"secret"}"#), equals: .forbidden("not allowed"))
+    try expect(context.verdict(#"{"type":"mine"}"#), equals: .unauthorized("log in"))
+    try expect(
+      context.verdict(#"{"_deleted":true}"#, old: #"{"keep":1}"#), equals: .forbidden(#"{"why":"kept"}"#))
+    try expect(context.verdict(#"{"_deleted":true}"#, old: "{}"), equals: .allowed)
+    expect(scriptError { _ = try context.verdict(#"{"boom":1}"#) }?.code, equals: .exception)
+    expect(scriptError { _ = try context.verdict(#"{"loop":1}"#) }?.code, equals: .stopped)
+    try expect(context.verdict("{}"), equals: .allowed)
+    try expect(JavaScript().open(designDocument: Array("{}".utf8)).verdict("{}"), equals: .allowed)
   }
 
   @Test("Filters and validations don't wait for maps")
@@ -103,22 +105,22 @@ import Testing
       end.signal()
     }
     let request = Array(#"{"query":{"t":"x"}}"#.utf8)
-    #expect(try context.filter("f", batch(#"{"t":"x"}"#), request: request) == [true])
-    #expect(try context.filter(view: "v", batch(#"{"n":2}"#)) == [true])
-    #expect(try context.verdict(#"{"type":"secret"}"#) == .forbidden("not allowed"))
+    try expect(context.filter("f", batch(#"{"t":"x"}"#), request: request), equals: [true])
+    try expect(context.filter(view: "v", batch(#"{"n":2}"#)), equals: [true])
+    try expect(context.verdict(#"{"type":"secret"}"#), equals: .forbidden("not allowed"))
     // Neither does a design document that is new.
     let new = try language.open(designDocument: Self.functions)
-    #expect(try new.filter("truthy", batch(#"{"n":1}"#), request: request) == [true])
-    #expect(!isMapped.withLock { $0 })
+    try expect(new.filter("truthy", batch(#"{"n":1}"#), request: request), equals: [true])
+    expect(!isMapped.withLock { $0 })
     let other = try #require(language.functions.processID)
-    #expect(other != program)
+    expect(other != program)
     kill(program, SIGCONT)
     end.wait()
-    #expect(isMapped.withLock { $0 })
-    #expect(language.process.processID == program)
+    expect(isMapped.withLock { $0 })
+    expect(language.process.processID, equals: program)
     // When the context is closed, both may go on.
     context.close()
-    #expect(try context.filter("f", batch(#"{"t":"x"}"#), request: request) == [true])
-    #expect(language.functions.processID == other)
+    try expect(context.filter("f", batch(#"{"t":"x"}"#), request: request), equals: [true])
+    expect(language.functions.processID, equals: other)
   }
 }

@@ -1,4 +1,5 @@
 import ChildProcesses
+import Expectations
 import Foundation
 import Testing
 
@@ -74,7 +75,7 @@ private struct Generator: RandomNumberGenerator {
   func damagedRequests() throws {
     var generator = Generator(state: 19)
     let whole = try run(Self.requests.flatMap { $0 })
-    #expect(whole.ending == .exited(0))
+    expect(whole.ending, equals: .exited(0))
     for round in 0..<150 {
       var requests = Self.requests
       // Several damaged requests a run: their bytes change, and their lengths stay right or not.
@@ -88,7 +89,7 @@ private struct Generator: RandomNumberGenerator {
         if round % 5 == 1 { requests[index].removeLast(Int.random(in: 0..<9, using: &generator)) }
       }
       let ended = try run(requests.flatMap { $0 })
-      #expect([.exited(0), .exited(2)].contains(ended.ending), "round \(round): \(ended.ending)")
+      expect([.exited(0), .exited(2)].contains(ended.ending), "round \(round): \(ended.ending)")
     }
   }
 
@@ -101,11 +102,11 @@ private struct Generator: RandomNumberGenerator {
     try process.write(Self.frame(1, 1, open))
     if runs { try process.write(Self.requests[1]) }
     Thread.sleep(forTimeInterval: 0.2)
-    #expect(process.ending == nil)
+    expect(process.ending == nil)
     process.endInput()
     let start = Date()
-    #expect(try process.wait() == .exited(0))
-    #expect(Date().timeIntervalSince(start) < 10)
+    try expect(process.wait(), equals: .exited(0))
+    expect(Date().timeIntervalSince(start) < 10)
   }
 
   @Test("Random bytes end the program with an error", arguments: 0..<20)
@@ -115,7 +116,7 @@ private struct Generator: RandomNumberGenerator {
       UInt8.random(in: 0...255, using: &generator)
     }
     let ended = try run(bytes)
-    #expect(ended.ending == .exited(2))
+    expect(ended.ending, equals: .exited(2))
   }
 
   @Test(
@@ -123,7 +124,7 @@ private struct Generator: RandomNumberGenerator {
     arguments: [["--memory"], ["--memory", "5"], ["--x", "1"], ["--seconds", "-1"]])
   func options(arguments: [String]) throws {
     let process = try ChildProcess(ProgramLaunch(try ScriptProcess.path(nil), arguments))
-    #expect(try process.wait() == .exited(64))
+    try expect(process.wait(), equals: .exited(64))
   }
 
   /// The frames with which a program answers the opening of one view and a batch of one document.
@@ -180,8 +181,8 @@ private struct Generator: RandomNumberGenerator {
   @Test("The host takes right answers, and gives a typed error for damaged ones")
   func damagedAnswers() throws {
     let rows = try map(with: Self.answers.flatMap { $0 })
-    #expect(try rows.rows() == [TestRow("1", "2")])
-    #expect(rows.log(document: 0, view: 0) == ["log"])
+    try expect(rows.rows(), equals: [TestRow("1", "2")])
+    expect(rows.log(document: 0, view: 0), equals: ["log"])
     var generator = Generator(state: 7)
     for _ in 0..<40 {
       var answers = Self.answers
@@ -190,7 +191,7 @@ private struct Generator: RandomNumberGenerator {
         let place = Int.random(in: 0..<answers[frame].count, using: &generator)
         answers[frame][place] = UInt8.random(in: 0...255, using: &generator)
       }
-      do { _ = try map(with: answers.flatMap { $0 }) } catch { #expect(error is ScriptError, "\(error)") }
+      do { _ = try map(with: answers.flatMap { $0 }) } catch { expect(error is ScriptError, "\(error)") }
     }
   }
 
@@ -209,7 +210,7 @@ private struct Generator: RandomNumberGenerator {
       }
       var rows = ScriptRows(viewCount: 1)
       do { try rows.append(AnswerFrame(kind: .rows, ticket: 2, bytes: bytes)) } catch {
-        #expect(error is FrameFault)
+        expect(error is FrameFault)
         continue
       }
       for document in 0..<rows.documentCount {

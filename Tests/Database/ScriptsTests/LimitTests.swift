@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -18,7 +19,7 @@ import Testing
       _ = try context.map(batch(#"{"_id":"a"}"#, #"{"_id":"b","bad":1}"#, #"{"_id":"c"}"#), views: [0])
     }
     // The context still works, in the same program or in another one.
-    #expect(try context.map(batch(#"{"_id":"a"}"#), views: [0]).rows() == [TestRow("\"a\"", "1")])
+    try expect(context.map(batch(#"{"_id":"a"}"#), views: [0]).rows(), equals: [TestRow("\"a\"", "1")])
     return error
   }
 
@@ -31,8 +32,8 @@ import Testing
     ])
   func endlessLoops(body: String) throws {
     let error = try stopped(body)
-    #expect(error?.code == .stopped)
-    #expect(error?.documentID == "b")
+    expect(error?.code, equals: .stopped)
+    expect(error?.documentID, equals: "b")
   }
 
   @Test(
@@ -45,16 +46,16 @@ import Testing
     ])
   func memory(body: String) throws {
     let error = try stopped(body, memory: 64 << 20)
-    #expect(error?.code == .stopped || error == nil, "\(String(describing: error))")
+    expect(error?.code == .stopped || error == nil, "\(String(describing: error))")
   }
 
   @Test("JSON.parse of ten million brackets doesn't hold the host")
   func brackets() throws {
     let start = Date()
     let error = try stopped("JSON.parse('['.repeat(1e7))")
-    #expect(error?.code == .stopped)
-    #expect(error?.documentID == "b")
-    #expect(Date().timeIntervalSince(start) < 30)
+    expect(error?.code, equals: .stopped)
+    expect(error?.documentID, equals: "b")
+    expect(Date().timeIntervalSince(start) < 30)
   }
 
   @Test("Deep recursion is an exception of its document")
@@ -66,17 +67,17 @@ import Testing
       ]))
     let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
     let rows = try context.map(batch("{}", "{\"deep\":\(deep)}", "{}"), views: [0, 1])
-    #expect(rows.exception(document: 0, view: 0)?.contains("recursion") == true)
-    #expect(rows.exception(document: 2, view: 1) != nil)
-    #expect(rows.exception(document: 1, view: 0) != nil)
+    expect(rows.exception(document: 0, view: 0)?.contains("recursion"), equals: true)
+    expect(rows.exception(document: 2, view: 1) != nil)
+    expect(rows.exception(document: 1, view: 0) != nil)
   }
 
   @Test("A design document that doesn't end when it is compiled is stopped")
   func compilation() throws {
     let language = language()
     let error = scriptError { _ = try language.open(designDocument: design(["x": "while (true);"])) }
-    #expect(error?.code == .stopped)
-    #expect(try language.open(designDocument: design(["x": "doc => emit(1, 1)"])).views.count == 1)
+    expect(error?.code, equals: .stopped)
+    try expect(language.open(designDocument: design(["x": "doc => emit(1, 1)"])).views.count, equals: 1)
   }
 
   @Test("A reduce function and a filter that don't end are stopped")
@@ -87,12 +88,12 @@ import Testing
         {"views": {"x": {"map": "function(doc){}", "reduce": "function (k, v) { while (true); }"}},
          "filters": {"f": "function (doc) { while (doc.bad); return true; }"}}
         """#.utf8))
-    #expect(scriptError { _ = try context.reduced(0, keys: "[]", values: "[]") }?.code == .stopped)
+    expect(scriptError { _ = try context.reduced(0, keys: "[]", values: "[]") }?.code, equals: .stopped)
     let error = scriptError {
       _ = try context.filter("f", batch("{}", #"{"bad":1}"#), request: Array("{}".utf8))
     }
-    #expect(error?.code == .stopped)
-    #expect(error?.documentID == "b")
+    expect(error?.code, equals: .stopped)
+    expect(error?.documentID, equals: "b")
   }
 
   @Test("When the program is killed in a call, the documents are mapped again by another one")
@@ -108,13 +109,13 @@ import Testing
       let first = try context.beginMapping(batch(#"{"_id":"a"}"#, #"{"_id":"b","ms":300}"#), views: [0])
       let second = try context.beginMapping(batch(#"{"_id":"c"}"#), views: [0])
       kill(process, SIGKILL)
-      #expect(try second.finish().rows() == [TestRow("\"c\"", "1")])
+      try expect(second.finish().rows(), equals: [TestRow("\"c\"", "1")])
       let rows = try first.finish()
-      #expect(rows.documentCount == 2)
-      #expect(try rows.rows(1) == [TestRow("\"b\"", "1")])
-      #expect(language.process.processID != process)
+      expect(rows.documentCount, equals: 2)
+      try expect(rows.rows(1), equals: [TestRow("\"b\"", "1")])
+      expect(language.process.processID != process)
       // It was waited for.
-      #expect(kill(process, 0) == -1 && errno == ESRCH)
+      expect(kill(process, 0) == -1 && errno == ESRCH)
     }
   }
 
@@ -127,8 +128,8 @@ import Testing
     while try !String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).contains(") T ") {
       Thread.sleep(forTimeInterval: 0.01)
     }
-    #expect(try context.map(batch(#"{"_id":"a"}"#), views: [0]).rows() == [TestRow("\"a\"", "1")])
-    #expect(kill(process, 0) == -1 && errno == ESRCH)
+    try expect(context.map(batch(#"{"_id":"a"}"#), views: [0]).rows(), equals: [TestRow("\"a\"", "1")])
+    expect(kill(process, 0) == -1 && errno == ESRCH)
   }
 
   @Test("No descriptor and no process is left over")
@@ -146,15 +147,15 @@ import Testing
     for _ in 0..<rounds {
       let language = language()
       let context = try language.open(designDocument: design(["x": "function (doc) { emit(1, 1); }"]))
-      #expect(try context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0) == 1)
+      try expect(context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0), equals: 1)
       let first = try #require(language.process.processID)
       context.close()
-      #expect(try context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0) == 1)
+      try expect(context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0), equals: 1)
       language.process.stop()
-      #expect(kill(first, 0) == -1 && errno == ESRCH)
-      #expect(try context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0) == 1)
+      expect(kill(first, 0) == -1 && errno == ESRCH)
+      try expect(context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0), equals: 1)
     }
-    #expect(try sockets() < before + rounds / 2)
+    try expect(sockets() < before + rounds / 2)
   }
 
   @Test(
@@ -166,6 +167,6 @@ import Testing
     let error = scriptError {
       _ = try JavaScript(process: ScriptProcess(program: path)).open(designDocument: Array("{}".utf8))
     }
-    #expect(error?.code == .unavailable)
+    expect(error?.code, equals: .unavailable)
   }
 }

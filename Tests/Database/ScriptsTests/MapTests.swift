@@ -1,4 +1,5 @@
 import Bytes
+import Expectations
 import Testing
 
 @testable import Scripts
@@ -19,15 +20,16 @@ import Testing
       ("var o = {}; emit(1, o); o.x = 2", [TestRow("1", "{\"x\":2}")]),
     ])
   func values(body: String, rows: [TestRow]) throws {
-    #expect(try mapped("function (doc) { \(body) }", #"{"_id":"a","_rev":"1-x"}"#) == rows)
+    try expect(mapped("function (doc) { \(body) }", #"{"_id":"a","_rev":"1-x"}"#), equals: rows)
   }
 
   @Test("The emitted document itself is told from a copy of it")
   func document() throws {
     let map = "function (doc) { emit(null, doc); emit(doc, doc); emit(null, [doc]) }"
     let json = #"{"_id":"a","x":[1,{"y":null}]}"#
-    #expect(
-      try mapped(map, json) == [
+    try expect(
+      mapped(map, json),
+      equals: [
         TestRow("null", "", isDocument: true), TestRow(json, "", isDocument: true),
         TestRow("null", "[\(json)]"),
       ])
@@ -35,15 +37,17 @@ import Testing
 
   @Test("Text of all planes arrives as it is, and lone surrogates become U+FFFD")
   func text() throws {
-    #expect(
-      try mapped("function (doc) { emit(doc.t, doc.t.length) }", #"{"t":"é€😀"}"#) == [TestRow("\"é€😀\"", "4")]
-    )
-    #expect(
-      try mapped(#"function (doc) { emit("\ud800x\udc00", "\\ud800") }"#) == [
+    try expect(
+      mapped("function (doc) { emit(doc.t, doc.t.length) }", #"{"t":"é€😀"}"#),
+      equals: [TestRow("\"é€😀\"", "4")])
+    try expect(
+      mapped(#"function (doc) { emit("\ud800x\udc00", "\\ud800") }"#),
+      equals: [
         TestRow("\"\u{FFFD}x\u{FFFD}\"", #""\\ud800""#)
       ])
-    #expect(
-      try mapped("function (doc) { emit('\\u0000\\u001f\\n', '😀'.charAt(0)) }") == [
+    try expect(
+      mapped("function (doc) { emit('\\u0000\\u001f\\n', '😀'.charAt(0)) }"),
+      equals: [
         TestRow(#""\u0000\u001f\n""#, "\"\u{FFFD}\"")
       ])
   }
@@ -60,16 +64,16 @@ import Testing
         "symbol": "function (doc) { throw Symbol('s'); }", "big": "function (doc) { emit(1n, 1); }",
       ]))
     let rows = try context.map(batch(#"{"_id":"a"}"#, #"{"_id":"b","a":{"b":2}}"#), views: Array(0..<7))
-    #expect(rows.exception(document: 0, view: 0) == "TypeError: doc.a is undefined")
-    #expect(try rows.rows(0, 0).isEmpty)
-    #expect(try rows.rows(1, 0) == [TestRow("1", "1"), TestRow("2", "1")])
-    #expect(rows.exception(document: 1, view: 0) == nil)
-    #expect(try rows.rows(0, 1) == [TestRow("\"a\"", "1")])
-    #expect(rows.exception(document: 1, view: 2) == #"{"error":"e","reason":"b"}"#)
-    #expect(rows.exception(document: 0, view: 3) == "no")
-    #expect(rows.exception(document: 0, view: 4) == "Error: bad")
-    #expect(rows.exception(document: 0, view: 5) != nil)
-    #expect(rows.exception(document: 0, view: 6)?.hasPrefix("TypeError") == true)
+    expect(rows.exception(document: 0, view: 0), equals: "TypeError: doc.a is undefined")
+    try expect(rows.rows(0, 0).isEmpty)
+    try expect(rows.rows(1, 0), equals: [TestRow("1", "1"), TestRow("2", "1")])
+    expect(rows.exception(document: 1, view: 0) == nil)
+    try expect(rows.rows(0, 1), equals: [TestRow("\"a\"", "1")])
+    expect(rows.exception(document: 1, view: 2), equals: #"{"error":"e","reason":"b"}"#)
+    expect(rows.exception(document: 0, view: 3), equals: "no")
+    expect(rows.exception(document: 0, view: 4), equals: "Error: bad")
+    expect(rows.exception(document: 0, view: 5) != nil)
+    expect(rows.exception(document: 0, view: 6)?.hasPrefix("TypeError"), equals: true)
   }
 
   @Test("No map sees what another one does to a document")
@@ -82,8 +86,8 @@ import Testing
       ]))
     let json = #"{"_id":"a","list":[1],"deep":{"a":1}}"#
     let rows = try context.map(batch(json), views: [0, 1, 2])
-    #expect(try rows.rows(0, 2) == [TestRow(json, "1")])
-    #expect(rows.exception(document: 0, view: 1)?.hasPrefix("TypeError") == true)
+    try expect(rows.rows(0, 2), equals: [TestRow(json, "1")])
+    expect(rows.exception(document: 0, view: 1)?.hasPrefix("TypeError"), equals: true)
   }
 
   @Test("lib is a view if it has a map function, otherwise modules")
@@ -92,11 +96,11 @@ import Testing
       ("function (doc) { emit(1); }", ["lib"]), ("exports.a = (", []), ("exports.a = 1", []), ("1", []),
     ] {
       let context = try JavaScript().open(designDocument: design(["lib": map]))
-      #expect(context.views.map(\.name) == names, "\(map)")
+      expect(context.views.map(\.name), equals: names, "\(map)")
     }
     let context = try JavaScript().open(
       designDocument: Array(#"{"views": {"lib": {"map": {"a": "1"}}}}"#.utf8))
-    #expect(context.views.isEmpty)
+    expect(context.views.isEmpty)
   }
 
   @Test("Modules are found under views/lib")
@@ -116,10 +120,10 @@ import Testing
           "constructor": "function (doc) { require('constructor'); }",
         ], more: library))
     let rows = try context.map(batch("{}"), views: Array(0..<8))
-    #expect(try rows.rows() == [TestRow("42", "9")])
-    #expect(rows.exception(document: 0, view: 1)?.contains("requires itself") == true)
-    #expect(rows.exception(document: 0, view: 2)?.contains("no such module") == true)
-    for view in 3..<8 { #expect(rows.exception(document: 0, view: view) != nil) }
+    try expect(rows.rows(), equals: [TestRow("42", "9")])
+    expect(rows.exception(document: 0, view: 1)?.contains("requires itself"), equals: true)
+    expect(rows.exception(document: 0, view: 2)?.contains("no such module"), equals: true)
+    for view in 3..<8 { expect(rows.exception(document: 0, view: view) != nil) }
   }
 
   @Test("Log lines belong to their document, and their number is bounded")
@@ -130,9 +134,9 @@ import Testing
         "many": "function (doc) { for (var i = 0; i < 1000; i++) log('x'.repeat(10000) + i) }",
       ]))
     let rows = try context.map(batch(#"{"_id":"a"}"#, #"{"_id":"b"}"#), views: [0, 1])
-    #expect(rows.log(document: 1, view: 0) == ["b", #"{"a":[1]}"#])
-    #expect(rows.log(document: 0, view: 1).count == 64)
-    #expect(rows.log(document: 0, view: 1)[0].utf8.count == 4096)
+    expect(rows.log(document: 1, view: 0), equals: ["b", #"{"a":[1]}"#])
+    expect(rows.log(document: 0, view: 1).count, equals: 64)
+    expect(rows.log(document: 0, view: 1)[0].utf8.count, equals: 4096)
   }
 
   @Test("Only the views that are asked for map, in the order that is asked for")
@@ -140,10 +144,10 @@ import Testing
     let context = try JavaScript().open(
       designDocument: design(["a": "() => emit('a')", "b": "() => emit('b')", "c": "() => emit('c')"]))
     let rows = try context.map(batch("{}", "{}"), views: [2, 0])
-    #expect(try rows.rows(1, 0) == [TestRow("\"c\"", "null")])
-    #expect(try rows.rows(1, 1) == [TestRow("\"a\"", "null")])
-    #expect(try context.map(ScriptBatch(), views: [0]).documentCount == 0)
-    #expect(scriptError { _ = try context.map(batch("{}"), views: [3]) }?.code == .missing)
+    try expect(rows.rows(1, 0), equals: [TestRow("\"c\"", "null")])
+    try expect(rows.rows(1, 1), equals: [TestRow("\"a\"", "null")])
+    try expect(context.map(ScriptBatch(), views: [0]).documentCount, equals: 0)
+    expect(scriptError { _ = try context.map(batch("{}"), views: [3]) }?.code, equals: .missing)
   }
 
   @Test("Several batches may be on their way, and be waited for in any order")
@@ -159,8 +163,8 @@ import Testing
     }
     for number in [3, 0, 1, 7, 6, 5] {
       let rows = try mappings[number].finish()
-      #expect(rows.documentCount == 200)
-      #expect(try rows.rows(199) == [TestRow("\(number * 1000 + 199)", "", isDocument: true)])
+      expect(rows.documentCount, equals: 200)
+      try expect(rows.rows(199), equals: [TestRow("\(number * 1000 + 199)", "", isDocument: true)])
     }
   }
 
@@ -172,16 +176,16 @@ import Testing
       ]))
     let rows = try context.map(
       batch(#"{"n":50000,"size":1}"#, #"{"n":3,"size":5000000}"#, #"{"n":0}"#), views: [0])
-    #expect(rows.rowCount(document: 0, view: 0) == 50000)
-    #expect(try rows.rows(1).map(\.value.utf8.count) == [5_000_002, 5_000_002, 5_000_002])
-    #expect(rows.rowCount(document: 2, view: 0) == 0)
+    expect(rows.rowCount(document: 0, view: 0), equals: 50000)
+    try expect(rows.rows(1).map(\.value.utf8.count), equals: [5_000_002, 5_000_002, 5_000_002])
+    expect(rows.rowCount(document: 2, view: 0), equals: 0)
   }
 
   @Test("Promises never settle, so that nothing runs after a map")
   func promises() throws {
     let map =
       "async function f() { await 1; emit('late', 1); } f(); Promise.resolve().then(() => emit('later', 1))"
-    #expect(try mapped("function (doc) { \(map); emit('now', 1) }") == [TestRow("\"now\"", "1")])
+    try expect(mapped("function (doc) { \(map); emit('now', 1) }"), equals: [TestRow("\"now\"", "1")])
   }
 
   @Test("Threads may use a context at once")
@@ -192,7 +196,7 @@ import Testing
         group.addTask {
           for number in 0..<50 {
             let rows = try context.map(batch("{\"n\":\(thread * 1000 + number)}"), views: [0])
-            #expect(try rows.rows() == [TestRow("\(thread * 1000 + number)", "1")])
+            try expect(rows.rows(), equals: [TestRow("\(thread * 1000 + number)", "1")])
           }
         }
       }

@@ -41,15 +41,16 @@ import TestSupport
     func chosen(_ name: String, _ request: JSONObject = ["query": ["type": "t0"]]) throws -> [Bool] {
       try database.choose(documents: ids, with: database.designFilter(name), request: request)
     }
-    #expect(try chosen("f/typed") == [true, false, false, false, true, true])
-    #expect(
-      try chosen("f/typed", ["query": ["type": "t1"]]) == [false, true, false, false, false, false])
-    #expect(try chosen("f/deleted") == [false, false, false, true, false, false])
-    #expect(
-      try chosen("f/user", ["userCtx": ["roles": ["editor"]]]) == [true, true, false, true, true, true])
+    try expect(chosen("f/typed"), equals: [true, false, false, false, true, true])
+    try expect(
+      chosen("f/typed", ["query": ["type": "t1"]]), equals: [false, true, false, false, false, false])
+    try expect(chosen("f/deleted"), equals: [false, false, false, true, false, false])
+    try expect(
+      chosen("f/user", ["userCtx": ["roles": ["editor"]]]), equals: [true, true, false, true, true, true])
     let view = try database.designFilter(view: "f/big")
-    #expect(try database.choose(documents: ids, with: view) == [true, false, false, false, false, false])
-    #expect(try database.choose(documents: [], with: view) == [])
+    try expect(
+      database.choose(documents: ids, with: view), equals: [true, false, false, false, false, false])
+    try expect(database.choose(documents: [], with: view), equals: [])
   }
 
   @Test("revisions are handed over in batches, and keep their order")
@@ -62,9 +63,9 @@ import TestSupport
         id: "d\($0)", ["type": .string($0 % 3 == 0 ? "yes" : "no"), "filler": filler])
     }
     let filter = try database.designFilter("f/typed")
-    #expect(revisions.reduce(0) { $0 + $1.json.count } > 4 * ScriptBatch.fullBytes)
-    #expect(
-      try filter.choose(revisions, request: ["query": ["type": "yes"]]) == (0..<200).map { $0 % 3 == 0 })
+    expect(revisions.reduce(0) { $0 + $1.json.count } > 4 * ScriptBatch.fullBytes)
+    try expect(
+      filter.choose(revisions, request: ["query": ["type": "yes"]]), equals: (0..<200).map { $0 % 3 == 0 })
   }
 
   @Test("a revision has _id, _rev, _revisions and _deleted, whatever its body says")
@@ -73,13 +74,14 @@ import TestSupport
     let revision = try ScriptedRevision(
       id: "d", history: history, isDeleted: true, ["n": 1, "_id": "other", "_rev": "9-zz"])
     let value = try revision.json.withUnsafeBytes { try JSONValue(json: $0) }
-    #expect(
-      value == [
+    expect(
+      value,
+      equals: [
         "_id": "d", "_rev": "3-cc", "_deleted": true, "n": 1,
         "_revisions": ["start": 3, "ids": ["cc", "bb", "aa"]],
       ])
     let new = try ScriptedRevision(id: "é\"", ["_deleted": true])
-    #expect(try new.json.withUnsafeBytes { try JSONValue(json: $0) } == ["_id": "é\""])
+    try expect(new.json.withUnsafeBytes { try JSONValue(json: $0) }, equals: ["_id": "é\""])
   }
 
   @Test("filters that are missing, don't compile or throw are typed errors, which name the document")
@@ -90,21 +92,23 @@ import TestSupport
     func failure(_ name: String) -> ViewError? {
       code { _ = try database.choose(documents: ["d0", "d1"], with: database.designFilter(name)) }
     }
-    #expect(failure("f/nosuch")?.code == .notFound)
-    #expect(failure("f/nosuch")?.message.contains("missing json key: nosuch") ?? false)
-    #expect(failure("nosuch/f")?.code == .notFound)
-    #expect(failure("nosuch/f")?.documentID == "_design/nosuch")
-    for name in ["bad", "", "/", "f/", "/f"] { #expect(failure(name)?.code == .invalidArgument, "\(name)") }
-    #expect(failure("f/syntax")?.code == .invalidDesign)
-    #expect(failure("f/throws")?.code == .filterFailed)
-    #expect(failure("f/throws")?.documentID == "d1")
-    #expect(
-      code { _ = try database.choose(documents: ["d0"], with: database.designFilter(view: "f/x")) }?.code
-        == .notFound)
+    expect(failure("f/nosuch")?.code, equals: .notFound)
+    expect(failure("f/nosuch")?.message.contains("missing json key: nosuch") ?? false)
+    expect(failure("nosuch/f")?.code, equals: .notFound)
+    expect(failure("nosuch/f")?.documentID, equals: "_design/nosuch")
+    for name in ["bad", "", "/", "f/", "/f"] {
+      expect(failure(name)?.code, equals: .invalidArgument, "\(name)")
+    }
+    expect(failure("f/syntax")?.code, equals: .invalidDesign)
+    expect(failure("f/throws")?.code, equals: .filterFailed)
+    expect(failure("f/throws")?.documentID, equals: "d1")
+    expect(
+      code { _ = try database.choose(documents: ["d0"], with: database.designFilter(view: "f/x")) }?.code,
+      equals: .notFound)
     // It is as good as before.
-    #expect(
-      try database.choose(
-        documents: ["d0"], with: database.designFilter("f/deleted")) == [false])
+    try expect(
+      database.choose(
+        documents: ["d0"], with: database.designFilter("f/deleted")), equals: [false])
   }
 
   @Test("a filter that doesn't end is stopped, and names its document")
@@ -117,8 +121,9 @@ import TestSupport
     let error = code {
       _ = try indexes.store.read { try filter.choose(documents: ["d1", "d2", "d3"], in: $0) }
     }
-    #expect(error?.code == .scriptFailed && error?.documentID == "d2", "\(String(describing: error))")
-    #expect(try indexes.store.read { try filter.choose(documents: ["d1", "d3"], in: $0) } == [true, true])
+    expect(error?.code == .scriptFailed && error?.documentID == "d2", "\(String(describing: error))")
+    try expect(
+      indexes.store.read { try filter.choose(documents: ["d1", "d3"], in: $0) }, equals: [true, true])
   }
 
   /// Functions with less time than an open database gives them.
@@ -159,7 +164,7 @@ import TestSupport
         replacing: old.map { try ScriptedRevision(id: id, history: [parent], $0) }, by: user)
       return "ok"
     } catch let refusal as ValidationRefusal {
-      #expect(refusal.documentID == id)
+      expect(refusal.documentID, equals: id)
       return "\(refusal.code) \(refusal.message) \(refusal.designID)"
     }
   }
@@ -167,30 +172,30 @@ import TestSupport
   @Test("a validation function allows, forbids, or asks who it is", arguments: someEngines)
   func validation(_ engine: EngineName) throws {
     let database = try databases.open(engine)
-    #expect(try outcome(database, ["forbid": "way"]) == "ok")
+    try expect(outcome(database, ["forbid": "way"]), equals: "ok")
     try database.save("_design/v", ["validate_doc_update": Self.validation])
-    #expect(try outcome(database, ["n": 1]) == "ok")
-    #expect(try outcome(database, ["forbid": "way"]) == "forbidden no way _design/v")
-    #expect(try outcome(database, ["owner": "ann"]) == "ok")
-    #expect(try outcome(database, ["owner": "bob"]) == "unauthorized log in _design/v")
-    #expect(try outcome(database, ["owner": "bob"], user: nil) == "unauthorized log in _design/v")
-    #expect(
-      try outcome(database, [:], replacing: ["kept": true], isDeleted: true) == "forbidden kept _design/v")
-    #expect(try outcome(database, [:], replacing: ["kept": false], isDeleted: true) == "ok")
-    #expect(try outcome(database, ["admin": 1]) == "forbidden not an admin of db _design/v")
-    #expect(try outcome(database, ["admin": 1], user: "root") == "ok")
-    #expect(try outcome(database, ["admin": 1], roles: ["_admin"]) == "ok")
+    try expect(outcome(database, ["n": 1]), equals: "ok")
+    try expect(outcome(database, ["forbid": "way"]), equals: "forbidden no way _design/v")
+    try expect(outcome(database, ["owner": "ann"]), equals: "ok")
+    try expect(outcome(database, ["owner": "bob"]), equals: "unauthorized log in _design/v")
+    try expect(outcome(database, ["owner": "bob"], user: nil), equals: "unauthorized log in _design/v")
+    try expect(
+      outcome(database, [:], replacing: ["kept": true], isDeleted: true), equals: "forbidden kept _design/v")
+    try expect(outcome(database, [:], replacing: ["kept": false], isDeleted: true), equals: "ok")
+    try expect(outcome(database, ["admin": 1]), equals: "forbidden not an admin of db _design/v")
+    try expect(outcome(database, ["admin": 1], user: "root"), equals: "ok")
+    try expect(outcome(database, ["admin": 1], roles: ["_admin"]), equals: "ok")
     // Design documents aren't looked at; documents whose IDs only look like theirs are.
-    #expect(try outcome(database, ["forbid": "way"], id: "_design/x") == "ok")
-    #expect(try outcome(database, ["forbid": "way"], id: "x_design/x") == "forbidden no way _design/v")
+    try expect(outcome(database, ["forbid": "way"], id: "_design/x"), equals: "ok")
+    try expect(outcome(database, ["forbid": "way"], id: "x_design/x"), equals: "forbidden no way _design/v")
     // As soon as the function changes, or goes.
     try database.save("_design/v", ["validate_doc_update": "function () { throw({forbidden: 'never'}); }"])
-    #expect(try outcome(database, [:]) == "forbidden never _design/v")
+    try expect(outcome(database, [:]), equals: "forbidden never _design/v")
     try database.save("_design/v", ["validate_doc_update": ["no": "function"]])
-    #expect(try outcome(database, [:]) == "ok")
+    try expect(outcome(database, [:]), equals: "ok")
     try database.save("_design/v", ["validate_doc_update": "function () { throw({forbidden: 'never'}); }"])
     try database.delete("_design/v")
-    #expect(try outcome(database, [:]) == "ok")
+    try expect(outcome(database, [:]), equals: "ok")
   }
 
   @Test("all design documents must allow a change, in the order of their IDs")
@@ -204,10 +209,10 @@ import TestSupport
     try save("\u{301}x", "z")
     try save("b", "y")
     try save("a", "x")
-    #expect(try outcome(database, ["n": 1]) == "ok")
-    #expect(try outcome(database, ["x": 1, "y": 1, "z": 1]) == "forbidden a _design/a")
-    #expect(try outcome(database, ["y": 1, "z": 1]) == "forbidden b _design/b")
-    #expect(try outcome(database, ["z": 1]) == "forbidden \u{301}x _design/\u{301}x")
+    try expect(outcome(database, ["n": 1]), equals: "ok")
+    try expect(outcome(database, ["x": 1, "y": 1, "z": 1]), equals: "forbidden a _design/a")
+    try expect(outcome(database, ["y": 1, "z": 1]), equals: "forbidden b _design/b")
+    try expect(outcome(database, ["z": 1]), equals: "forbidden \u{301}x _design/\u{301}x")
   }
 
   @Test("a function that fails, doesn't compile or doesn't end refuses the change with a typed error")
@@ -215,17 +220,17 @@ import TestSupport
     let database = try databases.open(.lmdb)
     try database.save("_design/v", ["validate_doc_update": Self.validation])
     let error = code { _ = try outcome(database, ["boom": 1]) }
-    #expect(error?.code == .validationFailed && error?.documentID == "d", "\(String(describing: error))")
+    expect(error?.code == .validationFailed && error?.documentID == "d", "\(String(describing: error))")
     let indexes = try limited(database, seconds: 0.3)
     let user = ValidationUser(database: "db", name: nil)
     let endless = try ScriptedRevision(id: "e", ["endless": 1])
     let stopped = code { try indexes.validate(endless, replacing: nil, by: user) }
-    #expect(stopped?.code == .scriptFailed && stopped?.documentID == "e", "\(String(describing: stopped))")
+    expect(stopped?.code == .scriptFailed && stopped?.documentID == "e", "\(String(describing: stopped))")
     try indexes.validate(ScriptedRevision(id: "f", [:]), replacing: nil, by: user)
     try database.save("_design/v", ["validate_doc_update": "function ("])
-    #expect(code { _ = try outcome(database, [:]) }?.code == .invalidDesign)
+    expect(code { _ = try outcome(database, [:]) }?.code, equals: .invalidDesign)
     try database.save("_design/v", ["language": "cobol", "validate_doc_update": "MOVE"])
-    #expect(code { _ = try outcome(database, [:]) }?.code == .invalidDesign)
+    expect(code { _ = try outcome(database, [:]) }?.code, equals: .invalidDesign)
   }
 
   @Test("a view that doesn't compile doesn't matter for filters and validation")
@@ -241,9 +246,9 @@ import TestSupport
       ])
     let filter = try database.designFilter("x/all")
     try database.save("a", ["w": "x"])
-    #expect(try database.choose(documents: ["a"], with: filter) == [true])
-    #expect(try outcome(database, [:]) == "forbidden w _design/x")
-    #expect(try outcome(database, ["w": 1]) == "ok")
-    #expect(code { _ = try database.view("x/v").query().run() }?.code == .invalidDesign)
+    try expect(database.choose(documents: ["a"], with: filter), equals: [true])
+    try expect(outcome(database, [:]), equals: "forbidden w _design/x")
+    try expect(outcome(database, ["w": 1]), equals: "ok")
+    expect(code { _ = try database.view("x/v").query().run() }?.code, equals: .invalidDesign)
   }
 }

@@ -52,10 +52,10 @@ import TestSupport
       }
       try mapper.finish()
     }
-    #expect(rows.usedBytes < 12 << 20)
-    #expect((1..<20).contains(mapper.mappedCount))
-    #expect(rows.documents.count == mapper.mappedCount)
-    #expect(mapper.lastBeforeLimit == Array("d\(99 + mapper.mappedCount)".utf8))
+    expect(rows.usedBytes < 12 << 20)
+    expect((1..<20).contains(mapper.mappedCount))
+    expect(rows.documents.count, equals: mapper.mappedCount)
+    expect(mapper.lastBeforeLimit, equals: Array("d\(99 + mapper.mappedCount)".utf8))
   }
 
   @Test("views are whole although their rows don't fit the memory", arguments: someEngines)
@@ -68,8 +68,8 @@ import TestSupport
     let view = try database.view("d/v")
     view.indexes.memoryLimit.withLock { $0 = 1 << 20 }
     let expected = (0..<120).flatMap { n in (0..<4).map { "[\(n),\($0)]" } }
-    #expect(try keys(view) == expected)
-    #expect(view.lastUpdate.documents == 120)
+    try expect(keys(view), equals: expected)
+    expect(view.lastUpdate.documents, equals: 120)
     // All change, some vanish, and one was purged and lives again.
     try database.inBatch {
       for number in 0..<120 where number != 7 {
@@ -82,9 +82,9 @@ import TestSupport
     let later = (0..<120).filter { !(10..<20).contains($0) }.flatMap { n in
       (0..<4).map { "[\(n + 500),\($0)]" }
     }
-    #expect(try keys(view) == later)
-    #expect(try view.query().run().map(\.valueJSON) == ["\(later.count)"])
-    #expect(try database.check() == [])
+    try expect(keys(view), equals: later)
+    try expect(view.query().run().map(\.valueJSON), equals: ["\(later.count)"])
+    try expect(database.check(), equals: [])
   }
 
   @Test("a reduce function that doesn't end is an error of scripts, and so for CouchDB's clients")
@@ -138,9 +138,9 @@ import TestSupport
       }
       let (text, error) = output.withLock { $0 }
       if isDeleted {
-        #expect((error as? CouchDBError)?.status == 404, "\(String(describing: error)) \(text)")
+        expect((error as? CouchDBError)?.status, equals: 404, "\(String(describing: error)) \(text)")
       } else {
-        #expect(error == nil && text.contains("\"new\""), "\(String(describing: error)) \(text)")
+        expect(error == nil && text.contains("\"new\""), "\(String(describing: error)) \(text)")
       }
     }
     // Nobody waits any more.
@@ -171,20 +171,20 @@ import TestSupport
     var most = 0
     for generation in 0..<5 {
       try save(database, ["x\(generation)": map, "y\(generation)": map], reduce: "_count")
-      #expect(try keys(database.view("d/x\(generation)")) == ["1"])
-      #expect(try stored() == ["d/own", "d/x\(generation)", "d/y\(generation)"])
+      try expect(keys(database.view("d/x\(generation)")), equals: ["1"])
+      try expect(stored(), equals: ["d/own", "d/x\(generation)", "d/y\(generation)"])
       if generation == 0 { most = try keyspaces() }
-      #expect(try keyspaces() == most)
+      try expect(keyspaces(), equals: most)
     }
     // A view that went alone.
     try save(database, ["x4": map], reduce: "_count")
-    #expect(try keys(database.view("d/x4")) == ["1"])
-    #expect(try stored() == ["d/own", "d/x4"])
+    try expect(keys(database.view("d/x4")), equals: ["1"])
+    try expect(stored(), equals: ["d/own", "d/x4"])
     try database.delete("_design/d")
     try save(database, of: "other", ["v": map])
-    #expect(try keys(database.view("other/v")) == ["1"])
-    #expect(try stored() == ["d/own", "other/v"])
-    #expect(try database.check() == [])
+    try expect(keys(database.view("other/v")), equals: ["1"])
+    try expect(stored(), equals: ["d/own", "other/v"])
+    try expect(database.check(), equals: [])
   }
 
   @Test(
@@ -198,7 +198,7 @@ import TestSupport
       Dictionary(uniqueKeysWithValues: (0..<count).map { ("v\($0)", map) })
     }
     try save(database, of: "full", maps(ViewIndexes.maximumViews))
-    #expect(try keys(database.view("full/v7")) == ["1"])
+    try expect(keys(database.view("full/v7")), equals: ["1"])
     try save(database, of: "more", maps(30))
     let couch = try CouchDBView("more", "v1", in: try database.view("v").indexes)
     #expect {
@@ -206,13 +206,13 @@ import TestSupport
     } throws: { ($0 as? CouchDBError)?.status == 507 }
     #expect { try keys(database.view("more/v1")) } throws: { ($0 as? ViewError)?.code == .tooManyViews }
     let count = try database.read { try $0.storage.keyspaces().count }
-    #expect(count <= StorageLimits.maximumKeyspaces - ViewRecord.reservedKeyspaces)
+    expect(count <= StorageLimits.maximumKeyspaces - ViewRecord.reservedKeyspaces)
     try database.createIndex("byN", on: ["n"])
-    #expect(try keys(database.view("full/v8")) == ["1"])
+    try expect(keys(database.view("full/v8")), equals: ["1"])
     // The rows of the other design document make room when it is gone.
     try database.delete("_design/full")
-    #expect(try keys(database.view("more/v1")) == ["1"])
-    #expect(try database.check() == [])
+    try expect(keys(database.view("more/v1")), equals: ["1"])
+    try expect(database.check(), equals: [])
     #expect {
       try couchCheck(database, maps(ViewIndexes.maximumViews + 1))
     } throws: { ($0 as? CouchDBError)?.error == "invalid_design_doc" }
@@ -247,22 +247,22 @@ import TestSupport
           output.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
         }
         let key = (design + view).jsonText
-        #expect(
+        expect(
           output.withLock { $0.contains("\"key\":\(key),") }, "\(design) \(view) \(output.withLock { $0 })")
-        #expect(ViewName.parts(of: ViewName.joined(design, view))?.design == design)
-        #expect(ViewName.parts(of: ViewName.joined(design, view))?.view == view)
+        expect(ViewName.parts(of: ViewName.joined(design, view))?.design, equals: design)
+        expect(ViewName.parts(of: ViewName.joined(design, view))?.view, equals: view)
       }
     }
     let names = designs.flatMap { design in views.map { ViewName.joined(design, $0) } }
-    #expect(try Set(database.viewNames) == Set(names))
-    #expect(Set(names).count == names.count)
-    #expect(try indexes.removeUnused() == [])
+    try expect(Set(database.viewNames), equals: Set(names))
+    expect(Set(names).count, equals: names.count)
+    try expect(indexes.removeUnused(), equals: [])
     #expect(throws: CouchDBError.self) { try CouchDBView("x%2Fy", "nosuch", in: indexes) }
-    #expect(ViewName.parts(of: "50%/v") == nil && ViewName.parts(of: "x%2fy/v") == nil)
+    expect(ViewName.parts(of: "50%/v") == nil && ViewName.parts(of: "x%2fy/v") == nil)
     #expect {
       try indexes.checkDesign(String(repeating: "q", count: 190), ["views": ["v23456789012": ["map": "x"]]])
     } throws: { ($0 as? CouchDBError)?.error == "invalid_design_doc" }
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
   }
 
   @Test("views that are asked for but don't exist take no memory")
@@ -274,10 +274,10 @@ import TestSupport
     for number in 0..<1_000 {
       #expect(throws: CouchDBError.self) { try CouchDBView("d", "no\(number)", in: indexes) }
       let view = try database.view("d/no\(number)")
-      #expect(try !view.hasMap && view.reduce == nil && view.lastUpdate.documents == 0)
+      try expect(!view.hasMap && view.reduce == nil && view.lastUpdate.documents == 0)
       #expect(throws: ViewError.self) { try view.query().run() }
     }
-    #expect(indexes.registeredCount == before)
+    expect(indexes.registeredCount, equals: before)
   }
 
   @Test(
@@ -296,21 +296,21 @@ import TestSupport
       return try query.run().map(\.value)
     }
     let first = try values(.before)
-    #expect(first.map { $0["n"] } == [1, 2, 3, 5])
-    #expect(first.last?["_conflicts"] == ["1-aa"])
-    #expect(first.allSatisfy { $0["_local_seq"] == nil })
+    expect(first.map { $0["n"] }, equals: [1, 2, 3, 5])
+    expect(first.last?["_conflicts"], equals: ["1-aa"])
+    expect(first.allSatisfy { $0["_local_seq"] == nil })
     try database.save("a", ["n": 10])
     try database.delete("b")
     try database.purge("c")
     try database.save("conflict", ["n": 50])
     // The old revisions are there until they are compacted; a purged document is gone.
-    #expect(try values(.never).map { $0["n"] ?? .null } == [1, 2, .null, 5])
+    try expect(values(.never).map { $0["n"] ?? .null }, equals: [1, 2, .null, 5])
     try database.compact()
     let compacted = try values(.never)
-    #expect(compacted[2] == .null && compacted.last?["n"] == 5 && compacted.last?["_conflicts"] == ["1-aa"])
-    #expect(compacted.prefix(2).allSatisfy { $0 == .null || $0["n"] != 10 })
-    #expect(try values(.before).map { $0["n"] } == [10, 50])
-    #expect(try database.check() == [])
+    expect(compacted[2] == .null && compacted.last?["n"] == 5 && compacted.last?["_conflicts"] == ["1-aa"])
+    expect(compacted.prefix(2).allSatisfy { $0 == .null || $0["n"] != 10 })
+    try expect(values(.before).map { $0["n"] }, equals: [10, 50])
+    try expect(database.check(), equals: [])
   }
 
   @Test("with local_seq, the value has it, and so have reducers", arguments: someEngines)
@@ -329,8 +329,8 @@ import TestSupport
         ],
       ])
     var query = try database.view("d/v").query()
-    #expect(try query.run().map(\.value) == ["_id,_local_seq,_rev,n"])
+    try expect(query.run().map(\.value), equals: ["_id,_local_seq,_rev,n"])
     query.mapOnly = true
-    #expect(try query.run().first?.value["_local_seq"] == 1)
+    try expect(query.run().first?.value["_local_seq"], equals: 1)
   }
 }

@@ -26,30 +26,30 @@ import TestSupport
     let database = try databases.open(engine)
     for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
     let view = try database.view("d/v")
-    #expect(try !view.hasMap)
+    try expect(!view.hasMap)
     #expect(throws: ViewError.self) { try view.query().run() }
     try save(database, map: "function (doc) { emit(doc.n, doc._id) }")
-    #expect(try view.hasMap && database.viewNames == ["d/v"])
-    #expect(try lines(view) == [#"1 "d1" d1"#, #"2 "d2" d2"#, #"3 "d3" d3"#])
+    try expect(view.hasMap && database.viewNames == ["d/v"])
+    try expect(lines(view), equals: [#"1 "d1" d1"#, #"2 "d2" d2"#, #"3 "d3" d3"#])
     try database.save("d1", ["n": 9])
     try database.delete("d2")
-    #expect(try view.updateIndex().documents == 2)
-    #expect(try lines(view) == [#"3 "d3" d3"#, #"9 "d1" d1"#])
+    try expect(view.updateIndex().documents, equals: 2)
+    try expect(lines(view), equals: [#"3 "d3" d3"#, #"9 "d1" d1"#])
     // Another reducer doesn't map again; another map does.
     try save(database, map: "function (doc) { emit(doc.n, doc._id) }", reduce: "_count")
-    #expect(try view.updateIndex().documents == 0)
-    #expect(try lines(view) { _ in } == ["null 2 -"])
+    try expect(view.updateIndex().documents, equals: 0)
+    try expect(lines(view) { _ in }, equals: ["null 2 -"])
     try save(database, map: "doc => { if (doc.n) emit([doc._id], -doc.n) }", reduce: "_sum")
-    #expect(try lines(view) == [#"["d1"] -9 d1"#, #"["d3"] -3 d3"#])
-    #expect(try lines(view) { _ in } == ["null -12 -"])
+    try expect(lines(view), equals: [#"["d1"] -9 d1"#, #"["d3"] -3 d3"#])
+    try expect(lines(view) { _ in }, equals: ["null -12 -"])
     // One that comes from elsewhere and wins.
     let definition: JSONValue = [
       "views": ["v": ["map": "function (doc) { emit(null, 1) }", "reduce": "_stats"]]
     ]
     try database.apply(
       PulledRevision(id: "_design/d", history: ["9-aa", "8-aa"], body: .value(definition)))
-    #expect(try lines(view) == ["null 1 d1", "null 1 d3"])
-    #expect(try lines(view) { $0.groupsByKey = true }.first?.contains(#""sum":2"#) ?? false)
+    try expect(lines(view), equals: ["null 1 d1", "null 1 d3"])
+    try expect(lines(view) { $0.groupsByKey = true }.first?.contains(#""sum":2"#) ?? false)
     // Another view beside it.
     try database.apply(
       PulledRevision(
@@ -59,18 +59,18 @@ import TestSupport
             "v": ["map": "function (doc) { emit(null, 1) }"], "w": ["map": "function (doc) { emit(1) }"],
           ]
         ])))
-    #expect(try database.viewNames == ["d/v", "d/w"])
-    #expect(try database.view("d/w").query().run().count == 2)
+    try expect(database.viewNames, equals: ["d/v", "d/w"])
+    try expect(database.view("d/w").query().run().count, equals: 2)
     // Deleted, which brings back the branch that was saved here; and then this one.
     try database.delete("_design/d")
-    #expect(try lines(view) == [#"["d1"] -9 d1"#, #"["d3"] -3 d3"#])
-    #expect(try database.viewNames.contains("d/v"))
+    try expect(lines(view), equals: [#"["d1"] -9 d1"#, #"["d3"] -3 d3"#])
+    try expect(database.viewNames.contains("d/v"))
     try database.delete("_design/d")
-    #expect(try !view.hasMap)
+    try expect(!view.hasMap)
     #expect(throws: ViewError.self) { try view.query().run() }
     try save(database, map: "function (doc) { emit(doc.n, null) }")
-    #expect(try lines(view) == ["3 null d3", "9 null d1"])
-    #expect(try database.check() == [])
+    try expect(lines(view), equals: ["3 null d3", "9 null d1"])
+    try expect(database.check(), equals: [])
   }
 
   @Test("what a map in JavaScript sees: conflicts, whole documents, options", arguments: someEngines)
@@ -84,12 +84,12 @@ import TestSupport
     try database.apply(PulledRevision(id: "a", history: ["1-bb"], body: ["n": 2]))
     try database.apply(PulledRevision(id: "a", history: ["1-cc"], isDeleted: true))
     let row = try #require(try view.query().run().first)
-    #expect(row.key == ["1-bb", ["1-aa"], ["1-cc"], .null])
+    expect(row.key, equals: ["1-bb", ["1-aa"], ["1-cc"], .null])
     // What the function saw, as in CouchDB.
     let seen: JSONValue = [
       "_id": "a", "_rev": "1-bb", "n": 2, "_conflicts": ["1-aa"], "_deleted_conflicts": ["1-cc"],
     ]
-    #expect(row.value == seen)
+    expect(row.value, equals: seen)
     try database.save(
       "_design/d",
       [
@@ -97,8 +97,8 @@ import TestSupport
         "views": ["v": ["map": "function (doc) { emit(doc._local_seq); emit('B'); emit('a'); emit(null) }"]],
       ])
     let keys = try view.query().run().map(\.keyJSON)
-    #expect(keys.suffix(6) == ["null", "null", #""B""#, #""B""#, #""a""#, #""a""#])
-    #expect(keys.count == 8)
+    expect(keys.suffix(6), equals: ["null", "null", #""B""#, #""B""#, #""a""#, #""a""#])
+    expect(keys.count, equals: 8)
   }
 
   @Test("a map that throws leaves its document without rows, and names it", arguments: someEngines)
@@ -107,13 +107,13 @@ import TestSupport
     for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
     try save(database, map: "function (doc) { emit(doc.n, 1); if (doc.n == 2) throw new Error('two'); }")
     let view = try database.view("d/v")
-    #expect(try lines(view) == ["1 1 d1", "3 1 d3"])
+    try expect(lines(view), equals: ["1 1 d1", "3 1 d3"])
     let faults = view.lastUpdate.faults
-    #expect(faults.map(\.documentID) == ["d2"] && faults.first?.message.contains("two") ?? false, "\(faults)")
+    expect(faults.map(\.documentID) == ["d2"] && faults.first?.message.contains("two") ?? false, "\(faults)")
     try database.save("d2", ["n": 4])
     try database.save("d3", ["n": 2])
-    #expect(try lines(view) == ["1 1 d1", "4 1 d2"])
-    #expect(try database.check() == [])
+    try expect(lines(view), equals: ["1 1 d1", "4 1 d2"])
+    try expect(database.check(), equals: [])
   }
 
   @Test("a design document that doesn't compile is refused, and its rows stay")
@@ -123,17 +123,17 @@ import TestSupport
       try database.save("a", ["n": 1])
       let view = try database.view("d/v")
       try save(database, map: "function (doc) { emit(doc.n, 1) }")
-      #expect(try lines(view) == ["1 1 a"])
+      try expect(lines(view), equals: ["1 1 a"])
       try save(database, map: "function (doc) { emit(")
       do {
         _ = try lines(view)
         Issue.record("it doesn't compile")
       } catch let error as ViewError {
-        #expect(error.code == .invalidDesign && error.documentID == "_design/d", "\(error)")
+        expect(error.code == .invalidDesign && error.documentID == "_design/d", "\(error)")
       }
       try save(database, map: "function (doc) { emit(doc.n, 1) }")
-      #expect(try view.updateIndex().documents == 0)
-      #expect(try lines(view) == ["1 1 a"])
+      try expect(view.updateIndex().documents, equals: 0)
+      try expect(lines(view), equals: ["1 1 a"])
       try database.save("_design/d", ["language": "cobol", "views": ["v": ["map": "x"]]])
       #expect(throws: ViewError.self) { try lines(view) }
     }
@@ -150,7 +150,7 @@ import TestSupport
     let view = try View("d/v", indexes)
     for number in 1...3 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
     try save(database, map: "function (doc) { emit(doc.n, 1); while (doc.n == 5); }", reduce: "_count")
-    #expect(try lines(view) == ["1 1 d1", "2 1 d2", "3 1 d3"])
+    try expect(lines(view), equals: ["1 1 d1", "2 1 d2", "3 1 d3"])
     try database.save("d1", ["n": 4])
     try database.save("d2", ["n": 5])
     for _ in 0..<2 {
@@ -158,18 +158,18 @@ import TestSupport
         try view.updateIndex()
         Issue.record("the loop ended")
       } catch let error as ViewError {
-        #expect(error.code == .scriptFailed && error.documentID == "d2", "\(error)")
+        expect(error.code == .scriptFailed && error.documentID == "d2", "\(error)")
       }
     }
     var query = view.query()
     query.updateMode = .never
     query.mapOnly = true
-    #expect(try query.run().map(\.keyJSON) == ["1", "2", "3"])
+    try expect(query.run().map(\.keyJSON), equals: ["1", "2", "3"])
     query.mapOnly = false
-    #expect(try query.run().map(\.valueJSON) == ["3"])
+    try expect(query.run().map(\.valueJSON), equals: ["3"])
     try database.save("d2", ["n": 6])
-    #expect(try lines(view) == ["3 1 d3", "4 1 d1", "6 1 d2"])
-    #expect(try database.check() == [])
+    try expect(lines(view), equals: ["3 1 d3", "4 1 d1", "6 1 d2"])
+    try expect(database.check(), equals: [])
   }
 
   @Test("a reduction in JavaScript is equal to the same one in Swift", arguments: someEngines)
@@ -214,12 +214,13 @@ import TestSupport
         set(\.isDescending, random.once(in: 2))
       }
       let results = (try query.0.run(), try query.1.run())
-      #expect(
-        results.0.map(\.keyJSON) == results.1.map(\.keyJSON), "TOUCHSTONE_SEED=\(testSeed), step \(step)")
-      #expect(
-        results.0.map(\.value.double) == results.1.map(\.value.double),
+      expect(
+        results.0.map(\.keyJSON), equals: results.1.map(\.keyJSON),
         "TOUCHSTONE_SEED=\(testSeed), step \(step)")
-      #expect(step > 0 || results.0.count == 1)
+      expect(
+        results.0.map(\.value.double), equals: results.1.map(\.value.double),
+        "TOUCHSTONE_SEED=\(testSeed), step \(step)")
+      expect(step > 0 || results.0.count == 1)
       for _ in 0..<20 {
         let id = "d\(random.below(1_600))"
         if random.once(in: 4) {
@@ -239,12 +240,12 @@ import TestSupport
       database, map: "function (doc) { emit(doc.n, 1) }",
       reduce: "function (keys, values) { throw new Error('never'); }")
     let view = try database.view("d/v")
-    #expect(try lines(view).count == 400)
+    try expect(lines(view).count, equals: 400)
     #expect {
       try view.query().run()
     } throws: { ($0 as? ViewError)?.code == .reduceFailed && "\($0)".contains("never") }
     try database.save("d1", ["n": 1_000])
-    #expect(try lines(view).last == "1000 1 d1")
+    try expect(lines(view).last, equals: "1000 1 d1")
   }
 
   @Test("the program of scripts is killed at random moments, and rows are right whenever an update succeeds")
@@ -285,9 +286,9 @@ import TestSupport
         for attempt in 0... {
           do {
             let keys = try lines(view).map { Int($0.prefix { $0 != " " }) }
-            #expect(keys == numbers.values.sorted(), "round \(round), TOUCHSTONE_SEED=\(testSeed)")
+            expect(keys, equals: numbers.values.sorted(), "round \(round), TOUCHSTONE_SEED=\(testSeed)")
             let total = try lines(view) { _ in }
-            #expect(total == ["null \(numbers.values.reduce(0, +)) -"], "round \(round)")
+            expect(total, equals: ["null \(numbers.values.reduce(0, +)) -"], "round \(round)")
             break
           } catch let error as ViewError where error.code == .scriptFailed {
             // It was killed twice in a document or a reduction. The view is as it was.
@@ -296,6 +297,6 @@ import TestSupport
         }
       }
     }
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
   }
 }

@@ -47,27 +47,27 @@ import Touchstone
     var query = view.query()
     query.boundingBox = GeoRect(x0: -180, y0: -90, x1: 180, y1: 90)
     let rows = try query.run()
-    #expect(rows.map(\.documentID) == ["rect", "swapped", "point", "shape"])
-    #expect(rows.allSatisfy { $0.keyJSON == "null" })
-    #expect(rows[0].boundingBox == GeoRect(x0: -115, y0: -10, x1: -90, y1: 12))
-    #expect(
-      rows[0].geometry
-        == (try JSONValue(
-          json:
-            #"{"type":"Polygon","coordinates":[[[-115.0,-10.0],[-90.0,-10.0],[-90.0,12.0],[-115.0,12.0],[-115.0,-10.0]]]}"#
-        )))
-    #expect(rows[0].value["_id"]?.string == "rect")
-    #expect(rows[1].boundingBox == GeoRect(x0: -3, y0: -4, x1: 3, y1: 4))
-    #expect(rows[2].geometry == ["type": "Point", "coordinates": [-122.68, 45.52]])
-    #expect(rows[2].value == "Portland")
-    #expect(rows[3].boundingBox == GeoRect(x0: 9.5, y0: 50, x1: 11, y1: 52.5))
-    #expect(rows[3].geometry?["type"]?.string == "LineString")
-    #expect(rows[3].value == "shape")
-    #expect(Set(view.lastUpdate.faults.map(\.documentID)) == ["nan", "none"])
+    expect(rows.map(\.documentID), equals: ["rect", "swapped", "point", "shape"])
+    expect(rows.allSatisfy { $0.keyJSON == "null" })
+    expect(rows[0].boundingBox, equals: GeoRect(x0: -115, y0: -10, x1: -90, y1: 12))
+    try expect(
+      rows[0].geometry,
+      equals: (try JSONValue(
+        json:
+          #"{"type":"Polygon","coordinates":[[[-115.0,-10.0],[-90.0,-10.0],[-90.0,12.0],[-115.0,12.0],[-115.0,-10.0]]]}"#
+      )))
+    expect(rows[0].value["_id"]?.string, equals: "rect")
+    expect(rows[1].boundingBox, equals: GeoRect(x0: -3, y0: -4, x1: 3, y1: 4))
+    expect(rows[2].geometry, equals: ["type": "Point", "coordinates": [-122.68, 45.52]])
+    expect(rows[2].value, equals: "Portland")
+    expect(rows[3].boundingBox, equals: GeoRect(x0: 9.5, y0: 50, x1: 11, y1: 52.5))
+    expect(rows[3].geometry?["type"]?.string, equals: "LineString")
+    expect(rows[3].value, equals: "shape")
+    expect(Set(view.lastUpdate.faults.map(\.documentID)), equals: ["nan", "none"])
     // The rows are rows of the view, too.
     let all = try view.query().run()
-    #expect(all.count == 4 && all.allSatisfy { $0.boundingBox == nil && $0.geometry == nil })
-    #expect(try database.check() == [])
+    expect(all.count == 4 && all.allSatisfy { $0.boundingBox == nil && $0.geometry == nil })
+    try expect(database.check(), equals: [])
   }
 
   @Test("boxes that only touch the area aren't found", arguments: someEngines)
@@ -87,33 +87,35 @@ import Touchstone
     }
     let found = ["huge", "over", "tiny", "inside", "negative zero", "point inside", "crosses"]
     let area = GeoRect(x0: 0, y0: 0, x1: 10, y1: 10)
-    #expect(try ids(view, area) == found)
-    #expect(try ids(view, area) { $0.isDescending = true } == found.reversed())
-    #expect(try ids(view, area) { ($0.skip, $0.limit) = (2, 3) } == Array(found[2..<5]))
-    #expect(try ids(view, area) { ($0.isDescending, $0.limit) = (true, 2) } == Array(found.reversed()[..<2]))
-    #expect(try ids(view, area) { $0.filter = { $0.documentID != "tiny" } } == found.filter { $0 != "tiny" })
-    #expect(try ids(view, area) { $0.sort = [ViewSort("documentID")] } == found.sorted())
+    try expect(ids(view, area), equals: found)
+    try expect(ids(view, area) { $0.isDescending = true }, equals: found.reversed())
+    try expect(ids(view, area) { ($0.skip, $0.limit) = (2, 3) }, equals: Array(found[2..<5]))
+    try expect(
+      ids(view, area) { ($0.isDescending, $0.limit) = (true, 2) }, equals: Array(found.reversed()[..<2]))
+    try expect(
+      ids(view, area) { $0.filter = { $0.documentID != "tiny" } }, equals: found.filter { $0 != "tiny" })
+    try expect(ids(view, area) { $0.sort = [ViewSort("documentID")] }, equals: found.sorted())
     // An area without extent is a point: boxes around it have it inside.
-    #expect(try ids(view, GeoRect(x0: 1.5, y0: 1.5, x1: 1.5, y1: 1.5)) == ["huge", "over", "inside"])
-    #expect(try ids(view, GeoRect(x0: 5, y0: 5, x1: 5, y1: 5)) == ["huge", "over"])
+    try expect(ids(view, GeoRect(x0: 1.5, y0: 1.5, x1: 1.5, y1: 1.5)), equals: ["huge", "over", "inside"])
+    try expect(ids(view, GeoRect(x0: 5, y0: 5, x1: 5, y1: 5)), equals: ["huge", "over"])
     let everything = GeoRect(x0: -.infinity, y0: -.infinity, x1: .infinity, y1: .infinity)
-    #expect(try ids(view, everything).count == boxes.count)
+    try expect(ids(view, everything).count, equals: boxes.count)
     for wrong in [GeoRect(x0: 1, y0: 0, x1: 0, y1: 1), GeoRect(x0: .nan, y0: 0, x1: 0, y1: 1)] {
       let error = #expect(throws: ViewError.self) { try ids(view, wrong) }
-      #expect(error?.code == .invalidArgument)
+      expect(error?.code, equals: .invalidArgument)
     }
     // Keys and their bounds aren't used.
-    #expect(try ids(view, area) { ($0.startKey, $0.keys) = ("x", ["y"]) } == found)
+    try expect(ids(view, area) { ($0.startKey, $0.keys) = ("x", ["y"]) }, equals: found)
     view.setReduce(.count)
     var query = view.query()
     query.boundingBox = area
-    #expect(try query.run().map(\.valueJSON) == ["\(found.count)"])
+    try expect(query.run().map(\.valueJSON), equals: ["\(found.count)"])
     query.boundingBox = GeoRect(x0: 1000, y0: 1000, x1: 1001, y1: 1001)
-    #expect(try query.run().map(\.valueJSON) == ["1"])
+    try expect(query.run().map(\.valueJSON), equals: ["1"])
     query.memoryLimit = 50
     query.boundingBox = area
     let error = #expect(throws: ViewError.self) { try query.run() }
-    #expect(error?.code == .tooManyRows)
+    expect(error?.code, equals: .tooManyRows)
   }
 
   /// Boxes by row, as a list.
@@ -203,18 +205,18 @@ import Touchstone
         let area = box(&random)
         let wanted = model.found(area)
         let (limit, skip) = (Int.random(in: 0...20, using: &random), Int.random(in: 0...10, using: &random))
-        #expect(try ids(view, area) == wanted, "\(area), step \(step) (seed \(testSeed))")
+        try expect(ids(view, area), equals: wanted, "\(area), step \(step) (seed \(testSeed))")
         let part = Array(wanted.dropFirst(skip).prefix(limit == 0 ? .max : limit))
-        #expect(
-          try ids(view, area) { ($0.skip, $0.limit) = (skip, limit) } == part, "\(area) (seed \(testSeed))")
+        try expect(
+          ids(view, area) { ($0.skip, $0.limit) = (skip, limit) }, equals: part, "\(area) (seed \(testSeed))")
       }
-      #expect(try database.check() == [], "step \(step) (seed \(testSeed))")
+      try expect(database.check(), equals: [], "step \(step) (seed \(testSeed))")
     }
     try view.delete()
     let names = try view.indexes.store.read {
       try $0.storage.keyspaces().keys.filter { $0.hasPrefix("view.") }
     }
-    #expect(names.isEmpty)
+    expect(names.isEmpty)
   }
 
   @Test("a damaged index of boxes is found by check")
@@ -225,7 +227,7 @@ import Touchstone
     let view = try database.view("points")
     try view.setMap(version: "1") { document, emit in emit(GeoPoint(x: document["x"]?.double ?? 0, y: 0)) }
     try view.updateIndex()
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
     try view.indexes.store.writingDerived { transaction in
       let keyspace = try #require(try transaction.keyspace(named: "view.1.boxes"))
       var first: [UInt8] = []
@@ -236,7 +238,7 @@ import Touchstone
       try transaction.delete(first.span.bytes, in: keyspace)
     }
     let faults = try database.check().map(\.description)
-    #expect(faults.count == 2 && faults.allSatisfy { $0.contains("index of boxes") }, "\(faults)")
+    expect(faults.count == 2 && faults.allSatisfy { $0.contains("index of boxes") }, "\(faults)")
   }
 
   @Test("places on the curve are in order, and the next place in a box is the next one")
@@ -244,15 +246,15 @@ import Touchstone
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<20_000 {
       let (a, b) = (coordinate(&random), coordinate(&random))
-      if a <= b { #expect(GeoCurve.coordinate(a) <= GeoCurve.coordinate(b), "\(a) \(b)") }
+      if a <= b { expect(GeoCurve.coordinate(a) <= GeoCurve.coordinate(b), "\(a) \(b)") }
       let (x, y) = (
         UInt32.random(in: 0...(.max), using: &random), UInt32.random(in: 0...(.max), using: &random)
       )
       let back = GeoCurve.coordinates(of: GeoCurve.place(x, y))
-      #expect(back.x == x && back.y == y)
+      expect(back.x == x && back.y == y)
     }
-    #expect(GeoCurve.coordinate(0) == GeoCurve.coordinate(-0.0))
-    #expect(GeoCurve.coordinate(.infinity) == .max && GeoCurve.coordinate(-.infinity) == 0)
+    expect(GeoCurve.coordinate(0), equals: GeoCurve.coordinate(-0.0))
+    expect(GeoCurve.coordinate(.infinity) == .max && GeoCurve.coordinate(-.infinity) == 0)
     for _ in 0..<300 {
       func corner() -> (UInt32, UInt32) {
         (UInt32.random(in: 0..<16, using: &random), UInt32.random(in: 0..<16, using: &random))
@@ -265,7 +267,7 @@ import Touchstone
           let (x, y) = GeoCurve.coordinates(of: place)
           return x >= min(a.0, b.0) && x <= max(a.0, b.0) && y >= min(a.1, b.1) && y <= max(a.1, b.1)
         }
-        #expect(GeoCurve.next(from: place, lower: lower, upper: upper) == wanted)
+        expect(GeoCurve.next(from: place, lower: lower, upper: upper), equals: wanted)
       }
     }
   }
@@ -286,18 +288,18 @@ import Touchstone
       #"{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[-1,2]}},{"type":"Feature","geometry":{"type":"Point","coordinates":[5,7.5]}}]}"#,
       #"{"type":"Feature","geometry":null,"bbox":[-1,2,5,7.5]}"#,
       #"{"type":"Feature","geometry":null,"bbox":[-1,2,0,5,7.5,9]}"#,
-    ] { #expect(try box(text) == wanted, "\(text)") }
+    ] { try expect(box(text), equals: wanted, "\(text)") }
     for text in [
       #"{"type":"Point"}"#, #"{"type":"Point","coordinates":[]}"#, #"{"type":"Point","coordinates":[1]}"#,
       #"{"type":"Point","coordinates":["1","2"]}"#, #"{"type":"LineString","coordinates":[[1,2],3]}"#,
       #"{"type":"Point","coordinates":7}"#, #"{}"#,
-    ] { #expect(try box(text) == nil, "\(text)") }
+    ] { try expect(box(text) == nil, "\(text)") }
     var bytes: [UInt8] = []
     for key in [GeoJSON(text: "{"), GeoJSON(text: "7"), GeoJSON("text"), GeoJSON(text: #"{"type":"Point"}"#)]
     {
       #expect(throws: ViewError.self) { try key.specialKeyContent.write(to: &bytes) }
     }
-    #expect(try GeoJSON(text: #"{"coordinates":[1,2]}"#).specialKeyContent.write(to: &bytes) == .box)
-    #expect(bytes.count == GeoRect.storedBytes + #"{"coordinates":[1,2]}"#.utf8.count)
+    try expect(GeoJSON(text: #"{"coordinates":[1,2]}"#).specialKeyContent.write(to: &bytes), equals: .box)
+    expect(bytes.count, equals: GeoRect.storedBytes + #"{"coordinates":[1,2]}"#.utf8.count)
   }
 }

@@ -17,7 +17,7 @@ import Testing
       let bytes = try keys.map { try encoded($0, collation) }
       for index in bytes.indices.dropFirst() {
         let isAscending = bytes[index - 1].lexicographicallyPrecedes(bytes[index])
-        #expect(isAscending, "\(keys[index - 1]) < \(keys[index]) in \(collation)")
+        expect(isAscending, "\(keys[index - 1]) < \(keys[index]) in \(collation)")
       }
     }
   }
@@ -40,7 +40,7 @@ import Testing
 
   @Test("ASCII characters have the guide's order")
   func ascii() throws {
-    #expect(Self.guideOrder.utf8.count == 98)
+    expect(Self.guideOrder.utf8.count, equals: 98)
     let keys = Self.guideOrder.unicodeScalars.map { json(String($0)) }
     try expectAscending(keys, [.unicode])
     // And between letters, where the first difference decides.
@@ -57,7 +57,8 @@ import Testing
     for code in Array(0...8) + Array(14...31) + [127] as [UInt8] {
       let control = String(UnicodeScalar(code))
       for collation in [ViewCollation.unicode, .root] {
-        #expect(try encoded(json("a\(control)b"), collation) == encoded(json("ab"), collation), "\(code)")
+        try expect(
+          encoded(json("a\(control)b"), collation), equals: encoded(json("ab"), collation), "\(code)")
       }
     }
   }
@@ -90,8 +91,8 @@ import Testing
   func pairs(_ left: String, _ right: String, _ orders: String) throws {
     for (collation, order) in zip([ViewCollation.unicode, .ascii, .raw], orders) {
       let (left, right) = (try encoded(left, collation), try encoded(right, collation))
-      #expect(left.lexicographicallyPrecedes(right) == (order == "<"), "\(collation)")
-      #expect(left != right)
+      expect(left.lexicographicallyPrecedes(right), equals: (order == "<"), "\(collation)")
+      expect(left != right)
     }
   }
 
@@ -106,12 +107,12 @@ import Testing
 
   @Test("CouchDB's order is the root collation's")
   func couchDBKeys() throws {
-    #expect(Self.couchDB.count == 52)
+    expect(Self.couchDB.count, equals: 52)
     let root = try ViewKeyEncoder(.root)
     for index in Self.couchDB.indices.dropFirst() {
       let (left, right) = (Self.couchDB[index - 1], Self.couchDB[index])
       let isAscending = try root.bytes(left).lexicographicallyPrecedes(root.bytes(right))
-      #expect(isAscending, "\(left) < \(right)")
+      expect(isAscending, "\(left) < \(right)")
     }
   }
 
@@ -135,7 +136,7 @@ import Testing
       ["18446744073709551616", "18446744073709551616.0", "18446744073709551617"],
     ] {
       for collation in ViewCollation.allCases {
-        #expect(Set(try equal.map { try encoded($0, collation) }).count == 1, "\(equal)")
+        try expect(Set(try equal.map { try encoded($0, collation) }).count, equals: 1, "\(equal)")
       }
     }
   }
@@ -143,14 +144,14 @@ import Testing
   @Test("strings that are canonically equivalent are equal keys, and others aren't")
   func equivalence() throws {
     for collation in [ViewCollation.unicode, .root] {
-      #expect(try encoded(#""\u00e9""#, collation) == encoded(#""e\u0301""#, collation))
-      #expect(try encoded(#""\uac00""#, collation) == encoded(#""\u1100\u1161""#, collation))
+      try expect(encoded(#""\u00e9""#, collation), equals: encoded(#""e\u0301""#, collation))
+      try expect(encoded(#""\uac00""#, collation), equals: encoded(#""\u1100\u1161""#, collation))
       // Marks in another order, which only normalization finds. CouchDB opens its collator without.
       let isEqual = try encoded(#""a\u0323\u0307""#, collation) == encoded(#""a\u0307\u0323""#, collation)
-      #expect(isEqual == (collation == .unicode))
-      #expect(try encoded(#""e""#, collation) != encoded(#""\u00e9""#, collation))
+      expect(isEqual, equals: (collation == .unicode))
+      try expect(encoded(#""e""#, collation) != encoded(#""\u00e9""#, collation))
     }
-    #expect(try encoded(#""\u00e9""#, .ascii) != encoded(#""e\u0301""#, .ascii))
+    try expect(encoded(#""\u00e9""#, .ascii) != encoded(#""e\u0301""#, .ascii))
   }
 
   @Test("the root collation has CouchDB's order of marks, and a version of its own")
@@ -160,9 +161,9 @@ import Testing
       #""\u0300\u0327""#, #""\u0327""#, #""\u0327\u0300""#, #""a\u0300\u0327""#, #""a\u0327\u0300""#,
     ]
     let keys = try texts.map { try encoded($0, .root) }
-    #expect(Set(keys).count == 5)
-    #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) })
-    #expect(try ViewKeyEncoder(.root).collatorVersion.hasSuffix(" root 2"))
+    expect(Set(keys).count, equals: 5)
+    expect(keys, equals: keys.sorted { $0.lexicographicallyPrecedes($1) })
+    try expect(ViewKeyEncoder(.root).collatorVersion.hasSuffix(" root 2"))
   }
 
   @Test("U+FFFF is above all characters in every collation")
@@ -173,10 +174,10 @@ import Testing
       for collation in ViewCollation.allCases {
         let isBelow = try encoded(json(text), collation).lexicographicallyPrecedes(
           encoded(json("foo\u{FFFF}"), collation))
-        #expect(isBelow, "\(text) in \(collation)")
-        #expect(
-          try encoded(json("fop"), collation).lexicographicallyPrecedes(
-            encoded(json("foo\u{FFFF}"), collation)) == false)
+        expect(isBelow, "\(text) in \(collation)")
+        try expect(
+          encoded(json("fop"), collation).lexicographicallyPrecedes(
+            encoded(json("foo\u{FFFF}"), collation)), equals: false)
       }
     }
   }
@@ -186,13 +187,13 @@ import Testing
     for collation in ViewCollation.allCases {
       let encoder = try ViewKeyEncoder(collation)
       let wanted = try encoder.bytes(#""a\ufffdb""#)
-      #expect(try encoder.bytes(#""a\ud800b""#) == wanted)
-      #expect(try encoder.bytes(#""a\udc00b""#) == wanted)
-      #expect(try encoder.bytes(json: Array(#""a"#.utf8) + [0xFF] + Array(#"b""#.utf8)) == wanted)
-      #expect(try encoder.bytes(json: Array(#""a"#.utf8) + [0xE2, 0x82] + Array(#"b""#.utf8)) == wanted)
+      try expect(encoder.bytes(#""a\ud800b""#), equals: wanted)
+      try expect(encoder.bytes(#""a\udc00b""#), equals: wanted)
+      try expect(encoder.bytes(json: Array(#""a"#.utf8) + [0xFF] + Array(#"b""#.utf8)), equals: wanted)
+      try expect(encoder.bytes(json: Array(#""a"#.utf8) + [0xE2, 0x82] + Array(#"b""#.utf8)), equals: wanted)
       // A high surrogate before another escape.
-      #expect(try encoder.bytes(#""a\ud800\u0062""#) == wanted)
-      #expect(try encoder.bytes(#""\ud800\ud83d\ude00""#) == encoder.bytes(#""\ufffd😀""#))
+      try expect(encoder.bytes(#""a\ud800\u0062""#), equals: wanted)
+      try expect(encoder.bytes(#""\ud800\ud83d\ude00""#), equals: encoder.bytes(#""\ufffd😀""#))
     }
   }
 
@@ -206,8 +207,9 @@ import Testing
       (#"[["x"]]"#, 2, #"[["x",{}]]"#),
     ])
   func prefixMatch(_ key: String, _ level: Int, _ wanted: String) throws {
-    #expect(
-      ViewKeyEncoder.prefixMatch(try JSONValue(json: key), level: level) == (try JSONValue(json: wanted)))
+    try expect(
+      ViewKeyEncoder.prefixMatch(try JSONValue(json: key), level: level),
+      equals: (try JSONValue(json: wanted)))
   }
 
   @Test(
@@ -221,7 +223,7 @@ import Testing
       (#"{"a": null}"#, .ascii, "685061001000"), (#"{"a": null}"#, .raw, "484c61004100"),
     ] as [(String, ViewCollation, String)])
   func bytes(_ json: String, _ collation: ViewCollation, _ wanted: String) throws {
-    #expect(hexadecimal(try encoded(json, collation)) == wanted)
+    try expect(hexadecimal(try encoded(json, collation)), equals: wanted)
   }
 
   @Test(
@@ -230,7 +232,7 @@ import Testing
   func groups(_ json: String, _ wanted: String) throws {
     let key = try encoded(json, .ascii)
     let prefix = ViewKeyEncoder.groupPrefix(of: key.span.bytes, level: 2)
-    #expect(hexadecimal(key[..<prefix]) == wanted)
+    expect(hexadecimal(key[..<prefix]), equals: wanted)
   }
 
   @Test("a prefix match finds what begins so")
@@ -244,11 +246,11 @@ import Testing
         let other = try encoder.bytes(other)
         return !other.lexicographicallyPrecedes(lower) && !upper.lexicographicallyPrecedes(other)
       }
-      #expect(try finds("foo", 1, #""foo""#) && finds("foo", 1, #""foolish""#) && finds("foo", 1, #""foo😀""#))
-      #expect(try !finds("foo", 1, #""fong""#))
-      #expect(try finds([1, "x"], 2, #"[1,"xtc"]"#) && !finds([1, "x"], 2, #"[1,"y"]"#))
+      try expect(finds("foo", 1, #""foo""#) && finds("foo", 1, #""foolish""#) && finds("foo", 1, #""foo😀""#))
+      try expect(!finds("foo", 1, #""fong""#))
+      try expect(finds([1, "x"], 2, #"[1,"xtc"]"#) && !finds([1, "x"], 2, #"[1,"y"]"#))
       // An object is above all strings in these collations only.
-      if collation != .raw { #expect(try finds([1], 1, #"[1,"x"]"#) && !finds([1], 1, "[2]")) }
+      if collation != .raw { try expect(finds([1], 1, #"[1,"x"]"#) && !finds([1], 1, "[2]")) }
     }
   }
 }

@@ -21,16 +21,17 @@ import Testing
       )
       let wanted = comparison.compare(left, right)
       let found = compareBytes(leftBytes, rightBytes).signum()
-      #expect(found == wanted, "\(left) and \(right) (seed \(testSeed))")
-      #expect(wanted == 0 || !rightBytes.starts(with: leftBytes), "\(left) begins \(right)")
+      expect(found, equals: wanted, "\(left) and \(right) (seed \(testSeed))")
+      expect(wanted == 0 || !rightBytes.starts(with: leftBytes), "\(left) begins \(right)")
       for (value, bytes) in [(left, leftBytes), (right, rightBytes)] {
         let length = try (bytes + [0x68, 0x00, 0x41]).withSpan { try ViewKeyEncoder.length(of: $0) }
-        #expect(length == bytes.count, "\(value)")
+        expect(length, equals: bytes.count, "\(value)")
       }
       for level in 1...3 {
         let prefix = leftBytes.withSpan { ViewKeyEncoder.groupPrefix(of: $0, level: level) }
         let isSame = comparison.compare(left.group(level), right.group(level)) == 0
-        #expect(rightBytes.starts(with: leftBytes[..<prefix]) == isSame, "\(left), \(right), level \(level)")
+        expect(
+          rightBytes.starts(with: leftBytes[..<prefix]), equals: isSame, "\(left), \(right), level \(level)")
       }
     }
   }
@@ -44,7 +45,7 @@ import Testing
       // Values and stored values have their members in the order of the names.
       let value = JSONValue.object(["v": KeyValue.any(&random).value])
       let wanted = try encoder.bytes(value["v"].jsonForTests)
-      #expect(try encoder.bytes(value["v"] as JSONValue) == wanted)
+      try expect(encoder.bytes(value["v"] as JSONValue), equals: wanted)
       let keys = SharedKeysBuilder(.empty)
       try body.encode(value, keys: keys)
       let bytes = [UInt8](body.fleece)
@@ -55,7 +56,7 @@ import Testing
         let stored = try #require(root.value(of: "v", sharedKeys: sharedKeys))
         try encoder.append(stored, sharedKeys: sharedKeys, to: &key)
       }
-      #expect([UInt8](key.bytes) == wanted, "\(value) (seed \(testSeed))")
+      expect([UInt8](key.bytes), equals: wanted, "\(value) (seed \(testSeed))")
     }
   }
 
@@ -81,10 +82,11 @@ import Testing
       if key != nil, value == nil, String(decoding: text, as: UTF8.self).lowercased().contains("\\ud") {
         continue
       }
-      #expect((key != nil) == (value != nil), "\(String(decoding: text, as: UTF8.self)) (seed \(testSeed))")
+      expect(
+        (key != nil), equals: (value != nil), "\(String(decoding: text, as: UTF8.self)) (seed \(testSeed))")
       accepted += key == nil ? 0 : 1
     }
-    #expect(accepted > 5_000)
+    expect(accepted > 5_000)
   }
 
   @Test("what can't be a key is refused, and nothing is appended")
@@ -104,7 +106,7 @@ import Testing
         #expect(throws: ViewKeyError.self) {
           try Array(text.utf8).withUnsafeBytes { try encoder.append(json: $0, to: &key) }
         }
-        #expect([UInt8](key.bytes) == [7])
+        expect([UInt8](key.bytes), equals: [7])
       }
       #expect(throws: ViewKeyError.notFinite) { try encoder.bytes(JSONValue.double(.infinity)) }
       #expect(throws: ViewKeyError.notFinite) { try encoder.bytes(JSONValue.double(.nan)) }
@@ -112,7 +114,7 @@ import Testing
       // The deepest is fine, and a long one: sort keys have some bytes for the levels.
       _ = try encoder.bytes(String(deep.dropFirst().dropLast()))
       let fits = "\"" + String(repeating: "a", count: ViewKeyEncoder.maximumBytes / 10 * 9) + "\""
-      #expect(try encoder.bytes(fits).count <= ViewKeyEncoder.maximumBytes)
+      try expect(encoder.bytes(fits).count <= ViewKeyEncoder.maximumBytes)
     }
   }
 
@@ -126,10 +128,10 @@ import Testing
       #expect(throws: ViewKeyError.damaged) { try part.withSpan { try ViewKeyEncoder.length(of: $0) } }
       let noise = random.bytes(random.below(12))
       if let length = try? noise.withSpan({ try ViewKeyEncoder.length(of: $0) }) {
-        #expect(length <= noise.count)
+        expect(length <= noise.count)
       }
       let prefix = noise.withSpan { ViewKeyEncoder.groupPrefix(of: $0, level: 2) }
-      #expect(prefix <= noise.count)
+      expect(prefix <= noise.count)
     }
   }
 
@@ -143,7 +145,7 @@ import Testing
       for _ in 0..<5 {
         let encoder = try ViewKeyEncoder(.unicode)
         let keys = try texts.map { try encoder.bytes($0) }
-        #expect(keys == wanted)
+        expect(keys, equals: wanted)
       }
     }
   }
@@ -152,9 +154,9 @@ import Testing
   func versions() throws {
     let root = try ViewKeyEncoder(.root).collatorVersion
     let data = root.prefix { $0 != " " }
-    #expect(data.split(separator: ".").count == 4 && root == data + " root 2")
-    #expect(try ViewKeyEncoder(.unicode).collatorVersion.hasPrefix(data + " guide "))
-    #expect(try ViewKeyEncoder(.ascii).collatorVersion == "" && ViewKeyEncoder(.raw).collatorVersion == "")
+    expect(data.split(separator: ".").count == 4 && root == data + " root 2")
+    try expect(ViewKeyEncoder(.unicode).collatorVersion.hasPrefix(data + " guide "))
+    try expect(ViewKeyEncoder(.ascii).collatorVersion == "" && ViewKeyEncoder(.raw).collatorVersion == "")
   }
 }
 

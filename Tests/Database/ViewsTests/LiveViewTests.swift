@@ -42,7 +42,7 @@ import Testing
     try view.setMap(version: "2") { document, emit in emit(document.id) }
     eventually { heard.last()?.first == "\"b\"" }
     let reports = heard.rows.withLock { $0 }
-    for (before, after) in zip(reports, reports.dropFirst()) { #expect(before != after) }
+    for (before, after) in zip(reports, reports.dropFirst()) { expect(before != after) }
     live.cancel()
   }
 
@@ -61,7 +61,7 @@ import Testing
     // All of these come within one interval, so few runs see them.
     for number in 1...50 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
     eventually { values.withLock { $0.last } == "50" }
-    #expect(live.runCount <= 10, "\(live.runCount) runs for 50 commits")
+    expect(live.runCount <= 10, "\(live.runCount) runs for 50 commits")
     view.setReduce(.sum)
     eventually { values.withLock { $0.last } == "1275" }
     live.cancel()
@@ -79,23 +79,23 @@ import Testing
       return try query.run().count
     }
     // A view that was never indexed is indexed nevertheless.
-    #expect(try count(.never) == 1)
+    try expect(count(.never), equals: 1)
     try database.save("b", ["n": 2])
-    #expect(try count(.never) == 1)
-    #expect(try view.isStale)
-    #expect(try count(.after) == 1)
+    try expect(count(.never), equals: 1)
+    try expect(view.isStale)
+    try expect(count(.after), equals: 1)
     eventually { (try? view.isStale) == false }
-    #expect(try count(.never) == 2)
+    try expect(count(.never), equals: 2)
     let results = try view.query().run()
     let unchanged = try view.query().runIfChanged(since: results.lastSequenceChangedAt)
-    #expect(unchanged == nil)
+    expect(unchanged == nil)
     try database.save("c", ["m": 1])
     let same = try view.query().runIfChanged(since: results.lastSequenceChangedAt)
-    #expect(same == nil)
+    expect(same == nil)
     try database.save("c", ["n": 1])
-    #expect(try view.query().runIfChanged(since: results.lastSequenceChangedAt)?.count == 3)
-    #expect(try results.isStale)
-    #expect(!results.wasStale)
+    try expect(view.query().runIfChanged(since: results.lastSequenceChangedAt)?.count, equals: 3)
+    try expect(results.isStale)
+    expect(!results.wasStale)
   }
 
   @Test("an asynchronous run gives the same rows", arguments: [EngineName.sqlite, .lmdb])
@@ -105,8 +105,8 @@ import Testing
     let view = try database.view("n")
     try view.setMap(version: "1") { document, emit in emit(document["n"], document) }
     let results = try await view.query().run()
-    #expect(results.count == 50)
-    #expect(results[7].value.object?["_id"]?.string == "d7")
+    expect(results.count, equals: 50)
+    expect(results[7].value.object?["_id"]?.string, equals: "d7")
   }
 
   @Test("the rows of a view in a batch are those of the batch", arguments: someEngines)
@@ -119,11 +119,11 @@ import Testing
     do {
       try database.inBatch {
         try database.save("b", ["n": 2])
-        #expect(try view.query().run().count == 2)
+        try expect(view.query().run().count, equals: 2)
         throw Undo()
       }
     } catch is Undo {}
-    #expect(try view.query().run().count == 1)
-    #expect(try database.check() == [])
+    try expect(view.query().run().count, equals: 1)
+    try expect(database.check(), equals: [])
   }
 }

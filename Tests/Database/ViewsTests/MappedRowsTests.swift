@@ -25,10 +25,10 @@ import Testing
     }
     for view in 0..<2 {
       let sorted = rows.sortedRows(ofView: view).map { rows.rows[$0] }
-      #expect(sorted.count == (count + 1 - view) / 2)
+      expect(sorted.count, equals: (count + 1 - view) / 2)
       for (left, right) in zip(sorted, sorted.dropFirst()) {
-        #expect(compareBytes(rows.rowKey(left), rows.rowKey(right)) < 0)
-        #expect(left.view == Int32(view) && right.view == Int32(view))
+        expect(compareBytes(rows.rowKey(left), rows.rowKey(right)) < 0)
+        expect(left.view == Int32(view) && right.view == Int32(view))
       }
     }
   }
@@ -47,18 +47,18 @@ import Testing
       }
     }
     emit(9, 97)
-    #expect(emitter.endDocument() == nil)
+    expect(emitter.endDocument() == nil)
     rows.end()
     // The next document begins at nothing.
     emit(12, 97)
     let failure = emitter.endDocument()
-    #expect(failure?.contains("1000 bytes together") ?? false, "\(failure ?? "-")")
+    expect(failure?.contains("1000 bytes together") ?? false, "\(failure ?? "-")")
     rows.end()
-    #expect(emitter.endDocument() == nil)
-    #expect(rows.documents.map(\.rowCount) == [9, 9])
+    expect(emitter.endDocument() == nil)
+    expect(rows.documents.map(\.rowCount), equals: [9, 9])
     // What is left is whole.
-    for row in rows.rows { #expect(row.keyLength == 100 && rows.rowKey(row).count == 102) }
-    #expect(rows.sortedRows(ofView: 0).count == 18)
+    for row in rows.rows { expect(row.keyLength == 100 && rows.rowKey(row).count == 102) }
+    expect(rows.sortedRows(ofView: 0).count, equals: 18)
   }
 
   @Test("documents are sorted by their whole IDs", arguments: [0, 1, 2, 100, 129, 3_000])
@@ -71,9 +71,10 @@ import Testing
       rows.end()
     }
     let order = rows.sortedDocuments() ?? ContiguousArray(0..<count)
-    #expect(
-      order.map { [UInt8](rows.id(rows.documents[$0])) } == ids.sorted { $0.lexicographicallyPrecedes($1) })
-    #expect(count > 2 || rows.documents.count == count)
+    expect(
+      order.map { [UInt8](rows.id(rows.documents[$0])) },
+      equals: ids.sorted { $0.lexicographicallyPrecedes($1) })
+    expect(count > 2 || rows.documents.count == count)
   }
 
   @Test("documents have their IDs, whether they have rows and whatever bytes the IDs have")
@@ -87,15 +88,15 @@ import Testing
       if place != 1, place != 4 { for key in ["k", "k", "a"] { emitter.emit(key, .none) { _ in } } }
       rows.end()
     }
-    #expect(rows.documents.map { [UInt8](rows.id($0)) } == ids)
-    #expect(rows.documents.map(\.rowCount) == [3, 0, 3, 3, 0, 3])
-    #expect(rows.rows.map(\.emission) == [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0])
+    expect(rows.documents.map { [UInt8](rows.id($0)) }, equals: ids)
+    expect(rows.documents.map(\.rowCount), equals: [3, 0, 3, 3, 0, 3])
+    expect(rows.rows.map(\.emission), equals: [0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0])
     for row in rows.rows {
       let stored = try StoredRow(rows.rowKey(row).bytes, rows.value(row).bytes)
-      #expect(stored.emission == row.emission)
+      expect(stored.emission, equals: row.emission)
       var id: [UInt8] = []
       StoredRow.unescape(stored.escapedID, into: &id)
-      #expect(id == ids[Int(row.document)])
+      expect(id, equals: ids[Int(row.document)])
     }
   }
 
@@ -109,13 +110,13 @@ import Testing
     emitter.emit(["a", JSONValue.double(.infinity)] as JSONValue, .none) { _ in }
     emitter.emit("k", .json) { _ in throw ViewKeyError.damaged }
     emitter.emit(String(repeating: "k", count: ViewKeyEncoder.maximumBytes + 1), .none) { _ in }
-    #expect(rows.state.pointee.bytes.count == before)
-    #expect(rows.rows.isEmpty)
+    expect(rows.state.pointee.bytes.count, equals: before)
+    expect(rows.rows.isEmpty)
     // The first one is told of.
-    #expect(emitter.endDocument()?.hasPrefix("an emission can't be stored") ?? false)
-    #expect(emitter.endDocument() == nil)
+    expect(emitter.endDocument()?.hasPrefix("an emission can't be stored") ?? false)
+    expect(emitter.endDocument() == nil)
     emitter.emit("k", .json) { try RowEmitter.write(1, to: &$0) }
     rows.end()
-    #expect(rows.rows.count == 1)
+    expect(rows.rows.count, equals: 1)
   }
 }

@@ -10,29 +10,29 @@ import Testing
   @Test("the reducers of numbers give what their names say")
   func numbers() throws {
     let values = ["231", "187", "187", "248", "309"]
-    #expect(try ViewReduce.count.reducer.result(values) == "5")
-    #expect(try ViewReduce.sum.reducer.result(values) == "1162")
-    #expect(try ViewReduce.min.reducer.result(values) == "187")
-    #expect(try ViewReduce.max.reducer.result(values) == "309")
-    #expect(try ViewReduce.average.reducer.result(values) == "232.4")
-    #expect(try ViewReduce.median.reducer.result(values) == "231")
-    #expect(try ViewReduce.median.reducer.result(["4", "1", "3", "2"]) == "2.5")
-    #expect(
-      try ViewReduce.standardDeviation.reducer.result(["2", "4", "4", "4", "5", "5", "7", "9"])
-        == "2.138089935299395")
-    #expect(try ViewReduce.standardDeviation.reducer.result(["2"]) == "null")
-    #expect(
-      try ViewReduce.standardDeviation.reducer.result(["1e300", "-1e300"]) == "1.4142135623730952e+300"
+    try expect(ViewReduce.count.reducer.result(values), equals: "5")
+    try expect(ViewReduce.sum.reducer.result(values), equals: "1162")
+    try expect(ViewReduce.min.reducer.result(values), equals: "187")
+    try expect(ViewReduce.max.reducer.result(values), equals: "309")
+    try expect(ViewReduce.average.reducer.result(values), equals: "232.4")
+    try expect(ViewReduce.median.reducer.result(values), equals: "231")
+    try expect(ViewReduce.median.reducer.result(["4", "1", "3", "2"]), equals: "2.5")
+    try expect(
+      ViewReduce.standardDeviation.reducer.result(["2", "4", "4", "4", "5", "5", "7", "9"]),
+      equals: "2.138089935299395")
+    try expect(ViewReduce.standardDeviation.reducer.result(["2"]), equals: "null")
+    try expect(
+      ViewReduce.standardDeviation.reducer.result(["1e300", "-1e300"]) == "1.4142135623730952e+300"
         || ViewReduce.standardDeviation.reducer.result(["1e300", "-1e300"]) == "1.414213562373095e+300")
-    #expect(
-      try ViewReduce.stats.reducer.result(["1", "2.5", "-3"])
-        == #"{"count":3,"sum":0.5,"sumsqr":16.25,"min":-3,"max":2.5}"#)
+    try expect(
+      ViewReduce.stats.reducer.result(["1", "2.5", "-3"]),
+      equals: #"{"count":3,"sum":0.5,"sumsqr":16.25,"min":-3,"max":2.5}"#)
   }
 
   @Test("strings with the text of a number count as the number")
   func numericStrings() throws {
-    #expect(try ViewReduce.sum.reducer.result([#""12""#, "1", #""0.5""#]) == "13.5")
-    #expect(try ViewReduce.max.reducer.result([#""12""#, "1"]) == "12")
+    try expect(ViewReduce.sum.reducer.result([#""12""#, "1", #""0.5""#]), equals: "13.5")
+    try expect(ViewReduce.max.reducer.result([#""12""#, "1"]), equals: "12")
   }
 
   @Test(
@@ -45,36 +45,36 @@ import Testing
       let error = #expect(throws: ViewReduceError.self) {
         try reduce.reducer.result(["1", text, "2", "false"])
       }
-      #expect(error?.code == .notANumber)
-      #expect(error?.documentID == "d1")
-      #expect(error?.message.contains(text) == true)
+      expect(error?.code, equals: .notANumber)
+      expect(error?.documentID, equals: "d1")
+      expect(error?.message.contains(text), equals: true)
     }
     let error = #expect(throws: ViewReduceError.self) {
       try reduce.reducer.result(rows: [TestRow(key: "1", documentID: "whole", value: nil)])
     }
-    #expect(error?.documentID == "whole")
+    expect(error?.documentID, equals: "whole")
   }
 
   @Test("sums are exact, and integers stay integers")
   func sums() throws {
     func sum(_ values: String...) throws -> String { try ViewReduce.sum.reducer.result(values) }
-    #expect(try sum("1e100", "1", "-1e100") == "1.0")
-    #expect(try sum("0.1", "0.2", "0.3") == "0.6")
-    #expect(try sum("0.1", "0.2", "-0.1", "-0.2") == "0.0")
-    #expect(try sum("9007199254740993", "1") == "9007199254740994")
-    #expect(try sum("9223372036854775807", "9223372036854775807") == "18446744073709551614")
-    #expect(try sum("-18446744073709551615", "-1") == "-18446744073709551616")
-    #expect(
-      try sum("100000000000000000000000000000000000000", "1") == "100000000000000000000000000000000000001")
+    try expect(sum("1e100", "1", "-1e100"), equals: "1.0")
+    try expect(sum("0.1", "0.2", "0.3"), equals: "0.6")
+    try expect(sum("0.1", "0.2", "-0.1", "-0.2"), equals: "0.0")
+    try expect(sum("9007199254740993", "1"), equals: "9007199254740994")
+    try expect(sum("9223372036854775807", "9223372036854775807"), equals: "18446744073709551614")
+    try expect(sum("-18446744073709551615", "-1"), equals: "-18446744073709551616")
+    try expect(
+      sum("100000000000000000000000000000000000000", "1"), equals: "100000000000000000000000000000000000001")
     let most = "170141183460469231731687303715884105727"
-    #expect(try sum(most, most, most) == "510423550381407695195061911147652317181")
-    #expect(try sum("1.0", "2") == "3.0")
-    #expect(try sum("5e-324", "5e-324") == "1e-323")
-    #expect(try sum("1.7976931348623157e308", "-1.7976931348623157e308", "2.5") == "2.5")
+    try expect(sum(most, most, most), equals: "510423550381407695195061911147652317181")
+    try expect(sum("1.0", "2"), equals: "3.0")
+    try expect(sum("5e-324", "5e-324"), equals: "1e-323")
+    try expect(sum("1.7976931348623157e308", "-1.7976931348623157e308", "2.5"), equals: "2.5")
     let error = #expect(throws: ViewReduceError.self) {
       try sum("1.7976931348623157e308", "1.7976931348623157e308")
     }
-    #expect(error?.code == .overflow)
+    expect(error?.code, equals: .overflow)
   }
 
   @Test("numbers are read as Swift reads them")
@@ -95,17 +95,17 @@ import Testing
       if random.next() % 3 == 0 { text += "e\(Int.random(in: -310...270, using: &random))" }
       let number = try #require(read(text))
       if text.contains(where: { $0 == "." || $0 == "e" }) {
-        #expect(number.isDouble)
-        #expect(number.double.bitPattern == Double(text)?.bitPattern, "\(text)")
+        expect(number.isDouble)
+        expect(number.double.bitPattern, equals: Double(text)?.bitPattern, "\(text)")
       } else {
-        #expect(!number.isDouble)
-        #expect(number.double == Double(text), "\(text)")
+        expect(!number.isDouble)
+        expect(number.double, equals: Double(text), "\(text)")
       }
     }
     for text in [
       "", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1 ", " 1", "0x1", "NaN", "1e999", "--1", "1.e3",
     ] {
-      #expect(read(text) == nil, "\(text)")
+      expect(read(text) == nil, "\(text)")
     }
   }
 
@@ -118,11 +118,12 @@ import Testing
     let numbers = texts.compactMap { text in Array(text.utf8).withUnsafeBytes { ReducedNumber($0) } }
     for (index, left) in numbers.enumerated() {
       for (other, right) in numbers.enumerated() {
-        #expect(left.compare(right).signum() == (index - other).signum(), "\(texts[index]) \(texts[other])")
+        expect(
+          left.compare(right).signum(), equals: (index - other).signum(), "\(texts[index]) \(texts[other])")
       }
     }
-    #expect(try ViewReduce.min.reducer.result(["1.0", "1"]) == "1")
-    #expect(try ViewReduce.max.reducer.result(["-0.0", "0.0"]) == "0.0")
+    try expect(ViewReduce.min.reducer.result(["1.0", "1"]), equals: "1")
+    try expect(ViewReduce.max.reducer.result(["-0.0", "0.0"]), equals: "0.0")
   }
 
   /// Values that fit a reducer.
@@ -175,7 +176,7 @@ import Testing
         try merged.merge(partial)
         start = end
       }
-      #expect(try merged.partial == whole, "\(reducer.identity): \(rows.map(\.value))")
+      try expect(merged.partial, equals: whole, "\(reducer.identity): \(rows.map(\.value))")
       // Changes.
       let changed = try reducer.makeReduction()
       try changed.merge(reducer.partial([]))
@@ -200,8 +201,8 @@ import Testing
           changed.reset()
           try changed.merge(reducer.partial(present.sorted { $0.key < $1.key }))
         }
-        #expect(
-          try changed.partial == reducer.partial(present.sorted { $0.key < $1.key }),
+        try expect(
+          changed.partial, equals: reducer.partial(present.sorted { $0.key < $1.key }),
           "\(reducer.identity): \(present.map(\.value))")
       }
     }

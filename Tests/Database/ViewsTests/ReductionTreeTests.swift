@@ -125,7 +125,7 @@ final class TreeModel {
         found[[UInt8](copying: key)] = [UInt8](copying: value)
         return true
       }
-      #expect(try other.check(in: transaction) == [])
+      try expect(other.check(in: transaction), equals: [])
     }
     try engine.write { try $0.dropKeyspace(keyspace) }
     return found
@@ -147,10 +147,10 @@ final class TreeModel {
         }
         let range = KeyRange(lower: bound(&random), upper: bound(&random))
         let inside = rows(in: range)
-        #expect(try tree.count(of: range, in: transaction) == inside.count)
+        try expect(tree.count(of: range, in: transaction), equals: inside.count)
         let reduced = try tree.reduce(range, in: transaction)
-        #expect(reduced?.count ?? 0 == inside.count)
-        #expect(try reduced.map { String(decoding: $0.json, as: UTF8.self) } == naive(inside))
+        expect(reduced?.count ?? 0, equals: inside.count)
+        try expect(reduced.map { String(decoding: $0.json, as: UTF8.self) }, equals: naive(inside))
         let level = [1, 2, Int.max].randomElement(using: &random) ?? 1
         let descending = random.next() & 1 == 0
         var expected: [(prefix: [UInt8], rows: [Row])] = []
@@ -167,18 +167,18 @@ final class TreeModel {
         let groups = try tree.groups(range, level: level, descending: descending, in: transaction)
         for group in expected {
           if random.next() % 4 == 0 {
-            #expect(try groups.skip())
+            try expect(groups.skip())
             continue
           }
           let found = try #require(try groups.next())
-          #expect(found.count == group.rows.count)
-          #expect(try String(decoding: found.json, as: UTF8.self) == naive(group.rows))
-          #expect(
-            rows(in: found.rows).filter { row in inside.contains { $0.key == row.key } }.map(\.key)
-              == group.rows.map(\.key))
+          expect(found.count, equals: group.rows.count)
+          try expect(String(decoding: found.json, as: UTF8.self), equals: naive(group.rows))
+          expect(
+            rows(in: found.rows).filter { row in inside.contains { $0.key == row.key } }.map(\.key),
+            equals: group.rows.map(\.key))
         }
-        #expect(try groups.next() == nil)
-        #expect(try !groups.skip())
+        try expect(groups.next() == nil)
+        try expect(!groups.skip())
       }
     }
   }
@@ -250,7 +250,7 @@ final class TreeModel {
             try model.tree.finish(in: transaction)
           }
           if round % 6 == 0 {
-            #expect(try model.entries() == model.rebuilt())
+            try expect(model.entries(), equals: model.rebuilt())
             try model.compare(&random)
           }
         }
@@ -258,7 +258,7 @@ final class TreeModel {
           while !model.model.isEmpty { try model.remove(0, in: transaction) }
           try model.tree.finish(in: transaction)
         }
-        #expect(try model.entries().isEmpty)
+        try expect(model.entries().isEmpty)
       }
     }
   }
@@ -273,13 +273,13 @@ final class TreeModel {
         try model.tree.finish(in: transaction)
       }
       let entries = try model.entries()
-      #expect(entries.count > 200 && entries.count < 500)
-      #expect(try entries == model.rebuilt())
+      expect(entries.count > 200 && entries.count < 500)
+      try expect(entries, equals: model.rebuilt())
       try model.engine.read { transaction in
-        #expect(try model.tree.reduce(in: transaction)?.json == Array("20000".utf8))
+        try expect(model.tree.reduce(in: transaction)?.json, equals: Array("20000".utf8))
         let groups = try model.tree.groups(level: 1, in: transaction)
-        #expect(try groups.next()?.count == 20_000)
-        #expect(try groups.next() == nil)
+        try expect(groups.next()?.count, equals: 20_000)
+        try expect(groups.next() == nil)
       }
     }
   }
@@ -296,18 +296,18 @@ final class TreeModel {
         try model.engine.read { faults = try model.tree.check(in: $0) }
         return faults
       }
-      #expect(try faults() == [])
+      try expect(faults(), equals: [])
       let entries = try model.entries()
       let (key, value) = try #require(entries.first { $0.key.count > 1 })
       try model.engine.write { try model.reductions.put(key.span.bytes, (value + [1]).span.bytes, in: $0) }
-      #expect(try faults().count == 1)
+      try expect(faults().count, equals: 1)
       try model.engine.write { _ = try model.reductions.delete(key.span.bytes, in: $0) }
-      #expect(try faults().count == 1)
+      try expect(faults().count, equals: 1)
       try model.engine.write {
         try model.reductions.put(key.span.bytes, value.span.bytes, in: $0)
         try model.reductions.put((key + [7]).span.bytes, value.span.bytes, in: $0)
       }
-      #expect(try faults().count == 1)
+      try expect(faults().count, equals: 1)
     }
   }
 
@@ -316,8 +316,9 @@ final class TreeModel {
     let hashes = ["", "a", "abcdefgh", "abcdefghi"].map { text in
       Array(text.utf8).withUnsafeBytes { ReductionTree.hash($0.bytes) }
     }
-    #expect(
-      hashes == [
+    expect(
+      hashes,
+      equals: [
         17_015_960_236_405_173_677, 7_763_986_875_932_777_024, 11_760_320_100_199_033_543,
         8_950_296_698_032_454_180,
       ])

@@ -4,6 +4,6 @@ import Testing
 
 @Suite struct StoredRowTests {
   @Test func collationsHaveStableNumbers() {
-    #expect(ViewCollation.allCases.map(\.rawValue) == [1, 2, 3, 4])
+    expect(ViewCollation.allCases.map(\.rawValue), equals: [1, 2, 3, 4])
   }
 }

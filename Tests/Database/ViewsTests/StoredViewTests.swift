@@ -63,7 +63,7 @@ import TestSupport
       for kind in 0..<3 {
         let (database, view) = try filled(engine)
         try view.updateIndex()
-        #expect(try database.check() == [])
+        try expect(database.check(), equals: [])
         try damage(view, part) { transaction, keyspace, key, value in
           switch kind {
           case 0: try transaction.delete(key.span.bytes, in: keyspace)
@@ -76,12 +76,12 @@ import TestSupport
           }
         }
         let faults = try database.check().map(\.description)
-        #expect(!faults.isEmpty, "\(part.rawValue) \(kind)")
-        for fault in faults { #expect(fault.contains("view 'n'"), "\(part.rawValue) \(kind): \(fault)") }
+        expect(!faults.isEmpty, "\(part.rawValue) \(kind)")
+        for fault in faults { expect(fault.contains("view 'n'"), "\(part.rawValue) \(kind): \(fault)") }
         // A view is derived: dropped and built again, it is right.
         try view.deleteIndex()
         try view.updateIndex()
-        #expect(try database.check() == [])
+        try expect(database.check(), equals: [])
       }
     }
   }
@@ -92,13 +92,13 @@ import TestSupport
     try view.updateIndex()
     // A function that isn't the one that its version says.
     try view.setMap(version: "1") { document, emit in emit(document["t"]) }
-    #expect(try !database.check().isEmpty)
+    try expect(!database.check().isEmpty)
     try set(database)
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
     // Documents that have changed since can't be compared, and others are.
     try database.save("d7", ["n": 1_000])
     try database.purge("d8")
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
   }
 
   @Test("a keyspace of a view that isn't there is found")
@@ -108,7 +108,7 @@ import TestSupport
     try view.indexes.store.writingDerived { transaction in
       _ = try transaction.createKeyspace("view.77.sources", shape: .entries)
     }
-    #expect(try database.check().map(\.description).count { $0.contains("view.77.sources") } == 1)
+    try expect(database.check().map(\.description).count { $0.contains("view.77.sources") }, equals: 1)
   }
 
   // MARK: Records
@@ -124,18 +124,18 @@ import TestSupport
   @Test("another version of ICU's collator builds the view again", arguments: someEngines)
   func collator(_ engine: EngineName) throws {
     let (_, view) = try filled(engine)
-    #expect(try view.updateIndex().documents == 300)
-    #expect(try view.updateIndex() == ViewUpdate())
+    try expect(view.updateIndex().documents, equals: 300)
+    try expect(view.updateIndex(), equals: ViewUpdate())
     try change(view) { $0.collator = Array("1.2.3.4 guide 1".utf8) }
-    #expect(try view.query().run().first?.value == 300)
-    #expect(view.lastUpdate.documents == 300)
+    try expect(view.query().run().first?.value, equals: 300)
+    expect(view.lastUpdate.documents, equals: 300)
     let record = try view.indexes.store.read { try ViewRecord.read(view.name, in: $0.storage) }
-    #expect(try record?.collator == Array(ViewKeyEncoder(.unicode).collatorVersion.utf8))
+    try expect(record?.collator, equals: Array(ViewKeyEncoder(.unicode).collatorVersion.utf8))
     // A collation that doesn't use ICU has no version.
     try view.setMap(version: "1", collation: .raw) { document, emit in emit(document["n"]) }
     try view.updateIndex()
     let raw = try view.indexes.store.read { try ViewRecord.read(view.name, in: $0.storage) }
-    #expect(raw?.collator == [])
+    expect(raw?.collator, equals: [])
   }
 
   @Test("a record of a later format, and one that can't be read, are typed errors")
@@ -156,15 +156,15 @@ import TestSupport
       try view.indexes.store.read { try ViewRecord.read(view.name, in: $0.storage) })
     let good = record.encoded
     try write([ViewRecord.version + 1] + good.dropFirst())
-    #expect(code() == .unsupportedVersion)
+    expect(code(), equals: .unsupportedVersion)
     for count in 0..<good.count {
       try write(Array(good.prefix(count)))
-      #expect(code() == .damaged, "\(count) bytes of \(good.count)")
+      expect(code(), equals: .damaged, "\(count) bytes of \(good.count)")
     }
     try write(good + [0])
-    #expect(code() == .damaged)
+    expect(code(), equals: .damaged)
     try write(good)
-    #expect(code() == nil)
+    expect(code() == nil)
   }
 
   // MARK: Databases as a whole
@@ -184,25 +184,25 @@ import TestSupport
       try Database.convert("old", in: directory, to: target, at: "new", key: options.key)
       let converted = try Database.open("new", in: directory, options: TestSupport.options(target))
       let carried = try set(converted)
-      #expect(try converted.viewNames == ["js/t", "n"])
-      #expect(try carried.totalRows == 300)
+      try expect(converted.viewNames, equals: ["js/t", "n"])
+      try expect(carried.totalRows, equals: 300)
       var query = carried.query()
       query.updateMode = .never
-      #expect(try query.run().map(\.valueJSON) == rows.map(\.valueJSON))
-      #expect(try carried.updateIndex().documents == 1)
-      #expect(try converted.view("js/t").query().run().map(\.valueJSON) == sums.map(\.valueJSON))
-      #expect(try converted.check() == [])
+      try expect(query.run().map(\.valueJSON), equals: rows.map(\.valueJSON))
+      try expect(carried.updateIndex().documents, equals: 1)
+      try expect(converted.view("js/t").query().run().map(\.valueJSON), equals: sums.map(\.valueJSON))
+      try expect(converted.check(), equals: [])
       // Rows are derived, so they are no difference; a design document is a document.
       let original = try Database.open("old", in: directory, options: options)
       var differences: [String] = []
       try original.compare(with: converted) { differences.append("\($0)") }
-      #expect(differences == [])
+      expect(differences, equals: [])
       try carried.delete()
       try original.compare(with: converted) { differences.append("\($0)") }
-      #expect(differences == [])
+      expect(differences, equals: [])
       try converted.save("_design/js", ["views": [:]])
       try original.compare(with: converted) { differences.append("\($0)") }
-      #expect(!differences.isEmpty && differences.allSatisfy { $0.contains("_design/js") }, "\(differences)")
+      expect(!differences.isEmpty && differences.allSatisfy { $0.contains("_design/js") }, "\(differences)")
       try original.close()
       try converted.close()
     }

@@ -37,43 +37,46 @@ import Touchstone
     try view.setMap(version: "1", language: .english) { document, emit in
       if let text = document["text"]?.string, text != "none" { emit(TextKey(text), document.id) }
     }
-    #expect(Set(try ids(view, "stormy OR dog")) == ["44444", "33333"])
-    #expect(Set(try ids(view, "(was NOT barking) OR dog")) == ["33333", "22222"])
-    #expect(try ids(view, "whose") == [])
-    #expect(try ids(view, "nothing") == [])
-    #expect(try ids(view, "") == [])
+    try expect(Set(try ids(view, "stormy OR dog")), equals: ["44444", "33333"])
+    try expect(Set(try ids(view, "(was NOT barking) OR dog")), equals: ["33333", "22222"])
+    try expect(ids(view, "whose"), equals: [])
+    try expect(ids(view, "nothing"), equals: [])
+    try expect(ids(view, ""), equals: [])
     let row = try #require(try rows(view, "dog name") { $0.fullTextSnippets = true }.first)
     let text = try #require(row.fullText)
-    #expect(text == "a dog whøse ñame was “Dog”")
-    #expect(row.keyJSON == "null" && row.value == "33333" && row.documentID == "33333")
-    #expect(row.fullTextMatches.map(\.termIndex) == [0, 1, 0])
-    #expect(row.fullTextMatches.map { String(text[$0.range]) } == ["dog", "ñame", "Dog"])
-    #expect(
-      row.fullTextMatches.map { text.utf16.distance(from: text.startIndex, to: $0.range.lowerBound) } == [
+    expect(text, equals: "a dog whøse ñame was “Dog”")
+    expect(row.keyJSON == "null" && row.value == "33333" && row.documentID == "33333")
+    expect(row.fullTextMatches.map(\.termIndex), equals: [0, 1, 0])
+    expect(row.fullTextMatches.map { String(text[$0.range]) }, equals: ["dog", "ñame", "Dog"])
+    expect(
+      row.fullTextMatches.map { text.utf16.distance(from: text.startIndex, to: $0.range.lowerBound) },
+      equals: [
         2, 12, 22,
       ])
-    #expect(row.snippet(before: "[", after: "]") == "a [dog] whøse [ñame] was “[Dog]”")
-    #expect(row.boundingBox == nil && row.geometry == nil)
+    expect(row.snippet(before: "[", after: "]"), equals: "a [dog] whøse [ñame] was “[Dog]”")
+    expect(row.boundingBox == nil && row.geometry == nil)
     // Without asking, and in rows of other queries, there is none.
-    #expect(try rows(view, "dog name").first?.snippet() == nil)
+    try expect(rows(view, "dog name").first?.snippet() == nil)
     let plain = try view.query().run()
-    #expect(plain.count == 4 && plain.allSatisfy { $0.fullText == nil && $0.fullTextMatches.isEmpty })
+    expect(plain.count == 4 && plain.allSatisfy { $0.fullText == nil && $0.fullTextMatches.isEmpty })
     // By sequence, without ranks.
-    #expect(try ids(view, "was") { $0.fullTextRanking = false } == ["22222", "33333", "55555"])
-    #expect(
-      try ids(view, "was") { ($0.fullTextRanking, $0.isDescending) = (false, true) } == [
+    try expect(ids(view, "was") { $0.fullTextRanking = false }, equals: ["22222", "33333", "55555"])
+    try expect(
+      ids(view, "was") { ($0.fullTextRanking, $0.isDescending) = (false, true) },
+      equals: [
         "55555", "33333", "22222",
       ])
-    #expect(try ids(view, "was") { ($0.fullTextRanking, $0.skip, $0.limit) = (false, 1, 1) } == ["33333"])
+    try expect(
+      ids(view, "was") { ($0.fullTextRanking, $0.skip, $0.limit) = (false, 1, 1) }, equals: ["33333"])
     let error = #expect(throws: ViewError.self) { try ids(view, "\"dog") }
-    #expect(error?.code == .invalidArgument && error?.view == "texts")
+    expect(error?.code == .invalidArgument && error?.view == "texts")
     // The reducer isn't used, nor are keys.
     view.setReduce(.count)
-    #expect(try ids(view, "barking") { $0.keys = ["x"] } == ["55555"])
-    #expect(
-      try ids(view, "was") { $0.filter = { $0.fullTextMatches.count == 1 && $0.documentID != "55555" } }.count
-        == 2)
-    #expect(try database.check() == [])
+    try expect(ids(view, "barking") { $0.keys = ["x"] }, equals: ["55555"])
+    try expect(
+      ids(view, "was") { $0.filter = { $0.fullTextMatches.count == 1 && $0.documentID != "55555" } }.count,
+      equals: 2)
+    try expect(database.check(), equals: [])
   }
 
   @Test("another language builds the view again")
@@ -83,23 +86,23 @@ import Touchstone
     let view = try database.view("texts")
     let map: ViewMap = { document, emit in emit(TextKey(document["text"]?.string ?? ""), nil as JSONValue?) }
     try view.setMap(version: "1", map)
-    #expect(try ids(view, "searches") == [])
-    #expect(try ids(view, "searching") == ["a"])
-    #expect(try view.setMap(version: "1", language: .english, map))
-    #expect(try ids(view, "searches") == ["a"])
-    #expect(try !view.setMap(version: "1", language: .english, map))
-    #expect(try database.check() == [])
+    try expect(ids(view, "searches"), equals: [])
+    try expect(ids(view, "searching"), equals: ["a"])
+    try expect(view.setMap(version: "1", language: .english, map))
+    try expect(ids(view, "searches"), equals: ["a"])
+    try expect(!view.setMap(version: "1", language: .english, map))
+    try expect(database.check(), equals: [])
     // So does another version of the analysis.
-    #expect(try view.updateIndex().documents == 0)
+    try expect(view.updateIndex().documents, equals: 0)
     try view.indexes.store.writingDerived { transaction in
       var record = try #require(try ViewRecord.read("texts", in: transaction))
-      #expect(record.language == .english && !record.analysis.isEmpty)
+      expect(record.language == .english && !record.analysis.isEmpty)
       record.analysis = Array("another".utf8)
       try record.write("texts", in: transaction)
     }
-    #expect(try view.updateIndex().documents == 1)
-    #expect(try ids(view, "searches") == ["a"])
-    #expect(try database.check() == [])
+    try expect(view.updateIndex().documents, equals: 1)
+    try expect(ids(view, "searches"), equals: ["a"])
+    try expect(database.check(), equals: [])
   }
 
   private static let words = [
@@ -171,26 +174,27 @@ import Touchstone
         let limit = Int.random(in: 1...8, using: &random)
         let found = try ids(view, query)
         // Equal ranks may be rounded in another order.
-        #expect(found.sorted() == names.sorted(), "\(query), step \(step) (seed \(testSeed))")
-        #expect(
+        expect(found.sorted(), equals: names.sorted(), "\(query), step \(step) (seed \(testSeed))")
+        expect(
           isSameOrder(found, wanted, names),
           "\(query): \(found) for \(wanted), step \(step) (seed \(testSeed))")
-        #expect(
-          try ids(view, query) { $0.limit = limit } == Array(found.prefix(limit)),
+        try expect(
+          ids(view, query) { $0.limit = limit }, equals: Array(found.prefix(limit)),
           "\(query) (seed \(testSeed))")
-        #expect(
-          try ids(view, query) { $0.isDescending = true } == found.reversed(), "\(query) (seed \(testSeed))")
+        try expect(
+          ids(view, query) { $0.isDescending = true }, equals: found.reversed(), "\(query) (seed \(testSeed))"
+        )
         for row in try rows(view, query) where !query.contains("NOT") {
-          #expect(!row.fullTextMatches.isEmpty, "\(query): \(row.fullText ?? "-")")
+          expect(!row.fullTextMatches.isEmpty, "\(query): \(row.fullText ?? "-")")
         }
       }
-      #expect(try database.check() == [], "step \(step) (seed \(testSeed))")
+      try expect(database.check(), equals: [], "step \(step) (seed \(testSeed))")
     }
     try view.delete()
     let names = try view.indexes.store.read {
       try $0.storage.keyspaces().keys.filter { $0.hasPrefix("view.") }
     }
-    #expect(names.isEmpty)
+    expect(names.isEmpty)
   }
 
   /// Whether documents are where their ranks say. Those whose ranks differ by less than doubles are exact may be swapped.
@@ -212,13 +216,13 @@ import Touchstone
     let view = try database.view("texts")
     try view.setMap(version: "1") { document, emit in emit(TextKey(document["text"]?.string ?? "")) }
     try view.updateIndex()
-    #expect(try database.check() == [])
+    try expect(database.check(), equals: [])
     try view.indexes.store.writingDerived { transaction in
       for name in ["view.1.text", "view.1.text.blocks"] {
         try transaction.dropKeyspace(try #require(try transaction.keyspace(named: name)))
       }
     }
     let faults = try database.check().map(\.description)
-    #expect(!faults.isEmpty && faults.allSatisfy { $0.contains("view.1.text") }, "\(faults)")
+    expect(!faults.isEmpty && faults.allSatisfy { $0.contains("view.1.text") }, "\(faults)")
   }
 }

@@ -31,44 +31,44 @@ import Touchstone
   @Test("a limit of 0 is no limit", arguments: someEngines)
   func limit(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
-    #expect(try rows(view) { $0.limit = 0 }.count == 5)
+    try expect(rows(view) { $0.limit = 0 }.count, equals: 5)
   }
 
   @Test("a range whose end is before its start has no rows", arguments: someEngines)
   func impossibleRange(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
-    #expect(try rows(view) { ($0.startKey, $0.endKey) = (3, 1) } == [])
-    #expect(try rows(view) { ($0.isDescending, $0.startKey, $0.endKey) = (true, 1, 3) } == [])
+    try expect(rows(view) { ($0.startKey, $0.endKey) = (3, 1) }, equals: [])
+    try expect(rows(view) { ($0.isDescending, $0.startKey, $0.endKey) = (true, 1, 3) }, equals: [])
     view.setReduce(.sum)
-    #expect(try rows(view) { ($0.startKey, $0.endKey) = (3, 1) } == [])
+    try expect(rows(view) { ($0.startKey, $0.endKey) = (3, 1) }, equals: [])
   }
 
   @Test("keys with a reducer and no grouping give one row", arguments: someEngines)
   func reducedKeys(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
     view.setReduce(.sum)
-    #expect(try rows(view) { $0.keys = [3, 1] } == ["- null 6"])
-    #expect(try rows(view) { ($0.keys, $0.groupsByKey) = ([3, 1, 7], true) } == ["- 3 3", "- 1 3"])
-    #expect(try rows(view) { $0.keys = [] } == [])
+    try expect(rows(view) { $0.keys = [3, 1] }, equals: ["- null 6"])
+    try expect(rows(view) { ($0.keys, $0.groupsByKey) = ([3, 1, 7], true) }, equals: ["- 3 3", "- 1 3"])
+    try expect(rows(view) { $0.keys = [] }, equals: [])
   }
 
   @Test("grouping without a reducer gives keys without values", arguments: someEngines)
   func groupedKeys(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
-    #expect(try rows(view) { $0.groupLevel = 1 } == ["- 1 null", "- 2 null", "- 3 null"])
+    try expect(rows(view) { $0.groupLevel = 1 }, equals: ["- 1 null", "- 2 null", "- 3 null"])
   }
 
   @Test("with an excluded end, a document ID doesn't count", arguments: someEngines)
   func excludedEnd(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
-    #expect(try rows(view) { ($0.endKey, $0.endKeyDocumentID) = (1, "b") } == ["a 1 1", "b 1 1"])
-    #expect(try rows(view) { ($0.endKey, $0.endKeyDocumentID, $0.includesEnd) = (1, "b", false) } == [])
-    #expect(
-      try rows(view) { ($0.startKey, $0.startKeyDocumentID, $0.endKey) = (1, "b", 2) }
-        == ["b 1 1", "c 1 1", "d 2 2"])
-    #expect(
-      try rows(view) { ($0.isDescending, $0.startKey, $0.startKeyDocumentID) = (true, 1, "b") }
-        == ["b 1 1", "a 1 1"])
+    try expect(rows(view) { ($0.endKey, $0.endKeyDocumentID) = (1, "b") }, equals: ["a 1 1", "b 1 1"])
+    try expect(rows(view) { ($0.endKey, $0.endKeyDocumentID, $0.includesEnd) = (1, "b", false) }, equals: [])
+    try expect(
+      rows(view) { ($0.startKey, $0.startKeyDocumentID, $0.endKey) = (1, "b", 2) },
+      equals: ["b 1 1", "c 1 1", "d 2 2"])
+    try expect(
+      rows(view) { ($0.isDescending, $0.startKey, $0.startKeyDocumentID) = (true, 1, "b") },
+      equals: ["b 1 1", "a 1 1"])
   }
 
   @Test("` and ^ come before _", arguments: someEngines)
@@ -79,24 +79,24 @@ import Touchstone
     }
     let view = try database.view("texts")
     try view.setMap(version: "1") { document, emit in emit(document["t"]) }
-    #expect(try view.query().run().map { $0.key.string } == [" ", "`", "^", "_", "%", "+"])
+    try expect(view.query().run().map { $0.key.string }, equals: [" ", "`", "^", "_", "%", "+"])
     try view.setMap(version: "2", collation: .root) { document, emit in emit(document["t"]) }
-    #expect(try view.query().run().map { $0.key.string } == [" ", "_", "%", "`", "^", "+"])
+    try expect(view.query().run().map { $0.key.string }, equals: [" ", "_", "%", "`", "^", "+"])
   }
 
   @Test("a value that a sum can't take makes the query throw, with the document", arguments: someEngines)
   func impossibleSum(_ engine: EngineName) throws {
     let (database, view) = try numbers(engine)
     view.setReduce(.sum)
-    #expect(try rows(view) { _ in } == ["- null 8"])
+    try expect(rows(view) { _ in }, equals: ["- null 8"])
     try database.save("x", ["n": ["an", "array"]])
     #expect { _ = try rows(view) { _ in } } throws: {
       let error = $0 as? ViewError
       return error?.code == .reduceFailed && error?.documentID == "x"
     }
-    #expect(try rows(view) { $0.endKey = 9 } == ["- null 8"])
+    try expect(rows(view) { $0.endKey = 9 }, equals: ["- null 8"])
     try database.delete("x")
-    #expect(try rows(view) { _ in } == ["- null 8"])
+    try expect(rows(view) { _ in }, equals: ["- null 8"])
   }
 
   @Test("rows before an exception stay", arguments: someEngines)
@@ -108,9 +108,9 @@ import Touchstone
       if document.id == "c" { throw Refused() }
       emit(100)
     }
-    #expect(try rows(view) { $0.endKey = 1 } == ["a 1 null", "b 1 null", "c 1 null"])
-    #expect(try rows(view) { $0.startKey = 100 }.count == 4)
-    #expect(view.lastUpdate.faults.map(\.documentID) == ["c"])
+    try expect(rows(view) { $0.endKey = 1 }, equals: ["a 1 null", "b 1 null", "c 1 null"])
+    try expect(rows(view) { $0.startKey = 100 }.count, equals: 4)
+    expect(view.lastUpdate.faults.map(\.documentID), equals: ["c"])
   }
 
   @Test(
@@ -119,7 +119,7 @@ import Touchstone
   func same(_ engine: EngineName) throws {
     let (_, view) = try numbers(engine)
     view.setReduce(.count)
-    #expect(try rows(view) { $0.startKey = 100 } == [])
-    #expect(try rows(view) { $0.groupLevel = 3 } == ["- 1 3", "- 2 1", "- 3 1"])
+    try expect(rows(view) { $0.startKey = 100 }, equals: [])
+    try expect(rows(view) { $0.groupLevel = 3 }, equals: ["- 1 3", "- 2 1", "- 3 1"])
   }
 }

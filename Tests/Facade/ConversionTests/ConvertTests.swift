@@ -28,27 +28,28 @@ import TestSupport
 
     let beside = directory.path + "/b.touchstone"
     try Database.convert(path, to: pair.to, at: beside, key: anyKey)
-    #expect(try Contents(of: beside, key: targetKey) == before)
-    #expect(try Contents(of: path, key: oldOptions.key) == before)
-    #expect(try directory.names() == ["a.touchstone", "b.touchstone"])
-    #expect(
-      try databaseCode { try Database.convert(path, to: pair.to, at: beside, key: anyKey) } == .alreadyExists)
+    try expect(Contents(of: beside, key: targetKey), equals: before)
+    try expect(Contents(of: path, key: oldOptions.key), equals: before)
+    try expect(directory.names(), equals: ["a.touchstone", "b.touchstone"])
+    try expect(
+      databaseCode { try Database.convert(path, to: pair.to, at: beside, key: anyKey) },
+      equals: .alreadyExists)
 
     var phases: Set<ConversionProgress.Phase> = []
     try Database.convert(path, to: pair.to, key: anyKey) { phases.insert($0.phase) }
-    #expect(phases.isSuperset(of: [.copying, .verifying]))
-    #expect(try Contents(of: path, key: targetKey) == before)
+    expect(phases.isSuperset(of: [.copying, .verifying]))
+    try expect(Contents(of: path, key: targetKey), equals: before)
     database = try Database.open(path, options: DatabaseOptions(creation: .openExisting, key: targetKey))
-    #expect(database.engineName == pair.to)
-    #expect(try database.isEncrypted == encrypts(pair.to))
-    #expect((database.publicUUID, database.privateUUID, try database.lastSequence) == identity)
+    expect(database.engineName, equals: pair.to)
+    try expect(database.isEncrypted, equals: encrypts(pair.to))
+    try expect((database.publicUUID, database.privateUUID, try database.lastSequence) == identity)
     try database.save("more", ["n": 1])
     try database.close()
     // Nothing of the old files is left.
-    #expect(
-      try directory.names("a.touchstone").filter { $0.hasPrefix("data-") && !$0.contains("-lock") }.count == 1
-    )
-    #expect(try directory.names("a.touchstone").contains { $0.hasPrefix("key") } == encrypts(pair.to))
+    try expect(
+      directory.names("a.touchstone").filter { $0.hasPrefix("data-") && !$0.contains("-lock") }.count,
+      equals: 1)
+    try expect(directory.names("a.touchstone").contains { $0.hasPrefix("key") }, equals: encrypts(pair.to))
   }
 
   @Test("an engine that is required converts what is there before it opens")
@@ -57,32 +58,31 @@ import TestSupport
     let before = try Contents(of: path, key: nil)
     var options = DatabaseOptions(engine: .lmdb, requireEngine: true)
     options.isReadOnly = true
-    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .readOnly)
+    try expect(databaseCode { _ = try Database.open(path, options: options) }, equals: .readOnly)
     options.isReadOnly = false
     var database = try Database.open(path, options: options)
-    #expect(database.engineName == .lmdb)
-    #expect(try Contents(database.engine) == before)
+    expect(database.engineName, equals: .lmdb)
+    try expect(Contents(database.engine), equals: before)
     // As it is open, it can't become another; as it is, it opens again.
-    #expect(
-      try databaseCode {
+    try expect(
+      databaseCode {
         _ = try Database.open(path, options: DatabaseOptions(engine: .sqlite, requireEngine: true))
-      }
-        == .inUse)
+      }, equals: .inUse)
     try Database.open(path, options: options).close()
     try database.close()
     options.engine = .sqlcipher
-    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .keyRequired)
+    try expect(databaseCode { _ = try Database.open(path, options: options) }, equals: .keyRequired)
     options.key = try oldKey()
     database = try Database.open(path, options: options)
-    #expect(database.isEncrypted)
-    #expect(try Contents(database.engine) == before)
+    expect(database.isEncrypted)
+    try expect(Contents(database.engine), equals: before)
     try database.close()
     // It is never decrypted unasked.
     options.engine = .sqlite
-    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
+    try expect(databaseCode { _ = try Database.open(path, options: options) }, equals: .notEncrypted)
     options.engine = .sqlite
     options.key = nil
-    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
+    try expect(databaseCode { _ = try Database.open(path, options: options) }, equals: .notEncrypted)
     // A new one is made as with any options.
     try Database.open(directory.path + "/new", options: DatabaseOptions(engine: .lmdb, requireEngine: true))
       .close()
@@ -103,30 +103,31 @@ import TestSupport
         try databaseCode { try Database.rotateKey(path, key: wrong) },
         try databaseCode { try Database.decrypt(path, key: wrong) },
         try databaseCode { try Database.copy(path, to: target, key: wrong) },
-      ] { #expect(code == .wrongKey) }
-      #expect(try databaseCode { try Database.convert(path, to: .lmdb) } == .keyRequired)
-      #expect(try databaseCode { try Database.copy(path, to: target) } == .keyRequired)
-      #expect(try databaseCode { try Database.encrypt(path, key: wrong) } == .alreadyEncrypted)
+      ] { expect(code, equals: .wrongKey) }
+      try expect(databaseCode { try Database.convert(path, to: .lmdb) }, equals: .keyRequired)
+      try expect(databaseCode { try Database.copy(path, to: target) }, equals: .keyRequired)
+      try expect(databaseCode { try Database.encrypt(path, key: wrong) }, equals: .alreadyEncrypted)
     } else {
-      #expect(try databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .notEncrypted)
-      #expect(try databaseCode { try Database.rotateKey(path, key: right) } == .notEncrypted)
-      #expect(try databaseCode { try Database.decrypt(path, key: right) } == .notEncrypted)
-      #expect(try databaseCode { try Database.convert(path, to: .sqlcipher) } == .keyRequired)
+      try expect(databaseCode { try Database.rekey(path, key: right, newKey: wrong) }, equals: .notEncrypted)
+      try expect(databaseCode { try Database.rotateKey(path, key: right) }, equals: .notEncrypted)
+      try expect(databaseCode { try Database.decrypt(path, key: right) }, equals: .notEncrypted)
+      try expect(databaseCode { try Database.convert(path, to: .sqlcipher) }, equals: .keyRequired)
     }
-    #expect(
-      try databaseCode { try Database.convert(path, to: .sqlite, key: right, newKey: wrong) } == .notEncrypted
-    )
-    #expect(try databaseCode { try Database.convert(path, to: "none", key: right) } == .unknownEngine)
-    #expect(try databaseCode { try Database.convert(directory.path + "/no", to: .lmdb) } == .notFound)
+    try expect(
+      databaseCode { try Database.convert(path, to: .sqlite, key: right, newKey: wrong) },
+      equals: .notEncrypted)
+    try expect(databaseCode { try Database.convert(path, to: "none", key: right) }, equals: .unknownEngine)
+    try expect(databaseCode { try Database.convert(directory.path + "/no", to: .lmdb) }, equals: .notFound)
 
     func inUse() throws {
-      #expect(try databaseCode { try Database.convert(path, to: .lmdb, key: right) } == .inUse)
+      try expect(databaseCode { try Database.convert(path, to: .lmdb, key: right) }, equals: .inUse)
       if isEncrypted {
-        #expect(try databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .inUse)
-        #expect(try databaseCode { try Database.rotateKey(path, key: right) } == .inUse)
-        #expect(try databaseCode { try Database.decrypt(path, key: right) } == .inUse)
+        try expect(databaseCode { try Database.rekey(path, key: right, newKey: wrong) }, equals: .inUse)
+        try expect(databaseCode { try Database.rotateKey(path, key: right) }, equals: .inUse)
+        try expect(databaseCode { try Database.decrypt(path, key: right) }, equals: .inUse)
       } else {
-        #expect(try databaseCode { try Database.encrypt(path, key: right, engine: .sqlcipher) } == .inUse)
+        try expect(
+          databaseCode { try Database.encrypt(path, key: right, engine: .sqlcipher) }, equals: .inUse)
       }
     }
     let open = try Database.open(path, options: DatabaseOptions(key: isEncrypted ? right : nil))
@@ -136,13 +137,13 @@ import TestSupport
     try open.close()
     let holder = try startChild("conversion", "hold", path)
     try holder.waitForOutput()
-    #expect(holder.outputText == "open\n")
+    expect(holder.outputText, equals: "open\n")
     try inUse()
     holder.kill()
     try holder.wait()
     let now = try directory.names("a.touchstone").filter { !$0.hasSuffix("-shm") && !$0.hasSuffix("-wal") }
-    #expect(Set(now).subtracting(names).allSatisfy(isSideFile))
-    #expect(try !directory.names().contains { $0.hasPrefix(".") || $0.hasPrefix("b") })
+    expect(Set(now).subtracting(names).allSatisfy(isSideFile))
+    try expect(!directory.names().contains { $0.hasPrefix(".") || $0.hasPrefix("b") })
     _ = try Contents(of: path, key: isEncrypted ? right : nil)
   }
 
@@ -160,11 +161,11 @@ import TestSupport
             path, to: encrypts(engine) ? .sqlite : .sqlcipher, at: target, key: anyKey
           ) { if $0.phase == phase { throw Enough() } }
         }
-        #expect(try Set(directory.names("a.touchstone")).subtracting(names).allSatisfy(isSideFile))
-        #expect(try directory.names() == ["a.touchstone"])
+        try expect(Set(directory.names("a.touchstone")).subtracting(names).allSatisfy(isSideFile))
+        try expect(directory.names(), equals: ["a.touchstone"])
       }
     }
-    #expect(try Contents(of: path, key: key(of: engine)) == before)
+    try expect(Contents(of: path, key: key(of: engine)), equals: before)
   }
 
   @Test("a full disk is said, and leaves the old database as it was", arguments: Pair.all)
@@ -173,11 +174,11 @@ import TestSupport
     let before = try Contents(of: path, key: key(of: pair.from))
     let names = try directory.names("a.touchstone")
     let child = try startChild("conversion", "limit", "200000", "convert", path, "\(pair.to)")
-    #expect(try child.wait() == .exited(1), "\(child.outputText)")
-    #expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
+    try expect(child.wait(), equals: .exited(1), "\(child.outputText)")
+    expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
     let left = try Set(directory.names("a.touchstone")).subtracting(names)
-    #expect(left.allSatisfy(isSideFile), "\(left)")
-    #expect(try Contents(of: path, key: key(of: pair.from)) == before)
+    expect(left.allSatisfy(isSideFile), "\(left)")
+    try expect(Contents(of: path, key: key(of: pair.from)), equals: before)
   }
 
   @Test("a map that is too small grows while it is filled")
@@ -185,7 +186,7 @@ import TestSupport
     try makeFixture(.sqlite, at: path, documents: 400)
     let before = try Contents(of: path, key: nil)
     let child = try startChild("conversion", "map", "1048576", "convert", path, "lmdb")
-    #expect(try child.wait() == .exited(0), "\(child.outputText)")
-    #expect(try Contents(of: path, key: nil) == before)
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
+    try expect(Contents(of: path, key: nil), equals: before)
   }
 }

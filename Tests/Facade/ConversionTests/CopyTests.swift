@@ -19,7 +19,7 @@ import TestSupport
     let before = try Contents(of: path, key: key)
     var database = try Database.open(path, options: DatabaseOptions(key: key))
     let (publicUUID, privateUUID) = (database.publicUUID, database.privateUUID)
-    #expect(try database.previousPrivateUUID == nil)
+    try expect(database.previousPrivateUUID == nil)
     try database.close()
 
     // Where nothing can be written.
@@ -38,28 +38,29 @@ import TestSupport
     }
     try Self.zip(backslashes, to: directory.path + "/windows.zip")
     try Database.copy(directory.path + "/windows.zip", to: "w", in: directory.path, key: key)
-    #expect(
-      try directory.names()
-        == [
-          "a.touchstone", "a.zip", "b.touchstone", "c.touchstone", "d.touchstone", "flat.zip", "w.touchstone",
-          "windows.zip",
-        ])
+    try expect(
+      directory.names(),
+      equals: [
+        "a.touchstone", "a.zip", "b.touchstone", "c.touchstone", "d.touchstone", "flat.zip", "w.touchstone",
+        "windows.zip",
+      ])
 
     var uuids: Set<String> = [publicUUID, privateUUID]
     for name in ["b", "c", "d", "w"] {
       let copy = directory.path + "/\(name).touchstone"
-      #expect(try Contents(of: copy, key: key) == before)
+      try expect(Contents(of: copy, key: key), equals: before)
       database = try Database.open(copy, options: DatabaseOptions(key: key))
-      #expect(database.engineName == engine)
-      #expect(try database.previousPrivateUUID == privateUUID)
-      #expect(uuids.insert(database.publicUUID).inserted)
-      #expect(uuids.insert(database.privateUUID).inserted)
+      expect(database.engineName, equals: engine)
+      try expect(database.previousPrivateUUID, equals: privateUUID)
+      expect(uuids.insert(database.publicUUID).inserted)
+      expect(uuids.insert(database.privateUUID).inserted)
       try database.close()
     }
-    #expect(
-      try databaseCode { try Database.copy(path, to: directory.path + "/b", key: key) } == .alreadyExists)
-    #expect(
-      try databaseCode { try Database.copy(directory.path + "/no", to: directory.path + "/e") } == .notFound)
+    try expect(
+      databaseCode { try Database.copy(path, to: directory.path + "/b", key: key) }, equals: .alreadyExists)
+    try expect(
+      databaseCode { try Database.copy(directory.path + "/no", to: directory.path + "/e") }, equals: .notFound
+    )
   }
 
   @Test("a copy with a key of its own has a data key of its own")
@@ -70,12 +71,12 @@ import TestSupport
     try Database.copy(path, to: directory.path + "/c", key: old, engine: .lmdb)
     try Database.copy(directory.path + "/c", to: directory.path + "/d", newKey: new, engine: .sqlcipher)
     let before = try Contents(of: path, key: old)
-    #expect(try Contents(of: directory.path + "/b", key: new) == before)
-    #expect(try Contents(of: directory.path + "/c", key: nil) == before)
-    #expect(try Contents(of: directory.path + "/d", key: new) == before)
+    try expect(Contents(of: directory.path + "/b", key: new), equals: before)
+    try expect(Contents(of: directory.path + "/c", key: nil), equals: before)
+    try expect(Contents(of: directory.path + "/d", key: new), equals: before)
     let original = try Database.open(path, options: DatabaseOptions(key: old))
     let copy = try Database.open(directory.path + "/b", options: DatabaseOptions(key: new))
-    #expect(try original.dataKey(old) != copy.dataKey(new))
+    try expect(original.dataKey(old) != copy.dataKey(new))
     try original.close()
     try copy.close()
   }
@@ -97,7 +98,7 @@ import TestSupport
       var bytes = try Data(contentsOf: URL(fileURLWithPath: archive))
       change(&bytes)
       try bytes.write(to: URL(fileURLWithPath: archive))
-      defer { #expect((try? directory.names("inner")) == []) }
+      defer { expect((try? directory.names("inner")), equals: []) }
       return try databaseCode { try Database.copy(archive, to: target) }
     }
     for name in [
@@ -105,13 +106,13 @@ import TestSupport
       "a\\..\\..\\evil",
       "a/Attachments/../\u{301}evil",
     ] {
-      #expect(try code(files + [(name, [1])]) == .damaged, "\(name)")
+      try expect(code(files + [(name, [1])]), equals: .damaged, "\(name)")
     }
-    #expect(!FileManager.default.fileExists(atPath: directory.path + "/evil"))
-    #expect(try code([("x", [1])]) == .notADatabase)
-    #expect(try code(files + Self.files(of: path, prefix: "b/")) == .notADatabase)
-    #expect(try code(files) { $0 = $0.prefix($0.count / 2) } == .notADatabase)
-    #expect(try code(files) { $0[300] ^= 0xFF } == .damaged)
-    #expect(try databaseCode { try Database.copy(path + "/database.json", to: target) } == .notADatabase)
+    expect(!FileManager.default.fileExists(atPath: directory.path + "/evil"))
+    try expect(code([("x", [1])]), equals: .notADatabase)
+    try expect(code(files + Self.files(of: path, prefix: "b/")), equals: .notADatabase)
+    try expect(code(files) { $0 = $0.prefix($0.count / 2) }, equals: .notADatabase)
+    try expect(code(files) { $0[300] ^= 0xFF }, equals: .damaged)
+    try expect(databaseCode { try Database.copy(path + "/database.json", to: target) }, equals: .notADatabase)
   }
 }

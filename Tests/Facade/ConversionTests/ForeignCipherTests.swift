@@ -29,17 +29,17 @@ private let notADatabase: Int32 = 26
       defer { connection.close() }
       return try connection.string("SELECT a FROM t")
     }
-    #expect(try text(.sqlcipher3, "3.db", .passphrase("correct horse")) == "from elsewhere")
-    #expect(try text(.sqlcipher3, "raw.db", .raw(raw)) == "from elsewhere")
-    #expect(try text(.sqlcipher2, "2.db", .passphrase("correct horse")) == "from elsewhere")
-    #expect(try text(.sqlcipher1, "1.db", .passphrase("correct horse")) == "from elsewhere")
+    try expect(text(.sqlcipher3, "3.db", .passphrase("correct horse")), equals: "from elsewhere")
+    try expect(text(.sqlcipher3, "raw.db", .raw(raw)), equals: "from elsewhere")
+    try expect(text(.sqlcipher2, "2.db", .passphrase("correct horse")), equals: "from elsewhere")
+    try expect(text(.sqlcipher1, "1.db", .passphrase("correct horse")), equals: "from elsewhere")
     for (cipher, name, key) in [
       (CipherSettings.sqlcipher3, "3.db", CipherSettings.Key.passphrase("wrong horse")),
       (.sqlcipher2, "3.db", .passphrase("correct horse")),
       (.sqlcipher3, "raw.db", .raw([UInt8](repeating: 1, count: 32))),
     ] {
       let error = #expect(throws: SQLiteError.self) { try text(cipher, name, key) }
-      #expect(error?.code == notADatabase)
+      expect(error?.code, equals: notADatabase)
     }
     #expect(throws: SQLiteError.self) { try text(.sqlcipher3, "none.db", .passphrase("x")) }
   }

@@ -14,15 +14,16 @@ import TestSupport
     let (old, new) = (try oldKey(), try UserKey.passphrase("open sesame"))
     let data = try Data(contentsOf: URL(fileURLWithPath: file))
     try Database.rekey(path, key: old, newKey: new)
-    #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == data)
-    #expect(try directory.names("a.touchstone") == names)
-    #expect(try databaseCode { _ = try Database.open(path, options: DatabaseOptions(key: old)) } == .wrongKey)
-    #expect(try Contents(of: path, key: new) == before)
+    try expect(Data(contentsOf: URL(fileURLWithPath: file)), equals: data)
+    try expect(directory.names("a.touchstone"), equals: names)
+    try expect(
+      databaseCode { _ = try Database.open(path, options: DatabaseOptions(key: old)) }, equals: .wrongKey)
+    try expect(Contents(of: path, key: new), equals: before)
     // The derivation's parameters can be raised, and are those of the file.
     try Database.rekey(path, key: new, newKey: new, stretching: PassphraseStretching(n: 131_072))
     let keyFile = try String(contentsOfFile: path + "/key.json", encoding: .utf8)
-    #expect(keyFile.contains("\"n\": 131072"))
-    #expect(try Contents(of: path, key: new) == before)
+    expect(keyFile.contains("\"n\": 131072"))
+    try expect(Contents(of: path, key: new), equals: before)
     #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 1 << 40) }
     #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 65_537) }
     #expect(throws: EncryptionError.self) { try PassphraseStretching(n: 8_192) }
@@ -40,16 +41,16 @@ import TestSupport
       let database = try Database.open(path, options: DatabaseOptions(key: key))
       dataKeys.append(try database.dataKey(key))
       try database.close()
-      #expect(try Contents(of: path, key: key) == before)
+      try expect(Contents(of: path, key: key), equals: before)
       try Database.rotateKey(path, key: key, newKey: index == 0 ? newKey() : nil)
       let names = try directory.names("a.touchstone")
-      #expect(names.filter { $0.hasPrefix("data-") && !$0.hasSuffix("-lock") }.count == 1, "\(names)")
-      #expect(names.filter { $0.hasPrefix("key") }.count == 1, "\(names)")
-      #expect(names.filter { $0.hasPrefix("Attachments") }.count == 1, "\(names)")
+      expect(names.filter { $0.hasPrefix("data-") && !$0.hasSuffix("-lock") }.count, equals: 1, "\(names)")
+      expect(names.filter { $0.hasPrefix("key") }.count, equals: 1, "\(names)")
+      expect(names.filter { $0.hasPrefix("Attachments") }.count, equals: 1, "\(names)")
     }
-    #expect(dataKeys[0] != dataKeys[1] && dataKeys[1] != dataKeys[2])
+    expect(dataKeys[0] != dataKeys[1] && dataKeys[1] != dataKeys[2])
     keys.removeAll()
-    #expect(try Contents(of: path, key: newKey()) == before)
+    try expect(Contents(of: path, key: newKey()), equals: before)
   }
 
   @Test(
@@ -60,21 +61,21 @@ import TestSupport
     let before = try Contents(of: path, key: nil)
     let key = try oldKey()
     try Database.encrypt(path, key: key, engine: encrypting)
-    #expect(try Contents(of: path, key: key) == before)
+    try expect(Contents(of: path, key: key), equals: before)
     let files = try FileManager.default.subpathsOfDirectory(atPath: path)
     for name in files {
       let bytes = FileManager.default.contents(atPath: path + "/" + name) ?? Data()
       for plain in ["doc17", "text 17", "a small blob", "SQLite format"] {
-        #expect(bytes.range(of: Data(plain.utf8)) == nil, "\(name) has \(plain)")
+        expect(bytes.range(of: Data(plain.utf8)) == nil, "\(name) has \(plain)")
       }
-      #expect(!name.hasSuffix(".blob"))
+      expect(!name.hasSuffix(".blob"))
     }
-    #expect(files.filter { $0.hasSuffix(".sealed") }.count == 2)
+    expect(files.filter { $0.hasSuffix(".sealed") }.count, equals: 2)
     try Database.decrypt(path, key: key, engine: engine)
-    #expect(try Contents(of: path, key: nil) == before)
+    try expect(Contents(of: path, key: nil), equals: before)
     let left = try FileManager.default.subpathsOfDirectory(atPath: path)
-    #expect(!left.contains { $0.hasSuffix(".sealed") || $0.hasPrefix("key") }, "\(left)")
-    #expect(left.filter { $0.hasSuffix(".blob") }.count == 2)
+    expect(!left.contains { $0.hasSuffix(".sealed") || $0.hasPrefix("key") }, "\(left)")
+    expect(left.filter { $0.hasSuffix(".blob") }.count, equals: 2)
   }
 
   @Test("what an operation left that didn't end goes when the database is next opened")
@@ -89,9 +90,9 @@ import TestSupport
     _ = FileManager.default.createFile(atPath: path + "/mine.txt", contents: Data([1]))
     // Not by who only reads.
     try Database.open(path, options: DatabaseOptions(isReadOnly: true, key: oldKey())).close()
-    #expect(try directory.names("a.touchstone").contains("key-2.json"))
+    try expect(directory.names("a.touchstone").contains("key-2.json"))
     try Database.open(path, options: DatabaseOptions(key: oldKey())).close()
-    #expect(try directory.names("a.touchstone") == (names + ["mine.txt"]).sorted())
+    try expect(directory.names("a.touchstone"), equals: (names + ["mine.txt"]).sorted())
   }
 
   @Test("a damaged blob stops what would write it anew, and nothing has changed")
@@ -105,7 +106,7 @@ import TestSupport
     try bytes.write(to: URL(fileURLWithPath: blob))
     let names = try directory.names("a.touchstone")
     let key = try oldKey()
-    #expect(try storageCode { try Database.encrypt(path, key: key) } == .damaged)
-    #expect(try directory.names("a.touchstone") == names)
+    try expect(storageCode { try Database.encrypt(path, key: key) }, equals: .damaged)
+    try expect(directory.names("a.touchstone"), equals: names)
   }
 }

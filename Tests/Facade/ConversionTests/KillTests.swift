@@ -48,27 +48,27 @@ import TestSupport
       try child.waitForOutput()
       let begun = Date()
       if round == 0 {
-        #expect(try child.wait() == .exited(0), "\(child.outputText)")
+        try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
         longest = Date().timeIntervalSince(begun)
       } else {
         usleep(UInt32(Double.random(in: 0...1.1, using: &random) * longest * 1e6))
         child.kill()
         try child.wait()
-        #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+        expect(!child.outputText.contains("failed"), "\(child.outputText)")
       }
       let isDone = child.outputText.contains("done")
       let comment: Comment = "round \(round) of \(operation) with seed \(testSeed)"
       if operation == .copy {
         let isThere = Database.exists(target)
-        #expect(isThere || !isDone, comment)
+        expect(isThere || !isDone, comment)
         // The name is that of a whole database, or of nothing.
-        #expect(isThere == FileManager.default.fileExists(atPath: target), comment)
-        if isThere { #expect(try Contents(of: target, key: nil) == before, comment) }
+        expect(isThere, equals: FileManager.default.fileExists(atPath: target), comment)
+        if isThere { try expect(Contents(of: target, key: nil), equals: before, comment) }
         isThere ? (ends.new += 1) : (ends.old += 1)
         // The next one removes what was left.
         try? FileManager.default.removeItem(atPath: target)
         try Database.copy(path, to: target)
-        #expect(try !directory.names().contains { $0.hasPrefix(".") }, comment)
+        try expect(!directory.names().contains { $0.hasPrefix(".") }, comment)
         continue
       }
       let keys: [UserKey?] = try Database.isEncrypted(path) ? [oldKey(), newKey()] : [nil]
@@ -77,20 +77,21 @@ import TestSupport
         do {
           opened.append(try Contents(of: path, key: key))
           let isNew = try isNew(operation, path, key)
-          #expect(isNew || !isDone, comment)
+          expect(isNew || !isDone, comment)
           isNew ? (ends.new += 1) : (ends.old += 1)
         } catch let error as DatabaseError where error.code == .wrongKey && keys.count > 1 {}
       }
-      #expect(opened == [before], comment)
+      expect(opened, equals: [before], comment)
       let names = try directory.names("a.touchstone")
-      #expect(names.filter { $0.hasPrefix("data-") && !$0.hasSuffix("-lock") }.count == 1, "\(names)")
-      #expect(
-        names.filter { $0.hasPrefix("key") }.count == (try Database.isEncrypted(path) ? 1 : 0), "\(names)")
-      #expect(names.filter { $0.hasPrefix("Attachments") }.count == 1, "\(names)")
-      #expect(!names.contains { $0.contains(".new-") }, "\(names)")
+      expect(names.filter { $0.hasPrefix("data-") && !$0.hasSuffix("-lock") }.count, equals: 1, "\(names)")
+      try expect(
+        names.filter { $0.hasPrefix("key") }.count, equals: (try Database.isEncrypted(path) ? 1 : 0),
+        "\(names)")
+      expect(names.filter { $0.hasPrefix("Attachments") }.count, equals: 1, "\(names)")
+      expect(!names.contains { $0.contains(".new-") }, "\(names)")
     }
     print("\(operation): \(ends.old) times the old one, \(ends.new) the new one")
-    #expect(ends.new > 0)
+    expect(ends.new > 0)
   }
 
   private func isNew(_ operation: Operation, _ path: String, _ key: UserKey?) throws -> Bool {

@@ -21,37 +21,37 @@ import Testing
     try child.waitForOutput()
     // Another process reads it: closing the file here would drop the engine's locks.
     let data = try runTool("sha256sum", database.engineFile)
-    #expect(try databaseCode { try database.changeKey(new, key: new) } == .wrongKey)
+    try expect(databaseCode { try database.changeKey(new, key: new) }, equals: .wrongKey)
     try database.changeKey(new, key: old)
-    #expect(try runTool("sha256sum", database.engineFile) == data)
-    #expect(try directory.names("test.touchstone").filter { $0.hasPrefix("key") } == ["key.json"])
+    try expect(runTool("sha256sum", database.engineFile), equals: data)
+    try expect(directory.names("test.touchstone").filter { $0.hasPrefix("key") }, equals: ["key.json"])
     // Opens in this process need the new key too.
-    #expect(
-      try databaseCode { _ = try Database.open("test", in: directory.path, options: options) } == .wrongKey)
+    try expect(
+      databaseCode { _ = try Database.open("test", in: directory.path, options: options) }, equals: .wrongKey)
     options.key = nil
-    #expect(
-      try databaseCode { _ = try Database.open("test", in: directory.path, options: options) } == .keyRequired
-    )
+    try expect(
+      databaseCode { _ = try Database.open("test", in: directory.path, options: options) },
+      equals: .keyRequired)
     options.key = new
     try Database.open("test", in: directory.path, options: options).close()
     // Those that are open go on, and compact.
     try same.save("b", ["n": 2])
-    #expect(try same.contents(of: blob) == [1, 2, 3])
+    try expect(same.contents(of: blob), equals: [1, 2, 3])
     child.endInput()
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(try database.document("after") != nil)
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(database.document("after") != nil)
     try same.compact()
     try same.save("c", ["n": 3])
-    #expect(try databaseCode { try same.changeKey(old, key: old) } == .wrongKey)
+    try expect(databaseCode { try same.changeKey(old, key: old) }, equals: .wrongKey)
     try same.changeKey(old)
     try same.close()
     try database.close()
     options.key = old
     let opened = try Database.open("test", in: directory.path, options: options)
-    #expect(try opened.documentCount == 4)
-    #expect(try opened.check(deep: true) == [])
+    try expect(opened.documentCount, equals: 4)
+    try expect(opened.check(deep: true), equals: [])
     try opened.close()
-    #expect(try databaseCode { try opened.changeKey(new) } == .closed)
+    try expect(databaseCode { try opened.changeKey(new) }, equals: .closed)
   }
 
   @Test("another process that has a database open compacts it after the key has changed", arguments: engines)
@@ -67,11 +67,11 @@ import Testing
     try database.close()
     // It compacts alone, with the data key that it holds.
     child.endInput()
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     var changed = options
     changed.key = new
     let opened = try Database.open("test", in: directory.path, options: changed)
-    #expect(try opened.document("after") != nil)
+    try expect(opened.document("after") != nil)
     try opened.close()
   }
 
@@ -83,15 +83,15 @@ import Testing
     let database = try Database.open("test", in: directory.path, options: options)
     if options.key == nil {
       let error = try thrown(DatabaseError.self) { try database.changeKey(new) }
-      #expect(error?.code == .notEncrypted && error?.message.contains("Database.encrypt") == true)
+      expect(error?.code == .notEncrypted && error?.message.contains("Database.encrypt") == true)
     } else {
-      #expect(try storageCode { try database.inBatch { try database.changeKey(new) } } == .nestedWrite)
+      try expect(storageCode { try database.inBatch { try database.changeKey(new) } }, equals: .nestedWrite)
       try database.changeKey(#require(options.key), key: options.key)
     }
     var reading = options
     reading.isReadOnly = true
     let reader = try Database.open("test", in: directory.path, options: reading)
-    #expect(try databaseCode { try reader.changeKey(new) } == .readOnly)
+    try expect(databaseCode { try reader.changeKey(new) }, equals: .readOnly)
     try reader.close()
     try database.close()
   }
@@ -116,6 +116,6 @@ import Testing
       options.key = key
       return (try? Database.open("test", in: directory.path, options: options).close()) != nil
     }
-    #expect(opening.count == 1)
+    expect(opening.count, equals: 1)
   }
 }

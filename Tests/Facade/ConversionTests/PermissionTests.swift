@@ -21,11 +21,11 @@ import TestSupport
       let file = path + "/" + name
       var isDirectory: ObjCBool = false
       _ = FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory)
-      #expect(chown(file, Self.owner, Self.group) == 0)
+      expect(chown(file, Self.owner, Self.group), equals: 0)
       let isBlob = name.hasPrefix("Attachments/")
-      #expect(
-        chmod(file, mode_t(isDirectory.boolValue ? mode | mode >> 2 & 0o111 : isBlob ? mode & 0o444 : mode))
-          == 0)
+      expect(
+        chmod(file, mode_t(isDirectory.boolValue ? mode | mode >> 2 & 0o111 : isBlob ? mode & 0o444 : mode)),
+        equals: 0)
     }
   }
 
@@ -33,13 +33,14 @@ import TestSupport
   private func check(_ mode: UInt32, _ change: Change) throws {
     for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: path)) {
       let access = try #require(FileAccess(of: path + "/" + name))
-      #expect(access.owner == Self.owner && access.group == Self.group, "\(change): the owner of '\(name)'")
+      expect(access.owner == Self.owner && access.group == Self.group, "\(change): the owner of '\(name)'")
       var isDirectory: ObjCBool = false
       _ = FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory)
       guard !isDirectory.boolValue else { continue }
       let isBlob = name.hasPrefix("Attachments")
       let expected = isBlob ? mode & 0o444 : mode
-      #expect(access.mode == expected, "\(change): the mode of '\(name)' is \(String(access.mode, radix: 8))")
+      expect(
+        access.mode, equals: expected, "\(change): the mode of '\(name)' is \(String(access.mode, radix: 8))")
     }
   }
 
@@ -97,9 +98,10 @@ import TestSupport
     try Database.copy(path, to: directory.file("b"))
     try Database.convert(path, to: .lmdb, at: directory.file("c"))
     for copy in ["b.touchstone", "c.touchstone"] {
-      #expect(FileAccess(of: directory.file(copy))?.mode == 0o700)
+      expect(FileAccess(of: directory.file(copy))?.mode, equals: 0o700)
       for name in try FileManager.default.subpathsOfDirectory(atPath: directory.file(copy)) {
-        #expect((FileAccess(of: directory.file(copy) + "/" + name)?.mode ?? 0o777) & 0o077 == 0, "\(name)")
+        expect(
+          (FileAccess(of: directory.file(copy) + "/" + name)?.mode ?? 0o777) & 0o077, equals: 0, "\(name)")
       }
     }
   }
@@ -113,11 +115,11 @@ import TestSupport
     for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: old)) {
       var isDirectory: ObjCBool = false
       _ = FileManager.default.fileExists(atPath: old + "/" + name, isDirectory: &isDirectory)
-      #expect(chown(old + "/" + name, Self.owner, Self.group) == 0)
-      #expect(chmod(old + "/" + name, isDirectory.boolValue ? 0o700 : 0o600) == 0)
+      expect(chown(old + "/" + name, Self.owner, Self.group), equals: 0)
+      expect(chmod(old + "/" + name, isDirectory.boolValue ? 0o700 : 0o600), equals: 0)
     }
     try Database.upgradeInPlace(old)
-    #expect(FileAccess(of: path)?.mode == 0o700)
+    expect(FileAccess(of: path)?.mode, equals: 0o700)
     try check(0o600, .convert)
   }
 }

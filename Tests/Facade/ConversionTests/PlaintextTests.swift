@@ -50,16 +50,16 @@ import TestSupport
   func clean(_ engine: EngineName) throws {
     try withEncrypted(engine) { database, _ in
       var files: [FileEntropy] = []
-      #expect(try database.check(deep: true, onFile: { files.append($0) }) == [])
+      try expect(database.check(deep: true, onFile: { files.append($0) }), equals: [])
       let data = try #require(files.first { database.engineFile.hasSuffix("/" + $0.name) })
-      #expect(data.entropy ?? 0 > 7.9 && data.lowest ?? 0 > ByteEntropy.leastOfBlock, "\(data)")
-      #expect(files.contains { $0.name.hasPrefix("Attachments/") && $0.lowest ?? 0 > 7.9 }, "\(files)")
-      #expect(files.contains { $0.name == "key.json" && $0.entropy == nil && $0.isPlain })
-      #expect(files.first { $0.name == "lock" }?.description == "lock: 0 bytes, too small to judge")
+      expect(data.entropy ?? 0 > 7.9 && data.lowest ?? 0 > ByteEntropy.leastOfBlock, "\(data)")
+      expect(files.contains { $0.name.hasPrefix("Attachments/") && $0.lowest ?? 0 > 7.9 }, "\(files)")
+      expect(files.contains { $0.name == "key.json" && $0.entropy == nil && $0.isPlain })
+      expect(files.first { $0.name == "lock" }?.description, equals: "lock: 0 bytes, too small to judge")
       // A shallow check doesn't look at files.
       files = []
-      #expect(try database.check(onFile: { files.append($0) }) == [])
-      #expect(files == [])
+      try expect(database.check(onFile: { files.append($0) }), equals: [])
+      expect(files, equals: [])
     }
   }
 
@@ -173,15 +173,15 @@ import TestSupport
       // What would be looked at by who opens it for writing.
       options.isReadOnly = true
       let database = try Database.open("secret", in: directory.path, options: options)
-      #expect(try faults(database) == [], "\(engine)")
+      try expect(faults(database), equals: [], "\(engine)")
       let file = path + "/" + plant.file.replacing("DATA", with: data)
       try FileManager.default.createDirectory(
         atPath: (file as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
       try Data(plant.bytes()).write(to: URL(fileURLWithPath: file))
       let found = try faults(database)
-      #expect(found.contains { $0.contains(plant.expected) }, "\(engine): \(found)")
+      expect(found.contains { $0.contains(plant.expected) }, "\(engine): \(found)")
       // Not the whole of it.
-      #expect(!found.contains { $0.contains("treasure") || $0.contains("Somebody") }, "\(engine): \(found)")
+      expect(!found.contains { $0.contains("treasure") || $0.contains("Somebody") }, "\(engine): \(found)")
       try? database.close()
     }
   }
@@ -197,10 +197,10 @@ import TestSupport
           (Self.hidden(Array("person-99-of-300".utf8), after: 2_000) + Self.hidden([], after: 4_096)).prefix(
             4_096)))
       let found = try faults(database)
-      #expect(found.contains { $0.hasSuffix(", of document 'person-99-of-300'") }, "\(found)")
+      expect(found.contains { $0.hasSuffix(", of document 'person-99-of-300'") }, "\(found)")
       // Closing this descriptor would drop the engine's locks: it is cut, and left open.
       try file.truncate(atOffset: size)
-      #expect(try faults(database) == [])
+      try expect(faults(database), equals: [])
       withExtendedLifetime(file) {}
     }
   }
@@ -225,18 +225,18 @@ import TestSupport
       defer { try? database.close() }
       for file in old {
         // The old files are gone.
-        #expect(!FileManager.default.fileExists(atPath: "\(path)/\(file)") || file.hasPrefix("data-2"))
+        expect(!FileManager.default.fileExists(atPath: "\(path)/\(file)") || file.hasPrefix("data-2"))
       }
       for file in old {
         try FileManager.default.moveItem(
           atPath: "\(path)/kept-\(file)", toPath: "\(path)/\(file.replacing("1", with: "7"))")
       }
       let found = try faults(database)
-      #expect(
+      expect(
         found.contains { $0.hasPrefix("file data-7.") && $0.contains("left by an interrupted operation") },
         "\(found)")
-      #expect(found.contains { $0.hasPrefix("file data-7.") && $0.contains("can be read") }, "\(found)")
-      #expect(
+      expect(found.contains { $0.hasPrefix("file data-7.") && $0.contains("can be read") }, "\(found)")
+      expect(
         found.contains { $0.hasPrefix("file data-7.") && $0.contains("more samples can be read") }, "\(found)"
       )
     }
@@ -260,9 +260,9 @@ import TestSupport
         return isDone
       }
       if !isDone { done.wait() }
-      #expect(found.withLock { $0 } == [])
+      expect(found.withLock { $0 }, equals: [])
       // In a batch, which a compaction waits for, it doesn't wait.
-      #expect(try database.inBatch { try faults(database) } == [])
+      try expect(database.inBatch { try faults(database) }, equals: [])
     }
   }
 
@@ -284,8 +284,8 @@ import TestSupport
             if codes.isEmpty { codes.append(try? databaseCode { try database.close() }) }
           }
         })
-      #expect(codes.withLock { $0 } == [.inUse])
-      #expect(try faults(database) == [])
+      expect(codes.withLock { $0 }, equals: [.inUse])
+      try expect(faults(database), equals: [])
     }
   }
 
@@ -293,14 +293,14 @@ import TestSupport
   func removedFiles(_ engine: EngineName) throws {
     try withEncrypted(engine) { database, path in
       for _ in 0..<3 {
-        #expect(try faults(database) == [])
+        try expect(faults(database), equals: [])
         try database.compact()
       }
       let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
       let files = descriptors.compactMap {
         try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
       }
-      #expect(files.filter { $0.hasPrefix(path + "/") && $0.hasSuffix(" (deleted)") } == [])
+      expect(files.filter { $0.hasPrefix(path + "/") && $0.hasSuffix(" (deleted)") }, equals: [])
     }
   }
 
@@ -310,7 +310,7 @@ import TestSupport
       let file = URL(fileURLWithPath: path + "/database.json")
       let text = try String(contentsOf: file, encoding: .utf8)
       try Data((text.dropLast() + ",\"note\":\"\(Self.secret)\"}").utf8).write(to: file)
-      #expect(try faults(database) == ["file database.json: it has the unknown member \"note\""])
+      try expect(faults(database), equals: ["file database.json: it has the unknown member \"note\""])
     }
   }
 
@@ -324,7 +324,7 @@ import TestSupport
         samples.begin("sample", "\(number)")
         sample.withUnsafeBytes { samples.add(allOf: $0, limit: 1) }
       }
-      #expect(samples.count == 500)
+      expect(samples.count, equals: 500)
       var text = random.bytes(700_000)
       var expected: [Int: Int] = [:]
       for _ in 0..<200 {
@@ -341,13 +341,13 @@ import TestSupport
       let file = open(path, O_RDONLY)
       defer { close(file) }
       let result = try PlaintextSearch.run(file, path: path, for: samples, matchLimit: .max) { _ in }
-      #expect(result.places == expected.count, "seed \(seed)")
+      expect(result.places, equals: expected.count, "seed \(seed)")
       for match in result.matches {
-        #expect(expected[match.offset].map { "sample '\($0)'" } == match.owner, "seed \(seed)")
-        #expect(match.length == expected[match.offset].map { planted[$0].count }, "seed \(seed)")
+        expect(expected[match.offset].map { "sample '\($0)'" }, equals: match.owner, "seed \(seed)")
+        expect(match.length, equals: expected[match.offset].map { planted[$0].count }, "seed \(seed)")
       }
-      #expect(result.entropy.bytes == UInt64(text.count))
-      #expect(result.entropy.value ?? 0 > 7.99)
+      expect(result.entropy.bytes, equals: UInt64(text.count))
+      expect(result.entropy.value ?? 0 > 7.99)
     }
   }
 
@@ -363,10 +363,10 @@ import TestSupport
       if samples.isFull {
         passes += 1
         samples.removeAll()
-        #expect(samples.count == 0)
+        expect(samples.count, equals: 0)
       }
     }
-    #expect(passes == 3)
+    expect(passes, equals: 3)
   }
 
   @Test("travel-sample, encrypted, holds nothing that can be read")
@@ -389,7 +389,7 @@ import TestSupport
       let seconds = try clock.measure {
         faults = try database.check(deep: true, onFile: { bytes += $0.bytes }).map(\.description)
       }
-      #expect(faults == [], "\(engine)")
+      expect(faults, equals: [], "\(engine)")
       print(
         "\(engine): a deep check of \(dataset.count) documents, \(bytes) bytes of files, takes \(seconds)")
       try database.close()

@@ -61,10 +61,10 @@ struct Contents: Equatable {
     let database = try Database.open(path, options: DatabaseOptions(creation: .openExisting, key: key))
     defer { try? database.close() }
     let faults = try database.check(deep: true)
-    #expect(faults.isEmpty, "\(faults)")
+    expect(faults.isEmpty, "\(faults)")
     for (id, bytes) in [("blob1", firstBlob), ("blob2", secondBlob)] {
       let blob = try #require(try database.document(id)?["file"].blob)
-      #expect(try database.contents(of: blob) == bytes)
+      try expect(database.contents(of: blob), equals: bytes)
     }
     self = try Contents(database.engine)
   }

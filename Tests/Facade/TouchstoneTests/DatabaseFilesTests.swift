@@ -18,16 +18,16 @@ import Touchstone
     // Another engine in the options is for new databases only.
     options.engine = nil
     database = try Database.open(directory.path + "/travel.touchstone", options: options)
-    #expect(database.engineName == engine)
-    #expect(database.name == "travel")
-    #expect(database.publicUUID == publicUUID)
-    #expect(database.privateUUID == privateUUID)
-    #expect(try database.document("b")?["n"].int == 2)
-    #expect(try database.lastSequence == 3)
-    #expect(try database.checkIntegrity() == [])
+    expect(database.engineName, equals: engine)
+    expect(database.name, equals: "travel")
+    expect(database.publicUUID, equals: publicUUID)
+    expect(database.privateUUID, equals: privateUUID)
+    try expect(database.document("b")?["n"].int, equals: 2)
+    try expect(database.lastSequence, equals: 3)
+    try expect(database.checkIntegrity(), equals: [])
     try database.delete()
-    #expect(!Database.exists("travel", in: directory.path))
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    expect(!Database.exists("travel", in: directory.path))
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
   }
 
   @Test("two opens of a path share one engine", arguments: someEngines)
@@ -35,14 +35,14 @@ import Touchstone
     let directory = TemporaryDirectory()
     let first = try Database.open("a", in: directory.path, options: try options(engine))
     let second = try Database.open(directory.path + "/a", options: try options(engine))
-    #expect(first.engine === second.engine)
+    expect(first.engine === second.engine)
     try first.save("x", ["n": 1])
-    #expect(try second.document("x")?["n"].int == 1)
-    #expect(try databaseCode { try Database.delete("a", in: directory.path) } == .inUse)
+    try expect(second.document("x")?["n"].int, equals: 1)
+    try expect(databaseCode { try Database.delete("a", in: directory.path) }, equals: .inUse)
     try first.close()
-    #expect(try databaseCode { _ = try first.document("x") } == .closed)
+    try expect(databaseCode { _ = try first.document("x") }, equals: .closed)
     try first.close()
-    #expect(try second.document("x")?["n"].int == 1)
+    try expect(second.document("x")?["n"].int, equals: 1)
     try second.close()
     try Database.delete("a", in: directory.path)
   }
@@ -53,14 +53,14 @@ import Touchstone
     let composed = try Database.open("caf\u{e9}", in: directory.path)
     let decomposed = try Database.open("cafe\u{301}", in: directory.path)
     try composed.save("x", ["n": 1])
-    #expect(composed.engine !== decomposed.engine)
-    #expect(try decomposed.document("x") == nil)
-    #expect(Array(decomposed.name.utf8) == Array("cafe\u{301}".utf8))
+    expect(composed.engine !== decomposed.engine)
+    try expect(decomposed.document("x") == nil)
+    expect(Array(decomposed.name.utf8), equals: Array("cafe\u{301}".utf8))
     // A combining mark behind the slash makes one Character of both.
     let marked = try Database.open(directory.path + "/\u{301}x")
-    #expect(Array(marked.name.utf8) == Array("\u{301}x".utf8))
+    expect(Array(marked.name.utf8), equals: Array("\u{301}x".utf8))
     for database in [composed, decomposed, marked] { try database.delete() }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
   }
 
   @Test("open existing, create new, and what isn't there", arguments: someEngines)
@@ -68,19 +68,21 @@ import Touchstone
     let directory = TemporaryDirectory()
     var options = try options(engine)
     options.creation = .openExisting
-    #expect(
-      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .notFound)
-    #expect(!FileManager.default.fileExists(atPath: directory.path + "/a.touchstone"))
+    try expect(
+      databaseCode { _ = try Database.open("a", in: directory.path, options: options) }, equals: .notFound)
+    expect(!FileManager.default.fileExists(atPath: directory.path + "/a.touchstone"))
     options.creation = .createNew
     try Database.open("a", in: directory.path, options: options).close()
-    #expect(
-      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .alreadyExists)
-    #expect(try databaseCode { try Database.delete("b", in: directory.path) } == .notFound)
-    #expect(
-      try databaseCode { _ = try Database.open("", in: directory.path, options: options) } == .invalidName)
+    try expect(
+      databaseCode { _ = try Database.open("a", in: directory.path, options: options) },
+      equals: .alreadyExists)
+    try expect(databaseCode { try Database.delete("b", in: directory.path) }, equals: .notFound)
+    try expect(
+      databaseCode { _ = try Database.open("", in: directory.path, options: options) }, equals: .invalidName)
     options.engine = "no such engine"
-    #expect(
-      try databaseCode { _ = try Database.open("c", in: directory.path, options: options) } == .unknownEngine)
+    try expect(
+      databaseCode { _ = try Database.open("c", in: directory.path, options: options) },
+      equals: .unknownEngine)
   }
 
   @Test("who waits to make a database, or to convert it, opens what another process has made meanwhile")
@@ -95,7 +97,7 @@ import Touchstone
     let other = open(path + "/lock", O_RDWR | O_CREAT, 0o644)
     defer { close(other) }
     func opened(_ options: DatabaseOptions, while work: () throws -> Void) throws {
-      #expect(flock(other, LOCK_EX) == 0)
+      expect(flock(other, LOCK_EX), equals: 0)
       let outcome = Lock<Result<Int?, any Error>?>(nil)
       let done = CountingSemaphore()
       Thread.detachNewThread {
@@ -109,9 +111,9 @@ import Touchstone
       }
       usleep(100_000)
       try work()
-      #expect(flock(other, LOCK_SH) == 0)
-      #expect(done.wait(seconds: 60))
-      #expect(try outcome.withLock { $0 }?.get() == 1)
+      expect(flock(other, LOCK_SH), equals: 0)
+      expect(done.wait(seconds: 60))
+      try expect(outcome.withLock { $0 }?.get(), equals: 1)
     }
     try opened(try options(.sqlite)) {
       let files = try directory.names("made.touchstone").filter { $0 != "lock" && $0 != "database.json" }
@@ -130,7 +132,7 @@ import Touchstone
       for name in try directory.names("converted.touchstone") where name.hasPrefix("data-") {
         try FileManager.default.moveItem(atPath: "\(from)/\(name)", toPath: "\(path)/\(name)")
       }
-      #expect(rename(from + "/database.json", path + "/database.json") == 0)
+      expect(rename(from + "/database.json", path + "/database.json"), equals: 0)
     }
   }
 
@@ -140,9 +142,9 @@ import Touchstone
     let path = directory.path + "/a.touchstone"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     _ = FileManager.default.createFile(atPath: path + "/thesis.txt", contents: Data([1]))
-    #expect(try databaseCode { _ = try Database.open("a", in: directory.path) } == .notADatabase)
-    #expect(try databaseCode { try Database.delete("a", in: directory.path) } == .notADatabase)
-    #expect(FileManager.default.fileExists(atPath: path + "/thesis.txt"))
+    try expect(databaseCode { _ = try Database.open("a", in: directory.path) }, equals: .notADatabase)
+    try expect(databaseCode { try Database.delete("a", in: directory.path) }, equals: .notADatabase)
+    expect(FileManager.default.fileExists(atPath: path + "/thesis.txt"))
     // What a creation that didn't end left is made anew.
     try FileManager.default.removeItem(atPath: path + "/thesis.txt")
     _ = FileManager.default.createFile(atPath: path + "/data-1.sqlite", contents: Data([1, 2, 3]))
@@ -163,7 +165,7 @@ import Touchstone
       (#"{"version":1,"engine":"forestdb","file":"data-1.x"}"#, .unknownEngine),
     ] {
       try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-      #expect(try databaseCode { _ = try Database.open("a", in: directory.path) } == expected, "\(text)")
+      try expect(databaseCode { _ = try Database.open("a", in: directory.path) }, equals: expected, "\(text)")
     }
   }
 
@@ -181,18 +183,18 @@ import Touchstone
     let name = (file as NSString).lastPathComponent
     let highest = "data-\(Int.max).\((name as NSString).pathExtension)"
     for other in try directory.names("a.touchstone") where other.hasPrefix(name) {
-      #expect(rename(path + "/" + other, path + "/" + highest + other.dropFirst(name.count)) == 0)
+      expect(rename(path + "/" + other, path + "/" + highest + other.dropFirst(name.count)), equals: 0)
     }
     let description = try String(contentsOfFile: path + "/database.json", encoding: .utf8)
     try description.replacingOccurrences(of: name, with: highest)
       .write(toFile: path + "/database.json", atomically: true, encoding: .utf8)
     let again = try Database.open("a", in: directory.path, options: try options(engine))
     try again.compact()
-    #expect(try again.document("x") != nil)
+    try expect(again.document("x") != nil)
     try again.close()
     try Database.convert("a", in: directory.path, to: engine, key: try key(of: engine))
     let converted = try Database.open("a", in: directory.path, options: try options(engine))
-    #expect(try converted.document("x") != nil && converted.check(deep: true).isEmpty)
+    try expect(converted.document("x") != nil && converted.check(deep: true).isEmpty)
     try converted.close()
   }
 
@@ -202,41 +204,44 @@ import Touchstone
     let secret = try options(.sqlcipher)
     try Database.open("secret", in: directory.path, options: secret).close()
     try Database.open("plain", in: directory.path).close()
-    #expect(try Database.isEncrypted("secret", in: directory.path))
-    #expect(try !Database.isEncrypted("plain", in: directory.path))
+    try expect(Database.isEncrypted("secret", in: directory.path))
+    try expect(!Database.isEncrypted("plain", in: directory.path))
     var options = secret
     options.key = try .passphrase("open barley")
-    #expect(
-      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    try expect(
+      databaseCode { _ = try Database.open("secret", in: directory.path, options: options) },
+      equals: .wrongKey)
     options.key = nil
-    #expect(
-      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) }
-        == .keyRequired)
-    #expect(
-      try databaseCode { _ = try Database.open("plain", in: directory.path, options: secret) }
-        == .notEncrypted)
-    #expect(
-      try databaseCode { _ = try Database.open("new", in: directory.path, options: options) } == .keyRequired)
+    try expect(
+      databaseCode { _ = try Database.open("secret", in: directory.path, options: options) },
+      equals: .keyRequired)
+    try expect(
+      databaseCode { _ = try Database.open("plain", in: directory.path, options: secret) },
+      equals: .notEncrypted)
+    try expect(
+      databaseCode { _ = try Database.open("new", in: directory.path, options: options) },
+      equals: .keyRequired)
     options.engine = .sqlite
     options.key = secret.key
-    #expect(
-      try databaseCode { _ = try Database.open("new2", in: directory.path, options: options) }
-        == .notEncrypted)
+    try expect(
+      databaseCode { _ = try Database.open("new2", in: directory.path, options: options) },
+      equals: .notEncrypted)
     // LMDB is the same library with a key and without.
     options.engine = .lmdb
     let keyed = try Database.open("new3", in: directory.path, options: options)
-    #expect(keyed.engineName == .lmdbEncrypted)
+    expect(keyed.engineName, equals: .lmdbEncrypted)
     try keyed.close()
     // A second open in the same process needs the key as well.
     let open = try Database.open("secret", in: directory.path, options: secret)
     options.key = try .passphrase("open barley")
-    #expect(
-      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    try expect(
+      databaseCode { _ = try Database.open("secret", in: directory.path, options: options) },
+      equals: .wrongKey)
     try open.close()
     let path = directory.path + "/secret.touchstone/key.json"
     try Data("{}".utf8).write(to: URL(fileURLWithPath: path))
-    #expect(
-      try databaseCode { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
+    try expect(
+      databaseCode { _ = try Database.open("secret", in: directory.path, options: secret) }, equals: .damaged)
   }
 
   @Test("a database open for reading only refuses writes", arguments: someEngines)
@@ -248,15 +253,15 @@ import Touchstone
     try database.close()
     options.isReadOnly = true
     database = try Database.open("a", in: directory.path, options: options)
-    #expect(try database.document("x")?["n"].int == 1)
+    try expect(database.document("x")?["n"].int, equals: 1)
     do {
       try database.save("y", [:])
       Issue.record("a write went through")
-    } catch let error as StorageError { #expect(error.code == .readOnly) }
-    #expect(try databaseCode { try database.compact() } == .readOnly)
+    } catch let error as StorageError { expect(error.code, equals: .readOnly) }
+    try expect(databaseCode { try database.compact() }, equals: .readOnly)
     try database.close()
-    #expect(
-      try databaseCode { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
+    try expect(
+      databaseCode { _ = try Database.open("b", in: directory.path, options: options) }, equals: .notFound)
   }
 
   @Test("compaction gives space back, and writers go on afterwards", arguments: someEngines)
@@ -269,14 +274,14 @@ import Touchstone
     let before = try database.engine.maintenance.statistics().fileBytes
     try database.compact()
     let after = try database.engine.maintenance.statistics().fileBytes
-    #expect(after < before / 2, "\(before) bytes, then \(after)")
+    expect(after < before / 2, "\(before) bytes, then \(after)")
     try database.save("more", ["n": 1])
-    #expect(try database.documentCount == 101)
+    try expect(database.documentCount, equals: 101)
     try database.close()
     let again = try Database.open("a", in: directory.path, options: try options(engine))
-    #expect(try again.document("more")?["n"].int == 1)
-    #expect(try again.document("doc1950")?["text"].string == text)
-    #expect(try again.checkIntegrity() == [])
+    try expect(again.document("more")?["n"].int, equals: 1)
+    try expect(again.document("doc1950")?["text"].string, equals: text)
+    try expect(again.checkIntegrity(), equals: [])
     try again.close()
   }
 
@@ -302,7 +307,7 @@ import Touchstone
       try database.save("after", ["n": 2])
       try database.close()
       database = try Database.open("a", in: directory, options: options)
-      #expect(try database.document("after")?["n"].int == 2)
+      try expect(database.document("after")?["n"].int, equals: 2)
       try database.close()
     }
   }
@@ -319,7 +324,7 @@ import Touchstone
       for name in try FileManager.default.contentsOfDirectory(atPath: path) {
         let data = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
         for text in ["document-id-", "readable text", "property", "SQLite format"] {
-          #expect(data.range(of: Data(text.utf8)) == nil, "\"\(text)\" in \(name)")
+          expect(data.range(of: Data(text.utf8)) == nil, "\"\(text)\" in \(name)")
         }
       }
     }

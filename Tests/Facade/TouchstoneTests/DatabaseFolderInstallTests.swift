@@ -26,18 +26,19 @@ import Touchstone
     try makeDatabase(engine, at: source, "first")
     let original = try Database.open(source, options: try options(engine))
     // The source may be open.
-    #expect(try folder.install("a", from: source))
+    try expect(folder.install("a", from: source))
     let copy = try folder.openExisting("a")
-    #expect(copy.engineName == engine)
-    #expect(copy.publicUUID != original.publicUUID && copy.privateUUID != original.privateUUID)
-    #expect(try copy.previousPrivateUUID == original.privateUUID)
+    expect(copy.engineName, equals: engine)
+    expect(copy.publicUUID != original.publicUUID && copy.privateUUID != original.privateUUID)
+    try expect(copy.previousPrivateUUID, equals: original.privateUUID)
     try original.close()
     // It is also left as it is while it is open.
-    #expect(try !folder.install("a", from: source))
-    #expect(try !folder.install("a", from: directory.file("missing")))
-    #expect(try databaseCode { try folder.install("a", from: source, unlessExists: false) } == .alreadyExists)
-    #expect(try marker(of: copy) == "first")
-    #expect(try folder.install("b", from: source + ".touchstone", unlessExists: false))
+    try expect(!folder.install("a", from: source))
+    try expect(!folder.install("a", from: directory.file("missing")))
+    try expect(
+      databaseCode { try folder.install("a", from: source, unlessExists: false) }, equals: .alreadyExists)
+    try expect(marker(of: copy), equals: "first")
+    try expect(folder.install("b", from: source + ".touchstone", unlessExists: false))
     try expectNoLeftovers(folder.path, ["a.touchstone", "b.touchstone"])
   }
 
@@ -47,8 +48,8 @@ import Touchstone
     try makeDatabase(engine, at: directory.file("prebuilt"), "first")
     try storedZip(zipEntries(of: directory.file("prebuilt.touchstone")))
       .write(to: URL(fileURLWithPath: directory.file("prebuilt.zip")))
-    #expect(try folder.install("a", from: directory.file("prebuilt.zip")))
-    #expect(try marker(of: try folder.openExisting("a")) == "first")
+    try expect(folder.install("a", from: directory.file("prebuilt.zip")))
+    try expect(marker(of: try folder.openExisting("a")), equals: "first")
     try expectNoLeftovers(folder.path)
   }
 
@@ -57,10 +58,10 @@ import Touchstone
     try makeDatabase(.sqlcipherPlain, at: directory.file("prebuilt"), "first")
     try storedZip(zipEntries(of: directory.file("prebuilt.touchstone")))
       .write(to: URL(fileURLWithPath: directory.file("prebuilt.zip")))
-    #expect(try folder.install("a", from: directory.file("prebuilt.zip")))
+    try expect(folder.install("a", from: directory.file("prebuilt.zip")))
     let database = try folder.openExisting("a")
-    #expect(database.engineName == .sqlite)
-    #expect(try marker(of: database) == "first")
+    expect(database.engineName, equals: .sqlite)
+    try expect(marker(of: database), equals: "first")
   }
 
   @Test("a database of Couchbase Lite 1.x is installed, also from a zip file", arguments: someEngines)
@@ -69,22 +70,22 @@ import Touchstone
     let old = try makeLegacyDatabase(.v10, "old", in: directory.path)
     let new = try makeLegacyDatabase(.v13, "new", in: directory.path)
     try storedZip(zipEntries(of: new)).write(to: URL(fileURLWithPath: directory.file("new.zip")))
-    #expect(old.hasSuffix(".cblite") && new.hasSuffix(".cblite2"))
+    expect(old.hasSuffix(".cblite") && new.hasSuffix(".cblite2"))
     try Database.upgrade(new, to: directory.file("upgraded"))
     let upgraded = try Database.open(directory.file("upgraded"))
     defer { try? upgraded.close() }
     for (name, source) in [("old", old), ("new", new), ("zip", directory.file("new.zip"))] {
-      #expect(try folder.install(name, from: source))
+      try expect(folder.install(name, from: source))
       let database = try folder.openExisting(name)
-      #expect(database.engineName == engine)
-      #expect(try database.documentCount == 60)
-      #expect(try database.check(deep: true).isEmpty)
-      #expect(try database.localDocumentIDs().count == 3)
+      expect(database.engineName, equals: engine)
+      try expect(database.documentCount, equals: 60)
+      try expect(database.check(deep: true).isEmpty)
+      try expect(database.localDocumentIDs().count, equals: 3)
       if name != "old" {
         try expectEqual(database, upgraded)
         // The checkpoints of the 1.x database are found under its private UUID.
-        #expect(try database.previousPrivateUUID == upgraded.privateUUID)
-        #expect(database.privateUUID != upgraded.privateUUID)
+        try expect(database.previousPrivateUUID, equals: upgraded.privateUUID)
+        expect(database.privateUUID != upgraded.privateUUID)
       }
       try database.close()
     }
@@ -102,12 +103,12 @@ import Touchstone
     try original.exportCBLite2(to: path)
     try storedZip(zipEntries(of: path)).write(to: URL(fileURLWithPath: directory.file("prebuilt.zip")))
     for (name, source) in [("a", path), ("b", path + "/"), ("c", directory.file("prebuilt.zip"))] {
-      #expect(try folder.install(name, from: source))
+      try expect(folder.install(name, from: source))
       let database = try folder.openExisting(name)
-      #expect(database.engineName == engine)
+      expect(database.engineName, equals: engine)
       try expectEqual(database, original)
       let blob = try #require(try database.document("blob")?["file"].blob)
-      #expect(try database.contents(of: blob) == folderBlob + Array("first".utf8))
+      try expect(database.contents(of: blob), equals: folderBlob + Array("first".utf8))
       try database.close()
     }
     try original.close()
@@ -125,16 +126,19 @@ import Touchstone
       try manager.createDirectory(atPath: directory.file(name), withIntermediateDirectories: false)
     }
     _ = try file("forest.cblite2/db.forest", "x")
-    #expect(try databaseCode { try folder.install("a", from: directory.file("missing")) } == .notFound)
-    #expect(try databaseCode { try folder.install("a", from: "") } == .invalidName)
-    #expect(
-      try databaseCode { try folder.install("a", from: directory.file("empty.touchstone")) } == .notADatabase)
-    #expect(
-      try databaseCode { try folder.install("a", from: try file("a.zip", "PK\u{3}\u{4}")) } == .notADatabase)
-    #expect(try upgradeCode { try folder.install("a", from: directory.file("forest.cblite2")) } == .truncated)
-    #expect(try upgradeCode { try folder.install("a", from: try file("a.cblite", "text")) } == .foreign)
+    try expect(databaseCode { try folder.install("a", from: directory.file("missing")) }, equals: .notFound)
+    try expect(databaseCode { try folder.install("a", from: "") }, equals: .invalidName)
+    try expect(
+      databaseCode { try folder.install("a", from: directory.file("empty.touchstone")) },
+      equals: .notADatabase)
+    try expect(
+      databaseCode { try folder.install("a", from: try file("a.zip", "PK\u{3}\u{4}")) }, equals: .notADatabase
+    )
+    try expect(
+      upgradeCode { try folder.install("a", from: directory.file("forest.cblite2")) }, equals: .truncated)
+    try expect(upgradeCode { try folder.install("a", from: try file("a.cblite", "text")) }, equals: .foreign)
     try storedZip([("other.txt", [1])]).write(to: URL(fileURLWithPath: directory.file("b.zip")))
-    #expect(try databaseCode { try folder.install("a", from: directory.file("b.zip")) } == .notADatabase)
+    try expect(databaseCode { try folder.install("a", from: directory.file("b.zip")) }, equals: .notADatabase)
     struct Stop: Error {}
     try makeDatabase(.sqlite, at: directory.file("prebuilt"), "first")
     for source in [directory.file("prebuilt"), try makeLegacyDatabase(.v13, "old", in: directory.path)] {
@@ -142,8 +146,8 @@ import Touchstone
         try folder.install("a", from: source, progress: { _ in throw Stop() })
       }
     }
-    #expect(try folder.names() == [])
-    #expect(try directory.names("f") == [])
+    try expect(folder.names(), equals: [])
+    try expect(directory.names("f"), equals: [])
   }
 
   @Test("a Couchbase Lite database that can't be carried over whole is refused") func incomplete() throws {
@@ -156,13 +160,13 @@ import Touchstone
     for name in try directory.names("prebuilt.cblite2/Attachments") {
       try FileManager.default.removeItem(atPath: path + "/Attachments/" + name)
     }
-    #expect(try databaseCode { try folder.install("a", from: path) } == .incompleteSource)
+    try expect(databaseCode { try folder.install("a", from: path) }, equals: .incompleteSource)
     let old = try makeLegacyDatabase(.v13, "old", in: directory.path)
     for name in try directory.names("old.cblite2/attachments") {
       try FileManager.default.removeItem(atPath: old + "/attachments/" + name)
     }
-    #expect(try upgradeCode { try folder.install("a", from: old) } == .refused)
-    #expect(try directory.names("f") == [])
+    try expect(upgradeCode { try folder.install("a", from: old) }, equals: .refused)
+    try expect(directory.names("f"), equals: [])
   }
 
   @Test("the copy gets the key of the folder, or the one that is given") func keys() throws {
@@ -180,33 +184,33 @@ import Touchstone
     }
     let keyed = try folder(DatabaseOptions(key: deviceKey))
     try keyed.install("plain", from: plain)
-    #expect(try engine(keyed, "plain", deviceKey) == .sqlcipher)
-    #expect(try databaseCode { try keyed.install("secret", from: secret) } == .wrongKey)
+    try expect(engine(keyed, "plain", deviceKey), equals: .sqlcipher)
+    try expect(databaseCode { try keyed.install("secret", from: secret) }, equals: .wrongKey)
     try keyed.install("secret", from: secret, key: secretKey)
-    #expect(try engine(keyed, "secret", deviceKey) == .lmdbEncrypted)
+    try expect(engine(keyed, "secret", deviceKey), equals: .lmdbEncrypted)
     try keyed.install("other", from: secret, engine: .sqlcipher, key: secretKey, newKey: other)
-    #expect(try engine(keyed, "other", other) == .sqlcipher)
-    #expect(try databaseCode { try keyed.install("x", from: plain, engine: .sqlite) } == .notEncrypted)
+    try expect(engine(keyed, "other", other), equals: .sqlcipher)
+    try expect(databaseCode { try keyed.install("x", from: plain, engine: .sqlite) }, equals: .notEncrypted)
     try keyed.install("old", from: try makeLegacyDatabase(.v13, "old", in: directory.path))
-    #expect(try engine(keyed, "old", deviceKey) == .sqlcipher)
+    try expect(engine(keyed, "old", deviceKey), equals: .sqlcipher)
 
     let open = try DatabaseFolder(directory.file("open"))
-    #expect(try databaseCode { try open.install("secret", from: secret) } == .keyRequired)
+    try expect(databaseCode { try open.install("secret", from: secret) }, equals: .keyRequired)
     try open.install("secret", from: secret, key: secretKey)
-    #expect(try engine(open, "secret", secretKey) == .lmdbEncrypted)
+    try expect(engine(open, "secret", secretKey), equals: .lmdbEncrypted)
     try open.install("plain", from: plain, newKey: other)
-    #expect(try engine(open, "plain", other) == .sqlcipher)
+    try expect(engine(open, "plain", other), equals: .sqlcipher)
     // What was encrypted isn't stored in plain text.
     let old = try makeLegacyDatabase(
       .v13, "encrypted", in: directory.path, key: [UInt8](repeating: 5, count: 32))
-    #expect(try upgradeCode { try open.install("old", from: old) } == .keyRequired)
+    try expect(upgradeCode { try open.install("old", from: old) }, equals: .keyRequired)
     try open.install("old", from: old, key: other)
-    #expect(try engine(open, "old", other) == .sqlcipher)
+    try expect(engine(open, "old", other), equals: .sqlcipher)
     // The engine of the options is for an existing database only if they require it.
     let lmdb = try DatabaseFolder(
       directory.file("lmdb"), options: DatabaseOptions(engine: .lmdb, requireEngine: true))
     try lmdb.install("plain", from: plain)
-    #expect(try engine(lmdb, "plain", nil) == .lmdb)
+    try expect(engine(lmdb, "plain", nil), equals: .lmdb)
   }
 
   @Test("the databases of the originals are installed")
@@ -221,10 +225,10 @@ import Touchstone
       let inner = try manager.subpathsOfDirectory(atPath: data + "/" + path)
       let found = inner.first { $0.hasSuffix(".cblite") || $0.hasSuffix(".cblite2") || $0.hasSuffix(".zip") }
       guard let found else { continue }
-      #expect(try folder.install(name, from: "\(data)/\(path)/\(found)"), "\(path)")
+      try expect(folder.install(name, from: "\(data)/\(path)/\(found)"), "\(path)")
       let database = try folder.openExisting(name)
-      #expect(try database.check(deep: true).isEmpty)
-      #expect(try database.documentCount > 0)
+      try expect(database.check(deep: true).isEmpty)
+      try expect(database.documentCount > 0)
       try database.close()
     }
   }

@@ -50,7 +50,7 @@ import Touchstone
       guard folder.exists("a") else {
         // Nothing has the name, so it can be given again.
         if !lists { _ = try folder.names() }
-        #expect(try directory.names("f") == [], comment)
+        try expect(directory.names("f"), equals: [], comment)
         return nil
       }
       let isEncrypted = try Database.isEncrypted("a", in: folder.path)
@@ -72,13 +72,13 @@ import Touchstone
     let whole = try fixture.start(command)
     try whole.waitForOutput()
     let begun = Date()
-    #expect(try whole.wait() == .exited(0), "\(whole.outputText)")
+    try expect(whole.wait(), equals: .exited(0), "\(whole.outputText)")
     let seconds = Date().timeIntervalSince(begun)
     let changes = try #require(
       whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }.flatMap {
         Int($0.dropLast(8))
       })
-    #expect(try fixture.state(lists: true, "whole") == "new")
+    try expect(fixture.state(lists: true, "whole"), equals: "new")
     // Over all engines, 200 moments of each command: half of them before a change of files, mostly near the end, where
     // the names change.
     let rounds = isLong ? 40 : 6
@@ -92,7 +92,7 @@ import Touchstone
         let last = changes - 1 - Int.random(in: 0..<range, using: &random)
         moment = "before change \(last) of \(changes)"
         child = try fixture.start(command, diesAt: last)
-        #expect(try child.wait() == .signalled(9), "\(child.outputText)")
+        try expect(child.wait(), equals: .signalled(9), "\(child.outputText)")
       } else {
         let delay = Double.random(in: 0...1.1, using: &random) * seconds
         moment = "after \(delay) of \(seconds) s"
@@ -102,11 +102,11 @@ import Touchstone
         child.kill()
         try child.wait()
       }
-      #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+      expect(!child.outputText.contains("failed"), "\(child.outputText)")
       let comment: Comment = "\(engine) \(command) killed \(moment), round \(round)"
       let found = try fixture.state(lists: round % 4 < 2, comment)
-      #expect(found == "new" || found == (command == "replace" ? "old" : nil), comment)
-      #expect(found == "new" || !child.outputText.contains("done"), comment)
+      expect(found == "new" || found == (command == "replace" ? "old" : nil), comment)
+      expect(found == "new" || !child.outputText.contains("done"), comment)
       found == "new" ? (ends.new += 1) : (ends.old += 1)
     }
     print("\(engine) \(command): \(ends.old) times the old state, \(ends.new) the new one")
@@ -127,11 +127,11 @@ import Touchstone
       for moment in [last, min(changes - 1, last + 3)] {
         let child = try fixture.start("replace", diesAt: moment)
         _ = try child.wait()
-        #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+        expect(!child.outputText.contains("failed"), "\(child.outputText)")
       }
       try fixture.folder.replace("a", with: fixture.source, key: fixture.testKey)
       try expectNoLeftovers(fixture.folder.path, ["a.touchstone"], "change \(last)")
-      #expect(try fixture.state(lists: false, "change \(last)") == "new")
+      try expect(fixture.state(lists: false, "change \(last)"), equals: "new")
     }
   }
 
@@ -150,13 +150,13 @@ import Touchstone
     for last in max(0, changes - (isLong ? 40 : 12))..<changes {
       try fixture.reset("replace")
       let child = try fixture.start("replace", diesAt: last)
-      #expect(try child.wait() == .signalled(9), "\(child.outputText)")
+      try expect(child.wait(), equals: .signalled(9), "\(child.outputText)")
       guard try fixture.state(lists: false, "change \(last)") == "old" else { continue }
       old += 1
       let blobs = try? fixture.directory.names("f/a.touchstone/Attachments")
-      #expect(blobs ?? [] == [], "change \(last)")
+      expect(blobs ?? [], equals: [], "change \(last)")
     }
-    #expect(old > 0)
+    expect(old > 0)
   }
 
   @Test(
@@ -168,18 +168,18 @@ import Touchstone
       try fixture.reset("replace")
       let child = try fixture.start(command, diesAt: last)
       let ending = try child.wait()
-      #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+      expect(!child.outputText.contains("failed"), "\(child.outputText)")
       let names = try fixture.folder.names()
-      #expect(names == ["a"] || names == (command == "move" ? ["b"] : []), "\(command) killed at \(last)")
+      expect(names == ["a"] || names == (command == "move" ? ["b"] : []), "\(command) killed at \(last)")
       try expectNoLeftovers(fixture.folder.path, names.map { $0 + ".touchstone" })
-      for name in names { #expect(try marker(of: try fixture.folder.openExisting(name)) == "old") }
+      for name in names { try expect(marker(of: try fixture.folder.openExisting(name)), equals: "old") }
       guard ending == .signalled(9) else {
-        #expect(names == (command == "move" ? ["b"] : []))
+        expect(names, equals: (command == "move" ? ["b"] : []))
         break
       }
       last += 1
     }
-    #expect(last > 1)
+    expect(last > 1)
   }
 
   @Test("make one database if several processes install it at once", arguments: [EngineName.sqlite, .lmdb])
@@ -188,11 +188,11 @@ import Touchstone
     for _ in 0..<(isLong ? 20 : 3) {
       try fixture.reset("install")
       let children = try (0..<4).map { _ in try fixture.start("install") }
-      for child in children { #expect(try child.wait() != .signalled(9)) }
+      for child in children { try expect(child.wait() != .signalled(9)) }
       let texts = children.map(\.outputText)
-      #expect(texts.count { $0.contains("done") } == 1, "\(texts)")
-      #expect(texts.count { $0.contains("failed") } == 3, "\(texts)")
-      #expect(try fixture.state(lists: true, "at once") == "new")
+      expect(texts.count { $0.contains("done") }, equals: 1, "\(texts)")
+      expect(texts.count { $0.contains("failed") }, equals: 3, "\(texts)")
+      try expect(fixture.state(lists: true, "at once"), equals: "new")
     }
   }
 
@@ -203,12 +203,12 @@ import Touchstone
     for _ in 0..<(isLong ? 20 : 3) {
       try fixture.reset("replace")
       let children = try (0..<4).map { _ in try fixture.start("replace") }
-      for child in children { #expect(try child.wait() != .signalled(9)) }
+      for child in children { try expect(child.wait() != .signalled(9)) }
       let texts = children.map(\.outputText)
-      #expect(texts.contains { $0.contains("done") }, "\(texts)")
+      expect(texts.contains { $0.contains("done") }, "\(texts)")
       // Whoever comes while another one replaces it is refused.
-      #expect(texts.allSatisfy { $0.contains("done") || $0.contains("close it there first") }, "\(texts)")
-      #expect(try fixture.state(lists: true, "at once") == "new")
+      expect(texts.allSatisfy { $0.contains("done") || $0.contains("close it there first") }, "\(texts)")
+      try expect(fixture.state(lists: true, "at once"), equals: "new")
     }
   }
 }

@@ -10,14 +10,14 @@ import Touchstone
     let folder = try DatabaseFolder(directory.path, options: try options(engine))
     try fill(try folder.open("a"), "first")
     try folder.move("a", to: "b/c")
-    #expect(try folder.names() == ["b/c"])
-    #expect(try marker(of: try folder.openExisting("b/c")) == "first")
+    try expect(folder.names(), equals: ["b/c"])
+    try expect(marker(of: try folder.openExisting("b/c")), equals: "first")
     try fill(try folder.open("a"), "second")
-    #expect(try databaseCode { try folder.move("a", to: "b/c") } == .alreadyExists)
-    #expect(try databaseCode { try folder.move("a", to: "a") } == .alreadyExists)
-    #expect(try databaseCode { try folder.move("x", to: "y") } == .notFound)
-    #expect(try marker(of: try folder.openExisting("a")) == "second")
-    #expect(try marker(of: try folder.openExisting("b/c")) == "first")
+    try expect(databaseCode { try folder.move("a", to: "b/c") }, equals: .alreadyExists)
+    try expect(databaseCode { try folder.move("a", to: "a") }, equals: .alreadyExists)
+    try expect(databaseCode { try folder.move("x", to: "y") }, equals: .notFound)
+    try expect(marker(of: try folder.openExisting("a")), equals: "second")
+    try expect(marker(of: try folder.openExisting("b/c")), equals: "first")
     try expectNoLeftovers(directory.path, ["a.touchstone", "b%2Fc.touchstone"])
   }
 
@@ -27,9 +27,9 @@ import Touchstone
     let folder = try DatabaseFolder(directory.path, options: try options(engine))
     let database = try folder.open("a")
     func expectInUse() throws {
-      #expect(try databaseCode { try folder.move("a", to: "b") } == .inUse)
-      #expect(try databaseCode { try folder.delete("a") } == .inUse)
-      #expect(try directory.names() == ["a.touchstone"])
+      try expect(databaseCode { try folder.move("a", to: "b") }, equals: .inUse)
+      try expect(databaseCode { try folder.delete("a") }, equals: .inUse)
+      try expect(directory.names(), equals: ["a.touchstone"])
     }
     try expectInUse()
     try database.close()
@@ -40,7 +40,7 @@ import Touchstone
     try child.wait()
     try folder.move("a", to: "b")
     try folder.delete("b")
-    #expect(try directory.names() == [])
+    try expect(directory.names(), equals: [])
   }
 
   @Test("files of others, and what an interrupted creation left, are told apart") func others() throws {
@@ -57,19 +57,19 @@ import Touchstone
       _ = manager.createFile(atPath: directory.file("unfinished.touchstone/" + name), contents: Data([1]))
     }
     _ = manager.createFile(atPath: directory.file("file.touchstone"), contents: Data([1]))
-    #expect(try folder.names() == ["a"])
+    try expect(folder.names(), equals: ["a"])
     for name in ["foreign", "file"] {
-      #expect(try databaseCode { try folder.move("a", to: name) } == .alreadyExists)
-      #expect(try databaseCode { try folder.delete(name) } == .notADatabase)
-      #expect(try databaseCode { try folder.install(name, from: directory.file("a")) } == .alreadyExists)
-      #expect(try databaseCode { try folder.replace(name, withDatabase: "a") } == .alreadyExists)
+      try expect(databaseCode { try folder.move("a", to: name) }, equals: .alreadyExists)
+      try expect(databaseCode { try folder.delete(name) }, equals: .notADatabase)
+      try expect(databaseCode { try folder.install(name, from: directory.file("a")) }, equals: .alreadyExists)
+      try expect(databaseCode { try folder.replace(name, withDatabase: "a") }, equals: .alreadyExists)
     }
     try folder.move("a", to: "unfinished")
     try folder.move("unfinished", to: "empty")
-    #expect(try marker(of: try folder.openExisting("empty")) == "first")
-    #expect(
-      try directory.names() == ["empty.touchstone", "file.touchstone", "foreign.touchstone"])
-    #expect(manager.fileExists(atPath: directory.file("foreign.touchstone/thesis.txt")))
+    try expect(marker(of: try folder.openExisting("empty")), equals: "first")
+    try expect(
+      directory.names(), equals: ["empty.touchstone", "file.touchstone", "foreign.touchstone"])
+    expect(manager.fileExists(atPath: directory.file("foreign.touchstone/thesis.txt")))
   }
 
   @Test("a symbolic link to a database is moved, and deleted with the database") func links() throws {
@@ -80,21 +80,21 @@ import Touchstone
     try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: false)
     try FileManager.default.createSymbolicLink(
       atPath: try folder.path(of: "a"), withDestinationPath: try elsewhere.path(of: "real"))
-    #expect(try folder.names() == ["a"])
+    try expect(folder.names(), equals: ["a"])
     let database = try folder.open("a")
-    #expect(try elsewhere.open("real").engine === database.engine)
-    #expect(try databaseCode { try folder.move("a", to: "b") } == .inUse)
+    try expect(elsewhere.open("real").engine === database.engine)
+    try expect(databaseCode { try folder.move("a", to: "b") }, equals: .inUse)
     try folder.close()
     try elsewhere.close()
     try folder.move("a", to: "b")
-    #expect(try elsewhere.names() == ["real"])
-    #expect(try marker(of: try folder.openExisting("b")) == "first")
+    try expect(elsewhere.names(), equals: ["real"])
+    try expect(marker(of: try folder.openExisting("b")), equals: "first")
     try makeDatabase(.lmdb, at: directory.file("new"), "second")
     try folder.replace("b", with: directory.file("new"))
-    #expect(try marker(of: try elsewhere.openExisting("real")) == "second")
+    try expect(marker(of: try elsewhere.openExisting("real")), equals: "second")
     try expectNoLeftovers(elsewhere.path, ["real.touchstone"])
     try folder.delete("b")
-    #expect(try directory.names("f") == [])
-    #expect(try directory.names("elsewhere") == [])
+    try expect(directory.names("f"), equals: [])
+    try expect(directory.names("elsewhere"), equals: [])
   }
 }

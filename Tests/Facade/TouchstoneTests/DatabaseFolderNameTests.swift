@@ -16,8 +16,8 @@ import Touchstone
       (".touchstone", "begins with a dot"), (long, "245 bytes"), (slashes, "246 bytes"),
       (String(repeating: "\u{1f600}", count: 62), "248 bytes"),
     ] {
-      #expect(!DatabaseFolder.isValidName(name))
-      #expect(!folder.exists(name))
+      expect(!DatabaseFolder.isValidName(name))
+      expect(!folder.exists(name))
       let operations: [() throws -> Void] = [
         { _ = try folder.open(name) }, { _ = try folder.openExisting(name) }, { try folder.delete(name) },
         { try folder.move(name, to: "b") }, { try folder.move("b", to: name) },
@@ -26,10 +26,10 @@ import Touchstone
       ]
       for operation in operations {
         let error = try thrown(DatabaseError.self, by: operation)
-        #expect(error?.code == .invalidName)
-        #expect(error?.message.contains(reason) == true, "\(error?.message ?? "-")")
+        expect(error?.code, equals: .invalidName)
+        expect(error?.message.contains(reason), equals: true, "\(error?.message ?? "-")")
       }
-      #expect(try directory.names() == [])
+      try expect(directory.names(), equals: [])
     }
   }
 
@@ -44,22 +44,22 @@ import Touchstone
       String(repeating: "/", count: 81),
     ]
     for name in names {
-      #expect(DatabaseFolder.isValidName(name))
+      expect(DatabaseFolder.isValidName(name))
       let database = try folder.open(name)
-      #expect(Array(database.name.utf8) == Array(name.utf8))
+      expect(Array(database.name.utf8), equals: Array(name.utf8))
       try database.save("name", ["bytes": .string(name)])
       try database.close()
     }
-    #expect(try directory.names() == ["f"])
+    try expect(directory.names(), equals: ["f"])
     let found = try folder.names()
-    #expect(found.count == names.count)
-    #expect(Set(found.map { Array($0.utf8) }) == Set(names.map { Array($0.utf8) }))
+    expect(found.count, equals: names.count)
+    expect(Set(found.map { Array($0.utf8) }), equals: Set(names.map { Array($0.utf8) }))
     for name in found {
       let database = try folder.openExisting(name)
-      #expect(try database.document("name")?["bytes"].string.map { Array($0.utf8) } == Array(name.utf8))
+      try expect(database.document("name")?["bytes"].string.map { Array($0.utf8) }, equals: Array(name.utf8))
       try database.close()
       try folder.delete(name)
     }
-    #expect(try directory.names("f") == [])
+    try expect(directory.names("f"), equals: [])
   }
 }

@@ -16,8 +16,8 @@ import Touchstone
     func expect(_ text: String, _ engine: EngineName, hasBlob: Bool = true) throws {
       try expectNoLeftovers(folder.path)
       let database = try folder.openExisting("a", options: DatabaseOptions(key: try key(of: engine)))
-      #expect(database.engineName == engine)
-      #expect(try marker(of: database, hasBlob: hasBlob) == text)
+      expect(database.engineName, equals: engine)
+      try expect(marker(of: database, hasBlob: hasBlob), equals: text)
     }
     // Nothing is there at first.
     try makeDatabase(engine, at: directory.file("none"), "none", hasBlob: false)
@@ -35,7 +35,7 @@ import Touchstone
     try expect("\(someEngines[1])", someEngines[1])
     let database = try folder.openExisting("a", options: DatabaseOptions(key: try key(of: someEngines[1])))
     let original = try names.openExisting("\(someEngines[1])", options: try options(someEngines[1]))
-    #expect(try database.previousPrivateUUID == original.privateUUID)
+    try expect(database.previousPrivateUUID, equals: original.privateUUID)
     try folder.close()
     try names.close()
   }
@@ -44,7 +44,7 @@ import Touchstone
     let folder = try DatabaseFolder(directory.file("f"))
     try fill(try folder.open("a"), "first")
     try folder.replace("a", with: try makeLegacyDatabase(.v10, "old", in: directory.path))
-    #expect(try folder.openExisting("a").documentCount == 60)
+    try expect(folder.openExisting("a").documentCount, equals: 60)
     try folder.close()
     try makeDatabase(.lmdb, at: directory.file("new"), "second")
     let new = try Database.open(directory.file("new"))
@@ -52,8 +52,8 @@ import Touchstone
     try new.close()
     try folder.replace("a", with: directory.file("new.cblite2"), engine: .lmdb)
     let database = try folder.openExisting("a")
-    #expect(database.engineName == .lmdb)
-    #expect(try database.document("marker")?["marker"].string == "second")
+    expect(database.engineName, equals: .lmdb)
+    try expect(database.document("marker")?["marker"].string, equals: "second")
     try database.close()
     try expectNoLeftovers(folder.path)
   }
@@ -64,8 +64,8 @@ import Touchstone
     try fill(try folder.open("a"), "first")
     try fill(try folder.open("b"), "second")
     func expectInUse() throws {
-      #expect(try databaseCode { try folder.replace("a", withDatabase: "b") } == .inUse)
-      #expect(try directory.names("f") == ["a.touchstone", "b.touchstone"])
+      try expect(databaseCode { try folder.replace("a", withDatabase: "b") }, equals: .inUse)
+      try expect(directory.names("f"), equals: ["a.touchstone", "b.touchstone"])
     }
     let database = try folder.open("a")
     try expectInUse()
@@ -82,7 +82,7 @@ import Touchstone
     let source = try folder.open("b")
     try folder.replace("a", withDatabase: "b")
     try source.close()
-    #expect(try marker(of: try folder.open("a")) == "second")
+    try expect(marker(of: try folder.open("a")), equals: "second")
     try expectNoLeftovers(folder.path, ["a.touchstone", "b.touchstone"])
   }
 
@@ -98,21 +98,21 @@ import Touchstone
       progress: { _ in
         guard isFirst else { return }
         isFirst = false
-        #expect(try databaseCode { _ = try folder.open("a") } == .inUse)
-        #expect(try databaseCode { try folder.delete("a") } == .inUse)
-        #expect(try databaseCode { try folder.replace("a", withDatabase: "b") } == .inUse)
-        #expect(try databaseCode { try folder.replace("b", withDatabase: "a") } == .inUse)
-        #expect(try folder.names() == ["a", "b"])
+        try expect(databaseCode { _ = try folder.open("a") }, equals: .inUse)
+        try expect(databaseCode { try folder.delete("a") }, equals: .inUse)
+        try expect(databaseCode { try folder.replace("a", withDatabase: "b") }, equals: .inUse)
+        try expect(databaseCode { try folder.replace("b", withDatabase: "a") }, equals: .inUse)
+        try expect(folder.names(), equals: ["a", "b"])
         let child = try startChild("folder", "hold", folder.path, "a", "sqlite")
         children.withLock { $0.append(child) }
         usleep(100_000)
-        #expect(child.outputText == "")
+        expect(child.outputText, equals: "")
       })
     let child = try #require(children.withLock { $0.first })
     try child.waitForOutput()
-    #expect(child.outputText == "open\n")
+    expect(child.outputText, equals: "open\n")
     // It has the new one open.
-    #expect(try marker(of: try folder.open("a")) == "second")
+    try expect(marker(of: try folder.open("a")), equals: "second")
     child.kill()
     try child.wait()
     try expectNoLeftovers(folder.path, ["a.touchstone", "b.touchstone"])
@@ -127,11 +127,11 @@ import Touchstone
     let link = directory.file("link.touchstone")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
     for source in [path, path + "/", String(path.dropLast(11)), link, inside] {
-      #expect(try databaseCode { try folder.replace("a", with: source) } == .invalidSource)
+      try expect(databaseCode { try folder.replace("a", with: source) }, equals: .invalidSource)
     }
-    #expect(try databaseCode { try folder.replace("a", withDatabase: "a") } == .invalidSource)
+    try expect(databaseCode { try folder.replace("a", withDatabase: "a") }, equals: .invalidSource)
     try FileManager.default.removeItem(atPath: inside + ".touchstone")
-    #expect(try marker(of: try folder.openExisting("a")) == "first")
+    try expect(marker(of: try folder.openExisting("a")), equals: "first")
     try expectNoLeftovers(folder.path)
   }
 
@@ -140,8 +140,8 @@ import Touchstone
     try fill(try folder.open("a"), "first")
     try makeDatabase(.sqlcipher, at: directory.file("secret"), "second")
     struct Stop: Error {}
-    #expect(try databaseCode { try folder.replace("a", with: directory.file("missing")) } == .notFound)
-    #expect(try databaseCode { try folder.replace("a", with: directory.file("secret")) } == .keyRequired)
+    try expect(databaseCode { try folder.replace("a", with: directory.file("missing")) }, equals: .notFound)
+    try expect(databaseCode { try folder.replace("a", with: directory.file("secret")) }, equals: .keyRequired)
     var count = 0
     #expect(throws: Stop.self) {
       try folder.replace("a", with: directory.file("secret"), key: try key(of: .sqlcipher)) { _ in
@@ -150,7 +150,7 @@ import Touchstone
       }
     }
     try expectNoLeftovers(folder.path)
-    #expect(try marker(of: try folder.openExisting("a")) == "first")
+    try expect(marker(of: try folder.openExisting("a")), equals: "first")
   }
 
   @Test(
@@ -162,20 +162,20 @@ import Touchstone
       try fill(try folder.open("a"), "first")
       let description = URL(fileURLWithPath: try folder.path(of: "a") + "/database.json")
       try Data(text.utf8).write(to: description)
-      #expect(try folder.names() == ["a"])
+      try expect(folder.names(), equals: ["a"])
       try folder.replace("a", with: directory.file("b"))
       try expectNoLeftovers(folder.path)
-      #expect(try marker(of: try folder.open("a")) == "second")
+      try expect(marker(of: try folder.open("a")), equals: "second")
       try Data(text.utf8).write(to: description)
       try folder.delete("a")
-      #expect(try directory.names("f") == [])
+      try expect(directory.names("f"), equals: [])
     }
     try fill(try folder.open("a"), "first")
     let description = URL(fileURLWithPath: try folder.path(of: "a") + "/database.json")
     try Data("{\"version\":9}".utf8).write(to: description)
-    #expect(
-      try databaseCode { try folder.replace("a", with: directory.file("b")) } == .unsupportedVersion)
-    #expect(try directory.names("f") == ["a.touchstone"])
+    try expect(
+      databaseCode { try folder.replace("a", with: directory.file("b")) }, equals: .unsupportedVersion)
+    try expect(directory.names("f"), equals: ["a.touchstone"])
   }
 
   @Test("the source may be on another file system, and so may the folder")
@@ -190,12 +190,12 @@ import Touchstone
       try fill(try other.open("b"), "second", documents: 10)
       try fill(try folder.open("a"), "first")
       try folder.replace("a", withDatabase: "b", in: other)
-      #expect(try marker(of: try folder.openExisting("a"), documents: 10) == "second")
+      try expect(marker(of: try folder.openExisting("a"), documents: 10), equals: "second")
       try folder.install("c", from: try other.path(of: "b"))
-      #expect(try marker(of: try folder.openExisting("c"), documents: 10) == "second")
+      try expect(marker(of: try folder.openExisting("c"), documents: 10), equals: "second")
       for name in try folder.names() { try folder.delete(name) }
       try other.delete("b")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+      try expect(FileManager.default.contentsOfDirectory(atPath: folder.path), equals: [])
     }
   }
 
@@ -205,16 +205,16 @@ import Touchstone
     try fill(try folder.open("a"), "first")
     try makeDatabase(.sqlite, at: directory.file("b"), "second")
     let before = try directory.names("f/a.touchstone")
-    for path in ["f", "f/a.touchstone"] { #expect(chmod(directory.file(path), 0o555) == 0) }
+    for path in ["f", "f/a.touchstone"] { expect(chmod(directory.file(path), 0o555), equals: 0) }
     defer { for path in ["f", "f/a.touchstone"] { chmod(directory.file(path), 0o755) } }
     let operations: [() throws -> Void] = [
       { try folder.replace("a", with: directory.file("b")) }, { try folder.delete("a") },
       { try folder.move("a", to: "c") }, { try folder.install("c", from: directory.file("b")) },
     ]
-    for operation in operations { #expect(try storageCode(of: operation) == .permissionDenied) }
-    #expect(try folder.names() == ["a"])
-    #expect(try directory.names("f/a.touchstone") == before)
+    for operation in operations { try expect(storageCode(of: operation), equals: .permissionDenied) }
+    try expect(folder.names(), equals: ["a"])
+    try expect(directory.names("f/a.touchstone"), equals: before)
     let database = try folder.openExisting("a", options: DatabaseOptions(isReadOnly: true))
-    #expect(try marker(of: database) == "first")
+    try expect(marker(of: database), equals: "first")
   }
 }

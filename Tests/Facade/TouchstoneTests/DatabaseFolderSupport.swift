@@ -35,13 +35,13 @@ func makeDatabase(
 func marker(of database: Database, documents: Int = 40, hasBlob: Bool = true) throws -> String? {
   defer { try? database.close() }
   let faults = try database.check(deep: true)
-  #expect(faults.isEmpty, "\(faults)")
+  expect(faults.isEmpty, "\(faults)")
   let marker = try #require(try database.document("marker")?["marker"].string)
-  #expect(try database.documentCount == documents + (hasBlob ? 2 : 1))
-  #expect(try database.query("SELECT n FROM _ WHERE n >= 0").run().count == documents)
+  try expect(database.documentCount, equals: documents + (hasBlob ? 2 : 1))
+  try expect(database.query("SELECT n FROM _ WHERE n >= 0").run().count, equals: documents)
   if hasBlob {
     let blob = try #require(try database.document("blob")?["file"].blob)
-    #expect(try database.contents(of: blob) == folderBlob + Array(marker.utf8))
+    try expect(database.contents(of: blob), equals: folderBlob + Array(marker.utf8))
   }
   return marker
 }

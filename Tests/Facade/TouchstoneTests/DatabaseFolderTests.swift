@@ -9,34 +9,34 @@ import Testing
   func syncedName(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let child = try startChild(["folder", "make", directory.path, "a", engine.rawValue])
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
-    #expect(child.outputText == "synced\n")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
+    expect(child.outputText, equals: "synced\n")
   }
 
   @Test("makes a database and opens it again, with the options of the folder", arguments: someEngines)
   func opening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.file("data/databases"), options: try options(engine))
-    #expect(try folder.names() == [])
-    #expect(!folder.exists("notes"))
-    #expect(try databaseCode { _ = try folder.openExisting("notes") } == .notFound)
-    #expect(try directory.names() == [])
+    try expect(folder.names(), equals: [])
+    expect(!folder.exists("notes"))
+    try expect(databaseCode { _ = try folder.openExisting("notes") }, equals: .notFound)
+    try expect(directory.names(), equals: [])
     var database = try folder.open("notes")
-    #expect(database.name == "notes")
-    #expect(database.engineName == engine)
-    #expect(try database.path == folder.path(of: "notes"))
+    expect(database.name, equals: "notes")
+    expect(database.engineName, equals: engine)
+    try expect(database.path, equals: folder.path(of: "notes"))
     try database.save("a", ["n": 1])
     try database.close()
-    #expect(folder.exists("notes"))
+    expect(folder.exists("notes"))
     database = try folder.openExisting("notes")
-    #expect(try database.document("a")?["n"].int == 1)
+    try expect(database.document("a")?["n"].int, equals: 1)
     try database.close()
     var created = folder.options
     created.creation = .createNew
-    #expect(try databaseCode { _ = try folder.open("notes", options: created) } == .alreadyExists)
+    try expect(databaseCode { _ = try folder.open("notes", options: created) }, equals: .alreadyExists)
     try folder.delete("notes")
-    #expect(try directory.names("data/databases") == [])
-    #expect(try databaseCode { try folder.delete("notes") } == .notFound)
+    try expect(directory.names("data/databases"), equals: [])
+    try expect(databaseCode { try folder.delete("notes") }, equals: .notFound)
   }
 
   @Test("two opens of a name share one engine, also through two folders", arguments: someEngines)
@@ -47,13 +47,13 @@ import Testing
       atPath: directory.file("link"), withDestinationPath: directory.path)
     let other = try DatabaseFolder(directory.file("link/"), options: try options(engine))
     let databases = [try folder.open("a/b"), try folder.open("a/b"), try other.open("a/b")]
-    #expect(databases.allSatisfy { $0.engine === databases[0].engine && $0.name == "a/b" })
+    expect(databases.allSatisfy { $0.engine === databases[0].engine && $0.name == "a/b" })
     try databases[0].save("x", ["n": 1])
-    #expect(try databases[2].document("x")?["n"].int == 1)
+    try expect(databases[2].document("x")?["n"].int, equals: 1)
     try folder.close()
-    #expect(try databaseCode { _ = try databases[1].document("x") } == .closed)
-    #expect(try databases[2].document("x")?["n"].int == 1)
-    #expect(try databaseCode { try folder.delete("a/b") } == .inUse)
+    try expect(databaseCode { _ = try databases[1].document("x") }, equals: .closed)
+    try expect(databases[2].document("x")?["n"].int, equals: 1)
+    try expect(databaseCode { try folder.delete("a/b") }, equals: .inUse)
     try other.close()
     // The folders can still be used.
     try folder.delete("a/b")
@@ -76,12 +76,12 @@ import Testing
     // Read as UTF-8 with a replacement, this is another name, which exists.
     try folder.open("\u{fffd}").close()
     let invalid = Array(directory.path.utf8) + Array("/".utf8) + [0xFF] + Array(".touchstone\0".utf8)
-    #expect(invalid.withUnsafeBytes { mkdir($0.bindMemory(to: CChar.self).baseAddress!, 0o755) } == 0)
+    expect(invalid.withUnsafeBytes { mkdir($0.bindMemory(to: CChar.self).baseAddress!, 0o755) }, equals: 0)
     let found = try folder.names()
     let expected = (names + ["\u{fffd}"]).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-    #expect(found.map { Array($0.utf8) } == expected.map { Array($0.utf8) })
-    for name in found { #expect(folder.exists(name)) }
-    #expect(invalid.withUnsafeBytes { rmdir($0.bindMemory(to: CChar.self).baseAddress!) } == 0)
+    expect(found.map { Array($0.utf8) }, equals: expected.map { Array($0.utf8) })
+    for name in found { expect(folder.exists(name)) }
+    expect(invalid.withUnsafeBytes { rmdir($0.bindMemory(to: CChar.self).baseAddress!) }, equals: 0)
   }
 
   @Test("closes all databases, and says which it couldn't close") func closing() throws {
@@ -91,15 +91,15 @@ import Testing
     let idle = try folder.open("idle")
     try busy.inBatch {
       let error = try thrown(DatabaseFolder.CloseError.self) { try folder.close() }
-      #expect(error?.failures.map(\.name) == ["busy"])
-      #expect(error?.failures.first.map { ($0.error as? DatabaseError)?.code == .inUse } == true)
-      #expect(error?.description.contains("busy") == true)
+      expect(error?.failures.map(\.name), equals: ["busy"])
+      expect(error?.failures.first.map { ($0.error as? DatabaseError)?.code == .inUse }, equals: true)
+      expect(error?.description.contains("busy"), equals: true)
       try busy.save("a", [:])
     }
-    #expect(try databaseCode { _ = try idle.documentCount } == .closed)
-    #expect(try busy.documentCount == 1)
+    try expect(databaseCode { _ = try idle.documentCount }, equals: .closed)
+    try expect(busy.documentCount, equals: 1)
     try folder.close()
-    #expect(try databaseCode { _ = try busy.documentCount } == .closed)
+    try expect(databaseCode { _ = try busy.documentCount }, equals: .closed)
     try folder.close()
   }
 
@@ -117,20 +117,20 @@ import Testing
         }
       } catch { Issue.record("\(error)") }
     }
-    #expect(try folder.names() == ["n0", "n1", "n2"])
+    try expect(folder.names(), equals: ["n0", "n1", "n2"])
     let counts = try folder.names().map { try folder.openExisting($0).documentCount }
-    #expect(counts.reduce(0, +) == 80)
+    expect(counts.reduce(0, +), equals: 80)
     try folder.close()
   }
 
   @Test("opens a database for reading only, and makes none") func readOnly() throws {
     let directory = TemporaryDirectory()
     let folder = try DatabaseFolder(directory.file("f"), options: DatabaseOptions(isReadOnly: true))
-    #expect(try databaseCode { _ = try folder.open("a") } == .notFound)
-    #expect(try directory.names() == [])
+    try expect(databaseCode { _ = try folder.open("a") }, equals: .notFound)
+    try expect(directory.names(), equals: [])
     try folder.open("a", options: DatabaseOptions()).close()
     let database = try folder.open("a")
-    #expect(database.isReadOnly)
+    expect(database.isReadOnly)
     try folder.close()
   }
 
@@ -139,8 +139,8 @@ import Testing
     let folder = try DatabaseFolder(directory.path, options: DatabaseOptions(upgrade: UpgradeOptions()))
     _ = try makeLegacyDatabase(.v13, "catalog", in: directory.path)
     let database = try folder.openExisting("catalog")
-    #expect(try database.documentCount > 0)
-    #expect(try folder.names() == ["catalog"])
+    try expect(database.documentCount > 0)
+    try expect(folder.names(), equals: ["catalog"])
     try folder.close()
   }
 
@@ -148,31 +148,31 @@ import Testing
     func path(_ program: String?, _ dataHome: String?, _ home: String?) -> String? {
       DatabaseFolder.defaultPath(program: program, dataHome: dataHome, home: home)
     }
-    #expect(path("/usr/bin/notes", "/data", "/home/a") == "/data/notes")
-    #expect(path("notes", "/data/", nil) == "/data/notes")
-    #expect(path("./notes", nil, "/home/a") == "/home/a/.local/share/notes")
+    expect(path("/usr/bin/notes", "/data", "/home/a"), equals: "/data/notes")
+    expect(path("notes", "/data/", nil), equals: "/data/notes")
+    expect(path("./notes", nil, "/home/a"), equals: "/home/a/.local/share/notes")
     // A relative path isn't allowed there.
-    #expect(path("notes", "data", "/home/a/") == "/home/a/.local/share/notes")
-    #expect(path("notes", nil, nil) == nil)
-    #expect(path("notes", nil, "home") == nil)
+    expect(path("notes", "data", "/home/a/"), equals: "/home/a/.local/share/notes")
+    expect(path("notes", nil, nil) == nil)
+    expect(path("notes", nil, "home") == nil)
     for program in [nil, "", "/", "..", "/bin/.."] {
-      #expect(path(program, "/data", nil) == "/data/touchstone")
+      expect(path(program, "/data", nil), equals: "/data/touchstone")
     }
-    #expect(try DatabaseFolder.defaultPath.hasPrefix("/"))
-    #expect(try DatabaseFolder().path == DatabaseFolder.defaultPath)
+    try expect(DatabaseFolder.defaultPath.hasPrefix("/"))
+    try expect(DatabaseFolder().path, equals: DatabaseFolder.defaultPath)
   }
 
   @Test("has an absolute path without a slash at the end") func paths() throws {
-    #expect(try DatabaseFolder("/a/b//").path == "/a/b")
-    #expect(try DatabaseFolder("/").path(of: "x") == "/x.touchstone")
-    #expect(try DatabaseFolder("a").path == FileManager.default.currentDirectoryPath + "/a")
-    #expect(try databaseCode { _ = try DatabaseFolder("") } == .invalidName)
-    #expect(try databaseCode { _ = try DatabaseFolder("a\0b") } == .invalidName)
+    try expect(DatabaseFolder("/a/b//").path, equals: "/a/b")
+    try expect(DatabaseFolder("/").path(of: "x"), equals: "/x.touchstone")
+    try expect(DatabaseFolder("a").path, equals: FileManager.default.currentDirectoryPath + "/a")
+    try expect(databaseCode { _ = try DatabaseFolder("") }, equals: .invalidName)
+    try expect(databaseCode { _ = try DatabaseFolder("a\0b") }, equals: .invalidName)
     let directory = TemporaryDirectory()
     _ = FileManager.default.createFile(atPath: directory.file("file"), contents: Data())
     let folder = try DatabaseFolder(directory.file("file"))
     #expect(throws: (any Error).self) { try folder.names() }
     #expect(throws: (any Error).self) { try folder.open("a") }
-    #expect(!folder.exists("a"))
+    expect(!folder.exists("a"))
   }
 }

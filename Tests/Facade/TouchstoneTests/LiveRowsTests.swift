@@ -20,14 +20,14 @@ private final class Told<Value: Sendable>: Sendable {
   func wait(_ comment: Comment? = nil, until isLast: (Value) -> Bool) {
     let end = Date(timeIntervalSinceNow: 900)
     while !(all.last.map(isLast) ?? false), Date() < end { _ = signal.wait(seconds: 0.05) }
-    #expect(all.last.map(isLast) == true, comment)
+    expect(all.last.map(isLast), equals: true, comment)
   }
 
   /// The same without blocking a thread of the cooperative pool, which the handler may need.
   func arrived(_ comment: Comment? = nil, until isLast: (Value) -> Bool) async throws {
     let end = Date(timeIntervalSinceNow: 900)
     while !(all.last.map(isLast) ?? false), Date() < end { try await Task.sleep(for: .milliseconds(2)) }
-    #expect(all.last.map(isLast) == true, comment)
+    expect(all.last.map(isLast), equals: true, comment)
   }
 }
 
@@ -38,9 +38,9 @@ private final class LiveList: Sendable {
 
   func apply(_ changes: RowChanges) {
     names.withLock { names in
-      #expect(names.count == changes.oldCount)
+      expect(names.count, equals: changes.oldCount)
       changes.apply(to: &names) { $0["name"].string ?? "-" }
-      #expect(names == changes.rows.map { $0["name"].string ?? "-" })
+      expect(names, equals: changes.rows.map { $0["name"].string ?? "-" })
     }
   }
 }
@@ -129,10 +129,10 @@ private actor Collector {
       let running = executors.map { _ in Lock(0) }
       let lives = try executors.indices.map { index in
         try database.observeRows(of: query, on: executors[index].1) { outcome in
-          #expect(
+          expect(
             running[index].withLock {
               $0 += 1; return $0
-            } == 1, "\(executors[index].0)")
+            }, equals: 1, "\(executors[index].0)")
           if case .success(let changes) = outcome {
             lists[index].apply(changes)
             told[index].append(changes.rows.count)
@@ -165,7 +165,7 @@ private actor Collector {
         let told = Told<Int64>()
         let isCancelled = Lock(false)
         let live = try database.observe(query, on: CallbackExecutor { queue.async(execute: $0) }) { outcome in
-          #expect(!isCancelled.withLock { $0 })
+          expect(!isCancelled.withLock { $0 })
           if case .success(let rows) = outcome { told.append(rows[0]["n"].int ?? -1) }
         }
         for number in 0..<5 { try save(database, "r\(round)-\(number)", 1) }
@@ -176,7 +176,7 @@ private actor Collector {
         try save(database, "r\(round)-last", 1)
         queue.sync {}
         let counts = told.all
-        #expect(counts == counts.sorted() && Set(counts).count == counts.count)
+        expect(counts == counts.sorted() && Set(counts).count == counts.count)
       }
     }
   }
@@ -231,10 +231,10 @@ private actor Collector {
       told.wait { $0.rows.count == 10 }
       var list: [String] = []
       for changes in told.all {
-        #expect(changes.oldCount == list.count)
+        expect(changes.oldCount, equals: list.count)
         changes.apply(to: &list) { $0["name"].string ?? "-" }
       }
-      #expect(list == (0..<10).map { "d\($0)-\($0)" } && told.all.count <= 4)
+      expect(list == (0..<10).map { "d\($0)-\($0)" } && told.all.count <= 4)
       live.cancel()
       other.cancel()
     }
@@ -249,22 +249,22 @@ private actor Collector {
     var list: [String] = []
     var counts: [Int] = []
     for try await changes in try database.rowChanges(of: query, parameters: ["limit": 100]) {
-      #expect(changes.oldCount == list.count)
+      expect(changes.oldCount, equals: list.count)
       changes.apply(to: &list) { $0["name"].string ?? "-" }
       counts.append(list.count)
-      #expect(list == changes.rows.map { $0["name"].string ?? "-" })
+      expect(list, equals: changes.rows.map { $0["name"].string ?? "-" })
       switch counts.count {
       case 1: try save(database, "b", 0)
       case 2:
-        #expect(changes.inserted == [0])
+        expect(changes.inserted, equals: [0])
         try save(database, "b", 5)
       case 3:
-        #expect(changes.moved.count == 1 && changes.updated.count == 1)
+        expect(changes.moved.count == 1 && changes.updated.count == 1)
         try database.close()
       default: break
       }
     }
-    #expect(counts == [1, 2, 2])
+    expect(counts, equals: [1, 2, 2])
   }
 
   @Test("a cancelled task ends its streams and their live queries", arguments: someEngines)
@@ -304,7 +304,7 @@ private actor Collector {
     let error = await #expect(throws: QueryError.self) {
       for try await _ in try database.rowChanges(of: query) {}
     }
-    #expect(error?.code == .timedOut)
+    expect(error?.code, equals: .timedOut)
     let told = Told<QueryError.Code?>()
     let live = try database.observeRows(of: query) { outcome in
       if case .failure(let error) = outcome { told.append((error as? QueryError)?.code) }
@@ -318,7 +318,7 @@ private actor Collector {
     try withDatabase(.sqlite) { database in
       let query = try database.query("SELECT name FROM _")
       let error = #expect(throws: QueryError.self) { try database.observeRows(of: query) { _ in } }
-      #expect(error?.code == .unknownName && error?.message.contains("its columns are name") == true)
+      expect(error?.code == .unknownName && error?.message.contains("its columns are name") == true)
       #expect(throws: QueryError.self) { try database.rowChanges(of: query, key: "Name") }
       _ = try database.rowChanges(of: query, key: "name")
     }
@@ -350,16 +350,16 @@ private actor Collector {
       },
     ]
     for try await rows in try database.results(of: query, parameters: ["since": date, "n": 1]) {
-      #expect(rows.count == 1)
+      expect(rows.count, equals: 1)
       break
     }
     for try await rows in try database.rowChanges(of: query, parameters: ["since": date, "n": 1]) {
-      #expect(rows.inserted == [0])
+      expect(rows.inserted, equals: [0])
       break
     }
     let end = Date(timeIntervalSinceNow: 900)
     while told.all.count < lives.count, Date() < end { try await Task.sleep(for: .milliseconds(5)) }
-    #expect(told.all == lives.map { _ in 1 })
+    expect(told.all, equals: lives.map { _ in 1 })
     for live in lives { live.cancel() }
     try database.close()
   }

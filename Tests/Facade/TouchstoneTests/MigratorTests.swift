@@ -25,20 +25,20 @@ private struct Stop: Error {}
         runs.withLock { $0.append("two") }
         try transaction.save("b", ["tags": ["y"]])
       }
-      #expect(try !migrator.isComplete(in: notes))
-      #expect(try migrator.migrate(notes, upTo: "one") == ["one"])
-      #expect(try migrator.migrate(notes) == ["two"])
-      #expect(try migrator.migrate(notes) == [])
-      #expect(runs.withLock { $0 } == ["one", "two"])
-      #expect(try migrator.applied(in: notes) == ["one", "two"])
-      #expect(try migrator.isComplete(in: notes) && !migrator.isSuperseded(in: notes))
-      #expect(try notes.indexes.map(\.name) == ["byTag"])
-      #expect(try notes.document("a")?["tags"][0].string == "x")
+      try expect(!migrator.isComplete(in: notes))
+      try expect(migrator.migrate(notes, upTo: "one"), equals: ["one"])
+      try expect(migrator.migrate(notes), equals: ["two"])
+      try expect(migrator.migrate(notes), equals: [])
+      expect(runs.withLock { $0 }, equals: ["one", "two"])
+      try expect(migrator.applied(in: notes), equals: ["one", "two"])
+      try expect(migrator.isComplete(in: notes) && !migrator.isSuperseded(in: notes))
+      try expect(notes.indexes.map(\.name), equals: ["byTag"])
+      try expect(notes.document("a")?["tags"][0].string, equals: "x")
 
       var older = DatabaseMigrator()
       older.register("one") { _ in throw Stop() }
-      #expect(try older.migrate(notes) == [])
-      #expect(try older.isSuperseded(in: notes))
+      try expect(older.migrate(notes), equals: [])
+      try expect(older.isSuperseded(in: notes))
     }
   }
 
@@ -54,11 +54,11 @@ private struct Stop: Error {}
       }
       migrator.register("third") { transaction in try transaction.save("third", ["n": 1]) }
       #expect(throws: Stop.self) { try migrator.migrate(notes) }
-      #expect(try migrator.applied(in: notes) == ["first"])
-      #expect(try notes.documents().map(\.id) == ["first"])
+      try expect(migrator.applied(in: notes), equals: ["first"])
+      try expect(notes.documents().map(\.id), equals: ["first"])
       fails.withLock { $0 = false }
-      #expect(try migrator.migrate(notes) == ["second", "third"])
-      #expect(try notes.documents().map(\.id) == ["first", "second", "third"])
+      try expect(migrator.migrate(notes), equals: ["second", "third"])
+      try expect(notes.documents().map(\.id), equals: ["first", "second", "third"])
       #expect(throws: StorageError.self) { try migrator.migrate(notes, upTo: "fourth") }
       #expect(throws: StorageError.self) { try notes.inBatch { _ = try migrator.migrate(notes) } }
     }
@@ -79,9 +79,9 @@ private struct Stop: Error {}
     let task = Task { [migrator] in try await migrator.migrate(notes) }
     cancelled.withLock { $0 = task }
     await #expect(throws: CancellationError.self) { try await task.value }
-    #expect(try migrator.applied(in: notes) == ["first"])
+    try expect(migrator.applied(in: notes), equals: ["first"])
     #expect(try await migrator.migrate(notes) == ["second"])
-    #expect(try migrator.isComplete(in: notes))
+    try expect(migrator.isComplete(in: notes))
     try notes.close()
   }
 
@@ -99,9 +99,9 @@ private struct Stop: Error {}
       try onThreads(4) { [migrator] _ in
         do { try migrator.migrate(notes) } catch { Issue.record("\(error)") }
       }
-      #expect(runs.withLock { $0 } == 5)
-      #expect(try notes.document("count")?["n"].int == 5)
-      #expect(try migrator.applied(in: notes) == migrator.names)
+      expect(runs.withLock { $0 }, equals: 5)
+      try expect(notes.document("count")?["n"].int, equals: 5)
+      try expect(migrator.applied(in: notes), equals: migrator.names)
     }
   }
 }

@@ -9,7 +9,7 @@ import Touchstone
   func zeroBytes() throws {
     let directory = TemporaryDirectory()
     let file = directory.path + "/file"
-    #expect(FileManager.default.createFile(atPath: file, contents: Data([UInt8](repeating: 7, count: 32))))
+    expect(FileManager.default.createFile(atPath: file, contents: Data([UInt8](repeating: 7, count: 32))))
     let path = file + "\0.jpg"
     let database = try Database.inMemory()
     let calls: [() throws -> Void] = [
@@ -20,7 +20,7 @@ import Touchstone
     for call in calls {
       #expect { try call() } throws: { ($0 as? StorageError)?.code == .invalidArgument }
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["file"])
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: ["file"])
     try database.close()
   }
 
@@ -33,21 +33,21 @@ import Touchstone
     let refused = try #require(throws: DatabaseError.self) {
       try Database.open(parent + "/db", options: DatabaseOptions(engine: .sqlite))
     }
-    #expect(refused.code == .invalidName && refused.message.contains("480 bytes"), "\(refused)")
-    #expect(try FileManager.default.contentsOfDirectory(atPath: parent) == [])
+    expect(refused.code == .invalidName && refused.message.contains("480 bytes"), "\(refused)")
+    try expect(FileManager.default.contentsOfDirectory(atPath: parent), equals: [])
 
     // LMDB has no such limit, and what it has isn't converted.
     try Database.open(parent + "/db", options: DatabaseOptions(engine: .lmdb)).close()
     let kept = try #require(throws: DatabaseError.self) { try Database.convert(parent + "/db", to: .sqlite) }
-    #expect(kept.code == .invalidName, "\(kept)")
+    expect(kept.code, equals: .invalidName, "\(kept)")
     #expect {
       try Database.copy(parent + "/db", to: parent + "/copy", engine: .sqlite)
     } throws: {
       "\($0)".contains("480 bytes")
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: parent) == ["db.touchstone"])
+    try expect(FileManager.default.contentsOfDirectory(atPath: parent), equals: ["db.touchstone"])
     let again = try Database.open(parent + "/db")
-    #expect(again.engineName == .lmdb)
+    expect(again.engineName, equals: .lmdb)
     try again.close()
   }
 }

@@ -49,18 +49,18 @@ struct PublicSurfaceTests {
         listed[product, default: []].append(String(line))
       }
     }
-    #expect(Set(listed.keys) == Set(Self.products.keys))
+    expect(Set(listed.keys), equals: Set(Self.products.keys))
     for (product, names) in listed where graphs.contains(Self.products[product, default: []]) {
-      #expect(names == names.sorted(), "the list of \(product) is sorted")
+      expect(names, equals: names.sorted(), "the list of \(product) is sorted")
       let found = types(of: product)
-      #expect(found.subtracting(names) == [], "public, but not in the list of \(product)")
-      #expect(Set(names).subtracting(found) == [], "in the list of \(product), but not public")
+      expect(found.subtracting(names), equals: [], "public, but not in the list of \(product)")
+      expect(Set(names).subtracting(found), equals: [], "in the list of \(product), but not public")
     }
   }
 
   @Test("a type that no product shows isn't public") func nothingElse() {
     let shown = Self.products.keys.reduce(into: Set<String>()) { $0.formUnion(types(of: $1)) }
-    #expect(Set(graphs.types.values.map(\.name)).subtracting(shown) == [])
+    expect(Set(graphs.types.values.map(\.name)).subtracting(shown), equals: [])
   }
 
   @Test("what a public signature names can be named by who sees the signature") func closed() {
@@ -85,7 +85,7 @@ struct PublicSurfaceTests {
         hidden.append("\(symbol.name) names \(type.name)")
       }
     }
-    #expect(hidden.sorted() == [])
+    expect(hidden.sorted(), equals: [])
   }
 
   @Test("an app can name each type, with Foundation's beside them") func app() throws {
@@ -94,7 +94,7 @@ struct PublicSurfaceTests {
     }
     var source = "import Foundation\nimport Touchstone\n"
     for (number, name) in names.enumerated() { source += "typealias Type\(number) = \(name)\n" }
-    #expect(try Toolchain.check(source) == "")
+    try expect(Toolchain.check(source), equals: "")
   }
 
   @Test("everything that Touchstone exports stands in one file") func oneFile() throws {
@@ -103,7 +103,7 @@ struct PublicSurfaceTests {
     while let file = files?.nextObject() as? URL {
       guard file.pathExtension == "swift", file.lastPathComponent != "Exports.swift" else { continue }
       let text = try String(contentsOf: file, encoding: .utf8)
-      #expect(!text.contains("@_exported"), "\(file.path)")
+      expect(!text.contains("@_exported"), "\(file.path)")
     }
   }
 }

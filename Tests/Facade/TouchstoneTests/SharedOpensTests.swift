@@ -45,19 +45,19 @@ import Touchstone
     try writer.save("x", ["n": 1])
     options.isReadOnly = true
     let reader = try Database.open("a", in: directory.path, options: options)
-    #expect(!writer.isReadOnly)
+    expect(!writer.isReadOnly)
     try expectReadOnly(reader)
     await #expect(throws: StorageError.self) { try await reader.write { try $0.save("y", ["n": 1]) } }
     try writer.save("x", ["n": 2])
-    #expect(try reader.document("x")?["n"].int == 2)
+    try expect(reader.document("x")?["n"].int, equals: 2)
     #expect(try await reader.query("SELECT n FROM _").run().count == 1)
     try writer.close()
     // It is the last one by now.
-    #expect(try reader.document("x")?["n"].int == 2)
+    try expect(reader.document("x")?["n"].int, equals: 2)
     try expectReadOnly(reader)
     try reader.close()
-    #expect(try databaseCode { try reader.delete() } == .readOnly)
-    #expect(Database.exists("a", in: directory.path))
+    try expect(databaseCode { try reader.delete() }, equals: .readOnly)
+    expect(Database.exists("a", in: directory.path))
   }
 
   @Test("one that writes opens beside one that only reads", arguments: someEngines)
@@ -87,28 +87,28 @@ import Touchstone
         done.signal()
       }
       usleep(50_000)
-      #expect(try snapshot.document("x")?["n"].int == 1)
+      try expect(snapshot.document("x")?["n"].int, equals: 1)
       // Another snapshot of the same open may begin meanwhile.
-      #expect(try reader.document("x")?["n"].int == 1)
+      try expect(reader.document("x")?["n"].int, equals: 1)
     }
     done.wait()
     let writer = try #require(opened.withLock { $0 })
-    #expect(writer.engine === reader.engine)
+    expect(writer.engine === reader.engine)
     let blob = try writer.makeBlob([1, 2, 3])
     try writer.save("x", ["n": 2, "blob": blob.jsonValue])
-    #expect(told.wait(seconds: 30))
-    #expect(try reader.document("x")?["n"].int == 2)
-    #expect(try reader.contents(of: blob) == [1, 2, 3])
-    #expect(try reader.query("SELECT n FROM _ WHERE n = 2").run().count == 1)
+    expect(told.wait(seconds: 30))
+    try expect(reader.document("x")?["n"].int, equals: 2)
+    try expect(reader.contents(of: blob), equals: [1, 2, 3])
+    try expect(reader.query("SELECT n FROM _ WHERE n = 2").run().count, equals: 1)
     try expectReadOnly(reader)
     token.cancel()
     try reader.close()
     try writer.save("y", ["n": 3])
     try writer.compact()
-    #expect(try writer.check(deep: true) == [])
+    try expect(writer.check(deep: true), equals: [])
     try writer.close()
     let after = try FileManager.default.contentsOfDirectory(atPath: writer.path)
-    #expect(Set(before).isSubset(of: after + before.filter { $0.hasPrefix("data-") }))
+    expect(Set(before).isSubset(of: after + before.filter { $0.hasPrefix("data-") }))
   }
 
   @Test("one that can't be opened for writing leaves those that read as they are")
@@ -124,12 +124,12 @@ import Touchstone
     try reader.read { (snapshot: DocumentSnapshot) throws -> Void in
       // Never while it is read.
       #expect(throws: StorageError.self) { _ = try Database.open("a", in: directory.path, options: options) }
-      #expect(try snapshot.documentCount == 1)
+      try expect(snapshot.documentCount, equals: 1)
     }
     options.key = try .raw([UInt8](repeating: 8, count: 32))
-    #expect(
-      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .wrongKey)
-    #expect(try reader.document("x")?["n"].int == 1)
+    try expect(
+      databaseCode { _ = try Database.open("a", in: directory.path, options: options) }, equals: .wrongKey)
+    try expect(reader.document("x")?["n"].int, equals: 1)
     try reader.close()
   }
 
@@ -153,8 +153,8 @@ import Touchstone
       let error = #expect(throws: DatabaseError.self) {
         try Database.open("a", in: directory.path, options: other)
       }
-      #expect(error?.code == .otherOptions)
-      #expect(error?.message.contains(name) == true, "\(error?.message ?? "")")
+      expect(error?.code, equals: .otherOptions)
+      expect(error?.message.contains(name), equals: true, "\(error?.message ?? "")")
     }
     // Who only reads goes by those of the other.
     let reader = try Database.open("a", in: directory.path, options: DatabaseOptions(isReadOnly: true))
@@ -170,46 +170,48 @@ import Touchstone
     let database = try Database.open("a", in: directory.path, options: options)
     try database.save("x", ["n": 1])
     let second = try Database.open("a", in: directory.path, options: options)
-    #expect(try databaseCode { try database.delete() } == .inUse)
+    try expect(databaseCode { try database.delete() }, equals: .inUse)
     try database.save("x", ["n": 2])
     try second.close()
     try database.read { (snapshot: DocumentSnapshot) throws -> Void in
       #expect(throws: StorageError.self) { try database.delete() }
-      #expect(try snapshot.document("x")?["n"].int == 2)
+      try expect(snapshot.document("x")?["n"].int, equals: 2)
     }
     try database.inBatch { () throws -> Void in
-      #expect(try databaseCode { try database.delete() } == .inUse)
+      try expect(databaseCode { try database.delete() }, equals: .inUse)
       try database.save("x", ["n": 3])
     }
-    #expect(try database.document("x")?["n"].int == 3)
+    try expect(database.document("x")?["n"].int, equals: 3)
     let told = CountingSemaphore()
     let token = try database.observe { _ in told.signal() }
     try database.save("y", ["n": 3])
-    #expect(told.wait(seconds: 30))
+    expect(told.wait(seconds: 30))
     token.cancel()
     try database.delete()
-    #expect(try databaseCode { _ = try database.document("x") } == .closed)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    try expect(databaseCode { _ = try database.document("x") }, equals: .closed)
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
   }
 
   @Test("a directory that isn't there is named, or made when that is asked for")
   func parents() throws {
     let directory = TemporaryDirectory()
     var options = DatabaseOptions()
-    #expect(try databaseCode { _ = try Database.open("b/c/a", in: directory.path) } == .noParentDirectory)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    try expect(
+      databaseCode { _ = try Database.open("b/c/a", in: directory.path) }, equals: .noParentDirectory)
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
     options.creation = .openExisting
     options.makesParents = true
-    #expect(
-      try databaseCode { _ = try Database.open("b/c/a", in: directory.path, options: options) } == .notFound)
+    try expect(
+      databaseCode { _ = try Database.open("b/c/a", in: directory.path, options: options) }, equals: .notFound
+    )
     options.creation = .openOrCreate
     let database = try Database.open("b/c/a", in: directory.path, options: options)
     let again = try Database.open(directory.path + "/b/c/a", options: options)
-    #expect(again.engine === database.engine)
+    expect(again.engine === database.engine)
     try again.close()
-    #expect(
-      try databaseCode { try Database.copy(database.path, to: "d/a", in: directory.path) }
-        == .noParentDirectory)
+    try expect(
+      databaseCode { try Database.copy(database.path, to: "d/a", in: directory.path) },
+      equals: .noParentDirectory)
     try database.delete()
   }
 
@@ -218,10 +220,10 @@ import Touchstone
     arguments: ["", ".", "..", "/", "a/.", "a/..", "./", ".touchstone", "..touchstone", "a/...touchstone"])
   func names(_ name: String) throws {
     let directory = TemporaryDirectory()
-    #expect(try databaseCode { _ = try Database.open(name, in: directory.path) } == .invalidName)
-    #expect(try databaseCode { try Database.delete(name, in: directory.path) } == .invalidName)
-    #expect(!Database.exists(name, in: directory.path))
-    #expect(try databaseCode { _ = try Database.open("a", in: "") } == .invalidName)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    try expect(databaseCode { _ = try Database.open(name, in: directory.path) }, equals: .invalidName)
+    try expect(databaseCode { try Database.delete(name, in: directory.path) }, equals: .invalidName)
+    expect(!Database.exists(name, in: directory.path))
+    try expect(databaseCode { _ = try Database.open("a", in: "") }, equals: .invalidName)
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
   }
 }

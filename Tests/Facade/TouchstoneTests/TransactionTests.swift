@@ -13,7 +13,7 @@ private final class Gate: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
   func open() { semaphore.signal() }
   /// Waits at most 15 minutes: other tests may keep the cooperative pool busy. Not for tasks.
-  func wait() { #expect(semaphore.wait(timeout: .now() + 900) == .success) }
+  func wait() { expect(semaphore.wait(timeout: .now() + 900), equals: .success) }
   /// Waits without a thread of the cooperative pool.
   func opened() async {
     await withCheckedContinuation { continuation in
@@ -37,7 +37,7 @@ private func onAnotherThread(_ body: () -> Void) {
           argument?.assumingMemoryBound(to: (() -> Void).self).pointee()
           return nil
         }, pointer)
-      #expect(result == 0)
+      expect(result, equals: 0)
       pthread_join(thread, nil)
     }
   }
@@ -64,30 +64,30 @@ private func onAnotherThread(_ body: () -> Void) {
       let revision = try writeNow(notes) { transaction in
         var note = MutableDocument(id: "a", ["n": 1])
         try transaction.save(&note)
-        #expect(try transaction.document("a")?["n"].int == 1)
+        try expect(transaction.document("a")?["n"].int, equals: 1)
         try transaction.save("b", ["n": 2])
         try transaction.update("b") { $0["n"] = 3 }
-        #expect(try transaction.document("b")?.revisionID.generation == 2)
+        try expect(transaction.document("b")?.revisionID.generation, equals: 2)
         try transaction.delete("old")
-        #expect(try transaction.document("old") == nil)
-        #expect(try transaction.document("old", includeDeleted: true)?.isDeleted == true)
-        #expect(try transaction.run(query)[0]["n"].int == 2)
-        #expect(try transaction.query("SELECT n FROM _ WHERE n = $n").run(["n": 3]).count == 1)
-        #expect(try transaction.read { try $0.documentCount } == 2)
+        try expect(transaction.document("old") == nil)
+        try expect(transaction.document("old", includeDeleted: true)?.isDeleted, equals: true)
+        try expect(transaction.run(query)[0]["n"].int, equals: 2)
+        try expect(transaction.query("SELECT n FROM _ WHERE n = $n").run(["n": 3]).count, equals: 1)
+        try expect(transaction.read { try $0.documentCount }, equals: 2)
         try transaction.saveLocalDocument("l", ["n": 1])
-        #expect(try transaction.localDocument("l")?.body["n"].int == 1)
+        try expect(transaction.localDocument("l")?.body["n"].int, equals: 1)
         try transaction.setExpiration(of: "b", at: Date(timeIntervalSinceNow: 1_000))
         let read = try #require(try transaction.document("a"))
-        #expect(try transaction.delete(read) != nil)
+        try expect(transaction.delete(read) != nil)
         try transaction.purge("a")
-        #expect(try transaction.document("a", includeDeleted: true) == nil)
+        try expect(transaction.document("a", includeDeleted: true) == nil)
         note["n"] = 4
         return try transaction.save(&note, onConflict: .lastWriteWins).revisionID
       }
-      #expect(try notes.document("a")?.revisionID == revision)
-      #expect(try notes.document("b")?["n"].int == 3)
-      #expect(try notes.expiration(of: "b") != nil)
-      #expect(try notes.localDocument("l") != nil)
+      try expect(notes.document("a")?.revisionID, equals: revision)
+      try expect(notes.document("b")?["n"].int, equals: 3)
+      try expect(notes.expiration(of: "b") != nil)
+      try expect(notes.localDocument("l") != nil)
     }
   }
 
@@ -101,18 +101,18 @@ private func onAnotherThread(_ body: () -> Void) {
         try writeNow(notes) { transaction in
           note["n"] = 2
           try transaction.save(&note)
-          #expect(note.revisionID != before)
+          expect(note.revisionID != before)
           throw Stop()
         }
       }
-      #expect(note.revisionID == before)
-      #expect(try notes.document("a")?["n"].int == 1)
+      expect(note.revisionID, equals: before)
+      try expect(notes.document("a")?["n"].int, equals: 1)
       // A call that fails leaves the transaction usable.
       try writeNow(notes) { transaction in
         #expect(throws: DocumentError.self) { try transaction.delete("missing") }
         try transaction.save("b", ["n": 1])
       }
-      #expect(try notes.document("b") != nil)
+      try expect(notes.document("b") != nil)
       // A nested transaction that fails makes the outer one fail.
       #expect(throws: DocumentError.self) {
         try writeNow(notes) { transaction in
@@ -121,7 +121,7 @@ private func onAnotherThread(_ body: () -> Void) {
           try transaction.save("d", ["n": 1])
         }
       }
-      #expect(try notes.document("c") == nil)
+      try expect(notes.document("c") == nil)
     }
   }
 
@@ -133,9 +133,9 @@ private func onAnotherThread(_ body: () -> Void) {
         onAnotherThread {
           do { try transaction.save("a", ["n": 1]) } catch { code = (error as? StorageError)?.code }
         }
-        #expect(code == .invalidArgument)
+        expect(code, equals: .invalidArgument)
       }
-      #expect(try notes.document("a") == nil)
+      try expect(notes.document("a") == nil)
     }
   }
 
@@ -143,7 +143,7 @@ private func onAnotherThread(_ body: () -> Void) {
   func asynchronous(_ engine: EngineName) async throws {
     try await withNotes(engine) { notes in
       let sequence = try await notes.write { try $0.save("a", ["n": 1]).sequence }
-      #expect(sequence == 1)
+      expect(sequence, equals: 1)
       try await notes.inBatch {
         try notes.save("b", ["n": 1])
         try notes.save("c", ["n": 1])
@@ -162,7 +162,7 @@ private func onAnotherThread(_ body: () -> Void) {
         }
       }
       await #expect(throws: Stop.self) { try await notes.read { _ in throw Stop() } }
-      #expect(try notes.document("d") == nil)
+      try expect(notes.document("d") == nil)
     }
     let directory = TemporaryDirectory()
     let closed = try Database.open("closed", in: directory.path, options: try options(engine))
@@ -174,7 +174,7 @@ private func onAnotherThread(_ body: () -> Void) {
       do {
         try await call()
         Issue.record("a closed database was used")
-      } catch let error as DatabaseError { #expect(error.code == .closed) }
+      } catch let error as DatabaseError { expect(error.code, equals: .closed) }
     }
   }
 
@@ -223,11 +223,11 @@ private func onAnotherThread(_ body: () -> Void) {
         isCancelled.open()
         await #expect(throws: CancellationError.self) { try await inside.value }
         let goneOn = hasGoneOn.load(ordering: .acquiring)
-        #expect(!goneOn)
-        #expect(try notes.document("inside") == nil)
+        expect(!goneOn)
+        try expect(notes.document("inside") == nil)
       }
-      #expect(try notes.document("first") != nil)
-      #expect(try notes.document("waiting") == nil)
+      try expect(notes.document("first") != nil)
+      try expect(notes.document("waiting") == nil)
 
       // In a scan of a read.
       try writeNow(notes) { transaction in
@@ -251,7 +251,7 @@ private func onAnotherThread(_ body: () -> Void) {
       isReadCancelled.open()
       await #expect(throws: CancellationError.self) { try await read.value }
       let count = seen.load(ordering: .relaxed)
-      #expect(count == 1)
+      expect(count, equals: 1)
     }
   }
 
@@ -276,8 +276,8 @@ private func onAnotherThread(_ body: () -> Void) {
         } catch is CancellationError { isCommitted = false }
         await canceller.value
         let (left, right) = (try notes.document("left")?["n"].int, try notes.document("right")?["n"].int)
-        #expect(left == right)
-        #expect((left == Int64(round)) == isCommitted)
+        expect(left, equals: right)
+        expect((left == Int64(round)), equals: isCommitted)
       }
     }
   }
@@ -296,7 +296,7 @@ private func onAnotherThread(_ body: () -> Void) {
           group.addTask {
             try await notes.read { snapshot in
               let (a, b) = (try snapshot.document("a"), try snapshot.document("b"))
-              #expect(a?["n"].int == b?["n"].int)
+              expect(a?["n"].int, equals: b?["n"].int)
             }
           }
         }

@@ -1,4 +1,5 @@
 import Bytes
+import Expectations
 import Testing
 
 @Suite("Buffers of bytes") struct ByteBufferTests {
@@ -10,17 +11,17 @@ import Testing
 
   @Test("a new buffer is empty and has room") func empty() {
     let buffer = ByteBuffer(capacity: 0)
-    #expect(buffer.count == 0)
-    #expect(buffer.bytes.isEmpty)
-    #expect(buffer.capacity == 64)
+    expect(buffer.count, equals: 0)
+    expect(buffer.bytes.isEmpty)
+    expect(buffer.capacity, equals: 64)
   }
 
   @Test("growing keeps the bytes", arguments: [1, 63, 64, 65, 127, 1_000, 100_000]) func growth(_ count: Int)
   {
     var buffer = ByteBuffer(capacity: 0)
     for number in 0..<count { buffer.append(UInt8(truncatingIfNeeded: number)) }
-    #expect(buffer.bytes.elementsEqual((0..<count).map { UInt8(truncatingIfNeeded: $0) }))
-    #expect(buffer.capacity >= count)
+    expect(buffer.bytes.elementsEqual((0..<count).map { UInt8(truncatingIfNeeded: $0) }))
+    expect(buffer.capacity >= count)
   }
 
   @Test("one append can be larger than twice the room") func large() {
@@ -29,13 +30,13 @@ import Testing
     buffer.append(1)
     large.withUnsafeBytes { buffer.append($0) }
     buffer.append(large.span.bytes)
-    #expect([UInt8](buffer.bytes) == [1] + large + large)
+    expect([UInt8](buffer.bytes), equals: [1] + large + large)
   }
 
   @Test("appending nothing changes nothing") func nothing() {
-    #expect(bytes { $0.append(UnsafeRawBufferPointer(start: nil, count: 0)) } == [])
-    #expect(bytes { $0.append([UInt8]().span.bytes) } == [])
-    #expect(bytes { _ = $0.appendUninitialized(0) } == [])
+    expect(bytes { $0.append(UnsafeRawBufferPointer(start: nil, count: 0)) }, equals: [])
+    expect(bytes { $0.append([UInt8]().span.bytes) }, equals: [])
+    expect(bytes { _ = $0.appendUninitialized(0) }, equals: [])
   }
 
   @Test("removing keeps the memory") func removing() {
@@ -43,33 +44,33 @@ import Testing
     let start = buffer.base
     for number in 0..<10 { buffer.append(UInt8(number)) }
     buffer.truncate(to: 20)
-    #expect(buffer.count == 10)
+    expect(buffer.count, equals: 10)
     buffer.truncate(to: 3)
-    #expect([UInt8](buffer.bytes) == [0, 1, 2])
+    expect([UInt8](buffer.bytes), equals: [0, 1, 2])
     buffer.removeAll()
-    #expect(buffer.count == 0)
-    #expect(buffer.base == start)
-    #expect(buffer.capacity == 1_000)
+    expect(buffer.count, equals: 0)
+    expect(buffer.base, equals: start)
+    expect(buffer.capacity, equals: 1_000)
   }
 
   @Test("memory above a limit is given back") func keeping() {
     var buffer = ByteBuffer(capacity: 10_000)
     buffer.append(1)
     buffer.removeAll(keepingAtMost: 10_000)
-    #expect(buffer.count == 0)
-    #expect(buffer.capacity == 10_000)
+    expect(buffer.count, equals: 0)
+    expect(buffer.capacity, equals: 10_000)
     buffer.removeAll(keepingAtMost: 9_999)
-    #expect(buffer.count == 0)
-    #expect(buffer.capacity == 4_096)
+    expect(buffer.count, equals: 0)
+    expect(buffer.capacity, equals: 4_096)
     buffer.append(2)
-    #expect([UInt8](buffer.bytes) == [2])
+    expect([UInt8](buffer.bytes), equals: [2])
   }
 
   @Test("integers in both byte orders") func integers() {
-    #expect(bytes { $0.append(bigEndian: UInt32(0x0102_0304)) } == [1, 2, 3, 4])
-    #expect(bytes { $0.append(bigEndian: UInt64(0x0102_0304_0506_0708)) } == [1, 2, 3, 4, 5, 6, 7, 8])
-    #expect(bytes { $0.append(littleEndian: UInt32(0x0102_0304)) } == [4, 3, 2, 1])
-    #expect(bytes { $0.append(word: 0x6C6C_756E, count: 4) } == Array("null".utf8))
+    expect(bytes { $0.append(bigEndian: UInt32(0x0102_0304)) }, equals: [1, 2, 3, 4])
+    expect(bytes { $0.append(bigEndian: UInt64(0x0102_0304_0506_0708)) }, equals: [1, 2, 3, 4, 5, 6, 7, 8])
+    expect(bytes { $0.append(littleEndian: UInt32(0x0102_0304)) }, equals: [4, 3, 2, 1])
+    expect(bytes { $0.append(word: 0x6C6C_756E, count: 4) }, equals: Array("null".utf8))
   }
 
   @Test("integers are stored at any offset") func unaligned() {
@@ -78,7 +79,7 @@ import Testing
       $0.append(bigEndian: UInt64(1))
       $0.append(littleEndian: UInt64(1))
     }
-    #expect(stored == [9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0])
+    expect(stored, equals: [9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0])
   }
 
   @Test("bytes written in place count when they are added") func inPlace() {
@@ -87,10 +88,10 @@ import Testing
     buffer.base[0] = 1
     buffer.base[999] = 2
     buffer.count += 1_000
-    #expect(buffer.bytes[0] == 1)
-    #expect(buffer.bytes[999] == 2)
+    expect(buffer.bytes[0], equals: 1)
+    expect(buffer.bytes[999], equals: 2)
     let end = buffer.appendUninitialized(2)
     end.storeBytes(of: 0x0403, as: UInt16.self)
-    #expect([UInt8](buffer.bytes.suffix(3)) == [2, 3, 4])
+    expect([UInt8](buffer.bytes.suffix(3)), equals: [2, 3, 4])
   }
 }

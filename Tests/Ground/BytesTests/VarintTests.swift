@@ -1,4 +1,5 @@
 import Bytes
+import Expectations
 import Testing
 
 @Suite("Varints") struct VarintTests {
@@ -15,23 +16,23 @@ import Testing
   ) {
     var buffer = ByteBuffer(capacity: 0)
     buffer.append(varint: value)
-    #expect([UInt8](buffer.bytes) == stored)
+    expect([UInt8](buffer.bytes), equals: stored)
     if let short = UInt32(exactly: value) { buffer.append(varint: short) }
     var array: [UInt8] = [9]
     array.append(varint: value)
-    #expect(array == [9] + stored)
+    expect(array, equals: [9] + stored)
     var offset = 1
-    #expect(array.varint(at: &offset) == value)
-    #expect(offset == array.count)
-    #expect(reader(stored + [5]) == value)
-    #expect(taken(stored + [5]) == value)
+    expect(array.varint(at: &offset), equals: value)
+    expect(offset, equals: array.count)
+    expect(reader(stored + [5]), equals: value)
+    expect(taken(stored + [5]), equals: value)
   }
 
   @Test("every length is read back", arguments: 0..<64) func lengths(_ bit: Int) {
     for value in [UInt64(1) << UInt64(bit), (UInt64(1) << UInt64(bit)) &- 1, ~0 << UInt64(bit)] {
       var stored: [UInt8] = []
       stored.append(varint: value)
-      #expect(reader(stored) == value)
+      expect(reader(stored), equals: value)
     }
   }
 
@@ -39,51 +40,51 @@ import Testing
     for (_, stored) in Self.known {
       for count in 0..<stored.count {
         let cut = Array(stored[..<count])
-        #expect(reader(cut) == nil)
-        #expect(taken(cut) == nil)
+        expect(reader(cut) == nil)
+        expect(taken(cut) == nil)
         var offset = 0
-        #expect(cut.varint(at: &offset) == nil)
-        #expect(offset == 0)
+        expect(cut.varint(at: &offset) == nil)
+        expect(offset, equals: 0)
       }
     }
   }
 
   @Test("more than 64 bits are none") func tooLarge() {
     let ones = [UInt8](repeating: 0xFF, count: 9)
-    #expect(reader(ones + [0x02]) == nil)
-    #expect(reader(ones + [0x81, 0x00]) == nil)
-    #expect(reader(ones + [0xFF, 0x01]) == nil)
-    #expect(reader([UInt8](repeating: 0x80, count: 10) + [0x00]) == nil)
-    #expect(reader([UInt8](repeating: 0xFF, count: 100)) == nil)
+    expect(reader(ones + [0x02]) == nil)
+    expect(reader(ones + [0x81, 0x00]) == nil)
+    expect(reader(ones + [0xFF, 0x01]) == nil)
+    expect(reader([UInt8](repeating: 0x80, count: 10) + [0x00]) == nil)
+    expect(reader([UInt8](repeating: 0xFF, count: 100)) == nil)
   }
 
   @Test("needless zeros are read up to ten bytes") func overlong() {
-    #expect(reader([0x80, 0x00]) == 0)
-    #expect(reader([0xFF, 0x80, 0x00]) == 0x7F)
-    #expect(reader([UInt8](repeating: 0x80, count: 9) + [0x00]) == 0)
+    expect(reader([0x80, 0x00]), equals: 0)
+    expect(reader([0xFF, 0x80, 0x00]), equals: 0x7F)
+    expect(reader([UInt8](repeating: 0x80, count: 9) + [0x00]), equals: 0)
   }
 
   @Test("a limit of bytes ends a longer varint") func limited() {
     let stored: [UInt8] = [0x80, 0x80, 0x80, 0x80, 0x80, 0x01]
     stored.withUnsafeBufferPointer { bytes in
       guard let start = bytes.baseAddress else { return }
-      #expect(Varint.read(start, before: start + bytes.count, atMost: 5) == nil)
-      #expect(Varint.read(start, before: start + bytes.count)?.value == 1 << 35)
-      #expect(Varint.read(start, before: start + bytes.count)?.length == 6)
-      #expect(Varint.read(start, before: start) == nil)
+      expect(Varint.read(start, before: start + bytes.count, atMost: 5) == nil)
+      expect(Varint.read(start, before: start + bytes.count)?.value, equals: 1 << 35)
+      expect(Varint.read(start, before: start + bytes.count)?.length, equals: 6)
+      expect(Varint.read(start, before: start) == nil)
     }
   }
 
   @Test("an offset outside the bytes finds none", arguments: [-1, 2, 3, Int.max]) func outside(_ place: Int) {
     var offset = place
-    #expect([1, 2].varint(at: &offset) == nil)
-    #expect(offset == place)
+    expect([1, 2].varint(at: &offset) == nil)
+    expect(offset, equals: place)
   }
 
   private func reader(_ bytes: [UInt8]) -> UInt64? {
     var reader = ByteReader(bytes.span.bytes)
     let value = reader.varint()
-    if value == nil { #expect(reader.rest.byteCount == bytes.count) }
+    if value == nil { expect(reader.rest.byteCount, equals: bytes.count) }
     return value
   }
 
@@ -91,7 +92,7 @@ import Testing
     bytes.withUnsafeBytes { bytes in
       var rest = bytes
       let value = rest.takeVarint()
-      if value == nil { #expect(rest.count == bytes.count) }
+      if value == nil { expect(rest.count, equals: bytes.count) }
       return value
     }
   }
@@ -107,32 +108,32 @@ import Testing
   @Test("reads go on from each other") func sequence() {
     let bytes: [UInt8] = [7, 0xAC, 0x02, 1, 2, 3, 0, 0, 0, 0, 0, 0, 1, 0, 9]
     var reader = ByteReader(bytes.span.bytes)
-    #expect(reader.byte() == 7)
-    #expect(reader.varint() == 300)
-    #expect(read(3, of: &reader) == [1, 2, 3])
-    #expect(reader.bigEndian() == 256)
-    #expect(reader.rest.byteCount == 1)
-    #expect(reader.byte() == 9)
-    #expect(reader.byte() == nil)
-    #expect(reader.varint() == nil)
+    expect(reader.byte(), equals: 7)
+    expect(reader.varint(), equals: 300)
+    expect(read(3, of: &reader), equals: [1, 2, 3])
+    expect(reader.bigEndian(), equals: 256)
+    expect(reader.rest.byteCount, equals: 1)
+    expect(reader.byte(), equals: 9)
+    expect(reader.byte() == nil)
+    expect(reader.varint() == nil)
   }
 
   @Test("a read of more than is left takes nothing") func tooShort() {
     let bytes: [UInt8] = [1, 2, 3]
     var reader = ByteReader(bytes.span.bytes)
-    #expect(read(4, of: &reader) == nil)
-    #expect(read(-1, of: &reader) == nil)
-    #expect(reader.bigEndian() == nil)
-    #expect(reader.rest.byteCount == 3)
-    #expect(read(0, of: &reader) == [])
-    #expect(read(3, of: &reader) == bytes)
-    #expect(read(0, of: &reader) == [])
+    expect(read(4, of: &reader) == nil)
+    expect(read(-1, of: &reader) == nil)
+    expect(reader.bigEndian() == nil)
+    expect(reader.rest.byteCount, equals: 3)
+    expect(read(0, of: &reader), equals: [])
+    expect(read(3, of: &reader), equals: bytes)
+    expect(read(0, of: &reader), equals: [])
   }
 
   @Test("no bytes are none of anything") func empty() {
     var reader = ByteReader([UInt8]().span.bytes)
-    #expect(reader.byte() == nil)
-    #expect(reader.varint() == nil)
-    #expect(reader.bigEndian() == nil)
+    expect(reader.byte() == nil)
+    expect(reader.varint() == nil)
+    expect(reader.bigEndian() == nil)
   }
 }

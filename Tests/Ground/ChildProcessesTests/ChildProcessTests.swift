@@ -1,4 +1,5 @@
 import ChildProcesses
+import Expectations
 import Foundation
 import Testing
 
@@ -10,41 +11,41 @@ import Testing
   }
 
   @Test func anEndingIsTold() throws {
-    #expect(try shell("exit 7").wait() == .exited(7))
+    try expect(shell("exit 7").wait(), equals: .exited(7))
     let killed = try shell("kill -9 $$")
-    #expect(try killed.wait() == .signalled(SIGKILL) && killed.ending == .signalled(SIGKILL))
+    try expect(killed.wait() == .signalled(SIGKILL) && killed.ending == .signalled(SIGKILL))
     // Again, and without a deadline.
-    #expect(try killed.wait() == .signalled(SIGKILL))
-    #expect(try killed.wait(seconds: nil).shellStatus == 128 + SIGKILL)
+    try expect(killed.wait(), equals: .signalled(SIGKILL))
+    try expect(killed.wait(seconds: nil).shellStatus, equals: 128 + SIGKILL)
   }
 
   @Test func aProgramThatIsNotThereIsTold() throws {
     let failure = #expect(throws: SpawnedProcess.Failure.self) {
       try SpawnedProcess(ProgramLaunch("/nonexistent"))
     }
-    #expect(failure?.code == ENOENT && failure?.description.contains("/nonexistent") == true)
+    expect(failure?.code == ENOENT && failure?.description.contains("/nonexistent") == true)
   }
 
   @Test func outputAndErrorsAreCollected() throws {
     let apart = try shell("echo said; echo complained >&2")
     try apart.wait()
-    #expect(apart.outputText == "said\n" && apart.errorText == "complained\n")
+    expect(apart.outputText == "said\n" && apart.errorText == "complained\n")
     let mixed = try shell("echo said; echo complained >&2", mixesErrors: true)
     try mixed.wait()
-    #expect(mixed.outputText == "said\ncomplained\n" && mixed.errorText.isEmpty)
+    expect(mixed.outputText == "said\ncomplained\n" && mixed.errorText.isEmpty)
     // More than any buffer between them holds, on both streams.
     let long = try shell("head -c 3000000 /dev/zero >&2; head -c 3000000 /dev/zero")
     try long.wait()
-    #expect(long.outputSoFar.count == 3_000_000 && long.errorText.utf8.count == 3_000_000)
+    expect(long.outputSoFar.count == 3_000_000 && long.errorText.utf8.count == 3_000_000)
   }
 
   @Test func whatIsWrittenIsRead() throws {
     let process = try shell("cat", input: .written)
     try process.write([UInt8](repeating: 0x61, count: 3_000_000))
     try process.waitForOutput(bytes: 1)
-    #expect(process.ending == nil)
-    #expect(try process.end() == .exited(0))
-    #expect(process.outputSoFar.count == 3_000_000)
+    expect(process.ending == nil)
+    try expect(process.end(), equals: .exited(0))
+    expect(process.outputSoFar.count, equals: 3_000_000)
   }
 
   @Test func whatAnEndedProcessDoesNotTakeIsLost() throws {
@@ -59,30 +60,30 @@ import Testing
     for script in ["exec sleep 1000", "exec >&- 2>&-; exec sleep 1000"] {
       let process = try shell(script)
       #expect(throws: ChildProcess.Failure.self) { try process.wait(seconds: 0.2) }
-      #expect(try process.wait() == .signalled(SIGKILL))
+      try expect(process.wait(), equals: .signalled(SIGKILL))
     }
     let silent = try shell("exec sleep 1000")
     #expect(throws: ChildProcess.Failure.self) { try silent.waitForOutput(seconds: 0.2) }
-    #expect(try silent.wait() == .signalled(SIGKILL))
+    try expect(silent.wait(), equals: .signalled(SIGKILL))
     let deaf = try shell("exec sleep 1000", input: .written)
     #expect(throws: ChildProcess.Failure.self) {
       try deaf.write([UInt8](repeating: 0x61, count: 3_000_000), seconds: 0.2)
     }
-    #expect(try deaf.wait() == .signalled(SIGKILL))
+    try expect(deaf.wait(), equals: .signalled(SIGKILL))
   }
 
   @Test func aProcessEndsWithItsObject() throws {
     var process: ChildProcess? = try shell("exec sleep 1000")
     let identifier = try #require(process?.identifier)
     process = nil
-    #expect(waitpid(identifier, nil, WNOHANG) == -1 && errno == ECHILD)
+    expect(waitpid(identifier, nil, WNOHANG) == -1 && errno == ECHILD)
   }
 
   @Test func whoseEndingAnotherTookIsNotWaitedForNorKilled() throws {
     let process = try SpawnedProcess(ProgramLaunch("/bin/true"))
     while waitpid(process.identifier, nil, 0) < 0, errno == EINTR {}
-    #expect(process.wait() == .unknown)
-    #expect(process.wait(seconds: 1) == .unknown)
+    expect(process.wait(), equals: .unknown)
+    expect(process.wait(seconds: 1), equals: .unknown)
   }
 
   @Test func moreThanAThousandOpenFilesAreNoHindrance() throws {
@@ -99,9 +100,9 @@ import Testing
     }
     let process = try shell("cat; exit 3", input: .written)
     try process.write(Array("said\n".utf8))
-    #expect(try process.end() == .exited(3))
-    #expect(process.outputText == "said\n")
-    #expect(waitpid(process.identifier, nil, WNOHANG) == -1)
+    try expect(process.end(), equals: .exited(3))
+    expect(process.outputText, equals: "said\n")
+    expect(waitpid(process.identifier, nil, WNOHANG), equals: -1)
   }
 
   @Test func noSignalIsBlockedOrIgnoredInAChild() throws {
@@ -115,15 +116,15 @@ import Testing
     try process.get().wait()
     let masks = try process.get().wholeLines.compactMap { UInt64($0.suffix(16), radix: 16) }
     // The C library has two signals behind these for itself.
-    #expect(masks.count == 2 && masks.allSatisfy { $0 & 0x7FFF_FFFF == 0 }, "\(masks)")
+    expect(masks.count == 2 && masks.allSatisfy { $0 & 0x7FFF_FFFF == 0 }, "\(masks)")
   }
 
   @Test func aChildHoldsNothingOfTheOthers() throws {
     let first = try shell("cat", input: .written)
     let second = try shell("exec sleep 1000")
     // If the second held our end of the first's input, that would have no end.
-    #expect(try first.end() == .exited(0))
+    try expect(first.end(), equals: .exited(0))
     second.kill(SIGTERM)
-    #expect(try second.wait() == .signalled(SIGTERM))
+    try expect(second.wait(), equals: .signalled(SIGTERM))
   }
 }

@@ -26,11 +26,11 @@ import Touchstone
         ["name": .string(Self.secret), "text": .string("word \(Self.secret)"), "n": .int(Int64(number))])
     }
     let query = try database.query("SELECT name FROM _ WHERE name = $name ORDER BY n LIMIT 3")
-    #expect(try query.run(["name": .string(Self.secret)]).count == 3)
-    #expect(
-      try database.query("SELECT META().id FROM _ WHERE MATCH(text, $word)").run([
+    try expect(query.run(["name": .string(Self.secret)]).count, equals: 3)
+    try expect(
+      database.query("SELECT META().id FROM _ WHERE MATCH(text, $word)").run([
         "word": .string(Self.secret)
-      ]).count == 20)
+      ]).count, equals: 20)
     // Errors about documents.
     #expect(throws: (any Error).self) { try database.save("doc1", ["_\(Self.secret)": 1]) }
     #expect(throws: (any Error).self) {
@@ -61,12 +61,12 @@ import Touchstone
       try use(engine, try key(of: engine), in: directory)
       Log.flush()
       let text = log.all.map(\.text).joined(separator: "\n")
-      #expect(!text.contains(Self.secret), "\(text)")
+      expect(!text.contains(Self.secret), "\(text)")
       for part in [
         "made, with the engine", "opened: ", "closed", "compacted from", "made the index 'byName'",
         "slow query", "ran in", "planned: ", "rolled back", "removed",
       ] {
-        #expect(text.contains(part), "\(part) is missing in \(text)")
+        expect(text.contains(part), "\(part) is missing in \(text)")
       }
     }
   }
@@ -87,20 +87,20 @@ import Touchstone
       Log.flush()
       let text = log.all.map(\.text).joined(separator: "\n")
       // At debug the parameters are there, so the search finds what there is.
-      #expect(text.contains(Self.secret))
+      expect(text.contains(Self.secret))
       let lower = text.lowercased()
       for secret in [bytes, dataKey] {
         for length in [4, 32] {
           let hex = secret.prefix(length).map { String(format: "%02x", $0) }.joined()
-          #expect(!lower.contains(hex))
-          #expect(
+          expect(!lower.contains(hex))
+          expect(
             !text.contains(
               Data(secret.prefix(length / 3 * 3 == 0 ? 3 : length / 3 * 3)).base64EncodedString()))
         }
-        #expect(Array(text.utf8).firstRange(of: secret.prefix(6)) == nil)
-        #expect(!text.contains(secret.prefix(6).map { "\($0)" }.joined(separator: ", ")))
+        expect(Array(text.utf8).firstRange(of: secret.prefix(6)) == nil)
+        expect(!text.contains(secret.prefix(6).map { "\($0)" }.joined(separator: ", ")))
       }
-      #expect(!text.contains("a new passphrase"))
+      expect(!text.contains("a new passphrase"))
     }
   }
 
@@ -116,7 +116,7 @@ import Touchstone
       for number in 0..<10 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
       for other in [patient, silent] { _ = try other.query("SELECT n FROM _").run() }
       Log.flush()
-      #expect(!log.messages.contains { $0.hasPrefix("slow") })
+      expect(!log.messages.contains { $0.hasPrefix("slow") })
       for _ in 0..<3 {
         _ = try database.query("SELECT n FROM _ WHERE n > $least").run(["least": 3])
         _ = try database.query("SELECT COUNT(*) FROM _").run()
@@ -124,11 +124,12 @@ import Touchstone
       }
       Log.flush()
       let slow = log.all.filter { $0.message.hasPrefix("slow query") }
-      #expect(slow.count == 3, "\(log.messages)")
+      expect(slow.count, equals: 3, "\(log.messages)")
       let first = try #require(slow.first)
-      #expect(first.level == .info && first.domain == .query && first.database == database.path)
-      #expect(first.message.contains(" ms, 6 rows: SELECT n FROM _ WHERE n > $least"))
-      #expect(first.details == (try database.query("SELECT n FROM _ WHERE n > $least").explain().lines))
+      expect(first.level == .info && first.domain == .query && first.database == database.path)
+      expect(first.message.contains(" ms, 6 rows: SELECT n FROM _ WHERE n > $least"))
+      try expect(
+        first.details, equals: (try database.query("SELECT n FROM _ WHERE n > $least").explain().lines))
       try patient.close()
       try silent.close()
       try database.close()
@@ -157,8 +158,8 @@ import Touchstone
         }
       }
       Log.remove(sink)
-      #expect(saved.withLock { $0 } >= 20)
-      #expect(try database.documentCount == 20 + saved.withLock { $0 })
+      expect(saved.withLock { $0 } >= 20)
+      try expect(database.documentCount, equals: 20 + saved.withLock { $0 })
       try database.close()
     }
   }
@@ -175,9 +176,9 @@ import Touchstone
         try Database.open("test", in: directory, options: DatabaseOptions(key: .random()))
       }
       Log.flush()
-      #expect(log.messages.contains("removed files that aren't in use: data-9.sqlite"), "\(log.messages)")
-      #expect(log.messages.contains { $0.hasPrefix("can't be opened: a key was given") }, "\(log.messages)")
-      #expect(log.all.allSatisfy { $0.level == .info })
+      expect(log.messages.contains("removed files that aren't in use: data-9.sqlite"), "\(log.messages)")
+      expect(log.messages.contains { $0.hasPrefix("can't be opened: a key was given") }, "\(log.messages)")
+      expect(log.all.allSatisfy { $0.level == .info })
     }
   }
 
@@ -188,12 +189,12 @@ import Touchstone
       let path = database.path
       try database.close()
       try "{}".write(toFile: path + "/database.json", atomically: true, encoding: .utf8)
-      #expect(try databaseCode { _ = try Database.open("test", in: directory) } == .damaged)
+      try expect(databaseCode { _ = try Database.open("test", in: directory) }, equals: .damaged)
       Log.flush()
-      #expect(log.all.map(\.level) == [.error], "\(log.messages)")
-      #expect(LogText.level(of: StorageError(.diskFull, "full")) == .warning)
-      #expect(LogText.level(of: StorageError(.closed, "closed")) == .verbose)
-      #expect(LogText.of(NSError(domain: "secret", code: 1)) == "NSError")
+      expect(log.all.map(\.level), equals: [.error], "\(log.messages)")
+      expect(LogText.level(of: StorageError(.diskFull, "full")), equals: .warning)
+      expect(LogText.level(of: StorageError(.closed, "closed")), equals: .verbose)
+      expect(LogText.of(NSError(domain: "secret", code: 1)), equals: "NSError")
     }
   }
 }

@@ -12,24 +12,24 @@ import Testing
       let other = directory + "/touchstone-notes.log"
       try "mine".write(toFile: other, atomically: true, encoding: .utf8)
       let files = try LogFiles(directory: directory + "/logs", maximumFileBytes: 4_096, maximumFiles: 3)
-      #expect(files.files == [] && files.currentFile == nil)
+      expect(files.files == [] && files.currentFile == nil)
       for number in 0..<500 { files.write(entry("line \(number)")) }
-      #expect(files.files.count == 3)
-      #expect(files.files.last == files.currentFile)
+      expect(files.files.count, equals: 3)
+      expect(files.files.last, equals: files.currentFile)
       var numbers: [Int] = []
       for file in files.files {
         let attributes = try FileManager.default.attributesOfItem(atPath: file)
-        #expect(attributes[.size] as? Int ?? 0 <= 4_096)
-        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        expect(attributes[.size] as? Int ?? 0 <= 4_096)
+        expect(attributes[.posixPermissions] as? Int, equals: 0o600)
         numbers += try wholeLines(file).compactMap { Int($0.split(separator: " ").last ?? "") }
       }
-      #expect(numbers == Array((500 - numbers.count)..<500) && numbers.count > 50)
+      expect(numbers == Array((500 - numbers.count)..<500) && numbers.count > 50)
       // A longer entry has a file of its own.
       files.write(entry(String(repeating: "x", count: 6_000)))
       files.write(entry("after"))
-      #expect(try wholeLines(#require(files.files.last)).count == 1)
-      #expect(try wholeLines(files.files[1]).count == 1)
-      #expect(FileManager.default.fileExists(atPath: other))
+      try expect(wholeLines(#require(files.files.last)).count, equals: 1)
+      try expect(wholeLines(files.files[1]).count, equals: 1)
+      expect(FileManager.default.fileExists(atPath: other))
     }
   }
 
@@ -54,11 +54,11 @@ import Testing
         [.modificationDate: Date(timeIntervalSinceNow: -40 * 86_400)], ofItemAtPath: path)
       let files = try LogFiles(directory: directory, name: "app", maximumAge: .seconds(30 * 86_400))
       files.write(entry("new"))
-      #expect(FileManager.default.fileExists(atPath: path))
+      expect(FileManager.default.fileExists(atPath: path))
       let names = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
-      #expect(!names.contains("app-20200101T000000000Z-1-1.log"))
-      #expect(names.count == 6, "\(names)")
-      #expect(files.files.count == 3)
+      expect(!names.contains("app-20200101T000000000Z-1-1.log"))
+      expect(names.count, equals: 6, "\(names)")
+      expect(files.files.count, equals: 3)
     }
   }
 
@@ -69,12 +69,14 @@ import Testing
       files.write(entry("one"))
       try FileManager.default.removeItem(atPath: #require(files.currentFile))
       files.write(entry("two", .error))
-      #expect(try wholeLines(#require(files.files.first)).count == 1)
+      try expect(wholeLines(#require(files.files.first)).count, equals: 1)
       files.flush()
-      #expect(try storageCode { _ = try LogFiles(directory: directory + "/a/b") } == .notFound)
-      #expect(try storageCode { _ = try LogFiles(directory: directory, name: "a/b") } == .invalidArgument)
-      #expect(try storageCode { _ = try LogFiles(directory: directory, maximumFiles: 0) } == .invalidArgument)
-      #expect(try storageCode { _ = try LogFiles(directory: #require(files.currentFile)) } == .notFound)
+      try expect(storageCode { _ = try LogFiles(directory: directory + "/a/b") }, equals: .notFound)
+      try expect(
+        storageCode { _ = try LogFiles(directory: directory, name: "a/b") }, equals: .invalidArgument)
+      try expect(
+        storageCode { _ = try LogFiles(directory: directory, maximumFiles: 0) }, equals: .invalidArgument)
+      try expect(storageCode { _ = try LogFiles(directory: #require(files.currentFile)) }, equals: .notFound)
     }
   }
 
@@ -96,15 +98,15 @@ import Testing
       log.add(files, LogLevels(.info))
       for _ in 0..<5 { log.write(.info, .network, nil, { "lost" }) }
       log.flush()
-      #expect(told.withLock { $0 } == 1)
+      expect(told.withLock { $0 }, equals: 1)
       try FileManager.default.createDirectory(atPath: logs, withIntermediateDirectories: false)
       log.write(.info, .network, nil, { "found again" })
       log.remove(files)
       log.remove(sink)
       let lines = try wholeLines(#require(files.files.first))
       let note = try #require(lines.first { $0.contains("log entries were lost") })
-      #expect(note.contains(" warning "))
-      #expect(lines.contains { $0.hasSuffix("found again") })
+      expect(note.contains(" warning "))
+      expect(lines.contains { $0.hasSuffix("found again") })
     }
   }
 
@@ -112,17 +114,17 @@ import Testing
   func fullDisk() throws {
     let directory = TemporaryDirectory()
     let child = try startChild("logs", "fill", directory.path)
-    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let names = try directory.names().filter { $0.hasSuffix(".log") }
     let lines = try names.flatMap { try wholeLines(directory.file($0)) }
-    #expect(lines.contains { $0.contains("log entries were lost") })
-    #expect(lines.contains { $0.hasSuffix("after the disk was full") })
+    expect(lines.contains { $0.contains("log entries were lost") })
+    expect(lines.contains { $0.hasSuffix("after the disk was full") })
     let numbers = lines.filter { $0.contains("number ") }.compactMap {
       Int($0.split(separator: " ").last ?? "")
     }
-    #expect(numbers == Array(0..<numbers.count) && numbers.count > 10)
-    #expect(child.errorText.contains("are being lost"))
-    #expect(child.errorText.components(separatedBy: "are being lost").count == 2)
+    expect(numbers == Array(0..<numbers.count) && numbers.count > 10)
+    expect(child.errorText.contains("are being lost"))
+    expect(child.errorText.components(separatedBy: "are being lost").count, equals: 2)
   }
 
   @Test("a process that is killed loses no entry that it has written")
@@ -138,29 +140,29 @@ import Testing
     for file in files.files {
       numbers += try wholeLines(file).compactMap { Int($0.split(separator: " ").last ?? "") }
     }
-    #expect(numbers == Array(0..<numbers.count))
-    #expect(numbers.count >= acknowledged && acknowledged >= 200)
+    expect(numbers, equals: Array(0..<numbers.count))
+    expect(numbers.count >= acknowledged && acknowledged >= 200)
   }
 
   @Test("a closed standard error doesn't end the process")
   func closedPipe() throws {
     let child = try startChild("logs", "pipe")
-    #expect(try child.wait() == .exited(0), "\(child.outputText)")
-    #expect(child.outputText == "alive\n")
+    try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
+    expect(child.outputText, equals: "alive\n")
   }
 
   @Test("the variable TOUCHSTONE_LOG sets the levels of standard error")
   func variable() throws {
     func run(_ levels: String) throws -> String {
       let child = try startChild("logs", "levels", environment: ["TOUCHSTONE_LOG": levels])
-      #expect(try child.wait() == .exited(0))
+      try expect(child.wait(), equals: .exited(0))
       return child.errorText
     }
-    #expect(try run("").contains("a warning"))
-    #expect(try !run("").contains("an info"))
-    #expect(try run("info:sync").contains("an info"))
-    #expect(try run("none") == "")
+    try expect(run("").contains("a warning"))
+    try expect(!run("").contains("an info"))
+    try expect(run("info:sync").contains("an info"))
+    try expect(run("none"), equals: "")
     let wrong = try run("loud")
-    #expect(wrong.contains("there is no level 'loud'") && wrong.contains("a warning"))
+    expect(wrong.contains("there is no level 'loud'") && wrong.contains("a warning"))
   }
 }

@@ -32,8 +32,8 @@ import TestSupport
     try made.connection.execute(schema)
     let database = try newDatabase(directory.file("db"))
     let error = try #require(throws: CBLite2Error.self) { try database.importCBLite2(made.close()) }
-    #expect(error.code == .notADatabase && error.message.contains("schema"), "\(error)")
-    #expect(try database.documentCount == 0)
+    expect(error.code == .notADatabase && error.message.contains("schema"), "\(error)")
+    try expect(database.documentCount, equals: 0)
     try closeSound(database)
   }
 
@@ -48,13 +48,13 @@ import TestSupport
     let before = try files(below: made.close())
     let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
-    #expect(report.documents == 1 && report.revisions == 1 && report.skipped == 0)
+    expect(report.documents == 1 && report.revisions == 1 && report.skipped == 0)
     let document = try #require(try database.document("doc-001"))
-    #expect(document.revisionID.description == "1-abcd")
-    #expect(try document.value() == ["n": 1, "even": false])
-    #expect(document.sequence == 1)
+    expect(document.revisionID.description, equals: "1-abcd")
+    try expect(document.value(), equals: ["n": 1, "even": false])
+    expect(document.sequence, equals: 1)
     try expectSound(database)
-    #expect(try files(below: made.path) == before)
+    try expect(files(below: made.path), equals: before)
     try database.close()
   }
 
@@ -81,17 +81,18 @@ import TestSupport
         body: hex("00000013 FFFF 82 02 01AA 00 7001 0000 0009 8003 00000000"))
       try made.insert("bare", sequence: 5, version: hex("01BB"), body: hex("7001 0000 000A 8003"))
     }
-    #expect(report.documents == 3 && report.tombstones == 1 && report.revisions == 5 && report.skipped == 0)
-    #expect(try database.document("live")?.value() == ["n": 7])
-    #expect(try database.document("old")?.value() == ["n": 9])
-    #expect(try database.document("bare")?.value() == ["n": 10])
+    expect(report.documents == 3 && report.tombstones == 1 && report.revisions == 5 && report.skipped == 0)
+    try expect(database.document("live")?.value(), equals: ["n": 7])
+    try expect(database.document("old")?.value(), equals: ["n": 9])
+    try expect(database.document("bare")?.value(), equals: ["n": 10])
     let dead = try #require(try database.revisions(of: "dead"))
-    #expect(
-      dead.map(\.id.description) == [
+    expect(
+      dead.map(\.id.description),
+      equals: [
         "2-448bebaeae6f31e130bfc0477a807910781a688c", "1-1fdf9d4bdae09f6651938d9ec1d47177280f5a77",
       ])
-    #expect(dead.map(\.isDeleted) == [true, false] && dead.map(\.sequence) == [3, 2])
-    #expect(try database.lastSequence == 5)
+    expect(dead.map(\.isDeleted) == [true, false] && dead.map(\.sequence) == [3, 2])
+    try expect(database.lastSequence, equals: 5)
     try closeSound(database)
   }
 
@@ -108,12 +109,12 @@ import TestSupport
           0000000B FFFF 00 02 0111 05 00000000 0001 0001
           """))
     }
-    #expect(report.conflicts == 1 && report.otherWinners == 0 && report.remoteNotes == 1, "\(report)")
+    expect(report.conflicts == 1 && report.otherWinners == 0 && report.remoteNotes == 1, "\(report)")
     let leaves = try database.leaves(of: "doc")
-    #expect(leaves.map(\.id.description) == ["2-bb", "2-aa"])
-    #expect(leaves.map(\.body) == [["side": "b"], ["side": "a"]])
+    expect(leaves.map(\.id.description), equals: ["2-bb", "2-aa"])
+    expect(leaves.map(\.body), equals: [["side": "b"], ["side": "a"]])
     let sequences = try #require(try database.revisions(of: "doc")).map(\.sequence)
-    #expect(sequences == [7, 6, 5])
+    expect(sequences, equals: [7, 6, 5])
     try expectSound(database)
     // It goes on: the loser is resolved, and its body was where those of losers are.
     try database.save("doc", ["side": "c"])
@@ -132,8 +133,8 @@ import TestSupport
           0000000B FFFF 00 02 0111 05 00000000
           """))
     }
-    #expect(report.conflicts == 1 && report.otherWinners == 1)
-    #expect(try database.document("doc")?.revisionID.description == "2-cc")
+    expect(report.conflicts == 1 && report.otherWinners == 1)
+    try expect(database.document("doc")?.revisionID.description, equals: "2-cc")
     try closeSound(database)
   }
 
@@ -153,14 +154,14 @@ import TestSupport
     try database.apply(PulledRevision(id: "doc-2", history: ["2-cc", "1-ab"], body: ["n": 2, "even": true]))
     try database.apply(PulledRevision(id: "doc-3", history: ["1-cc"], body: ["n": -3]))
     let report = try database.importCBLite2(made.path)
-    #expect(report.documents == 1 && report.unchanged == 1 && report.merged == 1, "\(report)")
-    #expect(try database.document("doc-1")?.value() == ["n": 1, "even": false])
-    #expect(try database.document("doc-2")?.value() == ["n": 2, "even": true])
-    #expect(try database.leaves(of: "doc-3").map(\.id.description) == ["1-cc", "1-ab"])
-    #expect(try database.leaves(of: "doc-3")[1].body == ["n": 3, "even": false])
-    #expect(try database.document("mine")?.value() == ["even": "x", "other": 1, "n": 2.5])
+    expect(report.documents == 1 && report.unchanged == 1 && report.merged == 1, "\(report)")
+    try expect(database.document("doc-1")?.value(), equals: ["n": 1, "even": false])
+    try expect(database.document("doc-2")?.value(), equals: ["n": 2, "even": true])
+    try expect(database.leaves(of: "doc-3").map(\.id.description), equals: ["1-cc", "1-ab"])
+    try expect(database.leaves(of: "doc-3")[1].body, equals: ["n": 3, "even": false])
+    try expect(database.document("mine")?.value(), equals: ["even": "x", "other": 1, "n": 2.5])
     let again = try database.importCBLite2(made.path)
-    #expect(again.documents == 0 && again.merged == 0 && again.unchanged == 3)
+    expect(again.documents == 0 && again.merged == 0 && again.unchanged == 3)
     try closeSound(database)
   }
 
@@ -180,7 +181,7 @@ import TestSupport
     try database.importCBLite2(made.path, batchCount: 4)
     var found = 0
     for _ in try database.query("SELECT n FROM _ WHERE n > 4").run() { found += 1 }
-    #expect(found == 5)
+    expect(found, equals: 5)
     try closeSound(database)
   }
 
@@ -198,10 +199,11 @@ import TestSupport
       // 4,000,000,000 seconds as a varint.
       try made.insert("never", into: "kv_expiry", sequence: nil, version: nil, body: hex("80D0ACF30E"))
     }
-    #expect(report.documents == 2 && report.expired == 1 && report.expirations == 2)
-    #expect(try database.expirations().map(\.documentID).sorted() == ["later", "never"])
-    #expect(Set(try database.expirations().map { $0.date.timeIntervalSince1970 }) == [Double(future) / 1_000])
-    #expect(try database.document("past") == nil)
+    expect(report.documents == 2 && report.expired == 1 && report.expirations == 2)
+    try expect(database.expirations().map(\.documentID).sorted(), equals: ["later", "never"])
+    try expect(
+      Set(try database.expirations().map { $0.date.timeIntervalSince1970 }), equals: [Double(future) / 1_000])
+    try expect(database.document("past") == nil)
     try closeSound(database)
   }
 
@@ -224,16 +226,16 @@ import TestSupport
     made.close()
     let database = try newDatabase(directory.file("db"))
     let report = try database.importCBLite2(made.path)
-    #expect(report.documents == 1 && report.tombstones == 1)
-    #expect(report.otherCollections.map(\.name) == ["empty", "travel.AirLines"])
-    #expect(report.otherCollections.map(\.documents) == [0, 1])
-    #expect(try database.changes().map(\.documentID) == ["dead", "live"])
+    expect(report.documents == 1 && report.tombstones == 1)
+    expect(report.otherCollections.map(\.name), equals: ["empty", "travel.AirLines"])
+    expect(report.otherCollections.map(\.documents), equals: [0, 1])
+    try expect(database.changes().map(\.documentID), equals: ["dead", "live"])
     let other = try newDatabase(directory.file("other"))
-    #expect(try other.importCBLite2(made.path, collection: "travel.AirLines").documents == 1)
-    #expect(try other.document("airline") != nil)
-    #expect(
-      try cblite2Code { try other.importCBLite2(made.path, collection: "travel.nowhere") }
-        == .noSuchCollection)
+    try expect(other.importCBLite2(made.path, collection: "travel.AirLines").documents, equals: 1)
+    try expect(other.document("airline") != nil)
+    try expect(
+      cblite2Code { try other.importCBLite2(made.path, collection: "travel.nowhere") },
+      equals: .noSuchCollection)
     try database.close()
     try other.close()
   }
@@ -250,10 +252,10 @@ import TestSupport
       try made.insert(
         "cp", into: "kv_checkpoints", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
     }
-    #expect(
+    expect(
       report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
-    #expect(try database.localDocument("settings")?.revisionID == "4-local")
-    #expect(try database.localDocument("settings")?.body == ["a": 1])
+    try expect(database.localDocument("settings")?.revisionID, equals: "4-local")
+    try expect(database.localDocument("settings")?.body, equals: ["a": 1])
     try database.close()
   }
 
@@ -271,14 +273,14 @@ import TestSupport
     }
     made.close()
     let before = try files(below: copy)
-    #expect(before["db.sqlite3-wal"]?.isEmpty == false)
+    expect(before["db.sqlite3-wal"]?.isEmpty, equals: false)
     let database = try newDatabase(directory.file("db"), engine)
-    #expect(try database.importCBLite2(copy).documents == 1)
-    #expect(try files(below: copy) == before)
+    try expect(database.importCBLite2(copy).documents, equals: 1)
+    try expect(files(below: copy), equals: before)
     let leftovers = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
       $0.hasPrefix(".")
     }
-    #expect(leftovers.isEmpty)
+    expect(leftovers.isEmpty)
     try database.close()
   }
 
@@ -305,11 +307,11 @@ import TestSupport
     try Data("changed".utf8).write(to: URL(filePath: attachments + "/2jmj7l5rSw0yVb_vlWAYkK_YBwk=.blob"))
     let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
-    #expect(report.documents == 1 && report.blobs == 1 && report.missingBlobs == 2, "\(report)")
+    expect(report.documents == 1 && report.blobs == 1 && report.missingBlobs == 2, "\(report)")
     let document = try #require(try database.document("doc"))
-    #expect(try document.value() == body)
+    try expect(document.value(), equals: body)
     let stored = try #require(document["a"].blob)
-    #expect(try database.contents(of: stored) == Array("abc".utf8))
+    try expect(database.contents(of: stored), equals: Array("abc".utf8))
     try database.close()
   }
 
@@ -324,40 +326,40 @@ import TestSupport
       try change(made)
       return made.close()
     }
-    #expect(try attempt(directory.file("nothing.cblite2")) == .notFound)
+    try expect(attempt(directory.file("nothing.cblite2")), equals: .notFound)
     try FileManager.default.createDirectory(
       atPath: directory.file("empty.cblite2"), withIntermediateDirectories: true)
-    #expect(try attempt(directory.file("empty.cblite2")) == .notADatabase)
+    try expect(attempt(directory.file("empty.cblite2")), equals: .notADatabase)
     try Data("{}".utf8).write(to: URL(filePath: directory.file("empty.cblite2") + "/db.forest.0"))
-    #expect(try attempt(directory.file("empty.cblite2")) == .olderVersion)
+    try expect(attempt(directory.file("empty.cblite2")), equals: .olderVersion)
     let foreign = try make("foreign") {
       try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE a(b)")
     }
-    #expect(try attempt(foreign) == .notADatabase)
+    try expect(attempt(foreign), equals: .notADatabase)
     let old = try make("old", version: 101) {
       try $0.connection.execute(
         "DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE docs(a); CREATE TABLE revs(b)")
     }
-    #expect(try attempt(old) == .olderVersion)
-    #expect(try attempt(try make("new", version: 700) { _ in }) == .newerVersion)
-    #expect(
-      try attempt(try make("lacking") { try $0.connection.execute("DROP TABLE kv_default") }) == .damaged)
+    try expect(attempt(old), equals: .olderVersion)
+    try expect(attempt(try make("new", version: 700) { _ in }), equals: .newerVersion)
+    try expect(
+      attempt(try make("lacking") { try $0.connection.execute("DROP TABLE kv_default") }), equals: .damaged)
     let vectors = try make("vectors", version: 500) {
       try $0.connection.execute("UPDATE kv_info SET body = x'0000000000000002' WHERE key = 'versioning'")
     }
-    #expect(try attempt(vectors) == .newerVersion)
-    #expect(try attempt(make("keys") { try $0.setInfo("SharedKeys", [1, 2, 3]) }) == .damaged)
+    try expect(attempt(vectors), equals: .newerVersion)
+    try expect(attempt(make("keys") { try $0.setInfo("SharedKeys", [1, 2, 3]) }), equals: .damaged)
     // As SQLite's encryption extension leaves the header.
     var header = [UInt8](repeating: 0xA5, count: 4_096)
     header.replaceSubrange(16..<24, with: [0x10, 0, 2, 2, 32, 64, 32, 32])
     let encrypted = try make("encrypted") { _ in }
     try Data(header).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(try attempt(encrypted) == .encrypted)
+    try expect(attempt(encrypted), equals: .encrypted)
     try Data([UInt8](repeating: 0xFF, count: 4_096)).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(try attempt(encrypted) == .damaged)
+    try expect(attempt(encrypted), equals: .damaged)
     try Data([1, 2, 3]).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(try attempt(encrypted) == .damaged)
-    #expect(try database.lastSequence == 0)
+    try expect(attempt(encrypted), equals: .damaged)
+    try expect(database.lastSequence, equals: 0)
     try database.close()
   }
 
@@ -402,9 +404,9 @@ import TestSupport
     for engine in someEngines {
       let database = try newDatabase(directory.file("db-\(engine)"), engine)
       let report = try database.importCBLite2(made.path)
-      #expect(try database.changes().map(\.documentID) == ["good"], "\(report)")
-      #expect(report.skipped == bad.count + 3 && report.read == bad.count + 4)
-      #expect(report.details.count == report.skipped)
+      try expect(database.changes().map(\.documentID), equals: ["good"], "\(report)")
+      expect(report.skipped == bad.count + 3 && report.read == bad.count + 4)
+      expect(report.details.count, equals: report.skipped)
       try expectSound(database)
       try database.close()
     }

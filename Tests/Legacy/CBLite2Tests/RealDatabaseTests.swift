@@ -62,22 +62,22 @@ import TestSupport
     let before = try files(below: source)
     let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2("\(source)/\(expected.path)", collection: expected.collection)
-    #expect(report.documents == expected.documents && report.tombstones == expected.tombstones)
-    #expect(report.revisions == expected.revisions && report.blobs == expected.blobs)
-    #expect(report.skipped == 0 && report.missingBlobs == 0 && report.details.isEmpty)
-    #expect(
-      Dictionary(uniqueKeysWithValues: report.otherCollections.map { ($0.name, $0.documents) })
-        == expected.others)
-    #expect(try database.documentCount == expected.documents)
-    #expect(try database.tombstoneCount == expected.tombstones)
-    #expect(try files(below: source) == before)
+    expect(report.documents == expected.documents && report.tombstones == expected.tombstones)
+    expect(report.revisions == expected.revisions && report.blobs == expected.blobs)
+    expect(report.skipped == 0 && report.missingBlobs == 0 && report.details.isEmpty)
+    expect(
+      Dictionary(uniqueKeysWithValues: report.otherCollections.map { ($0.name, $0.documents) }),
+      equals: expected.others)
+    try expect(database.documentCount, equals: expected.documents)
+    try expect(database.tombstoneCount, equals: expected.tombstones)
+    try expect(files(below: source), equals: before)
     try expectSound(database, expected.name)
     // What was imported goes out and comes back the same.
     if engine == .lmdb {
       try database.exportCBLite2(to: directory.file("out.cblite2"))
       let again = try newDatabase(directory.file("again"))
       try again.importCBLite2(directory.file("out.cblite2"))
-      #expect(try differences(database, again, sequences: true) == [])
+      try expect(differences(database, again, sequences: true), equals: [])
       try again.close()
     }
     try database.close()
@@ -97,14 +97,14 @@ import TestSupport
       // The flag 8 says that a remote database has the revision, and isn't carried over.
       let documents =
         "SELECT hex(key), sequence, flags & 7, hex(version), hex(body) FROM kv_default ORDER BY key"
-      #expect(try rows(source, documents) == rows(target, documents), "\(expected.name)")
+      try expect(rows(source, documents), equals: rows(target, documents), "\(expected.name)")
       let info =
         "SELECT key, flags, version, hex(body) FROM kv_info WHERE key IN ('versioning', 'SharedKeys')"
-      #expect(try rows(source, info).sorted() == rows(target, info).sorted())
+      try expect(rows(source, info).sorted(), equals: rows(target, info).sorted())
       let last = "SELECT lastSeq FROM kvmeta WHERE name = 'default'"
-      #expect(try rows(source, last) == rows(target, last))
+      try expect(rows(source, last), equals: rows(target, last))
       let schema = "SELECT sql FROM sqlite_master WHERE name IN ('kv_default', 'kv_info') ORDER BY name"
-      #expect(try rows(source, schema) == rows(target, schema))
+      try expect(rows(source, schema), equals: rows(target, schema))
       try database.close()
     }
   }
@@ -114,11 +114,11 @@ import TestSupport
     let database = try newDatabase(directory.file("db"))
     try database.exportCBLite2(to: directory.file("out.cblite2"))
     let all = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
-    #expect(
-      try rows(directory.file("out.cblite2"), all)
-        == rows("\(realData ?? "")/android200-sqlite/android-sqlite.cblite2", all))
-    #expect(try rows(directory.file("out.cblite2"), "PRAGMA user_version") == ["201"])
-    #expect(try rows(directory.file("out.cblite2"), "PRAGMA integrity_check") == ["ok"])
+    try expect(
+      rows(directory.file("out.cblite2"), all),
+      equals: rows("\(realData ?? "")/android200-sqlite/android-sqlite.cblite2", all))
+    try expect(rows(directory.file("out.cblite2"), "PRAGMA user_version"), equals: ["201"])
+    try expect(rows(directory.file("out.cblite2"), "PRAGMA integrity_check"), equals: ["ok"])
     try database.close()
   }
 
@@ -129,8 +129,8 @@ import TestSupport
     for n in 1...100 {
       let id = "doc-" + String(repeating: "0", count: 3 - "\(n)".count) + "\(n)"
       let document = try #require(try database.document(id, includeDeleted: true))
-      #expect(document.isDeleted == (n > 50) && document.revisionID.description == "1-abcd")
-      #expect(try document.value() == ["n": .int(Int64(n)), "even": .bool(n % 2 == 0)])
+      expect(document.isDeleted == (n > 50) && document.revisionID.description == "1-abcd")
+      try expect(document.value(), equals: ["n": .int(Int64(n)), "even": .bool(n % 2 == 0)])
     }
     try database.close()
   }
@@ -144,10 +144,10 @@ import TestSupport
     for index in 0..<lines.count {
       let id = String(decoding: lines.id(index), as: UTF8.self)
       guard let document = try database.document(id) else { continue }
-      #expect(try document.value() == JSONValue(json: lines.json(index)), "\(id)")
+      try expect(document.value(), equals: JSONValue(json: lines.json(index)), "\(id)")
       compared += 1
     }
-    #expect(compared == 2_885)
+    expect(compared, equals: 2_885)
     try database.close()
   }
 
@@ -163,8 +163,8 @@ import TestSupport
     let database = try newDatabase(directory.file("db"))
     let path = "\(realData ?? "")/\(name).cblite2"
     let before = try files(below: path)
-    #expect(try cblite2Code { try database.importCBLite2(path) } == .encrypted)
-    #expect(try files(below: path) == before)
+    try expect(cblite2Code { try database.importCBLite2(path) }, equals: .encrypted)
+    try expect(files(below: path), equals: before)
     try database.close()
   }
 }

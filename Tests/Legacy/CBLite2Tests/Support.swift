@@ -99,5 +99,5 @@ func rows(_ path: String, _ sql: String) throws -> [String] {
 /// No fault in a database, looked at deeply.
 func expectSound(_ database: Database, _ what: String = "") throws {
   let faults = try database.check(deep: true)
-  #expect(faults.isEmpty, "\(what): \(faults)")
+  expect(faults.isEmpty, "\(what): \(faults)")
 }

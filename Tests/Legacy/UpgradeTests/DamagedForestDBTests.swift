@@ -35,15 +35,15 @@ import TestSupport
     file.bytes[place + 60] ^= 1
     try file.write()
     let report = try upgrade(source)
-    #expect(report.issueCounts == ["damagedRecord": 1])
-    #expect(report.documents.skipped == 1 && report.documents.carried == 149 && report.losses == 1)
+    expect(report.issueCounts, equals: ["damagedRecord": 1])
+    expect(report.documents.skipped == 1 && report.documents.carried == 149 && report.losses == 1)
     let issue = try #require(report.issues.first)
-    #expect(issue.documentID == "doc-17" && issue.message.contains("at byte \(place) of"))
+    expect(issue.documentID == "doc-17" && issue.message.contains("at byte \(place) of"))
     let strict = try upgradeCode {
       try Database.upgrade(source, to: directory.file("strict"), options: UpgradeOptions(isStrict: true))
     }
-    #expect(strict == .refused)
-    #expect(try directory.names() == ["new.touchstone", "old.cblite2"])
+    expect(strict, equals: .refused)
+    try expect(directory.names(), equals: ["new.touchstone", "old.cblite2"])
   }
 
   @Test(
@@ -55,12 +55,12 @@ import TestSupport
     file.bytes[place + 60] ^= 1
     try file.write()
     let report = try upgrade(source)
-    #expect(report.issueCounts["damagedRecord"] == 1, "\(report.issues)")
-    #expect(report.issues.first?.documentID == "doc-17")
+    expect(report.issueCounts["damagedRecord"], equals: 1, "\(report.issues)")
+    expect(report.issues.first?.documentID, equals: "doc-17")
     let database = try directory.openNew()
     defer { try? database.close() }
-    #expect(try database.document("doc-17") == nil)
-    #expect(try database.documentCount == 149)
+    try expect(database.document("doc-17") == nil)
+    try expect(database.documentCount, equals: 149)
   }
 
   @Test("say where a node of the trie is damaged", arguments: [1, 2])
@@ -70,9 +70,9 @@ import TestSupport
     file.bytes[block * 4_096 + 100] ^= 1
     try file.write()
     let error = try #require(throws: UpgradeError.self) { try upgrade(source) }
-    #expect(error.code == .damaged && error.path == source + "/db.forest.0", "\(error)")
-    #expect(error.message.contains("at byte \(block * 4_096)"))
-    #expect(try directory.names() == ["old.cblite2"])
+    expect(error.code == .damaged && error.path == source + "/db.forest.0", "\(error)")
+    expect(error.message.contains("at byte \(block * 4_096)"))
+    try expect(directory.names(), equals: ["old.cblite2"])
   }
 
   @Test("take the commit before one whose header is damaged, and say so", arguments: [1, 2])
@@ -82,9 +82,9 @@ import TestSupport
     file.bytes[block * 4_096 + 20] ^= 1
     try file.write()
     let report = try upgrade(source)
-    #expect(report.issueCounts["damagedCommit"] == 1 && report.losses == 1, "\(report.issues)")
-    #expect(report.issues.first?.message.contains("at byte \(block * 4_096) of") == true)
-    #expect(report.documents.carried > 100)
+    expect(report.issueCounts["damagedCommit"] == 1 && report.losses == 1, "\(report.issues)")
+    expect(report.issues.first?.message.contains("at byte \(block * 4_096) of"), equals: true)
+    expect(report.documents.carried > 100)
   }
 
   @Test("take the file before one that is damaged as a whole, and say so")
@@ -95,17 +95,17 @@ import TestSupport
     meta.bytes[4 + "db.forest.".utf8.count] = UInt8(ascii: "1")
     try meta.write()
     // The meta file isn't valid, but file 0 doesn't say that a compaction had begun either.
-    #expect(try upgrade(source).issueCounts == ["damagedCommit": 1])
+    try expect(upgrade(source).issueCounts, equals: ["damagedCommit": 1])
     try FileManager.default.removeItem(atPath: directory.new + ".touchstone")
     meta.sealMeta()
     try meta.write()
     let report = try upgrade(source)
-    #expect(report.issueCounts == ["damagedCommit": 1] && report.documents.carried == 150)
-    #expect(report.issues.first?.message.contains(source + "/db.forest.1") == true, "\(report.issues)")
+    expect(report.issueCounts == ["damagedCommit": 1] && report.documents.carried == 150)
+    expect(report.issues.first?.message.contains(source + "/db.forest.1"), equals: true, "\(report.issues)")
     for name in ["db.forest.0", "db.forest.1"] {
       try FileManager.default.removeItem(atPath: source + "/" + name)
     }
-    #expect(try upgradeCode { try Database.upgrade(source, to: directory.file("none")) } == .foreign)
+    try expect(upgradeCode { try Database.upgrade(source, to: directory.file("none")) }, equals: .foreign)
   }
 
   @Test("are read up to the commit before the place where they were cut off, or say so", arguments: [1, 2])
@@ -118,12 +118,12 @@ import TestSupport
       do {
         let report = try upgrade(source)
         carried += 1
-        if version == 2 { #expect(report.losses > 0 || part == file.bytes.count - 4_096, "\(part) bytes") }
+        if version == 2 { expect(report.losses > 0 || part == file.bytes.count - 4_096, "\(part) bytes") }
       } catch let error as UpgradeError {
-        #expect([.truncated, .damaged, .keyRequired].contains(error.code), "\(part) bytes: \(error)")
+        expect([.truncated, .damaged, .keyRequired].contains(error.code), "\(part) bytes: \(error)")
       }
     }
-    #expect(carried > 0)
+    expect(carried > 0)
   }
 
   @Test("with lengths and pointers beyond all bounds are errors", arguments: [1, 2])
@@ -143,7 +143,7 @@ import TestSupport
       file.sealHeader(block, version)
       try file.write()
       let code = try upgradeCode { try upgrade(source) }
-      #expect(code == .damaged, "\(place): \(value): \(String(describing: code))")
+      expect(code, equals: .damaged, "\(place): \(value): \(String(describing: code))")
     }
     // A node that is its own child, and one with more entries than it has room for.
     let block = try #require(whole.lastBlock(0xEE))
@@ -161,7 +161,7 @@ import TestSupport
       change(&file)
       file.sealNodes(node / 4_096)
       try file.write()
-      #expect(try upgradeCode { try upgrade(source) } == .damaged)
+      try expect(upgradeCode { try upgrade(source) }, equals: .damaged)
     }
   }
 
@@ -175,8 +175,8 @@ import TestSupport
     }
     try file.write()
     let report = try upgrade(source)
-    #expect(report.issueCounts == ["damagedRecord": 3], "\(report.issues)")
-    #expect(report.documents.carried == 147)
+    expect(report.issueCounts, equals: ["damagedRecord": 3], "\(report.issues)")
+    expect(report.documents.carried, equals: 147)
   }
 
   @Test("of revision trees that make no sense lose their documents alone")
@@ -201,15 +201,17 @@ import TestSupport
       records: records.map { (id: $0.id, sequence: 7, body: $0.body) }
         + [(id: Array("again".utf8), sequence: 7, body: tree[tree.count - 1].1)])
     let report = try upgrade(source)
-    #expect(
-      report.issueCounts == [
+    expect(
+      report.issueCounts,
+      equals: [
         "damagedRecord": 8, "invalidRevisionID": 1, "noRevision": 1, "sharedSequence": 1,
       ])
-    #expect(report.documents.carried == 2 && report.verifiedDocuments == 2)
+    expect(report.documents.carried == 2 && report.verifiedDocuments == 2)
     let database = try directory.openNew()
     defer { try? database.close() }
-    #expect(try database.lastSequence == 8)
-    #expect(try Set([database.document("right")?.sequence, database.document("again")?.sequence]) == [7, 8])
+    try expect(database.lastSequence, equals: 8)
+    try expect(
+      Set([database.document("right")?.sequence, database.document("again")?.sequence]), equals: [7, 8])
   }
 
   // MARK: Mutations
@@ -224,21 +226,21 @@ import TestSupport
       report = try Database.upgrade(
         source, to: target, options: UpgradeOptions(verifies: true, sourceKey: key))
     } catch let error as UpgradeError {
-      #expect(error.code != .differs, "\(comment): \(error)")
-      #expect(!FileManager.default.fileExists(atPath: target), comment)
+      expect(error.code != .differs, "\(comment): \(error)")
+      expect(!FileManager.default.fileExists(atPath: target), comment)
       return false
     }
-    #expect(Date().timeIntervalSince(begun) < 20, comment)
+    expect(Date().timeIntervalSince(begun) < 20, comment)
     for count in [
       report.documents, report.revisions, report.bodies, report.localDocuments, report.tombstones,
     ] {
-      #expect(count.read == count.carried + count.skipped + count.unwanted, comment)
-      if count.skipped > 0 { #expect(report.losses > 0, comment) }
+      expect(count.read, equals: count.carried + count.skipped + count.unwanted, comment)
+      if count.skipped > 0 { expect(report.losses > 0, comment) }
     }
     let database = try Database.open(target, options: DatabaseOptions(isReadOnly: true))
     defer { try? database.close() }
     let faults = try database.check(deep: true).filter { !"\($0)".contains("blob") }
-    #expect(faults.isEmpty, "\(comment): \(faults.prefix(3))")
+    expect(faults.isEmpty, "\(comment): \(faults.prefix(3))")
     return true
   }
 
@@ -279,7 +281,7 @@ import TestSupport
       }
     }
     print("flipped bytes in ForestDB files: \(ends.carried) carried over, \(ends.refused) refused")
-    #expect(ends.carried > 0 && ends.refused > 0)
+    expect(ends.carried > 0 && ends.refused > 0)
   }
 
   @Test("are told when the file ends within a block, because it was cut off", arguments: [1, 2])
@@ -289,8 +291,8 @@ import TestSupport
     try Data(file.bytes.dropLast(file.bytes.count / 2 / 4_096 * 4_096 + 2_000))
       .write(to: URL(fileURLWithPath: source + "/db.forest.0"))
     let report = try upgrade(source)
-    #expect(report.documents.carried < 150 && report.losses > 0)
-    #expect(report.issueCounts["damagedCommit"] ?? 0 >= 1)
-    #expect(report.issues.contains { $0.message.contains("it was cut off") })
+    expect(report.documents.carried < 150 && report.losses > 0)
+    expect(report.issueCounts["damagedCommit"] ?? 0 >= 1)
+    expect(report.issues.contains { $0.message.contains("it was cut off") })
   }
 }

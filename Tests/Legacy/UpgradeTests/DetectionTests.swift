@@ -12,7 +12,7 @@ import TestSupport
     let error = try #require(throws: UpgradeError.self, "\(source)") {
       try Database.upgrade(source, to: directory.new)
     }
-    #expect(try directory.names() == before)
+    try expect(directory.names(), equals: before)
     return error
   }
 
@@ -30,28 +30,28 @@ import TestSupport
   @Test("is told by what it holds")
   func kinds() throws {
     let path = directory.path
-    #expect(try error(path + "/nothing.cblite", directory).code == .notFound)
+    try expect(error(path + "/nothing.cblite", directory).code, equals: .notFound)
     try write([], path + "/empty.cblite")
-    #expect(try error(path + "/empty.cblite", directory).code == .truncated)
+    try expect(error(path + "/empty.cblite", directory).code, equals: .truncated)
     try write(Array("SQLite format 3\0".utf8) + [1, 2, 3], path + "/short.cblite")
-    #expect(try error(path + "/short.cblite", directory).code == .truncated)
+    try expect(error(path + "/short.cblite", directory).code, equals: .truncated)
     try write(
       Array("This is a text file, and no database at all. ".utf8) + [UInt8](repeating: 65, count: 200),
       path + "/text.cblite")
-    #expect(try error(path + "/text.cblite", directory).code == .foreign)
+    try expect(error(path + "/text.cblite", directory).code, equals: .foreign)
     try write(Array("hello".utf8), path + "/word.cblite")
-    #expect(try error(path + "/word.cblite", directory).code == .foreign)
+    try expect(error(path + "/word.cblite", directory).code, equals: .foreign)
     // An ending that was forgotten.
-    #expect(try error(path + "/word", directory).message.contains("word.cblite?"))
+    try expect(error(path + "/word", directory).message.contains("word.cblite?"))
     try write([0x50, 0x4B, 3, 4] + [UInt8](repeating: 1, count: 1_020), path + "/zip.cblite")
-    #expect(try error(path + "/zip.cblite", directory).message.contains("zip"))
+    try expect(error(path + "/zip.cblite", directory).message.contains("zip"))
     try write((0..<2_048).map { UInt8(truncatingIfNeeded: $0 * 31 + 5) }, path + "/noise.cblite")
-    #expect(try error(path + "/noise.cblite", directory).code == .keyRequired)
+    try expect(error(path + "/noise.cblite", directory).code, equals: .keyRequired)
     try sqlite(path + "/other.db", "CREATE TABLE people (name TEXT); INSERT INTO people VALUES ('a')")
     let other = try error(path + "/other.db", directory)
-    #expect(other.code == .foreign && other.message.contains("docs and revs"))
+    expect(other.code == .foreign && other.message.contains("docs and revs"))
     try sqlite(path + "/lacking.cblite", "CREATE TABLE docs (x); CREATE TABLE revs (y)")
-    #expect(try error(path + "/lacking.cblite", directory).code == .foreign)
+    try expect(error(path + "/lacking.cblite", directory).code, equals: .foreign)
     try FileManager.default.createDirectory(
       atPath: path + "/later.cblite2/Attachments", withIntermediateDirectories: true)
     try sqlite(
@@ -59,16 +59,16 @@ import TestSupport
       "CREATE TABLE kv_default (key TEXT PRIMARY KEY, sequence INTEGER, flags INTEGER, version BLOB, body BLOB);"
         + "CREATE TABLE kvmeta (name TEXT PRIMARY KEY); PRAGMA user_version = 201")
     let later = try error(path + "/later.cblite2", directory)
-    #expect(later.code == .laterVersion && later.message.contains("import"))
+    expect(later.code == .laterVersion && later.message.contains("import"))
     try FileManager.default.createDirectory(
       atPath: path + "/forest.cblite2", withIntermediateDirectories: true)
     try write([1], path + "/forest.cblite2/db.forest.0")
-    #expect(try error(path + "/forest.cblite2", directory).code == .truncated)
+    try expect(error(path + "/forest.cblite2", directory).code, equals: .truncated)
     try FileManager.default.createDirectory(atPath: path + "/bare.cblite2", withIntermediateDirectories: true)
-    #expect(try error(path + "/bare.cblite2", directory).code == .foreign)
+    try expect(error(path + "/bare.cblite2", directory).code, equals: .foreign)
     try Database.open(path + "/ours").close()
-    #expect(try error(path + "/ours.touchstone", directory).code == .notOld)
-    #expect(try error(path, directory).message.contains("lacking.cblite"))
+    try expect(error(path + "/ours.touchstone", directory).code, equals: .notOld)
+    try expect(error(path, directory).message.contains("lacking.cblite"))
   }
 
   @Test("is told when it was cut off, at any length")
@@ -80,7 +80,7 @@ import TestSupport
     for part in [99, 100, 1_000, 4_096, 5_000, whole.count / 2, whole.count - 4_096, whole.count - 1] {
       try write(Array(whole.prefix(part)), source + "/db.sqlite3")
       let code = try error(source, directory).code
-      #expect([.truncated, .damaged].contains(code), "\(part) bytes: \(code)")
+      expect([.truncated, .damaged].contains(code), "\(part) bytes: \(code)")
     }
   }
 
@@ -96,7 +96,7 @@ import TestSupport
       defer { writer.close() }
       try writer.execute("BEGIN EXCLUSIVE")
       let error = try error(source, directory)
-      #expect(error.code == .inUse && error.message.contains("close it"))
+      expect(error.code == .inUse && error.message.contains("close it"))
       try writer.execute("ROLLBACK")
     }
     try Database.upgrade(source, to: directory.new)
@@ -113,8 +113,8 @@ import TestSupport
         try change(source + "/db.sqlite3", "INSERT INTO info VALUES ('changed', '1')")
       }
     }
-    #expect(code == .changed)
-    #expect(try directory.names() == ["old.cblite2"])
+    expect(code, equals: .changed)
+    try expect(directory.names(), equals: ["old.cblite2"])
   }
 
   @Test(
@@ -134,7 +134,7 @@ import TestSupport
     let source = try directory.makeOld(settings)
     try change(source + "/db.sqlite3", schema)
     let error = try error(source, directory)
-    #expect(error.code == .foreign, "\(error)")
+    expect(error.code, equals: .foreign, "\(error)")
   }
 
   @Test("costs a bounded amount of work at each step")
@@ -157,7 +157,7 @@ import TestSupport
     defer { statement.finalize() }
     var count = 0
     while try statement.step() { count += 1 }
-    #expect(count == 200_000)
+    expect(count, equals: 200_000)
   }
 
   @Test("isn't mistaken: what has nothing is a 1.x database too")
@@ -166,10 +166,10 @@ import TestSupport
     settings.documents = 0
     let source = try directory.makeOld(settings)
     let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
-    #expect(report.documents.read == 0)
+    expect(report.documents.read, equals: 0)
     let database = try Database.open(directory.new)
     // UUIDs come along, in the spelling of iOS too.
-    #expect(database.privateUUID == "1446079e-e8dd-6013-79da-60601e2173cb")
+    expect(database.privateUUID, equals: "1446079e-e8dd-6013-79da-60601e2173cb")
     try database.close()
   }
 }

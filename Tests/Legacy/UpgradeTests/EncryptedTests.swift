@@ -18,8 +18,8 @@ import TestSupport
     let report = try Database.upgrade(
       source, to: directory.new, engine: .lmdb,
       options: UpgradeOptions(verifies: true, sourceKey: try .passphrase("letmein")))
-    #expect(try Files(source) == before)
-    #expect(report.isEncrypted && report.attachments.decrypted > 0)
+    try expect(Files(source), equals: before)
+    expect(report.isEncrypted && report.attachments.decrypted > 0)
     try compareMade(directory.new, settings, report)
   }
 
@@ -43,11 +43,11 @@ import TestSupport
     settings.platform = .android
     settings.documents = 5
     settings.key = LegacyDatabase.key(password: "pässwörd", platform: .android)
-    #expect(settings.key != LegacyDatabase.key(password: "pässwörd", platform: .ios))
+    expect(settings.key != LegacyDatabase.key(password: "pässwörd", platform: .ios))
     let source = try directory.makeOld(settings)
     let report = try Database.upgrade(
       source, to: directory.new, options: UpgradeOptions(sourceKey: try .passphrase("pässwörd")))
-    #expect(report.documents.carried == 5)
+    expect(report.documents.carried, equals: 5)
   }
 
   @Test("derive their keys as the platforms' own tests say")
@@ -56,8 +56,8 @@ import TestSupport
       LegacyDatabase.key(password: "letmein", platform: platform).map { String(format: "%02x", $0) }.joined()
     }
     // Asserted by the tests of Couchbase Lite for Android.
-    #expect(hex(.android) == "6a9bd780221f4fe8a594fc728a94ba633b882983fe5613db427bb61242bfef0f")
-    #expect(hex(.net) == "c66c9a3d66dfa2f8b9420b0379fd1b80928d8d74501e12dd5bc453a7a9a748ab")
+    expect(hex(.android), equals: "6a9bd780221f4fe8a594fc728a94ba633b882983fe5613db427bb61242bfef0f")
+    expect(hex(.net), equals: "c66c9a3d66dfa2f8b9420b0379fd1b80928d8d74501e12dd5bc453a7a9a748ab")
   }
 
   @Test("are told apart by their key: none, a wrong one, one too many")
@@ -72,11 +72,11 @@ import TestSupport
         try Database.upgrade(source, to: directory.new, options: UpgradeOptions(sourceKey: key))
       }
     }
-    #expect(try code(secret, nil) == .keyRequired)
-    #expect(try code(secret, try .passphrase("letmeout")) == .wrongKey)
-    #expect(try code(secret, try .raw([UInt8](repeating: 1, count: 32))) == .wrongKey)
-    #expect(try code(plain, try .passphrase("letmein")) == .notEncrypted)
-    #expect(try directory.names() == ["plain.cblite2", "secret.cblite2"])
+    try expect(code(secret, nil), equals: .keyRequired)
+    try expect(code(secret, try .passphrase("letmeout")), equals: .wrongKey)
+    try expect(code(secret, try .raw([UInt8](repeating: 1, count: 32))), equals: .wrongKey)
+    try expect(code(plain, try .passphrase("letmein")), equals: .notEncrypted)
+    try expect(directory.names(), equals: ["plain.cblite2", "secret.cblite2"])
   }
 
   @Test(
@@ -102,10 +102,10 @@ import TestSupport
     let report = try Database.upgrade(
       path, to: directory.new,
       options: UpgradeOptions(verifies: true, sourceKey: try .passphrase("letmein")))
-    #expect(report.documents.carried == 1 && report.revisions.carried == 2)
+    expect(report.documents.carried == 1 && report.revisions.carried == 2)
     let database = try directory.openNew()
     defer { try? database.close() }
-    #expect(try database.revisions(of: "a")?.map(\.id.description) == ["2-bb", "1-aa"])
-    #expect(try database.revisions(of: "a")?.compactMap(\.body) == [["v": 2], ["v": 1]])
+    try expect(database.revisions(of: "a")?.map(\.id.description), equals: ["2-bb", "1-aa"])
+    try expect(database.revisions(of: "a")?.compactMap(\.body), equals: [["v": 2], ["v": 1]])
   }
 }

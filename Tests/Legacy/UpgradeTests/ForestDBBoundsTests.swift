@@ -23,7 +23,7 @@ import TestSupport
     for _ in 0..<5_000 { try sketch.mark(place) }
     try sketch.commit()
     let error = try #require(throws: UpgradeError.self) { try database.upgrade() }
-    #expect(error.code == .damaged && error.message.contains("again and again"), "\(error)")
+    expect(error.code == .damaged && error.message.contains("again and again"), "\(error)")
   }
 
   @Test("end when many entries of the trie name one damaged record")
@@ -36,8 +36,8 @@ import TestSupport
     try sketch.commit(isFlushed: true)
     try database.damage { $0.bytes[place + 1_000_000] ^= 1 }
     let report = try database.upgrade()
-    #expect(report.documents.skipped == 5_001 && report.documents.carried == 0)
-    #expect(report.issues.count { $0.message.contains("share bytes") } > 900)
+    expect(report.documents.skipped == 5_001 && report.documents.carried == 0)
+    expect(report.issues.count { $0.message.contains("share bytes") } > 900)
   }
 
   @Test("end when many revisions name one damaged record, and tell that it is damaged")
@@ -59,8 +59,8 @@ import TestSupport
     try database.damage { $0.bytes[place + 1_000_000] ^= 1 }
     let report = try database.upgrade()
     // It was read once.
-    #expect(report.issueCounts == ["unreadableOldBody": 1], "\(report.issues)")
-    #expect(try database.current() == ["doc": "\(count + 1)-aa"])
+    expect(report.issueCounts, equals: ["unreadableOldBody": 1], "\(report.issues)")
+    try expect(database.current(), equals: ["doc": "\(count + 1)-aa"])
   }
 
   @Test("leave out bodies that are larger than any that Couchbase Lite writes", .enabled(if: !isSanitized))
@@ -76,9 +76,10 @@ import TestSupport
     try sketch.put("small", Sketch.tree(1))
     try sketch.commit()
     let report = try database.upgrade()
-    #expect(
-      report.issueCounts == ["unreadableBody": 1, "noRevision": 1, "damagedRecord": 1], "\(report.issues)")
-    #expect(try database.current() == ["twenty": "1-aa", "small": "1-aa"])
+    expect(
+      report.issueCounts, equals: ["unreadableBody": 1, "noRevision": 1, "damagedRecord": 1],
+      "\(report.issues)")
+    try expect(database.current(), equals: ["twenty": "1-aa", "small": "1-aa"])
   }
 
   @Test("keep the large bodies of replaced revisions", arguments: [1, 2])
@@ -102,13 +103,13 @@ import TestSupport
     }
     try sketch.commit(isFlushed: version == 1)
     let report = try database.upgrade(isStrict: true)
-    #expect(report.bodies.carried == 4 && report.issues.isEmpty)
+    expect(report.bodies.carried == 4 && report.issues.isEmpty)
     let result = try database.directory.openNew()
     defer { try? result.close() }
     let revisions = try #require(try result.revisions(of: "doc"))
     for (index, revision) in revisions.enumerated() {
       let body = try #require(revision.body)
-      #expect(body["n"].int == Int64(4 - index) && (body["b"].string?.utf8.count ?? 0) == 3 << 20)
+      expect(body["n"].int == Int64(4 - index) && (body["b"].string?.utf8.count ?? 0) == 3 << 20)
     }
   }
 
@@ -122,9 +123,9 @@ import TestSupport
       sketch.saidLastSequence = last
       try sketch.commit()
       let report = try database.upgrade(isStrict: true)
-      #expect(report.issueCounts == ["sharedSequence": 1, "damagedElsewhere": 1], "\(report.issues)")
+      expect(report.issueCounts, equals: ["sharedSequence": 1, "damagedElsewhere": 1], "\(report.issues)")
       let result = try database.directory.openNew()
-      #expect(try result.lastSequence == 6)
+      try expect(result.lastSequence, equals: 6)
       try result.close()
     }
     // Those of the documents may be as high.
@@ -133,7 +134,7 @@ import TestSupport
     for id in ["a", "b"] { try sketch.put(id, Sketch.tree(1), sequence: UInt64(Int64.max)) }
     sketch.saidLastSequence = UInt64(Int64.max)
     try sketch.commit()
-    #expect(try upgradeCode { try database.upgrade() } == .damaged)
+    try expect(upgradeCode { try database.upgrade() }, equals: .damaged)
   }
 
   @Test("may have sequences above the last one in their revision trees")
@@ -148,10 +149,10 @@ import TestSupport
       try sketch.put(id, leaf(UInt64(sequence)))
     }
     try sketch.commit()
-    #expect(try database.upgrade(isStrict: true).issueCounts == ["sharedSequence": 1])
+    try expect(database.upgrade(isStrict: true).issueCounts, equals: ["sharedSequence": 1])
     let result = try database.directory.openNew()
     defer { try? result.close() }
-    #expect(try result.lastSequence == 900 && result.document("c")?.sequence == 6)
+    try expect(result.lastSequence == 900 && result.document("c")?.sequence == 6)
   }
 
   @Test("count new sequences only for what is stored")
@@ -161,7 +162,7 @@ import TestSupport
     try sketch.put("a", Sketch.tree(1), sequence: 2)
     try sketch.put("b", Sketch.tree(1, "no JSON"), sequence: 2)
     try sketch.commit()
-    #expect(try database.upgrade().issueCounts == ["unreadableBody": 1, "noRevision": 1])
+    try expect(database.upgrade().issueCounts, equals: ["unreadableBody": 1, "noRevision": 1])
     // A leaf that is left out, beside one that isn't.
     let other = try SketchedDatabase()
     let second = try other.sketch()
@@ -171,6 +172,6 @@ import TestSupport
       "b", Sketch.tree(leaves.map { (2, $0.1, -1, 0x82, 2, Array($0.0.utf8)) }), sequence: 2)
     try second.commit()
     let report = try other.upgrade()
-    #expect(report.issueCounts == ["unreadableBody": 1, "sharedSequence": 1], "\(report.issues)")
+    expect(report.issueCounts, equals: ["unreadableBody": 1, "sharedSequence": 1], "\(report.issues)")
   }
 }

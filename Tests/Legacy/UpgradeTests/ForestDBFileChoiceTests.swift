@@ -37,8 +37,8 @@ import TestSupport
     _ comment: Comment
   ) throws {
     let report = try database.upgrade(key: key)
-    #expect(report.issueCounts == counts, "\(comment): \(report.issues)")
-    #expect(try database.current() == ["doc": revision], comment)
+    expect(report.issueCounts, equals: counts, "\(comment): \(report.issues)")
+    try expect(database.current(), equals: ["doc": revision], comment)
   }
 
   @Test("are told when the one with the last contents is missing")
@@ -82,8 +82,8 @@ import TestSupport
     for old in [nil, Self.otherKey] {
       let database = try SketchedDatabase()
       try make(database, named: 1, keys: [old, Self.key])
-      #expect(try upgradeCode { try database.upgrade() } == .keyRequired)
-      #expect(try upgradeCode { try database.upgrade(key: otherKey) } == .wrongKey)
+      try expect(upgradeCode { try database.upgrade() }, equals: .keyRequired)
+      try expect(upgradeCode { try database.upgrade(key: otherKey) }, equals: .wrongKey)
       try expect(database, [:], "2-aa", key: key, "the right key")
     }
   }
@@ -97,7 +97,7 @@ import TestSupport
     try expect(finished, ["damagedElsewhere": 1], "1-aa", "finished, without the key")
     let interrupted = try SketchedDatabase()
     try make(interrupted, named: 0, keys: [nil, Self.key], isBegun: true, isFinished: false)
-    #expect(try upgradeCode { try interrupted.upgrade(key: key) } == .notEncrypted)
+    try expect(upgradeCode { try interrupted.upgrade(key: key) }, equals: .notEncrypted)
     try expect(interrupted, ["damagedElsewhere": 1], "1-aa", "interrupted")
   }
 

@@ -40,38 +40,38 @@ import TestSupport
       try child.waitForOutput()
       let begun = Date()
       if round < 3 {
-        #expect(try child.wait() == .exited(0), "\(child.outputText)")
+        try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
         latest = max(latest, Date().timeIntervalSince(begun))
       } else {
         usleep(UInt32(Double.random(in: 0...1.1, using: &random) * latest * 1e6))
         child.kill()
         try child.wait()
-        #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+        expect(!child.outputText.contains("failed"), "\(child.outputText)")
       }
-      #expect(try Files(old) == before, comment)
+      try expect(Files(old), equals: before, comment)
       let isThere = Database.exists(target)
-      #expect(isThere == FileManager.default.fileExists(atPath: target), comment)
-      #expect(isThere || !child.outputText.contains("done"), comment)
+      expect(isThere, equals: FileManager.default.fileExists(atPath: target), comment)
+      expect(isThere || !child.outputText.contains("done"), comment)
       isThere ? (ends.whole += 1) : (ends.none += 1)
       if round >= 3 { latest *= isThere ? 0.8 : 1.1 }
       if !isThere {
         try Database.upgrade(source, to: target, engine: engine, key: try key(of: engine))
         // It removes what was left.
-        #expect(try directory.names() == ["new.touchstone", "old"], comment)
+        try expect(directory.names(), equals: ["new.touchstone", "old"], comment)
       }
       if round % 4 == 3 || isLong {
         let database = try Database.open(
           target, options: DatabaseOptions(isReadOnly: true, key: try key(of: engine)))
-        #expect(try database.check(deep: true).isEmpty, comment)
+        try expect(database.check(deep: true).isEmpty, comment)
         let live = (0..<settings.documents).count {
           let document = settings.document($0)
           return !document.revisions[winningRevision(document)].isDeleted
         }
-        #expect(try database.documentCount == live, comment)
+        try expect(database.documentCount, equals: live, comment)
         try database.close()
       }
     }
     print("kills with \(storage): \(ends.none) times nothing, \(ends.whole) times the whole")
-    #expect(ends.none > 0 && ends.whole > 0)
+    expect(ends.none > 0 && ends.whole > 0)
   }
 }

@@ -41,9 +41,9 @@ import TestSupport
       let before = try Files(directory.path + "/old")
       let report = try Database.upgrade(
         source, to: directory.new, engine: engine, options: UpgradeOptions(verifies: true))
-      #expect(try Files(directory.path + "/old") == before)
-      #expect(report.verifiedDocuments == settings.documents)
-      #expect(report.losses == 0, "\(report.issues)")
+      try expect(Files(directory.path + "/old"), equals: before)
+      expect(report.verifiedDocuments, equals: settings.documents)
+      expect(report.losses, equals: 0, "\(report.issues)")
       try compareMade(directory.new, settings, report)
     }
   }
@@ -57,12 +57,12 @@ import TestSupport
     var settings = Self.settings(.ios, .v13)
     settings.hasLog = true
     let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path + "/old")
-    #expect(FileManager.default.fileExists(atPath: source + "/db.sqlite3-wal"))
+    expect(FileManager.default.fileExists(atPath: source + "/db.sqlite3-wal"))
     let before = try Files(directory.path + "/old")
     let report = try Database.upgrade(
       source, to: directory.new, engine: engine, key: try key(of: engine),
       options: UpgradeOptions(verifies: true))
-    #expect(try Files(directory.path + "/old") == before)
+    try expect(Files(directory.path + "/old"), equals: before)
     try compareMade(directory.new, settings, report, key: try key(of: engine))
   }
 
@@ -74,8 +74,8 @@ import TestSupport
     let source = try directory.makeOld(settings)
     let report = try Database.upgrade(
       source, to: directory.new, options: UpgradeOptions(carry: .winners, verifies: true))
-    #expect(report.localDocuments.unwanted == 7 && report.localDocuments.carried == 0)
-    #expect(report.expirations.carried == 0 && report.conflicts.carried == 0)
+    expect(report.localDocuments.unwanted == 7 && report.localDocuments.carried == 0)
+    expect(report.expirations.carried == 0 && report.conflicts.carried == 0)
     let database = try directory.openNew()
     defer { try? database.close() }
     for number in 0..<settings.documents {
@@ -88,11 +88,11 @@ import TestSupport
         branch.append(document.revisions[index].id)
         next = document.revisions[index].parent
       }
-      #expect(revisions.map(\.id.description) == branch)
-      #expect(revisions.filter(\.hasBody).map(\.id.description) == [branch[0]])
-      #expect(revisions[0].isDeleted == document.revisions[winner].isDeleted)
+      expect(revisions.map(\.id.description), equals: branch)
+      expect(revisions.filter(\.hasBody).map(\.id.description), equals: [branch[0]])
+      expect(revisions[0].isDeleted, equals: document.revisions[winner].isDeleted)
     }
-    #expect(try database.localDocumentIDs().isEmpty)
+    try expect(database.localDocumentIDs().isEmpty)
   }
 
   @Test("keep local documents apart whose IDs are alike but for normalization")
@@ -106,10 +106,10 @@ import TestSupport
       UPDATE localdocs SET docid = '_local/\(ids[1])', json = CAST('{"n":1}' AS BLOB) WHERE docid = '_local/local-1';
       """)
     let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
-    #expect(report.localDocuments.carried == 7)
+    expect(report.localDocuments.carried, equals: 7)
     let database = try directory.openNew()
     for (number, id) in ids.enumerated() {
-      #expect(try database.localDocument(id)?.body == .object(["n": .int(Int64(number))]))
+      try expect(database.localDocument(id)?.body, equals: .object(["n": .int(Int64(number))]))
     }
     try database.close()
   }
@@ -147,34 +147,34 @@ import TestSupport
     try Data("other".utf8).write(to: URL(fileURLWithPath: attachments + "/" + files[1]))
     let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
     let counts = report.issueCounts
-    #expect(counts["reservedDocumentID"] == 1)
-    #expect(counts["invalidDocumentID"] == 1)
-    #expect(counts["noRevision"] == 3, "\(report.issues)")
-    #expect(counts["unreadableBody"] == 1)
-    #expect(counts["brokenParent", default: 0] >= 4)
-    #expect(counts["invalidRevisionID"] == 1)
-    #expect(counts["emptyBody"] == 1)
-    #expect(counts["orphanRevision"] == 3)
-    #expect(counts["expiration"] == 1)
-    #expect(counts["localDocument"] == 1)
-    #expect(counts["missingAttachment", default: 0] >= 1)
-    #expect(counts["damagedAttachment", default: 0] >= 1)
-    #expect(report.attachments.missing == 1 && report.attachments.damaged == 1)
-    #expect(report.documents.read == settings.documents)
-    #expect(report.documents.carried + report.documents.skipped == report.documents.read)
-    #expect(report.documents.skipped == 5)
-    #expect(report.revisions.read == report.revisions.carried + report.revisions.skipped)
+    expect(counts["reservedDocumentID"], equals: 1)
+    expect(counts["invalidDocumentID"], equals: 1)
+    expect(counts["noRevision"], equals: 3, "\(report.issues)")
+    expect(counts["unreadableBody"], equals: 1)
+    expect(counts["brokenParent", default: 0] >= 4)
+    expect(counts["invalidRevisionID"], equals: 1)
+    expect(counts["emptyBody"], equals: 1)
+    expect(counts["orphanRevision"], equals: 3)
+    expect(counts["expiration"], equals: 1)
+    expect(counts["localDocument"], equals: 1)
+    expect(counts["missingAttachment", default: 0] >= 1)
+    expect(counts["damagedAttachment", default: 0] >= 1)
+    expect(report.attachments.missing == 1 && report.attachments.damaged == 1)
+    expect(report.documents.read, equals: settings.documents)
+    expect(report.documents.carried + report.documents.skipped, equals: report.documents.read)
+    expect(report.documents.skipped, equals: 5)
+    expect(report.revisions.read, equals: report.revisions.carried + report.revisions.skipped)
     let database = try directory.openNew()
-    #expect(try database.documentCount == report.documents.carried)
-    #expect(try database.document(String(long.dropLast())) != nil)
-    #expect(try database.revisions(of: "doc-7")?.first?.body == [:])
+    try expect(database.documentCount, equals: report.documents.carried)
+    try expect(database.document(String(long.dropLast())) != nil)
+    try expect(database.revisions(of: "doc-7")?.first?.body, equals: [:])
     try database.close()
     let code = try upgradeCode {
       _ = try Database.upgrade(
         source, to: directory.path + "/strict", options: UpgradeOptions(isStrict: true))
     }
-    #expect(code == .refused)
-    #expect(try !directory.names().contains { $0.hasPrefix("strict") || $0.hasPrefix(".") })
+    expect(code, equals: .refused)
+    try expect(!directory.names().contains { $0.hasPrefix("strict") || $0.hasPrefix(".") })
   }
 }
 
@@ -203,47 +203,48 @@ func compareMade(
     let comment: Comment = "document \(number)"
     let revisions = try #require(try database.revisions(of: document.id), comment)
     let byID = Dictionary(uniqueKeysWithValues: revisions.map { ($0.id.description, $0) })
-    #expect(revisions.count == document.revisions.count, comment)
+    expect(revisions.count, equals: document.revisions.count, comment)
     revisionCount += revisions.count
     for said in document.revisions {
       let found = try #require(byID[said.id], comment)
-      #expect(found.parent?.description == said.parent.map { document.revisions[$0].id }, comment)
-      #expect(found.isDeleted == said.isDeleted && found.isLeaf == said.isLeaf, comment)
+      expect(found.parent?.description, equals: said.parent.map { document.revisions[$0].id }, comment)
+      expect(found.isDeleted == said.isDeleted && found.isLeaf == said.isLeaf, comment)
       guard let body = said.body else {
-        #expect(!found.hasBody, comment)
+        expect(!found.hasBody, comment)
         continue
       }
       var stored = try #require(found.body, comment)
       let attachments = stored.object?["_attachments"]?.object
-      #expect(attachments?.count ?? 0 == said.attachments.count, comment)
+      expect(attachments?.count ?? 0, equals: said.attachments.count, comment)
       for attachment in said.attachments {
         let value = try #require(attachments?[attachment.name].flatMap { Attachment($0) }, comment)
-        #expect(value.encoding == nil && value.revpos == UInt64(attachment.revpos), comment)
-        #expect(try database.contents(of: value.blob) == settings.attachmentBytes(attachment.number), comment)
+        expect(value.encoding == nil && value.revpos == UInt64(attachment.revpos), comment)
+        try expect(
+          database.contents(of: value.blob), equals: settings.attachmentBytes(attachment.number), comment)
       }
       stored.remove("_attachments")
       let wanted =
         try JSONSerialization.jsonObject(with: Data(body.isEmpty ? Array("{}".utf8) : body)) as? NSDictionary
       let got = try JSONSerialization.jsonObject(with: Data(try stored.canonicalJSON().utf8)) as? NSDictionary
-      #expect(got == wanted, comment)
+      expect(got, equals: wanted, comment)
     }
     let winner = document.revisions[winningRevision(document)]
-    #expect(revisions[0].id.description == winner.id && revisions[0].isCurrent, comment)
+    expect(revisions[0].id.description == winner.id && revisions[0].isCurrent, comment)
     if winner.isDeleted { tombstones += 1 }
     if document.revisions.count(where: { $0.isLeaf && !$0.isDeleted }) > 1 { conflicts += 1 }
     let expires = try database.expiration(of: document.id)
-    #expect(expires?.timeIntervalSince1970 == document.expiration.map(Double.init), comment)
+    expect(expires?.timeIntervalSince1970, equals: document.expiration.map(Double.init), comment)
   }
-  #expect(report.tombstones.carried == tombstones && report.conflicts.carried == conflicts)
-  #expect(report.revisions.carried == revisionCount)
-  #expect(try database.documentCount == settings.documents - tombstones)
-  #expect(try database.localDocumentIDs().count == settings.localDocuments)
+  expect(report.tombstones.carried == tombstones && report.conflicts.carried == conflicts)
+  expect(report.revisions.carried, equals: revisionCount)
+  try expect(database.documentCount, equals: settings.documents - tombstones)
+  try expect(database.localDocumentIDs().count, equals: settings.localDocuments)
   for number in 0..<settings.localDocuments {
     let said = settings.localDocument(number)
     let found = try #require(try database.localDocument(said.id))
-    #expect(found.generation == UInt64(said.generation))
-    #expect(try found.body == JSONValue(json: said.json))
+    expect(found.generation, equals: UInt64(said.generation))
+    try expect(found.body, equals: JSONValue(json: said.json))
   }
   let faults = try database.check(deep: true)
-  #expect(faults.isEmpty, "\(faults.prefix(3))")
+  expect(faults.isEmpty, "\(faults.prefix(3))")
 }

@@ -65,23 +65,24 @@ import TestSupport
     do {
       report = try Database.upgrade(source, to: target, options: UpgradeOptions(verifies: true))
     } catch let error as UpgradeError {
-      #expect(error.code != .differs, "\(comment): \(error)")
-      #expect(!FileManager.default.fileExists(atPath: target), comment)
+      expect(error.code != .differs, "\(comment): \(error)")
+      expect(!FileManager.default.fileExists(atPath: target), comment)
       return false
     }
-    #expect(Date().timeIntervalSince(begun) < 20, comment)
+    expect(Date().timeIntervalSince(begun) < 20, comment)
     for (name, count) in [
       ("documents", report.documents), ("revisions", report.revisions), ("bodies", report.bodies),
       ("local documents", report.localDocuments), ("tombstones", report.tombstones),
     ] {
-      #expect(count.read == count.carried + count.skipped + count.unwanted, "\(comment): \(name) \(count)")
-      if count.skipped > 0 { #expect(report.losses > 0, "\(comment): \(name) \(count)") }
+      expect(
+        count.read, equals: count.carried + count.skipped + count.unwanted, "\(comment): \(name) \(count)")
+      if count.skipped > 0 { expect(report.losses > 0, "\(comment): \(name) \(count)") }
     }
     let database = try Database.open(target, options: DatabaseOptions(isReadOnly: true))
     defer { try? database.close() }
     // Attachments that are missing are faults of the source.
     let faults = try database.check(deep: true).filter { !"\($0)".contains("blob") }
-    #expect(faults.isEmpty, "\(comment): \(faults.prefix(3))")
+    expect(faults.isEmpty, "\(comment): \(faults.prefix(3))")
     return true
   }
 
@@ -101,7 +102,7 @@ import TestSupport
         }
       }
     }
-    #expect(carried > 60)
+    expect(carried > 60)
   }
 
   @Test("by flipped bytes give a report or an error")
@@ -141,7 +142,7 @@ import TestSupport
       }
     }
     print("flipped bytes: \(ends.carried) carried over, \(ends.refused) refused")
-    #expect(ends.carried > 0 && ends.refused > 0)
+    expect(ends.carried > 0 && ends.refused > 0)
   }
 
   @Test("in their attachments give a report")
@@ -163,9 +164,9 @@ import TestSupport
       try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
     let report = try Database.upgrade(source, to: directory.new, options: UpgradeOptions(verifies: true))
-    #expect(report.attachments.damaged == 8, "\(report.attachments)")
-    #expect(report.attachments.read == names.count)
-    #expect(report.attachments.carried == names.count - 8)
-    #expect(report.issueCounts["damagedAttachment", default: 0] >= 8)
+    expect(report.attachments.damaged, equals: 8, "\(report.attachments)")
+    expect(report.attachments.read, equals: names.count)
+    expect(report.attachments.carried, equals: names.count - 8)
+    expect(report.issueCounts["damagedAttachment", default: 0] >= 8)
   }
 }

@@ -59,30 +59,30 @@ import TestSupport
       let report = try Database.upgrade(
         source, to: directory.new, engine: engine, key: try key(of: engine),
         options: UpgradeOptions(verifies: true))
-      #expect(try Files(try #require(realDatabases) + "/" + name) == before, comment)
-      #expect(report.userVersion == expected.userVersion, comment)
-      #expect(report.documents.skipped == 0 && report.revisions.skipped == 0, comment)
+      try expect(Files(try #require(realDatabases) + "/" + name), equals: before, comment)
+      expect(report.userVersion, equals: expected.userVersion, comment)
+      expect(report.documents.skipped == 0 && report.revisions.skipped == 0, comment)
       let database = try directory.openNew(key: key(of: engine))
       defer { try? database.close() }
       try compare(database, expected, source: "\(realDatabases ?? "")/\(name)", comment)
       let isWhole = report.attachments.missing == 0
       if isWhole {
-        #expect(try database.check(deep: true).isEmpty, comment)
+        try expect(database.check(deep: true).isEmpty, comment)
       }
       count += 1
     }
-    #expect(count == 33)
+    expect(count, equals: 33)
   }
 
   private func compare(_ database: Database, _ expected: Expected, source: String, _ comment: Comment) throws
   {
     let documents = expected.docs ?? []
-    #expect(try database.documentCount == documents.filter { !$0.deleted }.count, comment)
+    try expect(database.documentCount, equals: documents.filter { !$0.deleted }.count, comment)
     for said in documents {
       let revisions = try #require(try database.revisions(of: said.id), comment)
       let current = try #require(revisions.first, comment)
-      #expect(current.id.description == said.winningRev, comment)
-      #expect(current.isDeleted == said.deleted, comment)
+      expect(current.id.description, equals: said.winningRev, comment)
+      expect(current.isDeleted, equals: said.deleted, comment)
       // The history of the winner, newest first, with the revision IDs as they were.
       var branch: [String] = []
       var next: RevisionID? = current.id
@@ -90,8 +90,8 @@ import TestSupport
         branch.append(id.description)
         next = revision.parent
       }
-      #expect(branch == said.history, comment)
-      #expect(Set(revisions.filter(\.isLeaf).map(\.id.description)) == Set(said.leafRevs), comment)
+      expect(branch, equals: said.history, comment)
+      expect(Set(revisions.filter(\.isLeaf).map(\.id.description)), equals: Set(said.leafRevs), comment)
       // The body, as the text that was stored says it, by Foundation's parser.
       let body = try #require(current.body, comment)
       var stored = body
@@ -104,35 +104,35 @@ import TestSupport
       let wanted = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary
       let found =
         try JSONSerialization.jsonObject(with: Data(try stored.canonicalJSON().utf8)) as? NSDictionary
-      #expect(found == wanted, comment)
+      expect(found, equals: wanted, comment)
       try compareAttachments(database, said, body, source, comment)
     }
     let locals = Set((expected.localDocs ?? []).map { String($0.id.dropFirst("_local/".count)) })
-    #expect(Set(try database.localDocumentIDs()) == locals, comment)
+    try expect(Set(try database.localDocumentIDs()), equals: locals, comment)
   }
 
   private func compareAttachments(
     _ database: Database, _ said: Expected.Document, _ body: JSONValue, _ source: String, _ comment: Comment
   ) throws {
     let entries = body.object?["_attachments"]?.object
-    #expect(entries?.count ?? 0 == said.attachments.count, comment)
+    expect(entries?.count ?? 0, equals: said.attachments.count, comment)
     for attachment in said.attachments {
       let value = try #require(entries?[attachment.name], comment)
       let found = try #require(Attachment(value), comment)
-      #expect(found.blob.digest.text == attachment.digest, comment)
-      #expect(found.revpos == UInt64(attachment.revpos ?? 0), comment)
-      #expect(found.blob.contentType == attachment.content_type, comment)
-      if let length = attachment.length { #expect(found.blob.length == UInt64(length), comment) }
+      expect(found.blob.digest.text, equals: attachment.digest, comment)
+      expect(found.revpos, equals: UInt64(attachment.revpos ?? 0), comment)
+      expect(found.blob.contentType, equals: attachment.content_type, comment)
+      if let length = attachment.length { expect(found.blob.length, equals: UInt64(length), comment) }
       // As the guide of 2.1 reads it: the entry is a blob.
       for member in ["digest", "length", "revpos", "stub"] {
-        #expect(value.object?[member] != nil, comment)
+        expect(value.object?[member] != nil, comment)
       }
       guard let file = attachment.blob, attachment.blobSHA1Matches == true else {
-        #expect(try !database.contains(found.blob), comment)
+        try expect(!database.contains(found.blob), comment)
         continue
       }
       let bytes = try Data(contentsOf: URL(fileURLWithPath: source + "/" + file))
-      #expect(try database.contents(of: found.blob) == Array(bytes), comment)
+      try expect(database.contents(of: found.blob), equals: Array(bytes), comment)
     }
   }
 
@@ -153,10 +153,10 @@ import TestSupport
         try Database.upgrade("\(base)/\(name)/\(inner)", to: directory.new)
       }
       codes[error.code, default: 0] += 1
-      #expect([.laterVersion, .unknownCipher, .keyRequired].contains(error.code), "\(name): \(error)")
-      #expect(try Files(base + "/" + name) == before, "\(name)")
+      expect([.laterVersion, .unknownCipher, .keyRequired].contains(error.code), "\(name): \(error)")
+      try expect(Files(base + "/" + name), equals: before, "\(name)")
     }
-    #expect(codes[.laterVersion, default: 0] > 5)
-    #expect(codes[.unknownCipher, default: 0] > 0)
+    expect(codes[.laterVersion, default: 0] > 5)
+    expect(codes[.unknownCipher, default: 0] > 0)
   }
 }

@@ -70,7 +70,7 @@ import TestSupport
   @Test("give exactly what their companions say, on every engine", arguments: someEngines)
   func upgrades(_ engine: EngineName) throws {
     let all = try Self.expected()
-    #expect(all.count == 16)
+    expect(all.count, equals: 16)
     for (name, expected) in all.sorted(by: { $0.key < $1.key }) {
       let comment: Comment = "\(name) to \(engine)"
       let directory = TemporaryDirectory()
@@ -80,18 +80,18 @@ import TestSupport
       let report = try Database.upgrade(
         Self.path(name, expected), to: directory.new, engine: engine, key: try key(of: engine),
         options: UpgradeOptions(verifies: true, sourceKey: sourceKey))
-      #expect(try Files(base) == before, comment)
-      #expect(report.storage == "ForestDB" && report.isEncrypted == expected.encrypted, comment)
+      try expect(Files(base), equals: before, comment)
+      expect(report.storage == "ForestDB" && report.isEncrypted == expected.encrypted, comment)
       // IDs of 2,000 bytes and with a zero byte can't be stored.
       let left = expected.docs.count { !Self.isStorable($0.id) }
-      #expect(report.issueCounts == (left == 0 ? [:] : ["invalidDocumentID": left]), "\(name)")
-      #expect(report.verifiedDocuments == expected.docs.count - left, comment)
-      #expect(report.conflicts.carried == expected.conflictedDocs.count, comment)
+      expect(report.issueCounts, equals: (left == 0 ? [:] : ["invalidDocumentID": left]), "\(name)")
+      expect(report.verifiedDocuments, equals: expected.docs.count - left, comment)
+      expect(report.conflicts.carried, equals: expected.conflictedDocs.count, comment)
       let database = try directory.openNew(key: key(of: engine))
       defer { try? database.close() }
       try compare(database, expected, report, base, comment)
       let faults = try database.check(deep: true)
-      #expect(faults.isEmpty, "\(name): \(faults.prefix(3))")
+      expect(faults.isEmpty, "\(name): \(faults.prefix(3))")
     }
   }
 
@@ -103,55 +103,57 @@ import TestSupport
     _ database: Database, _ expected: Expected, _ report: UpgradeReport, _ base: String, _ comment: Comment
   ) throws {
     let documents = expected.docs.filter { Self.isStorable($0.id) }
-    #expect(try database.documentCount == documents.filter { !$0.deleted }.count, comment)
+    try expect(database.documentCount, equals: documents.filter { !$0.deleted }.count, comment)
     for said in documents {
       let revisions = try #require(try database.revisions(of: said.id), comment)
-      #expect(revisions.count == said.revs.count, comment)
-      #expect(revisions.first?.id.description == said.winningRev, comment)
-      #expect(revisions.first?.isDeleted == said.deleted, comment)
+      expect(revisions.count, equals: said.revs.count, comment)
+      expect(revisions.first?.id.description, equals: said.winningRev, comment)
+      expect(revisions.first?.isDeleted, equals: said.deleted, comment)
       let byID = Dictionary(uniqueKeysWithValues: revisions.map { ($0.id.description, $0) })
       for revision in said.revs {
         let comment: Comment = "\(comment): \(said.id) \(revision.rev)"
         let found = try #require(byID[revision.rev], comment)
-        #expect(found.parent?.description == revision.parent.map { said.revs[$0].rev }, comment)
-        #expect(found.isLeaf == revision.leaf && found.isDeleted == revision.deleted, comment)
-        #expect(found.sequence == revision.sequence, comment)
+        expect(found.parent?.description, equals: revision.parent.map { said.revs[$0].rev }, comment)
+        expect(found.isLeaf == revision.leaf && found.isDeleted == revision.deleted, comment)
+        expect(found.sequence, equals: revision.sequence, comment)
         let text = revision.storedJSON ?? (revision.leaf ? "{}" : nil)
         guard let text else {
-          #expect(!found.hasBody, comment)
+          expect(!found.hasBody, comment)
           continue
         }
         let body = try #require(found.body, comment)
-        #expect(try object(try body.canonicalJSON()) == object(text), comment)
+        try expect(object(try body.canonicalJSON()), equals: object(text), comment)
       }
       for attachment in said.attachments {
         let entry = revisions.first?.body?["_attachments"].object?[attachment.name]
         let blob = try #require(entry.flatMap { Attachment($0) }, comment).blob
-        #expect(blob.digest.text == attachment.digest && blob.length == attachment.length, comment)
+        expect(blob.digest.text == attachment.digest && blob.length == attachment.length, comment)
         let bytes = try Data(contentsOf: URL(fileURLWithPath: base + "/" + #require(attachment.blob)))
-        #expect(try database.contents(of: blob) == Array(bytes), comment)
+        try expect(database.contents(of: blob), equals: Array(bytes), comment)
       }
     }
     let ids = Set(documents.map(\.id))
     for id in ids {
       let seconds = try database.expiration(of: id)?.timeIntervalSince1970
-      #expect(seconds == expected.expirations.seconds[id].map(Double.init), comment)
+      expect(seconds, equals: expected.expirations.seconds[id].map(Double.init), comment)
     }
-    #expect(
-      Set(try database.localDocumentIDs().map { "_local/" + $0 }) == Set(expected.localDocs.map(\.id)),
+    try expect(
+      Set(try database.localDocumentIDs().map { "_local/" + $0 }), equals: Set(expected.localDocs.map(\.id)),
       comment)
     for said in expected.localDocs {
       let found = try #require(try database.localDocument(String(said.id.dropFirst(7))), comment)
-      #expect("\(found.generation)-local" == said.rev, comment)
+      expect("\(found.generation)-local", equals: said.rev, comment)
       var wanted = try object(said.json)
       // .NET keeps the ID in the body.
       wanted?["_id"] = nil
-      #expect(try object(found.body.canonicalJSON()) as NSDictionary? == wanted as NSDictionary?, comment)
+      try expect(
+        object(found.body.canonicalJSON()) as NSDictionary?, equals: wanted as NSDictionary?, comment)
     }
-    #expect(
-      report.expirations.carried == expected.expirations.seconds.keys.count { ids.contains($0) }, comment)
-    #expect(
-      try database.lastSequence == expected.stores.first { $0.name == "default" }?.lastSequence, comment)
+    expect(
+      report.expirations.carried, equals: expected.expirations.seconds.keys.count { ids.contains($0) },
+      comment)
+    try expect(
+      database.lastSequence, equals: expected.stores.first { $0.name == "default" }?.lastSequence, comment)
   }
 
   private func object(_ text: String) throws -> [String: AnyHashable]? {
@@ -184,11 +186,11 @@ import TestSupport
     let haveSameLocals =
       try Self.expected()[forest]?.localDocs.map { $0.json.suffix(40) }
       == all[sqlite]?.localDocs?.map { $0.json?.suffix(40) }
-    #expect(haveSameLocals == (sqlite != "net120"))
+    expect(haveSameLocals, equals: (sqlite != "net120"))
     let found = try differences(databases[0], databases[1], sequences: true)
-    #expect(found.filter { $0.kind != .local || haveSameLocals }.isEmpty, "\(found)")
-    #expect(try databases[0].lastSequence == databases[1].lastSequence)
-    #expect(try databases[0].localDocumentIDs() == databases[1].localDocumentIDs())
+    expect(found.filter { $0.kind != .local || haveSameLocals }.isEmpty, "\(found)")
+    try expect(databases[0].lastSequence, equals: databases[1].lastSequence)
+    try expect(databases[0].localDocumentIDs(), equals: databases[1].localDocumentIDs())
   }
 
   @Test("ask for their key, and refuse a wrong one")
@@ -201,10 +203,10 @@ import TestSupport
         try Database.upgrade(source, to: directory.new, options: UpgradeOptions(sourceKey: key))
       }
     }
-    #expect(try code("syn-minienc-14-forestdb", nil) == .keyRequired)
-    #expect(try code("syn-minienc-14-forestdb", .raw([UInt8](repeating: 1, count: 32))) == .wrongKey)
-    #expect(try code("syn-minienc-14-forestdb", .passphrase("letmein")) == .wrongKey)
-    #expect(try code("syn-mini-14-forestdb", .passphrase("letmein")) == .notEncrypted)
-    #expect(try directory.names().isEmpty)
+    try expect(code("syn-minienc-14-forestdb", nil), equals: .keyRequired)
+    try expect(code("syn-minienc-14-forestdb", .raw([UInt8](repeating: 1, count: 32))), equals: .wrongKey)
+    try expect(code("syn-minienc-14-forestdb", .passphrase("letmein")), equals: .wrongKey)
+    try expect(code("syn-mini-14-forestdb", .passphrase("letmein")), equals: .notEncrypted)
+    try expect(directory.names().isEmpty)
   }
 }

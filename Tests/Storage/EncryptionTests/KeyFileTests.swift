@@ -9,10 +9,10 @@ import TestSupport
   @Test(arguments: [false, true]) func theDataKeyComesBackWithTheKeyItWasMadeWith(raw: Bool) throws {
     let key = raw ? try UserKey.random() : try UserKey.passphrase("correct horse")
     let dataKey = try KeyFile.create(at: path, key: key)
-    #expect(dataKey.count == 32)
-    #expect(try KeyFile.open(at: path, key: key) == dataKey)
-    #expect(try directory.names() == ["key.json"])
-    #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    expect(dataKey.count, equals: 32)
+    try expect(KeyFile.open(at: path, key: key), equals: dataKey)
+    try expect(directory.names(), equals: ["key.json"])
+    try expect(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int, equals: 0o600)
   }
 
   @Test func anotherKeyIsSaidToBeWrong() throws {
@@ -24,8 +24,8 @@ import TestSupport
       _ = try KeyFile.create(at: path, key: key)
       for other in others where other.kind != key.kind || other.secret != key.secret {
         let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: other) }
-        #expect(error?.code == .wrongKey)
-        #expect(error?.path == path)
+        expect(error?.code, equals: .wrongKey)
+        expect(error?.path, equals: path)
       }
     }
   }
@@ -37,7 +37,7 @@ import TestSupport
       var changed = contents
       changed[bit / 8] ^= 1 << (bit % 8)
       let error = #expect(throws: EncryptionError.self) { try WrappedKey(fileContents: changed) }
-      #expect(error?.code == .damaged, "bit \(bit)")
+      expect(error?.code, equals: .damaged, "bit \(bit)")
     }
   }
 
@@ -47,12 +47,12 @@ import TestSupport
       let error = #expect(throws: EncryptionError.self) {
         try WrappedKey(fileContents: Array(contents[..<count]))
       }
-      #expect(error?.code == .damaged, "\(count) bytes")
+      expect(error?.code, equals: .damaged, "\(count) bytes")
     }
     for longer in [contents + [10], contents + contents, [UInt8](repeating: 0x20, count: 1 << 20)] {
       try AtomicFile.write(longer, to: path)
       let error = #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: .random()) }
-      #expect(error?.code == .damaged)
+      expect(error?.code, equals: .damaged)
     }
   }
 
@@ -89,16 +89,16 @@ import TestSupport
   ) throws {
     let key = try UserKey.passphrase("correct horse")
     let genuine = try WrappedKey(.random(count: 32), key: key, derivation: .scrypt(n: 1_024, r: 8, p: 1))
-    #expect(try WrappedKey(fileContents: genuine.fileContents()).unwrap(with: key).count == 32)
+    try expect(WrappedKey(fileContents: genuine.fileContents()).unwrap(with: key).count, equals: 32)
 
     let text = String(decoding: try genuine.fileContents(), as: UTF8.self)
     let head = try #require(text.range(of: ",\n  \"checksum\"")).lowerBound
     let forged = String(text[..<head]).replacing(original, with: replacement)
-    #expect(forged != String(text[..<head]))
+    expect(forged != String(text[..<head]))
     let error = #expect(throws: EncryptionError.self) {
       try WrappedKey(fileContents: WrappedKey.withChecksum(Array(forged.utf8))).unwrap(with: key)
     }
-    #expect(error?.code == code)
+    expect(error?.code, equals: code)
   }
 
   @Test func whatDecidesTheDerivationIsAuthenticated() throws {
@@ -108,8 +108,8 @@ import TestSupport
     salted.salt[0] ^= 1
     var derived = genuine
     derived.derivation = .scrypt(n: 2, r: 8, p: 1)
-    #expect(salted.additionalData != genuine.additionalData)
-    #expect(derived.additionalData != genuine.additionalData)
+    expect(salted.additionalData != genuine.additionalData)
+    expect(derived.additionalData != genuine.additionalData)
     #expect(throws: EncryptionError.self) { try salted.unwrap(with: key) }
   }
 
@@ -118,18 +118,18 @@ import TestSupport
     let dataKey = try SecretBytes.random(count: 32)
     let one = try WrappedKey(dataKey, key: key, derivation: .hkdfSHA256)
     let other = try WrappedKey(dataKey, key: key, derivation: .hkdfSHA256)
-    #expect(one.salt != other.salt)
-    #expect(one.nonce != other.nonce)
-    #expect(one.sealed != other.sealed)
+    expect(one.salt != other.salt)
+    expect(one.nonce != other.nonce)
+    expect(one.sealed != other.sealed)
   }
 
   @Test func changingTheKeyKeepsTheDataKey() throws {
     let (old, new) = (try UserKey.random(), try UserKey.passphrase("new"))
     let dataKey = try KeyFile.create(at: path, key: old)
     try KeyFile.change(at: path, from: old, to: new)
-    #expect(try KeyFile.open(at: path, key: new) == dataKey)
+    try expect(KeyFile.open(at: path, key: new), equals: dataKey)
     #expect(throws: EncryptionError.self) { try KeyFile.open(at: path, key: old) }
-    #expect(try directory.names() == ["key.json"])
+    try expect(directory.names(), equals: ["key.json"])
   }
 
   @Test func aFailedChangeLeavesTheFileAsItWas() throws {
@@ -139,20 +139,21 @@ import TestSupport
     let error = #expect(throws: EncryptionError.self) {
       try KeyFile.change(at: path, from: .random(), to: .random())
     }
-    #expect(error?.code == .wrongKey)
-    #expect(try AtomicFile.read(path, limit: 10_000) == before)
+    expect(error?.code, equals: .wrongKey)
+    try expect(AtomicFile.read(path, limit: 10_000), equals: before)
   }
 
   @Test func creatingWhereThereIsAFileIsRefused() throws {
     let key = try UserKey.random()
     let dataKey = try KeyFile.create(at: path, key: key)
-    #expect(try storageCode { try KeyFile.create(at: path, key: key) } == .alreadyExists)
-    #expect(try KeyFile.open(at: path, key: key) == dataKey)
-    #expect(try directory.names() == ["key.json"])
+    try expect(storageCode { try KeyFile.create(at: path, key: key) }, equals: .alreadyExists)
+    try expect(KeyFile.open(at: path, key: key), equals: dataKey)
+    try expect(directory.names(), equals: ["key.json"])
   }
 
   @Test func anAbsentFileIsSaidToBeAbsent() throws {
-    #expect(try storageCode { try KeyFile.open(at: "/nonexistent/key.json", key: .random()) } == .notFound)
+    try expect(
+      storageCode { try KeyFile.open(at: "/nonexistent/key.json", key: .random()) }, equals: .notFound)
   }
 
   @Test func theFileSaysNothingOfItsKeys() throws {
@@ -160,18 +161,18 @@ import TestSupport
     let dataKey = try SecretBytes.random(count: 32)
     let contents = try WrappedKey(dataKey, key: key, derivation: .scrypt(n: 1_024, r: 8, p: 1)).fileContents()
     let text = String(decoding: contents, as: UTF8.self)
-    #expect(!text.contains("correct"))
-    #expect(!text.contains(Data(bytes(of: dataKey)).base64EncodedString().dropLast(2)))
+    expect(!text.contains("correct"))
+    expect(!text.contains(Data(bytes(of: dataKey)).base64EncodedString().dropLast(2)))
   }
 
   @Test func whatIsWrittenIsAcceptable() {
-    #expect(KeyDerivation.standardScrypt.isAcceptable)
-    #expect(KeyDerivation.hkdfSHA256.isAcceptable)
+    expect(KeyDerivation.standardScrypt.isAcceptable)
+    expect(KeyDerivation.hkdfSHA256.isAcceptable)
   }
 
   @Test func aFileMadeByAnotherProgramOpens() throws {
     let wrapped = try WrappedKey(fileContents: Array(Self.fileMadeElsewhere.utf8))
-    #expect(try bytes(of: wrapped.unwrap(with: .passphrase("correct horse"))) == Array(0..<32))
+    try expect(bytes(of: wrapped.unwrap(with: .passphrase("correct horse"))), equals: Array(0..<32))
   }
 
   /// Made by Python's hashlib and cryptography from docs/encryption.md: the bytes 100 to 131 as salt, 0 to 11 as

@@ -10,19 +10,19 @@ import Testing
     nonisolated(unsafe) var found: [UInt8]?
     do {
       let secret = SecretBytes(adopting: memory) { found = [UInt8]($0) }
-      #expect(bytes(of: secret) == Array(1...64))
-      #expect(found == nil)
+      expect(bytes(of: secret), equals: Array(1...64))
+      expect(found == nil)
     }
-    #expect(found == [UInt8](repeating: 0, count: 64))
+    expect(found, equals: [UInt8](repeating: 0, count: 64))
   }
 
   @Test func aWipedArrayIsZero() {
     var array: [UInt8] = [1, 2, 3]
     SecretBytes.wipe(&array)
-    #expect(array == [0, 0, 0])
+    expect(array, equals: [0, 0, 0])
     var empty: [UInt8] = []
     SecretBytes.wipe(&empty)
-    #expect(empty == [])
+    expect(empty, equals: [])
   }
 
   @Test func nothingOfThemIsPrinted() throws {
@@ -32,20 +32,20 @@ import Testing
     dump(secret, to: &dumped)
     dump(key, to: &dumped)
     for text in ["\(secret)", String(reflecting: secret), "\(key)", String(reflecting: key), dumped] {
-      #expect(!text.contains("hunter2"))
-      #expect(!text.contains("104, 117"))
+      expect(!text.contains("hunter2"))
+      expect(!text.contains("104, 117"))
     }
-    #expect("\(secret)" == "SecretBytes(32 bytes)")
+    expect("\(secret)", equals: "SecretBytes(32 bytes)")
   }
 
   @Test func equalityIsThatOfTheBytes() {
-    #expect(SecretBytes([1, 2]) == SecretBytes([1, 2]))
-    #expect(SecretBytes([1, 2]) != SecretBytes([1, 3]))
-    #expect(SecretBytes([1, 2]) != SecretBytes([1, 2, 0]))
-    #expect(SecretBytes([]) == SecretBytes([]))
+    expect(SecretBytes([1, 2]), equals: SecretBytes([1, 2]))
+    expect(SecretBytes([1, 2]) != SecretBytes([1, 3]))
+    expect(SecretBytes([1, 2]) != SecretBytes([1, 2, 0]))
+    expect(SecretBytes([]), equals: SecretBytes([]))
   }
 
   @Test func randomOnesDiffer() throws {
-    #expect(try SecretBytes.random(count: 32) != SecretBytes.random(count: 32))
+    try expect(SecretBytes.random(count: 32) != SecretBytes.random(count: 32))
   }
 }

@@ -27,24 +27,24 @@ import TestSupport
   ) throws {
     guard let secret else {
       let error = #expect(throws: EncryptionError.self) { try UserKey(fileContents: contents) }
-      #expect(error?.code == .invalidKey)
+      expect(error?.code, equals: .invalidKey)
       return
     }
     let key = try UserKey(fileContents: contents)
-    #expect((key.kind == .raw) == raw)
-    #expect(bytes(of: key.secret) == secret)
+    expect((key.kind == .raw), equals: raw)
+    expect(bytes(of: key.secret), equals: secret)
   }
 
   @Test func aKeyFileIsReadFromItsPath() throws {
     let directory = TemporaryDirectory()
     let path = directory.file("key")
     try AtomicFile.write(Array("open sesame\n".utf8), to: path)
-    #expect(try bytes(of: UserKey(contentsOfFile: path).secret) == Array("open sesame".utf8))
+    try expect(bytes(of: UserKey(contentsOfFile: path).secret), equals: Array("open sesame".utf8))
 
     try AtomicFile.write(Array("a\nb\n".utf8), to: path)
     let invalid = #expect(throws: EncryptionError.self) { try UserKey(contentsOfFile: path) }
-    #expect(invalid?.path == path)
-    #expect(try storageCode { try UserKey(contentsOfFile: path + "2") } == .notFound)
+    expect(invalid?.path, equals: path)
+    try expect(storageCode { try UserKey(contentsOfFile: path + "2") }, equals: .notFound)
   }
 
   @Test func rawKeysHaveThirtyTwoBytes() {

@@ -39,7 +39,7 @@ struct Records {
     var records: [UInt64: [UInt8]] = [:]
     try with(path) { transaction, database in
       var cursor: OpaquePointer?
-      #expect(mdb_cursor_open(transaction, database, &cursor) == 0)
+      expect(mdb_cursor_open(transaction, database, &cursor), equals: 0)
       defer { mdb_cursor_close(cursor) }
       var key = MDB_val()
       var value = MDB_val()
@@ -58,7 +58,7 @@ struct Records {
           bytes.withUnsafeBytes { value in
             var key = MDB_val(key)
             var value = MDB_val(value)
-            #expect(mdb_put(transaction, database, &key, &value, 0) == 0)
+            expect(mdb_put(transaction, database, &key, &value, 0), equals: 0)
           }
         }
       }
@@ -70,7 +70,7 @@ struct Records {
       for number in numbers {
         withUnsafeBytes(of: number.bigEndian) { key in
           var key = MDB_val(key)
-          #expect(mdb_del(transaction, database, &key, nil) == 0)
+          expect(mdb_del(transaction, database, &key, nil), equals: 0)
         }
       }
     }
@@ -78,17 +78,17 @@ struct Records {
 
   private static func with(_ path: String, _ body: (OpaquePointer, MDB_dbi) throws -> Void) throws {
     var environment: OpaquePointer?
-    #expect(mdb_env_create(&environment) == 0)
+    expect(mdb_env_create(&environment), equals: 0)
     defer { mdb_env_close(environment) }
     mdb_env_set_maxdbs(environment, 8)
     mdb_env_set_mapsize(environment, 1 << 30)
-    #expect(mdb_env_open(environment, path, UInt32(MDB_NOSUBDIR | MDB_NOSYNC), 0o644) == 0)
+    expect(mdb_env_open(environment, path, UInt32(MDB_NOSUBDIR | MDB_NOSYNC), 0o644), equals: 0)
     var transaction: OpaquePointer?
     var database: MDB_dbi = 0
-    #expect(mdb_txn_begin(environment, nil, 0, &transaction) == 0)
-    #expect(mdb_dbi_open(transaction, "@records", 0, &database) == 0)
+    expect(mdb_txn_begin(environment, nil, 0, &transaction), equals: 0)
+    expect(mdb_dbi_open(transaction, "@records", 0, &database), equals: 0)
     try body(try #require(transaction), database)
-    #expect(mdb_txn_commit(transaction) == 0)
+    expect(mdb_txn_commit(transaction), equals: 0)
   }
 }
 
@@ -122,7 +122,7 @@ struct EncryptedFileTests {
     }
     let engine = try openEncrypted(path)
     defer { try? engine.close() }
-    #expect(try engine.checkIntegrity() == [])
+    try expect(engine.checkIntegrity(), equals: [])
     return try content(engine)
   }
 
@@ -135,7 +135,7 @@ struct EncryptedFileTests {
       return try content(engine)
     } catch let error as StorageError {
       let codes: [StorageError.Code] = [.damaged, .notADatabase, .unsupportedVersion, .notEncrypted]
-      #expect(codes.contains(error.code), "\(error)")
+      expect(codes.contains(error.code), "\(error)")
       return nil
     }
   }
@@ -152,12 +152,12 @@ struct EncryptedFileTests {
       damaged[place] ^= UInt8(1 << generator.below(8))
       try damaged.write(to: URL(fileURLWithPath: path))
       if let found = try found(checking: true) {
-        #expect(found == whole, "byte \(place), seed \(testSeed)")
+        expect(found, equals: whole, "byte \(place), seed \(testSeed)")
       } else {
         noticed += 1
       }
     }
-    #expect(noticed > rounds / 10)
+    expect(noticed > rounds / 10)
   }
 
   @Test func aFlippedByteInARecordIsMetByWhoReadsItWithoutACheck() throws {
@@ -173,7 +173,7 @@ struct EncryptedFileTests {
       if isRecord { places.append((start + 16)..<((page + pages) * 4_096)) }
       page += pages
     }
-    #expect(places.count > 20)
+    expect(places.count > 20)
     var generator = SeededGenerator(seed: testSeed)
     var noticed = 0
     for _ in 0..<100 {
@@ -183,13 +183,13 @@ struct EncryptedFileTests {
       try Data(damaged).write(to: URL(fileURLWithPath: path))
       if let found = try found(checking: false) {
         // Of a page that was freed.
-        #expect(found == whole, "seed \(testSeed)")
+        expect(found, equals: whole, "seed \(testSeed)")
       } else {
         noticed += 1
       }
     }
     // Many lie in pages that were freed, which nobody reads.
-    #expect(noticed > 15, "seed \(testSeed)")
+    expect(noticed > 15, "seed \(testSeed)")
   }
 
   /// Opening reads header, root and, of many keyspaces, their tree, before a check can have looked at the pages on the way.
@@ -220,12 +220,12 @@ struct EncryptedFileTests {
         try Data(damaged).write(to: URL(fileURLWithPath: path))
         do { try openEncrypted(path, .openExisting).close() } catch let error as StorageError {
           let codes: [StorageError.Code] = [.damaged, .notEncrypted, .notADatabase, .unsupportedVersion]
-          #expect(codes.contains(error.code), "page \(page), byte \(place): \(error)")
+          expect(codes.contains(error.code), "page \(page), byte \(place): \(error)")
           refused += 1
         }
       }
     }
-    #expect(refused > 100, "\(refused)")
+    expect(refused > 100, "\(refused)")
   }
 
   @Test func swappedRecordsAreAnError() throws {
@@ -238,11 +238,11 @@ struct EncryptedFileTests {
       let right = numbers[generator.below(numbers.count)]
       guard left != right, records[left]?.count == records[right]?.count else { continue }
       try Records.put([left: records[right] ?? [], right: records[left] ?? []], path)
-      #expect(try found(checking: true) == nil, "\(left) and \(right)")
-      #expect(try found(checking: false) == nil, "\(left) and \(right)")
+      try expect(found(checking: true) == nil, "\(left) and \(right)")
+      try expect(found(checking: false) == nil, "\(left) and \(right)")
       try Records.put([left: records[left] ?? [], right: records[right] ?? []], path)
     }
-    #expect(try found(checking: true) != nil)
+    try expect(found(checking: true) != nil)
   }
 
   @Test func anOlderStateOfARecordIsAnErrorAndOnlyTheWholeOlderFileIsntNoticed() throws {
@@ -257,24 +257,24 @@ struct EncryptedFileTests {
     try engine.close()
     let new = try Records.all(path)
     let changed = new.keys.filter { old[$0] != nil && old[$0] != new[$0] }
-    #expect(changed.count >= 3 && changed.contains(RecordFormat.rootNumber))
+    expect(changed.count >= 3 && changed.contains(RecordFormat.rootNumber))
     for number in changed {
       try Records.put([number: old[number] ?? []], path)
-      #expect(try found(checking: true) == nil, "record \(number)")
-      #expect(try found(checking: false) == nil, "record \(number)")
+      try expect(found(checking: true) == nil, "record \(number)")
+      try expect(found(checking: false) == nil, "record \(number)")
       try Records.put([number: new[number] ?? []], path)
     }
-    #expect(try found(checking: true) != whole)
+    try expect(found(checking: true) != whole)
     // All of it together is a sound file of an earlier time, but for records that there were none of then.
     try Records.put(old, path)
-    #expect(try found(checking: false) == nil)
+    try expect(found(checking: false) == nil)
     try Records.remove(new.keys.filter { old[$0] == nil }, path)
-    #expect(try found(checking: false) == whole)
+    try expect(found(checking: false), equals: whole)
   }
 
   @Test func recordsHaveTwoSizesWhateverIsInThem() throws {
     try make()
-    #expect(Set(try Records.all(path).filter { $0.key > 1 }.values.map(\.count)) == [4_080, 8_176])
+    try expect(Set(try Records.all(path).filter { $0.key > 1 }.values.map(\.count)), equals: [4_080, 8_176])
   }
 
   @Test func noSealIsGivenTwice() throws {
@@ -285,7 +285,7 @@ struct EncryptedFileTests {
         let first = try sealer.take(count)
         for index in 0..<count {
           let seal = first.advanced(by: index)
-          #expect(seen.insert([seal.session, seal.middle, seal.nonce]).inserted)
+          expect(seen.insert([seal.session, seal.middle, seal.nonce]).inserted)
         }
       }
     }
@@ -294,13 +294,13 @@ struct EncryptedFileTests {
   @Test func aPlainFileTakesNoKeyAndAnEncryptedOneNeedsIt() throws {
     try make()
     let options = EngineOptions(creation: .openExisting, durability: .none)
-    #expect(try storageCode { _ = try LMDBEngines.lmdb.open(path, options) } == .keyRequired)
+    try expect(storageCode { _ = try LMDBEngines.lmdb.open(path, options) }, equals: .keyRequired)
     let plain = try LMDBEngines.lmdb.open(directory.file("plain.mdb"), EngineOptions(durability: .none))
     try plain.write { _ = try $0.createKeyspace("k", shape: .entries) }
     try plain.close()
-    #expect(try storageCode { _ = try openEncrypted(directory.file("plain.mdb")) } == .notEncrypted)
+    try expect(storageCode { _ = try openEncrypted(directory.file("plain.mdb")) }, equals: .notEncrypted)
     let again = try LMDBEngines.lmdb.open(directory.file("plain.mdb"), options)
-    #expect(try again.read { try $0.keyspaces().count } == 1)
+    try expect(again.read { try $0.keyspaces().count }, equals: 1)
   }
 
   @Test(arguments: ["mdb_stat", "mdb_dump"])
@@ -308,8 +308,8 @@ struct EncryptedFileTests {
     guard FileManager.default.isExecutableFile(atPath: "/usr/bin/\(tool)") else { return }
     try make()
     let output = try runTool(tool, "-n", "-a", path)
-    #expect(output.contains("@records"))
-    #expect(!output.contains("docs"))
+    expect(output.contains("@records"))
+    expect(!output.contains("docs"))
   }
 
   /// Random changes in transactions of parts, with nodes of one page to many, next to no cache, and nodes that are
@@ -340,7 +340,8 @@ struct EncryptedFileTests {
               case 6..<9:
                 let found = model.keys.first { _ in true }
                 let key = found ?? key
-                #expect(try transaction.delete(key, in: keyspace) == (model.removeValue(forKey: key) != nil))
+                try expect(
+                  transaction.delete(key, in: keyspace), equals: (model.removeValue(forKey: key) != nil))
               default:
                 let low = bytes("key\(generator.below(700))")
                 let high = bytes("key\(generator.below(700))")
@@ -349,28 +350,28 @@ struct EncryptedFileTests {
                 let inside = model.keys.filter {
                   !$0.lexicographicallyPrecedes(low) && $0.lexicographicallyPrecedes(high)
                 }
-                #expect(try transaction.deleteRange(range, in: keyspace) == inside.count)
+                try expect(transaction.deleteRange(range, in: keyspace), equals: inside.count)
                 for key in inside { model[key] = nil }
               }
             }
             if isUndone { throw Undone() }
           }
         } catch is Undone { model = before }
-        #expect(try content(engine) == ["k": model], "seed \(testSeed)")
+        try expect(content(engine), equals: ["k": model], "seed \(testSeed)")
       }
-      #expect(try engine.checkIntegrity() == [], "seed \(testSeed)")
+      try expect(engine.checkIntegrity(), equals: [], "seed \(testSeed)")
       try engine.close()
     }
     let engine = try openEncrypted(path)
-    #expect(try content(engine) == ["k": model], "seed \(testSeed)")
+    try expect(content(engine), equals: ["k": model], "seed \(testSeed)")
     let empty = try engine.write { transaction in
       let keyspace = try #require(try transaction.keyspace(named: "k"))
       return try transaction.deleteRange(.all, in: keyspace)
     }
-    #expect(empty == model.count)
-    #expect(try engine.checkIntegrity() == [])
+    expect(empty, equals: model.count)
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.close()
-    #expect(try Records.all(path).count == 2)
+    try expect(Records.all(path).count, equals: 2)
   }
 
   /// What the bodies of one commit share: they run one after another.
@@ -431,12 +432,12 @@ struct EncryptedFileTests {
           }
         } catch is Undone {}
       }
-      #expect(try content(engine) == ["k": shared.model], "seed \(testSeed)")
+      try expect(content(engine), equals: ["k": shared.model], "seed \(testSeed)")
     }
     // Ten nodes are too many, and a change touches a few more.
-    #expect(shared.mostChanged < 40)
-    #expect(try engine.checkIntegrity() == [], "seed \(testSeed)")
+    expect(shared.mostChanged < 40)
+    try expect(engine.checkIntegrity(), equals: [], "seed \(testSeed)")
     try engine.close()
-    #expect(try content(openEncrypted(path)) == ["k": shared.model], "seed \(testSeed)")
+    try expect(content(openEncrypted(path)), equals: ["k": shared.model], "seed \(testSeed)")
   }
 }

@@ -26,13 +26,13 @@ struct KeyspaceListTests {
     defer { try? engine.close() }
     try engine.read { transaction in
       let found = try transaction.keyspaces()
-      #expect(Set(found.keys) == Set(numbers.map { "keyspace-with-a-name-\($0)" }))
+      expect(Set(found.keys), equals: Set(numbers.map { "keyspace-with-a-name-\($0)" }))
       for (name, keyspace) in found {
         let value = try transaction.bytes(bytes("a"), in: keyspace)
-        #expect(value == bytes(String(name.dropFirst("keyspace-with-a-name-".count))))
+        expect(value, equals: bytes(String(name.dropFirst("keyspace-with-a-name-".count))))
       }
     }
-    #expect(try engine.checkIntegrity() == [])
+    try expect(engine.checkIntegrity(), equals: [])
   }
 
   @Test(
@@ -82,7 +82,7 @@ struct KeyspaceListTests {
     let after = try Records.all(path)
     let changed = after.filter { before[$0.key] != $0.value }
     // The root, a node of the keyspace, and the path to it.
-    #expect(changed.count <= 4, "\(changed.count) of \(after.count) records")
+    expect(changed.count <= 4, "\(changed.count) of \(after.count) records")
     try expect(0..<1_000)
   }
 
@@ -96,9 +96,9 @@ struct KeyspaceListTests {
     for _ in 0..<2 {
       let snapshots = try (0..<Self.many).map { _ in try engine.file.beginRead() }
       let (state, catalog) = (snapshots[0].state, snapshots[0].outer.slot.catalog)
-      #expect(state.table.items.count == 1_000)
+      expect(state.table.items.count, equals: 1_000)
       for snapshot in snapshots {
-        #expect(snapshot.state === state && snapshot.outer.slot.catalog === catalog)
+        expect(snapshot.state === state && snapshot.outer.slot.catalog === catalog)
         snapshot.end()
       }
     }
@@ -112,9 +112,9 @@ struct KeyspaceListTests {
     try engine.close()
     try expect(0..<60)
     engine = try openEncrypted(path)
-    #expect(try engine.file.beginRead().state.list != nil)
+    try expect(engine.file.beginRead().state.list != nil)
     try make(61, from: 60, in: engine)
-    #expect(try engine.file.beginRead().state.list == nil)
+    try expect(engine.file.beginRead().state.list == nil)
     try engine.close()
     try expect(0..<61)
   }
@@ -158,7 +158,7 @@ struct KeyspaceListTests {
     let newest = try Records.all(path)[RecordFormat.rootNumber] ?? []
     for root in [empty, older] {
       try Records.put([RecordFormat.rootNumber: root], path)
-      #expect(try storageCode { _ = try openEncrypted(path, .openExisting) } == .damaged)
+      try expect(storageCode { _ = try openEncrypted(path, .openExisting) }, equals: .damaged)
     }
     try Records.put([RecordFormat.rootNumber: newest], path)
     try expect(0..<6)

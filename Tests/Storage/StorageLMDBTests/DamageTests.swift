@@ -45,16 +45,16 @@ struct LMDBDamageTests {
         do {
           let engine = try open(path, .openExisting)
           // Only free pages were lost.
-          #expect(try engine.checkIntegrity() == [], "\(pages) pages")
+          try expect(engine.checkIntegrity(), equals: [], "\(pages) pages")
           try engine.close()
         } catch let error as StorageError {
           let expected: [StorageError.Code] = pages == 0 && extra == 0 ? [.notADatabase] : [.damaged]
-          #expect(expected.contains(error.code), "\(pages) pages and \(extra) bytes: \(error)")
+          expect(expected.contains(error.code), "\(pages) pages and \(extra) bytes: \(error)")
           refused += 1
         }
       }
     }
-    #expect(refused > whole.count / 4096)
+    expect(refused > whole.count / 4096)
   }
 
   /// LMDB writes to a page in place when its flags say that it has been copied to memory, also to one in the map.
@@ -72,31 +72,32 @@ struct LMDBDamageTests {
       let hasHeader = try isFound { bytes in
         for offset in 0..<8 { bytes[page * 4096 + offset] = 0xFF }
       }
-      #expect(try isFound { $0[page * 4096 + flagsOffset] |= 0x10 } == hasHeader, "page \(page)")
+      try expect(isFound { $0[page * 4096 + flagsOffset] |= 0x10 }, equals: hasHeader, "page \(page)")
       if hasHeader { inUse += 1 }
     }
-    #expect(inUse > whole.count / 4096 / 4)
+    expect(inUse > whole.count / 4096 / 4)
   }
 
   @Test func otherFilesAreToldFromDamagedOnes() throws {
     let whole = try make()
-    #expect(try storageCode { _ = try open(write(bytes("this is no database"))) } == .notADatabase)
-    #expect(try storageCode { _ = try open(write([UInt8](repeating: 0, count: 100_000))) } == .notADatabase)
+    try expect(storageCode { _ = try open(write(bytes("this is no database"))) }, equals: .notADatabase)
+    try expect(
+      storageCode { _ = try open(write([UInt8](repeating: 0, count: 100_000))) }, equals: .notADatabase)
     var version = whole
     version[20] = 2
-    #expect(try storageCode { _ = try open(write(version)) } == .unsupportedVersion)
+    try expect(storageCode { _ = try open(write(version)) }, equals: .unsupportedVersion)
     var second = whole
     for index in 4096..<4200 { second[index] = 0x55 }
-    #expect(try storageCode { _ = try open(write(second)) } == .damaged)
+    try expect(storageCode { _ = try open(write(second)) }, equals: .damaged)
     for (offset, value) in [(40, UInt8(7)), (139, 0xFF), (143, 0xFF)] {
       var meta = whole
       meta[offset] = value
       meta[4096 + offset] = value
-      #expect(try storageCode { _ = try open(write(meta)) } == .damaged, "byte \(offset)")
+      try expect(storageCode { _ = try open(write(meta)) }, equals: .damaged, "byte \(offset)")
     }
-    #expect(try storageCode { _ = try open(directory.path) } == .notADatabase)
-    #expect(try storageCode { _ = try open(directory.file("none.mdb"), .openExisting) } == .notFound)
-    #expect(try storageCode { _ = try open(directory.file("none/none.mdb")) } == .notFound)
+    try expect(storageCode { _ = try open(directory.path) }, equals: .notADatabase)
+    try expect(storageCode { _ = try open(directory.file("none.mdb"), .openExisting) }, equals: .notFound)
+    try expect(storageCode { _ = try open(directory.file("none/none.mdb")) }, equals: .notFound)
   }
 
   /// LMDB takes the meta page that the last bit of the newest number says, whichever page has the number.
@@ -105,29 +106,29 @@ struct LMDBDamageTests {
     let (mainRoot, lastPage, transaction) = (128, 136, 144)
     func number(_ page: Int) -> Int { Int(file[page * 4096 + transaction]) }
     let newest = number(0) > number(1) ? 0 : 1
-    #expect(number(newest) & 1 == newest && number(newest) == number(1 - newest) + 1)
+    expect(number(newest) & 1 == newest && number(newest) == number(1 - newest) + 1)
     for page in [0, 1] { file[page * 4096 + transaction] ^= UInt8(number(0) ^ number(1)) }
     // LMDB would follow this root past the end of the file.
     file[newest * 4096 + mainRoot + 2] = 0x0F
     file[newest * 4096 + lastPage + 2] = 0x1F
     for creation in [FileCreation.openExisting, .openOrCreate] {
-      #expect(try storageCode { _ = try open(write(file), creation) } == .damaged)
+      try expect(storageCode { _ = try open(write(file), creation) }, equals: .damaged)
     }
   }
 
   @Test func anLMDBFileOfSomebodyElseIsRefused() throws {
     var created: OpaquePointer?
-    #expect(mdb_env_create(&created) == 0)
+    expect(mdb_env_create(&created), equals: 0)
     let environment = try #require(created)
     mdb_env_set_maxdbs(environment, 4)
-    #expect(mdb_env_open(environment, directory.file(), UInt32(MDB_NOSUBDIR), 0o644) == 0)
+    expect(mdb_env_open(environment, directory.file(), UInt32(MDB_NOSUBDIR), 0o644), equals: 0)
     var transaction: OpaquePointer?
     mdb_txn_begin(environment, nil, 0, &transaction)
     var handle: MDB_dbi = 0
-    #expect(mdb_dbi_open(transaction, "theirs", UInt32(MDB_CREATE), &handle) == 0)
-    #expect(mdb_txn_commit(transaction) == 0)
+    expect(mdb_dbi_open(transaction, "theirs", UInt32(MDB_CREATE), &handle), equals: 0)
+    expect(mdb_txn_commit(transaction), equals: 0)
     mdb_env_close(environment)
-    #expect(try storageCode { _ = try open(directory.file()) } == .notADatabase)
+    try expect(storageCode { _ = try open(directory.file()) }, equals: .notADatabase)
   }
 
   @Test func aCheckOfDamagedPagesNeverCrashesAndFindsBrokenStructure() throws {
@@ -157,7 +158,7 @@ struct LMDBDamageTests {
       if !check.faults.isEmpty { found += 1 }
     }
     // Bytes inside values, keys of equal rank and free pages can't be told from sound ones.
-    #expect(found > opened / 4, "\(found) of \(opened)")
+    expect(found > opened / 4, "\(found) of \(opened)")
   }
 
   /// Changes the first leaf of the free list, of which `change` gets the offsets of two nodes, and looks whether the check
@@ -175,7 +176,7 @@ struct LMDBDamageTests {
     try #require(number(page * 4096 + 12, 2) >= 20, "the free list has two records")
     let nodes = [16, 18].map { page * 4096 + number(page * 4096 + $0, 2) }
     change(&file, nodes[0], nodes[1])
-    #expect(try faults(of: write(file)) != [])
+    try expect(faults(of: write(file)) != [])
   }
 
   @Test func freePagesOfATransactionThatWasNeverAreFound() throws {
@@ -228,7 +229,7 @@ struct LMDBDamageTests {
       func number(_ offset: Int) -> Int { Int(file[offset]) | Int(file[offset + 1]) << 8 }
       let pages = stride(from: 2 * 4096, to: file.count, by: 4096)
         .filter { number($0 + 10) == 2 && number($0 + 12) == 16 + 2 * 10 }
-      #expect(!pages.isEmpty)
+      expect(!pages.isEmpty)
       for page in pages { body(&file, page, (0..<10).map { page + number(page + 16 + 2 * $0) }) }
     }
     let lengths = try found(after: make) { file in
@@ -239,7 +240,7 @@ struct LMDBDamageTests {
         file[nodes[9]] += 50
       }
     }
-    #expect(lengths.contains { $0.contains("has a node at") }, "\(lengths)")
+    expect(lengths.contains { $0.contains("has a node at") }, "\(lengths)")
     let places = try found(after: make) { file in
       try change(&file) { file, page, nodes in
         let inside = nodes[3] - page + 8 + key(3).count + 20
@@ -247,7 +248,7 @@ struct LMDBDamageTests {
         file[page + 16 + 2 * 4 + 1] = UInt8(inside >> 8)
       }
     }
-    #expect(places.contains { $0.contains("has a node at") }, "\(places)")
+    expect(places.contains { $0.contains("has a node at") }, "\(places)")
   }
 
   /// What LMDB writes next goes on from the depth and the counts of a tree without pages.
@@ -259,11 +260,12 @@ struct LMDBDamageTests {
         }) { file in
           let node: [UInt8] = [48, 0, 0, 0, 2, 0, 4, 0] + bytes("docs")
           let records = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
-          #expect(!records.isEmpty)
+          expect(!records.isEmpty)
           for record in records { file[record + node.count + field] = value }
         }
-        #expect(
-          found == [
+        expect(
+          found,
+          equals: [
             "at open: the file is damaged or cut off: keyspace docs has no root, but its counts aren't zero"
           ],
           "field \(field)")
@@ -283,8 +285,8 @@ struct LMDBDamageTests {
     damaged.replaceSubrange((newest + 128)..<(newest + 136), with: [UInt8](repeating: 0xFF, count: 8))
     for creation in [FileCreation.openExisting, .openOrCreate] {
       let path = try write(damaged)
-      #expect(try storageCode { _ = try open(path, creation) } == .damaged)
-      #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == damaged)
+      try expect(storageCode { _ = try open(path, creation) }, equals: .damaged)
+      try expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))), equals: damaged)
     }
   }
 
@@ -296,9 +298,9 @@ struct LMDBDamageTests {
     let newest = number(UInt64.self, at: 144) > number(UInt64.self, at: 4096 + 144) ? 0 : 4096
     // The tree of the free list is one leaf. A node is its header of 8 bytes, the key, and the count of pages.
     let leaf = number(UInt64.self, at: newest + 80) * 4096
-    #expect(number(UInt16.self, at: leaf + 10) == 2)
+    expect(number(UInt16.self, at: leaf + 10), equals: 2)
     let nodes = (number(UInt16.self, at: leaf + 12) - 16) / 2
-    #expect(nodes > 0)
+    expect(nodes > 0)
     for count: UInt64 in [1 << 62, UInt64.max, 1 << 20] {
       var damaged = sound
       for node in 0..<nodes {
@@ -307,7 +309,7 @@ struct LMDBDamageTests {
         damaged.replaceSubrange(place..<(place + 8), with: count)
       }
       let engine = try open(write(damaged))
-      #expect(try storageCode { _ = try engine.statistics() } == .damaged)
+      try expect(storageCode { _ = try engine.statistics() }, equals: .damaged)
       try engine.close()
     }
   }
@@ -324,18 +326,18 @@ struct LMDBDamageTests {
       }) { file in
         let node: [UInt8] = [9, 0, 0, 0, 0, 0, 1, 0] + bytes("a")
         let entries = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
-        #expect(!entries.isEmpty)
+        expect(!entries.isEmpty)
         for entry in entries { change(&file, entry + node.count) }
       }
     }
-    #expect(try found { _, _ in } == [])
+    try expect(found { _, _ in }, equals: [])
     for number: UInt8 in [2, 3, 200] {
       let faults = try found { $0[$1 + 7] = number }
-      #expect(
+      expect(
         faults.count == 1 && faults[0].hasPrefix("at open: the catalog's number of keyspace"), "\(faults)")
     }
     let faults = try found { $0[$1 + 8] = KeyspaceShape.sequences.rawValue }
-    #expect(faults.contains { $0.contains("that isn't a sequence") }, "\(faults)")
+    expect(faults.contains { $0.contains("that isn't a sequence") }, "\(faults)")
   }
 
   /// LMDB takes names as C strings: it would open the keyspace of a shorter name.
@@ -347,15 +349,15 @@ struct LMDBDamageTests {
     }) { file in
       let node: [UInt8] = [9, 0, 0, 0, 0, 0, 2, 0] + bytes("ab")
       let entries = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
-      #expect(!entries.isEmpty)
+      expect(!entries.isEmpty)
       for entry in entries { file[entry + node.count - 1] = 0 }
     }
-    #expect(found == ["at open: the catalog has a keyspace with an invalid name"])
+    expect(found, equals: ["at open: the catalog has a keyspace with an invalid name"])
   }
 
   @Test func aNameOfADamagedPageIsToldOnOneLine() {
-    #expect(PageCheck.describe(bytes("index.1")) == "keyspace index.1")
-    #expect(PageCheck.describe(bytes("a\n\0b")) == #"keyspace "a\n\0b""#)
+    expect(PageCheck.describe(bytes("index.1")), equals: "keyspace index.1")
+    expect(PageCheck.describe(bytes("a\n\0b")), equals: #"keyspace "a\n\0b""#)
   }
 
   @Test func aDamagedRootIsRefusedAtOpenAndADamagedLeafFoundByTheCheck() throws {
@@ -364,12 +366,13 @@ struct LMDBDamageTests {
     let meta = try file.newestMeta()
     var check = PageCheck(file: file, meta: meta)
     check.run(.everything)
-    #expect(check.faults == [])
-    #expect(check.lostPages == 0)
+    expect(check.faults, equals: [])
+    expect(check.lostPages, equals: 0)
     for root in [meta.main.root] + check.trees.map(\.record.root) {
       var damaged = whole
       for index in 0..<16 { damaged[Int(root) * 4096 + index] = 0xEE }
-      #expect(try storageCode { _ = try open(write(damaged), .openExisting) } == .damaged, "root \(root)")
+      try expect(
+        storageCode { _ = try open(write(damaged), .openExisting) }, equals: .damaged, "root \(root)")
     }
     // Every page in use, with its number changed: the check says so each time.
     var faults = 0
@@ -386,12 +389,12 @@ struct LMDBDamageTests {
     let inUse = check.trees.reduce(Int(meta.main.leafPages + meta.free.leafPages + meta.free.branchPages)) {
       $0 + Int($1.record.leafPages + $1.record.branchPages)
     }
-    #expect(faults == inUse)
+    expect(faults, equals: inUse)
   }
 
   @Test func anEmptyFileIsMadeIntoADatabaseOnlyWhenOneMayBeMade() throws {
     let path = try write([], "empty.mdb")
-    #expect(try storageCode { _ = try open(path, .openExisting) } == .notADatabase)
+    try expect(storageCode { _ = try open(path, .openExisting) }, equals: .notADatabase)
     try open(path, .openOrCreate).close()
     try open(path, .openExisting).close()
   }

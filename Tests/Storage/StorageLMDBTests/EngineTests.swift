@@ -21,7 +21,7 @@ struct LMDBTests {
       directory.file(), directory.path + "/./main.mdb", directory.file("link.mdb"),
       directory.file("hard.mdb"),
     ] {
-      #expect(try storageCode { _ = try open(path) } == .inUse, "\(path)")
+      try expect(storageCode { _ = try open(path) }, equals: .inUse, "\(path)")
     }
     try first.close()
     let second = try open(directory.file("link.mdb"))
@@ -32,8 +32,8 @@ struct LMDBTests {
     var engine: LMDBEngine? = try open(directory.file())
     let snapshot = try #require(try engine?.beginRead())
     engine = nil
-    #expect(try storageCode { _ = try open(directory.file()) } == .inUse)
-    #expect(try snapshot.keyspaces().isEmpty)
+    try expect(storageCode { _ = try open(directory.file()) }, equals: .inUse)
+    try expect(snapshot.keyspaces().isEmpty)
     snapshot.end()
     try open(directory.file()).close()
   }
@@ -41,18 +41,19 @@ struct LMDBTests {
   @Test func aSnapshotThatGoesAwayEnds() throws {
     let engine = try open(directory.file())
     for _ in 0..<100 { _ = try engine.beginRead() }
-    #expect(try engine.statistics().openReaders == 0)
+    try expect(engine.statistics().openReaders, equals: 0)
     try engine.close()
   }
 
   @Test func aForkedChildUsesNothingOfItsParentsEngine() throws {
-    #expect(try runLMDBChild("fork", directory.file()) == .exited(0))
+    try expect(runLMDBChild("fork", directory.file()), equals: .exited(0))
   }
 
   @Test func aKeyIsRefused() throws {
     let options = EngineOptions(key: [UInt8](repeating: 1, count: 32))
-    #expect(try storageCode { _ = try LMDBEngine(path: directory.file(), options: options) } == .notEncrypted)
-    #expect(!FilePath.exists(directory.file()))
+    try expect(
+      storageCode { _ = try LMDBEngine(path: directory.file(), options: options) }, equals: .notEncrypted)
+    expect(!FilePath.exists(directory.file()))
   }
 
   // MARK: - Readers
@@ -63,30 +64,30 @@ struct LMDBTests {
     try keeper.waitForOutput()
     let dying = try startLMDBChild("readers", directory.file(), 10)
     try dying.waitForOutput()
-    #expect(try dying.end() == .exited(0))
+    try expect(dying.end(), equals: .exited(0))
     let engine = try open(directory.file())
     var stale: Int32 = 0
     mdb_reader_check(engine.environment.handle, &stale)
-    #expect(stale == 0)
+    expect(stale, equals: 0)
     var info = MDB_envinfo()
     mdb_env_info(engine.environment.handle, &info)
-    #expect(info.me_numreaders >= 11, "the readers were there")
+    expect(info.me_numreaders >= 11, "the readers were there")
     try engine.close()
-    #expect(try keeper.end() == .exited(0))
+    try expect(keeper.end(), equals: .exited(0))
   }
 
   @Test func slotsOfDeadReadersServeWhenAllAreTaken() throws {
     let engine = try open(directory.file())
     let dying = try startLMDBChild("readers", directory.file(), 200)
     try dying.waitForOutput()
-    #expect(try dying.end() == .exited(0))
+    try expect(dying.end(), equals: .exited(0))
     var snapshots: [any ReadTransaction] = []
     for _ in 0..<Environment.maximumReaders { snapshots.append(try engine.beginRead()) }
-    #expect(try storageCode { _ = try engine.beginRead() } == .tooManyReaders)
-    #expect(try engine.statistics().openReaders == Environment.maximumReaders)
+    try expect(storageCode { _ = try engine.beginRead() }, equals: .tooManyReaders)
+    try expect(engine.statistics().openReaders, equals: Environment.maximumReaders)
     for snapshot in snapshots { snapshot.end() }
     snapshots = []
-    #expect(try engine.statistics().openReaders == 0)
+    try expect(engine.statistics().openReaders, equals: 0)
     try engine.read { _ = try $0.keyspaces() }
     try engine.close()
   }
@@ -98,7 +99,7 @@ struct LMDBTests {
     try engine.write { transaction in
       for name in ["docs", "index.byType"] { _ = try transaction.createKeyspace(name, shape: .entries) }
     }
-    #expect(try namedDatabases(directory.file()) == ["@catalog", "docs", "index.byType"])
+    try expect(namedDatabases(directory.file()), equals: ["@catalog", "docs", "index.byType"])
     try engine.close()
   }
 
@@ -114,24 +115,24 @@ struct LMDBTests {
         try transaction.dropKeyspace(try #require(try transaction.keyspace(named: name)))
       }
     }
-    #expect(try namedDatabases(directory.file()) == ["@catalog", "a", "b", "c"])
+    try expect(namedDatabases(directory.file()), equals: ["@catalog", "a", "b", "c"])
     let new = try engine.write { try $0.createKeyspace("a", shape: .entries) }
-    #expect(new.number != old.number)
-    #expect(try before.bytes(bytes("k"), in: old) == bytes("a"))
-    #expect(try storageCode { _ = try before.count(of: new) } == .noSuchKeyspace)
-    #expect(try engine.read { try $0.count(of: new) } == 0)
-    #expect(try storageCode { _ = try engine.read { try $0.count(of: old) } } == .noSuchKeyspace)
+    expect(new.number != old.number)
+    try expect(before.bytes(bytes("k"), in: old), equals: bytes("a"))
+    try expect(storageCode { _ = try before.count(of: new) }, equals: .noSuchKeyspace)
+    try expect(engine.read { try $0.count(of: new) }, equals: 0)
+    try expect(storageCode { _ = try engine.read { try $0.count(of: old) } }, equals: .noSuchKeyspace)
     before.end()
     try engine.backup(to: directory.file("copy.mdb"))
-    #expect(try namedDatabases(directory.file("copy.mdb")) == ["@catalog", "a", "c"])
-    #expect(
-      try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.contains("partial") }
-        == [])
+    try expect(namedDatabases(directory.file("copy.mdb")), equals: ["@catalog", "a", "c"])
+    try expect(
+      FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.contains("partial") },
+      equals: [])
     let copy = try open(directory.file("copy.mdb"), .openExisting)
-    #expect(try copy.read { try $0.keyspaces() } == engine.read { try $0.keyspaces() })
-    #expect(try copy.checkIntegrity() == [])
+    try expect(copy.read { try $0.keyspaces() }, equals: engine.read { try $0.keyspaces() })
+    try expect(copy.checkIntegrity(), equals: [])
     // Numbers go on where they were.
-    #expect(try copy.write { try $0.createKeyspace("d", shape: .entries) }.number > new.number)
+    try expect(copy.write { try $0.createKeyspace("d", shape: .entries) }.number > new.number)
     try copy.close()
     try engine.close()
   }
@@ -152,9 +153,9 @@ struct LMDBTests {
         made += 1
       }
     }
-    #expect(failure == .tooManyKeyspaces)
-    #expect(made < Environment.maximumHandles)
-    #expect(try snapshot.keyspaces().isEmpty)
+    expect(failure, equals: .tooManyKeyspaces)
+    expect(made < Environment.maximumHandles)
+    try expect(snapshot.keyspaces().isEmpty)
     snapshot.end()
     for round in 0..<300 { try makeAndDrop("later\(round)") }
     try engine.closeSound()
@@ -166,7 +167,7 @@ struct LMDBTests {
     for round in 0..<5 {
       let before = try engine.beginRead()
       try #require(try runLMDBChild("keyspaces", directory.file(), round) == .exited(0))
-      #expect(try before.keyspace(named: "theirs\(round)") == nil)
+      try expect(before.keyspace(named: "theirs\(round)") == nil)
       before.end()
       if round % 2 == 0 {
         try engine.write { transaction in
@@ -178,9 +179,9 @@ struct LMDBTests {
       }
       try engine.read { transaction in
         let theirs = try #require(try transaction.keyspace(named: "theirs\(round)"))
-        #expect(try transaction.bytes(bytes("k"), in: theirs) == bytes("theirs\(round)"))
-        #expect(try transaction.keyspace(named: "dropped\(round - 1)") == nil)
-        #expect(try transaction.count(of: mine) == 0)
+        try expect(transaction.bytes(bytes("k"), in: theirs), equals: bytes("theirs\(round)"))
+        try expect(transaction.keyspace(named: "dropped\(round - 1)") == nil)
+        try expect(transaction.count(of: mine), equals: 0)
       }
     }
     try engine.closeSound()
@@ -193,7 +194,7 @@ struct LMDBTests {
     try engine.write { transaction in
       try transaction.put(bytes("k"), [1], in: transaction.createKeyspace("theirs", shape: .entries))
     }
-    #expect(try child.end() == .exited(0))
+    try expect(child.end(), equals: .exited(0))
     try engine.close()
   }
 
@@ -208,9 +209,9 @@ struct LMDBTests {
           if !isKept { throw StorageError(.busy, "on purpose") }
         }
       }
-      #expect(failure == (isKept ? nil : .busy))
+      expect(failure, equals: (isKept ? nil : .busy))
       try engine.read { transaction throws in
-        #expect(try (transaction.keyspace(named: "k\(round / 3)") != nil) == isKept)
+        try expect((transaction.keyspace(named: "k\(round / 3)") != nil), equals: isKept)
       }
     }
     try engine.closeSound()
@@ -264,7 +265,7 @@ struct LMDBTests {
         }
       }
     }
-    #expect(try engine.statistics().openReaders == 0)
+    try expect(engine.statistics().openReaders, equals: 0)
     try engine.close()
   }
 
@@ -290,24 +291,24 @@ struct LMDBTests {
         let count = try transaction.deleteRange(
           KeyRange(lower: .exclusive(key(lower)), upper: .inclusive(key(upper))), in: keyspace)
         let gone = expected.filter { $0 > lower && $0 <= upper }
-        #expect(count == gone.count, "round \(round)")
+        expect(count, equals: gone.count, "round \(round)")
         expected.subtract(gone)
-        #expect(try transaction.count(of: keyspace) == expected.count, "round \(round)")
+        try expect(transaction.count(of: keyspace), equals: expected.count, "round \(round)")
       }
     }
-    #expect(try engine.checkIntegrity() == [])
-    #expect(try engine.write { try $0.deleteRange(.all, in: keyspace) } == expected.count)
+    try expect(engine.checkIntegrity(), equals: [])
+    try expect(engine.write { try $0.deleteRange(.all, in: keyspace) }, equals: expected.count)
     try engine.close()
   }
 
   @Test func aBackupThatFailsLeavesNoFile() throws {
     let engine = try open(directory.file())
     let folder = directory.file("folder")
-    #expect(try storageCode { try engine.backup(to: folder + "/copy.mdb") } == .notFound)
+    try expect(storageCode { try engine.backup(to: folder + "/copy.mdb") }, equals: .notFound)
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     try engine.backup(to: folder + "/copy.mdb")
-    #expect(try storageCode { try engine.backup(to: folder + "/copy.mdb") } == .alreadyExists)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["copy.mdb"])
+    try expect(storageCode { try engine.backup(to: folder + "/copy.mdb") }, equals: .alreadyExists)
+    try expect(FileManager.default.contentsOfDirectory(atPath: folder), equals: ["copy.mdb"])
     try engine.close()
   }
 
@@ -320,11 +321,11 @@ struct LMDBTests {
       }
     }
     let full = try engine.statistics()
-    #expect(full.entries == ["k": 1_000])
-    #expect(full.fileBytes >= full.totalPages * full.pageBytes - 64 * full.pageBytes)
+    expect(full.entries, equals: ["k": 1_000])
+    expect(full.fileBytes >= full.totalPages * full.pageBytes - 64 * full.pageBytes)
     try engine.write { _ = try $0.deleteRange(.all, in: keyspace) }
-    #expect(try engine.statistics().freePages > full.totalPages / 2)
-    #expect(try storageCode { try engine.compact() } == .unsupported)
+    try expect(engine.statistics().freePages > full.totalPages / 2)
+    try expect(storageCode { try engine.compact() }, equals: .unsupported)
     try engine.close()
   }
 
@@ -336,7 +337,7 @@ struct LMDBTests {
     let before = try engine.statistics()
     // A compaction removes the old file while snapshots still read it.
     unlink(directory.file())
-    #expect(try engine.statistics().fileBytes == before.fileBytes)
+    try expect(engine.statistics().fileBytes, equals: before.fileBytes)
     try engine.closeSound()
   }
 
@@ -348,9 +349,9 @@ struct LMDBTests {
     for _ in 0..<2 {
       let snapshots = try (0..<120).map { _ in try engine.environment.beginRead() }
       let catalog = try #require(snapshots[0].slot.catalog)
-      #expect(catalog.items.count == 1_000)
+      expect(catalog.items.count, equals: 1_000)
       for snapshot in snapshots {
-        #expect(snapshot.slot.catalog === catalog)
+        expect(snapshot.slot.catalog === catalog)
         snapshot.end()
       }
     }
@@ -362,7 +363,7 @@ struct LMDBTests {
     let file = try PageFile(path: path)
     var check = PageCheck(file: file, meta: try file.newestMeta())
     check.run(.roots)
-    #expect(check.faults == [])
+    expect(check.faults, equals: [])
     return check.trees.map { String(decoding: $0.name, as: UTF8.self) }
   }
 }

@@ -86,16 +86,16 @@ struct LendingTests {
             keyspaces.indexes[1], .all, order: .ascending, into: keyspaces.documents[1],
             reference: { _, _ in .inKey(range) }
           ) { _, _, found in
-            #expect([UInt8](copying: found) == Self.value(inner, of: "B"))
+            expect([UInt8](copying: found), equals: Self.value(inner, of: "B"))
             inner += 1
             return inner < 40
           }
-          #expect([UInt8](copying: key) == bytes("e") + Self.key(number))
-          #expect([UInt8](copying: found) == Self.value(number, of: "A"))
+          expect([UInt8](copying: key), equals: bytes("e") + Self.key(number))
+          expect([UInt8](copying: found), equals: Self.value(number, of: "A"))
           outer += 1
           return outer < 60
         }
-        #expect(outer == 60)
+        expect(outer, equals: 60)
         outer = 0
       }
     }
@@ -114,9 +114,9 @@ struct LendingTests {
         at: Self.key(number), in: keyspaces.documents[number % 2]
       ) { value in
         try nest(transaction, number + 7)
-        #expect([UInt8](copying: value) == Self.value(number, of: letter))
+        expect([UInt8](copying: value), equals: Self.value(number, of: letter))
       }
-      #expect(found != nil)
+      expect(found != nil)
     }
     try both(engine) { transaction in
       try nest(transaction, 0)
@@ -130,21 +130,21 @@ struct LendingTests {
             var inner = 0
             try transaction.scan(keyspaces.documents[1], .all, order: .descending) { _, value in
               inner += 1
-              #expect([UInt8](copying: value) == Self.value(Self.count - inner, of: "B"))
+              expect([UInt8](copying: value), equals: Self.value(Self.count - inner, of: "B"))
               return inner < 30
             }
-            #expect([UInt8](copying: left) == Self.key(outer))
-            #expect([UInt8](copying: leftValue) == Self.value(outer, of: "A"))
-            #expect([UInt8](copying: right) == Self.key(Self.count - 1 - outer))
-            #expect([UInt8](copying: rightValue) == Self.value(Self.count - 1 - outer, of: "B"))
+            expect([UInt8](copying: left), equals: Self.key(outer))
+            expect([UInt8](copying: leftValue), equals: Self.value(outer, of: "A"))
+            expect([UInt8](copying: right), equals: Self.key(Self.count - 1 - outer))
+            expect([UInt8](copying: rightValue), equals: Self.value(Self.count - 1 - outer, of: "B"))
           }
         }
-        #expect([UInt8](copying: key) == Self.key(outer))
-        #expect([UInt8](copying: value) == Self.value(outer, of: "A"))
+        expect([UInt8](copying: key), equals: Self.key(outer))
+        expect([UInt8](copying: value), equals: Self.value(outer, of: "A"))
         outer += 1
         return true
       }
-      #expect(outer == Self.count)
+      expect(outer, equals: Self.count)
     }
     try engine.close()
   }
@@ -158,20 +158,21 @@ struct LendingTests {
     try engine.write { transaction in
       func expectRefused() throws {
         let key = bytes("zz")
-        #expect(try storageCode { try transaction.put(key, [1], in: documents) } == .bytesAreLent)
-        #expect(
-          try storageCode { _ = try transaction.insert(key.span.bytes, key.span.bytes, in: documents) }
-            == .bytesAreLent)
-        #expect(
-          try storageCode { try transaction.append(key.span.bytes, key.span.bytes, in: documents) }
-            == .bytesAreLent)
-        #expect(
-          try storageCode { _ = try transaction.delete(Self.key(0).span.bytes, in: documents) }
-            == .bytesAreLent)
-        #expect(try storageCode { _ = try transaction.deleteRange(.all, in: documents) } == .bytesAreLent)
-        #expect(
-          try storageCode { _ = try transaction.createKeyspace("new", shape: .entries) } == .bytesAreLent)
-        #expect(try storageCode { try transaction.dropKeyspace(documents) } == .bytesAreLent)
+        try expect(storageCode { try transaction.put(key, [1], in: documents) }, equals: .bytesAreLent)
+        try expect(
+          storageCode { _ = try transaction.insert(key.span.bytes, key.span.bytes, in: documents) },
+          equals: .bytesAreLent)
+        try expect(
+          storageCode { try transaction.append(key.span.bytes, key.span.bytes, in: documents) },
+          equals: .bytesAreLent)
+        try expect(
+          storageCode { _ = try transaction.delete(Self.key(0).span.bytes, in: documents) },
+          equals: .bytesAreLent)
+        try expect(
+          storageCode { _ = try transaction.deleteRange(.all, in: documents) }, equals: .bytesAreLent)
+        try expect(
+          storageCode { _ = try transaction.createKeyspace("new", shape: .entries) }, equals: .bytesAreLent)
+        try expect(storageCode { try transaction.dropKeyspace(documents) }, equals: .bytesAreLent)
       }
       let first = Self.key(0)
       _ = try transaction.read(first.span.bytes, in: documents) { _ in try expectRefused() }
@@ -184,20 +185,20 @@ struct LendingTests {
         return false
       }
       let cursor = try transaction.cursor(in: documents, .all)
-      #expect(try cursor.first())
+      try expect(cursor.first())
       try cursor.withEntry { _, _ in
         try expectRefused()
-        #expect(try storageCode { _ = try cursor.next() } == .bytesAreLent)
-        #expect(try storageCode { _ = try cursor.seek(first.span.bytes) } == .bytesAreLent)
-        #expect(try transaction.cursor(in: documents, .all).last())
+        try expect(storageCode { _ = try cursor.next() }, equals: .bytesAreLent)
+        try expect(storageCode { _ = try cursor.seek(first.span.bytes) }, equals: .bytesAreLent)
+        try expect(transaction.cursor(in: documents, .all).last())
       }
-      #expect(try cursor.next())
+      try expect(cursor.next())
       // A write leaves it nowhere.
       try transaction.put(bytes("zz"), [1], in: documents)
-      #expect(try storageCode { try cursor.withEntry { _, _ in } } == .notOnEntry)
-      #expect(try storageCode { _ = try cursor.next() } == .notOnEntry)
-      #expect(try cursor.last())
-      #expect(try cursor.withEntry { key, _ in [UInt8](copying: key) } == bytes("zz"))
+      try expect(storageCode { try cursor.withEntry { _, _ in } }, equals: .notOnEntry)
+      try expect(storageCode { _ = try cursor.next() }, equals: .notOnEntry)
+      try expect(cursor.last())
+      try expect(cursor.withEntry { key, _ in [UInt8](copying: key) }, equals: bytes("zz"))
     }
     try engine.close()
   }
@@ -214,13 +215,13 @@ struct LendingTests {
       kept = (transaction, cursor)
     }
     func expectClosed(_ transaction: any ReadTransaction, _ cursor: any Cursor) throws {
-      #expect(try storageCode { _ = try transaction.bytes(Self.key(1), in: documents) } == .closed)
-      #expect(try storageCode { _ = try transaction.keyspaces() } == .closed)
-      #expect(try storageCode { try transaction.scan(documents) { _, _ in true } } == .closed)
-      #expect(try storageCode { _ = try transaction.cursor(in: documents, .all) } == .closed)
-      #expect(try storageCode { _ = try cursor.next() } == .closed)
-      #expect(try storageCode { _ = try cursor.first() } == .closed)
-      #expect(try storageCode { try cursor.withEntry { _, _ in } } == .closed)
+      try expect(storageCode { _ = try transaction.bytes(Self.key(1), in: documents) }, equals: .closed)
+      try expect(storageCode { _ = try transaction.keyspaces() }, equals: .closed)
+      try expect(storageCode { try transaction.scan(documents) { _, _ in true } }, equals: .closed)
+      try expect(storageCode { _ = try transaction.cursor(in: documents, .all) }, equals: .closed)
+      try expect(storageCode { _ = try cursor.next() }, equals: .closed)
+      try expect(storageCode { _ = try cursor.first() }, equals: .closed)
+      try expect(storageCode { try cursor.withEntry { _, _ in } }, equals: .closed)
     }
     let (written, placed) = try #require(kept)
     try expectClosed(written, placed)
@@ -232,16 +233,16 @@ struct LendingTests {
     try snapshot.scan(documents) { key, value in
       snapshot.end()
       try engine.write { try $0.put(Self.key(seen), bytes("other"), in: documents) }
-      #expect(try engine.read { try $0.bytes(Self.key(seen), in: documents) } == bytes("other"))
-      #expect([UInt8](copying: key) == Self.key(seen))
-      #expect([UInt8](copying: value) == Self.value(seen, of: "A"))
+      try expect(engine.read { try $0.bytes(Self.key(seen), in: documents) }, equals: bytes("other"))
+      expect([UInt8](copying: key), equals: Self.key(seen))
+      expect([UInt8](copying: value), equals: Self.value(seen, of: "A"))
       try expectClosed(snapshot, cursor)
       seen += 1
       return seen < 20
     }
-    #expect(seen == 20)
+    expect(seen, equals: 20)
     try expectClosed(snapshot, cursor)
-    #expect(try engine.maintenance.statistics().openReaders == 0)
+    try expect(engine.maintenance.statistics().openReaders, equals: 0)
     try engine.close()
   }
 
@@ -257,7 +258,7 @@ struct LendingTests {
             reference: { _, _ in .inKey(range) }
           ) { _, _, _ in true }
         }
-        #expect(found == wanted)
+        expect(found, equals: wanted)
       }
     }
     try engine.close()

@@ -32,14 +32,14 @@ extension LMDBTests {
           try transaction.put(bytes("c"), value, in: keyspace)
         }
       }
-      #expect(failure == .mapFull)
-      #expect(try snapshot.bytes(bytes("a"), in: keyspace) == bytes("small"))
+      expect(failure, equals: .mapFull)
+      try expect(snapshot.bytes(bytes("a"), in: keyspace), equals: bytes("small"))
     }
     snapshot.end()
     try engine.write { transaction in
       try transaction.put(bytes("b"), value, in: keyspace)
     }
-    #expect(try engine.read { try $0.count(of: keyspace) } == 2)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 2)
     var attempts = 0
     func isTooSmall() throws -> Bool {
       try storageCode { try engine.write { try $0.put(bytes("c"), value + value + value, in: keyspace) } }
@@ -49,7 +49,7 @@ extension LMDBTests {
       attempts += 1
       try #require(attempts < 5)
     }
-    #expect(try engine.read { try $0.count(of: keyspace) } == 3)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 3)
     try engine.closeSound()
   }
 
@@ -81,7 +81,7 @@ extension LMDBTests {
     }
     let numbers = Array(100..<200)
     let wanted = (numbers + numbers.reversed()).map { "\($0) value \($0)" }
-    #expect(try followed() == wanted)
+    try expect(followed(), equals: wanted)
     let size = MapSize.current(of: engine.environment.handle)
     // It grows before the write after one that was too large, and none of them is committed.
     let large = [UInt8](repeating: 7, count: 3 << 20)
@@ -92,15 +92,15 @@ extension LMDBTests {
           throw StorageError(.closed, "not to be committed")
         }
       }
-      #expect(try followed() == wanted)
+      try expect(followed(), equals: wanted)
     }
-    #expect(MapSize.current(of: engine.environment.handle) > size)
+    expect(MapSize.current(of: engine.environment.handle) > size)
     try engine.write { transaction in
       for number in numbers { try transaction.put(bytes("\(number)"), bytes("other \(number)"), in: docs) }
     }
-    #expect(try followed() == wanted.map { $0.replacing("value", with: "other") })
-    #expect(try engine.write { try $0.delete(bytes("150"), in: docs) })
-    #expect(try followed().count == wanted.count - 2)
+    try expect(followed(), equals: wanted.map { $0.replacing("value", with: "other") })
+    try expect(engine.write { try $0.delete(bytes("150"), in: docs) })
+    try expect(followed().count, equals: wanted.count - 2)
     try engine.close()
   }
 
@@ -117,7 +117,7 @@ extension LMDBTests {
     }
     let target = try open(directory.file("target"), mapBytes: 1 << 20)
     let record = try source.read { try KeyspaceCopy(from: $0, to: target).run() }
-    #expect(record.total.entries == 4_500)
+    expect(record.total.entries, equals: 4_500)
     try record.verify(target)
     try target.close()
     try source.close()
@@ -130,11 +130,12 @@ extension LMDBTests {
       try engine.write { transaction in
         try transaction.put(bytes("a"), bytes("1"), in: keyspace)
         try? transaction.put(bytes("b"), [UInt8](repeating: 1, count: 4 << 20), in: keyspace)
-        #expect(try storageCode { try transaction.put(bytes("c"), bytes("1"), in: keyspace) } == .mapFull)
+        try expect(
+          storageCode { try transaction.put(bytes("c"), bytes("1"), in: keyspace) }, equals: .mapFull)
       }
     }
-    #expect(failure != nil)
-    #expect(try engine.read { try $0.count(of: keyspace) } == 0)
+    expect(failure != nil)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 0)
     try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
     try engine.close()
   }
@@ -145,11 +146,11 @@ extension LMDBTests {
     let snapshot = try engine.beginRead()
     engine.environment.patience = .milliseconds(20)
     try #require(try runLMDBChild("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == .exited(0))
-    #expect(try storageCode { _ = try engine.beginRead() } == .mapFull)
-    #expect(try storageCode { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
-    #expect(try snapshot.count(of: keyspace) == 0)
+    try expect(storageCode { _ = try engine.beginRead() }, equals: .mapFull)
+    try expect(storageCode { try engine.write { (_: any WriteTransaction) in } }, equals: .mapFull)
+    try expect(snapshot.count(of: keyspace), equals: 0)
     snapshot.end()
-    #expect(try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count } == 8 << 20)
+    try expect(engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count }, equals: 8 << 20)
     try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
     try engine.close()
   }
@@ -192,8 +193,8 @@ extension LMDBTests {
       }
       return try PageFile(path: path).meta(of: UInt64(number))
     }
-    #expect(rounds == 4)
-    #expect(meta.transaction > 0)
+    expect(rounds, equals: 4)
+    expect(meta.transaction > 0)
     #expect(throws: StorageError.self) {
       try PageFile.withPinnedMeta { throw StorageError(.damaged, "another fault") }
     }
@@ -201,12 +202,12 @@ extension LMDBTests {
   }
 
   @Test func theVariableGivesTheMapsSize() throws {
-    #expect(try runLMDBChild("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == .exited(0))
-    #expect(try runLMDBChild("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == .exited(0))
+    try expect(runLMDBChild("small", directory.file(), 8 << 20, mapBytes: 4 << 20), equals: .exited(0))
+    try expect(runLMDBChild("large", directory.file(), 8 << 20, mapBytes: 16 << 20), equals: .exited(0))
   }
 
   @Test(.enabled(if: !isSanitized, "a sanitizer takes more address space than that"))
   func theMapIsSmallerWhereAddressSpaceIsShort() throws {
-    #expect(try runLMDBChild("address-space", directory.file(), 8 << 30) == .exited(0))
+    try expect(runLMDBChild("address-space", directory.file(), 8 << 30), equals: .exited(0))
   }
 }

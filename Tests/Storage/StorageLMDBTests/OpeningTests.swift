@@ -24,7 +24,7 @@ struct OpeningTests {
         for number in 0..<20 {
           try transaction.put(bytes("zz\(number)"), [UInt8](repeating: 3, count: 30_000), in: keyspace)
         }
-        for number in 0..<20 { #expect(try transaction.delete(bytes("zz\(number)"), in: keyspace)) }
+        for number in 0..<20 { try expect(transaction.delete(bytes("zz\(number)"), in: keyspace)) }
         try transaction.put(bytes("e\(round)"), [UInt8](repeating: 2, count: 900), in: keyspace)
       }
       let statistics = try engine.statistics()
@@ -32,9 +32,9 @@ struct OpeningTests {
         // Reads to the end of what the file has.
         for order in [ScanOrder.ascending, .descending] {
           let found = try engine.read { try $0.entries(of: keyspace, order: order) }
-          #expect(found.count == entries + round + 1 && found.allSatisfy { $0.value.count == 900 })
+          expect(found.count == entries + round + 1 && found.allSatisfy { $0.value.count == 900 })
         }
-        #expect(try engine.checkIntegrity() == [])
+        try expect(engine.checkIntegrity(), equals: [])
         try engine.close()
         return entries + round + 1
       }
@@ -50,7 +50,7 @@ struct OpeningTests {
       let count = try makeShort(path, entries: entries)
       for _ in 0..<2 {
         let engine = try open(path, .openExisting)
-        #expect(try engine.read { try $0.count(of: #require(try $0.keyspace(named: "docs"))) } == count)
+        try expect(engine.read { try $0.count(of: #require(try $0.keyspace(named: "docs"))) }, equals: count)
         try engine.close()
       }
       let file = try PageFile(path: path)
@@ -59,10 +59,10 @@ struct OpeningTests {
       var check = PageCheck(file: file, meta: meta)
       check.run(.roots)
       check.checkMissingPages()
-      #expect(check.faults == [])
+      expect(check.faults, equals: [])
       reads.append(file.reads - before)
     }
-    #expect(reads[1] < 30, "pages read at open: \(reads)")
+    expect(reads[1] < 30, "pages read at open: \(reads)")
   }
 
   /// How many calls an opening makes that read from files.
@@ -98,7 +98,7 @@ struct OpeningTests {
       calls.append(try readCalls { try kind.open(directory) })
     }
     // A page more or less on the way to a leaf.
-    #expect(calls[1] < calls[0] + 20, "calls that read at open: \(calls)")
+    expect(calls[1] < calls[0] + 20, "calls that read at open: \(calls)")
   }
 
   @Test("no byte of the meta pages ends the process at open")
@@ -113,7 +113,7 @@ struct OpeningTests {
     }
     try engine.close()
     let whole = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
-    #expect(whole[151] == 0)
+    expect(whole[151], equals: 0)
     var refused = 0
     for pages in [[0], [1], [0, 1]] {
       for offset in 0..<MetaPage.size {
@@ -127,11 +127,11 @@ struct OpeningTests {
         }
       }
     }
-    #expect(refused > 200)
+    expect(refused > 200)
     var damaged = whole
     damaged[151] = 0xFF
     try Data(damaged).write(to: URL(fileURLWithPath: path))
-    #expect(try storageCode { _ = try open(path, .openExisting) } == .damaged)
+    try expect(storageCode { _ = try open(path, .openExisting) }, equals: .damaged)
   }
 
   @Test("an opening for reading only leaves nothing behind", arguments: LendingEngine.allCases)
@@ -146,20 +146,20 @@ struct OpeningTests {
     for hasLockFile in [true, false] {
       if !hasLockFile { unlink(path + "-lock") }
       let before = try directory.names()
-      #expect(before.count == (hasLockFile ? 2 : 1))
+      expect(before.count, equals: (hasLockFile ? 2 : 1))
       engine = try type.open(path, options)
-      #expect(try engine.read { try $0.keyspaces().count } == 1)
+      try expect(engine.read { try $0.keyspaces().count }, equals: 1)
       try engine.close()
-      #expect(try directory.names() == before)
+      try expect(directory.names(), equals: before)
     }
     // Also one that fails.
-    #expect(
-      try storageCode {
+    try expect(
+      storageCode {
         _ = try type.open(
           path,
           EngineOptions(creation: .openExisting, isReadOnly: true, key: [UInt8](repeating: 9, count: 32)))
       } != nil)
-    #expect(try directory.names().count == 1)
+    try expect(directory.names().count, equals: 1)
   }
 
   @Test("a lock file that another process uses stays") func usedLockFile() throws {
@@ -170,8 +170,8 @@ struct OpeningTests {
     let other = try startLMDBChild("readers", directory.file(), 1)
     try other.waitForOutput()
     try engine.close()
-    #expect(FilePath.exists(directory.file() + "-lock"))
-    #expect(try other.end() == .exited(0))
+    expect(FilePath.exists(directory.file() + "-lock"))
+    try expect(other.end(), equals: .exited(0))
   }
 
   @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
@@ -193,7 +193,7 @@ struct OpeningTests {
     // As an opening that has just made the file: it holds the lock.
     let path = kind == .plain ? directory.file() : directory.file("main.emdb")
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-    #expect(descriptor >= 0 && flock(descriptor, LOCK_EX) == 0)
+    expect(descriptor >= 0 && flock(descriptor, LOCK_EX) == 0)
     let done = CountingSemaphore()
     let opened = Lock<Result<any StorageEngine, any Error>?>(nil)
     Thread.detachNewThread { [directory] in
@@ -201,17 +201,17 @@ struct OpeningTests {
       opened.withLock { $0 = result }
       done.signal()
     }
-    #expect(!done.wait(seconds: 0.2), "it didn't wait")
+    expect(!done.wait(seconds: 0.2), "it didn't wait")
     // Failed, for want of the right key perhaps: its file goes.
     unlink(path)
     close(descriptor)
-    #expect(done.wait(seconds: 30))
+    expect(done.wait(seconds: 30))
     let engine = try #require(try opened.withLock { $0 }?.get())
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
     try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
     try engine.close()
     let again = try kind.open(directory)
-    #expect(try again.read { try $0.bytes(bytes("a"), in: keyspace) } == bytes("1"))
+    try expect(again.read { try $0.bytes(bytes("a"), in: keyspace) }, equals: bytes("1"))
     try again.close()
   }
 
@@ -226,12 +226,12 @@ struct OpeningTests {
     var descriptor: mdb_filehandle_t = -1
     mdb_env_get_fd(engine.environment.handle, &descriptor)
     var ends: [Int32] = [-1, -1]
-    #expect(pipe(&ends) == 0)
-    #expect(dup2(ends[1], descriptor) == descriptor)
+    expect(pipe(&ends), equals: 0)
+    expect(dup2(ends[1], descriptor), equals: descriptor)
     let failure = try storageCode { try engine.close() }
     for end in ends { close(end) }
-    #expect(failure != nil && failure != .inUse)
-    #expect(try storageCode { _ = try engine.beginRead() } == .closed)
+    expect(failure != nil && failure != .inUse)
+    try expect(storageCode { _ = try engine.beginRead() }, equals: .closed)
     try open(path, .openExisting).close()
   }
 
@@ -244,15 +244,15 @@ struct OpeningTests {
       // A combining mark makes another Character of the slash.
       let path = directory.file("\u{301}" + durability.rawValue)
       try type.open(path, options).close()
-      #expect(watch.opens() == (durability == .full ? 1 : 0), "made at \(durability)")
+      expect(watch.opens(), equals: (durability == .full ? 1 : 0), "made at \(durability)")
       try type.open(path, options).close()
-      #expect(watch.opens() == 0, "opened at \(durability)")
+      expect(watch.opens(), equals: 0, "opened at \(durability)")
     }
   }
 
   @Test("a link that leads nowhere is an existing file") func brokenLink() throws {
     symlink(directory.file("nowhere"), directory.file("link.mdb"))
-    #expect(try storageCode { _ = try open(directory.file("link.mdb")) } == .alreadyExists)
+    try expect(storageCode { _ = try open(directory.file("link.mdb")) }, equals: .alreadyExists)
   }
 
   @Test("a snapshot of a process that died doesn't make the file grow") func deadReaders() throws {
@@ -270,10 +270,10 @@ struct OpeningTests {
     let before = try update(900)
     let dying = try startLMDBChild("readers", directory.file(), 3)
     try dying.waitForOutput()
-    #expect(try dying.end() == .exited(0))
+    try expect(dying.end(), equals: .exited(0))
     let after = try update(3_000)
     // Without an end to it 3,000 commits take 40 MB.
-    #expect(after < before + (4 << 20), "\(before) bytes became \(after)")
+    expect(after < before + (4 << 20), "\(before) bytes became \(after)")
     try engine.close()
   }
 }

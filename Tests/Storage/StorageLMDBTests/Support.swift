@@ -17,7 +17,7 @@ func open(
 extension LMDBEngine {
   /// Closes an engine whose file has no faults.
   func closeSound() throws {
-    #expect(try checkIntegrity() == [])
+    try expect(checkIntegrity(), equals: [])
     try close()
   }
 }
@@ -29,7 +29,7 @@ func faults(of path: String) throws -> [String] {
     defer { try? engine.close() }
     return try engine.checkIntegrity()
   } catch let error as StorageError {
-    #expect(error.code == .damaged)
+    expect(error.code, equals: .damaged)
     return ["at open: \(error.message)"]
   }
 }

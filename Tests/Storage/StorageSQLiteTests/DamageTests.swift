@@ -82,8 +82,9 @@ struct DamageTests {
       try connection.execute(change)
       connection.close()
       for isReadOnly in [false, true] {
-        #expect(
-          try storageCode { try kind.open(path, .openExisting, isReadOnly: isReadOnly).close() } == .damaged,
+        try expect(
+          storageCode { try kind.open(path, .openExisting, isReadOnly: isReadOnly).close() },
+          equals: .damaged,
           "\(change)")
       }
     }
@@ -93,13 +94,13 @@ struct DamageTests {
     let path = directory.file("a")
     let engine = try kind.open(path)
     try engine.fill(count: 500, bytes: 700)
-    #expect(try engine.checkIntegrity() == [])
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.close()
     var bytes = try contents(path)
     for offset in 0..<64 { bytes[20 * 4096 + 8 + offset] ^= 0x5A }
     try replaceContents(path, bytes)
     let again = try kind.open(path, .openExisting)
-    #expect(try again.checkIntegrity() != [])
+    try expect(again.checkIntegrity() != [])
     try again.close()
   }
 
@@ -109,34 +110,34 @@ struct DamageTests {
     try engine.fill(count: 10, bytes: 10)
     let database = try engine.writer().connection.connection
     try database.execute("UPDATE keyspaces SET entries = 11")
-    #expect(try engine.checkIntegrity() == ["keyspace “k” has 10 entries, but its count says 11"])
+    try expect(engine.checkIntegrity(), equals: ["keyspace “k” has 10 entries, but its count says 11"])
     try database.execute("UPDATE keyspaces SET entries = 10; CREATE TABLE k77 (a)")
-    #expect(try engine.checkIntegrity() == ["the table k77 belongs to no keyspace"])
+    try expect(engine.checkIntegrity(), equals: ["the table k77 belongs to no keyspace"])
     try database.execute("DROP TABLE k77; DROP TABLE k1")
-    #expect(try engine.checkIntegrity() == ["keyspace “k” has no table k1"])
+    try expect(engine.checkIntegrity(), equals: ["keyspace “k” has no table k1"])
     try engine.close()
   }
 
   @Test(arguments: Kind.all) func anotherProgramsFileAndAnUnknownVersionAreRefused(_ kind: Kind) throws {
     let path = directory.file("a")
     try kind.open(path).closing { try $0.writer().connection.connection.execute("PRAGMA user_version = 99") }
-    #expect(try storageCode { _ = try kind.open(path) } == .unsupportedVersion)
+    try expect(storageCode { _ = try kind.open(path) }, equals: .unsupportedVersion)
 
     let other = directory.file("other")
     let second = try kind.open(other)
     try second.writer().connection.connection.execute("PRAGMA application_id = 1")
     try second.close()
-    #expect(try storageCode { _ = try kind.open(other) } == .notADatabase)
+    try expect(storageCode { _ = try kind.open(other) }, equals: .notADatabase)
   }
 
   @Test(arguments: Kind.all) func whatIsNoFileOrEmptyIsRefused(_ kind: Kind) throws {
-    #expect(try storageCode { _ = try kind.open(directory.path) } == .notADatabase)
+    try expect(storageCode { _ = try kind.open(directory.path) }, equals: .notADatabase)
     let empty = directory.file("empty")
     try replaceContents(empty, [])
-    #expect(try storageCode { _ = try kind.open(empty) } == .notADatabase)
-    #expect(try storageCode { _ = try kind.open(directory.file("none"), .openExisting) } == .notFound)
-    #expect(try storageCode { _ = try kind.open(directory.file("none"), isReadOnly: true) } == .notFound)
-    #expect(try storageCode { _ = try kind.open(directory.file("no/where")) } != nil)
-    #expect(try storageCode { _ = try kind.open(empty, .createNew) } == .alreadyExists)
+    try expect(storageCode { _ = try kind.open(empty) }, equals: .notADatabase)
+    try expect(storageCode { _ = try kind.open(directory.file("none"), .openExisting) }, equals: .notFound)
+    try expect(storageCode { _ = try kind.open(directory.file("none"), isReadOnly: true) }, equals: .notFound)
+    try expect(storageCode { _ = try kind.open(directory.file("no/where")) } != nil)
+    try expect(storageCode { _ = try kind.open(empty, .createNew) }, equals: .alreadyExists)
   }
 }

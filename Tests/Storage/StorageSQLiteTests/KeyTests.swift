@@ -13,23 +13,23 @@ struct KeyTests {
     try Kind.encrypted.open(path).closing { try $0.fill(count: 100, bytes: 500) }
     var other = Kind.key
     other[31] ^= 1
-    #expect(try open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
-    #expect(try open(SQLiteEngines.sqlcipher, path, nil) == .keyRequired)
-    #expect(try open(SQLiteEngines.sqlite, path, Kind.key) == .notEncrypted)
-    #expect(try open(SQLiteEngines.sqlite, path, nil) == .notADatabase)
-    #expect(try open(SQLiteEngines.sqlcipherPlain, path, nil) == .notADatabase)
-    #expect(try open(SQLiteEngines.sqlcipher, path, [1, 2, 3]) == .invalidArgument)
+    try expect(open(SQLiteEngines.sqlcipher, path, other), equals: .wrongKey)
+    try expect(open(SQLiteEngines.sqlcipher, path, nil), equals: .keyRequired)
+    try expect(open(SQLiteEngines.sqlite, path, Kind.key), equals: .notEncrypted)
+    try expect(open(SQLiteEngines.sqlite, path, nil), equals: .notADatabase)
+    try expect(open(SQLiteEngines.sqlcipherPlain, path, nil), equals: .notADatabase)
+    try expect(open(SQLiteEngines.sqlcipher, path, [1, 2, 3]), equals: .invalidArgument)
 
     let plain = directory.file("plain")
     try Kind(type: SQLiteEngines.sqlcipherPlain).open(plain).closing { try $0.fill(count: 1, bytes: 1) }
-    #expect(try open(SQLiteEngines.sqlcipher, plain, Kind.key) == .notEncrypted)
+    try expect(open(SQLiteEngines.sqlcipher, plain, Kind.key), equals: .notEncrypted)
 
     var bytes = try contents(path)
     bytes[100] ^= 0xFF
     try replaceContents(path, bytes)
-    #expect(try open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
-    #expect(try open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
-    #expect(try open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
+    try expect(open(SQLiteEngines.sqlcipher, path, Kind.key), equals: .damaged)
+    try expect(open(SQLiteEngines.sqlcipher, path, other), equals: .wrongKey)
+    try expect(open(SQLiteEngines.sqlcipher, path, Kind.key), equals: .damaged)
   }
 
   @Test func anEncryptedFileAndItsLogShowNothingOfWhatIsInThem() throws {
@@ -42,12 +42,12 @@ struct KeyTests {
     }
     for suffix in ["", "-wal"] {
       let text = String(decoding: try contents(path + suffix), as: UTF8.self)
-      #expect(!text.isEmpty)
+      expect(!text.isEmpty)
       for readable in ["readable", "SQLite format", "CREATE TABLE"] {
-        #expect(!text.contains(readable), "\(suffix) holds “\(readable)”")
+        expect(!text.contains(readable), "\(suffix) holds “\(readable)”")
       }
     }
     try engine.close()
-    #expect(String(decoding: try contents(path), as: UTF8.self).contains("readable") == false)
+    try expect(String(decoding: try contents(path), as: UTF8.self).contains("readable"), equals: false)
   }
 }

@@ -8,33 +8,33 @@ struct LibraryTests {
   @Test func twoLibrariesAnswerTheirOwnVersionsInOneProcess() throws {
     let sqlite = try Library.load(Library.sqlitePath)
     let cipher = try Library.load(Library.sqlcipherPath)
-    #expect(sqlite.version != cipher.version)
-    #expect(!sqlite.hasKeys && cipher.hasKeys)
-    #expect(try Library.load(Library.sqlitePath).functions == sqlite.functions)
+    expect(sqlite.version != cipher.version)
+    expect(!sqlite.hasKeys && cipher.hasKeys)
+    try expect(Library.load(Library.sqlitePath).functions, equals: sqlite.functions)
   }
 
   @Test func aMissingLibraryIsNamed() throws {
     let error = #expect(throws: LibraryError.self) { try Library.load("libnothing-at-all.so.0") }
-    #expect(error?.path == "libnothing-at-all.so.0")
-    #expect(error?.reason.contains("libnothing-at-all.so.0") == true)
-    #expect(
-      try storageCode {
+    expect(error?.path, equals: "libnothing-at-all.so.0")
+    expect(error?.reason.contains("libnothing-at-all.so.0"), equals: true)
+    try expect(
+      storageCode {
         _ = try SQLiteEngines.sqlite.open(
           directory.file("a"), EngineOptions(libraryPath: "libnothing-at-all.so.0"))
-      } == .unsupported)
+      }, equals: .unsupported)
   }
 
   @Test func aLibraryWithoutTheFunctionsIsRefusedByTheNameOfOne() throws {
     let error = #expect(throws: LibraryError.self) { try Library.load("libm.so.6") }
-    #expect(error?.reason.contains("sqlite3_") == true)
+    expect(error?.reason.contains("sqlite3_"), equals: true)
   }
 
   @Test func aLibraryWithoutEncryptionIsRefusedForAnEncryptedFile() throws {
-    #expect(
-      try storageCode {
+    try expect(
+      storageCode {
         _ = try SQLiteEngines.sqlcipher.open(
           directory.file("a"), EngineOptions(key: Kind.key, libraryPath: Library.sqlitePath))
-      } == .unsupported)
+      }, equals: .unsupported)
   }
 
   /// A file that is removed while it is open gives its inode back when it is closed: to a file of the other library, here.
@@ -58,8 +58,8 @@ struct LibraryTests {
       guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue
       else { continue }
       let output = try runTool("ldd", path)
-      #expect(!output.contains("sqlite3"), "\(path)")
-      #expect(!output.contains("sqlcipher"), "\(path)")
+      expect(!output.contains("sqlite3"), "\(path)")
+      expect(!output.contains("sqlcipher"), "\(path)")
     }
   }
 
@@ -75,14 +75,14 @@ struct LibraryTests {
       try statement.bind(4, [0, 1, 255])
       try statement.bind(5, "")
       try statement.bind(6, [UInt8]())
-      #expect(try statement.step())
-      #expect(statement.integer(0) == -42)
-      #expect(statement.double(1) == 1.5)
-      #expect(statement.string(2) == "grüße")
-      #expect([UInt8](statement.bytes(3)) == [0, 1, 255])
-      #expect(statement.string(4) == "")
-      #expect(!statement.isNull(5) && statement.bytes(5).isEmpty)
-      #expect(try !statement.step())
+      try expect(statement.step())
+      expect(statement.integer(0), equals: -42)
+      expect(statement.double(1), equals: 1.5)
+      expect(statement.string(2), equals: "grüße")
+      expect([UInt8](statement.bytes(3)), equals: [0, 1, 255])
+      expect(statement.string(4), equals: "")
+      expect(!statement.isNull(5) && statement.bytes(5).isEmpty)
+      try expect(!statement.step())
     }
   }
 
@@ -90,9 +90,9 @@ struct LibraryTests {
     let connection = try Connection(":memory:", library: Library.load(Library.sqlitePath), flags: 0x2 | 0x4)
     defer { connection.close() }
     let error = #expect(throws: SQLiteError.self) { try connection.execute("SELECT a FROM nowhere") }
-    #expect(error?.code == 1)
-    #expect(error?.message == "no such table: nowhere")
-    #expect(error?.statement == "SELECT a FROM nowhere")
+    expect(error?.code, equals: 1)
+    expect(error?.message, equals: "no such table: nowhere")
+    expect(error?.statement, equals: "SELECT a FROM nowhere")
   }
 
   @Test func aCollationOrdersRows() throws {
@@ -101,6 +101,7 @@ struct LibraryTests {
     defer { connection.close() }
     try connection.createCollation("LENGTH") { $0.count - $1.count }
     try connection.execute("CREATE TABLE t (a TEXT); INSERT INTO t VALUES ('ccc'), ('a'), ('bb')")
-    #expect(try connection.strings("SELECT a FROM t ORDER BY a COLLATE LENGTH DESC") == ["ccc", "bb", "a"])
+    try expect(
+      connection.strings("SELECT a FROM t ORDER BY a COLLATE LENGTH DESC"), equals: ["ccc", "bb", "a"])
   }
 }

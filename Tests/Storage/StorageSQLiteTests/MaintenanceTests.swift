@@ -13,7 +13,7 @@ struct MaintenanceTests {
     try withFileSystem(hardLinks: hardLinks, exclusiveRenames: false) {
       for durability in Durability.allCases {
         let engine = try kind.open(directory.file(durability.rawValue), durability: durability)
-        #expect(watch.opens() == (durability == .none ? 0 : 1), "\(durability)")
+        expect(watch.opens(), equals: (durability == .none ? 0 : 1), "\(durability)")
         try engine.close()
         _ = watch.opens()
       }
@@ -35,28 +35,28 @@ struct MaintenanceTests {
     let snapshot = try engine.beginRead()
     let before = try engine.statistics()
     try engine.compact()
-    #expect(try snapshot.count(of: keyspace) == 10_000)
-    #expect(try snapshot.bytes(key(1), in: keyspace) == [UInt8](repeating: 0x41, count: 1_000))
+    try expect(snapshot.count(of: keyspace), equals: 10_000)
+    try expect(snapshot.bytes(key(1), in: keyspace), equals: [UInt8](repeating: 0x41, count: 1_000))
     snapshot.end()
     try engine.compact()
     let after = try engine.statistics()
-    #expect(after.freePages == 0)
-    #expect(after.fileBytes * 5 < before.fileBytes * 2)
-    #expect(try engine.checkIntegrity() == [])
+    expect(after.freePages, equals: 0)
+    expect(after.fileBytes * 5 < before.fileBytes * 2)
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.read { transaction in
       var count = 0
       try transaction.scan(keyspace) { _, value in
         count += 1
         return [UInt8](copying: value) == [UInt8](repeating: 0x41, count: 1_000)
       }
-      #expect(count == 10_000)
+      expect(count, equals: 10_000)
     }
     try engine.close()
     if !kind.type.encrypts {
-      #expect(!String(decoding: try contents(path), as: UTF8.self).contains("GGGGGGGG"))
+      try expect(!String(decoding: try contents(path), as: UTF8.self).contains("GGGGGGGG"))
     }
     let again = try kind.open(path, .openExisting)
-    #expect(try again.checkIntegrity() == [])
+    try expect(again.checkIntegrity(), equals: [])
     try again.close()
   }
 
@@ -77,28 +77,28 @@ struct MaintenanceTests {
         _ = try key(number).withUnsafeBytes { try transaction.delete($0, in: keyspace) }
       }
       // Within a transaction, a backup is of the commit before it.
-      #expect(try storageCode { try engine.backup(to: directory.file("inside")) } == nil)
+      try expect(storageCode { try engine.backup(to: directory.file("inside")) } == nil)
     }
     let inside = try kind.open(directory.file("inside"), .openExisting)
-    #expect(try inside.statistics().entries["k"] == 5_000)
+    try expect(inside.statistics().entries["k"], equals: 5_000)
     try inside.close()
 
     let target = directory.file("b")
     try engine.backup(to: target)
-    #expect(try engine.code { try $0.maintenance.backup(to: target) } == .alreadyExists)
+    try expect(engine.code { try $0.maintenance.backup(to: target) }, equals: .alreadyExists)
     let copy = try kind.open(target, .openExisting)
-    #expect(try copy.checkIntegrity() == [])
-    #expect(try copy.statistics().entries == engine.statistics().entries)
-    #expect(try copy.statistics().freePages == 0)
-    #expect(try copy.statistics().totalPages < engine.statistics().totalPages)
+    try expect(copy.checkIntegrity(), equals: [])
+    try expect(copy.statistics().entries, equals: engine.statistics().entries)
+    try expect(copy.statistics().freePages, equals: 0)
+    try expect(copy.statistics().totalPages < engine.statistics().totalPages)
     // Numbers go on where they were.
     let made: Keyspace = try copy.write { try $0.createKeyspace("new", shape: .entries) }
-    #expect(made.number == 5)
+    expect(made.number, equals: 5)
     try copy.close()
-    #expect(try engine.code { try $0.maintenance.backup(to: directory.file("no/where")) } != nil)
+    try expect(engine.code { try $0.maintenance.backup(to: directory.file("no/where")) } != nil)
     try engine.close()
     let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
-    #expect(left.sorted() == ["a", "b", "inside"])
+    expect(left.sorted(), equals: ["a", "b", "inside"])
   }
 
   @Test(arguments: Kind.all) func aReadOnlyEngineReadsCopiesAndChecksAndNothingElse(_ kind: Kind) throws {
@@ -106,14 +106,14 @@ struct MaintenanceTests {
     let engine = try kind.open(path)
     let keyspace = try engine.fill(count: 100, bytes: 100)
     let reader = try kind.open(path, isReadOnly: true)
-    #expect(try reader.code { try $0.write { (_: any WriteTransaction) in } } == .readOnly)
-    #expect(try reader.code { try $0.maintenance.compact() } == .readOnly)
+    try expect(reader.code { try $0.write { (_: any WriteTransaction) in } }, equals: .readOnly)
+    try expect(reader.code { try $0.maintenance.compact() }, equals: .readOnly)
     try engine.fill(count: 200, bytes: 100)
-    #expect(try reader.read { try $0.count(of: keyspace) } == 200)
-    #expect(try reader.checkIntegrity() == [])
+    try expect(reader.read { try $0.count(of: keyspace) }, equals: 200)
+    try expect(reader.checkIntegrity(), equals: [])
     try reader.backup(to: directory.file("b"))
     let copy = try kind.open(directory.file("b"))
-    #expect(try copy.read { try $0.count(of: keyspace) } == 200)
+    try expect(copy.read { try $0.count(of: keyspace) }, equals: 200)
     try copy.close()
     try reader.close()
     try engine.close()
@@ -123,12 +123,12 @@ struct MaintenanceTests {
     for durability in Durability.allCases {
       let engine = try kind.open(directory.file("\(durability)"), durability: durability)
       let settings = Dictionary(uniqueKeysWithValues: engine.settings.map { ($0.name, $0.value) })
-      #expect(settings["journal_mode"] == "wal")
-      #expect(settings["synchronous"] == ["full": "2", "normal": "1", "none": "0"][durability.rawValue])
-      #expect(settings["page_size"] == "4096")
-      #expect(engine.library.hasPrefix(kind.type.name == "sqlite" ? "SQLite 3." : "SQLCipher 3."))
+      expect(settings["journal_mode"], equals: "wal")
+      expect(settings["synchronous"], equals: ["full": "2", "normal": "1", "none": "0"][durability.rawValue])
+      expect(settings["page_size"], equals: "4096")
+      expect(engine.library.hasPrefix(kind.type.name == "sqlite" ? "SQLite 3." : "SQLCipher 3."))
       let statistics = try engine.statistics()
-      #expect(statistics.pageBytes == 4096 && statistics.openReaders == 0)
+      expect(statistics.pageBytes == 4096 && statistics.openReaders == 0)
       try engine.close()
     }
   }
@@ -136,15 +136,15 @@ struct MaintenanceTests {
   @Test(arguments: Kind.all) func aClosedEngineSaysSo(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
     let snapshot = try engine.beginRead()
-    #expect(try engine.code { try $0.close() } == .inUse)
+    try expect(engine.code { try $0.close() }, equals: .inUse)
     snapshot.end()
     try engine.close()
     try engine.close()
-    #expect(try engine.code { _ = try $0.beginRead() } == .closed)
-    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == .closed)
-    #expect(try engine.code { _ = try $0.maintenance.statistics() } == .closed)
-    #expect(try engine.code { try $0.maintenance.compact() } == .closed)
-    #expect(try engine.code { try $0.maintenance.backup(to: directory.file("b")) } == .closed)
-    #expect(try engine.code { _ = try $0.maintenance.checkIntegrity() } == .closed)
+    try expect(engine.code { _ = try $0.beginRead() }, equals: .closed)
+    try expect(engine.code { try $0.write { (_: any WriteTransaction) in } }, equals: .closed)
+    try expect(engine.code { _ = try $0.maintenance.statistics() }, equals: .closed)
+    try expect(engine.code { try $0.maintenance.compact() }, equals: .closed)
+    try expect(engine.code { try $0.maintenance.backup(to: directory.file("b")) }, equals: .closed)
+    try expect(engine.code { _ = try $0.maintenance.checkIntegrity() }, equals: .closed)
   }
 }

@@ -16,12 +16,12 @@ struct TransactionTests {
       try transaction.put(key(1), [2], in: keyspace)
     }
     for _ in 0..<3 {
-      #expect(try snapshot.bytes(key(0), in: keyspace) == [1])
-      #expect(try snapshot.bytes(key(1), in: keyspace) == nil)
-      #expect(try snapshot.count(of: keyspace) == 1)
+      try expect(snapshot.bytes(key(0), in: keyspace), equals: [1])
+      try expect(snapshot.bytes(key(1), in: keyspace) == nil)
+      try expect(snapshot.count(of: keyspace), equals: 1)
     }
     snapshot.end()
-    #expect(try engine.read { try $0.count(of: keyspace) } == 2)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 2)
     try engine.close()
   }
 
@@ -30,15 +30,15 @@ struct TransactionTests {
     let engine = try kind.open(directory.file("a"))
     let pool = engine.readers
     let connections = try (0..<4).map { _ in try pool.take() }
-    #expect(connections.map(\.cacheRank) == [.whole, .half, .eighth, .eighth])
+    expect(connections.map(\.cacheRank), equals: [.whole, .half, .eighth, .eighth])
     for index in [2, 0, 3, 1] { pool.give(connections[index]) }
     for _ in 0..<3 {
       let alone = try pool.take()
-      #expect(alone.cacheRank == .whole)
+      expect(alone.cacheRank, equals: .whole)
       pool.give(alone)
     }
     let again = try (0..<4).map { _ in try pool.take() }
-    #expect(again.map(\.cacheRank) == [.whole, .half, .eighth, .eighth])
+    expect(again.map(\.cacheRank), equals: [.whole, .half, .eighth, .eighth])
     again.forEach(pool.give)
     try engine.close()
   }
@@ -56,21 +56,21 @@ struct TransactionTests {
         for number in 0..<1_000 { try transaction.put(key(number), value, in: keyspace) }
       }
     }
-    #expect(failure == .diskFull)
+    expect(failure, equals: .diskFull)
     // Who goes on after the failure gets it again, and nothing of it is committed alone.
     let swallowed = try storageCode {
       try engine.write { (transaction: any WriteTransaction) in
         for number in 0..<1_000 { try? transaction.put(key(number), value, in: keyspace) }
       }
     }
-    #expect(swallowed == .diskFull)
-    #expect(try engine.read { try $0.count(of: keyspace) } == 10)
-    #expect(try engine.read { try $0.bytes(key(3), in: keyspace)?.count } == 10)
-    #expect(try engine.checkIntegrity() == [])
+    expect(swallowed, equals: .diskFull)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 10)
+    try expect(engine.read { try $0.bytes(key(3), in: keyspace)?.count }, equals: 10)
+    try expect(engine.checkIntegrity(), equals: [])
     _ = try database.integer("PRAGMA max_page_count = 1000000")
     try engine.fill(count: 1_000, bytes: 1_000)
-    #expect(try engine.read { try $0.count(of: keyspace) } == 1_000)
-    #expect(try engine.checkIntegrity() == [])
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 1_000)
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.close()
   }
 
@@ -90,9 +90,9 @@ struct TransactionTests {
       } catch is Stop { failures.wrappingAdd(1, ordering: .relaxed) }
     }
     let failed = failures.load(ordering: .relaxed)
-    #expect(failed == 20)
-    #expect(try engine.read { try $0.count(of: keyspace) } == 100 + 40 * 5)
-    #expect(try engine.checkIntegrity() == [])
+    expect(failed, equals: 20)
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 100 + 40 * 5)
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.close()
   }
 
@@ -112,10 +112,10 @@ struct TransactionTests {
             model[key] = value
           } else {
             let was = try key.withUnsafeBytes { try transaction.delete($0, in: keyspace) }
-            #expect(was == (model.removeValue(forKey: key) != nil), "seed \(testSeed)")
+            expect(was, equals: (model.removeValue(forKey: key) != nil), "seed \(testSeed)")
           }
         }
-        #expect(try transaction.count(of: keyspace) == model.count, "seed \(testSeed)")
+        try expect(transaction.count(of: keyspace), equals: model.count, "seed \(testSeed)")
       }
       let found: [[UInt8]: [UInt8]] = try engine.read { transaction in
         var found: [[UInt8]: [UInt8]] = [:]
@@ -126,9 +126,9 @@ struct TransactionTests {
         for key in model.keys where try transaction.bytes(key, in: keyspace) != found[key] { return [:] }
         return found
       }
-      #expect(found == model, "seed \(testSeed)")
+      expect(found, equals: model, "seed \(testSeed)")
     }
-    #expect(try engine.checkIntegrity() == [])
+    try expect(engine.checkIntegrity(), equals: [])
     try engine.close()
   }
 
@@ -148,10 +148,10 @@ struct TransactionTests {
     thread.start()
     try engine.write { (transaction: any WriteTransaction) in
       let wasReleased = isReleased.load(ordering: .sequentiallyConsistent)
-      #expect(wasReleased)
+      expect(wasReleased)
       try transaction.put(key(0), [9], in: keyspace)
     }
-    #expect(try engine.read { try $0.bytes(key(0), in: keyspace) } == [9])
+    try expect(engine.read { try $0.bytes(key(0), in: keyspace) }, equals: [9])
     try engine.close()
   }
 
@@ -160,9 +160,9 @@ struct TransactionTests {
     let other = try engine.file.connect(cacheBytes: 0)
     try other.execute("BEGIN IMMEDIATE")
     try engine.writer().connection.connection.waitWhenBusy(upTo: .milliseconds(20))
-    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == .busy)
+    try expect(engine.code { try $0.write { (_: any WriteTransaction) in } }, equals: .busy)
     try other.execute("COMMIT")
-    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == nil)
+    try expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == nil)
     other.close()
     try engine.close()
   }
@@ -170,9 +170,9 @@ struct TransactionTests {
   @Test func oneFileIsNotOpenedThroughTwoLibraries() throws {
     let path = directory.file("a")
     let engine = try Kind(type: SQLiteEngines.sqlite).open(path)
-    #expect(try storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
+    try expect(storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) }, equals: .inUse)
     try Kind(type: SQLiteEngines.sqlite).open(path).close()
-    #expect(try storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
+    try expect(storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) }, equals: .inUse)
     try engine.close()
     try Kind(type: SQLiteEngines.sqlcipherPlain).open(path).close()
   }
@@ -188,7 +188,7 @@ struct TransactionTests {
         try transaction.put(key(number % 10), value, in: keyspace)
       }
     }
-    #expect(try snapshot.bytes(key(0), in: keyspace)?.count == 1)
+    try expect(snapshot.bytes(key(0), in: keyspace)?.count, equals: 1)
     snapshot.end()
     let grown = try #require(SQLiteFile.size(path + "-wal"))
     for number in 0..<600 {
@@ -197,8 +197,8 @@ struct TransactionTests {
       }
     }
     let after = try #require(SQLiteFile.size(path + "-wal"))
-    #expect(after <= grown + (8 << 20), "\(grown) bytes became \(after)")
+    expect(after <= grown + (8 << 20), "\(grown) bytes became \(after)")
     try engine.close()
-    #expect(SQLiteFile.size(path + "-wal") == nil)
+    expect(SQLiteFile.size(path + "-wal") == nil)
   }
 }

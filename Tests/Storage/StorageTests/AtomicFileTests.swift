@@ -7,9 +7,9 @@ import TestSupport
   @Test func whatIsWrittenIsRead() throws {
     for bytes: [UInt8] in [[], [1], [UInt8](repeating: 7, count: 100_000)] {
       try AtomicFile.write(bytes, to: path)
-      #expect(try AtomicFile.read(path, limit: 100_000) == bytes)
+      try expect(AtomicFile.read(path, limit: 100_000), equals: bytes)
     }
-    #expect(try directory.names() == ["file"])
+    try expect(directory.names(), equals: ["file"])
   }
 
   @Test func aReaderNeverSeesAPartOfAFileThatIsReplaced() throws {
@@ -23,7 +23,7 @@ import TestSupport
     repeat {
       let bytes = try AtomicFile.read(path, limit: 100_000)
       let round = bytes.first ?? 255
-      #expect(bytes == [UInt8](repeating: round, count: 50_000 + Int(round)))
+      expect(bytes, equals: [UInt8](repeating: round, count: 50_000 + Int(round)))
     } while !writer.isFinished
   }
 
@@ -32,20 +32,20 @@ import TestSupport
     let error = #expect(throws: StorageError.self) {
       try AtomicFile.write([2], to: path, replacement: .refused)
     }
-    #expect(error?.code == .alreadyExists)
-    #expect(error?.path == path)
-    #expect(try AtomicFile.read(path, limit: 10) == [1])
-    #expect(try directory.names() == ["file"])
+    expect(error?.code, equals: .alreadyExists)
+    expect(error?.path, equals: path)
+    try expect(AtomicFile.read(path, limit: 10), equals: [1])
+    try expect(directory.names(), equals: ["file"])
   }
 
   @Test(arguments: [true, false])
   func withoutHardLinksANewFileIsMadeAndAnExistingOneKept(exclusiveRenames: Bool) throws {
     try withFileSystem(exclusiveRenames: exclusiveRenames) {
       try AtomicFile.write([1], to: path, replacement: .refused)
-      #expect(
-        try storageCode { try AtomicFile.write([2], to: path, replacement: .refused) } == .alreadyExists)
-      #expect(try AtomicFile.read(path, limit: 10) == [1])
-      #expect(try directory.names() == ["file"])
+      try expect(
+        storageCode { try AtomicFile.write([2], to: path, replacement: .refused) }, equals: .alreadyExists)
+      try expect(AtomicFile.read(path, limit: 10), equals: [1])
+      try expect(directory.names(), equals: ["file"])
     }
   }
 
@@ -55,23 +55,23 @@ import TestSupport
     try withFileSystem(hardLinks: hardLinks, exclusiveRenames: exclusiveRenames) {
       let watch = try #require(DirectoryWatch(directory.path))
       try AtomicFile.write([1], to: path, replacement: .refused)
-      #expect(watch.opens() == 1)
+      expect(watch.opens(), equals: 1)
       try AtomicFile.write([2], to: path)
-      #expect(watch.opens() == 1)
+      expect(watch.opens(), equals: 1)
     }
   }
 
   @Test func errorsNameTheFileAndTheReason() throws {
-    #expect(try storageCode { try AtomicFile.read(directory.file("none"), limit: 1) } == .notFound)
+    try expect(storageCode { try AtomicFile.read(directory.file("none"), limit: 1) }, equals: .notFound)
     let nowhere = #expect(throws: StorageError.self) {
       try AtomicFile.write([1], to: directory.file("none/file"))
     }
-    #expect(nowhere?.code == .notFound)
-    #expect(nowhere?.path == directory.file("none/file"))
+    expect(nowhere?.code, equals: .notFound)
+    expect(nowhere?.path, equals: directory.file("none/file"))
     try AtomicFile.write([1, 2, 3], to: path)
-    #expect(try storageCode { try AtomicFile.read(path, limit: 2) } == .invalidArgument)
+    try expect(storageCode { try AtomicFile.read(path, limit: 2) }, equals: .invalidArgument)
     #expect(throws: StorageError.self) { try AtomicFile.read(directory.path, limit: 2) }
     #expect(throws: StorageError.self) { try AtomicFile.write([1], to: directory.path) }
-    #expect(try directory.names() == ["file"])
+    try expect(directory.names(), equals: ["file"])
   }
 }

@@ -1,8 +1,8 @@
 import StorageConformance
+import StorageEncrypted
 import StorageLMDB
 import StorageMemory
 import StorageSQLite
-import StorageEncrypted
 import TestSupport
 
 /// The engines that have to pass. An engine is added by a line here and one in `Tests/Support/TestChild/StorageChild.swift`.

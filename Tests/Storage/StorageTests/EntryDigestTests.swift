@@ -22,15 +22,15 @@ import TestSupport
       for bit in 0..<(8 * entry.key.count) {
         var other = entry
         other.key[bit / 8] ^= 1 << (bit % 8)
-        #expect(digest([other]).value != whole, "bit \(bit) of a key of \(entry.key.count)")
+        expect(digest([other]).value != whole, "bit \(bit) of a key of \(entry.key.count)")
       }
       for bit in 0..<(8 * count) {
         var other = entry
         other.value[bit / 8] ^= 1 << (bit % 8)
-        #expect(digest([other]).value != whole, "bit \(bit) of a value of \(count)")
+        expect(digest([other]).value != whole, "bit \(bit) of a value of \(count)")
       }
       let longer = digest([(entry.key, entry.value + [0])]).value
-      #expect(longer != whole, "a zero behind \(count)")
+      expect(longer != whole, "a zero behind \(count)")
     }
   }
 
@@ -41,13 +41,13 @@ import TestSupport
     for index in 1..<entries.count {
       var swapped = entries
       swapped.swapAt(index - 1, index)
-      #expect(digest(swapped).value != whole)
+      expect(digest(swapped).value != whole)
       var moved = entries
       moved[index].key.append(moved[index].value.removeFirst())
-      #expect(digest(moved).value != whole)
+      expect(digest(moved).value != whole)
       var twice = entries
       twice[index] = twice[index - 1]
-      #expect(digest(twice).value != whole)
+      expect(digest(twice).value != whole)
     }
   }
 
@@ -58,7 +58,7 @@ import TestSupport
     for cut in 0...entries.count {
       var sum = digest(Array(entries[..<cut]))
       sum.add(digest(Array(entries[cut...]), behind: cut))
-      #expect(sum.value == whole.value && sum.entries == whole.entries && sum.bytes == whole.bytes)
+      expect(sum.value == whole.value && sum.entries == whole.entries && sum.bytes == whole.bytes)
     }
   }
 }

@@ -14,11 +14,11 @@ import TestSupport
   @Test("keep their permissions", arguments: [0o600, 0o640, 0o660, 0o444, 0o755] as [UInt32])
   func permissions(_ expected: UInt32) throws {
     try AtomicFile.write([1], to: path)
-    #expect(chmod(path, mode_t(expected)) == 0)
+    expect(chmod(path, mode_t(expected)), equals: 0)
     try AtomicFile.write([2], to: path, permissions: 0o644)
-    #expect(mode(path) == expected)
-    #expect(try AtomicFile.read(path, limit: 10) == [2])
-    #expect(try directory.names() == ["file"])
+    expect(mode(path), equals: expected)
+    try expect(AtomicFile.read(path, limit: 10), equals: [2])
+    try expect(directory.names(), equals: ["file"])
   }
 
   @Test("stay where a link leads, in a chain and through a directory")
@@ -26,45 +26,46 @@ import TestSupport
     try FileManager.default.createDirectory(
       atPath: directory.file("inner"), withIntermediateDirectories: true)
     for (link, target) in [("link", "inner/real"), ("again", "link"), ("whole", directory.file("again"))] {
-      #expect(symlink(target, directory.file(link)) == 0)
+      expect(symlink(target, directory.file(link)), equals: 0)
     }
     // The first write makes what the link leads to.
     for byte: UInt8 in [1, 2] {
       try AtomicFile.write([byte], to: directory.file("whole"))
-      #expect(try AtomicFile.read(directory.file("inner/real"), limit: 10) == [byte])
+      try expect(AtomicFile.read(directory.file("inner/real"), limit: 10), equals: [byte])
     }
-    #expect(["link", "again", "whole"].allSatisfy { isLink(directory.file($0)) })
-    #expect(try directory.names("inner") == ["real"])
-    #expect(symlink("loop", directory.file("loop")) == 0)
+    expect(["link", "again", "whole"].allSatisfy { isLink(directory.file($0)) })
+    try expect(directory.names("inner"), equals: ["real"])
+    expect(symlink("loop", directory.file("loop")), equals: 0)
     #expect(throws: StorageError.self) { try AtomicFile.write([1], to: directory.file("loop")) }
   }
 
   @Test("are made beside a link when replacing is refused, and never through it")
   func refusal() throws {
-    #expect(symlink("nowhere", path) == 0)
-    #expect(try storageCode { try AtomicFile.write([1], to: path, replacement: .refused) } == .alreadyExists)
-    #expect(try directory.names() == ["file"])
+    expect(symlink("nowhere", path), equals: 0)
+    try expect(
+      storageCode { try AtomicFile.write([1], to: path, replacement: .refused) }, equals: .alreadyExists)
+    try expect(directory.names(), equals: ["file"])
   }
 
   @Test("are written straight if they are devices, pipes or open descriptors")
   func straight() throws {
     let pipe = directory.file("pipe")
-    #expect(mkfifo(pipe, 0o600) == 0)
+    expect(mkfifo(pipe, 0o600), equals: 0)
     let reader = open(pipe, O_RDONLY | O_NONBLOCK)
     defer { close(reader) }
     try AtomicFile.write([7, 8], to: pipe)
     var bytes: [UInt8] = [0, 0, 0]
-    #expect(read(reader, &bytes, 3) == 2 && bytes == [7, 8, 0])
-    #expect(try storageCode { try AtomicFile.write([1], to: "/dev/full") } == .diskFull)
+    expect(read(reader, &bytes, 3) == 2 && bytes == [7, 8, 0])
+    try expect(storageCode { try AtomicFile.write([1], to: "/dev/full") }, equals: .diskFull)
     try AtomicFile.write([1], to: "/dev/null")
 
     let opened = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     defer { close(opened) }
-    #expect(symlink("/proc/self/fd/\(opened)", directory.file("open")) == 0)
+    expect(symlink("/proc/self/fd/\(opened)", directory.file("open")), equals: 0)
     for byte: UInt8 in [1, 2] { try AtomicFile.write([byte], to: directory.file("open")) }
-    #expect(try AtomicFile.read(path, limit: 10) == [1, 2])
-    #expect(isLink(directory.file("open")))
-    #expect(try directory.names() == ["file", "open", "pipe"])
+    try expect(AtomicFile.read(path, limit: 10), equals: [1, 2])
+    expect(isLink(directory.file("open")))
+    try expect(directory.names(), equals: ["file", "open", "pipe"])
   }
 
   @Test("leave every other file alone, and nothing behind")
@@ -72,31 +73,31 @@ import TestSupport
     let long = String(repeating: "n", count: 255)
     try AtomicFile.write([1], to: directory.file(long))
     try AtomicFile.write([2], to: directory.file(long))
-    #expect(try directory.names() == [long])
+    try expect(directory.names(), equals: [long])
     let abandoned = try FileReplacement(path, permissions: 0o600)
-    #expect(try directory.names().count == 2)
+    try expect(directory.names().count, equals: 2)
     abandoned.abandon()
-    #expect(try directory.names() == [long])
+    try expect(directory.names(), equals: [long])
     let isDirectory = try storageCode { try AtomicFile.write([1], to: directory.path) }
-    #expect(isDirectory == .invalidArgument)
+    expect(isDirectory, equals: .invalidArgument)
   }
 
   @Test("are readable for nobody else until they are complete")
   func privacy() throws {
     try AtomicFile.write([1], to: path, permissions: 0o644)
-    #expect(chmod(path, 0o600) == 0)
+    expect(chmod(path, 0o600), equals: 0)
     let replacement = try FileReplacement(path, permissions: 0o644)
     let name = try #require(try directory.names().first { $0 != "file" })
-    #expect(mode(directory.file(name)) == 0o600)
+    expect(mode(directory.file(name)), equals: 0o600)
     replacement.abandon()
   }
 
   @Test("stay with their owner and group when root replaces them", .enabled(if: getuid() == 0))
   func owner() throws {
     try AtomicFile.write([1], to: path)
-    #expect(chown(path, 1_234, 2_345) == 0 && chmod(path, 0o640) == 0)
+    expect(chown(path, 1_234, 2_345) == 0 && chmod(path, 0o640) == 0)
     try AtomicFile.write([2], to: path)
     let access = try #require(FileAccess(of: path))
-    #expect(access.owner == 1_234 && access.group == 2_345 && access.mode == 0o640)
+    expect(access.owner == 1_234 && access.group == 2_345 && access.mode == 0o640)
   }
 }

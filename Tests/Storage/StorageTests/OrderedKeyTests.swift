@@ -229,7 +229,7 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
     for (left, leftBytes) in tuples {
       for (right, rightBytes) in tuples where left.count == right.count {
         let isSame = compare(.array(left), .array(right)) == compare(leftBytes, rightBytes)
-        #expect(isSame, "\(left) and \(right) are ordered otherwise (seed \(testSeed))")
+        expect(isSame, "\(left) and \(right) are ordered otherwise (seed \(testSeed))")
       }
     }
   }
@@ -241,7 +241,7 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
     for (left, leftBytes) in zip(values, encoded) {
       for (right, rightBytes) in zip(values, encoded) {
         let isSame = rightBytes.starts(with: leftBytes) == (compare(left, right) == 0)
-        #expect(isSame, "\(left) begins \(right), or isn't as it is (seed \(testSeed))")
+        expect(isSame, "\(left) begins \(right), or isn't as it is (seed \(testSeed))")
       }
     }
   }
@@ -262,19 +262,19 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
           var decoder = OrderedKeyDecoder(bytes)
           for (index, value) in values.enumerated() {
             let found = try Value.readTree(&decoder)
-            #expect(compare(found, value) == 0, "\(value) came back as \(found)")
+            expect(compare(found, value), equals: 0, "\(value) came back as \(found)")
             if lossy & (1 << UInt64(index)) == 0, case .double(let double) = value {
               guard case .double(let back) = found else {
                 Issue.record("\(value) came back as \(found), and isn't said to be lossy")
                 continue
               }
-              #expect(back.bitPattern == double.bitPattern)
+              expect(back.bitPattern, equals: double.bitPattern)
             }
           }
-          #expect(String(decoding: decoder.remainder, as: UTF8.self) == "hotel_1\0é")
+          expect(String(decoding: decoder.remainder, as: UTF8.self), equals: "hotel_1\0é")
           var skipper = OrderedKeyDecoder(bytes)
           try skipper.skip(values.count)
-          #expect(skipper.offset == decoder.offset)
+          expect(skipper.offset, equals: decoder.offset)
         } catch {
           Issue.record("\(values): \(error)")
         }
@@ -289,22 +289,22 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
       try append(&key)
       return key.lossyValues
     }
-    #expect(try lossy { try $0.append(1.0) } == 2)
-    #expect(try lossy { try $0.append(-0.0) } == 2)
-    #expect(try lossy { try $0.append(0x1p63) } == 2)
-    #expect(try lossy { try $0.append(-0x1p63) } == 2)
-    #expect(try lossy { try $0.append((-0x1p63).nextDown) } == 0)
-    #expect(try lossy { try $0.append(0x1p64) } == 0)
-    #expect(try lossy { try $0.append(1.5) } == 0)
-    #expect(lossy { $0.append(Int64(1)) } == 0)
-    #expect(
-      try lossy {
+    try expect(lossy { try $0.append(1.0) }, equals: 2)
+    try expect(lossy { try $0.append(-0.0) }, equals: 2)
+    try expect(lossy { try $0.append(0x1p63) }, equals: 2)
+    try expect(lossy { try $0.append(-0x1p63) }, equals: 2)
+    try expect(lossy { try $0.append((-0x1p63).nextDown) }, equals: 0)
+    try expect(lossy { try $0.append(0x1p64) }, equals: 0)
+    try expect(lossy { try $0.append(1.5) }, equals: 0)
+    expect(lossy { $0.append(Int64(1)) }, equals: 0)
+    try expect(
+      lossy {
         $0.beginArray()
         try $0.append(1.5)
         try $0.append(2.0)
         $0.endArray()
         $0.append(true)
-      } == 2)
+      }, equals: 2)
   }
 
   @Test func notANumberIsRefusedAndLeavesTheKeyAsItWas() throws {
@@ -313,9 +313,9 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
     let before = key.bytes
     for value in [Double.nan, -Double.nan, Double.signalingNaN] {
       let error = #expect(throws: OrderedKeyError.self) { try key.append(value) }
-      #expect(error?.code == .notANumber)
+      expect(error?.code, equals: .notANumber)
     }
-    #expect(key.bytes == before)
+    expect(key.bytes, equals: before)
   }
 
   @Test func garbageIsATypedErrorOrAKeyThatEncodesToItself() throws {
@@ -343,10 +343,10 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
         } catch is DeliberateFailure { return }
         accepted += 1
         // A collation key comes back as a string in this test.
-        if !bytes.contains(0x51) { #expect(try encode(values) == bytes, "\(values), seed \(testSeed)") }
+        if !bytes.contains(0x51) { try expect(encode(values), equals: bytes, "\(values), seed \(testSeed)") }
       }
     }
-    #expect(accepted > 100)
+    expect(accepted > 100)
   }
 
   @Test func rangesHoldExactlyTheKeysThatBeginWithTheValues() throws {
@@ -370,14 +370,14 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
         ]
         for (range, wanted) in cases {
           let isRight = holds(range, key) == wanted
-          #expect(isRight, "\(value) in \(range) of \(bound), seed \(testSeed)")
+          expect(isRight, "\(value) in \(range) of \(bound), seed \(testSeed)")
         }
       }
     }
     for type in OrderedKeyType.allCases {
       let range = KeyRange.orderedKeys(beginningWith: [OrderedKeyCode.null], then: type)
       for (value, key) in keys {
-        #expect(holds(range, key) == (value.rank == OrderedKeyType.allCases.firstIndex(of: type)))
+        expect(holds(range, key), equals: (value.rank == OrderedKeyType.allCases.firstIndex(of: type)))
       }
     }
   }
@@ -405,14 +405,14 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
         key.removeAll()
         let text = [UInt8](repeating: byte, count: length)
         text.withUnsafeBytes { key.append(bytes: $0) }
-        #expect(key.count == (byte < 2 ? length * 2 : length) + 2)
+        expect(key.count, equals: (byte < 2 ? length * 2 : length) + 2)
         key.withUnsafeBytes { bytes in
           var decoder = OrderedKeyDecoder(bytes)
           guard case .bytes(let found) = try? decoder.next() else {
             Issue.record("no bytes")
             return
           }
-          #expect(found.bytes == text)
+          expect(found.bytes, equals: text)
         }
       }
     }
@@ -446,8 +446,8 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
       guard cells.count == 2, let values = examples[cells[0]] else { continue }
       remaining.remove(cells[0])
       let spaced = try encode(values).map { hexadecimal([$0]) }.joined(separator: " ")
-      #expect(spaced == cells[1], "the example \(cells[0])")
+      expect(spaced, equals: cells[1], "the example \(cells[0])")
     }
-    #expect(remaining == [], "examples that the page doesn't have")
+    expect(remaining, equals: [], "examples that the page doesn't have")
   }
 }

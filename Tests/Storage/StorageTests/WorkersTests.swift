@@ -16,7 +16,7 @@ import TestSupport
     }
     workers = nil
     last.wait()
-    #expect(seen.withLock { $0 } == Array(0..<1_000))
+    expect(seen.withLock { $0 }, equals: Array(0..<1_000))
   }
 
   /// The end of a thread is seen by what it destroys of its own.
@@ -44,7 +44,7 @@ import TestSupport
       owner = nil
       mayRun.signal()
       // The thread ends: it isn't stuck in the release of the workers.
-      #expect(Self.ended.count.wait(seconds: 300))
+      expect(Self.ended.count.wait(seconds: 300))
     }
   }
 
@@ -66,19 +66,19 @@ import TestSupport
     let workers = Workers(maximum: 1, spare: 2)
     let (blocked, mayGo, ran) = (CountingSemaphore(), CountingSemaphore(), CountingSemaphore())
     block(workers, 2, blocked, mayGo)
-    for _ in 0..<2 { #expect(blocked.wait(seconds: 300)) }
-    #expect(!workers.isStarved)
+    for _ in 0..<2 { expect(blocked.wait(seconds: 300)) }
+    expect(!workers.isStarved)
     workers.enqueue { ran.signal() }
-    #expect(ran.wait(seconds: 300))
+    expect(ran.wait(seconds: 300))
     // A third one takes the last thread.
     block(workers, 1, blocked, mayGo)
-    #expect(blocked.wait(seconds: 300))
+    expect(blocked.wait(seconds: 300))
     workers.enqueue { ran.signal() }
-    #expect(!ran.wait(seconds: 0.1))
-    #expect(workers.isStarved)
+    expect(!ran.wait(seconds: 0.1))
+    expect(workers.isStarved)
     for _ in 0..<3 { mayGo.signal() }
-    #expect(ran.wait(seconds: 300))
-    #expect(!workers.isStarved)
+    expect(ran.wait(seconds: 300))
+    expect(!workers.isStarved)
   }
 
   @Test func afterTheyWereBlockedNoMoreRunThanMay() {
@@ -86,7 +86,7 @@ import TestSupport
     let running = Lock<(now: Int, most: Int)>((0, 0))
     let (blocked, mayGo, done) = (CountingSemaphore(), CountingSemaphore(), CountingSemaphore())
     block(workers, 8, blocked, mayGo)
-    for _ in 0..<8 { #expect(blocked.wait(seconds: 300)) }
+    for _ in 0..<8 { expect(blocked.wait(seconds: 300)) }
     for _ in 0..<8 { mayGo.signal() }
     for _ in 0..<200 {
       workers.enqueue {
@@ -99,8 +99,8 @@ import TestSupport
         done.signal()
       }
     }
-    for _ in 0..<200 { #expect(done.wait(seconds: 300)) }
-    #expect(running.withLock { $0.most } <= 2)
+    for _ in 0..<200 { expect(done.wait(seconds: 300)) }
+    expect(running.withLock { $0.most } <= 2)
   }
 
   @Test func idleThreadsEndWithTheWorkers() {
@@ -122,7 +122,7 @@ import TestSupport
     for _ in 0..<3 { done.wait() }
     workers = nil
     // Half the time after which idle threads end by themselves.
-    for _ in 0..<3 { #expect(Self.ended.count.wait(seconds: 5)) }
+    for _ in 0..<3 { expect(Self.ended.count.wait(seconds: 5)) }
   }
 
   /// Each group of jobs needs all threads at the same time: a wake that gets lost stops it. Threads end all the time, because they
@@ -156,14 +156,14 @@ import TestSupport
       }
       var isTogether = true
       for _ in 0..<threads + 2 { isTogether = isTogether && begun.wait(seconds: 60) }
-      #expect(isTogether, "round \(round)")
+      expect(isTogether, "round \(round)")
       for _ in 0..<threads + 2 { together.signal() }
       for _ in 0..<threads + 2 { isTogether = isTogether && done.wait(seconds: 60) }
       guard isTogether else { return }
     }
     let last = CountingSemaphore()
     workers.enqueue { last.signal() }
-    #expect(last.wait(seconds: 60))
+    expect(last.wait(seconds: 60))
     // The last one may have overtaken those that other threads had taken.
     eventually { short.withLock { $0 } == sent }
   }

@@ -3,8 +3,8 @@
 
 import CountedSync
 import HeldHandles
-import StorageLMDB
 import StorageEncrypted
+import StorageLMDB
 import TestSupport
 
 enum LMDBChild: ChildGroup {

@@ -1,9 +1,9 @@
 // The process that the conformance suite starts and kills. An engine is added by its type here.
 
 import StorageConformance
+import StorageEncrypted
 import StorageLMDB
 import StorageSQLite
-import StorageEncrypted
 
 enum StorageChild: ChildGroup {
   static let name = "storage"

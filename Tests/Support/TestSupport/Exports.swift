@@ -1,5 +1,6 @@
 // What most tests use: `import TestSupport` brings it.
 
+@_exported import Expectations
 @_exported import Fleece
 @_exported import Foundation
 @_exported import Storage

@@ -19,10 +19,10 @@ import TouchstoneSync
 
   @Test func whereThereIsNoLibraryNothingHappens() throws {
     let announcement = try ServiceAnnouncement(service(), nil)
-    #expect(announcement.announcedName == nil)
+    expect(announcement.announcedName == nil)
     announcement.cancel()
     let browser = try ServiceBrowser("_touchstone._tcp", nil) { _ in }
-    #expect(browser.services == [])
+    expect(browser.services, equals: [])
     browser.cancel()
   }
 
@@ -32,8 +32,8 @@ import TouchstoneSync
   }
 
   @Test func whatCanNotBeAnnouncedIsRefused() throws {
-    #expect(service().problem == nil)
-    #expect(service { $0.attributes = [:] }.problem == nil)
+    expect(service().problem == nil)
+    expect(service { $0.attributes = [:] }.problem == nil)
     let wrong: [(inout ServiceDescription) -> Void] = [
       { $0.name = "" }, { $0.name = String(repeating: "é", count: 32) }, { $0.name = "a\u{7}" },
       { $0.type = "http" },
@@ -47,7 +47,7 @@ import TouchstoneSync
       },
     ]
     for (index, change) in wrong.enumerated() {
-      #expect(service(change).problem != nil, "\(index)")
+      expect(service(change).problem != nil, "\(index)")
       #expect(throws: DiscoveryError.self) { try ServiceAnnouncement(service(change)) }
     }
     #expect(throws: DiscoveryError.self) { try ServiceBrowser("http") }
@@ -67,9 +67,9 @@ import TouchstoneSync
       configuration.announcement?.type = "_touchstone-x._tcp"
       let listener = SyncListener(configuration)
       try listener.start()
-      #expect(listener.port != nil)
+      expect(listener.port != nil)
       listener.stop()
-      #expect(listener.announcedName == nil)
+      expect(listener.announcedName == nil)
     }
   }
 }
@@ -98,22 +98,22 @@ struct DiscoveryTests {
   @Test func aServiceIsFoundAndWithdrawn() throws {
     let seen = Lock<[[FoundService]]>([])
     let browser = try ServiceBrowser(type) { services in seen.withLock { $0.append(services) } }
-    #expect(browser.services == [])
+    expect(browser.services, equals: [])
     let service = ServiceDescription(
       name: "Küche ✓ = 1", type: type, port: 4984, attributes: ["tls": "1", "note": "a=b", "empty": ""])
     let announcement = try ServiceAnnouncement(service)
     eventually { announcement.announcedName != nil && !browser.services.isEmpty }
-    #expect(announcement.announcedName == service.name)
+    expect(announcement.announcedName, equals: service.name)
     let found = browser.services
-    #expect(found.count == 1)
-    #expect(found.first?.name == service.name && found.first?.port == 4984 && found.first?.type == type)
-    #expect(found.first?.attributes == service.attributes)
-    #expect(found.first?.host.hasSuffix(".local") == true && found.first?.address.isEmpty == false)
+    expect(found.count, equals: 1)
+    expect(found.first?.name == service.name && found.first?.port == 4984 && found.first?.type == type)
+    expect(found.first?.attributes, equals: service.attributes)
+    expect(found.first?.host.hasSuffix(".local") == true && found.first?.address.isEmpty == false)
     announcement.cancel()
-    #expect(announcement.announcedName == nil)
+    expect(announcement.announcedName == nil)
     eventually { browser.services.isEmpty }
-    #expect(seen.withLock { $0.last } == [])
-    #expect(seen.withLock { $0.contains(found) })
+    expect(seen.withLock { $0.last }, equals: [])
+    expect(seen.withLock { $0.contains(found) })
   }
 
   @Test func aNameThatIsTakenGetsANumber() throws {
@@ -122,10 +122,10 @@ struct DiscoveryTests {
     eventually { first.announcedName != nil }
     let second = try ServiceAnnouncement(ServiceDescription(name: "kitchen", type: type, port: 2))
     eventually { second.announcedName != nil }
-    #expect(first.announcedName == "kitchen" && second.announcedName == "kitchen #2")
+    expect(first.announcedName == "kitchen" && second.announcedName == "kitchen #2")
     let browser = try ServiceBrowser(type)
     eventually { browser.services.count == 2 }
-    #expect(browser.services.map(\.name) == ["kitchen", "kitchen #2"])
+    expect(browser.services.map(\.name), equals: ["kitchen", "kitchen #2"])
   }
 
   @Test func aListenerIsFoundAndReplicates() async throws {
@@ -147,16 +147,16 @@ struct DiscoveryTests {
       if found != nil { break }
     }
     let discovered = try #require(found)
-    #expect(discovered.name == "test" && discovered.port == listener.port && !discovered.usesTLS)
-    #expect(discovered.attributes == ["app": "x", "tls": "0"])
+    expect(discovered.name == "test" && discovered.port == listener.port && !discovered.usesTLS)
+    expect(discovered.attributes, equals: ["app": "x", "tls": "0"])
     let url = discovered.url(of: "a b")
-    #expect(url.hasSuffix("/a%20b"))
+    expect(url.hasSuffix("/a%20b"))
     let replicator = Replicator(ReplicatorConfiguration(here, try .url(url)))
     replicator.start()
     for await status in replicator.statusChanges where status.activity == .stopped {
-      #expect(status.error == nil)
+      expect(status.error == nil)
       break
     }
-    #expect(try here.document("doc") != nil)
+    try expect(here.document("doc") != nil)
   }
 }

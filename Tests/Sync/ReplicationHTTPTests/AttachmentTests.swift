@@ -21,9 +21,9 @@ import Touchstone
     }
     let local = try databases.open(engine)
     let outcome = try couch.replicate(local, .pull)
-    #expect(outcome.pulled.count == 300 && outcome.status.error == nil)
+    expect(outcome.pulled.count == 300 && outcome.status.error == nil)
     expectSame(couch.model.contents, try modelContents(local), "\(engine)")
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   @Test("what a stored ancestor has isn't fetched again, but for other bytes of the same length") func known()
@@ -34,19 +34,21 @@ import Touchstone
     func add(_ history: [String], _ attachments: [CouchModel.Attachment]) throws -> [String] {
       couch.model.add("doc", .init(history: history, isDeleted: false, body: [:], attachments: attachments))
       couch.server.forget()
-      #expect(try couch.replicate(local, .pull).status.error == nil)
+      try expect(couch.replicate(local, .pull).status.error == nil)
       expectSame(couch.model.contents, try modelContents(local), history[0])
       return couch.server.log.filter { $0.hasPrefix("GET /db/doc/") }.map { String($0.dropFirst(12)) }
     }
-    #expect(try add(["1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4])]).sorted() == ["x", "y"])
-    #expect(try add(["2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4])]) == [])
-    #expect(
-      try add(["3-c", "2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [5], revpos: 3)]) == ["y"])
+    try expect(
+      add(["1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4])]).sorted(), equals: ["x", "y"])
+    try expect(add(["2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4])]), equals: [])
+    try expect(
+      add(["3-c", "2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [5], revpos: 3)]), equals: ["y"]
+    )
     // A merge took the attachment of another branch.
-    #expect(
-      try add(["4-d", "3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1]), attachment("y", [5], revpos: 3)])
-        == ["x"])
-    #expect(couch.model.complaints == [])
+    try expect(
+      add(["4-d", "3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1]), attachment("y", [5], revpos: 3)]),
+      equals: ["x"])
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test(
@@ -82,7 +84,7 @@ import Touchstone
         PulledRevision(id: "doc\(number)", history: ["1-a"], isDeleted: false, body: .value(["n": 1])))
     }
     let outcome = try couch.replicate(local, .pull)
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+    expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
     if encoding != .never {
       expectSame(couch.model.contents, try modelContents(local), "\(encoding) \(way)")
     }
@@ -92,11 +94,11 @@ import Touchstone
         let found = try #require(document.attachment(name))
         let bytes = try local.contents(of: found.blob, limit: 1 << 20)
         let isPacked = try document.value()["_attachments"][name]["encoding"].string == "gzip"
-        #expect(try (isPacked ? Gzip.decoded(bytes) : bytes) == text + [UInt8(number)])
-        #expect(isPacked == (name == "packed" && encoding != .never))
+        try expect((isPacked ? Gzip.decoded(bytes) : bytes), equals: text + [UInt8(number)])
+        expect(isPacked, equals: (name == "packed" && encoding != .never))
       }
     }
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   @Test("bytes that no way of asking makes those of the document leave it undone") func unknownEncoding()
@@ -123,8 +125,8 @@ import Touchstone
       configuration.maximumRetries = 0
       configuration.connection.firstPause = 0.001
       let outcome = try run(configuration)
-      #expect(outcome.pulled == ["good"] && Set(outcome.failed.keys) == ["bad"], "\(encoding) \(outcome)")
-      #expect(try local.check(deep: true) == [])
+      expect(outcome.pulled == ["good"] && Set(outcome.failed.keys) == ["bad"], "\(encoding) \(outcome)")
+      try expect(local.check(deep: true), equals: [])
     }
   }
 
@@ -142,7 +144,7 @@ import Touchstone
     }
     let (old, new) = ([UInt8]("words and words 1".utf8), [UInt8]("words and words 2".utf8))
     for id in ["same", "longer", "packed", "repacked"] { try make(id, old) }
-    #expect(try couch.replicate(local, .push).failed.isEmpty)
+    try expect(couch.replicate(local, .push).failed.isEmpty)
     /// A client of CouchDB saves the document: its attachment, and not the body.
     func replace(_ id: String, _ bytes: [UInt8], isCompressed: Bool, revpos: UInt64 = 2) throws {
       let before = try #require(couch.model.state.withLock { $0.documents[id]?.revisions.values.first })
@@ -162,14 +164,14 @@ import Touchstone
     let fresh = try databases.open(.sqlite)
     for database in [local, fresh] {
       let outcome = try couch.replicate(database, .pull)
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+      expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
       for (id, bytes) in ["same": new, "longer": new + new, "packed": new, "repacked": old] {
         let document = try #require(try database.document(id))
         let blob = try #require(document.blob(forKey: "photo"))
-        #expect(try database.contents(of: blob, limit: 1 << 20) == bytes, "\(id)")
-        #expect(blob.length == UInt64(bytes.count) && document.revisionID.description == "2-b")
+        try expect(database.contents(of: blob, limit: 1 << 20), equals: bytes, "\(id)")
+        expect(blob.length == UInt64(bytes.count) && document.revisionID.description == "2-b")
       }
-      #expect(try database.check(deep: true) == [])
+      try expect(database.check(deep: true), equals: [])
     }
     // What is as it was isn't fetched again.
     couch.server.forget()
@@ -180,9 +182,9 @@ import Touchstone
     couch.model.add(
       "same",
       .init(history: ["3-c"] + before.history, isDeleted: false, body: body, attachments: before.attachments))
-    #expect(try couch.replicate(local, .pull).pulled == ["same"])
+    try expect(couch.replicate(local, .pull).pulled, equals: ["same"])
     let kept = try #require(try local.document("same")?.blob(forKey: "photo"))
-    #expect(try local.contents(of: kept, limit: 100) == new)
-    if hasBulkGet { #expect(!couch.server.log.contains { $0.contains("blob_") }) }
+    try expect(local.contents(of: kept, limit: 100), equals: new)
+    if hasBulkGet { expect(!couch.server.log.contains { $0.contains("blob_") }) }
   }
 }

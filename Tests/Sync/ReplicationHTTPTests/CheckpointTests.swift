@@ -22,15 +22,15 @@ import Touchstone
     var id = CheckpointID(remoteID: "http://example.com/db")
     let uuid = [UInt8](repeating: 0xAA, count: 16)
     let plain = try id.legacyNames(uuid)
-    #expect(plain.push.utf8.count == 40 && plain.push != plain.pull)
+    expect(plain.push.utf8.count == 40 && plain.push != plain.pull)
     // {"localUUID":"AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA","push":true,"remoteURL":"http://example.com/db"}
-    #expect(plain.push == "b77d1690fcaed651bcf7b9c389b7c1d382bfce6b")
+    expect(plain.push, equals: "b77d1690fcaed651bcf7b9c389b7c1d382bfce6b")
     id.filter = "a/b"
     let filtered = try id.legacyNames(uuid)
     id.filterParameters = ["x": "1"]
     let parameters = try id.legacyNames(uuid)
     id.documentIDs = ["a"]
-    #expect(Set([plain, filtered, parameters, try id.legacyNames(uuid)]).count == 4)
+    try expect(Set([plain, filtered, parameters, try id.legacyNames(uuid)]).count, equals: 4)
   }
 
   @Test("a checkpoint is readable for 1.x and has a history as CouchDB's") func content() throws {
@@ -41,16 +41,16 @@ import Touchstone
       try local.save("here\(round)", [:])
       // The end of a run saves one, however long it takes. The first run may do so once more: it begins before the other side
       // has said that there is none.
-      #expect(try couch.replicate(local) { $0.checkpointDelay = 600 }.status.error == nil)
+      try expect(couch.replicate(local) { $0.checkpointDelay = 600 }.status.error == nil)
     }
     let locals = couch.model.state.withLock { $0.locals }
-    #expect(locals.count == 2)
+    expect(locals.count, equals: 2)
     for (_, document) in locals {
       let history = document["history"]?.array ?? []
-      #expect((3...4).contains(history.count) && Set(history.map { $0["session_id"].string }).count == 3)
-      #expect(history[0]["recorded_seq"] == document["source_last_seq"])
-      #expect(document["session_id"] == history[0]["session_id"])
-      #expect(document["lastSequence"]?.string != nil && document["_rev"]?.string == "0-\(history.count)")
+      expect((3...4).contains(history.count) && Set(history.map { $0["session_id"].string }).count == 3)
+      expect(history[0]["recorded_seq"], equals: document["source_last_seq"])
+      expect(document["session_id"], equals: history[0]["session_id"])
+      expect(document["lastSequence"]?.string != nil && document["_rev"]?.string == "0-\(history.count)")
     }
   }
 
@@ -63,7 +63,7 @@ import Touchstone
         add(couch, "there\(round) \(number)")
         try local.save("here\(round) \(number)", [:])
       }
-      #expect(try couch.replicate(local).status.error == nil)
+      try expect(couch.replicate(local).status.error == nil)
       backups.append(couch.model.state.withLock { $0.locals })
     }
     let asked = Lock<[String]>([])
@@ -75,14 +75,14 @@ import Touchstone
     }
     let restored = backups[1]
     couch.model.state.withLock { $0.locals = restored }
-    #expect(try couch.replicate(local).status.error == nil)
+    try expect(couch.replicate(local).status.error == nil)
     // Each round brought ten revisions there.
-    #expect(asked.withLock { $0.first?.hasPrefix("20-") } == true, "\(asked.withLock { $0 })")
+    expect(asked.withLock { $0.first?.hasPrefix("20-") }, equals: true, "\(asked.withLock { $0 })")
     asked.withLock { $0 = [] }
     couch.model.state.withLock { $0.locals = [:] }
-    #expect(try couch.replicate(local).status.error == nil)
-    #expect(asked.withLock { $0.first } == "0")
-    #expect(couch.model.complaints == [])
+    try expect(couch.replicate(local).status.error == nil)
+    expect(asked.withLock { $0.first }, equals: "0")
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test("document IDs, selectors and filters with parameters choose what is pulled") func chosen() throws {
@@ -93,20 +93,20 @@ import Touchstone
     func pull(_ change: (inout ReplicatorConfiguration) -> Void) throws -> [String] {
       try couch.replicate(try databases.open(.lmdb), .pull, change).pulled
     }
-    #expect(try pull { $0.documentIDs = ["doc3", "doc5", "none"] } == ["doc3", "doc5"])
-    #expect(try pull { $0.selector = ["type": "odd", "n": 7] } == ["doc7"])
-    #expect(
-      try pull {
+    try expect(pull { $0.documentIDs = ["doc3", "doc5", "none"] }, equals: ["doc3", "doc5"])
+    try expect(pull { $0.selector = ["type": "odd", "n": 7] }, equals: ["doc7"])
+    try expect(
+      pull {
         $0.filter = "app/type"
         $0.filterParameters = ["type": "even"]
-      } == ["doc0", "doc2", "doc4", "doc6", "doc8"])
+      }, equals: ["doc0", "doc2", "doc4", "doc6", "doc8"])
     let local = try databases.open(.lmdb)
     for id in ["a", "b", "c"] { try local.save(id, ["private": .bool(id == "b")]) }
     let push = try couch.replicate(local, .push) { configuration in
       configuration.documentIDs = ["a", "b"]
       configuration.pushFilter = { try $0.body()["private"].bool != true }
     }
-    #expect(push.pushed == ["a"] && couch.model.complaints == [])
+    expect(push.pushed == ["a"] && couch.model.complaints == [])
   }
 
   @Test("a checkpoint that another one has saved meanwhile is saved on top of that") func conflict() throws {
@@ -127,14 +127,14 @@ import Touchstone
       return MiniAnswer(409, "{\"error\":\"conflict\",\"reason\":\"Document update conflict.\"}")
     }
     let configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
-    #expect(try run(configuration).status.error == nil)
+    try expect(run(configuration).status.error == nil)
     let saved = model.state.withLock {
       $0.locals.values.map { Int($0["_rev"]?.string?.dropFirst(2) ?? "") ?? 0 }
     }
-    #expect(saved.count == 2 && saved.allSatisfy { $0 >= 8 }, "\(saved)")
+    expect(saved.count == 2 && saved.allSatisfy { $0 >= 8 }, "\(saved)")
     server.forget()
-    #expect(try run(configuration).documents.isEmpty)
-    #expect(!server.log.contains { $0.contains("_bulk_get") || $0.contains("_revs_diff") })
+    try expect(run(configuration).documents.isEmpty)
+    expect(!server.log.contains { $0.contains("_bulk_get") || $0.contains("_revs_diff") })
   }
 
   @Test("a database whose name needs escapes, and a slash behind it") func escapedName() throws {
@@ -146,8 +146,8 @@ import Touchstone
       local, try .httpURL(couch.server.url.replacing("http://", with: "http://me:p%40ss@") + "x%2Fy%2B(1)/"))
     configuration.maximumRetries = 0
     let outcome = try run(configuration)
-    #expect(outcome.status.error == nil && outcome.pulled == ["there"] && outcome.pushed == ["here"])
-    #expect(couch.server.log.first == "POST /_session" && couch.model.complaints == [])
+    expect(outcome.status.error == nil && outcome.pulled == ["there"] && outcome.pushed == ["here"])
+    expect(couch.server.log.first == "POST /_session" && couch.model.complaints == [])
   }
 
   @Test("only current revisions come and go, if that is wanted") func winners() throws {
@@ -162,10 +162,10 @@ import Touchstone
         PulledRevision(id: "here", history: ["2-\(suffix)"], isDeleted: false, body: .value([:])))
     }
     let outcome = try couch.replicate(local) { $0.replicatesOnlyWinners = true }
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
-    #expect(couch.model.contents["here"] == ["2-c {}"])
-    #expect(try modelContents(local)["there"] == ["2-c {}"])
-    #expect(couch.model.complaints == [])
+    expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    expect(couch.model.contents["here"], equals: ["2-c {}"])
+    try expect(modelContents(local)["there"], equals: ["2-c {}"])
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test("a feed that gives less than was asked for is asked again, and sequences may be arrays") func parts()
@@ -194,10 +194,10 @@ import Touchstone
     var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db/"))
     configuration.direction = .pull
     let outcome = try run(configuration)
-    #expect(outcome.status.error == nil && outcome.pulled.count == 7)
-    #expect(asked.withLock { $0 } == ["0", "[3,\"g1A\"]", "[6,\"g1A\"]"])
-    #expect(try run(configuration).documents.isEmpty)
-    #expect(asked.withLock { $0.last } == "[7,\"g1A\"]")
+    expect(outcome.status.error == nil && outcome.pulled.count == 7)
+    expect(asked.withLock { $0 }, equals: ["0", "[3,\"g1A\"]", "[6,\"g1A\"]"])
+    try expect(run(configuration).documents.isEmpty)
+    expect(asked.withLock { $0.last }, equals: "[7,\"g1A\"]")
   }
 
   @Test("continuous replications carry changes of both sides, also after the server was gone")
@@ -221,7 +221,7 @@ import Touchstone
       }
     }
     // What the server gets from here comes back in its feed, and isn't asked for.
-    #expect(couch.server.log.filter { $0.contains("_bulk_get") }.count == 4)
+    expect(couch.server.log.filter { $0.contains("_bulk_get") }.count, equals: 4)
     couch.server.faults.withLock { $0 = { _ in .unavailable } }
     add(couch, "wakes the feed")
     eventually { replicator.status.activity == .offline }
@@ -232,22 +232,22 @@ import Touchstone
       (try? local.document("wakes the feed")) != .some(nil) && couch.model.contents["made offline"] != nil
     }
     let here = try local.document("wakes the feed") != nil
-    #expect(
+    expect(
       here && couch.model.contents["made offline"] != nil,
       "\(replicator.status) \(couch.server.log.suffix(12))")
     couch.model.state.withLock { $0.isClosed = true }
     replicator.stop()
     eventually { replicator.status.activity == .stopped }
-    #expect(couch.model.complaints == [])
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test("the database is made there if that is wanted") func creating() throws {
     let couch = try CouchServer(exists: false)
     let local = try databases.open(.lmdb)
     try local.save("a", [:])
-    #expect(try couch.replicate(local).status.error?.code == 404)
+    try expect(couch.replicate(local).status.error?.code, equals: 404)
     let outcome = try couch.replicate(local) { $0.connection.createsDatabase = true }
-    #expect(outcome.pushed == ["a"] && couch.model.complaints == [])
+    expect(outcome.pushed == ["a"] && couch.model.complaints == [])
   }
 
   @Test(
@@ -259,9 +259,9 @@ import Touchstone
     ] as [(String, String, String?, String?, String)])
   func urls(_ text: String, _ id: String, _ name: String?, _ password: String?, _ session: String) throws {
     let url = try #require(HTTPDatabaseURL(text))
-    #expect(url.remoteID == id && url.name == name && url.password?.value == password)
-    #expect(url.session?.target == session)
-    #expect(url.at("_x", [("a b", "c&d")])?.target.hasSuffix("/_x?a b=c%26d") == nil)
+    expect(url.remoteID == id && url.name == name && url.password?.value == password)
+    expect(url.session?.target, equals: session)
+    expect(url.at("_x", [("a b", "c&d")])?.target.hasSuffix("/_x?a b=c%26d") == nil)
   }
 
   @Test(
@@ -269,5 +269,5 @@ import Touchstone
     arguments: [
       "", "db", "http://h", "http://h/", "http://h/db?x=1", "ws://h/db", "http://@h/db", "http://a%zz@h/db",
     ])
-  func otherURLs(_ text: String) { #expect(HTTPDatabaseURL(text) == nil) }
+  func otherURLs(_ text: String) { expect(HTTPDatabaseURL(text) == nil) }
 }

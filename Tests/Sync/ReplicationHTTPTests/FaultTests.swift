@@ -61,20 +61,20 @@ import Touchstone
         $0.checkpointDelay = 0.001
       }
       if let error = first.status.error {
-        #expect(error.isTransient || fault.mayBePermanent, "\(fault) \(place): \(error)")
+        expect(error.isTransient || fault.mayBePermanent, "\(fault) \(place): \(error)")
         // No answer says that the user's URL is wrong.
-        #expect(error.domain != .network || error.code != ReplicationError.NetworkCode.invalidURL.rawValue)
+        expect(error.domain != .network || error.code != ReplicationError.NetworkCode.invalidURL.rawValue)
       }
       isBeyond = couch.server.log.count <= place
       couch.server.faults.withLock { $0 = { _ in nil } }
       let second = try couch.replicate(local)
-      #expect(second.status.error == nil && second.failed.isEmpty, "\(fault) \(place)")
+      expect(second.status.error == nil && second.failed.isEmpty, "\(fault) \(place)")
       expectSame(couch.model.contents, try modelContents(local), "\(fault) \(place)")
-      #expect(couch.model.complaints == [], "\(fault) \(place)")
-      #expect(try local.check(deep: true) == [], "\(fault) \(place)")
+      expect(couch.model.complaints, equals: [], "\(fault) \(place)")
+      try expect(local.check(deep: true), equals: [], "\(fault) \(place)")
       number += isLong ? 1 : 11
     }
-    #expect(number > 12)
+    expect(number > 12)
   }
 
   @Test("servers without an endpoint are asked in another way", arguments: [400, 404, 405, 415, 500, 501])
@@ -89,10 +89,10 @@ import Touchstone
       if status == 404 { state.missing["_local"] = 404 }
     }
     let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    expect(outcome.status.error == nil && outcome.failed.isEmpty)
     expectSame(couch.model.contents, try modelContents(local), "\(status)")
-    #expect(couch.model.complaints == [])
-    #expect(couch.server.log.filter { $0.contains("_bulk_get") }.count < 3)
+    expect(couch.model.complaints, equals: [])
+    expect(couch.server.log.filter { $0.contains("_bulk_get") }.count < 3)
   }
 
   @Test("documents that are refused are reported, and the others go on") func refused() throws {
@@ -105,17 +105,17 @@ import Touchstone
       state.maximumBytes = 4_000
     }
     let outcome = try couch.replicate(local)
-    #expect(outcome.status.error == nil)
+    expect(outcome.status.error == nil)
     var expected = ["attached1": 403, "large": 413]
     for id in outcome.failed.keys where id.hasPrefix("here") {
       expected[id] = id.hasPrefix("here1") ? 403 : 401
     }
-    #expect(outcome.failed.mapValues(\.code) == expected && expected.count == 24)
-    #expect(couch.model.contents["here4"] != nil && couch.model.contents["attached2"] != nil)
+    expect(outcome.failed.mapValues(\.code) == expected && expected.count == 24)
+    expect(couch.model.contents["here4"] != nil && couch.model.contents["attached2"] != nil)
     // They count as done.
     couch.server.forget()
-    #expect(try couch.replicate(local).documents.isEmpty)
-    #expect(couch.model.complaints == [])
+    try expect(couch.replicate(local).documents.isEmpty)
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test("a document that is too large for a proxy stays undone, and the others go on") func tooLarge() throws
@@ -133,12 +133,12 @@ import Touchstone
     configuration.direction = .push
     configuration.connection.firstPause = 0.001
     let first = try run(configuration)
-    #expect(first.status.error == nil)
+    expect(first.status.error == nil)
     let expected = ["large": 413, "attached0": 413, "attached1": 413, "attached2": 413]
-    #expect(first.failed.mapValues(\.code) == expected)
-    #expect(first.documents.allSatisfy { $0.isUndone == ($0.error != nil) })
+    expect(first.failed.mapValues(\.code), equals: expected)
+    expect(first.documents.allSatisfy { $0.isUndone == ($0.error != nil) })
     limit.withLock { $0 = 100_000 }
-    #expect(try run(configuration).failed.isEmpty)
+    try expect(run(configuration).failed.isEmpty)
     expectSame(model.contents, try modelContents(local), "with a larger limit")
   }
 
@@ -176,8 +176,8 @@ import Touchstone
       configuration.direction = .pull
       configuration.connection.firstPause = 0.001
       let outcome = try run(configuration)
-      #expect(outcome.status.error == nil && outcome.pulled.count == 300 && outcome.failed.isEmpty)
-      #expect(!server.log.contains { $0.hasPrefix("GET /db/doc") })
+      expect(outcome.status.error == nil && outcome.pulled.count == 300 && outcome.failed.isEmpty)
+      expect(!server.log.contains { $0.hasPrefix("GET /db/doc") })
     }
   }
 
@@ -201,9 +201,9 @@ import Touchstone
     var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
     configuration.direction = .push
     let first = try run(configuration)
-    #expect(first.status.error == nil)
-    #expect(first.failed.mapValues(\.code) == [long: status, long + "2": status])
-    #expect(try run(configuration).documents.isEmpty)
+    expect(first.status.error == nil)
+    expect(first.failed.mapValues(\.code), equals: [long: status, long + "2": status])
+    try expect(run(configuration).documents.isEmpty)
     var here = try modelContents(local)
     (here[long], here[long + "2"]) = (nil, nil)
     expectSame(model.contents, here, "\(status)")
@@ -228,11 +228,11 @@ import Touchstone
             ]))
     }
     let local = try databases.open(.sqlite)
-    #expect(try couch.replicate(local, .pull).failed.isEmpty && copy.replicate(local, .push).failed.isEmpty)
+    try expect(couch.replicate(local, .pull).failed.isEmpty && copy.replicate(local, .push).failed.isEmpty)
     expectSame(couch.model.contents, try modelContents(local), "pulled")
     expectSame(couch.model.contents, copy.model.contents, "pushed")
-    #expect(couch.model.complaints == [] && copy.model.complaints == [])
-    #expect(try couch.replicate(local, .pull).documents.isEmpty)
+    expect(couch.model.complaints == [] && copy.model.complaints == [])
+    try expect(couch.replicate(local, .pull).documents.isEmpty)
   }
 
   @Test("what is undone counts as failed as long as no later connection has mended it") func mended() throws {
@@ -268,13 +268,13 @@ import Touchstone
       },
     ]
     replicator.start()
-    #expect(stopped.wait(seconds: 60))
+    expect(stopped.wait(seconds: 60))
     for token in tokens { token.cancel() }
-    #expect(replicator.status.error == nil)
+    expect(replicator.status.error == nil)
     failures.withLock { failures in
       failures.0.settle()
       // Those that validation refuses are here1, here10 … here19.
-      #expect(failures.most > 11 && failures.0.count == 11 && failures.0.undone.isEmpty)
+      expect(failures.most > 11 && failures.0.count == 11 && failures.0.undone.isEmpty)
     }
   }
 
@@ -286,7 +286,7 @@ import Touchstone
     let local = try databases.open(.lmdb)
     try fill(local, couch.model)
     couch.model.state.withLock { $0.takesMultipart = false }
-    #expect(try couch.replicate(local).failed.isEmpty)
+    try expect(couch.replicate(local).failed.isEmpty)
     expectSame(couch.model.contents, try modelContents(local), "inline")
     couch.model.state.withLock { state in
       state.takesMultipart = true
@@ -298,9 +298,9 @@ import Touchstone
     }
     for number in 0..<3 { try local.update("attached\(number)") { $0["n"] = 2 } }
     let outcome = try couch.replicate(local)
-    #expect(outcome.pushed == ["attached0", "attached1", "attached2"])
+    expect(outcome.pushed, equals: ["attached0", "attached1", "attached2"])
     expectSame(couch.model.contents, try modelContents(local), "after 412")
-    #expect(couch.model.complaints == [])
+    expect(couch.model.complaints, equals: [])
   }
 
   @Test("a server that is busy is asked again, and says for how long it is") func busy() throws {
@@ -310,7 +310,7 @@ import Touchstone
     for busy in [3, 7] {
       couch.model.state.withLock { $0.busy = busy }
       let outcome = try couch.replicate(local) { $0.connection.firstPause = 0.001 }
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+      expect(outcome.status.error == nil && outcome.failed.isEmpty)
     }
     let busy = try MiniServer { _ in
       var answer = MiniAnswer(503)
@@ -323,10 +323,10 @@ import Touchstone
     let replicator = Replicator(configuration)
     replicator.start()
     eventually { replicator.status.activity == .offline }
-    #expect(replicator.status.error?.retryAfter == 77)
+    expect(replicator.status.error?.retryAfter, equals: 77)
     let asked = busy.log.count
     timer.advance(by: 76)
-    #expect(busy.log.count == asked && replicator.status.activity == .offline)
+    expect(busy.log.count == asked && replicator.status.activity == .offline)
     timer.advance(by: 2)
     eventually { busy.log.count > asked }
     replicator.stop()
@@ -351,12 +351,12 @@ import Touchstone
     var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
     configuration.isContinuous = true
     let outcome = try run(configuration)
-    #expect(outcome.status.error?.domain == .http && outcome.status.error?.code == status)
-    #expect(outcome.status.error?.message.contains("never") == true)
+    expect(outcome.status.error?.domain == .http && outcome.status.error?.code == status)
+    expect(outcome.status.error?.message.contains("never"), equals: true)
     // Nothing counts as pushed that wasn't.
     var again = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
     again.direction = .push
     let known = try Replicator(again).pendingDocumentIDs().union(model.contents.keys)
-    #expect(try Set(allLeaves(local).keys).subtracting(known).isEmpty)
+    try expect(Set(allLeaves(local).keys).subtracting(known).isEmpty)
   }
 }

@@ -14,11 +14,11 @@ import Testing
         ends.withLock { $0.append(ended) }
       }
     }
-    #expect(begun.withLock { $0 } == [0, 1])
+    expect(begun.withLock { $0 }, equals: [0, 1])
     ends.withLock { $0 }[1]()
-    #expect(begun.withLock { $0 } == [0, 1, 2])
+    expect(begun.withLock { $0 }, equals: [0, 1, 2])
     ends.withLock { $0 }[0]()
-    #expect(begun.withLock { $0 } == [0, 1, 2, 3])
+    expect(begun.withLock { $0 }, equals: [0, 1, 2, 3])
   }
 
   @Test("many jobs that end at once take no more stack than one") func stack() {
@@ -33,6 +33,6 @@ import Testing
       }
     }
     first.withLock { $0 }?()
-    #expect(count.withLock { $0 } == 20_000)
+    expect(count.withLock { $0 }, equals: 20_000)
   }
 }

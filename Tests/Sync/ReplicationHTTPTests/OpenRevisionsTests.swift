@@ -1,4 +1,3 @@
-import Transport
 import Blobs
 import Documents
 import Fleece
@@ -9,6 +8,7 @@ import Storage
 import TestSupport
 import Testing
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationHTTP
@@ -63,18 +63,18 @@ struct HTTPOpenRevisionsTests {
     try fill(couch)
     let local = try databases.open(engine)
     let outcome = try couch.replicate(local, .pull)
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+    expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
     expectSame(couch.model.contents, try modelContents(local), "\(engine)")
-    #expect(couch.server.log.filter { $0.contains("_bulk_get") }.count == 1)
+    expect(couch.server.log.filter { $0.contains("_bulk_get") }.count, equals: 1)
     // Each document is asked for once, and no attachment by itself.
     let asked = couch.server.log.filter { !$0.hasPrefix("GET /db/_local") && $0.hasPrefix("GET /db/") }
-    #expect(asked.count == 20 + 10 + 1, "\(asked)")
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    expect(asked.count, equals: 20 + 10 + 1, "\(asked)")
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
     // What is here goes to another server as it was.
     let copy = try CouchServer("copy")
-    #expect(try copy.replicate(local, .push).failed.isEmpty)
+    try expect(copy.replicate(local, .push).failed.isEmpty)
     expectSame(couch.model.contents, copy.model.contents, "pushed")
-    #expect(copy.model.complaints == [])
+    expect(copy.model.complaints, equals: [])
   }
 
   @Test("a server that answers as JSON is understood, with the bytes in it or not") func json() throws {
@@ -87,7 +87,7 @@ struct HTTPOpenRevisionsTests {
     let local = try databases.open(.lmdb)
     for round in 2..<4 {
       let outcome = try couch.replicate(local, .pull)
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+      expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
       expectSame(couch.model.contents, try modelContents(local), "\(round)")
       // A later revision, of which only what is new is in the text.
       couch.model.add(
@@ -98,7 +98,7 @@ struct HTTPOpenRevisionsTests {
             attachment("c", [5, 6]), attachment("new", [UInt8(round)], revpos: UInt64(round)),
           ]))
     }
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   @Test("attachments of ancestors that are here don't come again, at most ten of which are named")
@@ -121,24 +121,25 @@ struct HTTPOpenRevisionsTests {
       couch.model.add("doc", .init(history: history, isDeleted: false, body: [:], attachments: attachments))
       couch.server.forget()
       let outcome = try couch.replicate(local, .pull)
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+      expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
       expectSame(couch.model.contents, try modelContents(local), history[0])
       return couch.server.log.filter { $0.hasPrefix("GET /db/doc/") }.map { String($0.dropFirst(12)) }
     }
-    #expect(try pull(["1-a"], [attachment("x", [1, 2, 3])]) == [])
-    #expect(try pull(["2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4], revpos: 2)]) == [])
-    #expect(asked.withLock { $0 } == [nil, ["1-a"]])
+    try expect(pull(["1-a"], [attachment("x", [1, 2, 3])]), equals: [])
+    try expect(
+      pull(["2-b", "1-a"], [attachment("x", [1, 2, 3]), attachment("y", [4], revpos: 2)]), equals: [])
+    expect(asked.withLock { $0 }, equals: [nil, ["1-a"]])
     // A merge took the attachment of another branch, and the server believes that it is here.
-    #expect(try pull(["3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1])]) == ["x"])
+    try expect(pull(["3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1])]), equals: ["x"])
     // Many branches.
     for number in 0..<15 {
       _ = try pull(["2-\(number)", "1-a"], [attachment("z", [UInt8(number)], revpos: 2)])
     }
     asked.withLock { $0 = [] }
-    #expect(try pull(["4-d", "3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1])]) == [])
+    try expect(pull(["4-d", "3-c", "2-b", "1-a"], [attachment("x", [3, 2, 1])]), equals: [])
     let last = try #require(asked.withLock { $0 }.last ?? nil)
-    #expect(last.count <= 10 && last.first == "3-c")
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    expect(last.count <= 10 && last.first == "3-c")
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   @Test("a listener of this library without _bulk_get", arguments: enginePairs)
@@ -149,7 +150,7 @@ struct HTTPOpenRevisionsTests {
     // What CouchDB has compressed is served as it is.
     let couch = try CouchServer()
     try fill(couch)
-    #expect(try couch.replicate(b, .pull).failed.isEmpty)
+    try expect(couch.replicate(b, .pull).failed.isEmpty)
     for number in 0..<10 {
       var document = MutableDocument(id: "doc\(number)")
       document.setAttachment("x/ü", try Blob([1, 2, UInt8(number)], contentType: "text/plain"))
@@ -169,22 +170,22 @@ struct HTTPOpenRevisionsTests {
       configuration.direction = .pull
       configuration.maximumRetries = 0
       let outcome = try run(configuration)
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+      expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
       try expectEqual(a, b)
       return outcome
     }
     _ = try pull()
     let (here, there) = (try modelContents(a), couch.model.contents)
     expectSame(there, here.filter { there[$0.key] != nil }, "by way of the listener")
-    #expect(try a.document("doc3")?.attachment("same")?.blob.digest.text.hasPrefix("sha1-") == true)
+    try expect(a.document("doc3")?.attachment("same")?.blob.digest.text.hasPrefix("sha1-"), equals: true)
     for number in 0..<5 {
       var document = try #require(try b.document("doc\(number)")).toMutable()
       document.setAttachment("new", try Blob([8, UInt8(number)], contentType: "text/plain"))
       try b.save(&document)
     }
     let second = try pull()
-    #expect(second.pulled.count == 5 && second.traffic.receivedBytes < 60_000, "\(second.traffic)")
-    #expect(try a.check(deep: true) == [] && b.check(deep: true) == [])
+    expect(second.pulled.count == 5 && second.traffic.receivedBytes < 60_000, "\(second.traffic)")
+    try expect(a.check(deep: true) == [] && b.check(deep: true) == [])
   }
 
   @Test("a merge takes attachments of both branches, and goes to servers as it is here") func merged() throws
@@ -200,7 +201,7 @@ struct HTTPOpenRevisionsTests {
       ["2-c", "1-a"],
       [attachment("base", [0]), attachment("x", [2], revpos: 2), attachment("y", [3], revpos: 2)])
     let (local, other) = (try databases.open(.lmdb), try databases.open(.sqlite))
-    #expect(try couch.replicate(local).failed.isEmpty && couch.replicate(other).failed.isEmpty)
+    try expect(couch.replicate(local).failed.isEmpty && couch.replicate(other).failed.isEmpty)
     let leaves = try local.leaves(of: "doc", includeDeleted: false)
     let (kept, lost) = (
       try #require(leaves.first { $0.id.description == "2-b" }),
@@ -211,13 +212,13 @@ struct HTTPOpenRevisionsTests {
     try local.resolveConflict(of: "doc", keeping: kept.id, merged: .value(.object(body)))
     // What isn't that of the parent has the generation of the merge.
     let settled = try local.document("doc")?.value()["_attachments"]
-    #expect(settled?["base"]["revpos"].uint == 1)
-    #expect(settled?["x"]["revpos"].uint == 3 && settled?["y"]["revpos"].uint == 3)
-    #expect(try couch.replicate(local).failed.isEmpty)
+    expect(settled?["base"]["revpos"].uint, equals: 1)
+    expect(settled?["x"]["revpos"].uint == 3 && settled?["y"]["revpos"].uint == 3)
+    try expect(couch.replicate(local).failed.isEmpty)
     expectSame(couch.model.contents, try modelContents(local), "merged")
-    #expect(try couch.replicate(other).failed.isEmpty)
+    try expect(couch.replicate(other).failed.isEmpty)
     expectSame(couch.model.contents, try modelContents(other), "pulled")
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   // MARK: Answers
@@ -259,16 +260,16 @@ struct HTTPOpenRevisionsTests {
       for piece in [1, 7, 100_000] {
         let found = try parse(
           body, boundary, piece: body.count > 10_000 ? max(piece, 64) : piece, into: database)
-        #expect(!found.isEmpty)
+        expect(!found.isEmpty)
         for (document, stored) in found {
           let following = (document.attachments ?? [:]).filter { $0.value["follows"].bool == true }
-          #expect(Set(following.map(\.key)) == Set(stored.keys))
+          expect(Set(following.map(\.key)), equals: Set(stored.keys))
           attachments += stored.count
         }
         documents += found.count
       }
     }
-    #expect(documents > 0 && attachments > 0)
+    expect(documents > 0 && attachments > 0)
   }
 
   private static let text =
@@ -317,15 +318,15 @@ struct HTTPOpenRevisionsTests {
     }
     for body in bodies {
       _ = try pull(body)
-      #expect(try local.documentCount == 0, "\(body.prefix(300))")
-      #expect(try local.check(deep: true) == [])
+      try expect(local.documentCount, equals: 0, "\(body.prefix(300))")
+      try expect(local.check(deep: true), equals: [])
     }
     for boundary in ["", "other", String(repeating: "o", count: 300)] {
       let outcome = try pull(good, boundary: boundary)
-      #expect(try local.documentCount == 0 && outcome.failed["doc"] != nil)
+      try expect(local.documentCount == 0 && outcome.failed["doc"] != nil)
     }
-    #expect(try pull(good).failed.isEmpty)
-    #expect(try local.documentCount == 1)
+    try expect(pull(good).failed.isEmpty)
+    try expect(local.documentCount, equals: 1)
   }
 
   @Test("one document that a server has lost, and one that a proxy hides") func missing() throws {
@@ -358,11 +359,11 @@ struct HTTPOpenRevisionsTests {
       return try run(configuration)
     }
     let first = try pull()
-    #expect(first.pulled == ["there"] && first.failed["hidden"]?.code == 502 && first.failed.count == 1)
-    #expect(first.status.error?.isTransient == true)
+    expect(first.pulled == ["there"] && first.failed["hidden"]?.code == 502 && first.failed.count == 1)
+    expect(first.status.error?.isTransient, equals: true)
     isHidden.withLock { $0 = false }
     let second = try pull()
-    #expect(second.status.error == nil && second.pulled == ["hidden"])
+    expect(second.status.error == nil && second.pulled == ["hidden"])
   }
 
   @Test("a login that ends amid a pull ends it, and no document counts as done") func expired() throws {
@@ -379,9 +380,9 @@ struct HTTPOpenRevisionsTests {
     }
     var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
     configuration.direction = .pull
-    #expect(try run(configuration).status.error?.code == 401)
+    try expect(run(configuration).status.error?.code, equals: 401)
     isOver.withLock { $0 = false }
-    #expect(try run(configuration).status.error == nil)
+    try expect(run(configuration).status.error == nil)
     expectSame(model.contents, try modelContents(local), "after the login")
   }
 
@@ -391,10 +392,10 @@ struct HTTPOpenRevisionsTests {
     try fill(couch)
     let local = try databases.open(.lmdb)
     let outcome = try couch.replicate(local, .pull)
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+    expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
     expectSame(couch.model.contents, try modelContents(local), "parts")
-    #expect(!couch.server.log.contains("GET /db/plain1"))
-    #expect(try local.check(deep: true) == [] && couch.model.complaints == [])
+    expect(!couch.server.log.contains("GET /db/plain1"))
+    try expect(local.check(deep: true) == [] && couch.model.complaints == [])
   }
 
   @Test("a tombstone with attachments comes as a tombstone", arguments: [true, false])
@@ -406,10 +407,10 @@ struct HTTPOpenRevisionsTests {
       .init(history: ["2-b", "1-a"], isDeleted: true, body: ["n": 1], attachments: [attachment("x", [1])]))
     let local = try databases.open(.sqlite)
     let outcome = try couch.replicate(local, .pull)
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
-    #expect(try local.document("doc") == nil && local.leaves(of: "doc", includeDeleted: true).count == 1)
-    #expect(try couch.replicate(local, .pull).documents.isEmpty)
-    #expect(try local.check(deep: true) == [])
+    expect(outcome.status.error == nil && outcome.failed.isEmpty, "\(outcome.failed)")
+    try expect(local.document("doc") == nil && local.leaves(of: "doc", includeDeleted: true).count == 1)
+    try expect(couch.replicate(local, .pull).documents.isEmpty)
+    try expect(local.check(deep: true), equals: [])
   }
 }
 

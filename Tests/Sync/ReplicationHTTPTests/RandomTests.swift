@@ -52,8 +52,8 @@ import TouchstoneSync
       }
       let edge = random.pick(edges)
       let outcome = try replicate(nodes[edge.0], nodes[edge.1], usesBLIP && random.once(in: 2), &random)
-      #expect(outcome.status.error == nil, "\(what)")
-      for (id, error) in outcome.failed { #expect(error.code == 409, "\(what): \(id) \(error)") }
+      expect(outcome.status.error == nil, "\(what)")
+      for (id, error) in outcome.failed { expect(error.code, equals: 409, "\(what): \(id) \(error)") }
     }
     var isQuiet = false
     for round in 0..<12 where !isQuiet {
@@ -62,15 +62,15 @@ import TouchstoneSync
         // The last word has HTTP.
         for byHTTP in usesBLIP && round < 4 ? [false, true] : [true] {
           let outcome = try replicate(nodes[edge.0], nodes[edge.1], !byHTTP, &random, .pushAndPull)
-          #expect(outcome.status.error == nil, "\(what)")
+          expect(outcome.status.error == nil, "\(what)")
           if !outcome.pushed.isEmpty || !outcome.pulled.isEmpty { isQuiet = false }
         }
       }
     }
-    #expect(isQuiet, "\(what): it isn't quiet")
+    expect(isQuiet, "\(what): it isn't quiet")
     for pair in [(0, 1), (1, 2)] { try expectEqual(nodes[pair.0].database, nodes[pair.1].database, what) }
     for node in nodes {
-      #expect(try node.database.check(deep: true) == [], "\(what)")
+      try expect(node.database.check(deep: true), equals: [], "\(what)")
       for id in kept where try node.database.document(id) == nil { Issue.record("\(what): \(id) is lost") }
     }
   }
@@ -136,7 +136,7 @@ import TouchstoneSync
     let rounds = isLong ? 50 : 4
     try sides.run(rounds: rounds, roundsOfDatabases: rounds) { a, b, port, what in
       let listener = try TestServer(["b": b]) { $0.port = port }
-      #expect(try replicate(a, listener, "b").status.error == nil, "\(what)")
+      try expect(replicate(a, listener, "b").status.error == nil, "\(what)")
       try expectEqual(a, b, what)
       listener.listener.stop()
     }

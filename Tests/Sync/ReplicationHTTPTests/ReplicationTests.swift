@@ -29,8 +29,8 @@ import Touchstone
         "b\(number)", ["type": "b", "other": .array([1, 2.5, .null, true]), "o": .object(["x": "]}"])])
     }
     let first = try replicate(a, server)
-    #expect(first.status.error == nil && first.failed == [:])
-    #expect(first.pushed.count == 1_700 && first.pulled.count == 1_300)
+    expect(first.status.error == nil && first.failed == [:])
+    expect(first.pushed.count == 1_700 && first.pulled.count == 1_300)
     try expectEqual(a, b)
     for number in 0..<50 { try a.delete("a\(number)") }
     for number in 50..<100 { try b.update("a\(number)") { $0["n"] = .string("new") } }
@@ -40,13 +40,13 @@ import Touchstone
     try a.save("created and deleted", ["n": 1])
     try a.delete("created and deleted")
     let second = try replicate(a, server)
-    #expect(second.pushed.count == 51 && second.pulled.count == 70)
+    expect(second.pushed.count == 51 && second.pulled.count == 70)
     try expectEqual(a, b)
-    #expect(try a.check(deep: true) == [] && b.check(deep: true) == [])
-    #expect(try b.revisions(of: "b0", withBodies: false)?.count == 6)
-    #expect(try a.revisions(of: "b0", withBodies: false)?.count == 6)
+    try expect(a.check(deep: true) == [] && b.check(deep: true) == [])
+    try expect(b.revisions(of: "b0", withBodies: false)?.count, equals: 6)
+    try expect(a.revisions(of: "b0", withBodies: false)?.count, equals: 6)
     let third = try replicate(a, server)
-    #expect(third.documents.isEmpty && third.traffic.receivedMessages < 12)
+    expect(third.documents.isEmpty && third.traffic.receivedMessages < 12)
   }
 
   @Test("a direction that isn't wanted does nothing", arguments: [EngineName.lmdb, .sqlite])
@@ -55,9 +55,9 @@ import Touchstone
     try a.save("a", ["n": 1])
     try b.save("b", ["n": 1])
     let push = try replicate(a, server) { $0.direction = .push }
-    #expect(push.pushed == ["a"] && push.pulled == [])
+    expect(push.pushed == ["a"] && push.pulled == [])
     let pull = try replicate(a, server) { $0.direction = .pull }
-    #expect(pull.pushed == [] && pull.pulled == ["b"])
+    expect(pull.pushed == [] && pull.pulled == ["b"])
     try expectEqual(a, b)
   }
 
@@ -77,16 +77,16 @@ import Touchstone
     _ = try replicate(third, own) { $0.direction = .pull }
     try edit(12)
     let shown = try a.revisions(of: "x", withBodies: false)?.map(\.id.generation)
-    #expect(shown == [22, 21, 20, 10])
+    expect(shown, equals: [22, 21, 20, 10])
     _ = try replicate(a, server) { $0.direction = .push }
     _ = try replicate(third, own) { $0.direction = .pull }
     let current = try a.document("x")?.revisionID
     for database in [b, third] {
       let revisions = try database.revisions(of: "x", withBodies: false) ?? []
-      #expect(try database.document("x")?.revisionID == current)
-      #expect(revisions.count { $0.isLeaf } == 1)
-      #expect(revisions.map(\.id.generation).sorted() == Array(8...22))
-      #expect(try database.check(deep: true) == [])
+      try expect(database.document("x")?.revisionID, equals: current)
+      expect(revisions.count { $0.isLeaf }, equals: 1)
+      expect(revisions.map(\.id.generation).sorted(), equals: Array(8...22))
+      try expect(database.check(deep: true), equals: [])
     }
   }
 
@@ -105,7 +105,7 @@ import Touchstone
       var configuration = ReplicatorConfiguration(local, try .httpURL(server.url + "db"))
       configuration.direction = .push
       let outcome = try run(configuration)
-      #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+      expect(outcome.status.error == nil && outcome.failed.isEmpty)
     }
     try local.save("x", ["n": 1])
     for number in 2...3 { try local.update("x") { $0["n"] = .int(Int64(number)) } }
@@ -117,9 +117,9 @@ import Touchstone
     older.withLock { $0 = copy }
     try push()
     let leaves = try local.leaves(of: "x", includeDeleted: true).map(\.id.description)
-    #expect(model.state.withLock { $0.documents["x"]?.leaves } == leaves)
-    #expect(model.state.withLock { $0.documents["x"]?.parents.count } == 5)
-    #expect(model.complaints == [])
+    expect(model.state.withLock { $0.documents["x"]?.leaves }, equals: leaves)
+    expect(model.state.withLock { $0.documents["x"]?.parents.count }, equals: 5)
+    expect(model.complaints, equals: [])
   }
 
   @Test("all branches go both ways, and conflicts stay", arguments: enginePairs)
@@ -138,18 +138,18 @@ import Touchstone
           isDeleted: number == 3, body: .value(["branch": .int(Int64(number))])))
     }
     let outcome = try replicate(a, server)
-    #expect(outcome.status.error == nil && outcome.failed == [:])
+    expect(outcome.status.error == nil && outcome.failed == [:])
     try expectEqual(a, b)
-    #expect(try a.conflicts(of: "both").count == 2)
-    #expect(try a.document("deleted")?["from"].string == "b")
-    #expect(try a.leaves(of: "many", includeDeleted: true).count == 6)
+    try expect(a.conflicts(of: "both").count, equals: 2)
+    try expect(a.document("deleted")?["from"].string, equals: "b")
+    try expect(a.leaves(of: "many", includeDeleted: true).count, equals: 6)
     // A resolution ends the other branch with a tombstone, which goes too.
     let winner = try #require(try a.document("both")).revisionID
     try a.resolveConflict(of: "both", keeping: winner)
     try replicate(a, server)
     try expectEqual(a, b)
-    #expect(try b.conflicts(of: "both").isEmpty)
-    #expect(try replicate(a, server).documents.isEmpty)
+    try expect(b.conflicts(of: "both").isEmpty)
+    try expect(replicate(a, server).documents.isEmpty)
   }
 
   @Test("attachments and blobs go both ways", arguments: enginePairs)
@@ -166,20 +166,20 @@ import Touchstone
       }
     }
     let outcome = try replicate(a, server)
-    #expect(outcome.status.error == nil && outcome.failed == [:])
+    expect(outcome.status.error == nil && outcome.failed == [:])
     try expectEqual(a, b)
-    #expect(
-      try b.document("a3")?.attachment("big/ü a")?.blob.digest
-        == a.document("a3")?.attachment("big/ü a")?.blob.digest)
+    try expect(
+      b.document("a3")?.attachment("big/ü a")?.blob.digest,
+      equals: a.document("a3")?.attachment("big/ü a")?.blob.digest)
     // Later revisions leave what the other side has.
     try a.update("a3") { $0["n"] = 1 }
     var changed = try #require(try b.document("b5")).toMutable()
     changed.setAttachment("x", try Blob([9, 9], contentType: "text/plain"))
     try b.save(&changed)
     let second = try replicate(a, server)
-    #expect(second.pushed == ["a3"] && second.pulled == ["b5"])
-    #expect(second.traffic.sentBytes < 20_000 && second.traffic.receivedBytes < 20_000)
+    expect(second.pushed == ["a3"] && second.pulled == ["b5"])
+    expect(second.traffic.sentBytes < 20_000 && second.traffic.receivedBytes < 20_000)
     try expectEqual(a, b)
-    #expect(try a.check(deep: true) == [] && b.check(deep: true) == [])
+    try expect(a.check(deep: true) == [] && b.check(deep: true) == [])
   }
 }

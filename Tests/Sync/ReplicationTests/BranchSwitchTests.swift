@@ -52,18 +52,18 @@ private struct CountingResolver: ConflictResolver {
     try other.purge("d")
     try other.save("d", ["name": "new"])
     let outcome = try sync(local, other)
-    #expect(outcome.status.error == nil && outcome.pulled == ["d"] && outcome.pushed.isEmpty)
-    #expect(outcome.documents.allSatisfy { !$0.hadConflict })
-    #expect(try name(local) == "new" && name(other) == "new")
-    #expect(try sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
+    expect(outcome.status.error == nil && outcome.pulled == ["d"] && outcome.pushed.isEmpty)
+    expect(outcome.documents.allSatisfy { !$0.hadConflict })
+    try expect(name(local) == "new" && name(other) == "new")
+    try expect(sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
     // It goes on from there.
     try other.update("d") { $0["name"] = "newer" }
     try sync(local, other)
     try local.update("d") { $0["name"] = "newest" }
     try sync(local, other)
     try expectEqual(local, other)
-    #expect(try name(other) == "newest" && calls.withLock { $0 } == 0)
-    #expect(try local.check(deep: true) == [] && other.check(deep: true) == [])
+    try expect(name(other) == "newest" && calls.withLock { $0 } == 0)
+    try expect(local.check(deep: true) == [] && other.check(deep: true) == [])
   }
 
   @Test(
@@ -77,19 +77,19 @@ private struct CountingResolver: ConflictResolver {
       try add(purging, ["2-aa", "1-x"], "a")
       try add(purging, ["2-bb", "1-x"], "b")
       try sync(local, other)
-      #expect(try name(local) == "b" && name(other) == "b")
+      try expect(name(local) == "b" && name(other) == "b")
       try purging.purge("d", branch: #require(RevisionID("2-bb")))
       let outcome = try sync(local, other)
-      #expect(outcome.status.error == nil && outcome.documents.allSatisfy { $0.error == nil })
-      #expect(try name(local) == "a" && name(other) == "a")
-      #expect(try sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
+      expect(outcome.status.error == nil && outcome.documents.allSatisfy { $0.error == nil })
+      try expect(name(local) == "a" && name(other) == "a")
+      try expect(sync(local, other).documents.isEmpty && calls.withLock { $0 } == 0)
       // A tombstone is left: the document is deleted.
       try add(purging, ["2-cc", "1-x"], "", isDeleted: true)
       try purging.purge("d", branch: #require(RevisionID("2-aa")))
-      #expect(try sync(local, other).status.error == nil)
-      #expect(try name(local) == nil && name(other) == nil)
-      #expect(try sync(local, other).documents.isEmpty)
-      #expect(try local.check(deep: true) == [] && other.check(deep: true) == [])
+      try expect(sync(local, other).status.error == nil)
+      try expect(name(local) == nil && name(other) == nil)
+      try expect(sync(local, other).documents.isEmpty)
+      try expect(local.check(deep: true) == [] && other.check(deep: true) == [])
     }
   }
 
@@ -99,11 +99,11 @@ private struct CountingResolver: ConflictResolver {
     try other.save("d", ["name": "old"])
     try other.delete("d")
     _ = try sync(local, other)
-    #expect(try local.document("d", includeDeleted: true)?.isDeleted == true)
+    try expect(local.document("d", includeDeleted: true)?.isDeleted, equals: true)
     try other.purge("d")
     try other.save("d", ["name": "new"])
-    #expect(try sync(local, other).pulled == ["d"])
-    #expect(try name(local) == "new" && name(other) == "new" && calls.withLock { $0 } == 0)
+    try expect(sync(local, other).pulled, equals: ["d"])
+    try expect(name(local) == "new" && name(other) == "new" && calls.withLock { $0 } == 0)
   }
 
   /// As the originals: the branch that was current there ends, and so the other one is.
@@ -113,15 +113,15 @@ private struct CountingResolver: ConflictResolver {
     try add(other, ["1-11111111"], "one")
     try add(other, ["2-ffffffff", "1-11111111"], "two")
     try add(other, ["3-33333333", "2-22222222", "1-11111111"], "three")
-    #expect(try sync(local, other, .pull).pulled == ["d"])
-    #expect(try name(local) == "three")
+    try expect(sync(local, other, .pull).pulled, equals: ["d"])
+    try expect(name(local), equals: "three")
     try add(other, ["4-dddddddd", "3-33333333", "2-22222222", "1-11111111"], "", isDeleted: true)
-    #expect(try name(other) == "two")
+    try expect(name(other), equals: "two")
     let outcome = try sync(local, other)
-    #expect(outcome.status.error == nil && outcome.pushed.isEmpty && calls.withLock { $0 } == 0)
-    #expect(try local.document("d")?.revisionID.description == "2-ffffffff")
-    #expect(try other.document("d")?.revisionID.description == "2-ffffffff")
-    #expect(try local.leaves(of: "d").count == 1)
+    expect(outcome.status.error == nil && outcome.pushed.isEmpty && calls.withLock { $0 } == 0)
+    try expect(local.document("d")?.revisionID.description, equals: "2-ffffffff")
+    try expect(other.document("d")?.revisionID.description, equals: "2-ffffffff")
+    try expect(local.leaves(of: "d").count, equals: 1)
   }
 
   /// The other side has ended a branch when a deletion won there. A third database brings that branch here, where it is current.
@@ -137,19 +137,19 @@ private struct CountingResolver: ConflictResolver {
     let deletion = PulledRevision(id: "d", history: ["2-bbbbbbbb", "1-11111111"], isDeleted: true)
     try local.apply(deletion)
     try other.apply(deletion, resolvingWith: DefaultConflictResolver())
-    #expect(try local.document("d")?.revisionID.description == "2-aaaaaaaa")
-    #expect(try other.document("d", includeDeleted: true)?.revisionID.description == "2-bbbbbbbb")
+    try expect(local.document("d")?.revisionID.description, equals: "2-aaaaaaaa")
+    try expect(other.document("d", includeDeleted: true)?.revisionID.description, equals: "2-bbbbbbbb")
     if first == .push {
       // Nothing resolves conflicts, and it isn't told as pushed.
       let outcome = try sync(local, other, .push)
-      #expect(outcome.pushed.isEmpty && outcome.failed["d"]?.code == 409)
-      #expect(try name(local) == "edited" && name(other) == nil)
+      expect(outcome.pushed.isEmpty && outcome.failed["d"]?.code == 409)
+      try expect(name(local) == "edited" && name(other) == nil)
     }
     let outcome = try sync(local, other)
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty && calls.withLock { $0 } == 0)
+    expect(outcome.status.error == nil && outcome.failed.isEmpty && calls.withLock { $0 } == 0)
     try expectEqual(local, other)
-    #expect(try name(local) == "edited" && name(other) == "edited")
-    #expect(try sync(local, other).documents.isEmpty)
+    try expect(name(local) == "edited" && name(other) == "edited")
+    try expect(sync(local, other).documents.isEmpty)
   }
 
   @Test("a document that was changed here too has a conflict", arguments: enginePairs)
@@ -161,10 +161,10 @@ private struct CountingResolver: ConflictResolver {
     try other.purge("d")
     try other.save("d", ["name": "new"])
     let outcome = try sync(local, other)
-    #expect(outcome.status.error == nil && calls.withLock { $0 } == 1)
-    #expect(outcome.documents.contains { $0.hadConflict })
+    expect(outcome.status.error == nil && calls.withLock { $0 } == 1)
+    expect(outcome.documents.contains { $0.hadConflict })
     try expectEqual(local, other)
-    #expect(try name(other) == "mine")
+    try expect(name(other), equals: "mine")
   }
 
   @Test("three databases agree after one has made a document anew", arguments: enginePairs)
@@ -181,7 +181,7 @@ private struct CountingResolver: ConflictResolver {
     try expectEqual(all[0], all[1])
     try expectEqual(all[1], all[2])
     for (left, right) in [(0, 1), (1, 2), (2, 0)] {
-      #expect(try sync(all[left], all[right]).documents.isEmpty)
+      try expect(sync(all[left], all[right]).documents.isEmpty)
     }
   }
 
@@ -219,8 +219,8 @@ private struct CountingResolver: ConflictResolver {
       },
     ])
     let outcome = try replicate(local, server) { $0.direction = .pull }
-    #expect(outcome.status.error == nil)
-    #expect(try local.document("d")?["n"].int == 3)
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 3)
+    expect(outcome.status.error == nil)
+    try expect(local.document("d")?["n"].int, equals: 3)
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 3)
   }
 }

@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 import Touchstone
-import TouchstoneSync
 import TouchstoneServer
+import TouchstoneSync
 
 @testable import Replication
 @testable import ReplicationBLIP
@@ -30,19 +30,19 @@ import TouchstoneServer
       usleep(UInt32(random.below(60_000)))
       child.kill()
       try child.wait()
-      #expect(!child.outputText.contains("failed"), "\(what): \(child.outputText.suffix(300))")
+      expect(!child.outputText.contains("failed"), "\(what): \(child.outputText.suffix(300))")
       let a = try Database.open("a", in: directory.path, options: try options(here))
       let b = try Database.open("b", in: directory.path, options: try options(there))
-      #expect(try a.check(deep: true) == [] && b.check(deep: true) == [], "\(what)")
+      try expect(a.check(deep: true) == [] && b.check(deep: true) == [], "\(what)")
       let rest = try replicate(a, b)
-      #expect(rest.status.error == nil, "\(what)")
+      expect(rest.status.error == nil, "\(what)")
       if !rest.documents.isEmpty { unfinished += 1 }
       if round % 2 == 1 { try replicate(a, b) { $0.resetsCheckpoint = true } }
       try expectEqual(a, b, what, anyTombstone: true)
       try a.close()
       try b.close()
     }
-    #expect(unfinished > 2, "only \(unfinished) kills came in the middle of something")
+    expect(unfinished > 2, "only \(unfinished) kills came in the middle of something")
   }
 
   /// Both sides are processes of their own. Each is killed while the other one goes on.
@@ -60,7 +60,7 @@ import TouchstoneServer
       var replication = ReplicatorConfiguration(a, try .url("ws://127.0.0.1:\(port)/b"))
       replication.skipsTombstonesOfFirstPull = false
       let rest = try run(replication)
-      #expect(rest.status.error == nil, "\(what)")
+      expect(rest.status.error == nil, "\(what)")
       try expectEqual(a, b, what, anyTombstone: true)
       listener.stop()
     }

@@ -2,15 +2,15 @@
 // `blip` is BLIP through a pipe, `listener` BLIP over a WebSocket to a listener of this process, and `http` its HTTP API.
 
 import BLIP
-import Transport
 import Foundation
+import Network
 import Replication
 import ReplicationHTTP
 import Storage
 import Testing
 import Touchstone
 import TouchstoneServer
-import Network
+import Transport
 
 @testable import ReplicationBLIP
 

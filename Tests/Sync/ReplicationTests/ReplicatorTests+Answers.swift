@@ -15,14 +15,14 @@ extension ReplicatorTests {
     var configuration = ReplicatorConfiguration(a, ReplicatorTarget(connection(to: b)))
     configuration.documentIDs = ["doc1", "doc2", "doc9"]
     let replicator = Replicator(configuration)
-    #expect(try replicator.pendingDocumentIDs() == ["doc1", "doc2"])
-    #expect(try replicator.isDocumentPending("doc1") && !replicator.isDocumentPending("doc3"))
+    try expect(replicator.pendingDocumentIDs(), equals: ["doc1", "doc2"])
+    try expect(replicator.isDocumentPending("doc1") && !replicator.isDocumentPending("doc3"))
     _ = try run(configuration)
-    #expect(try replicator.pendingDocumentIDs() == [])
+    try expect(replicator.pendingDocumentIDs(), equals: [])
     try a.update("doc2") { $0["n"] = 2 }
-    #expect(try replicator.pendingDocumentIDs() == ["doc2"] && replicator.isDocumentPending("doc2"))
+    try expect(replicator.pendingDocumentIDs() == ["doc2"] && replicator.isDocumentPending("doc2"))
     configuration.direction = .pull
-    #expect(try Replicator(configuration).pendingDocumentIDs() == [])
+    try expect(Replicator(configuration).pendingDocumentIDs(), equals: [])
   }
 
   /// Every row of the table of answers to proposed changes.
@@ -36,18 +36,18 @@ extension ReplicatorTests {
     func answer(_ id: String, _ revision: String, _ parent: String?) throws -> ProposalStatus {
       try responder.answer([ProposedChange(id: id, revision: revision, remoteRevision: parent)]).statuses[0]
     }
-    #expect(try answer("missing", "1-aa", nil) == .send)
-    #expect(try answer("missing", "1-aa", "") == .send)
-    #expect(try answer("missing", "2-aa", "1-aa") == .conflict(current: ""))
-    #expect(try answer("live", live, nil) == .known)
-    #expect(try answer("live", live, "1-aa") == .known)
-    #expect(try answer("live", "1-aa", nil) == .conflict(current: live))
-    #expect(try answer("deleted", "1-aa", nil) == .send)
-    #expect(try answer("live", "2-aa", live) == .send)
-    #expect(try answer("live", "2-aa", "1-bb") == .conflict(current: live))
-    #expect(try answer("deleted", "3-aa", deleted) == .send)
-    #expect(try answer("deleted", "3-aa", "2-bb") == .conflict(current: deleted))
-    #expect(try answer("_bad", "1-aa", nil) == .send)
+    try expect(answer("missing", "1-aa", nil), equals: .send)
+    try expect(answer("missing", "1-aa", ""), equals: .send)
+    try expect(answer("missing", "2-aa", "1-aa"), equals: .conflict(current: ""))
+    try expect(answer("live", live, nil), equals: .known)
+    try expect(answer("live", live, "1-aa"), equals: .known)
+    try expect(answer("live", "1-aa", nil), equals: .conflict(current: live))
+    try expect(answer("deleted", "1-aa", nil), equals: .send)
+    try expect(answer("live", "2-aa", live), equals: .send)
+    try expect(answer("live", "2-aa", "1-bb"), equals: .conflict(current: live))
+    try expect(answer("deleted", "3-aa", deleted), equals: .send)
+    try expect(answer("deleted", "3-aa", "2-bb"), equals: .conflict(current: deleted))
+    try expect(answer("_bad", "1-aa", nil), equals: .send)
     // A live revision that lost against a deletion here isn't news. Its ancestors and the tombstone of its branch go on as before.
     try database.apply(PulledRevision(id: "lost", history: ["1-11"], body: ["n": 1]))
     try database.apply(PulledRevision(id: "lost", history: ["2-aa", "1-11"], body: ["n": 2]))
@@ -56,29 +56,29 @@ extension ReplicatorTests {
       resolvingWith: DefaultConflictResolver())
     let ended = try #require(
       try database.leaves(of: "lost", includeDeleted: true).first { $0.id.description != "2-bb" })
-    #expect(ended.isDeleted && ended.parent?.description == "2-aa")
-    #expect(try answer("lost", "2-aa", nil) == .conflict(current: "2-bb"))
-    #expect(try answer("lost", "2-aa", "") == .conflict(current: "2-bb"))
-    #expect(try answer("lost", "2-aa", "2-bb") == .send)
-    #expect(try answer("lost", "1-11", nil) == .send)
-    #expect(try answer("lost", ended.id.description, nil) == .send)
-    #expect(try answer("lost", "1-22", nil) == .send)
-    #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") == "1-cc")
+    expect(ended.isDeleted && ended.parent?.description == "2-aa")
+    try expect(answer("lost", "2-aa", nil), equals: .conflict(current: "2-bb"))
+    try expect(answer("lost", "2-aa", ""), equals: .conflict(current: "2-bb"))
+    try expect(answer("lost", "2-aa", "2-bb"), equals: .send)
+    try expect(answer("lost", "1-11", nil), equals: .send)
+    try expect(answer("lost", ended.id.description, nil), equals: .send)
+    try expect(answer("lost", "1-22", nil), equals: .send)
+    try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: ""), equals: "1-cc")
     #expect(throws: ReplicationError.self) { try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") }
     #expect(throws: ReplicationError.self) {
       try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "2-cc")
     }
-    #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc") == "2-cc")
-    #expect(try responder.checkpoint("x")?.revision == "2-cc" && responder.checkpoint("y") == nil)
+    try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc"), equals: "2-cc")
+    try expect(responder.checkpoint("x")?.revision == "2-cc" && responder.checkpoint("y") == nil)
     // A revision whose conflict is refused changes nothing.
     let conflicting = SyncRevision(
       id: "live", history: ["1-ff"], isDeleted: false, body: .json(Array("{}".utf8)))
-    #expect(try responder.insert([OutgoingRevision(conflicting, sequence: 1)])[0]?.code == 409)
-    #expect(
-      try responder.insert([OutgoingRevision(conflicting, sequence: 1, allowsNoConflict: false)])[0] == nil)
-    #expect(try database.conflicts(of: "live").count == 2)
+    try expect(responder.insert([OutgoingRevision(conflicting, sequence: 1)])[0]?.code, equals: 409)
+    try expect(
+      responder.insert([OutgoingRevision(conflicting, sequence: 1, allowsNoConflict: false)])[0] == nil)
+    try expect(database.conflicts(of: "live").count, equals: 2)
     let invalid = SyncRevision(id: "_x", history: ["1-ff"], isDeleted: false, body: .json(Array("{}".utf8)))
-    #expect(try responder.insert([OutgoingRevision(invalid, sequence: 1)])[0] != nil)
+    try expect(responder.insert([OutgoingRevision(invalid, sequence: 1)])[0] != nil)
   }
 
   /// Couchbase Lite ends a pull with an error when its checkpoint can't be saved.
@@ -91,9 +91,9 @@ extension ReplicatorTests {
       options.creation = .openExisting
       let database = try Database.open("test", in: directory, options: options)
       let responder = Responder(database)
-      #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") == "1-cc")
-      #expect(try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc") == "2-cc")
-      #expect(try responder.checkpoint("x") == nil)
+      try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: ""), equals: "1-cc")
+      try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc"), equals: "2-cc")
+      try expect(responder.checkpoint("x") == nil)
       try database.close()
     }
   }

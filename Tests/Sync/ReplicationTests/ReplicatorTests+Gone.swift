@@ -21,10 +21,10 @@ extension ReplicatorTests {
       }
     }
     let outcome = try replicate(a, b)
-    #expect(outcome.failed.keys.sorted() == ["a3", "b3"])
-    #expect(outcome.failed["a3"]?.code == 403 && outcome.failed["b3"]?.code == 403)
-    #expect(outcome.pushed.count == 4 && outcome.pulled.count == 4 && outcome.status.error == nil)
-    #expect(try replicate(a, b).documents == [])
+    expect(outcome.failed.keys.sorted(), equals: ["a3", "b3"])
+    expect(outcome.failed["a3"]?.code == 403 && outcome.failed["b3"]?.code == 403)
+    expect(outcome.pushed.count == 4 && outcome.pulled.count == 4 && outcome.status.error == nil)
+    try expect(replicate(a, b).documents, equals: [])
   }
 
   @Test("a passive side that allows one direction refuses the other") func oneWay() throws {
@@ -33,12 +33,12 @@ extension ReplicatorTests {
     var options = Responder.Options()
     options.acceptsRevisions = false
     let target = ReplicatorTarget(connection(to: b, options))
-    #expect(try replicate(a, b) { $0.target = target }.status.error?.code == 403)
+    try expect(replicate(a, b) { $0.target = target }.status.error?.code, equals: 403)
     options = Responder.Options()
     options.givesRevisions = false
     let other = ReplicatorTarget(connection(to: b, options))
-    #expect(try replicate(a, b) { $0.target = other }.status.error?.code == 403)
-    #expect(try replicate(a, b) { ($0.target, $0.direction) = (other, .push) }.status.error == nil)
+    try expect(replicate(a, b) { $0.target = other }.status.error?.code, equals: 403)
+    try expect(replicate(a, b) { ($0.target, $0.direction) = (other, .push) }.status.error == nil)
   }
 
   @Test("a purge removes what was known of the remote, and the document comes back with a reset") func purge()
@@ -49,14 +49,14 @@ extension ReplicatorTests {
     try a.save("other", ["n": 1])
     try replicate(a, b)
     let remote = try a.replicating { try $0.remoteNumber(connection(to: b).remoteID) }
-    #expect(
-      try a.replicating { try $0.mark(of: "doc", remote: remote) }
-        == a.document("doc")?.revisionID.description)
+    try expect(
+      a.replicating { try $0.mark(of: "doc", remote: remote) },
+      equals: a.document("doc")?.revisionID.description)
     try a.purge("doc")
-    #expect(try a.replicating { try $0.mark(of: "doc", remote: remote) } == nil)
-    #expect(try a.check() == [])
-    #expect(try replicate(a, b).documents == [])
-    #expect(try replicate(a, b) { $0.resetsCheckpoint = true }.pulled == ["doc"])
+    try expect(a.replicating { try $0.mark(of: "doc", remote: remote) } == nil)
+    try expect(a.check(), equals: [])
+    try expect(replicate(a, b).documents, equals: [])
+    try expect(replicate(a, b) { $0.resetsCheckpoint = true }.pulled, equals: ["doc"])
     try expectEqual(a, b)
   }
 
@@ -72,9 +72,9 @@ extension ReplicatorTests {
       $0.target = ReplicatorTarget(hook)
       $0.purgesOnLostAccess = purges
     }
-    #expect(outcome.status.error == nil)
-    #expect(try (a.document("doc1", includeDeleted: true) == nil) == purges && a.document("doc2") != nil)
-    #expect(try b.documentCount == 3)
+    expect(outcome.status.error == nil)
+    try expect((a.document("doc1", includeDeleted: true) == nil) == purges && a.document("doc2") != nil)
+    try expect(b.documentCount, equals: 3)
   }
 
   @Test("an expired document is purged here and stays there") func expiration() throws {
@@ -84,7 +84,7 @@ extension ReplicatorTests {
     try a.setExpiration(of: "doc", at: Date(timeIntervalSinceNow: -1))
     eventually { (try? a.document("doc", includeDeleted: true)) == .some(nil) }
     try replicate(a, b)
-    #expect(try b.document("doc") != nil && a.document("doc", includeDeleted: true) == nil)
+    try expect(b.document("doc") != nil && a.document("doc", includeDeleted: true) == nil)
   }
 
   @Test("documents that change, go or are purged while they are sent") func changedWhileSent() throws {
@@ -97,12 +97,12 @@ extension ReplicatorTests {
       try? a.compact()
     }
     let first = try replicate(a, b) { $0.target = ReplicatorTarget(hook) }
-    #expect(first.status.error == nil && first.failed == [:])
-    #expect(hook.unavailable.withLock { $0 } == ["doc0 410", "doc1 410", "doc2 404"])
+    expect(first.status.error == nil && first.failed == [:])
+    expect(hook.unavailable.withLock { $0 }, equals: ["doc0 410", "doc1 410", "doc2 404"])
     try replicate(a, b)
     try expectEqual(a, b)
-    #expect(
-      try b.document("doc0")?["n"].int == 2 && b.document("doc1", includeDeleted: true)?.isDeleted == true)
+    try expect(
+      b.document("doc0")?["n"].int == 2 && b.document("doc1", includeDeleted: true)?.isDeleted == true)
   }
 
   @Test("very long histories are cut, and known ancestors are found", arguments: [3, 20, 200])
@@ -114,13 +114,13 @@ extension ReplicatorTests {
     for number in 1..<150 { try a.update("doc") { $0["n"] = .int(Int64(number)) } }
     try replicate(a, b)
     try expectEqual(a, b)
-    #expect(try b.revisions(of: "doc", withBodies: false)?.count == min(depth, 150))
+    try expect(b.revisions(of: "doc", withBodies: false)?.count, equals: min(depth, 150))
     for number in 1..<150 { try b.update("doc") { $0["n"] = .int(Int64(-number)) } }
     let outcome = try replicate(a, b)
-    #expect(outcome.failed == [:])
+    expect(outcome.failed, equals: [:])
     try expectEqual(a, b)
-    #expect(try a.conflicts(of: "doc").isEmpty)
-    #expect(try a.check() == [] && b.check() == [])
+    try expect(a.conflicts(of: "doc").isEmpty)
+    try expect(a.check() == [] && b.check() == [])
   }
 
   @Test("a document arrives however often it was edited since the last time", arguments: enginePairs)
@@ -135,17 +135,17 @@ extension ReplicatorTests {
       for number in 1...edits { try a.update("doc") { $0["n"] = .int(Int64(number)) } }
       // The pull from the beginning offers the old revision once more.
       let outcome = try replicate(a, b) { $0.resetsCheckpoint = true }
-      #expect(outcome.pushed == ["doc"] && outcome.failed == [:], what)
+      expect(outcome.pushed == ["doc"] && outcome.failed == [:], what)
       try expectEqual(a, b)
-      #expect(try a.document("doc")?.revisionID.generation == UInt64(edits + 1), what)
-      #expect(try a.conflicts(of: "doc").isEmpty && b.conflicts(of: "doc").isEmpty, what)
+      try expect(a.document("doc")?.revisionID.generation, equals: UInt64(edits + 1), what)
+      try expect(a.conflicts(of: "doc").isEmpty && b.conflicts(of: "doc").isEmpty, what)
       if !linksByHTTP {
         // It is one branch there.
         let leaves = try b.revisions(of: "doc", withBodies: false)?.filter(\.isLeaf)
-        #expect(leaves?.count == 1, what)
+        expect(leaves?.count, equals: 1, what)
       }
-      #expect(try replicate(a, b).documents == [], what)
-      #expect(try a.check(deep: true) == [] && b.check(deep: true) == [], what)
+      try expect(replicate(a, b).documents, equals: [], what)
+      try expect(a.check(deep: true) == [] && b.check(deep: true) == [], what)
     }
   }
 
@@ -169,16 +169,16 @@ extension ReplicatorTests {
         })
     }
     let base: JSONValue = ["n": 0, "text": text]
-    #expect(outcome.failed == [:] && bases.withLock { $0 } == [base])
+    expect(outcome.failed == [:] && bases.withLock { $0 } == [base])
     try expectEqual(a, b)
-    #expect(try b.document("doc")?.value() == ["n": 30, "m": 1])
+    try expect(b.document("doc")?.value(), equals: ["n": 30, "m": 1])
     // What was kept goes with the next mark.
     for number in 31...35 { try a.update("doc") { $0["n"] = .int(Int64(number)) } }
     try replicate(a, b)
     for number in 36...40 { try a.update("doc") { $0["n"] = .int(Int64(number)) } }
     let live = try a.revisions(of: "doc", withBodies: false)?.filter { !$0.isDeleted }
-    #expect(live?.map(\.id.generation).first == (try a.document("doc")?.revisionID.generation))
-    #expect(try a.check(deep: true) == [] && b.check(deep: true) == [])
+    try expect(live?.map(\.id.generation).first, equals: (try a.document("doc")?.revisionID.generation))
+    try expect(a.check(deep: true) == [] && b.check(deep: true) == [])
   }
 
   @Test("a document that was purged there comes back when it is edited here", arguments: enginePairs)
@@ -190,7 +190,7 @@ extension ReplicatorTests {
       try b.purge("doc")
       try a.update("doc") { $0["n"] = 1 }
       let outcome = try replicate(a, b) { $0.direction = direction }
-      #expect(outcome.pushed == ["doc"] && outcome.failed == [:])
+      expect(outcome.pushed == ["doc"] && outcome.failed == [:])
       try expectEqual(a, b)
     }
   }

@@ -91,7 +91,7 @@ import Touchstone
         $0.direction = direction
         $0.resetsCheckpoint = resets
       }
-      #expect(outcome.status.error == nil, "\(what)")
+      expect(outcome.status.error == nil, "\(what)")
       let sequences = try sides.map { try $0.database.lastSequence }
       events.append("\(direction)\(resets ? " reset" : "") up to \(sequences)")
       reported.formUnion(outcome.failed.keys)
@@ -100,12 +100,12 @@ import Touchstone
     var isQuiet = false
     while !isQuiet, rounds < 10 {
       let outcome = try replicate(sides[0].database, sides[1].database)
-      #expect(outcome.status.error == nil, "\(what)")
+      expect(outcome.status.error == nil, "\(what)")
       reported.formUnion(outcome.failed.keys)
       isQuiet = outcome.pushed.isEmpty && outcome.pulled.isEmpty
       rounds += 1
     }
-    #expect(isQuiet, "\(what): it isn't quiet after \(rounds) rounds")
+    expect(isQuiet, "\(what): it isn't quiet after \(rounds) rounds")
     let (left, right) = (try contents(sides[0].database), try contents(sides[1].database))
     for id in Set(left.keys).union(right.keys).sorted() where left[id] != right[id] && !reported.contains(id)
     {
@@ -113,7 +113,7 @@ import Touchstone
         "\(what): \(id): \(left[id] ?? "missing") | \(right[id] ?? "missing"): \(events.joined(separator: "; "))"
       )
     }
-    for side in sides { #expect(try side.database.check(deep: true) == [], "\(what)") }
+    for side in sides { try expect(side.database.check(deep: true), equals: [], "\(what)") }
   }
 
   /// What users see. Deletions that were made independently may stay different tombstones.

@@ -50,28 +50,28 @@ final class SwitchedConnector: PeerConnector {
     func network(_ domain: ReplicationError.Domain, _ code: Int) -> Bool {
       ReplicationError(domain, code, "").dependsOnNetwork
     }
-    for code in [408, 429, 500, 502, 503, 504] { #expect(transient(.http, code)) }
-    for code in [400, 401, 403, 404, 409, 412, 501] { #expect(!transient(.http, code)) }
-    for code in [1000, 1001, 1006, 1011] { #expect(transient(.webSocket, code)) }
-    for code in [1002, 1003, 1008, 1009, 4002, 403] { #expect(!transient(.webSocket, code)) }
+    for code in [408, 429, 500, 502, 503, 504] { expect(transient(.http, code)) }
+    for code in [400, 401, 403, 404, 409, 412, 501] { expect(!transient(.http, code)) }
+    for code in [1000, 1001, 1006, 1011] { expect(transient(.webSocket, code)) }
+    for code in [1002, 1003, 1008, 1009, 4002, 403] { expect(!transient(.webSocket, code)) }
     for code in [ENETRESET, ECONNABORTED, ECONNRESET, ETIMEDOUT, ECONNREFUSED] {
-      #expect(transient(.posix, Int(code)))
+      expect(transient(.posix, Int(code)))
     }
-    for code in [ENETDOWN, ENETUNREACH, EHOSTDOWN, EPIPE, EACCES] { #expect(!transient(.posix, Int(code))) }
+    for code in [ENETDOWN, ENETUNREACH, EHOSTDOWN, EPIPE, EACCES] { expect(!transient(.posix, Int(code))) }
     for code in [
       ENETDOWN, ENETUNREACH, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL, EPIPE,
     ] {
-      #expect(network(.posix, Int(code)))
+      expect(network(.posix, Int(code)))
     }
-    #expect(!network(.posix, Int(ECONNRESET)) && !network(.http, 503))
+    expect(!network(.posix, Int(ECONNRESET)) && !network(.http, 503))
     typealias Code = ReplicationError.NetworkCode
-    #expect(transient(.network, Code.dnsFailure.rawValue) && network(.network, Code.dnsFailure.rawValue))
-    #expect(transient(.network, Code.timeout.rawValue) && !network(.network, Code.timeout.rawValue))
-    #expect(!transient(.network, Code.unknownHost.rawValue) && network(.network, Code.unknownHost.rawValue))
+    expect(transient(.network, Code.dnsFailure.rawValue) && network(.network, Code.dnsFailure.rawValue))
+    expect(transient(.network, Code.timeout.rawValue) && !network(.network, Code.timeout.rawValue))
+    expect(!transient(.network, Code.unknownHost.rawValue) && network(.network, Code.unknownHost.rawValue))
     for code in Code.allCases where code.rawValue > 3 {
-      #expect(!transient(.network, code.rawValue) && !network(.network, code.rawValue))
+      expect(!transient(.network, code.rawValue) && !network(.network, code.rawValue))
     }
-    #expect(!transient(.liteCore, 19) && !transient(.blip, 404) && !transient(.touchstone, 404))
+    expect(!transient(.liteCore, 19) && !transient(.blip, 404) && !transient(.touchstone, 404))
   }
 
   private final class Watched: Sendable {
@@ -121,14 +121,14 @@ final class SwitchedConnector: PeerConnector {
         watched.attempts == attempt && watched.timer.count == 1
           && watched.replicator.status.activity == .offline
       }
-      #expect(watched.replicator.status.error == Self.refused)
+      expect(watched.replicator.status.error, equals: Self.refused)
       watched.timer.advance(by: 0.9 * Double(1 << attempt))
-      #expect(watched.attempts == attempt)
+      expect(watched.attempts, equals: attempt)
       watched.timer.advance(by: 0.1 * Double(1 << attempt))
     }
     watched.wait(for: .stopped)
-    #expect(watched.retries == [2, 4] && watched.attempts == 3)
-    #expect(watched.replicator.status.error == Self.refused)
+    expect(watched.retries == [2, 4] && watched.attempts == 3)
+    expect(watched.replicator.status.error, equals: Self.refused)
   }
 
   @Test("a continuous one goes on for ever, at most every ten minutes, and starts again from two seconds")
@@ -144,17 +144,17 @@ final class SwitchedConnector: PeerConnector {
       watched.timer.advance(by: 600)
     }
     watched.wait(for: .idle)
-    #expect(watched.retries == [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600])
+    expect(watched.retries, equals: [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600])
     watched.connector.lose(ReplicationError(.webSocket, 1006, "lost"))
     watched.wait(for: .offline)
     eventually { watched.timer.count == 1 }
-    #expect(watched.retries.last == 2)
+    expect(watched.retries.last, equals: 2)
     // With the network back it doesn't wait.
     watched.replicator.networkChanged()
     watched.wait(for: .idle)
     watched.replicator.stop()
     watched.wait(for: .stopped)
-    #expect(watched.replicator.status.error == nil)
+    expect(watched.replicator.status.error == nil)
   }
 
   @Test(
@@ -169,7 +169,7 @@ final class SwitchedConnector: PeerConnector {
     watched.connector.state.withLock { $0.always = error }
     watched.replicator.start()
     eventually { watched.attempts == 1 && watched.replicator.status.activity == .stopped }
-    #expect(watched.replicator.status.error == error && watched.retries == [])
+    expect(watched.replicator.status.error == error && watched.retries == [])
   }
 
   @Test("an error that depends on the network stops a one-shot replication") func networkOneShot() throws {
@@ -178,7 +178,7 @@ final class SwitchedConnector: PeerConnector {
     watched.connector.state.withLock { $0.always = ReplicationError(.posix, Int(EHOSTUNREACH), "No route") }
     watched.replicator.start()
     eventually { watched.attempts == 1 && watched.replicator.status.activity == .stopped }
-    #expect(watched.retries == [])
+    expect(watched.retries, equals: [])
   }
 
   @Test("a normal close by the peer is retried, or ends it, as the option says", arguments: [true, false])
@@ -242,7 +242,7 @@ final class SwitchedConnector: PeerConnector {
     eventually { (try? a.document("later")) != .some(nil) }
     watched.replicator.stop()
     watched.wait(for: .stopped)
-    #expect(try a.check() == [] && b.check() == [])
+    try expect(a.check() == [] && b.check() == [])
   }
 
   @Test("changes made offline are carried when the connection is back") func offline() throws {
@@ -276,7 +276,7 @@ final class SwitchedConnector: PeerConnector {
     eventually { (try? b.document("doc")?["n"].int) == 299 }
     watched.replicator.stop()
     watched.wait(for: .stopped)
-    #expect(try b.conflicts(of: "doc").isEmpty && b.check() == [])
+    try expect(b.conflicts(of: "doc").isEmpty && b.check() == [])
   }
 
   @Test("a stop in the middle keeps what is stored, and the next run goes on") func stops() throws {
@@ -293,7 +293,7 @@ final class SwitchedConnector: PeerConnector {
       }
       watched.replicator.stop()
       watched.wait(for: .stopped)
-      #expect(watched.replicator.status.error == nil)
+      expect(watched.replicator.status.error == nil)
     }
     try replicate(a, b)
     try expectEqual(a, b)
@@ -318,23 +318,23 @@ final class SwitchedConnector: PeerConnector {
       watched.replicator.stop()
     } else {
       watched.wait(for: .stopped)
-      #expect((watched.replicator.status.error == nil) == !closesTarget)
+      expect((watched.replicator.status.error == nil), equals: !closesTarget)
     }
     try a.close()
     try b.close()
     let again = try Database.open("b", in: directory.path, options: try options(engine))
-    #expect(try again.check() == [])
+    try expect(again.check(), equals: [])
     try again.close()
   }
 
   @Test("after a start, a reader waits for its end, also with nothing to do") func ends() async throws {
     let (a, b) = try two()
     let replicator = Replicator(ReplicatorConfiguration(a, ReplicatorTarget(connection(to: b))))
-    #expect(replicator.status.activity == .stopped)
+    expect(replicator.status.activity, equals: .stopped)
     for _ in 0..<3 {
       replicator.start()
       for await status in replicator.statusChanges where status.activity == .stopped { break }
-      #expect(replicator.status.error == nil)
+      expect(replicator.status.error == nil)
     }
   }
 
@@ -350,7 +350,7 @@ final class SwitchedConnector: PeerConnector {
         last = status
         if status.activity == .stopped, status.progress.completed > 0 { break }
       }
-      #expect(last?.error == nil && last?.progress.completed == 1)
+      expect(last?.error == nil && last?.progress.completed == 1)
       var configuration = ReplicatorConfiguration(a, ReplicatorTarget(connection(to: b)))
       configuration.isContinuous = true
       let other = Replicator(configuration)

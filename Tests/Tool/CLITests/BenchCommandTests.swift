@@ -12,12 +12,12 @@ struct BenchCommandTests {
       let file = try #require(
         try JSONSerialization.jsonObject(with: Data(try tool.read("r.json").utf8)) as? [String: Any])
       let results = try #require(file["results"] as? [[String: Any]])
-      #expect(results.count == 2)
+      expect(results.count, equals: 2)
       for result in results {
         let metrics = try #require(result["metrics"] as? [String: [String: Any]])
         let samples = try #require(metrics["allocations"]?["samples"] as? [Double])
         // A transaction at least, and not as much as the whole process.
-        #expect(samples.count == 1 && samples[0] >= 1 && samples[0] < 25_000, "\(samples)")
+        expect(samples.count == 1 && samples[0] >= 1 && samples[0] < 25_000, "\(samples)")
       }
     }
   }
@@ -34,13 +34,13 @@ struct BenchCommandTests {
         try tool.write(text, to: name)
         let result = try tool(
           "bench", "travel", "--only", "reopen", "--samples", "1", "--engines", "sqlite", "--dataset", name)
-        #expect(result.status == 2 && result.errors.contains("\(name): "), "\(result.errors)")
-        #expect(result.errors.contains(reason), "\(result.errors)")
+        expect(result.status == 2 && result.errors.contains("\(name): "), "\(result.errors)")
+        expect(result.errors.contains(reason), "\(result.errors)")
       }
       let left = try FileManager.default.contentsOfDirectory(atPath: tool.directory).filter {
         !$0.hasPrefix(".")
       }
-      #expect(left.sorted() == sets.map(\.0).sorted())
+      expect(left.sorted(), equals: sets.map(\.0).sorted())
     }
   }
 
@@ -58,20 +58,21 @@ struct BenchCommandTests {
       let revision = try git("rev-parse", "--short", "HEAD").filter(\.isHexDigit)
       let source = tool.path("Sources/Tool/CLI/Commands/BenchCommand.swift")
       let inside = tool.path(".build/release/touchstone")
-      #expect(BenchCommand.version(executable: inside, source: source) == "\(touchstoneVersion)+\(revision)")
-      #expect(BenchCommand.version(executable: "/usr/bin/env", source: source) == touchstoneVersion)
-      #expect(
+      expect(
+        BenchCommand.version(executable: inside, source: source), equals: "\(touchstoneVersion)+\(revision)")
+      expect(BenchCommand.version(executable: "/usr/bin/env", source: source), equals: touchstoneVersion)
+      expect(
         BenchCommand.version(
-          executable: inside, source: "/nowhere/Sources/Tool/CLI/Commands/BenchCommand.swift")
-          == touchstoneVersion)
+          executable: inside, source: "/nowhere/Sources/Tool/CLI/Commands/BenchCommand.swift"),
+        equals: touchstoneVersion)
       // A copy of the sources inside a repository isn't a checkout of it.
       let inner = tool.path("inner/Sources/Tool/CLI/Commands/BenchCommand.swift")
       try FileManager.default.createDirectory(atPath: tool.path("inner"), withIntermediateDirectories: true)
-      #expect(BenchCommand.version(executable: tool.path("inner/x"), source: inner) == touchstoneVersion)
+      expect(BenchCommand.version(executable: tool.path("inner/x"), source: inner), equals: touchstoneVersion)
       try tool.write("b", to: "file")
-      #expect(
-        BenchCommand.version(executable: inside, source: source) == "\(touchstoneVersion)+\(revision).changed"
-      )
+      expect(
+        BenchCommand.version(executable: inside, source: source),
+        equals: "\(touchstoneVersion)+\(revision).changed")
     }
   }
 }

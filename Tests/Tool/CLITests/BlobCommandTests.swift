@@ -9,22 +9,22 @@ import TestSupport
   @Test(arguments: TestEngine.some) func anAttachmentIsPutReadAndExported(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "doc", Self.document)
-      #expect(try tool.succeed("get", "db", "doc", "--attachment", "a.txt").output == "abc")
-      #expect(try tool("get", "db", "doc", "--attachment", "b.txt").status == 1)
+      try expect(tool.succeed("get", "db", "doc", "--attachment", "a.txt").output, equals: "abc")
+      try expect(tool("get", "db", "doc", "--attachment", "b.txt").status, equals: 1)
       try tool.succeed("put", "db", "blob", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
-      #expect(try tool.succeed("get", "db", "blob", "--attachment", "b").output == "abc")
+      try expect(tool.succeed("get", "db", "blob", "--attachment", "b").output, equals: "abc")
       let exported = try tool.succeed("export", "db", "--metadata").output
-      #expect(
+      expect(
         exported.contains(#""_attachments":{"a.txt":{"content_type":"text/plain","digest":"\#(Self.digest)""#)
       )
       // And what was exported is taken back.
       try tool.write(exported, to: "exported.jsonl")
       try tool.succeed("import", "db", "exported.jsonl")
-      #expect(try tool.succeed("check", "db", "--deep").faults == [])
+      try expect(tool.succeed("check", "db", "--deep").faults, equals: [])
       let absent = try tool(
         "put", "db", "x", #"{"b":{"@type":"blob","digest":"sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=","length":0}}"#)
-      #expect(absent.status == 2)
-      #expect(absent.errors.contains("/b isn't in the database"))
+      expect(absent.status, equals: 2)
+      expect(absent.errors.contains("/b isn't in the database"))
     }
   }
 
@@ -35,35 +35,35 @@ import TestSupport
       try tool.succeed("put", "db", "--attachment", "a=\(tool.path("a.txt"))", "--", "-second", "{}")
       try tool.succeed("put", "db", "gone", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
       for (file, options) in [("out.jsonl", ["--metadata"]), ("out.jsonl.gz", [])] {
-        #expect(try tool.run(Tool.executable, ["export", "db", file] + options).status == 0)
+        try expect(tool.run(Tool.executable, ["export", "db", file] + options).status, equals: 0)
         let names = try FileManager.default.contentsOfDirectory(atPath: tool.path(file + ".blobs"))
-        #expect(names.count == 2 && names.contains("qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob"), "\(names)")
+        expect(names.count == 2 && names.contains("qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob"), "\(names)")
         let other = "other-" + file
         try tool.succeed("create", other, "--engine", engine.rawValue)
         try tool.succeed("import", other, file)
-        #expect(try tool.succeed("get", other, "doc", "--attachment", "a.txt").output == "abc")
-        #expect(try tool.succeed("get", other, "--attachment", "a", "--", "-second").output == "another")
-        #expect(try tool.succeed("check", other, "--deep").faults == [])
+        try expect(tool.succeed("get", other, "doc", "--attachment", "a.txt").output, equals: "abc")
+        try expect(tool.succeed("get", other, "--attachment", "a", "--", "-second").output, equals: "another")
+        try expect(tool.succeed("check", other, "--deep").faults, equals: [])
         let same = try tool.succeed("export", other).output == tool.succeed("export", "db").output
-        #expect(same)
+        expect(same)
       }
       // To standard output the blobs have to be asked for.
-      #expect(try tool.succeed("export", "db").errors.contains("--blobs DIR"))
+      try expect(tool.succeed("export", "db").errors.contains("--blobs DIR"))
       let lines = try tool.succeed("export", "db", "--blobs", "mine")
-      #expect(lines.errors == "")
+      expect(lines.errors, equals: "")
       try tool.succeed("create", "third")
       // Without them, the documents come back, and the command says what is missing.
       let without = try tool.succeed("import", "third", "-", input: lines.output)
-      #expect(without.errors.contains("references to blobs that aren't in the database"), "\(without.errors)")
-      #expect(try tool("import", "third", "-", "--blobs", "none", input: lines.output).status == 2)
+      expect(without.errors.contains("references to blobs that aren't in the database"), "\(without.errors)")
+      try expect(tool("import", "third", "-", "--blobs", "none", input: lines.output).status, equals: 2)
       try tool.succeed("import", "third", "-", "--blobs", "mine", input: lines.output)
-      #expect(try tool.succeed("get", "third", "doc", "--attachment", "a.txt").output == "abc")
+      try expect(tool.succeed("get", "third", "doc", "--attachment", "a.txt").output, equals: "abc")
       // Other bytes than the name says.
       let file = tool.path("mine/qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob")
       try FileManager.default.removeItem(atPath: file)
       try Data("abd".utf8).write(to: URL(filePath: file))
       try tool.succeed("create", "fourth")
-      #expect(try tool("import", "fourth", "-", "--blobs", "mine", input: lines.output).status == 3)
+      try expect(tool("import", "fourth", "-", "--blobs", "mine", input: lines.output).status, equals: 3)
     }
   }
 
@@ -75,17 +75,17 @@ import TestSupport
         "put", "db", "doc", #"{"n":1}"#, "--attachment", "a=\(tool.path("a.txt")):text/plain", "--attachment",
         "b=\(tool.path("a.txt"))", "--attachment",
         "c=\(tool.path("c:d")):application/json")
-      #expect(try tool.succeed("get", "db", "doc", "--attachment", "a").output == "abc")
-      #expect(try tool.succeed("get", "db", "doc", "--attachment", "b").output == "abc")
-      #expect(try tool.succeed("get", "db", "doc", "--attachment", "c").output == "typed")
+      try expect(tool.succeed("get", "db", "doc", "--attachment", "a").output, equals: "abc")
+      try expect(tool.succeed("get", "db", "doc", "--attachment", "b").output, equals: "abc")
+      try expect(tool.succeed("get", "db", "doc", "--attachment", "c").output, equals: "typed")
       let body = try tool.succeed("get", "db", "doc").output
-      #expect(body.contains("text/plain"))
-      #expect(body.contains("application/json"))
+      expect(body.contains("text/plain"))
+      expect(body.contains("application/json"))
       let absent = try tool("put", "db", "doc", "{}", "--attachment", "a=\(tool.path("none.txt"))")
-      #expect(absent.status == 2 && absent.errors.contains("none.txt"))
-      #expect(try tool("put", "db", "doc", "{}", "--attachment", "a").status == 2)
-      #expect(try tool("put", "db", "doc", "[]", "--attachment", "a=\(tool.path("a.txt"))").status == 2)
-      #expect(try tool.succeed("check", "db", "--deep").faults == [])
+      expect(absent.status == 2 && absent.errors.contains("none.txt"))
+      try expect(tool("put", "db", "doc", "{}", "--attachment", "a").status, equals: 2)
+      try expect(tool("put", "db", "doc", "[]", "--attachment", "a=\(tool.path("a.txt"))").status, equals: 2)
+      try expect(tool.succeed("check", "db", "--deep").faults, equals: [])
     }
   }
 
@@ -97,11 +97,12 @@ import TestSupport
         try FileManager.default.removeItem(atPath: directory + "/" + name)
       }
       let result = try tool("check", "db")
-      #expect(result.status == 1)
-      #expect(result.output == "document 'doc': the blob \(Self.digest) at /_attachments/a.txt is missing\n")
+      expect(result.status, equals: 1)
+      expect(
+        result.output, equals: "document 'doc': the blob \(Self.digest) at /_attachments/a.txt is missing\n")
       let json = try tool("check", "db", "--json")
-      #expect(json.status == 1)
-      #expect(try json.json()["subject"] as? String == "document 'doc'")
+      expect(json.status, equals: 1)
+      try expect(json.json()["subject"] as? String, equals: "document 'doc'")
     }
   }
 }

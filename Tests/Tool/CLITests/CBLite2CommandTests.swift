@@ -9,14 +9,14 @@ import TestSupport
       try tool.succeed("rm", "db", "b")
       try tool.succeed("export", "db", "out.cblite2", "--format", "cblite2")
       let report = try tool.succeed("export", "db", "again.cblite2", "--json").json()
-      #expect(report["documents"] as? Int == 1 && report["tombstones"] as? Int == 1)
+      expect(report["documents"] as? Int == 1 && report["tombstones"] as? Int == 1)
       try tool.succeed("create", "back", "--engine", engine.rawValue)
       let imported = try tool.succeed("import", "back", "out.cblite2", "--json").json()
-      #expect(imported["documents"] as? Int == 1 && imported["tombstones"] as? Int == 1)
-      #expect(imported["skipped"] as? Int == 0 && imported["version"] as? Int == 201)
+      expect(imported["documents"] as? Int == 1 && imported["tombstones"] as? Int == 1)
+      expect(imported["skipped"] as? Int == 0 && imported["version"] as? Int == 201)
       try tool.succeed("verify", "db", "back", "--sequences")
       let lines = try tool.succeed("import", "back", "again.cblite2").lines
-      #expect(lines.contains { $0.contains("already stored") })
+      expect(lines.contains { $0.contains("already stored") })
     }
   }
 
@@ -30,7 +30,7 @@ import TestSupport
         try storedZip(entries).write(to: URL(filePath: tool.path(name)))
         try tool.succeed("create", "back\(number)")
         let report = try tool.succeed("import", "back\(number)", name, "--json").json()
-        #expect(report["documents"] as? Int == 1, "\(name)")
+        expect(report["documents"] as? Int, equals: 1, "\(name)")
       }
     }
   }
@@ -39,21 +39,21 @@ import TestSupport
     try Tool.run { tool in
       try tool.succeed("create", "db", "--engine", "lmdb")
       let missing = try tool("import", "db", "nothing.cblite2")
-      #expect(missing.status == 3 && missing.errors.contains("there is no database"))
+      expect(missing.status == 3 && missing.errors.contains("there is no database"))
       try FileManager.default.createDirectory(
         atPath: tool.path("e.cblite2"), withIntermediateDirectories: true)
       var header = [UInt8](repeating: 0xA5, count: 4_096)
       header.replaceSubrange(16..<24, with: [0x10, 0, 2, 2, 32, 64, 32, 32])
       try Data(header).write(to: URL(filePath: tool.path("e.cblite2/db.sqlite3")))
       let encrypted = try tool("import", "db", "e.cblite2")
-      #expect(
+      expect(
         encrypted.status == 3 && encrypted.errors.contains("encrypted")
           && encrypted.errors.contains("decrypt"))
       try tool.succeed("export", "db", "out.cblite2")
       let there = try tool("export", "db", "out.cblite2")
-      #expect(there.status == 2 && there.errors.contains("exists"))
-      #expect(try tool("export", "db", "--format", "cblite2").status == 2)
-      #expect(try tool("import", "db", "out.cblite2", "--collection", "a.b").status == 2)
+      expect(there.status == 2 && there.errors.contains("exists"))
+      try expect(tool("export", "db", "--format", "cblite2").status, equals: 2)
+      try expect(tool("import", "db", "out.cblite2", "--collection", "a.b").status, equals: 2)
     }
   }
 }

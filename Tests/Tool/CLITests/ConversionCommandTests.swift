@@ -19,44 +19,45 @@ import TestSupport
       }
 
       try tool.succeed("convert", "db", "--engine", "lmdb")
-      #expect(try engine("db", "old.key") == "lmdb")
-      #expect(try Set(export("db").split(separator: "\n")) == Set(before.split(separator: "\n")))
+      try expect(engine("db", "old.key"), equals: "lmdb")
+      try expect(Set(export("db").split(separator: "\n")), equals: Set(before.split(separator: "\n")))
       try tool.succeed("convert", "db", "--engine", "sqlite", "--output", "beside")
-      #expect(try export("beside") == before)
-      #expect(try tool("convert", "db", "--engine", "sqlite", "--output", "beside").status == 2)
-      #expect(try tool("convert", "db").status == 2)
-      #expect(try tool("convert", "db", "--engine", "forestdb").status == 2)
-      #expect(try tool("convert", "db", "--engine", "sqlite", "--new-key-file", "new.key").status == 2)
+      try expect(export("beside"), equals: before)
+      try expect(tool("convert", "db", "--engine", "sqlite", "--output", "beside").status, equals: 2)
+      try expect(tool("convert", "db").status, equals: 2)
+      try expect(tool("convert", "db", "--engine", "forestdb").status, equals: 2)
+      try expect(tool("convert", "db", "--engine", "sqlite", "--new-key-file", "new.key").status, equals: 2)
       // There is no key.
-      #expect(try tool("encrypt", "beside").status == 2)
+      try expect(tool("encrypt", "beside").status, equals: 2)
 
       try tool.succeed("encrypt", "beside", "--new-key-file", "old.key")
-      #expect(try engine("beside", "old.key") == "sqlcipher")
-      #expect(try export("beside", "old.key") == before)
-      #expect(try tool("encrypt", "beside", "--new-key-file", "old.key").status == 2)
-      #expect(try tool("rekey", "beside", "--key-file", "new.key", "--new-key-file", "old.key").status == 3)
-      #expect(try tool("rekey", "beside", "--key-file", "old.key").status == 2)
-      #expect(try tool("rekey", "db", "--key-file", "old.key", "--new-key-file", "new.key").status == 2)
+      try expect(engine("beside", "old.key"), equals: "sqlcipher")
+      try expect(export("beside", "old.key"), equals: before)
+      try expect(tool("encrypt", "beside", "--new-key-file", "old.key").status, equals: 2)
+      try expect(
+        tool("rekey", "beside", "--key-file", "new.key", "--new-key-file", "old.key").status, equals: 3)
+      try expect(tool("rekey", "beside", "--key-file", "old.key").status, equals: 2)
+      try expect(tool("rekey", "db", "--key-file", "old.key", "--new-key-file", "new.key").status, equals: 2)
       try tool.succeed("rekey", "beside", "--key-file", "old.key", "--new-key-file", "new.key")
-      #expect(try tool("export", "beside", "--key-file", "old.key").status == 3)
-      #expect(try export("beside", "new.key") == before)
+      try expect(tool("export", "beside", "--key-file", "old.key").status, equals: 3)
+      try expect(export("beside", "new.key"), equals: before)
       try tool.succeed("rekey", "beside", "--rotate", "--key-file", "new.key")
-      #expect(try export("beside", "new.key") == before)
+      try expect(export("beside", "new.key"), equals: before)
       tool.environment = ["TOUCHSTONE_KEY": "another one", "TOUCHSTONE_NEW_KEY": "a third"]
       try tool.succeed("rekey", "beside")
       tool.environment = ["TOUCHSTONE_KEY": "a third"]
       try tool.succeed("copy", "beside", "copied")
-      #expect(try export("copied") == before)
-      #expect(try tool("copy", "beside", "copied").status == 2)
-      #expect(try tool("copy", "nothing", "copied2").status == 3)
+      try expect(export("copied"), equals: before)
+      try expect(tool("copy", "beside", "copied").status, equals: 2)
+      try expect(tool("copy", "nothing", "copied2").status, equals: 3)
       let uuids = try ["beside", "copied"].map {
         try tool.succeed("info", $0, "--json").json()["privateUUID"] as? String
       }
-      #expect(uuids[0] != uuids[1])
+      expect(uuids[0] != uuids[1])
       try tool.succeed("decrypt", "beside")
       tool.environment = [:]
-      #expect(try export("beside") == before)
-      #expect(try tool("decrypt", "beside", "--key-file", "old.key").status == 2)
+      try expect(export("beside"), equals: before)
+      try expect(tool("decrypt", "beside", "--key-file", "old.key").status, equals: 2)
     }
   }
 }

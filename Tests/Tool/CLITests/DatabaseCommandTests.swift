@@ -8,50 +8,51 @@ import TestSupport
       try tool.succeed("rm", "db", "a")
       try tool.succeed("put", "db", "b", "{}")
       let json = try tool.succeed("info", "db", "--json").json()
-      #expect(
-        Set(json.keys) == [
+      expect(
+        Set(json.keys),
+        equals: [
           "engine", "library", "encrypted", "documents", "lastSequence", "publicUUID", "privateUUID", "files",
           "indexes",
         ])
-      #expect(json["engine"] as? String == engine.rawValue)
-      #expect(json["encrypted"] as? Bool == engine.encrypts)
-      #expect(json["documents"] as? Int == 1)
-      #expect(json["lastSequence"] as? Int == 3)
+      expect(json["engine"] as? String, equals: engine.rawValue)
+      expect(json["encrypted"] as? Bool, equals: engine.encrypts)
+      expect(json["documents"] as? Int, equals: 1)
+      expect(json["lastSequence"] as? Int, equals: 3)
       let uuid = try #require(json["publicUUID"] as? String)
-      #expect(UUID(uuidString: uuid) != nil)
-      #expect(json["privateUUID"] as? String != uuid)
+      expect(UUID(uuidString: uuid) != nil)
+      expect(json["privateUUID"] as? String != uuid)
       let files = try #require(json["files"] as? [[String: Any]])
       let names = files.compactMap { $0["name"] as? String }
-      #expect(names.contains("database.json"))
-      #expect(names.contains("key.json") == engine.encrypts)
+      expect(names.contains("database.json"))
+      expect(names.contains("key.json"), equals: engine.encrypts)
       for file in files {
         let name = try #require(file["name"] as? String)
         let size = try FileManager.default.attributesOfItem(atPath: tool.path("db.touchstone/\(name)"))[.size]
-        #expect(file["bytes"] as? Int == size as? Int, "\(name)")
+        expect(file["bytes"] as? Int, equals: size as? Int, "\(name)")
       }
       let again = try tool.succeed("info", "db.touchstone", "--read-only", "--json").json()
-      #expect(again["publicUUID"] as? String == uuid)
-      #expect(try tool.succeed("info", "db").output.contains(uuid))
+      expect(again["publicUUID"] as? String, equals: uuid)
+      try expect(tool.succeed("info", "db").output.contains(uuid))
     }
   }
 
   @Test(arguments: TestEngine.some) func whatIsThereIsNotMadeAgain(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "a", "{}")
-      #expect(try tool("create", "db", "--engine", engine.rawValue).status == 2)
+      try expect(tool("create", "db", "--engine", engine.rawValue).status, equals: 2)
       let nowhere = try tool("create", "x/y/db", "--engine", engine.rawValue)
-      #expect(nowhere.status == 2 && nowhere.errors.contains("the parent directory"))
+      expect(nowhere.status == 2 && nowhere.errors.contains("the parent directory"))
       try tool.succeed("create", "x/y/db", "--engine", engine.rawValue, "--parents")
       try tool.succeed("info", "x/y/db")
-      #expect(try tool.succeed("ls", "db").lines == ["a"])
+      try expect(tool.succeed("ls", "db").lines, equals: ["a"])
     }
   }
 
   @Test(arguments: TestEngine.some) func deletingLeavesNothing(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("delete", "db")
-      #expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
-      #expect(try tool("delete", "db").status == 3)
+      expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+      try expect(tool("delete", "db").status, equals: 3)
     }
   }
 
@@ -65,11 +66,11 @@ import TestSupport
       let old = try tool.succeed("get", "db", "d7", "--json").json()["rev"] as? String ?? ""
       try tool.succeed("import", "db", "-", input: lines)
       let before = try tool.succeed("export", "db", "--metadata").output
-      #expect(try tool.succeed("get", "db", "d7", "--rev", old).output.contains("lorem"))
+      try expect(tool.succeed("get", "db", "d7", "--rev", old).output.contains("lorem"))
       try tool.succeed("compact", "db")
-      #expect(try tool.succeed("export", "db", "--metadata").output == before)
-      #expect(try tool("get", "db", "d7", "--rev", old).status == 1)
-      #expect(try tool.succeed("check", "db", "--deep").faults == [])
+      try expect(tool.succeed("export", "db", "--metadata").output, equals: before)
+      try expect(tool("get", "db", "d7", "--rev", old).status, equals: 1)
+      try expect(tool.succeed("check", "db", "--deep").faults, equals: [])
     }
   }
 
@@ -85,11 +86,11 @@ import TestSupport
         ["check", "db"], ["check", "db", "--deep"], ["check", "db", "--deep", "--read-only"],
       ] {
         let result = try tool.run(Tool.executable, arguments)
-        #expect(result.status == 0, "\(arguments): \(result.output)\(result.errors)")
-        #expect(result.faults == [])
+        expect(result.status, equals: 0, "\(arguments): \(result.output)\(result.errors)")
+        expect(result.faults, equals: [])
         // A deep check of an encrypted database says of each file how random it looks.
         let saysOfFiles = engine.encrypts && arguments.contains("--deep")
-        #expect(result.output.isEmpty != saysOfFiles)
+        expect(result.output.isEmpty != saysOfFiles)
       }
       let name = try #require(
         FileManager.default.contentsOfDirectory(atPath: tool.path("db.touchstone")).filter {
@@ -101,19 +102,19 @@ import TestSupport
       try file.write(contentsOf: Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 37 >> 3) }))
       try file.close()
       let broken = try tool("check", "db", "--deep")
-      #expect(broken.status == 1 || broken.status == 3, "\(broken.output)\(broken.errors)")
-      #expect(!broken.errors.isEmpty)
+      expect(broken.status == 1 || broken.status == 3, "\(broken.output)\(broken.errors)")
+      expect(!broken.errors.isEmpty)
     }
   }
 
   @Test func datasetsAreListed() throws {
     try Tool.run { tool in
       let table = try tool.succeed("datasets").output
-      #expect(table.contains("travel-sample"))
-      #expect(table.contains("synthetic-travel"))
+      expect(table.contains("travel-sample"))
+      expect(table.contains("synthetic-travel"))
       for line in try tool.succeed("datasets", "--json").lines {
         let dataset = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-        #expect(dataset["license"] as? String != "")
+        expect(dataset["license"] as? String != "")
       }
     }
   }

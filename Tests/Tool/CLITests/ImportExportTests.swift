@@ -20,18 +20,18 @@ import TestSupport
   @Test(arguments: TestEngine.some) func whatIsImportedIsExported(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.write(Self.lines, to: "in.jsonl")
-      #expect(try tool.succeed("import", "db", "in.jsonl").output == "3 documents\n")
-      #expect(try tool.succeed("export", "db").output == Self.exported)
-      #expect(try tool.succeed("export", "db", "-").output == Self.exported)
+      try expect(tool.succeed("import", "db", "in.jsonl").output, equals: "3 documents\n")
+      try expect(tool.succeed("export", "db").output, equals: Self.exported)
+      try expect(tool.succeed("export", "db", "-").output, equals: Self.exported)
       try tool.succeed("export", "db", "out.jsonl")
-      #expect(try tool.read("out.jsonl") == Self.exported)
+      try expect(tool.read("out.jsonl"), equals: Self.exported)
       try tool.succeed("export", "db", "out.jsonl.gz")
-      #expect(try tool.run("zcat", ["out.jsonl.gz"]).output == Self.exported)
+      try expect(tool.run("zcat", ["out.jsonl.gz"]).output, equals: Self.exported)
 
       try tool.succeed("create", "other", "--engine", engine.rawValue)
       try tool.succeed("import", "other", "out.jsonl.gz")
-      #expect(try tool.succeed("export", "other", "--metadata").lines.count == 3)
-      #expect(try tool.succeed("export", "other").output == Self.exported)
+      try expect(tool.succeed("export", "other", "--metadata").lines.count, equals: 3)
+      try expect(tool.succeed("export", "other").output, equals: Self.exported)
     }
   }
 
@@ -45,7 +45,7 @@ import TestSupport
         exports.insert(try tool.succeed("export", "db", "--metadata").output)
       }
     }
-    #expect(exports.count == 1)
+    expect(exports.count, equals: 1)
   }
 
   @Test(arguments: TestEngine.some) func metadataIsTakenBack(engine: TestEngine) throws {
@@ -54,25 +54,26 @@ import TestSupport
       try tool.succeed("put", "db", "b", #"{"n":2}"#)
       try tool.succeed("rm", "db", "c")
       let exported = try tool.succeed("export", "db", "--metadata").output
-      #expect(exported.contains(#"{"_id":"b","_rev":"2-"#))
-      #expect(exported.contains(#""_sequence":5,"_deleted":true}"#))
+      expect(exported.contains(#"{"_id":"b","_rev":"2-"#))
+      expect(exported.contains(#""_sequence":5,"_deleted":true}"#))
       try tool.succeed("create", "other", "--engine", engine.rawValue)
       func withoutSequences(_ text: String) -> String { text.replacing(/"_sequence":\d+/, with: "") }
       for _ in 1...2 {
         try tool.succeed("import", "other", "-", input: exported)
         let again = try tool.succeed("export", "other", "--metadata").output
-        #expect(withoutSequences(again) == withoutSequences(exported))
+        expect(withoutSequences(again), equals: withoutSequences(exported))
       }
-      #expect(try tool.succeed("info", "other", "--json").json()["lastSequence"] as? Int == 3)
+      try expect(tool.succeed("info", "other", "--json").json()["lastSequence"] as? Int, equals: 3)
 
       // Where there is something else, the last write wins.
       try tool.succeed("put", "other", "b", #"{"n":99}"#)
       try tool.succeed("put", "other", "c", #"{"n":99}"#)
       try tool.succeed("import", "other", "-", input: exported)
-      #expect(try tool.succeed("get", "other", "b").output == "{\"n\":2}\n")
-      #expect(
-        try tool.succeed("get", "other", "b", "--json").json()["rev"].map { "\($0)".hasPrefix("4-") } == true)
-      #expect(try tool("get", "other", "c").status == 1)
+      try expect(tool.succeed("get", "other", "b").output, equals: "{\"n\":2}\n")
+      try expect(
+        tool.succeed("get", "other", "b", "--json").json()["rev"].map { "\($0)".hasPrefix("4-") },
+        equals: true)
+      try expect(tool("get", "other", "c").status, equals: 1)
     }
   }
 
@@ -81,10 +82,10 @@ import TestSupport
       try tool.succeed(
         "import", "db", "-", "--id-property", "key", input: "{\"key\":\"k\",\"a\":1}\n{\"a\":2}\n")
       let ids = try tool.succeed("ls", "db").lines
-      #expect(ids.count == 2)
-      #expect(ids.contains("k"))
-      #expect(ids.contains { UUID(uuidString: $0) != nil })
-      #expect(try tool.succeed("get", "db", "k").output == "{\"a\":1}\n")
+      expect(ids.count, equals: 2)
+      expect(ids.contains("k"))
+      expect(ids.contains { UUID(uuidString: $0) != nil })
+      try expect(tool.succeed("get", "db", "k").output, equals: "{\"a\":1}\n")
     }
   }
 
@@ -99,11 +100,11 @@ import TestSupport
       ] {
         try tool.write((good + [bad] + good).joined(separator: "\n"), to: "in.jsonl")
         let result = try tool("import", "db", "in.jsonl", "--batch", "10")
-        #expect(result.status == 2, "\(bad)")
-        #expect(result.errors.contains("in.jsonl: line 26: "), "\(bad): \(result.errors)")
-        #expect(result.errors.contains("20 documents were imported"))
+        expect(result.status, equals: 2, "\(bad)")
+        expect(result.errors.contains("in.jsonl: line 26: "), "\(bad): \(result.errors)")
+        expect(result.errors.contains("20 documents were imported"))
       }
-      #expect(try tool.succeed("info", "db", "--json").json()["documents"] as? Int == 20)
+      try expect(tool.succeed("info", "db", "--json").json()["documents"] as? Int, equals: 20)
     }
   }
 
@@ -113,9 +114,9 @@ import TestSupport
       try tool.succeed("export", "db", "out.jsonl.gz")
       let whole = try Data(contentsOf: URL(filePath: tool.path("out.jsonl.gz")))
       try whole.dropLast(12).write(to: URL(filePath: tool.path("cut.jsonl.gz")))
-      #expect(try tool("import", "db", "cut.jsonl.gz").status == 2)
-      #expect(try tool("import", "db", "absent.jsonl").status == 2)
-      #expect(try tool("export", "db", "absent/out.jsonl").status == 2)
+      try expect(tool("import", "db", "cut.jsonl.gz").status, equals: 2)
+      try expect(tool("import", "db", "absent.jsonl").status, equals: 2)
+      try expect(tool("export", "db", "absent/out.jsonl").status, equals: 2)
     }
   }
 
@@ -133,10 +134,10 @@ import TestSupport
       child.kill(SIGINT)
       try send(150..<250)
       let result = try child.wait()
-      #expect(result.status == 130)
-      #expect(result.errors.contains("200 documents were imported"))
+      expect(result.status, equals: 130)
+      expect(result.errors.contains("200 documents were imported"))
       try pipe.close()
-      #expect(try tool.succeed("ls", "db").lines.count == 200)
+      try expect(tool.succeed("ls", "db").lines.count, equals: 200)
     }
   }
 
@@ -152,9 +153,9 @@ import TestSupport
       try writer.finish()
       let child = try Child(tool, Tool.executable, ["import", "db", "in.jsonl"])
       let peak = child.peakMemory()
-      #expect(try child.wait().output == "\(isLong ? "1,000,000" : "20,000") documents\n")
-      #expect(peak > 1 << 20)
-      #expect(peak < 200 << 20, "\(peak >> 20) MiB")
+      try expect(child.wait().output, equals: "\(isLong ? "1,000,000" : "20,000") documents\n")
+      expect(peak > 1 << 20)
+      expect(peak < 200 << 20, "\(peak >> 20) MiB")
     }
   }
 }

@@ -11,25 +11,25 @@ import TestSupport
       try tool.succeed("put", "db", "a", #"{"text":"a readable string"}"#, "--key-file", "key")
 
       let none = try tool("get", "db", "a")
-      #expect(none.status == 3)
-      #expect(none.errors.contains("--key-file"))
+      expect(none.status, equals: 3)
+      expect(none.errors.contains("--key-file"))
       let wrong = try tool("get", "db", "a", "--key-file", "wrong")
-      #expect(wrong.status == 3)
-      #expect(wrong.errors.contains("the key doesn't open"))
-      #expect(try tool("get", "db", "a", "--key-file", "absent").status != 0)
-      #expect(try tool("get", "db", "a", "--key-file", "key").status == 0)
+      expect(wrong.status, equals: 3)
+      expect(wrong.errors.contains("the key doesn't open"))
+      try expect(tool("get", "db", "a", "--key-file", "absent").status != 0)
+      try expect(tool("get", "db", "a", "--key-file", "key").status, equals: 0)
 
       tool.environment["TOUCHSTONE_KEY"] = "open sesame"
-      #expect(try tool("get", "db", "a").status == 0)
-      #expect(try tool("get", "db", "a", "--key-file", "wrong").status == 3)
+      try expect(tool("get", "db", "a").status, equals: 0)
+      try expect(tool("get", "db", "a", "--key-file", "wrong").status, equals: 3)
 
       // A damaged key file is told apart from a wrong key.
       var text = try tool.read("db.touchstone/key.json")
       text.replace("\"wrappedKey\": \"", with: "\"wrappedKey\": \"A")
       try tool.write(text, to: "db.touchstone/key.json")
       let damaged = try tool("get", "db", "a")
-      #expect(damaged.status == 3)
-      #expect(damaged.errors.contains("damaged"))
+      expect(damaged.status, equals: 3)
+      expect(damaged.errors.contains("damaged"))
     }
   }
 
@@ -42,8 +42,8 @@ import TestSupport
       defer { server.kill() }
       try server.wait { server.output.contains("\n") }
       let environment = try Data(contentsOf: URL(filePath: "/proc/\(server.identifier)/environ"))
-      #expect(environment.firstRange(of: Data("PATH=".utf8)) != nil)
-      #expect(environment.firstRange(of: Data("sesame".utf8)) == nil)
+      expect(environment.firstRange(of: Data("PATH=".utf8)) != nil)
+      expect(environment.firstRange(of: Data("sesame".utf8)) == nil)
     }
   }
 
@@ -52,9 +52,9 @@ import TestSupport
       try tool.succeed("create", "db")
       let before = try FileManager.default.contentsOfDirectory(atPath: tool.path(".")).sorted()
       let result = try tool("serve", "db", "--read-only", "--tls", "self-signed", "--listen", "127.0.0.1:0")
-      #expect(result.status == 2)
-      #expect(result.errors.contains("--tls-cert"))
-      #expect(try FileManager.default.contentsOfDirectory(atPath: tool.path(".")).sorted() == before)
+      expect(result.status, equals: 2)
+      expect(result.errors.contains("--tls-cert"))
+      try expect(FileManager.default.contentsOfDirectory(atPath: tool.path(".")).sorted(), equals: before)
     }
   }
 
@@ -62,8 +62,8 @@ import TestSupport
     try Tool.run { tool in
       try Data((0..<32).map { UInt8($0) }).write(to: URL(filePath: tool.path("raw")))
       try tool.succeed("create", "db", "--new-key-file", "raw")
-      #expect(try tool.read("db.touchstone/key.json").contains("HKDF-SHA256"))
-      #expect(try tool("info", "db", "--key-file", "raw").status == 0)
+      try expect(tool.read("db.touchstone/key.json").contains("HKDF-SHA256"))
+      try expect(tool("info", "db", "--key-file", "raw").status, equals: 0)
     }
   }
 
@@ -73,7 +73,7 @@ import TestSupport
       var tool = tool
       tool.environment["TOUCHSTONE_KEY"] = "open sesame"
       try tool.succeed("info", "db")
-      #expect(try tool("key", "show", "db").status == 1)
+      try expect(tool("key", "show", "db").status, equals: 1)
     }
   }
 
@@ -82,13 +82,13 @@ import TestSupport
       try tool.write("open sesame\n", to: "key")
       for engine in ["sqlite", "sqlcipher-plain"] {
         let result = try tool("create", "db", "--engine", engine, "--new-key-file", "key")
-        #expect(result.status == 2)
-        #expect(result.errors.contains("encrypt"))
+        expect(result.status, equals: 2)
+        expect(result.errors.contains("encrypt"))
       }
       let result = try tool("create", "db", "--engine", "sqlcipher")
-      #expect(result.status == 2)
-      #expect(result.errors.contains("--new-key-file"))
-      #expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+      expect(result.status, equals: 2)
+      expect(result.errors.contains("--new-key-file"))
+      expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
     }
   }
 
@@ -100,12 +100,12 @@ import TestSupport
       let file = try #require(tool.succeed("key", "show", "db", "--json").json()["file"] as? String)
       let count = try tool.run(
         "sqlcipher", [file], input: shown + "SELECT count(*) > 0 FROM sqlite_master;\n")
-      #expect(count.lines.last == "1", "\(count.output)\(count.errors)")
+      expect(count.lines.last, equals: "1", "\(count.output)\(count.errors)")
       let tables = try tool.run("sqlcipher", [file], input: "SELECT count(*) FROM sqlite_master;\n")
-      #expect(tables.errors.contains("encrypted"))
+      expect(tables.errors.contains("encrypted"))
       for name in try FileManager.default.contentsOfDirectory(atPath: tool.path("db.touchstone")) {
         let bytes = try Data(contentsOf: URL(filePath: tool.path("db.touchstone/\(name)")))
-        #expect(bytes.range(of: Data("readable".utf8)) == nil, "\(name)")
+        expect(bytes.range(of: Data("readable".utf8)) == nil, "\(name)")
       }
     }
   }

@@ -13,22 +13,23 @@ import TestSupport
       try fill(tool)
       let text = "SELECT name, n, tags FROM db WHERE type = $t AND name >= $from ORDER BY name"
       let rows = try tool.succeed("query", "db", text, "--param", "t=hotel", "--param=from=\"\"").output
-      #expect(rows == #"{"name":"Apple, \"Droid\"","n":2}"# + "\n" + #"{"name":"Zoo","tags":["x"]}"# + "\n")
+      expect(
+        rows, equals: #"{"name":"Apple, \"Droid\"","n":2}"# + "\n" + #"{"name":"Zoo","tags":["x"]}"# + "\n")
       let table = try tool.succeed(
         "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "table"
       ).lines
-      #expect(table == ["name            n  tags", "Apple, \"Droid\"  2", "Zoo                [\"x\"]"])
+      expect(table, equals: ["name            n  tags", "Apple, \"Droid\"  2", "Zoo                [\"x\"]"])
       let csv = try tool.succeed(
         "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "csv"
       ).output
-      #expect(csv == "name,n,tags\r\n\"Apple, \"\"Droid\"\"\",2,\r\nZoo,,\"[\"\"x\"\"]\"\r\n")
+      expect(csv, equals: "name,n,tags\r\n\"Apple, \"\"Droid\"\"\",2,\r\nZoo,,\"[\"\"x\"\"]\"\r\n")
       // A row of one empty field isn't an empty line, which readers skip.
       let one = try tool.succeed(
         "query", "db", "SELECT n FROM db WHERE type = $t ORDER BY name", "--param", "t=hotel", "--format",
         "csv"
       ).output
-      #expect(one == "n\r\n2\r\n\"\"\r\n")
-      #expect(try !tool.succeed("query", "db", "SELECT n FROM _", "--explain").output.isEmpty)
+      expect(one, equals: "n\r\n2\r\n\"\"\r\n")
+      try expect(!tool.succeed("query", "db", "SELECT n FROM _", "--explain").output.isEmpty)
     }
   }
 
@@ -39,30 +40,30 @@ import TestSupport
       try fill(tool)
       let text = "SELECT n FROM db WHERE n > 0 ORDER BY n"
       let all = try tool.succeed("query", "db", text, "--row-limit", "2", "--time-limit", "60").lines
-      #expect(all == [#"{"n":2}"#, #"{"n":3}"#])
+      expect(all, equals: [#"{"n":2}"#, #"{"n":3}"#])
       let rows = try tool("query", "db", text, "--row-limit=1")
-      #expect(rows.status == 2 && rows.output == #"{"n":2}"# + "\n")
-      #expect(rows.errors.contains("row limit of 1;"))
+      expect(rows.status == 2 && rows.output == #"{"n":2}"# + "\n")
+      expect(rows.errors.contains("row limit of 1;"))
       let table = try tool("query", "db", text, "--row-limit=1", "--format", "table")
-      #expect(table.status == 2 && table.output == "")
+      expect(table.status == 2 && table.output == "")
       let time = try tool("query", "db", text, "--time-limit", "0")
-      #expect(time.status == 2 && time.errors.contains("time limit of 0"))
-      #expect(try tool("query", "db", text, "--row-limit", "-1").status == 2)
-      #expect(try tool("query", "db", text, "--time-limit", "soon").status == 2)
+      expect(time.status == 2 && time.errors.contains("time limit of 0"))
+      try expect(tool("query", "db", text, "--row-limit", "-1").status, equals: 2)
+      try expect(tool("query", "db", text, "--time-limit", "soon").status, equals: 2)
     }
   }
 
   @Test func mistakesAreStatus2AndTellTheirPlace() throws {
     try TestEngine.sqlite.withDatabase { tool in
       let result = try tool("query", "db", "SELECT n FRM _")
-      #expect(result.status == 2)
-      #expect(result.errors.contains("line 1, column 14"))
-      #expect(result.errors.contains("\n  SELECT n FRM _\n               ^"))
+      expect(result.status, equals: 2)
+      expect(result.errors.contains("line 1, column 14"))
+      expect(result.errors.contains("\n  SELECT n FRM _\n               ^"))
       let unset = try tool("query", "db", "SELECT n FROM _ WHERE n = $who")
-      #expect(unset.status == 2)
-      #expect(unset.errors.contains("who"))
-      #expect(try tool("query", "db", "SELECT 1", "--param", "x").status == 2)
-      #expect(try tool("query", "db", "SELECT 1", "--format", "xml").status == 2)
+      expect(unset.status, equals: 2)
+      expect(unset.errors.contains("who"))
+      try expect(tool("query", "db", "SELECT 1", "--param", "x").status, equals: 2)
+      try expect(tool("query", "db", "SELECT 1", "--format", "xml").status, equals: 2)
     }
   }
 }

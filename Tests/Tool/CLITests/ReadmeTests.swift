@@ -32,7 +32,7 @@ import TestSupport
     try Tool.run { tool in
       var printed: [String] = []
       try example(in: tool.directory) { printed.append($0.map { "\($0)" }.joined(separator: " ")) }
-      #expect(printed == ["51.5", "hotel_1 Apple Droid", "1 hotel_1", "Apple Droid"])
+      expect(printed, equals: ["51.5", "hotel_1 Apple Droid", "1 hotel_1", "Apple Droid"])
     }
   }
 
@@ -43,7 +43,7 @@ import TestSupport
     let shown = try #require(block.split(separator: "```").first).split(separator: "\n").dropFirst(2)
     let source = try String(contentsOfFile: #filePath, encoding: .utf8)
     for line in shown {
-      #expect(source.contains("\(line.trimmingCharacters(in: .whitespaces))\n"), "\(line)")
+      expect(source.contains("\(line.trimmingCharacters(in: .whitespaces))\n"), "\(line)")
     }
   }
 }

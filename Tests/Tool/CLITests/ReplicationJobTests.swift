@@ -50,18 +50,19 @@ import Testing
       try server.wait { try tool("verify", "--current", "dbs/a", "dbs/b").status == 0 }
       try server.wait { try tool.succeed("get", "dbs/_replicator", "once").output.contains("completed") }
       let listed = try tool.succeed("sync", "--list", url).lines
-      #expect(listed.count == 3 && listed[0].hasPrefix("DOCUMENT"))
-      #expect(listed[1].hasPrefix("live") && listed[1].contains("running"))
-      #expect(listed[2].hasPrefix("once") && listed[2].contains("completed"))
+      expect(listed.count == 3 && listed[0].hasPrefix("DOCUMENT"))
+      expect(listed[1].hasPrefix("live") && listed[1].contains("running"))
+      expect(listed[2].hasPrefix("once") && listed[2].contains("completed"))
       server.kill(SIGTERM)
-      #expect(try server.wait().status == 0)
+      try expect(server.wait().status, equals: 0)
       let offline = try tool.succeed("sync", "--list", "dbs", "--json").lines
-      #expect(offline.count == 2)
-      #expect(
-        offline.first?.contains(#""document":"live","state":"unfinished","source":"a","target":"b""#) == true)
-      #expect(offline.last?.contains(#""state":"completed""#) == true)
+      expect(offline.count, equals: 2)
+      expect(
+        offline.first?.contains(#""document":"live","state":"unfinished","source":"a","target":"b""#),
+        equals: true)
+      expect(offline.last?.contains(#""state":"completed""#), equals: true)
       for name in ["a", "b", "c", "_replicator"] {
-        #expect(try tool("check", "dbs/\(name)").faults == [], "\(name)")
+        try expect(tool("check", "dbs/\(name)").faults, equals: [], "\(name)")
       }
     }
   }
@@ -90,10 +91,10 @@ import Testing
       let back = #"{"source":"\#(there)copy","target":"back","create_target":true}"#
       try tool.succeed("put", "dbs/_replicator", "then", back)
       try server.wait { try tool.succeed("get", "dbs/_replicator", "then").output.contains("completed") }
-      #expect(try tool("verify", "--current", "dbs/back", "dbs/a").status == 0)
+      try expect(tool("verify", "--current", "dbs/back", "dbs/a").status, equals: 0)
       try tool.succeed("rm", "dbs/_replicator", "then")
       let listed = try tool.succeed("sync", "--list", here, "--json").lines
-      #expect(listed.count == 1 && listed[0].contains(#""state":"running""#), "\(listed)")
+      expect(listed.count == 1 && listed[0].contains(#""state":"running""#), "\(listed)")
     }
   }
 
@@ -113,8 +114,8 @@ import Testing
       try server.wait { try tool.succeed("get", "dbs/_replicator", "out").output.contains("completed") }
       let done = try tool.succeed("get", "dbs/_replicator", "out").json()
       let statistics = done["_replication_stats"] as? [String: Any] ?? [:]
-      #expect(statistics["docs_read"] as? Int == 4 && statistics["docs_written"] as? Int == 3)
-      #expect(statistics["doc_write_failures"] as? Int == 1)
+      expect(statistics["docs_read"] as? Int == 4 && statistics["docs_written"] as? Int == 3)
+      expect(statistics["doc_write_failures"] as? Int, equals: 1)
     }
   }
 
@@ -128,20 +129,20 @@ import Testing
         "put", "dbs/_replicator", "lost", #"{"source":"a","target":"http://u:hidden@127.0.0.1:1/x"}"#)
       let (server, url) = try serve(tool, "--user-file", "users")
       defer { server.kill() }
-      #expect(try tool("sync", "--list", url).status == 3)
+      try expect(tool("sync", "--list", url).status, equals: 3)
       let login = ["--user", "me", "--password-file", "password"]
       func list(_ arguments: String...) throws -> Tool.Result {
         try tool.run(Tool.executable, ["sync", "--list", url] + login + arguments)
       }
       try server.wait { try list("--json").lines.first?.contains(#""state":"failed""#) ?? false }
       let listed = try list()
-      #expect(listed.status == 1 && listed.errors.contains("failed"))
-      #expect(listed.output.contains("Missing replicator database"))
-      #expect(!listed.output.contains("hidden") && !server.errors.contains("hidden"))
-      #expect(try tool("sync", "--list", "dbs").status == 1)
-      #expect(try tool("sync", "--list", "nosuch").status == 2)
-      #expect(try tool("sync", "--list", "ftp://h/").status == 2)
-      #expect(try tool("sync", "--list", "dbs/a").status == 2)
+      expect(listed.status == 1 && listed.errors.contains("failed"))
+      expect(listed.output.contains("Missing replicator database"))
+      expect(!listed.output.contains("hidden") && !server.errors.contains("hidden"))
+      try expect(tool("sync", "--list", "dbs").status, equals: 1)
+      try expect(tool("sync", "--list", "nosuch").status, equals: 2)
+      try expect(tool("sync", "--list", "ftp://h/").status, equals: 2)
+      try expect(tool("sync", "--list", "dbs/a").status, equals: 2)
       try tool.succeed("create", "single", "--engine", "lmdb")
     }
   }
@@ -150,11 +151,11 @@ import Testing
     try Tool.run { tool in
       // With Avahi or without: nobody announces this type.
       let result = try tool("sync", "--discover", "--seconds", "1", "--type", "_touchstone-no._tcp")
-      #expect(result.status == 1 && result.output.isEmpty && result.errors.contains("no server was found"))
-      #expect(try tool("sync", "--discover", "--type", "http").status == 2)
+      expect(result.status == 1 && result.output.isEmpty && result.errors.contains("no server was found"))
+      try expect(tool("sync", "--discover", "--type", "http").status, equals: 2)
       try make(tool, .lmdb, "a")
       let refused = try tool("serve", "dbs", "--listen", "127.0.0.1:0", "--announce", "Kitchen")
-      #expect(refused.status == 2 && refused.errors.contains("announced"))
+      expect(refused.status == 2 && refused.errors.contains("announced"))
     }
   }
 }

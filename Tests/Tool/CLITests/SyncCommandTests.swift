@@ -16,7 +16,7 @@ import Testing
     try body(server.output.split(separator: "\n").map(String.init))
     server.kill(SIGTERM)
     let result = try server.wait()
-    #expect(result.status == 0, "\(result.errors)")
+    expect(result.status, equals: 0, "\(result.errors)")
   }
 
   @Test(arguments: TestEngine.some) func aServedDatabaseReplicates(engine: TestEngine) throws {
@@ -27,23 +27,23 @@ import Testing
       try plain.succeed("create", "other", "--engine", "sqlite")
       try plain.succeed("put", "other", "b", #"{"n":-1}"#)
       try serving(tool, "db") { lines in
-        #expect(lines[0].hasPrefix("http://127.0.0.1:") && lines[0].hasSuffix("/"))
-        #expect(lines[1] == "ws" + lines[0].dropFirst(4) + "db")
+        expect(lines[0].hasPrefix("http://127.0.0.1:") && lines[0].hasSuffix("/"))
+        expect(lines[1], equals: "ws" + lines[0].dropFirst(4) + "db")
         let first = try plain.succeed("sync", "other", lines[1], "--json").json()
-        #expect(first["pushed"] as? Int == 1 && first["pulled"] as? Int == 30)
-        #expect(first["conflicts"] as? Int == 0 && first["errors"] as? Int == 0)
-        #expect(first["bytesSent"] as? Int ?? 0 > 100 && first["bytesReceived"] as? Int ?? 0 > 1_000)
-        #expect(first["seconds"] as? Double ?? -1 >= 0)
+        expect(first["pushed"] as? Int == 1 && first["pulled"] as? Int == 30)
+        expect(first["conflicts"] as? Int == 0 && first["errors"] as? Int == 0)
+        expect(first["bytesSent"] as? Int ?? 0 > 100 && first["bytesReceived"] as? Int ?? 0 > 1_000)
+        expect(first["seconds"] as? Double ?? -1 >= 0)
         // The server has the same database open.
         try plain.succeed("put", "other", "a1", #"{"n":"changed"}"#)
-        #expect(
-          try plain.succeed("sync", "other", lines[1], "--push").output.hasPrefix("1 pushed, 0 pulled, "))
+        try expect(
+          plain.succeed("sync", "other", lines[1], "--push").output.hasPrefix("1 pushed, 0 pulled, "))
         let again = try plain.succeed("sync", "other", lines[1], "--json").json()
-        #expect(again["pushed"] as? Int == 0 && again["pulled"] as? Int == 0)
+        expect(again["pushed"] as? Int == 0 && again["pulled"] as? Int == 0)
       }
-      #expect(try tool.succeed("get", "db", "a1").output.contains("changed"))
-      #expect(try tool.succeed("verify", "db", "other").status == 0)
-      #expect(try tool("check", "db").faults == [])
+      try expect(tool.succeed("get", "db", "a1").output.contains("changed"))
+      try expect(tool.succeed("verify", "db", "other").status, equals: 0)
+      try expect(tool("check", "db").faults, equals: [])
     }
   }
 
@@ -55,12 +55,12 @@ import Testing
       }
       try serving(tool, "b") { lines in
         let result = try tool.succeed("sync", "a", lines[1], "--json").json()
-        #expect(result["conflicts"] as? Int == 1 && result["errors"] as? Int == 0)
+        expect(result["conflicts"] as? Int == 1 && result["errors"] as? Int == 0)
       }
-      #expect(try tool("verify", "a", "b").status == 1)
-      #expect(try tool.succeed("verify", "--current", "a", "b").status == 0)
+      try expect(tool("verify", "a", "b").status, equals: 1)
+      try expect(tool.succeed("verify", "--current", "a", "b").status, equals: 0)
       try tool.succeed("put", "a", "doc", #"{"from":"nobody"}"#)
-      #expect(try tool("verify", "--current", "a", "b").output.contains("doc"))
+      try expect(tool("verify", "--current", "a", "b").output.contains("doc"))
     }
   }
 
@@ -72,8 +72,8 @@ import Testing
       }
       try serving(tool, "b") { lines in
         let result = try tool("sync", "a", lines[1], "--push")
-        #expect(result.status == 1 && result.output.contains("1 failed"))
-        #expect(result.errors.contains("doc 1-") && result.errors.contains("(http 409)"))
+        expect(result.status == 1 && result.output.contains("1 failed"))
+        expect(result.errors.contains("doc 1-") && result.errors.contains("(http 409)"))
       }
     }
   }
@@ -85,31 +85,33 @@ import Testing
       try tool.succeed("create", "copy", "--engine", "lmdb")
       try tool.write("secret\n", to: "password")
       try tool.write("wrong\n", to: "other")
-      #expect(
-        try tool.succeed("user", "users", "me", "--password-file", "password").output == "added me in users\n"
-      )
-      #expect(
-        try tool.succeed("user", "users", "you", "--password-file", "other").output == "added you in users\n")
-      #expect(
-        try tool.succeed("user", "users", "me", "--password-file", "password").output
-          == "changed me in users\n")
-      #expect(try tool.succeed("user", "users", "you", "--remove").output == "removed you in users\n")
-      #expect(try tool("user", "users", "you", "--remove").status == 1)
+      try expect(
+        tool.succeed("user", "users", "me", "--password-file", "password").output,
+        equals: "added me in users\n")
+      try expect(
+        tool.succeed("user", "users", "you", "--password-file", "other").output,
+        equals: "added you in users\n")
+      try expect(
+        tool.succeed("user", "users", "me", "--password-file", "password").output,
+        equals: "changed me in users\n")
+      try expect(tool.succeed("user", "users", "you", "--remove").output, equals: "removed you in users\n")
+      try expect(tool("user", "users", "you", "--remove").status, equals: 1)
       let file = try tool.read("users")
-      #expect(file.hasPrefix("me:") && !file.contains("secret"))
+      expect(file.hasPrefix("me:") && !file.contains("secret"))
       try serving(tool, "db", "--user-file", "users", "--tls", "self-signed") { lines in
-        #expect(lines[0].hasPrefix("https://"))
+        expect(lines[0].hasPrefix("https://"))
         let nobody = try tool("sync", "copy", lines[1], "--trust-self-signed")
-        #expect(nobody.status == 3 && nobody.errors.contains("401"))
-        #expect(
-          try tool(
+        expect(nobody.status == 3 && nobody.errors.contains("401"))
+        try expect(
+          tool(
             "sync", "copy", lines[1], "--trust-self-signed", "--user", "me", "--password-file", "other"
-          ).status == 3)
-        #expect(try tool("sync", "copy", lines[1], "--user", "me", "--password-file", "password").status == 3)
+          ).status, equals: 3)
+        try expect(
+          tool("sync", "copy", lines[1], "--user", "me", "--password-file", "password").status, equals: 3)
         let pinned = try tool.succeed(
           "sync", "copy", lines[1], "--pinned-cert", "server-cert.pem", "--user", "me", "--password-file",
           "password")
-        #expect(pinned.output.hasPrefix("0 pushed, 1 pulled"))
+        expect(pinned.output.hasPrefix("0 pushed, 1 pulled"))
       }
     }
   }
@@ -129,25 +131,26 @@ import Testing
           try tool.run(Tool.executable, ["sync", "a", url, "--trust-self-signed"] + more)
         }
         let first = try sync("--password-file", "password", "--json")
-        #expect(first.status == 0)
-        #expect(try first.json()["pushed"] as? Int == 1 && first.json()["pulled"] as? Int == 1)
-        #expect(try sync("--password-file", "password").output.hasPrefix("0 pushed, 0 pulled, "))
-        #expect(try sync("--password-file", "password", "--pull", "--ids", "from a").status == 0)
-        #expect(try sync("--password-file", "other").status == 3)
-        #expect(try sync().status == 2)
-        #expect(
-          try tool("sync", "a", lines[0] + "db", "--trust-self-signed", "--bearer-file", "other").status == 3)
-        #expect(try sync("--password-file", "password", "--bearer-file", "other").status == 2)
-        #expect(try sync("--password-file", "password", "--filter", "a/b").status == 2)
-        #expect(try sync("--password-file", "password", "--pull", "--param", "a=b").status == 2)
-        #expect(try sync("--password-file", "password", "--pull", "--selector", "[]").status == 2)
+        expect(first.status, equals: 0)
+        try expect(first.json()["pushed"] as? Int == 1 && first.json()["pulled"] as? Int == 1)
+        try expect(sync("--password-file", "password").output.hasPrefix("0 pushed, 0 pulled, "))
+        try expect(sync("--password-file", "password", "--pull", "--ids", "from a").status, equals: 0)
+        try expect(sync("--password-file", "other").status, equals: 3)
+        try expect(sync().status, equals: 2)
+        try expect(
+          tool("sync", "a", lines[0] + "db", "--trust-self-signed", "--bearer-file", "other").status,
+          equals: 3)
+        try expect(sync("--password-file", "password", "--bearer-file", "other").status, equals: 2)
+        try expect(sync("--password-file", "password", "--filter", "a/b").status, equals: 2)
+        try expect(sync("--password-file", "password", "--pull", "--param", "a=b").status, equals: 2)
+        try expect(sync("--password-file", "password", "--pull", "--selector", "[]").status, equals: 2)
         let absent = try tool(
           "sync", "a", lines[0] + "none", "--trust-self-signed", "--user", "me", "--password-file", "password"
         )
-        #expect(absent.status == 3 && absent.errors.contains("404"))
+        expect(absent.status == 3 && absent.errors.contains("404"))
       }
-      #expect(try tool.succeed("verify", "--current", "a", "db").status == 0)
-      #expect(try tool("sync", "a", "ftp://h/db").status == 2)
+      try expect(tool.succeed("verify", "--current", "a", "db").status, equals: 0)
+      try expect(tool("sync", "a", "ftp://h/db").status, equals: 2)
     }
   }
 
@@ -157,15 +160,15 @@ import Testing
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "a", "{}")
       let missing = try tool("sync", "db", "other")
-      #expect(missing.status == 2 && missing.errors.contains("touchstone create other"))
-      #expect(missing.errors.contains("--create-target"))
+      expect(missing.status == 2 && missing.errors.contains("touchstone create other"))
+      expect(missing.errors.contains("--create-target"))
       let noSource = try tool("sync", "other", "db", "--create-target")
-      #expect(noSource.status == 2 && noSource.errors.contains("DB: "))
+      expect(noSource.status == 2 && noSource.errors.contains("DB: "))
       for pushed in [1, 0] {
         let lines = try tool.succeed("sync", "db", "other", "--create-target").lines
-        #expect(lines.first?.hasPrefix("\(pushed) pushed, 0 pulled") == true)
+        expect(lines.first?.hasPrefix("\(pushed) pushed, 0 pulled"), equals: true)
       }
-      #expect(try tool.succeed("info", "other", "--json").json()["engine"] as? String == engine.rawValue)
+      try expect(tool.succeed("info", "other", "--json").json()["engine"] as? String, equals: engine.rawValue)
       try tool.succeed("verify", "--current", "db", "other")
     }
   }
@@ -183,30 +186,30 @@ import Testing
         try server.wait { server.output.contains("\n") }
         try body(server.output.split(separator: "\n").first.map(String.init) ?? "")
         server.kill(SIGTERM)
-        #expect(try server.wait().status == 0)
+        try expect(server.wait().status, equals: 0)
       }
       try servingDirectory("open", "--create", "--engine", "sqlite") { server in
         let absent = try tool("sync", "a", server + "new")
-        #expect(absent.status == 3 && absent.errors.contains("404"), "\(absent)")
-        #expect(try tool("info", "open/new").status != 0)
+        expect(absent.status == 3 && absent.errors.contains("404"), "\(absent)")
+        try expect(tool("info", "open/new").status != 0)
         func sync(_ more: String...) throws -> String {
           let result = try tool.run(Tool.executable, ["sync", "a", server + "new"] + more)
-          #expect(result.status == 0, "\(result)")
+          expect(result.status, equals: 0, "\(result)")
           return result.output
         }
-        #expect(try sync("--create-target").hasPrefix("1 pushed, 0 pulled"))
+        try expect(sync("--create-target").hasPrefix("1 pushed, 0 pulled"))
         // It isn't made anew.
-        #expect(try sync("--create-target").hasPrefix("0 pushed, 0 pulled"))
-        #expect(try sync().hasPrefix("0 pushed, 0 pulled"))
+        try expect(sync("--create-target").hasPrefix("0 pushed, 0 pulled"))
+        try expect(sync().hasPrefix("0 pushed, 0 pulled"))
         let wrong = try tool("sync", "a", server + "Wrong", "--create-target")
-        #expect(wrong.status == 3 && wrong.errors.contains("400"), "\(wrong)")
+        expect(wrong.status == 3 && wrong.errors.contains("400"), "\(wrong)")
       }
-      #expect(try tool.succeed("verify", "--current", "a", "open/new").status == 0)
+      try expect(tool.succeed("verify", "--current", "a", "open/new").status, equals: 0)
       try servingDirectory("closed") { server in
         let refused = try tool("sync", "a", server + "new", "--create-target")
-        #expect(refused.status == 3 && refused.errors.contains("403"), "\(refused)")
+        expect(refused.status == 3 && refused.errors.contains("403"), "\(refused)")
       }
-      #expect(try tool("sync", "a", "ws://127.0.0.1:1/new", "--create-target").status == 2)
+      try expect(tool("sync", "a", "ws://127.0.0.1:1/new", "--create-target").status, equals: 2)
     }
   }
 
@@ -219,20 +222,20 @@ import Testing
       try tool.succeed("create", "b", "--engine", "sqlite")
       try serving(tool, "b") { lines in
         let first = try tool("sync", "a", lines[0] + "b")
-        #expect(first.status == 1 && first.output.hasPrefix("3 pushed, 0 pulled, 1 failed"), "\(first)")
-        #expect(first.errors.contains("large 1-") && first.errors.contains("(http 413)"), "\(first)")
+        expect(first.status == 1 && first.output.hasPrefix("3 pushed, 0 pulled, 1 failed"), "\(first)")
+        expect(first.errors.contains("large 1-") && first.errors.contains("(http 413)"), "\(first)")
         // It counts as done.
-        #expect(try tool.succeed("sync", "a", lines[0] + "b").output.hasPrefix("0 pushed, 0 pulled, "))
+        try expect(tool.succeed("sync", "a", lines[0] + "b").output.hasPrefix("0 pushed, 0 pulled, "))
         let again = try tool("sync", "a", lines[0] + "b", "--reset", "--json")
-        #expect(try again.status == 1 && again.json()["errors"] as? Int == 1, "\(again)")
+        try expect(again.status == 1 && again.json()["errors"] as? Int == 1, "\(again)")
       }
       // Whoever pulls it may have it.
       try tool.succeed("create", "c", "--engine", "lmdb")
       try serving(tool, "a") { lines in
         let pulled = try tool.succeed("sync", "c", lines[0] + "a")
-        #expect(pulled.output.hasPrefix("0 pushed, 4 pulled, "), "\(pulled)")
+        expect(pulled.output.hasPrefix("0 pushed, 4 pulled, "), "\(pulled)")
       }
-      #expect(try tool.succeed("verify", "--current", "a", "c").status == 0)
+      try expect(tool.succeed("verify", "--current", "a", "c").status, equals: 0)
     }
   }
 
@@ -245,14 +248,14 @@ import Testing
       ] {
         let server = try ByteServer { _, _ in garbage }
         let result = try tool("sync", "a", "http://127.0.0.1:\(server.port)/db")
-        #expect(result.status == 3, "\(garbage): \(result)")
+        expect(result.status, equals: 3, "\(garbage): \(result)")
         // Later, too.
         let later = try ByteServer { line, _ in
           line.hasPrefix("GET /db HTTP") ? ByteServer.json(200, "{\"db_name\":\"db\"}") : garbage
         }
-        #expect(try tool("sync", "a", "http://127.0.0.1:\(later.port)/db").status == 3)
+        try expect(tool("sync", "a", "http://127.0.0.1:\(later.port)/db").status, equals: 3)
       }
-      #expect(try tool("sync", "a", "http://127.0.0.1:x/db").status == 2)
+      try expect(tool("sync", "a", "http://127.0.0.1:x/db").status, equals: 2)
     }
   }
 
@@ -290,10 +293,10 @@ import Testing
       // The three tries of the first connection fail.
       let busy = try server(failures: 3)
       let result = try tool("sync", "a", "http://127.0.0.1:\(busy.port)/db", "--pull", "--json")
-      #expect(result.status == 0, "\(result)")
-      #expect(try result.json()["errors"] as? Int == 0 && result.json()["pulled"] as? Int == 2)
-      #expect(result.errors.contains("offline") && !result.errors.contains("x 1-a"))
-      #expect(try tool.succeed("get", "a", "x").output.contains("_attachments"))
+      expect(result.status, equals: 0, "\(result)")
+      try expect(result.json()["errors"] as? Int == 0 && result.json()["pulled"] as? Int == 2)
+      expect(result.errors.contains("offline") && !result.errors.contains("x 1-a"))
+      try expect(tool.succeed("get", "a", "x").output.contains("_attachments"))
     }
   }
 
@@ -302,7 +305,7 @@ import Testing
       for name in ["first", "second"] {
         try FileManager.default.createDirectory(atPath: tool.path(name), withIntermediateDirectories: false)
         try tool.succeed("create", "\(name)/db", "--engine", "lmdb")
-        try serving(tool, "\(name)/db", "--tls", "self-signed") { #expect($0[0].hasPrefix("https://")) }
+        try serving(tool, "\(name)/db", "--tls", "self-signed") { expect($0[0].hasPrefix("https://")) }
       }
       try tool.succeed("create", "copy", "--engine", "lmdb")
       func take(_ name: String) throws {
@@ -319,21 +322,21 @@ import Testing
       func sync(_ pinned: String) throws -> Int32 {
         try tool("sync", "copy", lines()[1], "--pinned-cert", "\(pinned)/server-cert.pem").status
       }
-      #expect(try sync("first") == 0)
-      #expect(try sync("second") == 3)
+      try expect(sync("first"), equals: 0)
+      try expect(sync("second"), equals: 3)
       // What is wrong changes nothing.
       try tool.write("nothing", to: "cert.pem")
       server.kill(SIGHUP)
       try server.wait { server.errors.contains("keeps its certificate") }
-      #expect(try sync("first") == 0)
+      try expect(sync("first"), equals: 0)
       try take("second")
       server.kill(SIGHUP)
       try server.wait { lines().count == 4 }
-      #expect(lines()[3].hasPrefix("certificate SHA-256: ") && lines()[3] != lines()[2])
-      #expect(try sync("second") == 0)
-      #expect(try sync("first") == 3)
+      expect(lines()[3].hasPrefix("certificate SHA-256: ") && lines()[3] != lines()[2])
+      try expect(sync("second"), equals: 0)
+      try expect(sync("first"), equals: 3)
       server.kill(SIGTERM)
-      #expect(try server.wait().status == 0)
+      try expect(server.wait().status, equals: 0)
     }
   }
 
@@ -359,7 +362,7 @@ import Testing
         try sync.wait { try tool("get", "a", "there").status == 0 }
         sync.kill(SIGINT)
         let result = try sync.wait()
-        #expect(result.status == 0 && result.output.hasPrefix("2 pushed, 1 pulled"), "\(result)")
+        expect(result.status == 0 && result.output.hasPrefix("2 pushed, 1 pulled"), "\(result)")
       }
     }
   }
@@ -370,23 +373,23 @@ import Testing
       func sync(_ arguments: String...) throws -> Tool.Result {
         try tool.run(Tool.executable, ["sync", "db"] + arguments)
       }
-      #expect(try sync("ftp://127.0.0.1/x").status == 2)
-      #expect(try sync("ws://me:secret@127.0.0.1/x").status == 2)
-      #expect(try sync("ws://127.0.0.1:1/x", "--user", "me").errors.contains("--password-file"))
-      #expect(try sync("ws://127.0.0.1:1/x", "--header", "no colon").status == 2)
-      #expect(try sync("ws://127.0.0.1:1/x", "--pinned-cert", "missing").status == 2)
+      try expect(sync("ftp://127.0.0.1/x").status, equals: 2)
+      try expect(sync("ws://me:secret@127.0.0.1/x").status, equals: 2)
+      try expect(sync("ws://127.0.0.1:1/x", "--user", "me").errors.contains("--password-file"))
+      try expect(sync("ws://127.0.0.1:1/x", "--header", "no colon").status, equals: 2)
+      try expect(sync("ws://127.0.0.1:1/x", "--pinned-cert", "missing").status, equals: 2)
       let refused = try sync("ws://127.0.0.1:1/x")
-      #expect(refused.status == 3 && refused.errors.contains("refused"))
+      expect(refused.status == 3 && refused.errors.contains("refused"))
       func serve(_ arguments: String...) throws -> Tool.Result {
         try tool.run(Tool.executable, ["serve"] + arguments)
       }
-      #expect(try serve().errors.contains("DB is missing"))
-      #expect(try serve("missing").status == 3)
-      #expect(try serve("db", "--listen", "127.0.0.1").status == 2)
-      #expect(try serve("db", "--listen", "0.0.0.0:0").errors.contains("--user-file"))
-      #expect(try serve("db", "--listen", "127.0.0.1:0", "--tls-cert", "x").status == 2)
-      #expect(try serve("db", "--listen", "127.0.0.1:0", "--user-file", "missing").errors.contains("missing"))
-      #expect(try serve("db", "./db", "--listen", "127.0.0.1:0").status == 2)
+      try expect(serve().errors.contains("DB is missing"))
+      try expect(serve("missing").status, equals: 3)
+      try expect(serve("db", "--listen", "127.0.0.1").status, equals: 2)
+      try expect(serve("db", "--listen", "0.0.0.0:0").errors.contains("--user-file"))
+      try expect(serve("db", "--listen", "127.0.0.1:0", "--tls-cert", "x").status, equals: 2)
+      try expect(serve("db", "--listen", "127.0.0.1:0", "--user-file", "missing").errors.contains("missing"))
+      try expect(serve("db", "./db", "--listen", "127.0.0.1:0").status, equals: 2)
     }
   }
 }

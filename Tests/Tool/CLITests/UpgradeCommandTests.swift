@@ -20,19 +20,19 @@ import TestSupport
     try Tool.run { tool in
       _ = try make(tool)
       let table = try tool.succeed("upgrade", "old.cblite2", "table", "--engine", "lmdb", "--verify")
-      #expect(table.lines[0].contains("carried over"))
-      #expect(table.lines.contains("verified: 30 documents are equal to the source"))
-      #expect(table.lines.last == "made \(tool.path("table.touchstone")); old.cblite2 is unchanged")
+      expect(table.lines[0].contains("carried over"))
+      expect(table.lines.contains("verified: 30 documents are equal to the source"))
+      expect(table.lines.last, equals: "made \(tool.path("table.touchstone")); old.cblite2 is unchanged")
       let report = try tool.succeed("upgrade", "old.cblite2", "json", "--verify", "--json").json()
-      #expect(report["target"] as? String == tool.path("json.touchstone"))
-      #expect(report["verifiedDocuments"] as? Int == 30)
+      expect(report["target"] as? String, equals: tool.path("json.touchstone"))
+      expect(report["verifiedDocuments"] as? Int, equals: 30)
       for name in ["documents", "tombstones", "conflicts", "revisions", "bodies", "localDocuments"] {
         let count = try #require(report[name] as? [String: Int])
         let ways = ["carried", "skipped", "unwanted"].map { count[$0] ?? 0 }
-        #expect(count["read"] == ways.reduce(0, +))
+        expect(count["read"], equals: ways.reduce(0, +))
       }
       let files = try #require(report["attachments"] as? [String: Any])
-      #expect(files["read"] as? Int ?? 0 > 0 && files["read"] as? Int == files["carried"] as? Int)
+      expect(files["read"] as? Int ?? 0 > 0 && files["read"] as? Int == files["carried"] as? Int)
       try tool.succeed("verify", "table", "json", "--sequences")
     }
   }
@@ -44,13 +44,13 @@ import TestSupport
       let lost = try #require(try FileManager.default.contentsOfDirectory(atPath: blobs).first)
       try FileManager.default.removeItem(atPath: blobs + lost)
       let strict = try tool("upgrade", "old.cblite2", "new", "--strict")
-      #expect(strict.status == 1 && strict.errors.contains("no database was made"))
-      #expect(try names(tool) == ["old.cblite2"])
+      expect(strict.status == 1 && strict.errors.contains("no database was made"))
+      try expect(names(tool), equals: ["old.cblite2"])
       let report = try tool("upgrade", "old.cblite2", "new")
-      #expect(report.status == 1 && report.errors.contains("the new database was made, but not everything"))
-      #expect(report.errors.contains("its file is missing"))
-      #expect(report.output.contains("missingAttachment: 1\n"))
-      #expect(try tool.succeed("info", "new", "--json").json()["documents"] as? Int == 30)
+      expect(report.status == 1 && report.errors.contains("the new database was made, but not everything"))
+      expect(report.errors.contains("its file is missing"))
+      expect(report.output.contains("missingAttachment: 1\n"))
+      try expect(tool.succeed("info", "new", "--json").json()["documents"] as? Int, equals: 30)
     }
   }
 
@@ -64,15 +64,15 @@ import TestSupport
       let changed = try tool.run("/usr/bin/sqlite3", [source + "/" + file, sql])
       try #require(changed.status == 0, "\(changed.errors)")
       let report = try tool("upgrade", "old.cblite2", "--in-place", "--verify", "--remove-old")
-      #expect(report.status == 1)
-      #expect(
+      expect(report.status, equals: 1)
+      expect(
         report.lines.contains(
           "verified: 29 of 30 documents are equal to the source; 1 couldn't be carried over"))
-      #expect(report.lines.last?.hasSuffix("old.cblite2 stays as a backup") == true)
+      expect(report.lines.last?.hasSuffix("old.cblite2 stays as a backup"), equals: true)
       let told = report.errors.split(separator: "\n").filter { $0.contains("xxx") }
-      #expect(told.count == 1)
-      #expect(told.first?.contains("xxx…': ") == true && (told.first?.utf8.count ?? 0) < 300)
-      #expect(try names(tool) == ["old.cblite2", "old.touchstone"])
+      expect(told.count, equals: 1)
+      expect(told.first?.contains("xxx…': ") == true && (told.first?.utf8.count ?? 0) < 300)
+      try expect(names(tool), equals: ["old.cblite2", "old.touchstone"])
     }
   }
 
@@ -80,14 +80,14 @@ import TestSupport
     try Tool.run { tool in
       _ = try make(tool)
       let first = try tool.succeed("upgrade", "old.cblite2", "--in-place")
-      #expect(first.lines.last?.hasSuffix("old.cblite2 stays as a backup") == true)
-      #expect(try names(tool) == ["old.cblite2", "old.touchstone"])
-      #expect(try tool("upgrade", "old.cblite2", "--in-place").status == 2)
+      expect(first.lines.last?.hasSuffix("old.cblite2 stays as a backup"), equals: true)
+      try expect(names(tool), equals: ["old.cblite2", "old.touchstone"])
+      try expect(tool("upgrade", "old.cblite2", "--in-place").status, equals: 2)
       try tool.succeed("delete", "old")
       let second = try tool.succeed("upgrade", "old.cblite2", "--in-place", "--remove-old")
-      #expect(second.lines.last?.hasSuffix("old.cblite2 was removed") == true)
-      #expect(try names(tool) == ["old.touchstone"])
-      #expect(try tool.succeed("info", "old", "--json").json()["documents"] as? Int == 30)
+      expect(second.lines.last?.hasSuffix("old.cblite2 was removed"), equals: true)
+      try expect(names(tool), equals: ["old.touchstone"])
+      try expect(tool.succeed("info", "old", "--json").json()["documents"] as? Int, equals: 30)
     }
   }
 
@@ -97,16 +97,16 @@ import TestSupport
       try tool.write("letmein\n", to: "right")
       try tool.write("other\n", to: "wrong")
       let without = try tool("upgrade", "old.cblite2", "new")
-      #expect(without.status == 3 && without.errors.contains("--key-file"))
+      expect(without.status == 3 && without.errors.contains("--key-file"))
       let wrong = try tool("upgrade", "old.cblite2", "new", "--key-file", "wrong")
-      #expect(wrong.status == 3 && wrong.errors.contains("the password is wrong"))
+      expect(wrong.status == 3 && wrong.errors.contains("the password is wrong"))
       try tool.succeed("upgrade", "old.cblite2", "new", "--key-file", "right", "--verify")
       try tool.write("notes", to: "notes.cblite")
       let notes = try tool("upgrade", "notes.cblite", "other")
-      #expect(notes.status == 2 && notes.errors.contains("neither a plain nor an encrypted SQLite file"))
+      expect(notes.status == 2 && notes.errors.contains("neither a plain nor an encrypted SQLite file"))
       let missing = try tool("upgrade", "old", "other")
-      #expect(missing.status == 3 && missing.errors.contains("old.cblite2?"))
-      #expect(try names(tool) == ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
+      expect(missing.status == 3 && missing.errors.contains("old.cblite2?"))
+      try expect(names(tool), equals: ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
     }
   }
 }

@@ -9,15 +9,15 @@ import TestSupport
       let overview = try tool.succeed("--help")
       for command in Subcommands.all {
         let words = command.usage.name.split(separator: " ").map(String.init)
-        #expect(overview.output.contains("  \(command.usage.name) "))
+        expect(overview.output.contains("  \(command.usage.name) "))
         let help = try tool.run(Tool.executable, words + ["--help"])
-        #expect(help.status == 0)
-        #expect(help.errors == "")
+        expect(help.status, equals: 0)
+        expect(help.errors, equals: "")
         let example = try #require(help.output.range(of: "\nExample:\n"))
-        #expect(help.output[example.upperBound...].contains("touchstone \(command.usage.name)"))
-        for option in command.usage.options { #expect(help.output.contains("--\(option.name)")) }
-        #expect(help.lines.allSatisfy { $0.count <= 110 }, "\(help.output)")
-        #expect(try tool.run(Tool.executable, ["help"] + words).output == help.output)
+        expect(help.output[example.upperBound...].contains("touchstone \(command.usage.name)"))
+        for option in command.usage.options { expect(help.output.contains("--\(option.name)")) }
+        expect(help.lines.allSatisfy { $0.count <= 110 }, "\(help.output)")
+        try expect(tool.run(Tool.executable, ["help"] + words).output, equals: help.output)
       }
     }
   }
@@ -47,36 +47,36 @@ import TestSupport
   ]) func wrongUsageIsOneLineAndStatus2(arguments: [String], message: String) throws {
     try Tool.run { tool in
       let result = try tool.run(Tool.executable, arguments)
-      #expect(result.status == 2)
-      #expect(result.output == "")
-      #expect(result.errors.hasPrefix(message))
-      #expect(result.errors.filter(\.isNewline).count == 1)
+      expect(result.status, equals: 2)
+      expect(result.output, equals: "")
+      expect(result.errors.hasPrefix(message))
+      expect(result.errors.filter(\.isNewline).count, equals: 1)
     }
   }
 
   @Test func withoutACommandTheHelpGoesToStandardError() throws {
     try Tool.run { tool in
       let result = try tool()
-      #expect(result.status == 2)
-      #expect(result.output == "")
-      #expect(result.errors.contains("Usage: touchstone [--log LEVELS] COMMAND"))
+      expect(result.status, equals: 2)
+      expect(result.output, equals: "")
+      expect(result.errors.contains("Usage: touchstone [--log LEVELS] COMMAND"))
     }
   }
 
   @Test func theLogGoesToStandardErrorWithTheLevelsOfTheOption() throws {
     try Tool.run { tool in
-      #expect(try tool("create", "db").status == 0)
+      try expect(tool("create", "db").status, equals: 0)
       let silent = try tool("info", "db")
-      #expect(silent.status == 0 && silent.errors == "")
+      expect(silent.status == 0 && silent.errors == "")
       let logged = try tool(
         "--log", "none verbose:query info:database", "query", "db", "SELECT COUNT(*) FROM _")
       let plain = try tool("query", "db", "SELECT COUNT(*) FROM _")
-      #expect(logged.status == 0 && logged.output == plain.output)
-      #expect(logged.errors.contains(" info database ") && logged.errors.contains("opened: sqlite"))
-      #expect(logged.errors.contains(" verbose query ") && logged.errors.contains(": SELECT COUNT(*) FROM _"))
+      expect(logged.status == 0 && logged.output == plain.output)
+      expect(logged.errors.contains(" info database ") && logged.errors.contains("opened: sqlite"))
+      expect(logged.errors.contains(" verbose query ") && logged.errors.contains(": SELECT COUNT(*) FROM _"))
       for arguments in [["--log"], ["--log", "loud", "info", "db"]] {
         let refused = try tool.run(Tool.executable, arguments)
-        #expect(refused.status == 2 && refused.errors.hasPrefix("touchstone: --log needs levels"))
+        expect(refused.status == 2 && refused.errors.hasPrefix("touchstone: --log needs levels"))
       }
     }
   }
@@ -85,11 +85,11 @@ import TestSupport
     try Tool.run { tool in
       for arguments in [["info", "db"], ["get", "db", "id"], ["delete", "db"], ["import", "db", "-"]] {
         let result = try tool.run(Tool.executable, arguments)
-        #expect(result.status == 3, "\(arguments)")
-        #expect(result.errors.contains(tool.directory + "/db.touchstone"))
-        #expect(result.errors.filter(\.isNewline).count == 1)
+        expect(result.status, equals: 3, "\(arguments)")
+        expect(result.errors.contains(tool.directory + "/db.touchstone"))
+        expect(result.errors.filter(\.isNewline).count, equals: 1)
       }
-      #expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+      expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
     }
   }
 }
@@ -116,34 +116,34 @@ import TestSupport
       try parse("a", "--flag", "--text", "x=y", "b", "--number=3"),
       try parse("--number", "3", "--text=x=y", "--flag", "a", "b"),
     ] {
-      #expect(arguments[Self.flag])
-      #expect(try arguments.value(Self.text) == "x=y")
-      #expect(try arguments.value(Self.number) == 3)
-      #expect(try arguments.required(Self.first) == "a")
-      #expect(arguments.optional(Self.second) == "b")
-      #expect(arguments.all(Self.rest) == [])
+      expect(arguments[Self.flag])
+      try expect(arguments.value(Self.text), equals: "x=y")
+      try expect(arguments.value(Self.number), equals: 3)
+      try expect(arguments.required(Self.first), equals: "a")
+      expect(arguments.optional(Self.second), equals: "b")
+      expect(arguments.all(Self.rest), equals: [])
     }
   }
 
   @Test func whatIsNotGivenIsNil() throws {
     let arguments = try parse("a")
-    #expect(!arguments[Self.flag])
-    #expect(try arguments.value(Self.text) == nil)
-    #expect(arguments.optional(Self.second) == nil)
+    expect(!arguments[Self.flag])
+    try expect(arguments.value(Self.text) == nil)
+    expect(arguments.optional(Self.second) == nil)
   }
 
   @Test func twoDashesEndTheOptionsAndOneIsAPositional() throws {
     let arguments = try parse("-", "--", "--flag", "-x", "y")
-    #expect(try arguments.required(Self.first) == "-")
-    #expect(arguments.optional(Self.second) == "--flag")
-    #expect(arguments.all(Self.rest) == ["-x", "y"])
-    #expect(!arguments[Self.flag])
+    try expect(arguments.required(Self.first), equals: "-")
+    expect(arguments.optional(Self.second), equals: "--flag")
+    expect(arguments.all(Self.rest), equals: ["-x", "y"])
+    expect(!arguments[Self.flag])
   }
 
   @Test func ofAnOptionGivenTwiceTheLastValueCountsOrAllDo() throws {
     let arguments = try parse("a", "--text", "x", "--text", "y")
-    #expect(try arguments.value(Self.text) == "y")
-    #expect(try arguments.allValues(Self.text) == ["x", "y"])
+    try expect(arguments.value(Self.text), equals: "y")
+    try expect(arguments.allValues(Self.text), equals: ["x", "y"])
   }
 
   @Test func badValuesAreRefusedWhileParsing() {
@@ -158,24 +158,26 @@ import TestSupport
     var table = TextTable([("NAME", .left), ("COUNT", .right)])
     table.add("a", "1,000")
     table.add("longer", "1")
-    #expect(table.lines == ["NAME    COUNT", "a       1,000", "longer      1"])
+    expect(table.lines, equals: ["NAME    COUNT", "a       1,000", "longer      1"])
   }
 
   @Test func longHelpIsBrokenAtBlanks() {
-    #expect(Usage.wrapped("one two three four", to: 9) == ["one two", "three", "four"])
-    #expect(Usage.wrapped("incomprehensibilities", to: 9) == ["incomprehensibilities"])
-    #expect(Usage.wrapped("", to: 9) == [""])
+    expect(Usage.wrapped("one two three four", to: 9), equals: ["one two", "three", "four"])
+    expect(Usage.wrapped("incomprehensibilities", to: 9), equals: ["incomprehensibilities"])
+    expect(Usage.wrapped("", to: 9), equals: [""])
   }
 
   @Test func thousandsAreSetApart() {
     let numbers = [0, 999, 1_000, 31_591, 1_000_000, -1_234]
-    #expect(numbers.map { TextTable.grouped($0) } == ["0", "999", "1,000", "31,591", "1,000,000", "-1,234"])
+    expect(
+      numbers.map { TextTable.grouped($0) }, equals: ["0", "999", "1,000", "31,591", "1,000,000", "-1,234"])
   }
 
   @Test func jsonObjectsKeepTheirOrderAndEscapeTheirStrings() throws {
     let object: JSONObjectText = ["b": "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}", "a": 1, "c": true]
-    #expect(object.jsonText == "{\"b\":\"\\\"\\\\\\n\\t\\r\\u0001\\u007fö\u{1F600}\",\"a\":1,\"c\":true}")
+    expect(
+      object.jsonText, equals: "{\"b\":\"\\\"\\\\\\n\\t\\r\\u0001\\u007fö\u{1F600}\",\"a\":1,\"c\":true}")
     let parsed = try JSONSerialization.jsonObject(with: Data(object.jsonText.utf8)) as? [String: Any]
-    #expect(parsed?["b"] as? String == "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
+    expect(parsed?["b"] as? String, equals: "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
   }
 }

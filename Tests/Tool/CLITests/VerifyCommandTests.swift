@@ -10,33 +10,34 @@ import TestSupport
       try tool.succeed("create", "other", "--engine", "lmdb")
       try tool.succeed("put", "other", "b", #"{"n":2}"#)
       try tool.succeed("put", "other", "a", #"{"n":1}"#)
-      #expect(try tool.succeed("verify", "db", "other").output == "")
+      try expect(tool.succeed("verify", "db", "other").output, equals: "")
       let equal = try tool.succeed("verify", "db", "other", "--json").json()
-      #expect(equal["equal"] as? Bool == true)
-      #expect(equal["compared"] as? Int == 2)
-      #expect((equal["differences"] as? [Any])?.isEmpty == true)
-      #expect(try tool("verify", "db", "other", "--sequences").status == 1)
+      expect(equal["equal"] as? Bool, equals: true)
+      expect(equal["compared"] as? Int, equals: 2)
+      expect((equal["differences"] as? [Any])?.isEmpty, equals: true)
+      try expect(tool("verify", "db", "other", "--sequences").status, equals: 1)
 
       try tool.succeed("put", "other", "a", #"{"n":3}"#)
       try tool.succeed("put", "other", "c", #"{}"#)
       let result = try tool("verify", "db", "other")
-      #expect(result.status == 1)
+      expect(result.status, equals: 1)
       let lines = result.output.split(separator: "\n")
-      #expect(lines.map { $0.prefix(11) } == ["a: current:", "a: revision", "c: document"])
-      #expect(lines.last == "c: document: none | a document")
+      expect(lines.map { $0.prefix(11) }, equals: ["a: current:", "a: revision", "c: document"])
+      expect(lines.last, equals: "c: document: none | a document")
       let json = try tool("verify", "db", "other", "--json").json()
       let differences = try #require(json["differences"] as? [[String: String]])
-      #expect(differences.map { $0["kind"] } == ["current", "revision", "document"])
-      #expect(differences.last == ["id": "c", "kind": "document", "left": "none", "right": "a document"])
-      #expect(json["equal"] as? Bool == false)
+      expect(differences.map { $0["kind"] }, equals: ["current", "revision", "document"])
+      expect(
+        differences.last, equals: ["id": "c", "kind": "document", "left": "none", "right": "a document"])
+      expect(json["equal"] as? Bool, equals: false)
     }
   }
 
   @Test func whatCannotBeOpenedHasAStatusOfItsOwn() throws {
     try Tool.run { tool in
       try tool.succeed("create", "db", "--engine", "sqlite")
-      #expect(try tool("verify", "db", "nothing").status == 3)
-      #expect(try tool("verify", "db").status == 2)
+      try expect(tool("verify", "db", "nothing").status, equals: 3)
+      try expect(tool("verify", "db").status, equals: 2)
     }
   }
 }

@@ -20,7 +20,7 @@ struct SimulationTests {
   func script() throws {
     let simulation = Simulation(seed: 7, steps: 400, engines: ["sqlite", "lmdb"])
     let again = try Simulation(script: try simulation.script())
-    #expect(again.settings == simulation.settings)
-    #expect(again.steps == simulation.steps)
+    expect(again.settings, equals: simulation.settings)
+    expect(again.steps, equals: simulation.steps)
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Storage
 import StorageConformance
@@ -52,14 +53,14 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
             let body = randomBytes(random.below(index % 20 == 0 ? 200_000 : 400), &random)
             if task % 4 == 0 {
               let reply = try await pair.server.send(request("count", body, urgent: task % 8 == 0))
-              #expect(reply.properties["count"] == String(body.count))
+              expect(reply.properties["count"], equals: String(body.count))
             } else {
               var request = BLIPRequest("echo", ["n": "\(task)-\(index)"], body: .bytes(body))
               request.isCompressed = task % 3 == 0
               request.isUrgent = index % 5 == 0
               let reply = try await pair.client.send(request)
-              #expect(reply.properties["n"] == "\(task)-\(index)")
-              #expect(Array(reply.body) == body)
+              expect(reply.properties["n"], equals: "\(task)-\(index)")
+              expect(Array(reply.body), equals: body)
             }
           }
         }
@@ -78,8 +79,8 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
       server.onRequest("forgotten") { _ in }
       server.onRequest("broken") { $0.reply(BLIPReply(["a": "b\0"])) }
       server.onRequest("twice") { incoming in
-        #expect(incoming.reply(BLIPReply(["n": "1"])))
-        #expect(!incoming.reply(BLIPReply(["n": "2"])))
+        expect(incoming.reply(BLIPReply(["n": "1"])))
+        expect(!incoming.reply(BLIPReply(["n": "2"])))
       }
       server.onRequest("later") { incoming in kept.withLock { $0 = incoming } }
       server.onRequest("now") { _ in kept.withLock { $0.take() }?.reply(BLIPReply(["late": "1"])) }
@@ -97,9 +98,9 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect(try await error("now") == .handlerFailed)
     #expect(try await late.properties["late"] == "1")
     let sent = try await pair.client.send(request("forgotten", noReply: true))
-    #expect(sent.properties.isEmpty)
+    expect(sent.properties.isEmpty)
     #expect(try await error("unknown") == .noHandler)
-    #expect(pair.client.closed == nil)
+    expect(pair.client.closed == nil)
   }
 
   @Test("When the connection ends, all that wait get the reason, and so do later requests")
@@ -114,12 +115,12 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
       }
       while kept.withLock({ $0.count }) < 20 { await Task.yield() }
       pair.server.close(reason)
-      for await error in group { #expect((error as? BLIPError)?.close == reason) }
+      for await error in group { expect((error as? BLIPError)?.close, equals: reason) }
     }
     #expect(await pair.client.waitUntilClosed().code == .closed)
     #expect(await pair.server.waitUntilClosed().close == reason)
     let later = await thrown { _ = try await pair.client.send(BLIPRequest("wait")) } as? BLIPError
-    #expect(later?.code == .closed && later?.close == reason)
+    expect(later?.code == .closed && later?.close == reason)
     for request in kept.withLock({ $0 }) { request.reply() }
   }
 
@@ -158,7 +159,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
       let body = [UInt8](repeating: UInt8(index), count: 50_000)
       #expect(try await Array(pair.client.send(request("echo", body)).body) == body)
     }
-    #expect(kept.withLock { $0.isEmpty })
+    expect(kept.withLock { $0.isEmpty })
   }
 
   @Test("Requests and replies are streamed, and an error isn't")
@@ -182,18 +183,18 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     #expect(try await pair.client.send(put).properties["empty"] == "1")
     #expect(try await pair.client.send(request("put", [9])).properties["empty"] == "1")
     let got = sinks.withLock { $0.map(\.now) }
-    #expect(got.count == 2 && got[0].bytes == body.all && got[1].bytes == [9])
-    #expect(got[0].head?.properties["digest"] == "x")
+    expect(got.count == 2 && got[0].bytes == body.all && got[1].bytes == [9])
+    expect(got[0].head?.properties["digest"], equals: "x")
     let sink = TestSink()
     let reply = try await pair.client.send(BLIPRequest("get"), sink: sink)
-    #expect(reply.properties["p"] == "1" && reply.body.isEmpty && sink.now.count == 2_000_000)
-    #expect(sink.now.bytes == TestSource(count: 2_000_000).all)
+    expect(reply.properties["p"] == "1" && reply.body.isEmpty && sink.now.count == 2_000_000)
+    expect(sink.now.bytes, equals: TestSource(count: 2_000_000).all)
     let small = TestSink()
     #expect(try await pair.client.send(BLIPRequest("small"), sink: small).body.isEmpty)
-    #expect(small.now.bytes == [1, 2, 3])
+    expect(small.now.bytes, equals: [1, 2, 3])
     let none = TestSink()
     #expect(try await pair.client.send(BLIPRequest("error"), sink: none).error == .handlerFailed)
-    #expect(none.now.head == nil)
+    expect(none.now.head == nil)
   }
 
   @Test("A slow sink slows its own message, and no other")
@@ -207,13 +208,13 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     async let reply = pair.client.send(BLIPRequest("get"), sink: sink)
     while sink.now.count < 128_000 { await Task.yield() }
     for _ in 0..<50 { _ = try await pair.client.send(BLIPRequest("ping")) }
-    #expect(sink.now.count < 132_000)
+    expect(sink.now.count < 132_000)
     while sink.now.count < 5_000_000 {
       sink.consume()
       await Task.yield()
     }
     #expect(try await reply.body.isEmpty)
-    #expect(sink.now.bytes == source.all)
+    expect(sink.now.bytes, equals: source.all)
   }
 
   /// Gives bytes when it is told.
@@ -264,13 +265,13 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     let early = await thrown {
       _ = try await pair.client.send(BLIPRequest("x", body: .source(TestSource(count: 9, failsAt: 0))))
     }
-    #expect(early is TestSource.Failure)
+    expect(early is TestSource.Failure)
     #expect(try await pair.client.send(BLIPRequest("x")).error == nil)
     let late = await thrown {
       _ = try await pair.client.send(
         BLIPRequest("x", body: .source(TestSource(count: 90_000, failsAt: 20_000))))
     }
-    #expect((late as? BLIPError)?.code == .closed)
+    expect((late as? BLIPError)?.code, equals: .closed)
     #expect(await pair.client.waitUntilClosed().code == .sourceFailed)
     #expect(await pair.server.waitUntilClosed().close?.code == 1011)
   }
@@ -292,7 +293,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
       }
       #expect(await pair.client.waitUntilClosed().code == .sourceFailed)
       while outcomes.withLock({ $0.done + $0.failed }) < 21 { await Task.yield() }
-      #expect(outcomes.withLock { $0.failed } >= 11)
+      expect(outcomes.withLock { $0.failed } >= 11)
     }
   }
 
@@ -326,16 +327,16 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     let first = await withCheckedContinuation { continuation in
       right.receive { continuation.resume(returning: try? $0.get()) }
     }
-    #expect(first?.count == 1)
+    expect(first?.count, equals: 1)
     async let second = thrown { _ = try await client.send(BLIPRequest("y")) }
     // It fills the pipe. A close waits for it, and refuses what comes later.
     try await Task.sleep(for: .milliseconds(20))
     client.close()
     let late = await thrown { _ = try await client.send(BLIPRequest("z")) }
-    #expect((late as? BLIPError)?.close == .normal)
+    expect((late as? BLIPError)?.close, equals: .normal)
     client.close(.webSocket(1001))
     #expect(await client.waitUntilClosed().close == .normal)
-    for error in [await sent, await second] { #expect((error as? BLIPError)?.code == .closed) }
+    for error in [await sent, await second] { expect((error as? BLIPError)?.code, equals: .closed) }
   }
 
   @Test("A peer that breaks the protocol is told so by code 1011, and requests that wait end")
@@ -347,11 +348,11 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     let first = await withCheckedContinuation { continuation in
       right.receive { continuation.resume(returning: try? $0.get()) }
     }
-    #expect(first?.count == 1)
+    expect(first?.count, equals: 1)
     right.send([[1, 1, 0, 0, 0, 0, 1]]) { _ in }
     #expect((await waiting as? BLIPError)?.close?.code == 1011)
     let error = await connection.waitUntilClosed()
-    #expect(error.code == .badChecksum && error.close?.code == 1011 && error.close?.domain == .webSocket)
+    expect(error.code == .badChecksum && error.close?.code == 1011 && error.close?.domain == .webSocket)
     let end = await withCheckedContinuation { continuation in
       right.receive { continuation.resume(returning: $0) }
     }
@@ -359,7 +360,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
       Issue.record("the peer got no end")
       return
     }
-    #expect(close.code == 1011 && !close.reason.isEmpty)
+    expect(close.code == 1011 && !close.reason.isEmpty)
   }
 
   @Test(
@@ -390,7 +391,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     ]
     await withCheckedContinuation { continuation in right.send(frames) { _ in continuation.resume() } }
     while seen.withLock({ $0.count }) < 7 { await Task.yield() }
-    #expect(seen.withLock { $0 } == (isInOrder ? [4, 1, 2, 3, 5, 6, 7] : [2, 4, 5, 3, 6, 1, 7]))
+    expect(seen.withLock { $0 }, equals: (isInOrder ? [4, 1, 2, 3, 5, 6, 7] : [2, 4, 5, 3, 6, 1, 7]))
     connection.close()
   }
 
@@ -405,7 +406,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     let other = Pair(limits) { server in server.onRequest("x") { $0.reply() } }
     await withTaskGroup(of: (any Error)?.self) { group in
       for _ in 0..<20 { group.addTask { await thrown { _ = try await pair.client.send(BLIPRequest("x")) } } }
-      for await error in group { #expect((error as? BLIPError)?.close?.code == 1011) }
+      for await error in group { expect((error as? BLIPError)?.close?.code, equals: 1011) }
     }
     #expect(await pair.server.waitUntilClosed().code == .tooManyRequests)
     for _ in 0..<50 { #expect(try await other.client.send(BLIPRequest("x")).error == nil) }
@@ -422,7 +423,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
     pair.client.close(.webSocket(1001))
     #expect((await put as? BLIPError)?.code == .closed)
     _ = await pair.server.waitUntilClosed()
-    #expect(sink.now.abandoned?.close?.code == 1001)
+    expect(sink.now.abandoned?.close?.code, equals: 1001)
   }
 
   @Test("Everything goes through a pipe of a byte")
@@ -435,7 +436,7 @@ private func thrown(_ body: () async throws -> Void) async -> (any Error)? {
         group.addTask {
           let body = [UInt8](repeating: UInt8(task), count: 300_000)
           let reply = try await pair.client.send(request("echo", body, compressed: task % 2 == 0))
-          #expect(Array(reply.body) == body)
+          expect(Array(reply.body), equals: body)
         }
       }
       try await group.waitForAll()

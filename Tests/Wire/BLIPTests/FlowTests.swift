@@ -1,3 +1,4 @@
+import Expectations
 import StorageConformance
 import Testing
 
@@ -20,10 +21,11 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     let session = BLIPSession()
     for _ in 1...3 { try session.send(request("x", randomBytes(40_000, &random))) }
     let frames = try session.frames()
-    #expect(numbers(frames) == [1, 2, 3, 1, 2, 3, 1, 2, 3])
-    #expect(frames.map(\.count).max() == FrameSizes.large)
-    #expect(
-      frames.map { header($0).flags.contains(.moreComing) } == [
+    expect(numbers(frames), equals: [1, 2, 3, 1, 2, 3, 1, 2, 3])
+    expect(frames.map(\.count).max(), equals: FrameSizes.large)
+    expect(
+      frames.map { header($0).flags.contains(.moreComing) },
+      equals: [
         true, true, true, true, true, true, false, false, false,
       ])
   }
@@ -36,8 +38,8 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     try session.send(request("u", randomBytes(40_000, &random), urgent: true))
     var frames: [[UInt8]] = []
     for _ in 1...6 { frames.append(try #require(try session.nextFrame())) }
-    #expect(numbers(frames) == [1, 4, 2, 4, 3, 4])
-    #expect(frames.map(\.count)[..<5] == [4096, 16_384, 4096, 16_384, 4096])
+    expect(numbers(frames), equals: [1, 4, 2, 4, 3, 4])
+    expect(frames.map(\.count)[..<5], equals: [4096, 16_384, 4096, 16_384, 4096])
   }
 
   @Test("Messages begin in their order, also urgent ones")
@@ -49,7 +51,7 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     }
     var begun: [UInt64] = []
     for number in numbers(try session.frames()) where !begun.contains(number) { begun.append(number) }
-    #expect(begun == Array(1...200))
+    expect(begun, equals: Array(1...200))
   }
 
   @Test("Urgent messages end in the order in which they began, whatever their lengths")
@@ -62,10 +64,10 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
       }
       let frames = try session.frames()
       let ended = frames.map(header).filter { $0.flags.contains(.urgent) && !$0.flags.contains(.moreComing) }
-      #expect(ended.map(\.number) == (1...6).map { UInt64($0 + others) })
+      expect(ended.map(\.number), equals: (1...6).map { UInt64($0 + others) })
       // The others aren't starved.
-      #expect(try BLIPSession().messages(frames).count == 6 + others)
-      if others > 0 { #expect(numbers(frames)[..<12].contains(1)) }
+      try expect(BLIPSession().messages(frames).count, equals: 6 + others)
+      if others > 0 { expect(numbers(frames)[..<12].contains(1)) }
     }
   }
 
@@ -75,8 +77,8 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     let body = randomBytes(length, &random)
     try session.send(request("x", body, compressed: true))
     let frames = try session.frames()
-    #expect(frames.allSatisfy { $0.count <= FrameSizes.large })
-    #expect(try BLIPSession().messages(frames).map { Array($0.body) } == [body])
+    expect(frames.allSatisfy { $0.count <= FrameSizes.large })
+    try expect(BLIPSession().messages(frames).map { Array($0.body) }, equals: [body])
   }
 
   @Test("A sender stops at 128,000 unacknowledged bytes, and goes on after an ACK")
@@ -87,39 +89,39 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     try sender.send(request("small", [1]))
     var frames = try sender.frames()
     // 8 frames of 16 KiB, and the small message in between.
-    #expect(numbers(frames) == [1, 2, 1, 1, 1, 1, 1, 1, 1])
-    #expect(!sender.hasFrames)
+    expect(numbers(frames), equals: [1, 2, 1, 1, 1, 1, 1, 1, 1])
+    expect(!sender.hasFrames)
     var received = try receiver.messages(frames)
     var rounds = 0
     while true {
       let acks = try receiver.frames()
       if acks.isEmpty { break }
       rounds += 1
-      #expect(acks.count == 1, "ACKs of one message are one frame")
+      expect(acks.count, equals: 1, "ACKs of one message are one frame")
       try sender.messages(acks)
       frames = try sender.frames()
       received += try receiver.messages(frames)
     }
-    #expect(received.map { Array($0.body) } == [[1], body])
-    #expect(rounds >= 3)
-    #expect(receiver.requests.isEmpty && sender.sendingRequests.isEmpty)
+    expect(received.map { Array($0.body) }, equals: [[1], body])
+    expect(rounds >= 3)
+    expect(receiver.requests.isEmpty && sender.sendingRequests.isEmpty)
   }
 
   @Test("ACKs that go back, or beyond what was sent, or are of unknown messages change nothing")
   mutating func strangeAcks() throws {
     let sender = BLIPSession()
     try sender.send(request("x", randomBytes(400_000, &random)))
-    #expect(try sender.frames().count == 8)
+    try expect(sender.frames().count, equals: 8)
     for ack in [
       FrameWriter.ack(1, .ackRequest, .max), FrameWriter.ack(1, .ackRequest, 0),
       FrameWriter.ack(1, .ackRequest, 131_072), FrameWriter.ack(1, .ackReply, 100_000),
       FrameWriter.ack(7, .ackRequest, 100_000), FrameWriter.ack(.max, .ackReply, 1),
-    ] { #expect(try sender.receive(ack) == nil) }
-    #expect(try sender.frames().isEmpty)
+    ] { try expect(sender.receive(ack) == nil) }
+    try expect(sender.frames().isEmpty)
     _ = try sender.receive(FrameWriter.ack(1, .ackRequest, 100_000))
-    #expect(try sender.frames().count == 6)
+    try expect(sender.frames().count, equals: 6)
     _ = try sender.receive(FrameWriter.ack(1, .ackRequest, 50_000))
-    #expect(try sender.frames().isEmpty)
+    try expect(sender.frames().isEmpty)
   }
 
   @Test("Bytes that a receiver doesn't consume aren't acknowledged")
@@ -144,19 +146,19 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
       }
     }
     try take(try sender.frames())
-    #expect(collected.count < 132_000 && receiver.bufferedBytes < 132_000)
-    #expect(try receiver.frames().isEmpty)
+    expect(collected.count < 132_000 && receiver.bufferedBytes < 132_000)
+    try expect(receiver.frames().isEmpty)
     while !chunks.isEmpty {
       let (incoming, bytes, wireBytes) = chunks.removeFirst()
       receiver.consume(incoming, bytes: bytes, wireBytes: wireBytes)
       for ack in try receiver.frames() { _ = try sender.receive(ack) }
       try take(try sender.frames())
-      #expect(receiver.bufferedBytes <= 132_000)
+      expect(receiver.bufferedBytes <= 132_000)
     }
-    #expect(collected == source.all)
-    #expect(source.largestRead <= FrameSizes.large)
+    expect(collected, equals: source.all)
+    expect(source.largestRead <= FrameSizes.large)
     // The properties are counted until the request is answered.
-    #expect(receiver.bufferedBytes == 11)
+    expect(receiver.bufferedBytes, equals: 11)
   }
 
   @Test("Requests beyond those in flight wait until one is answered")
@@ -178,8 +180,8 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
       }
       try client.messages(try server.frames())
     }
-    #expect(bodies == [0, 1, 3, 4])
-    #expect(counts == [2, 2])
+    expect(bodies, equals: [0, 1, 3, 4])
+    expect(counts, equals: [2, 2])
   }
 
   private final class NoBytesYet: BLIPSource {
@@ -195,14 +197,14 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
     let queued = try session.send(request("queued"))
     try session.send(request("held", noReply: true))
     session.cancel(queued)
-    #expect(try session.frames().count == 1)
-    #expect(session.requestsInFlight == 1 && session.starved.count == 1)
+    try expect(session.frames().count, equals: 1)
+    expect(session.requestsInFlight == 1 && session.starved.count == 1)
     session.cancel(starved)
     session.resume(starved)
-    #expect(session.requestsInFlight == 0 && session.starved.isEmpty && !session.hasFrames)
+    expect(session.requestsInFlight == 0 && session.starved.isEmpty && !session.hasFrames)
     try session.send(request("next"))
     let frames = try session.frames()
-    #expect(frames.count == 1 && frames[0][0] == 2)
+    expect(frames.count == 1 && frames[0][0] == 2)
   }
 
   @Test("A source that fails before its reply has begun becomes an error, and later ends the session")
@@ -217,8 +219,8 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
       let error = blipError {
         while let frame = try server.nextFrame() { frames.append(frame) }
       }
-      #expect(error?.code == (fails ? .sourceFailed : nil))
-      if !fails { #expect(try client.messages(frames).first?.error == .handlerFailed) }
+      expect(error?.code, equals: (fails ? .sourceFailed : nil))
+      if !fails { try expect(client.messages(frames).first?.error, equals: .handlerFailed) }
     }
   }
 
@@ -232,7 +234,7 @@ private func numbers(_ frames: [[UInt8]]) -> [UInt64] { frames.map { header($0).
       var request = BLIPRequest("x", body: .source(source))
       request.isCompressed = true
       try client.send(request)
-      #expect(try server.messages(try client.frames()).map { Array($0.body) } == [source.all])
+      try expect(server.messages(try client.frames()).map { Array($0.body) }, equals: [source.all])
     }
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Storage
 import StorageConformance
 import Testing
@@ -29,25 +30,25 @@ import Transport
     let memory = memory()
     let holders = [Party(memory, held: 40), Party(memory, held: 40), Party(memory, held: 30)]
     let waiters = (0..<3).map { _ in Party(memory) }
-    for waiter in waiters { #expect(!memory.admits(waiter.account)) }
-    #expect(memory.held == 110 && memory.waitingCount == 3)
+    for waiter in waiters { expect(!memory.admits(waiter.account)) }
+    expect(memory.held == 110 && memory.waitingCount == 3)
     memory.update(holders[0].account, held: 30, toSend: 0)
     // Still nothing.
-    #expect(waiters.allSatisfy { $0.goOns == 0 })
+    expect(waiters.allSatisfy { $0.goOns == 0 })
     memory.update(holders[0].account, held: 20, toSend: 0)
-    #expect(waiters.map(\.goOns) == [1, 0, 0])
+    expect(waiters.map(\.goOns), equals: [1, 0, 0])
     // One that comes later waits behind those that wait.
-    #expect(!memory.admits(holders[0].account))
-    #expect(memory.admits(waiters[0].account))
+    expect(!memory.admits(holders[0].account))
+    expect(memory.admits(waiters[0].account))
     memory.update(waiters[0].account, held: 5, toSend: 0)
-    #expect(waiters.map(\.goOns) == [1, 1, 0])
-    #expect(memory.admits(waiters[1].account))
+    expect(waiters.map(\.goOns), equals: [1, 1, 0])
+    expect(memory.admits(waiters[1].account))
     memory.update(waiters[1].account, held: 20, toSend: 0)
-    #expect(memory.held == 115 && waiters.map(\.goOns) == [1, 1, 0])
+    expect(memory.held == 115 && waiters.map(\.goOns) == [1, 1, 0])
     memory.close(waiters[1].account)
-    #expect(waiters.map(\.goOns) == [1, 1, 1])
+    expect(waiters.map(\.goOns), equals: [1, 1, 1])
     for party in holders + waiters { memory.close(party.account) }
-    #expect(memory.held == 0 && memory.waitingCount == 0)
+    expect(memory.held == 0 && memory.waitingCount == 0)
   }
 
   @Test("One that was told to go on and finds nothing stays the first")
@@ -56,22 +57,22 @@ import Transport
     let holder = Party(memory, held: 45)
     let other = Party(memory, held: 55)
     let waiters = [Party(memory), Party(memory)]
-    for waiter in waiters { #expect(!memory.admits(waiter.account)) }
+    for waiter in waiters { expect(!memory.admits(waiter.account)) }
     memory.update(holder.account, held: 40, toSend: 0)
     memory.update(other.account, held: 60, toSend: 0)
-    #expect(!memory.admits(waiters[0].account))
+    expect(!memory.admits(waiters[0].account))
     memory.update(holder.account, held: 30, toSend: 0)
-    #expect(waiters.map(\.goOns) == [2, 0])
+    expect(waiters.map(\.goOns), equals: [2, 0])
   }
 
   @Test("A connection that has its part waits for itself, and no other does")
   func part() {
     let memory = memory()
     let (large, small) = (Party(memory, held: 50), Party(memory, held: 10))
-    #expect(!memory.admits(large.account))
-    #expect(memory.admits(small.account))
+    expect(!memory.admits(large.account))
+    expect(memory.admits(small.account))
     memory.update(large.account, held: 49, toSend: 0)
-    #expect(large.goOns == 1 && memory.admits(large.account))
+    expect(large.goOns == 1 && memory.admits(large.account))
   }
 
   @Test("Those that have held most all the while end when nobody goes on")
@@ -79,18 +80,18 @@ import Transport
     let memory = memory()
     let holders = [Party(memory, held: 20), Party(memory, held: 45), Party(memory, held: 35)]
     let waiter = Party(memory)
-    #expect(!memory.admits(waiter.account))
+    expect(!memory.admits(waiter.account))
     memory.evictStuck()
     // It may have begun to wait just now.
-    #expect(holders.allSatisfy { !$0.isEvicted })
+    expect(holders.allSatisfy { !$0.isEvicted })
     // What it takes for a moment doesn't count.
     memory.update(holders[1].account, held: 60, toSend: 0)
     memory.update(holders[1].account, held: 45, toSend: 0)
-    #expect(holders[1].goOns == 0 && waiter.goOns == 0)
+    expect(holders[1].goOns == 0 && waiter.goOns == 0)
     memory.evictStuck()
-    #expect(holders.map(\.isEvicted) == [false, true, false] && !waiter.isEvicted)
+    expect(holders.map(\.isEvicted) == [false, true, false] && !waiter.isEvicted)
     memory.close(holders[1].account)
-    #expect(waiter.goOns == 1 && memory.admits(waiter.account))
+    expect(waiter.goOns == 1 && memory.admits(waiter.account))
   }
 
   @Test("One that was told to end isn't chosen again, and nobody waits for it")
@@ -99,52 +100,52 @@ import Transport
     let holders = [Party(memory, held: 45), Party(memory, held: 35), Party(memory, held: 20)]
     let waiter = Party(memory)
     // The first one waits too, in front of the other.
-    #expect(!memory.admits(holders[0].account) && !memory.admits(waiter.account))
+    expect(!memory.admits(holders[0].account) && !memory.admits(waiter.account))
     for _ in 0..<2 { memory.evictStuck() }
-    #expect(holders.map(\.isEvicted) == [true, false, false] && memory.endingCount == 1)
-    #expect(memory.waitingCount == 1 && !memory.admits(holders[0].account))
+    expect(holders.map(\.isEvicted) == [true, false, false] && memory.endingCount == 1)
+    expect(memory.waitingCount == 1 && !memory.admits(holders[0].account))
     // It doesn't end.
     memory.evictStuck()
-    #expect(holders.map(\.evictions) == [1, 1, 0])
+    expect(holders.map(\.evictions), equals: [1, 1, 0])
     memory.close(holders[1].account)
-    #expect(waiter.goOns == 1 && memory.admits(waiter.account) && holders[0].goOns == 0)
+    expect(waiter.goOns == 1 && memory.admits(waiter.account) && holders[0].goOns == 0)
     memory.close(holders[0].account)
-    #expect(memory.held == 20 && memory.endingCount == 0)
+    expect(memory.held == 20 && memory.endingCount == 0)
   }
 
   @Test("Nobody ends while somebody goes on, and one that gives back is spared")
   func spared() {
     let memory = memory()
     let (flowing, stuck, waiter) = (Party(memory, held: 48), Party(memory, held: 48), Party(memory, held: 4))
-    #expect(!memory.admits(waiter.account))
+    expect(!memory.admits(waiter.account))
     memory.evictStuck()
     memory.update(flowing.account, held: 10, toSend: 0)
-    #expect(memory.admits(waiter.account))
+    expect(memory.admits(waiter.account))
     memory.update(flowing.account, held: 60, toSend: 0)
     memory.update(waiter.account, held: 4, toSend: 0)
-    #expect(!memory.admits(waiter.account))
+    expect(!memory.admits(waiter.account))
     memory.evictStuck()
-    #expect(!flowing.isEvicted && !stuck.isEvicted && !waiter.isEvicted)
+    expect(!flowing.isEvicted && !stuck.isEvicted && !waiter.isEvicted)
     memory.update(flowing.account, held: 0, toSend: 0)
     memory.update(flowing.account, held: 60, toSend: 0)
-    #expect(!memory.admits(waiter.account))
+    expect(!memory.admits(waiter.account))
     memory.evictStuck()
     memory.evictStuck()
-    #expect(stuck.isEvicted || flowing.isEvicted)
+    expect(stuck.isEvicted || flowing.isEvicted)
   }
 
   @Test("One that waits for itself alone ends")
   func stuckAlone() {
     let memory = memory()
     let (stuck, other) = (Party(memory, held: 60), Party(memory, held: 10))
-    #expect(!memory.admits(stuck.account))
+    expect(!memory.admits(stuck.account))
     for _ in 0..<2 {
       memory.evictStuck()
-      #expect(memory.admits(other.account))
+      expect(memory.admits(other.account))
     }
-    #expect(stuck.isEvicted && !other.isEvicted)
+    expect(stuck.isEvicted && !other.isEvicted)
     memory.close(stuck.account)
-    #expect(memory.held == 10 && !memory.evictStuck())
+    expect(memory.held == 10 && !memory.evictStuck())
   }
 
   @Test("Everything goes through little memory, in both directions at once")
@@ -167,11 +168,11 @@ import Transport
           return try await Array(client.send(request).body) == body
         }
       }
-      for try await isEqual in group { #expect(isEqual) }
+      for try await isEqual in group { expect(isEqual) }
     }
     while memory.held > 0 { await Task.yield() }
     client.close()
     _ = await server.waitUntilClosed()
-    #expect(memory.held == 0)
+    expect(memory.held, equals: 0)
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Storage
 import Testing
 
@@ -38,15 +39,15 @@ import Transport
     let (left, right) = PipeTransport.pair(capacity: 10)
     let (sender, receiver) = (Log(), Log())
     sender.send(left, [[1, 2, 3]])
-    #expect(sender.sent == 1)
+    expect(sender.sent, equals: 1)
     sender.send(left, [[4, 5, 6], [7, 8, 9, 10]])
-    #expect(sender.sent == 1)
+    expect(sender.sent, equals: 1)
     receiver.receive(right)
-    #expect(receiver.received == [[1, 2, 3], [4, 5, 6], [7, 8, 9, 10]])
-    #expect(sender.sent == 2)
+    expect(receiver.received, equals: [[1, 2, 3], [4, 5, 6], [7, 8, 9, 10]])
+    expect(sender.sent, equals: 2)
     receiver.receive(right)
     sender.send(left, [[11]])
-    #expect(receiver.received.last == [11] && sender.sent == 3)
+    expect(receiver.received.last == [11] && sender.sent == 3)
   }
 
   @Test("The receiver gets what was sent before the end, then the end, and the end again")
@@ -58,14 +59,14 @@ import Transport
     left.close(end)
     left.close(.normal)
     receiver.receive(right)
-    #expect(receiver.received == [[1]] && receiver.end == nil)
+    expect(receiver.received == [[1]] && receiver.end == nil)
     for _ in 0..<2 { receiver.receive(right) }
-    #expect(receiver.received == [[1]] && receiver.end == end)
+    expect(receiver.received == [[1]] && receiver.end == end)
     sender.send(left, [[2]])
-    #expect(sender.end == end)
+    expect(sender.end, equals: end)
     let other = Log()
     other.send(right, [[3]])
-    #expect(other.end == end)
+    expect(other.end, equals: end)
   }
 
   @Test("Calls that wait get the end", arguments: [false, true])
@@ -74,15 +75,15 @@ import Transport
     let (sender, receiver) = (Log(), Log())
     sender.send(left, [[1, 2, 3]])
     receiver.receive(left)
-    #expect(sender.sent == 0)
+    expect(sender.sent, equals: 0)
     (isOwn ? left : right).close(.normal)
-    #expect(sender.end == .normal && receiver.end == .normal)
+    expect(sender.end == .normal && receiver.end == .normal)
   }
 
   @Test("A close says whether another try may help")
   func transient() {
-    #expect(TransportClose.webSocket(1001).isTransient && TransportClose.webSocket(1011, "x").isTransient)
-    #expect(!TransportClose.normal.isTransient && !TransportClose.webSocket(4002).isTransient)
-    #expect(TransportClose.webSocket(1011, "x").description == "webSocket 1011 “x”")
+    expect(TransportClose.webSocket(1001).isTransient && TransportClose.webSocket(1011, "x").isTransient)
+    expect(!TransportClose.normal.isTransient && !TransportClose.webSocket(4002).isTransient)
+    expect(TransportClose.webSocket(1011, "x").description, equals: "webSocket 1011 “x”")
   }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StorageConformance
 import Testing
 
@@ -129,10 +130,10 @@ private final class RandomEnd {
     _ request: OutgoingMessage?
   ) {
     if let request {
-      #expect(request.number == message.number)
+      expect(request.number, equals: message.number)
       let expected = other.answers.removeValue(forKey: message.number)
-      #expect(expected?.properties == message.properties)
-      #expect(expected?.body == body)
+      expect(expected?.properties, equals: message.properties)
+      expect(expected?.body, equals: body)
       end.replies += 1
     } else {
       end.received[message.number] = (message.properties, body)
@@ -165,7 +166,7 @@ private final class RandomEnd {
         }
         for _ in 0..<random.below(30) {
           guard let frame = try end.session.nextFrame() else { break }
-          #expect(frame.count <= FrameSizes.large)
+          expect(frame.count <= FrameSizes.large)
           other.inbox.append(frame)
         }
         for _ in 0..<random.below(30) { try take(end, other, &random) }
@@ -183,17 +184,17 @@ private final class RandomEnd {
       for (index, message) in end.sentInOrder.enumerated() {
         let expected = end.expectations[ObjectIdentifier(message)]
         let received = other.received[UInt64(index + 1)]
-        #expect(message.number == UInt64(index + 1))
-        #expect(received?.0 == expected?.properties)
-        #expect(received?.1 == expected?.body)
+        expect(message.number, equals: UInt64(index + 1))
+        expect(received?.0, equals: expected?.properties)
+        expect(received?.1, equals: expected?.body)
       }
-      #expect(end.received.count == other.sentInOrder.count)
-      #expect(end.replies == end.expectations.values.count { !$0.isNoReply })
+      expect(end.received.count, equals: other.sentInOrder.count)
+      expect(end.replies, equals: end.expectations.values.count { !$0.isNoReply })
       let session = end.session
-      #expect(session.awaiting.isEmpty && session.requests.isEmpty && session.replies.isEmpty)
-      #expect(session.sendingRequests.isEmpty && session.sendingReplies.isEmpty && session.starved.isEmpty)
-      #expect(session.openRequests == 0 && session.bufferedBytes == 0 && session.queuedReplyBytes == 0)
-      #expect(session.requestsInFlight == 0)
+      expect(session.awaiting.isEmpty && session.requests.isEmpty && session.replies.isEmpty)
+      expect(session.sendingRequests.isEmpty && session.sendingReplies.isEmpty && session.starved.isEmpty)
+      expect(session.openRequests == 0 && session.bufferedBytes == 0 && session.queuedReplyBytes == 0)
+      expect(session.requestsInFlight, equals: 0)
     }
   }
 

@@ -1,4 +1,5 @@
 import Bytes
+import Expectations
 import Foundation
 import Storage
 import Testing
@@ -106,27 +107,27 @@ struct TranscriptTests {
           }
           let properties = recorded["properties"] as? [String: String] ?? [:]
           let entries = message.properties.entries
-          #expect(
-            Dictionary(entries.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-              == properties)
-          #expect(message.body.count == recorded["body_len"] as? Int)
-          if let body = frame.body { #expect(Array(message.body) == body) }
+          expect(
+            Dictionary(entries.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+            equals: properties)
+          expect(message.body.count, equals: recorded["body_len"] as? Int)
+          if let body = frame.body { expect(Array(message.body), equals: body) }
           if let json = recorded["body_json"] {
             let ours = try JSONSerialization.jsonObject(with: Data(message.body), options: .fragmentsAllowed)
-            #expect((ours as? NSObject) == (json as? NSObject))
+            expect((ours as? NSObject), equals: (json as? NSObject))
           }
           if message.kind == .request { receiver.release(countedBytes: counted) }
         }
-        #expect(acks == recordedAcks, "\(transcript.name)")
+        expect(acks, equals: recordedAcks, "\(transcript.name)")
         for session in [ends.client, ends.server] {
           // A session that was killed leaves messages unfinished.
-          if session.requests.isEmpty, session.replies.isEmpty { #expect(session.bufferedBytes == 0) }
+          if session.requests.isEmpty, session.replies.isEmpty { expect(session.bufferedBytes, equals: 0) }
         }
       }
     }
     // The README counts 4,557, without the ACKs.
-    #expect(frameCount - ackCount == 4_557)
-    #expect(messageCount > 4_000)
+    expect(frameCount - ackCount, equals: 4_557)
+    expect(messageCount > 4_000)
     print("transcripts: \(frameCount) frames, \(messageCount) messages, \(ackCount) ACKs")
   }
 
@@ -146,22 +147,22 @@ struct TranscriptTests {
               try writer.frame(frame.number, frame.flags, $0).bytes
             }
             if frame.flags.contains(.compressed) {
-              #expect(try again.read(written)?.payload == frame.payload)
+              try expect(again.read(written)?.payload, equals: frame.payload)
               compressed += 1
               recordedBytes += recorded.frame.count
               ourBytes += written.count
             } else {
-              #expect(written == recorded.frame)
-              #expect(try again.read(written)?.payload == frame.payload)
+              expect(written, equals: recorded.frame)
+              try expect(again.read(written)?.payload, equals: frame.payload)
               same += 1
             }
           }
         }
       }
     }
-    #expect(same > 1_000 && compressed > 100)
+    expect(same > 1_000 && compressed > 100)
     // Nearly as well compressed as by the originals, which take nearly twice as long.
-    #expect(Double(ourBytes) < Double(recordedBytes) * 1.06)
+    expect(Double(ourBytes) < Double(recordedBytes) * 1.06)
     print("written again: \(same) the same, \(compressed) compressed, \(ourBytes) bytes for \(recordedBytes)")
   }
 
@@ -184,7 +185,7 @@ struct TranscriptTests {
         }
         for before in frames[..<index] { _ = try session.receive(before) }
         let error = blipError { _ = try session.receive(Array(frame[..<length])) }
-        #expect(error != nil, "frame \(index) cut to \(length) bytes")
+        expect(error != nil, "frame \(index) cut to \(length) bytes")
         if let error { codes[error.code, default: 0] += 1 }
         guard length < frame.count else { continue }
         var wrong = frame
@@ -197,12 +198,12 @@ struct TranscriptTests {
         do {
           // A wrong flag may be taken for another message.
           _ = try other.receive(wrong)
-          #expect(length < 2, "frame \(index) wrong at \(length)")
+          expect(length < 2, "frame \(index) wrong at \(length)")
         } catch { codes[error.code, default: 0] += 1 }
       }
     }
-    #expect(codes[.badChecksum, default: 0] > 50)
-    #expect(codes[.emptyFrame] == frames.count)
+    expect(codes[.badChecksum, default: 0] > 50)
+    expect(codes[.emptyFrame], equals: frames.count)
     print("cut: \(codes)")
   }
 }

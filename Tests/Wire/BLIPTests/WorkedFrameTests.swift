@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import BLIP
@@ -25,16 +26,16 @@ import Testing
   @Test("The four requests of direction A decode")
   func decodeRequests() throws {
     let messages = try BLIPSession().messages([first, second, third, fourth])
-    #expect(messages.map(\.number) == [1, 2, 3, 4])
-    #expect(messages.allSatisfy { $0.kind == .request })
-    #expect(messages[0].properties == ["Profile": "getCheckpoint", "client": "cp-x"])
-    #expect(messages[0].body.isEmpty && messages[0].flags == [])
-    #expect(messages[1].profile == "changes")
-    #expect(messages[1].isNoReply && messages[1].flags == [.urgent, .noReply])
-    #expect(Array(messages[1].body) == utf8("[]"))
-    #expect(messages[2].flags == [.urgent, .compressed])
-    #expect(Array(messages[2].body) == utf8(#"[[1,"doc1","1-abcd"]]"#))
-    #expect(Array(messages[3].body) == utf8(#"[[2,"doc2","1-abcd"]]"#))
+    expect(messages.map(\.number), equals: [1, 2, 3, 4])
+    expect(messages.allSatisfy { $0.kind == .request })
+    expect(messages[0].properties, equals: ["Profile": "getCheckpoint", "client": "cp-x"])
+    expect(messages[0].body.isEmpty && messages[0].flags == [])
+    expect(messages[1].profile, equals: "changes")
+    expect(messages[1].isNoReply && messages[1].flags == [.urgent, .noReply])
+    expect(Array(messages[1].body), equals: utf8("[]"))
+    expect(messages[2].flags, equals: [.urgent, .compressed])
+    expect(Array(messages[2].body), equals: utf8(#"[[1,"doc1","1-abcd"]]"#))
+    expect(Array(messages[3].body), equals: utf8(#"[[2,"doc2","1-abcd"]]"#))
   }
 
   @Test("Frames without compression are written byte for byte")
@@ -42,7 +43,7 @@ import Testing
     let session = BLIPSession()
     try session.send(BLIPRequest("getCheckpoint", ["client": "cp-x"]))
     try session.send(request("changes", utf8("[]"), urgent: true, noReply: true))
-    #expect(try session.frames() == [first, second])
+    try expect(session.frames(), equals: [first, second])
   }
 
   @Test("Compressed frames that are written decode to the same, and share their dictionary")
@@ -53,15 +54,16 @@ import Testing
     try session.send(changes(#"[[1,"doc1","1-abcd"]]"#))
     try session.send(changes(#"[[2,"doc2","1-abcd"]]"#))
     let frames = try session.frames()
-    #expect(frames.count == 4)
-    #expect(frames[2].count <= third.count + 2)
-    #expect(frames[3].count <= fourth.count + 2)
+    expect(frames.count, equals: 4)
+    expect(frames[2].count <= third.count + 2)
+    expect(frames[3].count <= fourth.count + 2)
     // The checksums are of the uncompressed bytes.
-    #expect(frames[2].suffix(4) == third.suffix(4))
-    #expect(frames[3].suffix(4) == fourth.suffix(4))
+    expect(frames[2].suffix(4), equals: third.suffix(4))
+    expect(frames[3].suffix(4), equals: fourth.suffix(4))
     let messages = try BLIPSession().messages(frames)
-    #expect(
-      messages.map { String(decoding: $0.body, as: UTF8.self) }.suffix(2) == [
+    expect(
+      messages.map { String(decoding: $0.body, as: UTF8.self) }.suffix(2),
+      equals: [
         #"[[1,"doc1","1-abcd"]]"#, #"[[2,"doc2","1-abcd"]]"#,
       ])
   }
@@ -82,17 +84,17 @@ import Testing
         Issue.record("no request")
         return
       }
-      #expect(server.openRequests == 1 && server.bufferedBytes == 35)
+      expect(server.openRequests == 1 && server.bufferedBytes == 35)
       try server.reply(OutgoingMessage(reply, to: 1, requestBytes: countedBytes))
       let frames = try server.frames()
-      #expect(frames == [expected])
+      expect(frames, equals: [expected])
       guard case .message(let message, _, let request) = try client.receive(frames[0]) else {
         Issue.record("no reply")
         return
       }
-      #expect(request === sent)
-      #expect(message.error == (reply.isError ? BLIPErrorReply(domain: "HTTP", code: 404) : nil))
-      #expect(server.openRequests == 0 && server.bufferedBytes == 0 && server.queuedReplyBytes == 0)
+      expect(request === sent)
+      expect(message.error, equals: (reply.isError ? BLIPErrorReply(domain: "HTTP", code: 404) : nil))
+      expect(server.openRequests == 0 && server.bufferedBytes == 0 && server.queuedReplyBytes == 0)
     }
   }
 
@@ -104,11 +106,11 @@ import Testing
       bytes("05 40 0C 50 72 6F 66 69 6C 65 00 72 D3 07 CB 74"),
       bytes("05 00 65 76 00") + [UInt8](repeating: 0x78, count: 20) + bytes("24 17 59 16"),
     ])
-    #expect(messages.count == 1)
-    #expect(messages.first?.profile == "rev")
-    #expect(messages.first.map { Array($0.body) } == [UInt8](repeating: 0x78, count: 20))
+    expect(messages.count, equals: 1)
+    expect(messages.first?.profile, equals: "rev")
+    expect(messages.first.map { Array($0.body) }, equals: [UInt8](repeating: 0x78, count: 20))
   }
 
   @Test("An ACK is written byte for byte")
-  func ack() { #expect(FrameWriter.ack(3, .ackRequest, 50_012) == bytes("03 34 DC 86 03")) }
+  func ack() { expect(FrameWriter.ack(3, .ackRequest, 50_012), equals: bytes("03 34 DC 86 03")) }
 }

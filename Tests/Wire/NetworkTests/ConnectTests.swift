@@ -1,7 +1,7 @@
-import Transport
 import Foundation
 import Storage
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network
@@ -16,21 +16,21 @@ import WebSocket
     var request = request(server.url("/db/_blipsync?q"), ["a", "b"])
     request.headers = [("X-App", "demo"), ("User-Agent", "Test/1")]
     let connection = try await connect(request).get()
-    #expect(connection.chosenProtocol == "b")
-    #expect(connection.headers.filter { $0.name == "set-cookie" }.map(\.value) == ["x=1", "y=2"])
-    #expect(connection.certificateFingerprint == nil)
+    expect(connection.chosenProtocol, equals: "b")
+    expect(connection.headers.filter { $0.name == "set-cookie" }.map(\.value), equals: ["x=1", "y=2"])
+    expect(connection.certificateFingerprint == nil)
     await exchange(connection.transport)
     connection.transport.close(.normal)
     #expect(await connection.transport.waitForEnd() == .normal)
     let head = server.requests.withLock { $0[0] }
-    #expect(head.hasPrefix("GET /db/_blipsync?q HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n"))
+    expect(head.hasPrefix("GET /db/_blipsync?q HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n"))
     let headers = server.headers(0)
-    #expect(headers["x-app"] == "demo")
-    #expect(headers["user-agent"] == "Test/1")
-    #expect(headers["sec-websocket-protocol"] == "a,b")
-    #expect(headers["sec-websocket-version"] == "13")
-    #expect(headers["sec-websocket-extensions"] == nil)
-    #expect(headers["sec-websocket-key"].map(WebSocketKey.isValid) == true)
+    expect(headers["x-app"], equals: "demo")
+    expect(headers["user-agent"], equals: "Test/1")
+    expect(headers["sec-websocket-protocol"], equals: "a,b")
+    expect(headers["sec-websocket-version"], equals: "13")
+    expect(headers["sec-websocket-extensions"] == nil)
+    expect(headers["sec-websocket-key"].map(WebSocketKey.isValid), equals: true)
   }
 
   @Test func messagesThatComeWithTheAnswerAreReceived() async throws {
@@ -61,7 +61,8 @@ import WebSocket
     for status in [400, 401, 403, 404, 408, 429, 500, 502, 503, 504, 300, 304, 505] {
       let close = try #require(try await answer("HTTP/1.1 \(status) Why\r\nContent-Length: 0\r\n\r\n"))
       let isTransient = [408, 429, 500, 502, 503, 504].contains(status)
-      #expect(close == TransportClose(domain: .http, code: status, reason: "Why", isTransient: isTransient))
+      expect(
+        close, equals: TransportClose(domain: .http, code: status, reason: "Why", isTransient: isTransient))
     }
   }
 
@@ -101,13 +102,13 @@ import WebSocket
     let (listener, port) = try listen()
     close(listener)
     let close = try #require(await connect(request("ws://127.0.0.1:\(port)/")).failure)
-    #expect(close.kind == "posix \(ECONNREFUSED) transient")
+    expect(close.kind, equals: "posix \(ECONNREFUSED) transient")
   }
 
   @Test func anUnknownHostIsAnErrorOfNames() async throws {
     let close = try #require(await connect(request("ws://no-such-host.invalid/")).failure)
     // Without a name server nobody knows whether there is such a host.
-    #expect(["network 1 transient", "network 2"].contains(close.kind))
+    expect(["network 1 transient", "network 2"].contains(close.kind))
   }
 
   @Test func aServerThatDoesntAnswerTimesOut() async throws {
@@ -135,7 +136,7 @@ import WebSocket
     #expect(await kind { $0.authentication = .basic(name: "a:b", password: "c") } == "network 4")
     #expect(await kind { $0.proxy = .url("gopher://h") } == "network 4")
     #expect(await kind { $0.networkInterface = "no-such-interface" } == "network 27")
-    #expect(server.requests.withLock { $0 } == [])
+    expect(server.requests.withLock { $0 }, equals: [])
     #expect(await kind { $0.networkInterface = "lo" } == nil)
   }
 
@@ -156,8 +157,8 @@ import WebSocket
       connecting.cancel()
       connecting.cancel()
     }
-    #expect(close?.kind == "posix \(ECANCELED)")
-    #expect(calls.withLock { $0 } == 1)
+    expect(close?.kind, equals: "posix \(ECANCELED)")
+    expect(calls.withLock { $0 }, equals: 1)
   }
 
   // MARK: Who the client is
@@ -170,12 +171,12 @@ import WebSocket
     var request = request(server.url())
     request.authentication = .basic(name: "jane", password: "secret")
     try await connect(request).get().transport.close(.normal)
-    #expect(server.headers(0)["authorization"] == "Basic amFuZTpzZWNyZXQ=")
+    expect(server.headers(0)["authorization"], equals: "Basic amFuZTpzZWNyZXQ=")
     request.authentication = .cookie(name: "SyncGatewaySession", value: "abc123")
     request.headers = [("Cookie", "a=b")]
     try await connect(request).get().transport.close(.normal)
-    #expect(server.headers(1)["cookie"] == "a=b; SyncGatewaySession=abc123")
-    #expect(server.headers(1)["authorization"] == nil)
+    expect(server.headers(1)["cookie"], equals: "a=b; SyncGatewaySession=abc123")
+    expect(server.headers(1)["authorization"] == nil)
   }
 
   @Test func aPasswordCanWaitForAChallenge() async throws {
@@ -192,8 +193,8 @@ import WebSocket
     var request = request(server.url())
     request.authentication = .basic(name: "jane", password: "secret", answersChallenge: true)
     try await connect(request).get().transport.close(.normal)
-    #expect(server.headers(0)["authorization"] == nil)
-    #expect(server.headers(1)["authorization"] == "Basic amFuZTpzZWNyZXQ=")
+    expect(server.headers(0)["authorization"] == nil)
+    expect(server.headers(1)["authorization"], equals: "Basic amFuZTpzZWNyZXQ=")
 
     // A second 401 is the answer, and so is one that asks for something else.
     for (text, requests) in [
@@ -205,7 +206,7 @@ import WebSocket
       }
       request.url = refusing.url()
       #expect(await connect(request).failure?.kind == "http 401")
-      #expect(refusing.requests.withLock { $0.count } == requests)
+      expect(refusing.requests.withLock { $0.count }, equals: requests)
     }
   }
 
@@ -224,8 +225,8 @@ import WebSocket
     var request = request(server.url("/db/a"))
     request.authentication = .basic(name: "jane", password: "secret")
     try await connect(request).get().transport.close(.normal)
-    #expect(server.requests.withLock { $0[1].hasPrefix("GET /other HTTP/1.1\r\n") })
-    #expect(server.headers(1)["authorization"] == "Basic amFuZTpzZWNyZXQ=")
+    expect(server.requests.withLock { $0[1].hasPrefix("GET /other HTTP/1.1\r\n") })
+    expect(server.headers(1)["authorization"], equals: "Basic amFuZTpzZWNyZXQ=")
   }
 
   @Test func secretsArentSentToAnotherServer() async throws {
@@ -248,10 +249,10 @@ import WebSocket
       try await connect(request).get().transport.close(.normal)
     }
     for index in 0..<3 {
-      #expect(server.headers(index)["authorization"] != nil)
-      #expect(target.headers(index)["x-app"] == "demo")
-      #expect(target.headers(index)["authorization"] == nil)
-      #expect(target.headers(index)["cookie"] == nil)
+      expect(server.headers(index)["authorization"] != nil)
+      expect(target.headers(index)["x-app"], equals: "demo")
+      expect(target.headers(index)["authorization"] == nil)
+      expect(target.headers(index)["cookie"] == nil)
     }
   }
 
@@ -261,7 +262,7 @@ import WebSocket
       connection.write("HTTP/1.1 302 x\r\nLocation: /again\r\n\r\n")
     }
     #expect(await connect(request(endless.url())).failure?.kind == "network 5")
-    #expect(endless.requests.withLock { $0.count } == 11)
+    expect(endless.requests.withLock { $0.count }, equals: 11)
     #expect(try await answer("HTTP/1.1 302 x\r\nLocation: ftp://h/\r\n\r\n")?.kind == "network 12")
     #expect(try await answer("HTTP/1.1 302 x\r\n\r\n")?.kind == "http 302")
   }

@@ -1,6 +1,6 @@
-import Transport
 import Foundation
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network

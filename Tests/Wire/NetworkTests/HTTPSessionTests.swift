@@ -1,8 +1,8 @@
-import Transport
 import Foundation
 import Storage
 import TestSupport
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network
@@ -20,7 +20,7 @@ import WebSocket
           logins += 1
           return logins
         }
-        #expect(String(decoding: body, as: UTF8.self) == "name=jane&password=a%26b%20%C3%BC")
+        expect(String(decoding: body, as: UTF8.self), equals: "name=jane&password=a%26b%20%C3%BC")
         connection.write(
           reply("200 OK", "{}", ["Set-Cookie: AuthSession=s\(number); Version=1; Path=/; HttpOnly"]))
       } else if head.contains("AuthSession=s\(logins.withLock { $0 })\r\n"),
@@ -39,13 +39,13 @@ import WebSocket
       for _ in 0..<8 {
         group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
       }
-      for try await text in group { #expect(text == "200 in") }
+      for try await text in group { expect(text, equals: "200 in") }
     }
-    #expect(logins.withLock { $0 } == 1)
+    expect(logins.withLock { $0 }, equals: 1)
     var request = HTTPClientRequest("PUT", try url(server, "/expired"))
     request.body = .source(TestSource(Array("body".utf8), knowsLength: true))
     #expect(try text(await get(client, request)) == "200 in")
-    #expect(logins.withLock { $0 } == 2)
+    expect(logins.withLock { $0 }, equals: 2)
     let plain = try self.server { connection, head, _ in
       if head.hasPrefix("POST /_session") {
         connection.write(reply("404 Not Found"))
@@ -101,9 +101,9 @@ import WebSocket
       for _ in 0..<count {
         group.addTask { try self.text(await self.get(client, HTTPClientRequest("GET", path))) }
       }
-      for try await text in group { #expect(text == "200 in") }
+      for try await text in group { expect(text, equals: "200 in") }
     }
-    #expect(logins.withLock { $0 } == 2 && expired.withLock { $0 } == count)
+    expect(logins.withLock { $0 } == 2 && expired.withLock { $0 } == count)
   }
 
   @Test("a login that fails for the moment isn't tried for ever by those that wait for it")
@@ -122,12 +122,12 @@ import WebSocket
       for _ in 0..<4 {
         group.addTask { await self.get(client, HTTPClientRequest("GET", path)).failure?.isTransient }
       }
-      for try await isTransient in group { #expect(isTransient == true) }
+      for try await isTransient in group { expect(isTransient, equals: true) }
     }
-    #expect((1...4).contains(logins.withLock { $0 }))
+    expect((1...4).contains(logins.withLock { $0 }))
     // A later request tries again.
     _ = await get(client, HTTPClientRequest("GET", path))
-    #expect((2...5).contains(logins.withLock { $0 }))
+    expect((2...5).contains(logins.withLock { $0 }))
   }
 
   @Test("a challenge is answered with Basic, a token is sent at once, and Retry-After is told") func others()
@@ -146,9 +146,9 @@ import WebSocket
       $0.authentication = .basic(name: "a", password: "b", answersChallenge: true)
     }
     #expect(try text(await get(challenged, HTTPClientRequest("GET", try url(server)))) == "200 in")
-    #expect(server.headers(0)["authorization"] == nil)
+    expect(server.headers(0)["authorization"] == nil)
     let bearer = try client { $0.authentication = .bearer("t0k") }
     let answer = try await get(bearer, HTTPClientRequest("GET", try url(server))).get()
-    #expect(answer.status == 429 && answer.head.retryAfter == 7)
+    expect(answer.status == 429 && answer.head.retryAfter == 7)
   }
 }

@@ -1,6 +1,6 @@
-import Transport
 import Foundation
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network
@@ -56,7 +56,7 @@ struct PythonTests {
     let child = try Child([try #require(python), "-c", Self.server])
     let port = try #require(Int(try await child.line()))
     let connection = try await connect(request("ws://127.0.0.1:\(port)/", ["q", "p"])).get()
-    #expect(connection.chosenProtocol == "p")
+    expect(connection.chosenProtocol, equals: "p")
     await exchange(connection.transport)
     for (sent, expected) in [("fragments", "fragments"), ("ping", "pong")] {
       await connection.transport.send([[UInt8](sent.utf8)])

@@ -1,8 +1,8 @@
-import Transport
 import Foundation
 import Storage
 import StorageConformance
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network

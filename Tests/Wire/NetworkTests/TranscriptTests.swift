@@ -1,7 +1,7 @@
-import Transport
 import Foundation
 import Storage
 import Testing
+import Transport
 import WebSocket
 
 @testable import Network
@@ -81,7 +81,7 @@ private struct RecordedSession: CustomTestStringConvertible, Sendable {
 @Suite(.enabled(if: folder != nil, "TOUCHSTONE_DATA isn't set"))
 struct TranscriptTests {
   @Test func thereAreRecordings() {
-    #expect(RecordedSession.all.count >= 20)
+    expect(RecordedSession.all.count >= 20)
   }
 
   @Test(arguments: RecordedSession.all)
@@ -123,7 +123,7 @@ struct TranscriptTests {
     if session.name.hasSuffix("503-then-ok") {
       for _ in 1...2 {
         let failure = try #require(result.failure)
-        #expect(failure.kind == "http 503 transient")
+        expect(failure.kind, equals: "http 503 transient")
         result = await connect(request)
       }
     }
@@ -131,19 +131,19 @@ struct TranscriptTests {
     let refuses = session.name.hasSuffix("http-no-protocol")
     if session.outcome == nil, !refuses {
       let connection = try result.get()
-      #expect(offered.contains(try #require(connection.chosenProtocol)))
+      try expect(offered.contains(try #require(connection.chosenProtocol)))
       connection.transport.close(.normal)
     } else {
       let failure = try #require(result.failure)
       let code = refuses ? 403 : try #require(session.outcome).code
-      #expect(failure.code == code)
-      #expect(!failure.isTransient)
+      expect(failure.code, equals: code)
+      expect(!failure.isTransient)
       let isClose = code >= 1000 || session.name.hasSuffix("closed-without-answer")
-      #expect(failure.domain == (isClose ? .webSocket : .http))
+      expect(failure.domain, equals: (isClose ? .webSocket : .http))
     }
     for (number, authorization) in authorizations where session.connections[number]?.request.isEmpty == false
     {
-      #expect(server.headers(number - 1)["authorization"] == authorization)
+      expect(server.headers(number - 1)["authorization"], equals: authorization)
     }
   }
 }

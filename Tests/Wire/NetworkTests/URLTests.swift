@@ -5,17 +5,17 @@ import Testing
 @Suite struct URLTests {
   @Test func urlsAreTakenApart() throws {
     let url = try #require(WebSocketURL("wss://Example.com:4984/db/_blipsync?a=b#c"))
-    #expect(
+    expect(
       (url.isSecure, url.host, url.port, url.target) == (true, "example.com", 4984, "/db/_blipsync?a=b"))
-    #expect(url.hostHeader == "example.com:4984")
-    #expect("\(url)" == "wss://example.com:4984/db/_blipsync")
-    #expect(WebSocketURL("ws://h")?.target == "/")
-    #expect(WebSocketURL("ws://h?x")?.target == "/?x")
-    #expect(WebSocketURL("ws://h")?.port == 80)
-    #expect(WebSocketURL("https://h")?.port == 443)
-    #expect(WebSocketURL("http://h") == WebSocketURL("ws://h:80/"))
-    #expect(WebSocketURL("ws://[::1]:99/")?.host == "::1")
-    #expect(WebSocketURL("ws://[::1]:99/")?.hostHeader == "[::1]:99")
+    expect(url.hostHeader, equals: "example.com:4984")
+    expect("\(url)", equals: "wss://example.com:4984/db/_blipsync")
+    expect(WebSocketURL("ws://h")?.target, equals: "/")
+    expect(WebSocketURL("ws://h?x")?.target, equals: "/?x")
+    expect(WebSocketURL("ws://h")?.port, equals: 80)
+    expect(WebSocketURL("https://h")?.port, equals: 443)
+    expect(WebSocketURL("http://h"), equals: WebSocketURL("ws://h:80/"))
+    expect(WebSocketURL("ws://[::1]:99/")?.host, equals: "::1")
+    expect(WebSocketURL("ws://[::1]:99/")?.hostHeader, equals: "[::1]:99")
   }
 
   @Test(arguments: [
@@ -25,7 +25,7 @@ import Testing
     "ws://h:-1/", "ws://" + String(repeating: "a", count: 254),
     "ws://h/" + String(repeating: "a", count: 8192),
   ])
-  func whatIsNoURLIsRefused(_ text: String) { #expect(WebSocketURL(text) == nil) }
+  func whatIsNoURLIsRefused(_ text: String) { expect(WebSocketURL(text) == nil) }
 
   @Test func locationsAreResolved() throws {
     let url = try #require(WebSocketURL("ws://h:1/a/b?c"))
@@ -36,7 +36,7 @@ import Testing
       ("/x?u=http://z/", "ws://h:1/x?u=http://z/"),
     ]
     for (location, expected) in cases {
-      #expect(url.resolve(location) == WebSocketURL(expected), "\(location)")
+      expect(url.resolve(location), equals: WebSocketURL(expected), "\(location)")
     }
     for location in ["", "ftp://h/", "http://user@h/", "mailto://x"] { #expect(url.resolve(location) == nil) }
   }
@@ -45,12 +45,12 @@ import Testing
     func shares(_ from: String, _ to: String) throws -> Bool {
       try #require(WebSocketURL(from)).shares(secretsWith: try #require(WebSocketURL(to)))
     }
-    #expect(try shares("ws://h/a", "ws://h/b"))
-    #expect(try shares("ws://h/", "wss://h/"))
-    #expect(try shares("wss://h/", "wss://h/"))
-    #expect(try !shares("wss://h/", "ws://h/"))
-    #expect(try !shares("ws://h/", "ws://other/"))
-    #expect(try !shares("ws://h:1/", "ws://h:2/"))
-    #expect(try !shares("wss://h/", "wss://h:444/"))
+    try expect(shares("ws://h/a", "ws://h/b"))
+    try expect(shares("ws://h/", "wss://h/"))
+    try expect(shares("wss://h/", "wss://h/"))
+    try expect(!shares("wss://h/", "ws://h/"))
+    try expect(!shares("ws://h/", "ws://other/"))
+    try expect(!shares("ws://h:1/", "ws://h:2/"))
+    try expect(!shares("wss://h/", "wss://h:444/"))
   }
 }

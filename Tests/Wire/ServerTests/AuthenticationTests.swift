@@ -1,8 +1,8 @@
 import Bytes
 import Foundation
 import HTTP
-import Storage
 import RawHTTP
+import Storage
 import TestSupport
 import Testing
 
@@ -31,10 +31,10 @@ import Testing
       with: { $0.authenticator = try BasicAuthenticator(realm: "a \"b\"", checker: UserFile(file)) }, Self.who
     )
     let client = try server.client()
-    #expect(try client.get("/", headers: [Self.basic("alice:secret")]).text == "alice")
-    #expect(try client.get("/", headers: [Self.basic("böb:p:w ü")]).text == "böb")
-    #expect(try client.get("/", headers: [Self.basic("empty:")]).text == "empty")
-    #expect(server.server.connections.first?.user == "empty")
+    try expect(client.get("/", headers: [Self.basic("alice:secret")]).text, equals: "alice")
+    try expect(client.get("/", headers: [Self.basic("böb:p:w ü")]).text, equals: "böb")
+    try expect(client.get("/", headers: [Self.basic("empty:")]).text, equals: "empty")
+    expect(server.server.connections.first?.user, equals: "empty")
     let wrong = [
       Self.basic("alice:Secret"), Self.basic("carol:secret"), "Authorization: Basic",
       "Authorization: Basic !!!",
@@ -42,13 +42,13 @@ import Testing
     ]
     for header in wrong {
       let answer = try client.get("/", headers: [header])
-      #expect(answer.status == 401, "\(header)")
-      #expect(answer.header("WWW-Authenticate") == "Basic realm=\"a b\", charset=\"UTF-8\"")
+      expect(answer.status, equals: 401, "\(header)")
+      expect(answer.header("WWW-Authenticate"), equals: "Basic realm=\"a b\", charset=\"UTF-8\"")
     }
-    #expect(try client.get("/").status == 401)
-    #expect(
-      try client.get("/", headers: [Self.basic("alice:" + String(repeating: "a", count: 5_000))]).status
-        == 401)
+    try expect(client.get("/").status, equals: 401)
+    try expect(
+      client.get("/", headers: [Self.basic("alice:" + String(repeating: "a", count: 5_000))]).status,
+      equals: 401)
   }
 
   @Test func aFileThatChangesIsReadAgain() throws {
@@ -59,16 +59,16 @@ import Testing
     let server = try TestServer(
       with: { $0.authenticator = try BasicAuthenticator(checker: UserFile(file)) }, Self.who)
     let client = try server.client()
-    #expect(try client.get("/", headers: [Self.basic("alice:one")]).status == 200)
+    try expect(client.get("/", headers: [Self.basic("alice:one")]).status, equals: 200)
     try (UserFile.line(user: "alice", password: Array("second".utf8)) + "\n").write(
       toFile: file, atomically: true, encoding: .utf8)
     // The right password of before is remembered no longer than until the file is looked at.
     try waitUntil { try client.get("/", headers: [Self.basic("alice:one")]).status == 401 }
-    #expect(try client.get("/", headers: [Self.basic("alice:second")]).status == 200)
+    try expect(client.get("/", headers: [Self.basic("alice:second")]).status, equals: 200)
     // A file with a fault in it changes nothing.
     try "nonsense\n".write(toFile: file, atomically: true, encoding: .utf8)
     usleep(1_100_000)
-    #expect(try client.get("/", headers: [Self.basic("alice:second")]).status == 200)
+    try expect(client.get("/", headers: [Self.basic("alice:second")]).status, equals: 200)
   }
 
   @Test func aWrongFileOfUsersIsRefusedWithItsLine() throws {
@@ -87,8 +87,8 @@ import Testing
     for line in cases {
       try "\(good)\n\(line)\n".write(toFile: file, atomically: true, encoding: .utf8)
       let error = #expect(throws: HTTPServerError.self, "\(line)") { try UserFile(file) }
-      #expect(error?.code == .fileInvalid)
-      #expect(error?.message.contains("line 2") == true)
+      expect(error?.code, equals: .fileInvalid)
+      expect(error?.message.contains("line 2"), equals: true)
     }
     for name in ["", "a:b", "a\nb", "#a", String(repeating: "a", count: 257)] {
       #expect(throws: HTTPServerError.self) { try UserFile.line(user: name, password: []) }
@@ -110,9 +110,9 @@ import Testing
         return
       }
       let hash = try #require(PasswordHash(text))
-      #expect(hash.matches(Array("password".utf8)))
-      #expect(!hash.matches(Array("Password".utf8)))
-      #expect(hash.text == text)
+      expect(hash.matches(Array("password".utf8)))
+      expect(!hash.matches(Array("Password".utf8)))
+      expect(hash.text, equals: text)
     }
   }
 
@@ -130,16 +130,16 @@ import Testing
     let server = try TestServer(
       with: { $0.authenticator = try BasicAuthenticator(checker: checker) }, Self.who)
     let client = try server.client()
-    for _ in 0..<50 { #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200) }
-    #expect(asked.withLock { $0 } == 1)
+    for _ in 0..<50 { try expect(client.get("/", headers: [Self.basic("a:b")]).status, equals: 200) }
+    expect(asked.withLock { $0 }, equals: 1)
     var statuses: [Int] = []
     for _ in 0..<50 { statuses.append(try client.get("/", headers: [Self.basic("a:x")]).status) }
-    #expect(statuses.prefix(4) == [401, 401, 401, 401])
-    #expect(statuses.contains(429))
-    #expect(asked.withLock { $0 } < 30)
+    expect(statuses.prefix(4), equals: [401, 401, 401, 401])
+    expect(statuses.contains(429))
+    expect(asked.withLock { $0 } < 30)
     // Who was let in before isn't kept out by others of his network, and neither are other users.
-    #expect(try client.get("/", headers: [Self.basic("a:b")]).status == 200)
-    #expect(try client.get("/", headers: [Self.basic("c:x")]).status == 401)
+    try expect(client.get("/", headers: [Self.basic("a:b")]).status, equals: 200)
+    try expect(client.get("/", headers: [Self.basic("c:x")]).status, equals: 401)
   }
 
   @Test func loginsThatWaitAreFew() throws {
@@ -160,16 +160,16 @@ import Testing
       waitUntil { waiting.withLock { $0.count } == 2 * network }
       try send(own[2])
       let refused = try own[2].answer()
-      #expect(refused.status == 503 && refused.header("Retry-After") == "1")
+      expect(refused.status == 503 && refused.header("Retry-After") == "1")
       clients += own.prefix(2)
     }
     let late = try RawClient(server.port, from: "127.0.0.5")
     try send(late)
-    #expect(try late.answer().status == 503)
+    try expect(late.answer().status, equals: 503)
     for completion in waiting.withLock({ $0 }) { completion(true) }
-    for client in clients { #expect(try client.answer().status == 200) }
+    for client in clients { try expect(client.answer().status, equals: 200) }
     try send(late)
-    #expect(try late.answer().status == 200)
+    try expect(late.answer().status, equals: 200)
   }
 
   @Test func theMemoryOfFailedLoginsIsBounded() {
@@ -183,9 +183,9 @@ import Testing
     for number in 0..<10_000 {
       for _ in 0..<5 { throttle.failed(ByteString("\(number % 100)"), ByteString("\(number)")) }
     }
-    #expect(throttle.count <= 4_096)
-    #expect(throttle.secondsToWait("99", "9999") != nil)
-    #expect(throttle.secondsToWait("0", "0") == nil)
+    expect(throttle.count <= 4_096)
+    expect(throttle.secondsToWait("99", "9999") != nil)
+    expect(throttle.secondsToWait("0", "0") == nil)
   }
 
   @Test func failedLoginsMakeOneUserOfOneNetworkWait() {
@@ -196,16 +196,16 @@ import Testing
       throttle.failed("ann", "1.2.3.4")
       waits.append(throttle.secondsToWait("ann", "1.2.3.4"))
     }
-    #expect(waits == [nil, nil, nil, 0.25, 0.5, 1, 2, 4, 8, 8])
-    #expect(throttle.secondsToWait("bob", "1.2.3.4") == nil)
-    #expect(throttle.secondsToWait("ann", "1.2.3.5") == nil)
+    expect(waits, equals: [nil, nil, nil, 0.25, 0.5, 1, 2, 4, 8, 8])
+    expect(throttle.secondsToWait("bob", "1.2.3.4") == nil)
+    expect(throttle.secondsToWait("ann", "1.2.3.5") == nil)
     time.withLock { $0 += 7 }
-    #expect(throttle.secondsToWait("ann", "1.2.3.4") == 1)
+    expect(throttle.secondsToWait("ann", "1.2.3.4"), equals: 1)
     time.withLock { $0 += 1 }
-    #expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
+    expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
     throttle.succeeded("ann", "1.2.3.4")
     throttle.failed("ann", "1.2.3.4")
-    #expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
+    expect(throttle.secondsToWait("ann", "1.2.3.4") == nil)
   }
 
   @Test func aClientIsToldHowLongToWait() throws {
@@ -223,16 +223,16 @@ import Testing
       }
     }
     for _ in 0..<9 {
-      #expect(ask("ann", [0]) == ["401"])
+      expect(ask("ann", [0]), equals: ["401"])
       time.withLock { $0 += 8 }
     }
-    #expect(ask("ann", [0]) == ["401"])
-    #expect(ask("ann", [1]) == ["429", "8"])
-    #expect(ask("bob", [1]) == ["allowed"])
+    expect(ask("ann", [0]), equals: ["401"])
+    expect(ask("ann", [1]), equals: ["429", "8"])
+    expect(ask("bob", [1]), equals: ["allowed"])
     time.withLock { $0 += 2.5 }
-    #expect(ask("ann", [1]) == ["429", "6"])
+    expect(ask("ann", [1]), equals: ["429", "6"])
     time.withLock { $0 += 5.5 }
-    #expect(ask("ann", [1]) == ["allowed"])
+    expect(ask("ann", [1]), equals: ["allowed"])
   }
 
   @Test func noMoreThanTwoPasswordsAreCheckedAtATime() throws {
@@ -255,7 +255,7 @@ import Testing
     }
     for _ in 0..<16 { gate.signal() }
     for _ in 0..<16 { ended.wait() }
-    #expect(counts.withLock { $0.most } <= 2 && counts.withLock { $0.all } == 16)
+    expect(counts.withLock { $0.most } <= 2 && counts.withLock { $0.all } == 16)
   }
 }
 

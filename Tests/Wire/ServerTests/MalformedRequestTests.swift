@@ -1,7 +1,7 @@
-import HTTP
 import Foundation
-import Storage
+import HTTP
 import RawHTTP
+import Storage
 import Testing
 
 @testable import Server
@@ -75,11 +75,11 @@ import Testing
     let server = try TestServer()
     let statuses = try statuses(server, Array(request.utf8))
     // One answer at most, and none to what follows. The library gives its own answer to a bad length twice, and closes.
-    #expect(Set(statuses).count <= 1 && statuses.count <= 2, "\(statuses) for \(request.debugDescription)")
-    if let status { #expect(Set(statuses) == [status], "for \(request.debugDescription)") }
-    #expect(statuses.allSatisfy { $0 >= 400 })
+    expect(Set(statuses).count <= 1 && statuses.count <= 2, "\(statuses) for \(request.debugDescription)")
+    if let status { expect(Set(statuses), equals: [status], "for \(request.debugDescription)") }
+    expect(statuses.allSatisfy { $0 >= 400 })
     // Others aren't touched.
-    #expect(try server.client().get("/").status == 200)
+    try expect(server.client().get("/").status, equals: 200)
   }
 
   static let badChunks = [
@@ -101,9 +101,9 @@ import Testing
         + "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
     client.shutdownSending()
     let text = String(decoding: try client.rest(), as: UTF8.self)
-    #expect(!text.contains("HTTP/1.1 200"), "\(text)")
+    expect(!text.contains("HTTP/1.1 200"), "\(text)")
     waitUntil { errors.withLock { $0.count } == 1 }
-    #expect(errors.withLock { $0 } == [.clientGone])
+    expect(errors.withLock { $0 }, equals: [.clientGone])
   }
 
   @Test func randomBytesNeitherCrashNorStopTheServer() throws {
@@ -125,7 +125,7 @@ import Testing
       client.shutdownSending()
       _ = try client.rest()
     }
-    #expect(try server.client().get("/").status == 200)
+    try expect(server.client().get("/").status, equals: 200)
     waitUntil { server.server.connectionCount <= 1 }
   }
 }

@@ -1,8 +1,8 @@
-import HTTP
 import Bytes
 import Foundation
-import Storage
+import HTTP
 import RawHTTP
+import Storage
 import Testing
 
 @testable import Server
@@ -13,16 +13,16 @@ import Testing
     let client = try server.client()
     for number in 0..<3 {
       let answer = try client.get("/a?\(number)")
-      #expect(answer.status == 200)
-      #expect(answer.text == "GET\n/a?\(number)\n")
-      #expect(answer.header("Server") == "Touchstone")
-      #expect(answer.header("Date") != nil)
+      expect(answer.status, equals: 200)
+      expect(answer.text, equals: "GET\n/a?\(number)\n")
+      expect(answer.header("Server"), equals: "Touchstone")
+      expect(answer.header("Date") != nil)
     }
     let status = try #require(server.server.connections.first)
-    #expect(server.server.connectionCount == 1)
-    #expect(status.requests == 3)
-    #expect(status.peer.host == "127.0.0.1")
-    #expect(status.user == nil)
+    expect(server.server.connectionCount, equals: 1)
+    expect(status.requests, equals: 3)
+    expect(status.peer.host, equals: "127.0.0.1")
+    expect(status.user == nil)
   }
 
   @Test func methodsAndRawTargetsPassAsTheyCame() throws {
@@ -44,29 +44,29 @@ import Testing
       for (target, segments) in cases {
         let answer = try client.get(target, method: method)
         let expected = segments.map { $0.map { Hex.text(Array($0.utf8)) }.joined(separator: "/") } ?? "bad"
-        #expect(answer.text == "\(method) \(Hex.text(Array(target.utf8))) \(expected)")
+        expect(answer.text, equals: "\(method) \(Hex.text(Array(target.utf8))) \(expected)")
       }
     }
     // Bytes that aren't UTF-8, as they are and as escapes.
     try client.send(
       Array("GET /".utf8) + [0xFF, 0xFE] + Array("%FF HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
-    #expect(try client.answer().text == "GET 2ffffe254646 fffeff")
+    try expect(client.answer().text, equals: "GET 2ffffe254646 fffeff")
   }
 
   @Test func queryItemsAreSplitBeforeTheyAreDecoded() throws {
     func items(_ target: String) -> [String]? {
       HTTPTarget(Array(target.utf8))?.queryItems.map { $0.map { "\($0.name)=\($0.value)" } }
     }
-    #expect(items("/a") == [])
-    #expect(items("/a?") == [])
-    #expect(items("/a?b") == ["b="])
-    #expect(items("/a?b=1&c=2&b=3") == ["b=1", "c=2", "b=3"])
-    #expect(items("/a?key=%22a%26b%3Dc%22&x=a+b") == ["key=\"a&b=c\"", "x=a b"])
-    #expect(items("/a?a=b=c&&d") == ["a=b=c", "d="])
-    #expect(items("/a?a=?b") == ["a=?b"])
-    #expect(items("/a?a=%4") == nil)
-    #expect(HTTPTarget(Array("/a?token=x&b=1&c".utf8))?.logged == "/a?token=…&b=…&c")
-    #expect(HTTPTarget(Array("http://me:secret@host/a".utf8))?.logged == "/a")
+    expect(items("/a"), equals: [])
+    expect(items("/a?"), equals: [])
+    expect(items("/a?b"), equals: ["b="])
+    expect(items("/a?b=1&c=2&b=3"), equals: ["b=1", "c=2", "b=3"])
+    expect(items("/a?key=%22a%26b%3Dc%22&x=a+b"), equals: ["key=\"a&b=c\"", "x=a b"])
+    expect(items("/a?a=b=c&&d"), equals: ["a=b=c", "d="])
+    expect(items("/a?a=?b"), equals: ["a=?b"])
+    expect(items("/a?a=%4") == nil)
+    expect(HTTPTarget(Array("/a?token=x&b=1&c".utf8))?.logged, equals: "/a?token=…&b=…&c")
+    expect(HTTPTarget(Array("http://me:secret@host/a".utf8))?.logged, equals: "/a")
   }
 
   @Test func headersAreFoundInAnyCase() throws {
@@ -78,21 +78,21 @@ import Testing
     }
     let client = try server.client()
     let answer = try client.get("/", headers: ["X-One: a", "x-one: b, c", "X-TWO:", "Cookie: a=b; c=d"])
-    #expect(answer.text == "a|b, c  5")
+    expect(answer.text, equals: "a|b, c  5")
   }
 
   @Test func bodiesComeWholeWithALengthAndInChunks() throws {
     let server = try TestServer()
     let client = try server.client()
     try client.send("PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
-    #expect(try client.answer().text == "PUT\n/a\nhello")
+    try expect(client.answer().text, equals: "PUT\n/a\nhello")
     // Byte by byte, with an extension and a trailer.
     let request =
       "COPY /b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
     for byte in request.utf8 { try client.send([byte]) }
-    #expect(try client.answer().text == "COPY\n/b\nabc0123456789")
+    try expect(client.answer().text, equals: "COPY\n/b\nabc0123456789")
     try client.send("DELETE /c HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
-    #expect(try client.answer().text == "DELETE\n/c\n")
+    try expect(client.answer().text, equals: "DELETE\n/c\n")
   }
 
   @Test func pipelinedRequestsAreAnsweredInOrder() throws {
@@ -107,9 +107,9 @@ import Testing
     }
     try client.send(requests)
     for number in 0..<200 {
-      #expect(try client.answer().text == "GET\n/\(number)\n")
-      #expect(try client.answer().text == "PUT\n/\(number)\nabc")
-      #expect(try client.answer().text == "POST\n/\(number)\nx")
+      try expect(client.answer().text, equals: "GET\n/\(number)\n")
+      try expect(client.answer().text, equals: "PUT\n/\(number)\nabc")
+      try expect(client.answer().text, equals: "POST\n/\(number)\nx")
     }
   }
 
@@ -123,10 +123,10 @@ import Testing
       responder.answer(HTTPAnswer(status: 200, text: "hello"))
     }
     let client = try server.client()
-    #expect(try client.get("/", method: "HEAD").header("Content-Length") == "5")
-    #expect(try client.get("/stream", method: "HEAD").header("Content-Length") == "7")
-    #expect(try client.get("/").text == "hello")
-    #expect(!isStarted.withLock { $0 })
+    try expect(client.get("/", method: "HEAD").header("Content-Length"), equals: "5")
+    try expect(client.get("/stream", method: "HEAD").header("Content-Length"), equals: "7")
+    try expect(client.get("/").text, equals: "hello")
+    expect(!isStarted.withLock { $0 })
   }
 
   @Test func nothingFollowsTheHeadOfAnAnswerOfUnknownLength() throws {
@@ -137,9 +137,9 @@ import Testing
     try client.send("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     client.shutdownSending()
     let text = String(decoding: try client.rest(), as: UTF8.self)
-    #expect(text.hasPrefix("HTTP/1.1 200") && text.hasSuffix("\r\n\r\n"))
-    #expect(text.components(separatedBy: "\r\n\r\n").count == 2, "\(text.debugDescription)")
-    #expect(!text.lowercased().contains("content-length"))
+    expect(text.hasPrefix("HTTP/1.1 200") && text.hasSuffix("\r\n\r\n"))
+    expect(text.components(separatedBy: "\r\n\r\n").count, equals: 2, "\(text.debugDescription)")
+    expect(!text.lowercased().contains("content-length"))
   }
 
   @Test func theClientIsAskedForItsBodyWhenTheHandlerWantsIt() throws {
@@ -152,15 +152,15 @@ import Testing
     let client = try server.client()
     try client.send(
       "PUT /want HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
-    #expect(try client.anyAnswer().status == 100)
+    try expect(client.anyAnswer().status, equals: 100)
     try client.send("ab")
-    #expect(try client.anyAnswer().text == "PUT\n/want\nab")
+    try expect(client.anyAnswer().text, equals: "PUT\n/want\nab")
     try client.send(
       "PUT /not HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
-    #expect(try client.anyAnswer().status == 404)
-    #expect(try client.isClosed())
+    try expect(client.anyAnswer().status, equals: 404)
+    try expect(client.isClosed())
     let other = try server.client()
-    #expect(try other.get("/", headers: ["Expect: 200-ok", "Content-Length: 1"]).status == 417)
+    try expect(other.get("/", headers: ["Expect: 200-ok", "Content-Length: 1"]).status, equals: 417)
   }
 
   @Test func aShortBodyThatNobodyReadsLeavesTheConnection() throws {
@@ -170,7 +170,7 @@ import Testing
       try client.send(
         "PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n"
           + String(repeating: "x", count: 70_000))
-      #expect(try client.answer().status == 404)
+      try expect(client.answer().status, equals: 404)
     }
   }
 
@@ -181,8 +181,8 @@ import Testing
       try client.send("PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n")
       let part = [UInt8](repeating: 0x61, count: 1_000_000)
       for _ in 0..<8 { try client.send(part) }
-      #expect(try client.answer().status == 413)
-      #expect(try client.isClosed())
+      try expect(client.answer().status, equals: 413)
+      try expect(client.isClosed())
     }
   }
 
@@ -200,14 +200,14 @@ import Testing
       responders[index].answer(HTTPAnswer(status: 200, text: "late"))
       responders[index].answer(HTTPAnswer(status: 500, text: "twice"))
     }
-    for client in clients { #expect(try client.answer().text == "late") }
+    for client in clients { try expect(client.answer().text, equals: "late") }
   }
 
   @Test func aHandlerThatForgetsToAnswerGives500() throws {
     let server = try TestServer { _, _ in }
     let client = try server.client()
-    #expect(try client.get("/").status == 500)
-    #expect(try client.get("/").status == 500)
+    try expect(client.get("/").status, equals: 500)
+    try expect(client.get("/").status, equals: 500)
   }
 
   @Test func whatNeedsNoTimeIsAnsweredAtOnce() throws {
@@ -222,8 +222,8 @@ import Testing
     let server = HTTPServer(HTTPServerConfiguration(), handler: Quick())
     try server.start()
     let client = try RawClient(server.port ?? 0)
-    #expect(try client.get("/quick").text == "quick")
-    #expect(try client.get("/other").text == "slow")
+    try expect(client.get("/quick").text, equals: "quick")
+    try expect(client.get("/other").text, equals: "slow")
     server.stop(graceSeconds: 0)
   }
 
@@ -231,11 +231,11 @@ import Testing
     let server = try TestServer()
     let client = try server.client()
     try client.send("GET /old HTTP/1.0\r\n\r\n")
-    #expect(try client.answer().text == "GET\n/old\n")
-    #expect(try client.isClosed())
+    try expect(client.answer().text, equals: "GET\n/old\n")
+    try expect(client.isClosed())
     let polite = try server.client()
     _ = try polite.get("/", headers: ["Connection: close"])
-    #expect(try polite.isClosed())
+    try expect(polite.isClosed())
   }
 
   @Test func statusesWithoutABodyHaveNone() throws {
@@ -246,9 +246,9 @@ import Testing
           body: .bytes([])))
     }
     let client = try server.client()
-    #expect(try client.get("/204").status == 204)
-    #expect(try client.get("/304").header("ETag") == "\"1-a\"")
-    #expect(try client.get("/204").status == 204)
+    try expect(client.get("/204").status, equals: 204)
+    try expect(client.get("/304").header("ETag"), equals: "\"1-a\"")
+    try expect(client.get("/204").status, equals: 204)
   }
 
   @Test func headersThatWouldSplitAnAnswerAreLeftOut() throws {
@@ -261,10 +261,10 @@ import Testing
           ]))
     }
     let answer = try server.client().get("/")
-    #expect(answer.header("Set-Cookie") == nil)
-    #expect(answer.header("X-A") == nil)
-    #expect(answer.header("X-C") == nil)
-    #expect(answer.header("X-D") == "f")
+    expect(answer.header("Set-Cookie") == nil)
+    expect(answer.header("X-A") == nil)
+    expect(answer.header("X-C") == nil)
+    expect(answer.header("X-D"), equals: "f")
   }
 }
 

@@ -9,17 +9,17 @@ import Testing
     let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
     let began = 1_000_000
     let cookie = sessions.cookie(for: "a:b", at: began)
-    #expect(sessions.user(of: cookie, at: began + 599) == "a:b")
-    #expect(sessions.user(of: cookie, at: began + 600) == nil)
-    #expect(sessions.renewal(of: cookie, at: began + 60) == nil)
+    expect(sessions.user(of: cookie, at: began + 599), equals: "a:b")
+    expect(sessions.user(of: cookie, at: began + 600) == nil)
+    expect(sessions.renewal(of: cookie, at: began + 60) == nil)
     let renewed = try #require(sessions.renewal(of: cookie, at: began + 61))
-    #expect(sessions.user(of: renewed, at: began + 660) == "a:b")
-    #expect(sessions.renewal(of: renewed, at: began + 100) == nil)
+    expect(sessions.user(of: renewed, at: began + 660), equals: "a:b")
+    expect(sessions.renewal(of: renewed, at: began + 100) == nil)
     // One that isn't good, or not any more, gets no new one.
-    #expect(sessions.renewal(of: cookie, at: began + 600) == nil)
-    #expect(sessions.renewal(of: cookie + "A", at: began + 100) == nil)
+    expect(sessions.renewal(of: cookie, at: began + 600) == nil)
+    expect(sessions.renewal(of: cookie + "A", at: began + 100) == nil)
     let others = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
-    #expect(others.renewal(of: cookie, at: began + 100) == nil)
+    expect(others.renewal(of: cookie, at: began + 100) == nil)
   }
 
   @Test("a log-out ends a session with all its cookies, and no other one") func logOut() throws {
@@ -31,10 +31,10 @@ import Testing
     let renewed = try #require(sessions.renewal(of: first, at: began + 61))
     sessions.end(renewed, at: began + 100)
     for cookie in [first, renewed] {
-      #expect(sessions.user(of: cookie, at: began + 101) == nil)
-      #expect(sessions.renewal(of: cookie, at: began + 200) == nil)
+      expect(sessions.user(of: cookie, at: began + 101) == nil)
+      expect(sessions.renewal(of: cookie, at: began + 200) == nil)
     }
-    #expect(sessions.user(of: other, at: began + 101) == "a")
+    expect(sessions.user(of: other, at: began + 101), equals: "a")
     sessions.end("nonsense", at: began)
   }
 
@@ -48,12 +48,12 @@ import Testing
     ) { $1.answer(HTTPAnswer(status: 200, text: $0.user ?? "")) }
     let client = try server.client()
     let plain = try client.get("/")
-    #expect(plain.status == 401 && plain.header("WWW-Authenticate")?.hasPrefix("Basic ") == true)
+    expect(plain.status == 401 && plain.header("WWW-Authenticate")?.hasPrefix("Basic ") == true)
     let chosen = try client.get("/", headers: ["X-CouchDB-WWW-Authenticate: Cookie"])
-    #expect(chosen.status == 401 && chosen.header("WWW-Authenticate") == "Cookie")
+    expect(chosen.status == 401 && chosen.header("WWW-Authenticate") == "Cookie")
     let wrong = try client.get(
       "/", headers: ["X-CouchDB-WWW-Authenticate: Cookie", "Authorization: Basic YTpi"])
-    #expect(wrong.status == 401 && wrong.header("WWW-Authenticate") == "Cookie")
-    #expect(wrong.text == "Name or password is incorrect.")
+    expect(wrong.status == 401 && wrong.header("WWW-Authenticate") == "Cookie")
+    expect(wrong.text, equals: "Name or password is incorrect.")
   }
 }

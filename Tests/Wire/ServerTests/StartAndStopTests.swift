@@ -1,6 +1,6 @@
 import Foundation
-import Storage
 import RawHTTP
+import Storage
 import Testing
 
 @testable import Server
@@ -18,41 +18,41 @@ import Testing
   @Test func whatPreventsAStartIsSaid() throws {
     let first = try TestServer()
     let inUse = error { $0.port = first.port }
-    #expect(inUse?.code == .portInUse)
-    #expect(inUse?.message.contains("port \(first.port)") == true)
-    #expect(error { $0.listen = .address("192.0.2.1") }?.code == .addressNotAvailable)
-    #expect(error { $0.listen = .address("localhost") }?.code == .invalidAddress)
-    #expect(error { $0.listen = .address("1.2.3") }?.code == .invalidAddress)
-    #expect(error { $0.listen = .interface("none0") }?.code == .addressNotAvailable)
-    #expect(error { $0.limits.connections = 0 }?.code == .invalidConfiguration)
-    #expect(error { $0.threads = 0 }?.code == .invalidConfiguration)
-    #expect(
-      error { $0.clientCertificates = .required(ClientCertificateCheck { _ in true }) }?.code
-        == .invalidConfiguration)
-    #expect(error { _ in } == nil)
+    expect(inUse?.code, equals: .portInUse)
+    expect(inUse?.message.contains("port \(first.port)"), equals: true)
+    expect(error { $0.listen = .address("192.0.2.1") }?.code, equals: .addressNotAvailable)
+    expect(error { $0.listen = .address("localhost") }?.code, equals: .invalidAddress)
+    expect(error { $0.listen = .address("1.2.3") }?.code, equals: .invalidAddress)
+    expect(error { $0.listen = .interface("none0") }?.code, equals: .addressNotAvailable)
+    expect(error { $0.limits.connections = 0 }?.code, equals: .invalidConfiguration)
+    expect(error { $0.threads = 0 }?.code, equals: .invalidConfiguration)
+    expect(
+      error { $0.clientCertificates = .required(ClientCertificateCheck { _ in true }) }?.code,
+      equals: .invalidConfiguration)
+    expect(error { _ in } == nil)
     #expect(throws: HTTPServerError.self) { try first.server.start() }
   }
 
   @Test func anInterfaceIsListenedOnByItsName() throws {
     let server = try TestServer(with: { $0.listen = .interface("lo") }, echo)
-    #expect(server.server.urls.contains("http://127.0.0.1:\(server.port)"))
-    #expect(try server.client().get("/").status == 200)
+    expect(server.server.urls.contains("http://127.0.0.1:\(server.port)"))
+    try expect(server.client().get("/").status, equals: 200)
   }
 
   @Test func aStoppedServerRefusesAndCanBeStoppedAgain() throws {
     let server = try TestServer()
     let port = server.port
     let client = try server.client()
-    #expect(try client.get("/").status == 200)
+    try expect(client.get("/").status, equals: 200)
     server.server.stop()
     server.server.stop()
-    #expect(try client.isClosed())
+    try expect(client.isClosed())
     #expect(throws: RawClient.Failure.self) { try RawClient(port) }
-    #expect(server.server.port == nil)
-    #expect(server.server.urls.isEmpty)
+    expect(server.server.port == nil)
+    expect(server.server.urls.isEmpty)
     #expect(throws: HTTPServerError.self) { try server.server.start() }
     let other = try TestServer(with: { $0.port = port }, echo)
-    #expect(try other.client().get("/").status == 200)
+    try expect(other.client().get("/").status, equals: 200)
   }
 
   @Test func requestsThatAreWorkedOnEndBeforeTheStop() throws {
@@ -73,11 +73,11 @@ import Testing
       }
     }
     waitUntil { server.server.port == nil }
-    #expect(stopped.withLock { $0 } == 0)
+    expect(stopped.withLock { $0 }, equals: 0)
     goOn.signal()
     let answer = try client.answer()
-    #expect(answer.text == "done")
-    #expect(answer.header("Connection")?.lowercased() == "close")
+    expect(answer.text, equals: "done")
+    expect(answer.header("Connection")?.lowercased(), equals: "close")
     waitUntil { stopped.withLock { $0 } == 2 }
   }
 
@@ -139,7 +139,7 @@ import Testing
       let server = try TestServer(with: { $0.threads = 1 + round % 3 }, echo)
       let clients = try (0..<5).map { _ in try server.client() }
       for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
-      if round % 2 == 0 { for client in clients { #expect(try client.answer().status == 200) } }
+      if round % 2 == 0 { for client in clients { try expect(client.answer().status, equals: 200) } }
       server.server.stop(graceSeconds: round % 3 == 0 ? 0 : 60)
     }
   }

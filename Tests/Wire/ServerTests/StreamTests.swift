@@ -1,8 +1,8 @@
-import HTTP
 import Bytes
 import Foundation
-import Storage
+import HTTP
 import RawHTTP
+import Storage
 import TestSupport
 import Testing
 
@@ -21,7 +21,7 @@ import Testing
     _ = try client.get("/1000000")
     let before = server.peakBytes
     try body(server, client)
-    if !environmentIsSanitized { #expect(server.peakBytes - before < 30 << 20) }
+    if !environmentIsSanitized { expect(server.peakBytes - before < 30 << 20) }
   }
 
   static var environmentIsSanitized: Bool {
@@ -41,8 +41,8 @@ import Testing
       }
       if isChunked { try client.send("0\r\n\r\n") }
       let numbers = try client.answer().text.split(separator: " ").compactMap { Int($0) }
-      #expect(numbers.count == 2 && numbers[0] == Self.total && numbers[1] <= 512 << 10, "\(numbers)")
-      #expect(try client.get("/3").text == "bbb")
+      expect(numbers.count == 2 && numbers[0] == Self.total && numbers[1] <= 512 << 10, "\(numbers)")
+      try expect(client.get("/3").text, equals: "bbb")
     }
   }
 
@@ -69,13 +69,13 @@ import Testing
       if count <= 0 { break }
       sent += count
     }
-    #expect(sent < 32 << 20)
-    #expect(try server.client().get("/").status == 200)
+    expect(sent < 32 << 20)
+    try expect(server.client().get("/").status, equals: 200)
     goOn.signal()
     time = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(client.descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     try client.send([UInt8](repeating: 0x61, count: (32 << 20) - sent))
-    #expect(try client.answer().text == "true")
+    try expect(client.answer().text, equals: "true")
   }
 
   @Test(arguments: [false, true], [false, true])
@@ -89,7 +89,7 @@ import Testing
         while true {
           let size = try #require(Int(try client.line(), radix: 16))
           let part = try client.bytes(size)
-          #expect(part.first == part.last)
+          expect(part.first, equals: part.last)
           count += part.count
           _ = try client.line()
           if size == 0 { break }
@@ -97,9 +97,9 @@ import Testing
       } else {
         for _ in 0..<(Self.total >> 16) { count += try client.bytes(1 << 16).count }
       }
-      #expect(count == Self.total)
+      expect(count, equals: Self.total)
       try client.send("HEAD /1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-      #expect(try client.answer(to: "HEAD").status == 200)
+      try expect(client.answer(to: "HEAD").status, equals: 200)
     }
   }
 
@@ -117,16 +117,16 @@ import Testing
       for writer in writers.withLock({ $0 }) { writer.offer(Array(text.utf8)) { _ in } }
       for client in clients {
         if text == "one" { while try !client.line().isEmpty {} }
-        #expect(try client.line() == "3")
-        #expect(try client.line() == text)
+        try expect(client.line(), equals: "3")
+        try expect(client.line(), equals: text)
       }
     }
     for writer in writers.withLock({ $0 }) { writer.finish() }
     for client in clients {
-      #expect(try client.line() == "0")
-      #expect(try client.line() == "")
+      try expect(client.line(), equals: "0")
+      try expect(client.line(), equals: "")
     }
-    #expect(try clients[0].get("/", method: "HEAD").status == 200)
+    try expect(clients[0].get("/", method: "HEAD").status, equals: 200)
   }
 
   @Test func anAnswerThatIsCutOffDoesNotLookWhole() throws {
@@ -141,7 +141,8 @@ import Testing
             case "/failed-known", "/failed": writer.fail()
             case "/short-known": writer.finish()
             case "/long-known":
-              writer.offer([UInt8](repeating: 0x61, count: 98)) { error in #expect(error == .wrongLength) }
+              writer.offer([UInt8](repeating: 0x61, count: 98)) { error in expect(error, equals: .wrongLength)
+              }
             default: break
             }
           }))
@@ -151,7 +152,7 @@ import Testing
       try client.send("GET /\(way) HTTP/1.1\r\nHost: localhost\r\n\r\n")
       while try !client.line().isEmpty {}
       let rest = String(decoding: try client.rest(), as: UTF8.self)
-      #expect(!rest.hasSuffix("0\r\n\r\n") && rest.count < 100, "\(way): \(rest)")
+      expect(!rest.hasSuffix("0\r\n\r\n") && rest.count < 100, "\(way): \(rest)")
     }
   }
 
@@ -176,7 +177,7 @@ import Testing
     }
     waitUntil { errors.withLock { $0.count } == 10 && cancelled.withLock { $0 } == 10 }
     waitUntil { server.server.connectionCount == 0 }
-    #expect(errors.withLock { $0 } == [HTTPBodyError](repeating: .clientGone, count: 10))
+    expect(errors.withLock { $0 }, equals: [HTTPBodyError](repeating: .clientGone, count: 10))
   }
 
   /// What an answer holds is let go although its handler goes on.
@@ -208,7 +209,7 @@ import Testing
     }
     waitUntil { object == nil }
     waitUntil { server.server.connectionCount == 0 }
-    #expect(held.withLock { $0.started } <= (isLate ? 0 : 1))
+    expect(held.withLock { $0.started } <= (isLate ? 0 : 1))
   }
 
   /// An answer whose body begins at once needs no thread of a handler, also when all of them wait for one.
@@ -225,7 +226,7 @@ import Testing
     }
     let clients = try (0..<20).map { _ in try server.client() }
     for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
-    for client in clients { #expect(try client.answer().text == "whole") }
+    for client in clients { try expect(client.answer().text, equals: "whole") }
   }
 
   @Test func aClientThatGoesAwayIsSeenWhileItSends() throws {
@@ -243,7 +244,7 @@ import Testing
           + (chunked ? "Transfer-Encoding: chunked\r\n\r\n5\r\nab" : "Content-Length: 5\r\n\r\nab"))
     }
     waitUntil { errors.withLock { $0.count } == 2 }
-    #expect(errors.withLock { $0 } == [.clientGone, .clientGone])
+    expect(errors.withLock { $0 }, equals: [.clientGone, .clientGone])
     waitUntil { server.server.connectionCount == 0 }
   }
 
@@ -265,11 +266,12 @@ import Testing
     }
     for (number, client) in clients.enumerated() {
       let answer = try client.answer()
-      #expect(answer.status == (number == 3 ? 413 : 200))
-      if number != 3 { #expect(answer.text == "0123456789") }
+      expect(answer.status, equals: (number == 3 ? 413 : 200))
+      if number != 3 { expect(answer.text, equals: "0123456789") }
     }
     let long = try server.client()
-    #expect(
-      try long.get("/", method: "PUT", headers: ["Content-Length: 11", "Expect: 100-continue"]).status == 413)
+    try expect(
+      long.get("/", method: "PUT", headers: ["Content-Length: 11", "Expect: 100-continue"]).status,
+      equals: 413)
   }
 }

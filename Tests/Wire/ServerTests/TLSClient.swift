@@ -38,8 +38,8 @@ final class TLSClient: RawClient {
     let names = options.protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
     if !names.isEmpty { SSL_CTX_set_alpn_protos(context, names, UInt32(names.count)) }
     if let (file, key) = options.certificate {
-      #expect(SSL_CTX_use_certificate_file(context, file, SSL_FILETYPE_PEM) == 1)
-      #expect(SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1)
+      expect(SSL_CTX_use_certificate_file(context, file, SSL_FILETYPE_PEM), equals: 1)
+      expect(SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM), equals: 1)
     }
     session = SSL_new(context)
     if let old = options.session { SSL_set_session(session, old) }

@@ -1,7 +1,7 @@
 import Foundation
 import Logs
-import Storage
 import RawHTTP
+import Storage
 import TestSupport
 import Testing
 
@@ -16,33 +16,34 @@ import Testing
   @Test func aSelfMadeIdentityIsKeptAndCanBePinned() throws {
     let directory = TemporaryDirectory()
     let identity = try TLSIdentity.selfMade(in: directory.path, hostNames: ["box.example", "192.0.2.7"])
-    #expect(identity.fingerprint.count == 64)
-    #expect(try TLSIdentity.selfMade(in: directory.path).fingerprint == identity.fingerprint)
+    expect(identity.fingerprint.count, equals: 64)
+    try expect(TLSIdentity.selfMade(in: directory.path).fingerprint, equals: identity.fingerprint)
     let attributes = try FileManager.default.attributesOfItem(atPath: directory.file("server-key.pem"))
-    #expect((attributes[.posixPermissions] as? Int) == 0o600)
+    expect((attributes[.posixPermissions] as? Int), equals: 0o600)
     let server = try TestServer(with: { $0.tls = identity }, echo)
-    #expect(server.url.hasPrefix("https://"))
+    expect(server.url.hasPrefix("https://"))
     let certificate = directory.file("server-cert.pem")
     guard let answer = curl(["--cacert", certificate, "\(server.url)/a"]) else {
       print("skipped a part of aSelfMadeIdentityIsKeptAndCanBePinned: there is no curl")
       return
     }
-    #expect(answer == "GET\n/a\n\n200")
+    expect(answer, equals: "GET\n/a\n\n200")
     let port = server.port
-    #expect(
+    expect(
       curl([
         "--cacert", certificate, "--resolve", "box.example:\(port):127.0.0.1", "-H", "Host: localhost",
         "https://box.example:\(port)/",
       ])?
-      .hasSuffix("200") == true)
-    #expect(curl(["\(server.url)/"]) == "\n000")
-    #expect(curl(["-k", "--tls-max", "1.1", "\(server.url)/"]) == "\n000")
+      .hasSuffix("200"), equals: true)
+    expect(curl(["\(server.url)/"]), equals: "\n000")
+    expect(curl(["-k", "--tls-max", "1.1", "\(server.url)/"]), equals: "\n000")
     // Another certificate serves new connections.
     let other = TemporaryDirectory()
     try server.server.use(TLSIdentity.selfMade(in: other.path))
-    #expect(curl(["--cacert", certificate, "\(server.url)/"]) == "\n000")
-    #expect(curl(["--cacert", other.file("server-cert.pem"), "\(server.url)/"])?.hasSuffix("200") == true)
-    #expect(curl(["-k", "-T", certificate, "\(server.url)/"])?.contains("BEGIN CERTIFICATE") == true)
+    expect(curl(["--cacert", certificate, "\(server.url)/"]), equals: "\n000")
+    expect(
+      curl(["--cacert", other.file("server-cert.pem"), "\(server.url)/"])?.hasSuffix("200"), equals: true)
+    expect(curl(["-k", "-T", certificate, "\(server.url)/"])?.contains("BEGIN CERTIFICATE"), equals: true)
   }
 
   @Test func certificatesAreReadAgain() throws {
@@ -53,13 +54,13 @@ import Testing
     let server = try TestServer(with: { $0.tls = first }, echo)
     func shown() throws -> String {
       let client = try server.secureClient()
-      #expect(try client.get("/").status == 200)
+      try expect(client.get("/").status, equals: 200)
       return client.fingerprint
     }
     let open = try server.secureClient()
-    #expect(try open.get("/").status == 200 && open.fingerprint == first.fingerprint)
+    try expect(open.get("/").status == 200 && open.fingerprint == first.fingerprint)
     try server.server.reloadIdentity()
-    #expect(try shown() == first.fingerprint)
+    try expect(shown(), equals: first.fingerprint)
     // Files that don't fit, have nothing in them, or aren't there change nothing.
     let warnings = Lock<[String]>([])
     let sink = FunctionSink { entry in warnings.withLock { $0.append(entry.message) } }
@@ -71,15 +72,15 @@ import Testing
     #expect(throws: HTTPServerError.self) { try server.server.reloadIdentity() }
     try Data(contentsOf: URL(filePath: next.file("server-cert.pem"))).write(to: URL(filePath: certificate))
     #expect(throws: HTTPServerError.self) { try server.server.reloadIdentity() }
-    #expect(try shown() == first.fingerprint)
-    #expect(server.server.fingerprint == first.fingerprint)
+    try expect(shown(), equals: first.fingerprint)
+    expect(server.server.fingerprint, equals: first.fingerprint)
     waitUntil { warnings.withLock { $0.count(where: { $0.contains("keeps its certificate") }) } == 3 }
     try Data(contentsOf: URL(filePath: next.file("server-key.pem"))).write(to: URL(filePath: key))
     try server.server.reloadIdentity()
-    #expect(try shown() == second.fingerprint)
-    #expect(server.server.fingerprint == second.fingerprint)
+    try expect(shown(), equals: second.fingerprint)
+    expect(server.server.fingerprint, equals: second.fingerprint)
     // Open connections go on.
-    #expect(try open.get("/").status == 200)
+    try expect(open.get("/").status, equals: 200)
     for _ in 0..<100 { try server.server.reloadIdentity() }
     #expect(throws: HTTPServerError.self) { try TestServer().server.reloadIdentity() }
   }
@@ -96,12 +97,12 @@ import Testing
       }
       return nil
     }
-    #expect(code(certificate, key) == nil)
-    #expect(code(directory.file("none"), key) == .fileUnreadable)
-    #expect(code(certificate, directory.file("none")) == .fileUnreadable)
-    #expect(code(key, key) == .fileInvalid)
-    #expect(code(certificate, certificate) == .fileInvalid)
-    #expect(code(certificate, other.file("server-key.pem")) == .fileInvalid)
+    expect(code(certificate, key) == nil)
+    expect(code(directory.file("none"), key), equals: .fileUnreadable)
+    expect(code(certificate, directory.file("none")), equals: .fileUnreadable)
+    expect(code(key, key), equals: .fileInvalid)
+    expect(code(certificate, certificate), equals: .fileInvalid)
+    expect(code(certificate, other.file("server-key.pem")), equals: .fileInvalid)
     #expect(throws: HTTPServerError.self) { try TLSIdentity.selfMade(in: directory.path + "/none") }
     #expect(throws: HTTPServerError.self) {
       try TLSIdentity.selfMade(in: other.path + "/x", hostNames: ["a,IP:1.2.3.4"])
@@ -125,18 +126,18 @@ import Testing
     let (client, clientKey, request) = (
       directory.file("c.pem"), directory.file("c-key.pem"), directory.file("c.csr")
     )
-    #expect(
+    expect(
       openssl([
         "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=alice",
         "-keyout", clientKey, "-out", request,
       ]))
-    #expect(
+    expect(
       openssl([
         "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authorityKey, "-CAcreateserial", "-days",
         "2", "-out", client,
       ]))
     let (stranger, strangerKey) = (directory.file("s.pem"), directory.file("s-key.pem"))
-    #expect(
+    expect(
       openssl([
         "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
         "-subj", "/CN=alice", "-keyout", strangerKey, "-out", stranger,
@@ -153,17 +154,18 @@ import Testing
         $0.clientCertificates = .required(check)
         $0.authenticator = CertificateAuthenticator()
       }, who)
-    #expect(curl(["-k", "--cert", client, "--key", clientKey, required.url]) == "alice alice\n200")
-    #expect(curl(["-k", "--cert", stranger, "--key", strangerKey, required.url])?.hasSuffix("403") == true)
-    #expect(curl(["-k", required.url]) == "\n000")
+    expect(curl(["-k", "--cert", client, "--key", clientKey, required.url]), equals: "alice alice\n200")
+    expect(
+      curl(["-k", "--cert", stranger, "--key", strangerKey, required.url])?.hasSuffix("403"), equals: true)
+    expect(curl(["-k", required.url]), equals: "\n000")
     let requested = try TestServer(
       with: {
         $0.tls = identity
         $0.clientCertificates = .requested(
           ClientCertificateCheck { $0.commonName == "alice" && $0.fingerprint.count == 64 })
       }, who)
-    #expect(curl(["-k", "--cert", stranger, "--key", strangerKey, requested.url]) == "- alice\n200")
-    #expect(curl(["-k", requested.url]) == "- -\n200")
+    expect(curl(["-k", "--cert", stranger, "--key", strangerKey, requested.url]), equals: "- alice\n200")
+    expect(curl(["-k", requested.url]), equals: "- -\n200")
     #expect(throws: HTTPServerError.self) { try ClientCertificateCheck(authorities: clientKey) }
   }
 }

@@ -1,6 +1,6 @@
 import HTTP
-import Testing
 import RawHTTP
+import Testing
 
 @testable import Server
 

@@ -1,9 +1,9 @@
-import Transport
 import Foundation
-import Storage
 import RawHTTP
+import Storage
 import TestSupport
 import Testing
+import Transport
 import WebSocket
 
 @testable import Server
@@ -49,20 +49,20 @@ import WebSocket
     let answer = try client.get(
       "/",
       headers: Self.upgrade + ["Sec-WebSocket-Protocol: chat, BLIP_3+CBMobile_3", "Origin: http://localhost"])
-    #expect(answer.status == 101)
-    #expect(answer.header("Sec-WebSocket-Accept") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
-    #expect(answer.header("Sec-WebSocket-Protocol") == "BLIP_3+CBMobile_3")
-    #expect(answer.header("Upgrade") == "websocket")
+    expect(answer.status, equals: 101)
+    expect(answer.header("Sec-WebSocket-Accept"), equals: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    expect(answer.header("Sec-WebSocket-Protocol"), equals: "BLIP_3+CBMobile_3")
+    expect(answer.header("Upgrade"), equals: "websocket")
     // A masked binary frame.
     try client.send([0x82, 0x83, 1, 2, 3, 4, 0x61 ^ 1, 0x62 ^ 2, 0x63 ^ 3])
-    #expect(try client.bytes(5) == [0x82, 3, 0x61, 0x62, 0x63])
+    try expect(client.bytes(5), equals: [0x82, 3, 0x61, 0x62, 0x63])
     waitUntil { server.server.connections.first?.bytesOut == 5 }
-    #expect(server.server.connections.first?.kind == .webSocket)
-    #expect(server.server.connections.first?.bytesIn == 9)
+    expect(server.server.connections.first?.kind, equals: .webSocket)
+    expect(server.server.connections.first?.bytesIn, equals: 9)
     // Close, and its answer.
     try client.send([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8])
-    #expect(try client.bytes(4) == [0x88, 2, 0x03, 0xE8])
-    #expect(try client.isClosed())
+    try expect(client.bytes(4), equals: [0x88, 2, 0x03, 0xE8])
+    try expect(client.isClosed())
     waitUntil { server.server.connectionCount == 0 }
   }
 
@@ -71,8 +71,8 @@ import WebSocket
     let client = try server.client()
     let head = "GET / HTTP/1.1\r\nHost: localhost\r\n" + Self.upgrade.joined(separator: "\r\n") + "\r\n\r\n"
     try client.send(Array(head.utf8) + [0x82, 0x81, 0, 0, 0, 0, 0x61])
-    #expect(try client.answer().status == 101)
-    #expect(try client.bytes(3) == [0x82, 1, 0x61])
+    try expect(client.answer().status, equals: 101)
+    try expect(client.bytes(3), equals: [0x82, 1, 0x61])
   }
 
   @Test(arguments: [false, true]) func longMessagesComeWholeBothWays(_ isSecure: Bool) throws {
@@ -81,16 +81,16 @@ import WebSocket
       $0.limits.webSocket.limits.messageBytes = 1 << 20
     })
     let client = isSecure ? try server.secureClient() : try server.client()
-    #expect(try client.get("/", headers: Self.upgrade).status == 101)
+    try expect(client.get("/", headers: Self.upgrade).status, equals: 101)
     let message = TLSTest.pattern(1 << 20)
     let length: [UInt8] = [0, 0, 0, 0, 0, 0x10, 0, 0]
     for _ in 0..<8 {
       // A key of zeros masks nothing.
       try client.send([0x82, 0xFF] + length + [0, 0, 0, 0] + message)
-      #expect(try client.bytes(10) == [0x82, 127] + length)
-      #expect(try client.bytes(message.count) == message)
+      try expect(client.bytes(10), equals: [0x82, 127] + length)
+      try expect(client.bytes(message.count), equals: message)
     }
-    #expect(server.server.connections.first?.bytesIn == UInt64(8 * (message.count + 14)))
+    expect(server.server.connections.first?.bytesIn, equals: UInt64(8 * (message.count + 14)))
   }
 
   @Test func improperRequestsAreRefused() throws {
@@ -101,46 +101,46 @@ import WebSocket
       change(&headers)
       return try client.get("/", method: method, headers: headers).status
     }
-    #expect(try status { $0[0] = "Upgrade: h2c" } == 426)
-    #expect(try status { $0.removeFirst() } == 426)
-    #expect(try status { $0[1] = "Connection: keep-alive" } == 400)
-    #expect(try status { $0[2] = "Sec-WebSocket-Version: 8" } == 426)
-    #expect(try status { $0.remove(at: 2) } == 426)
-    #expect(try status { $0[3] = "Sec-WebSocket-Key: abc" } == 400)
-    #expect(try status { $0[3] = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j" } == 400)
-    #expect(try status { $0.append("Sec-WebSocket-Key: \(Self.key)") } == 400)
-    #expect(try status { $0.append("Origin: http://evil.example") } == 403)
-    #expect(try status { $0.append("Origin: null") } == 403)
-    #expect(try status({ _ in }, method: "POST") == 405)
+    try expect(status { $0[0] = "Upgrade: h2c" }, equals: 426)
+    try expect(status { $0.removeFirst() }, equals: 426)
+    try expect(status { $0[1] = "Connection: keep-alive" }, equals: 400)
+    try expect(status { $0[2] = "Sec-WebSocket-Version: 8" }, equals: 426)
+    try expect(status { $0.remove(at: 2) }, equals: 426)
+    try expect(status { $0[3] = "Sec-WebSocket-Key: abc" }, equals: 400)
+    try expect(status { $0[3] = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j" }, equals: 400)
+    try expect(status { $0.append("Sec-WebSocket-Key: \(Self.key)") }, equals: 400)
+    try expect(status { $0.append("Origin: http://evil.example") }, equals: 403)
+    try expect(status { $0.append("Origin: null") }, equals: 403)
+    try expect(status({ _ in }, method: "POST"), equals: 405)
     let answer = try client.get("/", headers: Array(Self.upgrade.prefix(2)))
-    #expect(answer.header("Sec-WebSocket-Version") == "13")
+    expect(answer.header("Sec-WebSocket-Version"), equals: "13")
     // The connection still speaks HTTP.
-    #expect(try status { _ in } == 101)
+    try expect(status { _ in }, equals: 101)
   }
 
   @Test(arguments: [false, true]) func aServerThatStopsSaysGoodbye(_ isSecure: Bool) throws {
     let ends = Lock<[TransportClose]>([])
     let server = try server(ends, with: { if isSecure { $0.tls = try TLSTest.identity.get() } })
     let clients = try (0..<5).map { _ in isSecure ? try server.secureClient() : try server.client() }
-    for client in clients { #expect(try client.get("/ends", headers: Self.upgrade).status == 101) }
+    for client in clients { try expect(client.get("/ends", headers: Self.upgrade).status, equals: 101) }
     // The last client doesn't answer the goodbye, and is cut off.
     Thread.detachNewThread { [server = server.server] in server.stop(graceSeconds: 2) }
     for client in clients {
       let head = try client.bytes(4)
-      #expect(head[0] == 0x88 && head[2...] == [0x03, 0xE9])
+      expect(head[0] == 0x88 && head[2...] == [0x03, 0xE9])
       _ = try client.bytes(Int(head[1]) - 2)
     }
     for client in clients.dropLast() { try client.send([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE9]) }
-    for client in clients { #expect(try client.isClosed()) }
+    for client in clients { try expect(client.isClosed()) }
     server.server.stop()
-    #expect(ends.withLock { $0.count } == 5)
+    expect(ends.withLock { $0.count }, equals: 5)
   }
 
   @Test(arguments: [false, true]) func aClientThatDisappearsIsSeen(_ isSecure: Bool) throws {
     let ends = Lock<[TransportClose]>([])
     let server = try server(ends, with: { if isSecure { $0.tls = try TLSTest.identity.get() } })
     var client: RawClient? = isSecure ? try server.secureClient() : try server.client()
-    #expect(try client?.get("/ends", headers: Self.upgrade).status == 101)
+    try expect(client?.get("/ends", headers: Self.upgrade).status, equals: 101)
     client = nil
     waitUntil { ends.withLock { $0.map(\.code) } == [1006] }
     waitUntil { server.server.connectionCount == 0 }
@@ -180,7 +180,7 @@ import WebSocket
     let server = try server(with: { $0.tls = identity })
     let url = server.url.replacingOccurrences(of: "http", with: "ws")
     let result = run(python, ["-c", Self.script, url, directory.file("server-cert.pem")])
-    #expect(result?.output == "done 1000")
+    expect(result?.output, equals: "done 1000")
     waitUntil { server.server.connectionCount == 0 }
   }
 }

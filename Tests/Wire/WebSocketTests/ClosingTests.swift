@@ -1,6 +1,7 @@
-import Transport
+import Expectations
 import Foundation
 import Testing
+import Transport
 
 @testable import WebSocket
 
@@ -49,7 +50,7 @@ import Testing
     peer.endWriting()
     #expect(await client.messages(1) == [[1]])
     let end = await client.waitForEnd()
-    #expect((end.domain, end.code, end.isTransient) == (.webSocket, 1006, true))
+    expect((end.domain, end.code, end.isTransient) == (.webSocket, 1006, true))
     #expect(await client.next() == .failure(end))
     #expect(await client.send([[1]]) == end)
   }
@@ -88,11 +89,11 @@ import Testing
       try await peer.write(frame(2, [7], mask: mask) + frames)
       #expect(await server.messages(1) == [[7]])
       let end = await server.waitForEnd()
-      #expect((end.domain, end.code, end.isTransient) == (.webSocket, code, false))
+      expect((end.domain, end.code, end.isTransient) == (.webSocket, code, false))
       // What comes after that is dropped, so that the Close frame arrives.
       try await peer.write([UInt8](repeating: 0, count: 1 << 20))
       let answer = try await peer.readAll()
-      #expect(try events(WebSocketSession(.client), answer) == [.close(code: code, reason: end.reason)])
+      try expect(events(WebSocketSession(.client), answer), equals: [.close(code: code, reason: end.reason)])
     }
   }
 
@@ -134,14 +135,14 @@ import Testing
     await client.send([[1, 2, 3]])
     Foundation.close(right)
     let end = await client.waitForEnd()
-    #expect((end.domain, end.isTransient) == (.posix, true))
-    #expect(end.code == Int(ECONNRESET))
+    expect((end.domain, end.isTransient) == (.posix, true))
+    expect(end.code, equals: Int(ECONNRESET))
   }
 
   @Test func aCloseThatCameBeforeTheErrorOfWritingIsTheEnd() async throws {
     let (left, right) = try socketPair()
     let frames = frame(2, [5]) + frame(8, bytes("03E9"))
-    #expect(Foundation.write(right, frames, frames.count) == frames.count)
+    expect(Foundation.write(right, frames, frames.count), equals: frames.count)
     Foundation.close(right)
     let client = WebSocketTransport(SocketStream(left), .client, loop: try .shared())
     await client.send([[1]])

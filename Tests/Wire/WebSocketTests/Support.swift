@@ -1,9 +1,9 @@
-import Transport
 import Bytes
 import Foundation
 import Storage
 import StorageConformance
 import Testing
+import Transport
 
 @testable import WebSocket
 

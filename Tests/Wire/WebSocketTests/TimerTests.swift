@@ -1,8 +1,9 @@
-import Transport
+import Expectations
 import Foundation
 import Storage
 import StorageConformance
 import Testing
+import Transport
 
 @testable import WebSocket
 
@@ -25,26 +26,26 @@ import Testing
     }
     for now: UInt64 in [100, 100, 250, 1000] {
       for call in timers.takeDue(MonotonicTime(nanoseconds: now)) { call() }
-      #expect(made.withLock { $0 } == expected.filter { $0 <= now }.sorted())
+      expect(made.withLock { $0 }, equals: expected.filter { $0 <= now }.sorted())
     }
-    #expect(timers.count == 0)
-    #expect(timers.nextTime == nil)
+    expect(timers.count, equals: 0)
+    expect(timers.nextTime == nil)
   }
 
   @Test func cancelledCallsDontPileUp() {
     var timers = Timers()
     for time in 0..<100_000 { timers.cancel(timers.add(MonotonicTime(nanoseconds: UInt64(time))) {}) }
-    #expect(timers.count == 0)
-    #expect(timers.entryCount <= 64)
+    expect(timers.count, equals: 0)
+    expect(timers.entryCount <= 64)
   }
 
   @Test func timesAreBounded() {
     let time = MonotonicTime(nanoseconds: 5)
-    #expect(time + -1 == time)
-    #expect(time + .nan == time)
-    #expect(time + .infinity == time + 1e12)
-    #expect(time.seconds(since: time + 1) == 0)
-    #expect((time + 1).seconds(since: time) == 1)
+    expect(time + -1, equals: time)
+    expect(time + .nan, equals: time)
+    expect(time + .infinity, equals: time + 1e12)
+    expect(time.seconds(since: time + 1), equals: 0)
+    expect((time + 1).seconds(since: time), equals: 1)
   }
 
   // MARK: Heartbeats
@@ -56,7 +57,7 @@ import Testing
     let (client, peer) = try RawPeer.pair(.client, options)
     for _ in 0..<5 {
       let ping = try await peer.read(6)
-      #expect(ping.prefix(2) == [0x89, 0x80])
+      expect(ping.prefix(2), equals: [0x89, 0x80])
       try await peer.write(frame(10, []))
     }
     try await peer.write(frame(2, [1]) + frame(8, bytes("03E8")))
@@ -69,7 +70,7 @@ import Testing
     options.heartbeat = 0.1
     let (client, peer) = try RawPeer.pair(.client, options)
     let end = await client.waitForEnd()
-    #expect((end.domain, end.code, end.isTransient) == (.webSocket, 1006, true))
+    expect((end.domain, end.code, end.isTransient) == (.webSocket, 1006, true))
     // One ping, and then the end of the socket.
     #expect(try await peer.readAll().count == 6)
   }
@@ -93,9 +94,9 @@ import Testing
     options.idleTimeout = 0.1
     let (server, peer) = try RawPeer.pair(.server, options)
     let end = await server.waitForEnd()
-    #expect((end.domain, end.code) == (.webSocket, 1001))
+    expect((end.domain, end.code) == (.webSocket, 1001))
     let answer = try await peer.read(4)
-    #expect(answer.first == 0x88)
-    #expect(answer.suffix(2) == bytes("03E9"))
+    expect(answer.first, equals: 0x88)
+    expect(answer.suffix(2), equals: bytes("03E9"))
   }
 }

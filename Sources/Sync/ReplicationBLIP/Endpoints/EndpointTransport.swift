@@ -1,8 +1,8 @@
-import Transport
 import Bytes
 import Replication
 import ReplicationNetwork
 import Storage
+import Transport
 import WebSocket
 
 /// A transport of the app's own, as BLIP uses it.

@@ -1,8 +1,8 @@
 import BLIP
-import Transport
 import Network
 import Replication
 import ReplicationNetwork
+import Transport
 import WebSocket
 
 extension ReplicatorTarget {

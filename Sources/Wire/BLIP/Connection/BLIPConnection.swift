@@ -1,5 +1,5 @@
-import Transport
 import System
+import Transport
 
 /// A BLIP connection over a transport: sends requests and gets their replies, and answers the peer's requests.
 ///

@@ -1,6 +1,6 @@
-import Transport
 import Logs
 import System
+import Transport
 
 /// What runs a session: a mailbox, and a job that takes everything from it in one go.
 ///

@@ -1,5 +1,5 @@
-import Transport
 import Logs
+import Transport
 
 /// Why a BLIP session, or a message of it, failed.
 package struct BLIPError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -1,7 +1,7 @@
-import Transport
 import CCurl
 import CSockets
 import System
+import Transport
 import WebSocket
 
 #if canImport(Glibc)

@@ -1,7 +1,7 @@
-import Transport
 import CCurl
-import System
 import Synchronization
+import System
+import Transport
 
 #if canImport(Glibc)
   import Glibc

@@ -1,5 +1,5 @@
-import Transport
 import CCurl
+import Transport
 
 /// The settings of libcurl that WebSocket connections and HTTP requests share. It doesn't own the handle.
 struct CurlHandle {

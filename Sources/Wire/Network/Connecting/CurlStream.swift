@@ -1,5 +1,5 @@
-import Transport
 import CCurl
+import Transport
 import WebSocket
 
 #if canImport(Glibc)

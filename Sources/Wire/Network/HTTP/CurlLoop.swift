@@ -1,6 +1,6 @@
-import Transport
 import CCurl
 import System
+import Transport
 import WebSocket
 
 /// Runs transfers of libcurl on one thread, which is there while there are any. Connections stay open between them.

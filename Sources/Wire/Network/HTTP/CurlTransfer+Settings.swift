@@ -1,5 +1,5 @@
-import Transport
 import CCurl
+import Transport
 import WebSocket
 
 /// What libcurl is told of a request, before it begins.

@@ -1,6 +1,6 @@
-import Transport
 import CCurl
 import HTTP
+import Transport
 import WebSocket
 
 #if canImport(Glibc)

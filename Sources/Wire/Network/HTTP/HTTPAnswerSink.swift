@@ -1,5 +1,5 @@
-import Transport
 import HTTP
+import Transport
 
 #if canImport(Glibc)
   import Glibc

@@ -1,6 +1,6 @@
-import Transport
 import HTTP
 import System
+import Transport
 import WebSocket
 
 /// A client of HTTP/1.1 for one server: keeps connections open, says who it is, and follows redirects.

@@ -1,5 +1,5 @@
-import Transport
 import System
+import Transport
 
 /// A request with all that it takes: the login, redirects, and another try with a new cookie. The sink sees only the last answer.
 final class HTTPExchange: HTTPTask, HTTPAnswerSink {

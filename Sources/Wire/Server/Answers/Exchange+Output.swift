@@ -1,6 +1,6 @@
-import HTTP
 import CMicrohttpd
 import Glibc
+import HTTP
 import Logs
 
 /// The body of an answer on its way to the client.

@@ -1,6 +1,6 @@
-import HTTP
 import Bytes
 import FoundationEssentials
+import HTTP
 
 /// Knows passwords.
 package protocol PasswordChecker: Sendable {

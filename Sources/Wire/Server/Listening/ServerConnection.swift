@@ -1,7 +1,7 @@
 import CMicrohttpd
 import Glibc
-import System
 import Synchronization
+import System
 
 /// One connection: what it does, since when, and how to cut it off.
 ///

@@ -1,8 +1,8 @@
 import Bytes
-import HTTP
 import CMicrohttpd
-import System
+import HTTP
 import Synchronization
+import System
 
 /// What the parts of a running server share.
 final class ServerCore: Sendable {

@@ -1,6 +1,6 @@
-import HTTP
 import CMicrohttpd
 import Glibc
+import HTTP
 
 /// What has come of the body of a request, and who waits for more.
 struct InputState {

@@ -1,5 +1,5 @@
-import HTTP
 import Bytes
+import HTTP
 
 /// A request, as a handler sees it.
 package struct HTTPRequest: Sendable {

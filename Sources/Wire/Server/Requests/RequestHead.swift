@@ -1,6 +1,6 @@
-import HTTP
 import CMicrohttpd
 import Glibc
+import HTTP
 
 /// Why the server itself refuses a request.
 struct Rejection: Error {

@@ -1,9 +1,9 @@
-import Transport
 import CCrypto
 import CMicrohttpd
 import CSSL
 import Glibc
 import Logs
+import Transport
 import WebSocket
 
 /// One connection with TLS. It moves bytes between the client's socket and a pair of sockets whose other end the library

@@ -1,8 +1,8 @@
-import Transport
 import Glibc
 import Logs
-import System
 import Synchronization
+import System
+import Transport
 import WebSocket
 
 /// Ends TLS between the thread that accepts connections and the daemon, which sees none of it.

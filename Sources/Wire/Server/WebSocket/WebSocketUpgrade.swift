@@ -1,6 +1,6 @@
+import Glibc
 import HTTP
 import Transport
-import Glibc
 import WebSocket
 
 // The opening handshake of WebSocket, seen from the server (RFC 6455, 4.2). The request has:

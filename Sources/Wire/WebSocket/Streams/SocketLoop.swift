@@ -1,6 +1,6 @@
-import Transport
 import CSockets
 import System
+import Transport
 
 #if canImport(Glibc)
   import Glibc

@@ -1,5 +1,5 @@
-import Transport
 import Bytes
+import Transport
 
 /// What a `WebSocketTransport` does under its lock: reading, writing, and whom to call.
 final class WebSocketCore {

@@ -1,6 +1,6 @@
-import Transport
 import Logs
 import System
+import Transport
 
 /// A WebSocket connection, after its handshake.
 ///

@@ -11,25 +11,25 @@ import Touchstone
     let client = try APIClient.withDatabase(engine)
     let made = try client.send(
       "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","n":1},{"n":3,"_id":"b"},{"n":3}],"x":[]}"#)
-    #expect(made.status == 201)
+    expect(made.status, equals: 201)
     let rows = try made.json()
-    #expect(rows.array?.map { $0["ok"] } == [true, true, true])
-    #expect(rows.array?[2]["id"].string?.utf8.count == 32)
+    expect(rows.array?.map { $0["ok"] }, equals: [true, true, true])
+    expect(rows.array?[2]["id"].string?.utf8.count, equals: 32)
     let b = rows.array?[1]["rev"].string ?? ""
     let mixed = try client.send(
       "POST", "/db/_bulk_docs",
       #" { "docs" : [ {"_id":"a","n":9} , {"_id":"b","_rev":"\#(b)","n":9}, {"_id":"c"},{"_id":"c"}]} "#)
-    #expect(
-      try mixed.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok", "ok", "conflict"])
-    #expect(
+    try expect(
+      mixed.json().array?.map { $0["error"].string ?? "ok" }, equals: ["conflict", "ok", "ok", "conflict"])
+    expect(
       mixed.text.hasPrefix(
         #"[{"id":"a","error":"conflict","reason":"Document update conflict."},{"ok":true,"id":"b","rev":"2-"#)
     )
     let deleted = try client.send(
       "POST", "/db/_bulk_docs",
       #"{"docs":[{"_id":"none","_rev":"1-ab","_deleted":true},{"_id":"never","_deleted":true}]}"#)
-    #expect(try deleted.json().array?.map { $0["rev"].string?.prefix(2) } == ["2-", "1-"])
-    #expect(try client.send("POST", "/db/_bulk_docs", #"{"docs":[]}"#).text == "[]\n")
+    try expect(deleted.json().array?.map { $0["rev"].string?.prefix(2) }, equals: ["2-", "1-"])
+    try expect(client.send("POST", "/db/_bulk_docs", #"{"docs":[]}"#).text, equals: "[]\n")
   }
 
   @Test("a request that is wrong in one document saves none", arguments: someEngines)
@@ -68,20 +68,21 @@ import Touchstone
     ]
     for (body, status, error) in cases {
       let response = try client.send("POST", "/db/_bulk_docs", body)
-      #expect(response.status == status, "\(body)")
-      #expect(try response.error == error, "\(body)")
+      expect(response.status, equals: status, "\(body)")
+      try expect(response.error, equals: error, "\(body)")
     }
-    #expect(try client.get("/db/ok").status == 404)
+    try expect(client.get("/db/ok").status, equals: 404)
     let many = Array(repeating: "{}", count: 10_001).joined(separator: ",")
-    #expect(
-      try client.send("POST", "/db/_bulk_docs", "{\"docs\":[\(many)]}").error == [
+    try expect(
+      client.send("POST", "/db/_bulk_docs", "{\"docs\":[\(many)]}").error,
+      equals: [
         "max_bulk_docs_count_exceeded", "10000",
       ])
-    #expect(
-      try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e"}],"all_or_nothing":true}"#).status
-        == 417)
-    #expect(try client.send("PUT", "/db/_bulk_docs", "{}").header("Allow") == "POST")
-    #expect(try client.ask("POST", "/db/_bulk_docs", body: Array("{}".utf8)).status == 415)
+    try expect(
+      client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e"}],"all_or_nothing":true}"#).status,
+      equals: 417)
+    try expect(client.send("PUT", "/db/_bulk_docs", "{}").header("Allow"), equals: "POST")
+    try expect(client.ask("POST", "/db/_bulk_docs", body: Array("{}".utf8)).status, equals: 415)
   }
 
   @Test("revisions that were made elsewhere are stored with their histories", arguments: someEngines)
@@ -91,35 +92,39 @@ import Touchstone
       #"[{"_id":"n","_rev":"3-cc","_revisions":{"start":3,"ids":["cc","bb","aa"]},"v":1},{"_id":"n","_rev":"2-aa","_revisions":{"start":2,"ids":["aa","bb"]},"v":2},{"_id":"b","_rev":"1-cc"}]"#
     for _ in 0..<2 {
       let response = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":\#(docs)}"#)
-      #expect(response.status == 201)
-      #expect(response.text == "[]\n")
+      expect(response.status, equals: 201)
+      expect(response.text, equals: "[]\n")
     }
     let n = try client.get("/db/n?conflicts=true&revs=true").json()
-    #expect(n["_rev"] == "3-cc")
-    #expect(n["_conflicts"] == ["2-aa"])
+    expect(n["_rev"], equals: "3-cc")
+    expect(n["_conflicts"], equals: ["2-aa"])
     let difference = try client.send(
       "POST", "/db/_revs_diff", #"{"n":["3-cc","2-aa","9-bb"],"none":["1-aa"],"b":["1-cc"],"e":[]}"#)
-    #expect(
-      try difference.json() == [
+    try expect(
+      difference.json(),
+      equals: [
         "n": ["missing": ["9-bb"], "possible_ancestors": ["3-cc", "2-aa"]], "none": ["missing": ["1-aa"]],
       ])
-    #expect(
-      try client.send("POST", "/db/_missing_revs", #"{"n":["3-cc","9-bb"],"none":["1-aa"]}"#).json() == [
+    try expect(
+      client.send("POST", "/db/_missing_revs", #"{"n":["3-cc","9-bb"],"none":["1-aa"]}"#).json(),
+      equals: [
         "missing_revs": ["n": ["9-bb"], "none": ["1-aa"]]
       ])
-    #expect(
-      try client.send("POST", "/db/_revs_diff", #"{"n":["bad"]}"#).error == [
+    try expect(
+      client.send("POST", "/db/_revs_diff", #"{"n":["bad"]}"#).error,
+      equals: [
         "bad_request", "Invalid rev format",
       ])
-    #expect(
-      try client.send("POST", "/db/_revs_diff", "[1]").error == [
+    try expect(
+      client.send("POST", "/db/_revs_diff", "[1]").error,
+      equals: [
         "bad_request", "Request body must be a JSON object",
       ])
-    #expect(try client.send("POST", "/db/_revs_diff", #"{"n":"3-x"}"#).status == 400)
+    try expect(client.send("POST", "/db/_revs_diff", #"{"n":"3-x"}"#).status, equals: 400)
     let purge = try client.send("POST", "/db/_purge", #"{"b":["1-cc"],"n":["2-bb"],"none":["1-a"]}"#)
-    #expect(purge.status == 201)
-    #expect(try purge.json() == ["purge_seq": .null, "purged": ["b": ["1-cc"], "n": [], "none": []]])
-    #expect(try client.get("/db/b").error == ["not_found", "missing"])
+    expect(purge.status, equals: 201)
+    try expect(purge.json(), equals: ["purge_seq": .null, "purged": ["b": ["1-cc"], "n": [], "none": []]])
+    try expect(client.get("/db/b").error, equals: ["not_found", "missing"])
   }
 
   @Test("a longer history is joined to a document that began later", arguments: someEngines)
@@ -128,16 +133,16 @@ import Touchstone
     func put(_ start: Int, _ ids: String) throws {
       let document = #"{"_id":"d","_revisions":{"start":\#(start),"ids":[\#(ids)]}}"#
       let answer = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(document)]}"#)
-      #expect(answer.text == "[]\n")
+      expect(answer.text, equals: "[]\n")
     }
     try put(5, #""ee""#)
     try put(3, #""cc""#)
-    #expect(try client.get("/db/d?conflicts=true").json()["_conflicts"] == ["3-cc"])
+    try expect(client.get("/db/d?conflicts=true").json()["_conflicts"], equals: ["3-cc"])
     try put(6, #""ff","ee","dd","cc","bb""#)
     let document = try client.get("/db/d?conflicts=true&revs=true").json()
-    #expect(document["_conflicts"].isNull)
-    #expect(document["_revisions"] == ["start": 6, "ids": ["ff", "ee", "dd", "cc", "bb"]])
-    #expect(try client.send("POST", "/db/_revs_diff", #"{"d":["4-dd","2-bb"]}"#).json() == [:])
+    expect(document["_conflicts"].isNull)
+    expect(document["_revisions"], equals: ["start": 6, "ids": ["ff", "ee", "dd", "cc", "bb"]])
+    try expect(client.send("POST", "/db/_revs_diff", #"{"d":["4-dd","2-bb"]}"#).json(), equals: [:])
   }
 
   @Test("several documents are read at once", arguments: someEngines)
@@ -152,37 +157,43 @@ import Touchstone
       try client.send("POST", "/db/_bulk_get", body, headers: [("Accept", "application/json")]).json()[
         "results"
       ].array ?? []
-    #expect(json.count == 6)
-    #expect(
-      json.first?["docs"] == [
+    expect(json.count, equals: 6)
+    expect(
+      json.first?["docs"],
+      equals: [
         ["ok": ["_id": "n", "_rev": "2-aa", "v": 2]], ["ok": ["_id": "n", "_rev": "3-cc", "v": 1]],
       ])
-    #expect(
-      json.dropFirst(2).first?["docs"] == [
+    expect(
+      json.dropFirst(2).first?["docs"],
+      equals: [
         ["error": ["id": "n", "rev": "9-aa", "error": "not_found", "reason": "missing"]]
       ])
-    #expect(
-      json.dropFirst(3).first?["docs"] == [
+    expect(
+      json.dropFirst(3).first?["docs"],
+      equals: [
         ["error": ["id": "none", "rev": "undefined", "error": "not_found", "reason": "missing"]]
       ])
-    #expect(
-      json.dropFirst(4).first?["docs"] == [
+    expect(
+      json.dropFirst(4).first?["docs"],
+      equals: [
         ["error": ["id": "n", "rev": "bad", "error": "bad_request", "reason": "Invalid rev format"]]
       ])
-    #expect(json.last?["id"] == .null)
+    expect(json.last?["id"], equals: .null)
     let latest = try client.send(
       "POST", "/db/_bulk_get?latest=true&revs=true", #"{"docs":[{"id":"n","rev":"1-aa"}]}"#
     ).json()
-    #expect(
-      latest["results"].array?.first?["docs"].array?.first?["ok"]["_revisions"] == [
+    expect(
+      latest["results"].array?.first?["docs"].array?.first?["ok"]["_revisions"],
+      equals: [
         "start": 3, "ids": ["cc", "bb", "aa"],
       ])
     let multipart = try client.send(
       "POST", "/db/_bulk_get", body,
       headers: [("Accept", "multipart/mixed"), ("Content-Type", "application/json")])
-    #expect(multipart.parts.count == 7)
-    #expect(
-      try client.send("POST", "/db/_bulk_get", "{}").error == ["bad_request", "Missing JSON list of 'docs'."])
+    expect(multipart.parts.count, equals: 7)
+    try expect(
+      client.send("POST", "/db/_bulk_get", "{}").error,
+      equals: ["bad_request", "Missing JSON list of 'docs'."])
   }
 
   @Test("a replicated document that can't be stored doesn't keep out the others", arguments: someEngines)
@@ -196,19 +207,19 @@ import Touchstone
       {"new_edits":false,"docs":[{"_id":"a","_rev":"1-a"},{"_id":"deep","_rev":"1-b","d":\(deep)},\
       {"_id":"\(long)","_rev":"1-c"},{"_id":"line\\n","_rev":"1-d"},{"_id":"z","_rev":"1-e"}]}
       """)
-    #expect(answer.status == 201)
+    expect(answer.status, equals: 201)
     let failed = try answer.json().array ?? []
-    #expect(failed.map { $0["rev"] } == ["1-b", "1-d", "1-c"])
+    expect(failed.map { $0["rev"] }, equals: ["1-b", "1-d", "1-c"])
     // PouchDB goes on behind that error only.
-    #expect(failed.map { $0["error"] } == ["forbidden", "forbidden", "forbidden"])
-    #expect(try client.get("/db/a").status == 200)
-    #expect(try client.get("/db/z").status == 200)
+    expect(failed.map { $0["error"] }, equals: ["forbidden", "forbidden", "forbidden"])
+    try expect(client.get("/db/a").status, equals: 200)
+    try expect(client.get("/db/z").status, equals: 200)
     // What isn't JSON refuses all.
     let text = #"{"new_edits":false,"docs":[{"_id":"b","_rev":"1-a"},{"_id":"c","_rev":"1-a","d":[1,]}]}"#
     let refused = try client.send("POST", "/db/_bulk_docs", text)
-    #expect(refused.status == 400)
-    #expect(try refused.error == ["bad_request", "invalid UTF-8 JSON"])
-    #expect(try client.get("/db/b").status == 404)
+    expect(refused.status, equals: 400)
+    try expect(refused.error, equals: ["bad_request", "invalid UTF-8 JSON"])
+    try expect(client.get("/db/b").status, equals: 404)
   }
 
   @Test("a revision that only CouchDB could store refuses its document alone", arguments: someEngines)
@@ -229,22 +240,22 @@ import Touchstone
     documents.append(#"{"_id":"z","_rev":"1-z"}"#)
     let text = "{\"new_edits\":false,\"docs\":[\(documents.joined(separator: ","))]}"
     let answer = try client.send("POST", "/db/_bulk_docs", text)
-    #expect(answer.status == 201, "\(answer.text)")
+    expect(answer.status, equals: 201, "\(answer.text)")
     let failed = try answer.json().array ?? []
-    #expect(failed.map { $0["id"].string } == odd.indices.map { "m\($0)" })
-    #expect(failed.allSatisfy { $0["error"] == "forbidden" && $0["reason"].string?.isEmpty == false })
-    #expect(failed.first?["rev"].string == "1-\(long)")
-    #expect(try client.get("/db/a").status == 200 && client.get("/db/z").status == 200)
-    #expect(try client.get("/db").json()["doc_count"] == 2)
+    expect(failed.map { $0["id"].string }, equals: odd.indices.map { "m\($0)" })
+    expect(failed.allSatisfy { $0["error"] == "forbidden" && $0["reason"].string?.isEmpty == false })
+    expect(failed.first?["rev"].string, equals: "1-\(long)")
+    try expect(client.get("/db/a").status == 200 && client.get("/db/z").status == 200)
+    try expect(client.get("/db").json()["doc_count"], equals: 2)
     // One by one as well; and they are missing.
-    #expect(
-      try client.send("PUT", "/db/x?new_edits=false", #"{"_rev":"1-ü"}"#).error[0] == "forbidden")
-    #expect(
-      try client.send("POST", "/db/_revs_diff", #"{"a":["1-ü"]}"#).json()["a"]["missing"] == ["1-ü"])
+    try expect(
+      client.send("PUT", "/db/x?new_edits=false", #"{"_rev":"1-ü"}"#).error[0], equals: "forbidden")
+    try expect(
+      client.send("POST", "/db/_revs_diff", #"{"a":["1-ü"]}"#).json()["a"]["missing"], equals: ["1-ü"])
     // An edit of a revision that can't be here is a conflict.
     let edits = try client.send(
       "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","_rev":"1-\#(long)"},{"_id":"b"}]}"#)
-    #expect(try edits.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok"])
+    try expect(edits.json().array?.map { $0["error"].string ?? "ok" }, equals: ["conflict", "ok"])
   }
 
   @Test("a local document with a wrong revision is refused alone", arguments: someEngines)
@@ -252,9 +263,9 @@ import Touchstone
     let client = try APIClient.withDatabase(engine)
     let answer = try client.send(
       "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x","_rev":"3-a"},{"_id":"b"},{"_id":"_local/y"}]}"#)
-    #expect(answer.status == 201)
-    #expect(try answer.json().array?.map { $0["error"].string ?? "ok" } == ["bad_request", "ok", "ok"])
-    #expect(try client.get("/db/b").status == 200 && client.get("/db/_local/y").status == 200)
+    expect(answer.status, equals: 201)
+    try expect(answer.json().array?.map { $0["error"].string ?? "ok" }, equals: ["bad_request", "ok", "ok"])
+    try expect(client.get("/db/b").status == 200 && client.get("/db/_local/y").status == 200)
   }
 
   @Test("the winner of a conflict is CouchDB's, whoever has made the revisions", arguments: someEngines)
@@ -264,20 +275,20 @@ import Touchstone
     for number in 0..<40 {
       let own = try client.save("/db/\(number)", "{\"n\":\(number)}")
       let suffix = Array(own.utf8.dropFirst(2))
-      #expect(own.hasPrefix("1-") && Hex.bytes(suffix)?.count == 16, "\(own)")
+      expect(own.hasPrefix("1-") && Hex.bytes(suffix)?.count == 16, "\(own)")
       let other = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
       let foreign = "1-" + Hex.text(other)
       _ = try client.send(
         "POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[{"_id":"\#(number)","_rev":"\#(foreign)"}]}"#)
       // It compares the bytes.
       let winner = (Hex.bytes(suffix) ?? []).lexicographicallyPrecedes(other) ? foreign : own
-      #expect(try client.get("/db/\(number)").json()["_rev"].string == winner)
+      try expect(client.get("/db/\(number)").json()["_rev"].string, equals: winner)
     }
     // The same change has the same ID, and later ones have as many digits.
     let first = try client.save("/db/x", #"{"a":1}"#)
-    #expect(try client.save("/db/y", #"{"a":1}"#) == first)
+    try expect(client.save("/db/y", #"{"a":1}"#), equals: first)
     let deleted = try client.send("DELETE", "/db/x?rev=\(first)").json()["rev"].string ?? ""
-    #expect(deleted.hasPrefix("2-") && deleted.utf8.count == 34)
+    expect(deleted.hasPrefix("2-") && deleted.utf8.count == 34)
   }
 
   @Test("the leaves that lost are in CouchDB's order, however their branches ended", arguments: someEngines)
@@ -290,15 +301,15 @@ import Touchstone
     try client.apply("d", "2-d", "1-a", isDeleted: true)
     let others = try client.database.leaves(of: "d", includeDeleted: true).filter(\.isDeleted).map(\.id)
     let inOrder = others.sorted { $0 > $1 }.map { JSONValue.string("\($0)") }
-    #expect(inOrder.count == 3 && others.first?.description == "2-d" && inOrder[2] == "2-d")
-    #expect(try client.get("d?deleted_conflicts=true").json()["_deleted_conflicts"] == .array(inOrder))
+    expect(inOrder.count == 3 && others.first?.description == "2-d" && inOrder[2] == "2-d")
+    try expect(client.get("d?deleted_conflicts=true").json()["_deleted_conflicts"], equals: .array(inOrder))
     let row = try client.get("_changes?style=all_docs").json()["results"][0]
-    #expect(row["changes"].array?.map { $0["rev"] } == ["2-b"] + inOrder)
+    expect(row["changes"].array?.map { $0["rev"] }, equals: ["2-b"] + inOrder)
     // As docs/http-documents.md says: of tombstones alone, the one that isn't marked is current.
     let deleted = try client.client.send("DELETE", "/db/d?rev=2-b").json()["rev"]
-    #expect(try client.get("_changes").json()["results"][0]["changes"] == [["rev": deleted]])
+    try expect(client.get("_changes").json()["results"][0]["changes"], equals: [["rev": deleted]])
     let rows = try client.post("_all_docs", #"{"keys":["d"]}"#).json()["rows"]
-    #expect(rows[0]["value"] == ["rev": deleted, "deleted": true])
+    expect(rows[0]["value"], equals: ["rev": deleted, "deleted": true])
   }
 
   @Test("what is wrong in an entry of _bulk_get is told there") func bulkGetErrors() throws {
@@ -323,16 +334,16 @@ import Touchstone
     ]
     for (entry, id, revision, error, reason) in cases {
       let answer = try client.send("POST", "/db/_bulk_get", "{\"docs\":[\(entry)]}").json()["results"][0]
-      #expect(answer["id"] == id, "\(entry)")
+      expect(answer["id"], equals: id, "\(entry)")
       let expected: JSONValue = [
         "id": id, "rev": revision, "error": .string(error), "reason": .string(reason),
       ]
-      #expect(answer["docs"] == [["error": expected]], "\(entry)")
+      expect(answer["docs"], equals: [["error": expected]], "\(entry)")
     }
     for name in ["rev", "open_revs", "new_edits", "w", "atts_since"] {
       let answer = try client.send("POST", "/db/_bulk_get?\(name)=1-a", #"{"docs":[]}"#)
-      #expect(answer.status == 400)
-      #expect(try answer.error == ["bad_request", "\"\(name)\" query parameter is not acceptable"])
+      expect(answer.status, equals: 400)
+      try expect(answer.error, equals: ["bad_request", "\"\(name)\" query parameter is not acceptable"])
     }
   }
 }

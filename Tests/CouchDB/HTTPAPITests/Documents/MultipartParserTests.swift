@@ -42,15 +42,15 @@ import Testing
   @Test("every place of one or two cuts gives the same parts")
   func cuts() {
     let count = body.utf8.count
-    #expect(parse(body, pieces: []) == Found(parts: parts))
+    expect(parse(body, pieces: []), equals: Found(parts: parts))
     for first in 0...count {
-      #expect(parse(body, pieces: [first]) == Found(parts: parts), "cut at \(first)")
+      expect(parse(body, pieces: [first]), equals: Found(parts: parts), "cut at \(first)")
       for second in stride(from: first, through: count, by: 3) {
-        #expect(
-          parse(body, pieces: [first, second]) == Found(parts: parts), "cuts at \(first) and \(second)")
+        expect(
+          parse(body, pieces: [first, second]), equals: Found(parts: parts), "cuts at \(first) and \(second)")
       }
     }
-    #expect(parse(body, pieces: Array(0..<count)) == Found(parts: parts))
+    expect(parse(body, pieces: Array(0..<count)), equals: Found(parts: parts))
   }
 
   @Test("a body that is cut off anywhere before its last boundary isn't whole")
@@ -63,15 +63,15 @@ import Testing
     }
     for count in 0..<(end + 5) {
       let found = parse(String(decoding: bytes[..<count], as: UTF8.self), pieces: [])
-      #expect(found.error == .endsEarly, "\(count) bytes")
+      expect(found.error, equals: .endsEarly, "\(count) bytes")
     }
-    #expect(parse(String(decoding: bytes[..<(end + 5)], as: UTF8.self), pieces: []).error == nil)
+    expect(parse(String(decoding: bytes[..<(end + 5)], as: UTF8.self), pieces: []).error == nil)
   }
 
   @Test("the body may begin with its boundary")
   func noPreamble() {
-    #expect(parse("--b\r\n\r\nx\r\n--b--", pieces: []) == Found(parts: ["|x."]))
-    #expect(parse("--b--", pieces: []) == Found())
+    expect(parse("--b\r\n\r\nx\r\n--b--", pieces: []), equals: Found(parts: ["|x."]))
+    expect(parse("--b--", pieces: []), equals: Found())
   }
 
   @Test("limits hold")
@@ -81,29 +81,31 @@ import Testing
     limits.parts = 2
     limits.preambleBytes = 10
     let long = String(repeating: "x", count: 30)
-    #expect(parse("--b\r\nA: \(long)\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error == .longHeaders)
-    #expect(parse("--b\r\nA: \(long)", pieces: [], limits: limits).error == .longHeaders)
-    #expect(
-      parse("--b\(String(repeating: " ", count: 30))\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error
-        == .longHeaders)
-    #expect(
-      parse("--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b--", pieces: [], limits: limits).error
-        == .tooManyParts)
-    #expect(parse(long, pieces: [], limits: limits).error == .longPreamble)
-    #expect(parse("--b\r\nnothing\r\n\r\n", pieces: []).error == .malformedHeader)
-    #expect(parse("--b\r\n: x\r\n\r\n", pieces: []).error == .malformedHeader)
-    #expect(parse("", boundary: "", pieces: []).error == .invalidBoundary)
-    #expect(parse("", boundary: String(repeating: "b", count: 201), pieces: []).error == .invalidBoundary)
+    expect(
+      parse("--b\r\nA: \(long)\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error, equals: .longHeaders)
+    expect(parse("--b\r\nA: \(long)", pieces: [], limits: limits).error, equals: .longHeaders)
+    expect(
+      parse("--b\(String(repeating: " ", count: 30))\r\n\r\nx\r\n--b--", pieces: [], limits: limits).error,
+      equals: .longHeaders)
+    expect(
+      parse("--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b\r\n\r\n\r\n--b--", pieces: [], limits: limits).error,
+      equals: .tooManyParts)
+    expect(parse(long, pieces: [], limits: limits).error, equals: .longPreamble)
+    expect(parse("--b\r\nnothing\r\n\r\n", pieces: []).error, equals: .malformedHeader)
+    expect(parse("--b\r\n: x\r\n\r\n", pieces: []).error, equals: .malformedHeader)
+    expect(parse("", boundary: "", pieces: []).error, equals: .invalidBoundary)
+    expect(
+      parse("", boundary: String(repeating: "b", count: 201), pieces: []).error, equals: .invalidBoundary)
   }
 
   @Test("media types and their parameters")
   func mediaTypes() {
     let type = HTTPMediaType("Multipart/Related ; Boundary=\"a;\\\"b\"; type=x")
-    #expect(type.name == "multipart/related")
-    #expect(type[parameter: "boundary"] == "a;\"b")
-    #expect(type[parameter: "type"] == "x")
-    #expect(type[parameter: "charset"] == nil)
-    #expect(HTTPMediaType("text/plain;charset").name == "text/plain")
-    #expect(HTTPMediaType("").name == "")
+    expect(type.name, equals: "multipart/related")
+    expect(type[parameter: "boundary"], equals: "a;\"b")
+    expect(type[parameter: "type"], equals: "x")
+    expect(type[parameter: "charset"] == nil)
+    expect(HTTPMediaType("text/plain;charset").name, equals: "text/plain")
+    expect(HTTPMediaType("").name, equals: "")
   }
 }

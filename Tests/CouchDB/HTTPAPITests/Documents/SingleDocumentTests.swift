@@ -9,82 +9,87 @@ import Touchstone
   func life(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)
     let made = try client.send("PUT", "/db/a", #"{"x":1}"#, headers: [("Host", "h:1")])
-    #expect(made.status == 201)
+    expect(made.status, equals: 201)
     let first = try made.json()["rev"].string ?? ""
-    #expect(first.hasPrefix("1-"))
-    #expect(made.header("ETag") == "\"\(first)\"")
-    #expect(made.header("Location") == "http://h:1/db/a")
-    #expect(made.text == "{\"ok\":true,\"id\":\"a\",\"rev\":\"\(first)\"}\n")
-    #expect(try client.send("PUT", "/db/a", #"{"x":1}"#).error == ["conflict", "Document update conflict."])
+    expect(first.hasPrefix("1-"))
+    expect(made.header("ETag"), equals: "\"\(first)\"")
+    expect(made.header("Location"), equals: "http://h:1/db/a")
+    expect(made.text, equals: "{\"ok\":true,\"id\":\"a\",\"rev\":\"\(first)\"}\n")
+    try expect(
+      client.send("PUT", "/db/a", #"{"x":1}"#).error, equals: ["conflict", "Document update conflict."])
     let read = try client.get("/db/a")
-    #expect(read.text == "{\"_id\":\"a\",\"_rev\":\"\(first)\",\"x\":1}\n")
-    #expect(read.header("ETag") == "\"\(first)\"")
-    #expect(try client.get("/db/a", headers: [("If-None-Match", "\"\(first)\"")]).status == 304)
-    #expect(try client.get("/db/a", headers: [("If-None-Match", "\"1-0\"")]).status == 200)
+    expect(read.text, equals: "{\"_id\":\"a\",\"_rev\":\"\(first)\",\"x\":1}\n")
+    expect(read.header("ETag"), equals: "\"\(first)\"")
+    try expect(client.get("/db/a", headers: [("If-None-Match", "\"\(first)\"")]).status, equals: 304)
+    try expect(client.get("/db/a", headers: [("If-None-Match", "\"1-0\"")]).status, equals: 200)
     let second = try client.save("/db/a?rev=\(first)", #"{"x":2}"#)
     let third = try client.save("/db/a", #"{"_rev":"\#(second)","x":3}"#)
     let fourth = try client.save("/db/a", #"{"x":4}"#, headers: [("If-Match", "\"\(third)\"")])
     let fifth = try client.save("/db/a", #"{"x":5}"#, headers: [("If-Match", fourth)])
-    #expect(fifth.hasPrefix("5-"))
-    #expect(
-      try client.send("PUT", "/db/a?rev=\(fourth)", #"{"_rev":"\#(fifth)"}"#).error[1].hasPrefix(
+    expect(fifth.hasPrefix("5-"))
+    try expect(
+      client.send("PUT", "/db/a?rev=\(fourth)", #"{"_rev":"\#(fifth)"}"#).error[1].hasPrefix(
         "Document rev from request body"))
-    #expect(try client.send("PUT", "/db/a", #"{"_rev":"\#(first)"}"#).status == 409)
-    #expect(try client.send("PUT", "/db/a", #"{"_rev":"7-0123"}"#).status == 409)
-    #expect(
-      try client.send("PUT", "/db/a", #"{"_rev":"garbage"}"#).error == ["bad_request", "Invalid rev format"])
-    #expect(
-      try client.send("PUT", "/db/a?rev=1-a", #"{"_rev":"1-b"}"#).error == [
+    try expect(client.send("PUT", "/db/a", #"{"_rev":"\#(first)"}"#).status, equals: 409)
+    try expect(client.send("PUT", "/db/a", #"{"_rev":"7-0123"}"#).status, equals: 409)
+    try expect(
+      client.send("PUT", "/db/a", #"{"_rev":"garbage"}"#).error,
+      equals: ["bad_request", "Invalid rev format"])
+    try expect(
+      client.send("PUT", "/db/a?rev=1-a", #"{"_rev":"1-b"}"#).error,
+      equals: [
         "bad_request", "Document rev from request body and query string have different values",
       ])
-    #expect(
-      try client.send("PUT", "/db/a", #"{"_rev":"1-b"}"#, headers: [("If-Match", "1-a")]).error == [
+    try expect(
+      client.send("PUT", "/db/a", #"{"_rev":"1-b"}"#, headers: [("If-Match", "1-a")]).error,
+      equals: [
         "bad_request", "Document rev and etag have different values",
       ])
     for option in ["open_revs=%7B%7D", "atts_since=5"] {
-      #expect(try client.get("/db/a?" + option).error == ["bad_request", "Invalid list of revisions"])
+      try expect(client.get("/db/a?" + option).error, equals: ["bad_request", "Invalid list of revisions"])
     }
-    #expect(try client.get("/db/a?rev=\(first)").json()["x"] == 1)
-    #expect(try client.get("/db/a?rev=1-ffff").error == ["not_found", "missing"])
+    try expect(client.get("/db/a?rev=\(first)").json()["x"], equals: 1)
+    try expect(client.get("/db/a?rev=1-ffff").error, equals: ["not_found", "missing"])
     let revisions = try client.get("/db/a?revs=true").json()["_revisions"]
-    #expect(revisions["start"] == 5)
-    #expect(revisions["ids"].array?.count == 5)
-    #expect(try client.get("/db/a?rev=\(second)&latest=true").json()["x"] == 5)
-    #expect(try client.send("DELETE", "/db/a").status == 409)
-    #expect(try client.send("DELETE", "/db/a?rev=\(first)").status == 409)
+    expect(revisions["start"], equals: 5)
+    expect(revisions["ids"].array?.count, equals: 5)
+    try expect(client.get("/db/a?rev=\(second)&latest=true").json()["x"], equals: 5)
+    try expect(client.send("DELETE", "/db/a").status, equals: 409)
+    try expect(client.send("DELETE", "/db/a?rev=\(first)").status, equals: 409)
     let deleted = try client.send("DELETE", "/db/a?rev=\(fifth)")
-    #expect(deleted.status == 200)
+    expect(deleted.status, equals: 200)
     let tombstone = try deleted.json()["rev"].string ?? ""
-    #expect(deleted.header("ETag") == "\"\(tombstone)\"")
-    #expect(try client.get("/db/a").error == ["not_found", "deleted"])
-    #expect(try client.get("/db/a?rev=\(tombstone)").json()["_deleted"] == true)
-    #expect(try client.send("DELETE", "/db/a?rev=\(tombstone)").error == ["not_found", "deleted"])
+    expect(deleted.header("ETag"), equals: "\"\(tombstone)\"")
+    try expect(client.get("/db/a").error, equals: ["not_found", "deleted"])
+    try expect(client.get("/db/a?rev=\(tombstone)").json()["_deleted"], equals: true)
+    try expect(client.send("DELETE", "/db/a?rev=\(tombstone)").error, equals: ["not_found", "deleted"])
     let again = try client.save("/db/a", #"{"x":"again"}"#)
-    #expect(again.hasPrefix("7-"))
+    expect(again.hasPrefix("7-"))
     let info = try client.get("/db/a?revs_info=true")
-    #expect(info.header("ETag") == nil)
-    #expect(
-      try info.json()["_revs_info"].array?.map { $0["status"].string } == ["available", "deleted"]
+    expect(info.header("ETag") == nil)
+    try expect(
+      info.json()["_revs_info"].array?.map { $0["status"].string },
+      equals: ["available", "deleted"]
         + Array(repeating: "available", count: 5))
   }
 
   @Test("what isn't there is made as CouchDB does", arguments: someEngines)
   func unknownBase(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)
-    #expect(try client.save("/db/new", #"{"_rev":"1-0123456789abcdef0123456789abcdef"}"#).hasPrefix("2-"))
-    #expect(
-      try client.get("/db/new?revs=true").json()["_revisions"]["ids"].array?.last
-        == "0123456789abcdef0123456789abcdef")
+    try expect(client.save("/db/new", #"{"_rev":"1-0123456789abcdef0123456789abcdef"}"#).hasPrefix("2-"))
+    try expect(
+      client.get("/db/new?revs=true").json()["_revisions"]["ids"].array?.last,
+      equals: "0123456789abcdef0123456789abcdef")
     let born = try client.send("PUT", "/db/tomb", #"{"_deleted":true,"why":"born dead"}"#)
-    #expect(born.status == 200)
+    expect(born.status, equals: 200)
     let revision = try born.json()["rev"].string ?? ""
-    #expect(try client.get("/db/tomb").error == ["not_found", "deleted"])
-    #expect(try client.get("/db/tomb?rev=\(revision)").json()["why"] == "born dead")
-    #expect(try client.send("DELETE", "/db/none?rev=1-ff").error == ["not_found", "missing"])
-    #expect(try client.get("/db/none").error == ["not_found", "missing"])
+    try expect(client.get("/db/tomb").error, equals: ["not_found", "deleted"])
+    try expect(client.get("/db/tomb?rev=\(revision)").json()["why"], equals: "born dead")
+    try expect(client.send("DELETE", "/db/none?rev=1-ff").error, equals: ["not_found", "missing"])
+    try expect(client.get("/db/none").error, equals: ["not_found", "missing"])
     let first = try client.save("/db/b?batch=ok", "{}")
-    #expect(first == "")
-    #expect(try client.get("/db/b").status == 200)
+    expect(first, equals: "")
+    try expect(client.get("/db/b").status, equals: 200)
   }
 
   @Test("revisions that were made elsewhere branch", arguments: someEngines)
@@ -92,46 +97,52 @@ import Touchstone
     let client = try APIClient.withDatabase(engine)
     let (a, b, c, d, e) = ("aa", "bb", "cc", "dd", "ee")
     func put(_ json: String) throws -> Int { try client.send("PUT", "/db/c?new_edits=false", json).status }
-    #expect(try put(#"{"_rev":"2-\#(b)","_revisions":{"start":2,"ids":["\#(b)","\#(a)"]},"v":"b"}"#) == 201)
-    #expect(try put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#) == 201)
-    #expect(
-      try put(#"{"_rev":"3-\#(d)","_deleted":true,"_revisions":{"start":3,"ids":["\#(d)","\#(e)","\#(a)"]}}"#)
-        == 200)
-    #expect(try put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#) == 201)
-    #expect(
-      try client.send("PUT", "/db/x?new_edits=false", "{}").error[1].hasPrefix("When `new_edits: false`"))
-    #expect(
-      try client.send(
+    try expect(
+      put(#"{"_rev":"2-\#(b)","_revisions":{"start":2,"ids":["\#(b)","\#(a)"]},"v":"b"}"#), equals: 201)
+    try expect(
+      put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#), equals: 201)
+    try expect(
+      put(#"{"_rev":"3-\#(d)","_deleted":true,"_revisions":{"start":3,"ids":["\#(d)","\#(e)","\#(a)"]}}"#),
+      equals: 200)
+    try expect(
+      put(#"{"_rev":"2-\#(c)","_revisions":{"start":2,"ids":["\#(c)","\#(a)"]},"v":"c"}"#), equals: 201)
+    try expect(
+      client.send("PUT", "/db/x?new_edits=false", "{}").error[1].hasPrefix("When `new_edits: false`"))
+    try expect(
+      client.send(
         "PUT", "/db/x?new_edits=false", #"{"_rev":"2-b","_revisions":{"start":3,"ids":["b","a"]}}"#
-      ).json()["rev"] == "3-b")
-    #expect(try client.send("PUT", "/db/y?new_edits=false", #"{"_rev":"2-xyz"}"#).json()["rev"] == "2-xyz")
+      ).json()["rev"], equals: "3-b")
+    try expect(
+      client.send("PUT", "/db/y?new_edits=false", #"{"_rev":"2-xyz"}"#).json()["rev"], equals: "2-xyz")
     let whole = try client.get("/db/c?conflicts=true&deleted_conflicts=true&revs=true").json()
-    #expect(whole["_rev"] == "2-cc")
-    #expect(whole["_conflicts"] == ["2-bb"])
-    #expect(whole["_deleted_conflicts"] == ["3-dd"])
-    #expect(whole["_revisions"] == ["start": 2, "ids": ["cc", "aa"]])
-    #expect(
-      try client.get("/db/c?open_revs=all").text
-        == "[{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-cc\",\"v\":\"c\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"3-dd\",\"_deleted\":true}}]\n"
+    expect(whole["_rev"], equals: "2-cc")
+    expect(whole["_conflicts"], equals: ["2-bb"])
+    expect(whole["_deleted_conflicts"], equals: ["3-dd"])
+    expect(whole["_revisions"], equals: ["start": 2, "ids": ["cc", "aa"]])
+    try expect(
+      client.get("/db/c?open_revs=all").text,
+      equals:
+        "[{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"2-cc\",\"v\":\"c\"}},{\"ok\":{\"_id\":\"c\",\"_rev\":\"3-dd\",\"_deleted\":true}}]\n"
     )
     let list = "%5B%222-bb%22,%229-ee%22,%221-aa%22%5D"
-    #expect(
-      try client.get("/db/c?open_revs=\(list)").json().array?.map {
+    try expect(
+      client.get("/db/c?open_revs=\(list)").json().array?.map {
         $0["ok"]["_rev"].string ?? $0["missing"].string
-      } == ["2-bb", "9-ee", "1-aa"])
-    #expect(try client.get("/db/c?open_revs=%5B%221-aa%22%5D&latest=true").json().count == 3)
-    #expect(try client.get("/db/c?open_revs=%5B%5D").json()["_rev"] == "2-cc")
-    #expect(try client.get("/db/c?open_revs=junk").error == ["bad_request", "invalid UTF-8 JSON"])
-    #expect(try client.get("/db/none?open_revs=all").status == 404)
+      }, equals: ["2-bb", "9-ee", "1-aa"])
+    try expect(client.get("/db/c?open_revs=%5B%221-aa%22%5D&latest=true").json().count, equals: 3)
+    try expect(client.get("/db/c?open_revs=%5B%5D").json()["_rev"], equals: "2-cc")
+    try expect(client.get("/db/c?open_revs=junk").error, equals: ["bad_request", "invalid UTF-8 JSON"])
+    try expect(client.get("/db/none?open_revs=all").status, equals: 404)
     let multipart = try client.ask(
       "GET", "/db/c?open_revs=%5B%222-bb%22,%229-ee%22%5D", headers: [("Accept", "multipart/mixed")])
     let boundary = multipart.header("Content-Type")?.split(separator: "\"").last.map(String.init) ?? ""
-    #expect(
-      multipart.text
-        == "--\(boundary)\r\nContent-Type: application/json\r\n\r\n{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}\r\n--\(boundary)\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":\"9-ee\"}\r\n--\(boundary)--"
+    expect(
+      multipart.text,
+      equals:
+        "--\(boundary)\r\nContent-Type: application/json\r\n\r\n{\"_id\":\"c\",\"_rev\":\"2-bb\",\"v\":\"b\"}\r\n--\(boundary)\r\nContent-Type: application/json; error=\"true\"\r\n\r\n{\"missing\":\"9-ee\"}\r\n--\(boundary)--"
     )
-    #expect(try client.send("PUT", "/db/c", #"{"_rev":"2-bb","v":"on"}"#).status == 201)
-    #expect(try client.get("/db/c?conflicts=true").json()["_conflicts"] == ["2-cc"])
+    try expect(client.send("PUT", "/db/c", #"{"_rev":"2-bb","v":"on"}"#).status, equals: 201)
+    try expect(client.get("/db/c?conflicts=true").json()["_conflicts"], equals: ["2-cc"])
   }
 
   @Test("a body that can't be a document is refused as in CouchDB")
@@ -162,29 +173,30 @@ import Touchstone
     ]
     for (body, error) in cases {
       let response = try client.send("PUT", "/db/x", body)
-      #expect(response.status == 400, "\(body)")
-      #expect(try response.error == error, "\(body)")
-      #expect(try client.get("/db/x").status == 404, "\(body)")
+      expect(response.status, equals: 400, "\(body)")
+      try expect(response.error, equals: error, "\(body)")
+      try expect(client.get("/db/x").status, equals: 404, "\(body)")
     }
-    #expect(
-      try client.ask("PUT", "/db/x", body: Array("{\"a\":\"".utf8) + [0xFF] + Array("\"}".utf8)).status == 400
-    )
-    #expect(try client.send("PUT", "/db/d", #"{"a":1,"a":2}"#).status == 201)
-    #expect(try client.get("/db/d").json()["a"] == 2)
+    try expect(
+      client.ask("PUT", "/db/x", body: Array("{\"a\":\"".utf8) + [0xFF] + Array("\"}".utf8)).status,
+      equals: 400)
+    try expect(client.send("PUT", "/db/d", #"{"a":1,"a":2}"#).status, equals: 201)
+    try expect(client.get("/db/d").json()["a"], equals: 2)
     let deep = String(repeating: "[", count: 2_000) + String(repeating: "]", count: 2_000)
-    #expect(try client.send("PUT", "/db/deep", "{\"a\":\(deep)}").status == 400)
+    try expect(client.send("PUT", "/db/deep", "{\"a\":\(deep)}").status, equals: 400)
     for (id, reason) in [
       ("", "Document id must not be empty"), ("_x", "Only reserved document ids may start with underscore."),
     ] {
-      #expect(try client.send("POST", "/db", #"{"_id":"\#(id)"}"#).error == ["illegal_docid", reason])
+      try expect(client.send("POST", "/db", #"{"_id":"\#(id)"}"#).error, equals: ["illegal_docid", reason])
     }
-    #expect(
-      try client.send("POST", "/db", #"{"_id":5}"#).error == [
+    try expect(
+      client.send("POST", "/db", #"{"_id":5}"#).error,
+      equals: [
         "illegal_docid", "Document id must be a string",
       ])
-    #expect(try client.ask("POST", "/db", body: Array("{}".utf8)).error[0] == "bad_content_type")
-    #expect(try client.send("PUT", "/db/_x", "{}").error[0] == "illegal_docid")
-    #expect(try client.send("PUT", "/db/_design/", "{}").status == 400)
+    try expect(client.ask("POST", "/db", body: Array("{}".utf8)).error[0], equals: "bad_content_type")
+    try expect(client.send("PUT", "/db/_x", "{}").error[0], equals: "illegal_docid")
+    try expect(client.send("PUT", "/db/_design/", "{}").status, equals: 400)
   }
 
   @Test("gaps in a history are filled, and what is far behind isn't told", arguments: someEngines)
@@ -193,17 +205,17 @@ import Touchstone
     try reading.apply("near", "5-e", "2-b", "1-a")
     let near = try reading.get("near?revs=true").json()["_revisions"]
     let ids = near["ids"].array?.compactMap(\.string) ?? []
-    #expect(near["start"] == 5 && ids.count == 5 && Set(ids).count == 5)
-    #expect(ids.indices.filter { !ids[$0].hasPrefix("faded000") }.map { ids[$0] } == ["e", "b", "a"])
-    #expect(ids.filter { $0.hasPrefix("faded000") }.allSatisfy { $0.utf8.count == 24 })
+    expect(near["start"] == 5 && ids.count == 5 && Set(ids).count == 5)
+    expect(ids.indices.filter { !ids[$0].hasPrefix("faded000") }.map { ids[$0] }, equals: ["e", "b", "a"])
+    expect(ids.filter { $0.hasPrefix("faded000") }.allSatisfy { $0.utf8.count == 24 })
     // They aren't revisions, and are the same again.
-    #expect(try reading.get("near?rev=4-\(ids[1])").status == 404)
-    #expect(try reading.get("near?revs=true").json()["_revisions"] == near)
+    try expect(reading.get("near?rev=4-\(ids[1])").status, equals: 404)
+    try expect(reading.get("near?revs=true").json()["_revisions"], equals: near)
     try reading.database.setMaximumTreeDepth(2_000)
     try reading.apply("last", "1001-e", "2-b")
-    #expect(try reading.get("last?revs=true").json()["_revisions"]["ids"].count == 1_000)
+    try expect(reading.get("last?revs=true").json()["_revisions"]["ids"].count, equals: 1_000)
     try reading.apply("far", "1002-e", "2-b")
-    #expect(try reading.get("far?revs=true").json()["_revisions"] == ["start": 1002, "ids": ["e"]])
+    try expect(reading.get("far?revs=true").json()["_revisions"], equals: ["start": 1002, "ids": ["e"]])
   }
 
   @Test("limits of sizes hold")
@@ -215,36 +227,37 @@ import Touchstone
     let client = try APIClient(.lmdb, configuration)
     _ = try client.ask("PUT", "/db")
     let text = String(repeating: "y", count: 200)
-    #expect(try client.send("PUT", "/db/big", #"{"x":"\#(text)"}"#).error == ["document_too_large", ""])
+    try expect(client.send("PUT", "/db/big", #"{"x":"\#(text)"}"#).error, equals: ["document_too_large", ""])
     let bulk = try client.send(
       "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"sm"},{"_id":"big","x":"\#(text)"}]}"#)
-    #expect(bulk.status == 413)
-    #expect(try bulk.error == ["document_too_large", "big"])
-    #expect(try client.get("/db/sm").status == 404)
+    expect(bulk.status, equals: 413)
+    try expect(bulk.error, equals: ["document_too_large", "big"])
+    try expect(client.get("/db/sm").status, equals: 404)
     let long = String(repeating: text, count: 6)
-    #expect(
-      try client.send("PUT", "/db/huge", #"{"x":"\#(long)"}"#).error == [
+    try expect(
+      client.send("PUT", "/db/huge", #"{"x":"\#(long)"}"#).error,
+      equals: [
         "too_large", "the request entity is too large",
       ])
     let attachment = try client.ask("PUT", "/db/d/a", body: Array(text.utf8))
-    #expect(attachment.status == 413)
-    #expect(try attachment.error == ["attachment_too_large", "a"])
-    #expect(
-      try client.send(
+    expect(attachment.status, equals: 413)
+    try expect(attachment.error, equals: ["attachment_too_large", "a"])
+    try expect(
+      client.send(
         "PUT", "/db/d", #"{"_attachments":{"a":{"data":"\#(String(repeating: "eHh4", count: 20))"}}}"#
-      ).status == 413)
+      ).status, equals: 413)
     // Attachments and histories don't count as the document.
     let inline =
       #""_attachments":{"a":{"content_type":"a/b","data":"\#(String(repeating: "eHh4", count: 16))"}}"#
-    #expect(inline.utf8.count > 100)
-    #expect(try client.send("PUT", "/db/with", "{\(inline),\"n\":1}").status == 201)
+    expect(inline.utf8.count > 100)
+    try expect(client.send("PUT", "/db/with", "{\(inline),\"n\":1}").status, equals: 201)
     let suffixes = (0..<20).map { "\"aa\($0)\"" }.joined(separator: ",")
     let history = #""_revisions":{"start":20,"ids":[\#(suffixes)]}"#
     let old = try client.send(
       "POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[{"_id":"old",\#(history),\#(inline)}]}"#)
-    #expect(old.status == 201)
-    #expect(old.text == "[]\n")
-    #expect(try client.get("/db/old").json()["_attachments"]["a"]["length"] == 48)
+    expect(old.status, equals: 201)
+    expect(old.text, equals: "[]\n")
+    try expect(client.get("/db/old").json()["_attachments"]["a"]["length"], equals: 48)
   }
 
   @Test("IDs are escaped, and taken as they are")
@@ -259,23 +272,23 @@ import Touchstone
     ]
     for (escaped, id) in ids {
       let made = try client.send("PUT", "/db/\(escaped)", "{}")
-      #expect(made.status == 201, "\(id)")
-      #expect(try made.json()["id"] == .string(id))
-      #expect(made.header("Location") == "http://localhost/db/\(escaped)", "\(id)")
-      #expect(try client.get("/db/\(escaped)").json()["_id"] == .string(id))
+      expect(made.status, equals: 201, "\(id)")
+      try expect(made.json()["id"], equals: .string(id))
+      expect(made.header("Location"), equals: "http://localhost/db/\(escaped)", "\(id)")
+      try expect(client.get("/db/\(escaped)").json()["_id"], equals: .string(id))
     }
-    #expect(
-      try client.send("PUT", "/db/_design/d1", #"{"language":"x"}"#).header("Location")
-        == "http://localhost/db/_design%2Fd1")
+    try expect(
+      client.send("PUT", "/db/_design/d1", #"{"language":"x"}"#).header("Location"),
+      equals: "http://localhost/db/_design%2Fd1")
     let redirect = try client.get("/db/_design%2Fd1?rev=1")
-    #expect(redirect.status == 301)
-    #expect(redirect.header("Location") == "http://localhost/db/_design/d1?rev=1")
-    #expect(try client.get("/db/_design/d1").json()["_id"] == "_design/d1")
-    #expect(try client.ask("PUT", "/db/%FF", body: Array("{}".utf8)).status == 400)
-    #expect(try client.send("PUT", "/db/\(String(repeating: "a", count: 300))", "{}").status == 201)
-    #expect(try client.send("PUT", "/db/\(String(repeating: "a", count: 481))", "{}").status == 400)
-    #expect(try client.send("PATCH", "/db/a", "{}").header("Allow") == "DELETE,GET,HEAD,POST,PUT,COPY")
-    #expect(try client.send("POST", "/db/a", "{}").error == ["bad_request", "Referer header required."])
+    expect(redirect.status, equals: 301)
+    expect(redirect.header("Location"), equals: "http://localhost/db/_design/d1?rev=1")
+    try expect(client.get("/db/_design/d1").json()["_id"], equals: "_design/d1")
+    try expect(client.ask("PUT", "/db/%FF", body: Array("{}".utf8)).status, equals: 400)
+    try expect(client.send("PUT", "/db/\(String(repeating: "a", count: 300))", "{}").status, equals: 201)
+    try expect(client.send("PUT", "/db/\(String(repeating: "a", count: 481))", "{}").status, equals: 400)
+    try expect(client.send("PATCH", "/db/a", "{}").header("Allow"), equals: "DELETE,GET,HEAD,POST,PUT,COPY")
+    try expect(client.send("POST", "/db/a", "{}").error, equals: ["bad_request", "Referer header required."])
   }
 
   @Test("documents are copied with their attachments", arguments: someEngines)
@@ -283,58 +296,63 @@ import Touchstone
     let client = try APIClient.withDatabase(engine)
     try client.save("/db/src", #"{"s":1,"_attachments":{"a.bin":{"data":"eHg="}}}"#)
     let copied = try client.send("COPY", "/db/src", headers: [("Destination", "d%20st")])
-    #expect(copied.status == 201)
-    #expect(copied.header("Location") == "http://localhost/db/d%20st")
+    expect(copied.status, equals: 201)
+    expect(copied.header("Location"), equals: "http://localhost/db/d%20st")
     let revision = try copied.json()["rev"].string ?? ""
-    #expect(copied.header("ETag") == "\"\(revision)\"")
-    #expect(try client.ask("GET", "/db/d%20st/a.bin").text == "xx")
-    #expect(try client.send("COPY", "/db/src", headers: [("Destination", "d%20st")]).status == 409)
-    #expect(
-      try client.send("COPY", "/db/src", headers: [("Destination", "d%20st?rev=\(revision)")]).json()["rev"]
-        .string?.hasPrefix("2-") == true)
-    #expect(
-      try client.send("COPY", "/db/src").error == [
+    expect(copied.header("ETag"), equals: "\"\(revision)\"")
+    try expect(client.ask("GET", "/db/d%20st/a.bin").text, equals: "xx")
+    try expect(client.send("COPY", "/db/src", headers: [("Destination", "d%20st")]).status, equals: 409)
+    try expect(
+      client.send("COPY", "/db/src", headers: [("Destination", "d%20st?rev=\(revision)")]).json()["rev"]
+        .string?.hasPrefix("2-"), equals: true)
+    try expect(
+      client.send("COPY", "/db/src").error,
+      equals: [
         "bad_request", "Destination header is mandatory for COPY.",
       ])
-    #expect(try client.send("COPY", "/db/none", headers: [("Destination", "x")]).status == 404)
-    #expect(try client.send("COPY", "/db/src", headers: [("Destination", "http://h/db/x")]).status == 400)
+    try expect(client.send("COPY", "/db/none", headers: [("Destination", "x")]).status, equals: 404)
+    try expect(
+      client.send("COPY", "/db/src", headers: [("Destination", "http://h/db/x")]).status, equals: 400)
   }
 
   @Test("local documents have the revisions that clients give them", arguments: someEngines)
   func local(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)
-    #expect(try client.save("/db/_local/cp", #"{"last":1}"#) == "0-1")
-    #expect(try client.save("/db/_local/cp", #"{"_rev":"0-1","last":2}"#) == "0-2")
-    #expect(try client.save("/db/_local/cp", #"{"last":3}"#) == "0-1")
-    #expect(try client.save("/db/_local/cp", #"{"_rev":"0-7","last":3}"#) == "0-8")
-    #expect(
-      try client.get("/db/_local/cp?revs=true").json() == [
+    try expect(client.save("/db/_local/cp", #"{"last":1}"#), equals: "0-1")
+    try expect(client.save("/db/_local/cp", #"{"_rev":"0-1","last":2}"#), equals: "0-2")
+    try expect(client.save("/db/_local/cp", #"{"last":3}"#), equals: "0-1")
+    try expect(client.save("/db/_local/cp", #"{"_rev":"0-7","last":3}"#), equals: "0-8")
+    try expect(
+      client.get("/db/_local/cp?revs=true").json(),
+      equals: [
         "_id": "_local/cp", "_rev": "0-8", "last": 3, "_revisions": ["start": 0, "ids": ["8"]],
       ])
     // As CouchDB's replicator sends it.
-    #expect(try client.save("/db/_local/r", #"{"_rev":"0-1","_revisions":{"start":0,"ids":["1"]}}"#) == "0-2")
-    #expect(try client.save("/db/_local%2Fcp2", "{}") == "0-1")
-    #expect(try client.save("/db/_local/sl%2Fash", "{}") == "0-1")
-    #expect(try client.get("/db/_local/sl%2Fash").json()["_id"] == "_local/sl/ash")
-    #expect(try client.get("/db/_local/none").error == ["not_found", "missing"])
-    #expect(
-      try client.ask("PUT", "/db/_local/cp/att", body: [1]).error[1]
-        == "_local documents do not accept attachments.")
-    #expect(try client.send("DELETE", "/db/_local/cp").json()["rev"] == "0-0")
-    #expect(try client.send("DELETE", "/db/_local/cp").status == 404)
-    #expect(
-      try client.send("COPY", "/db/_local/sl%2Fash", headers: [("Destination", "_local/copied")]).json()[
-        "rev"] == "0-1")
-    #expect(
-      try client.send("POST", "/db", #"{"_id":"_local/posted"}"#).header("Location")
-        == "http://localhost/db/_local%2Fposted")
-    #expect(
-      try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x"}]}"#).json() == [
+    try expect(
+      client.save("/db/_local/r", #"{"_rev":"0-1","_revisions":{"start":0,"ids":["1"]}}"#), equals: "0-2")
+    try expect(client.save("/db/_local%2Fcp2", "{}"), equals: "0-1")
+    try expect(client.save("/db/_local/sl%2Fash", "{}"), equals: "0-1")
+    try expect(client.get("/db/_local/sl%2Fash").json()["_id"], equals: "_local/sl/ash")
+    try expect(client.get("/db/_local/none").error, equals: ["not_found", "missing"])
+    try expect(
+      client.ask("PUT", "/db/_local/cp/att", body: [1]).error[1],
+      equals: "_local documents do not accept attachments.")
+    try expect(client.send("DELETE", "/db/_local/cp").json()["rev"], equals: "0-0")
+    try expect(client.send("DELETE", "/db/_local/cp").status, equals: 404)
+    try expect(
+      client.send("COPY", "/db/_local/sl%2Fash", headers: [("Destination", "_local/copied")]).json()[
+        "rev"], equals: "0-1")
+    try expect(
+      client.send("POST", "/db", #"{"_id":"_local/posted"}"#).header("Location"),
+      equals: "http://localhost/db/_local%2Fposted")
+    try expect(
+      client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/x"}]}"#).json(),
+      equals: [
         ["ok": true, "id": "_local/x", "rev": "0-1"]
       ])
-    #expect(try client.send("PUT", "/db/_local/bad", #"{"_rev":"0-x"}"#).status == 400)
+    try expect(client.send("PUT", "/db/_local/bad", #"{"_rev":"0-x"}"#).status, equals: 400)
     let longest = String(repeating: "n", count: 240)
-    #expect(try client.save("/db/_local/\(longest)", "{}") == "0-1")
-    #expect(try client.send("PUT", "/db/_local/\(longest)n", "{}").status == 400)
+    try expect(client.save("/db/_local/\(longest)", "{}"), equals: "0-1")
+    try expect(client.send("PUT", "/db/_local/\(longest)n", "{}").status, equals: 400)
   }
 }

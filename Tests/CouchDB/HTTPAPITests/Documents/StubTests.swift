@@ -15,7 +15,7 @@ import Touchstone
     var revision = try client.save(
       "/db/a", #"{"_attachments":{"f":{"content_type":"image/png","data":"aGVsbG8="}}}"#)
     let stored = try client.get("/db/a").json()["_attachments"]
-    #expect(stored["f"]["length"] == 5)
+    expect(stored["f"]["length"], equals: 5)
     for member in [
       #""length":-1"#, #""length":1e300"#, #""length":18446744073709551615"#, #""length":1.5"#,
       #""length":"5""#, #""length":null"#, #""digest":"md5-AAAAAAAAAAAAAAAAAAAAAA==""#, #""digest":7"#,
@@ -24,28 +24,28 @@ import Touchstone
     ] {
       let text = #"{"_rev":"\#(revision)","_attachments":{"f":{"stub":true,\#(member)}}}"#
       let answer = try client.send("PUT", "/db/a", text)
-      #expect(answer.status == 201, "\(member)")
+      expect(answer.status, equals: 201, "\(member)")
       revision = try answer.json()["rev"].string ?? ""
-      #expect(try client.get("/db/a").json()["_attachments"] == stored, "\(member)")
-      #expect(try client.ask("GET", "/db/a/f").text == "hello", "\(member)")
+      try expect(client.get("/db/a").json()["_attachments"], equals: stored, "\(member)")
+      try expect(client.ask("GET", "/db/a/f").text, equals: "hello", "\(member)")
     }
     for revpos in ["0", "2", "-1", "1.5", "\"1\"", "null", "18446744073709551616"] {
       let text = #"{"_rev":"\#(revision)","_attachments":{"f":{"stub":true,"revpos":\#(revpos)}}}"#
       let answer = try client.send("PUT", "/db/a", text)
-      #expect(answer.status == 412, "\(revpos)")
-      #expect(try answer.error == ["missing_stub", "Invalid attachment stub in a for f"], "\(revpos)")
+      expect(answer.status, equals: 412, "\(revpos)")
+      try expect(answer.error, equals: ["missing_stub", "Invalid attachment stub in a for f"], "\(revpos)")
     }
     for stub in [#"{"stub":1}"#, #"{"stub":"true"}"#, #"{"stub":false}"#, #"{"stub":null}"#] {
       let text = #"{"_rev":"\#(revision)","_attachments":{"f":\#(stub)}}"#
-      #expect(try client.send("PUT", "/db/a", text).status == 400, "\(stub)")
+      try expect(client.send("PUT", "/db/a", text).status, equals: 400, "\(stub)")
     }
     // Of a revision that was made elsewhere the ancestor has them.
     let foreign =
       #"{"_revisions":{"start":2,"ids":["b","a"]},"_attachments":{"f":{"stub":true,"revpos":1,"length":-9}}}"#
-    #expect(try client.send("PUT", "/db/b?new_edits=false", foreign).status == 412)
+    try expect(client.send("PUT", "/db/b?new_edits=false", foreign).status, equals: 412)
     _ = try client.save("/db/b?new_edits=false", #"{"_rev":"1-a","_attachments":{"f":{"data":"aGVsbG8="}}}"#)
-    #expect(try client.send("PUT", "/db/b?new_edits=false", foreign).status == 201)
-    #expect(try client.get("/db/b").json()["_attachments"]["f"]["length"] == 5)
+    try expect(client.send("PUT", "/db/b?new_edits=false", foreign).status, equals: 201)
+    try expect(client.get("/db/b").json()["_attachments"]["f"]["length"], equals: 5)
   }
 
   @Test("a stub that isn't known doesn't matter where the edit conflicts", arguments: someEngines)
@@ -57,18 +57,19 @@ import Touchstone
     for members in [
       stub, #""_rev":"\#(first)",\#(stub)"#, #""_rev":"1-ff",\#(stub)"#, #""_rev":"9-ff",\#(stub)"#,
     ] {
-      #expect(try client.send("PUT", "/db/e", "{\(members)}").error[0] == "conflict", "\(members)")
+      try expect(client.send("PUT", "/db/e", "{\(members)}").error[0], equals: "conflict", "\(members)")
       let bulk = try client.send(
         "POST", "/db/_bulk_docs", #"{"docs":[{"_id":"e",\#(members)},{"_id":"\#(DocumentUUID.make())"}]}"#)
-      #expect(bulk.status == 201)
-      #expect(try bulk.json().array?.map { $0["error"].string ?? "ok" } == ["conflict", "ok"], "\(members)")
+      expect(bulk.status, equals: 201)
+      try expect(
+        bulk.json().array?.map { $0["error"].string ?? "ok" }, equals: ["conflict", "ok"], "\(members)")
     }
     // Over the leaf, and where there is no live document, it does.
     let leaf = try client.get("/db/e").json()["_rev"].string ?? ""
-    #expect(try client.send("PUT", "/db/e", #"{"_rev":"\#(leaf)",\#(stub)}"#).status == 412)
-    #expect(try client.send("PUT", "/db/none", "{\(stub)}").status == 412)
-    #expect(try client.send("DELETE", "/db/e?rev=\(leaf)").status == 200)
-    #expect(try client.send("PUT", "/db/e", "{\(stub)}").status == 412)
+    try expect(client.send("PUT", "/db/e", #"{"_rev":"\#(leaf)",\#(stub)}"#).status, equals: 412)
+    try expect(client.send("PUT", "/db/none", "{\(stub)}").status, equals: 412)
+    try expect(client.send("DELETE", "/db/e?rev=\(leaf)").status, equals: 200)
+    try expect(client.send("PUT", "/db/e", "{\(stub)}").status, equals: 412)
   }
 
   @Test("a stub that isn't known doesn't matter in a revision that is here already", arguments: someEngines)
@@ -79,13 +80,13 @@ import Touchstone
     for revision in ["2-b", "1-a"] {
       let document = #"{"_id":"a","_rev":"\#(revision)",\#(stub)}"#
       let answer = try client.send("PUT", "/db/a?new_edits=false", document)
-      #expect(answer.status == 201)
-      #expect(try answer.json()["rev"].string == revision)
+      expect(answer.status, equals: 201)
+      try expect(answer.json()["rev"].string, equals: revision)
       let bulk = try client.send("POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(document)]}"#)
-      #expect(bulk.status == 201 && bulk.text == "[]\n")
+      expect(bulk.status == 201 && bulk.text == "[]\n")
     }
-    #expect(try client.get("/db/a?conflicts=true").json().object?.count == 3)
-    #expect(try client.send("PUT", "/db/a?new_edits=false", "{\"_rev\":\"3-c\",\(stub)}").status == 412)
+    try expect(client.get("/db/a?conflicts=true").json().object?.count, equals: 3)
+    try expect(client.send("PUT", "/db/a?new_edits=false", "{\"_rev\":\"3-c\",\(stub)}").status, equals: 412)
   }
 
   @Test("the length of an attachment that follows must be one", arguments: ["-1", "1.5", "\"2\"", "null"])
@@ -95,18 +96,18 @@ import Touchstone
     let body = "--x\r\nContent-Type: application/json\r\n\r\n\(document)\r\n--x\r\n\r\nhi\r\n--x--"
     let answer = try client.send(
       "PUT", "/db/a", body, headers: [("Content-Type", "multipart/related; boundary=x")])
-    #expect(answer.status == 400)
-    #expect(try client.get("/db/a").status == 404)
+    expect(answer.status, equals: 400)
+    try expect(client.get("/db/a").status, equals: 404)
   }
 
   @Test("very many attachments are read in one pass, and of two with one name the last one counts")
   func many() throws {
     let client = try APIClient.withDatabase()
     let stubs = (0..<100_000).map { "\"\($0)\":{\"stub\":true}" }.joined(separator: ",")
-    #expect(try client.send("PUT", "/db/a", "{\"_attachments\":{\(stubs)}}").status == 412)
+    try expect(client.send("PUT", "/db/a", "{\"_attachments\":{\(stubs)}}").status, equals: 412)
     _ = try client.save(
       "/db/b", #"{"_attachments":{"f":{"data":"AAAA"},"g":{"data":"AAAA"},"f":{"data":"aGVsbG8="}}}"#)
-    #expect(try client.ask("GET", "/db/b/f").text == "hello")
+    try expect(client.ask("GET", "/db/b/f").text, equals: "hello")
   }
 
   @Test("attachments don't count as the size of their document") func sizes() throws {
@@ -115,10 +116,10 @@ import Touchstone
     let client = try APIClient.withDatabase(.lmdb, configuration)
     let data = base64([UInt8](repeating: 7, count: 3_000))
     let document = #"{"n":1,"_attachments":{"f":{"data":"\#(data)"}}}"#
-    #expect(try client.send("PUT", "/db/a", document).status == 201)
-    #expect(
-      try client.send("POST", "/db/_bulk_docs", #"{"docs":[\#(document)]}"#).status == 201)
-    #expect(try client.ask("GET", "/db/a/f").body().count == 3_000)
-    #expect(try client.send("PUT", "/db/b", #"{"s":"\#(data)"}"#).status == 413)
+    try expect(client.send("PUT", "/db/a", document).status, equals: 201)
+    try expect(
+      client.send("POST", "/db/_bulk_docs", #"{"docs":[\#(document)]}"#).status, equals: 201)
+    try expect(client.ask("GET", "/db/a/f").body().count, equals: 3_000)
+    try expect(client.send("PUT", "/db/b", #"{"s":"\#(data)"}"#).status, equals: 413)
   }
 }

@@ -23,15 +23,15 @@ import Touchstone
     let reading = try ReadingClient(engine)
     try reading.saveKnown()
     let answer = try reading.get("_changes?feed=longpoll&limit=2")
-    #expect(answer.header("Content-Type") == "application/json")
-    #expect(
-      answer.unmarkedText
-        == "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]},\r\n"
+    expect(answer.header("Content-Type"), equals: "application/json")
+    expect(
+      answer.unmarkedText,
+      equals: "{\"results\":[\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]},\r\n"
         + "{\"seq\":\"2\",\"id\":\"b\",\"changes\":[{\"rev\":\"1-b\"}]}\n],\n\"last_seq\":\"2\",\"pending\":3}\n\n"
     )
-    #expect(reading.client.service.watches.counts.open == 0)
+    expect(reading.client.service.watches.counts.open, equals: 0)
     let backwards = try reading.get("_changes?feed=longpoll&descending=true&limit=1&since=0").json()
-    #expect(backwards["last_seq"] == reading.sequence(6) && backwards["pending"] == 4)
+    expect(backwards["last_seq"] == reading.sequence(6) && backwards["pending"] == 4)
   }
 
   @Test("a long poll waits for the next change", arguments: someEngines)
@@ -40,13 +40,13 @@ import Touchstone
     try reading.saveKnown()
     let response = try reading.get("_changes?feed=longpoll&since=now")
     settle(reading)
-    #expect(text(response) == "{\"results\":[\n\n")
+    expect(text(response), equals: "{\"results\":[\n\n")
     try reading.apply("new", "1-n")
-    #expect(
-      response.unmarkedText
-        == "{\"results\":[\n\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n],\n"
+    expect(
+      response.unmarkedText,
+      equals: "{\"results\":[\n\n{\"seq\":\"7\",\"id\":\"new\",\"changes\":[{\"rev\":\"1-n\"}]}\n],\n"
         + "\"last_seq\":\"7\",\"pending\":0}\n\n")
-    #expect(reading.client.service.watches.counts.open == 0)
+    expect(reading.client.service.watches.counts.open, equals: 0)
   }
 
   @Test("a feed ends after its time, and that begins again with each change") func timeout() throws {
@@ -55,9 +55,9 @@ import Touchstone
     let poll = try reading.get("_changes?feed=longpoll&since=now&timeout=1500")
     settle(reading)
     reading.timer.advance(by: 1.4)
-    #expect(!poll.hasEnded)
+    expect(!poll.hasEnded)
     reading.timer.advance(by: 0.2)
-    #expect(poll.unmarkedText == "{\"results\":[\n\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
+    expect(poll.unmarkedText, equals: "{\"results\":[\n\n\n],\n\"last_seq\":\"6\",\"pending\":0}\n\n")
 
     let feed = try reading.get("_changes?feed=continuous&since=now&timeout=1000")
     settle(reading)
@@ -67,12 +67,12 @@ import Touchstone
     eventually { text(feed) == row }
     settle(reading)
     reading.timer.advance(by: 0.8)
-    #expect(!feed.hasEnded)
+    expect(!feed.hasEnded)
     eventually {
       reading.timer.advance(by: 0.3)
       return feed.hasEnded
     }
-    #expect(feed.unmarkedText == row + "{\"last_seq\":\"7\",\"pending\":0}\n\n")
+    expect(feed.unmarkedText, equals: row + "{\"last_seq\":\"7\",\"pending\":0}\n\n")
   }
 
   @Test("times are at most a minute, and that long without any") func defaults() throws {
@@ -81,7 +81,7 @@ import Touchstone
       let feed = try reading.get("_changes?feed=continuous" + options)
       settle(reading)
       reading.timer.advance(by: 59.9)
-      #expect(text(feed) == "\n")
+      expect(text(feed), equals: "\n")
       eventually {
         reading.timer.advance(by: 0.2)
         return options.contains("heartbeat") ? text(feed) == "\n\n" : feed.hasEnded
@@ -105,7 +105,7 @@ import Touchstone
     eventually { text(feed).hasSuffix("\n\n{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n") }
     feed.cancel()
     eventually { feed.hasEnded }
-    #expect(reading.client.service.watches.counts.open == 0)
+    expect(reading.client.service.watches.counts.open, equals: 0)
   }
 
   @Test("a continuous feed brings each change once, in order", arguments: someEngines)
@@ -124,8 +124,8 @@ import Touchstone
     }
     eventually { text(feed).contains("doc99\"") && feed.arrived.last == 0x0A }
     let found = try rows()
-    #expect(found.map { $0["id"]?.string } == ["first"] + (0..<100).map { "doc\($0)" })
-    #expect(found.dropFirst().enumerated().allSatisfy { $1["doc"]?["n"] == .int(Int64($0)) })
+    expect(found.map { $0["id"]?.string }, equals: ["first"] + (0..<100).map { "doc\($0)" })
+    expect(found.dropFirst().enumerated().allSatisfy { $1["doc"]?["n"] == .int(Int64($0)) })
     feed.cancel()
   }
 
@@ -133,13 +133,14 @@ import Touchstone
     let reading = try ReadingClient(.lmdb)
     try reading.saveKnown()
     let now = try reading.get("_changes?feed=continuous&limit=1")
-    #expect(
-      now.unmarkedText
-        == "{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"1\",\"pending\":4}\n\n"
+    expect(
+      now.unmarkedText,
+      equals:
+        "{\"seq\":\"1\",\"id\":\"a\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"1\",\"pending\":4}\n\n"
     )
     let later = try reading.get("_changes?feed=live&since=now&limit=1")
     try reading.apply("n1", "1-a")
-    #expect(
+    expect(
       later.unmarkedText.hasSuffix(
         "\"n1\",\"changes\":[{\"rev\":\"1-a\"}]}\n{\"last_seq\":\"7\",\"pending\":0}\n\n"))
   }
@@ -151,8 +152,8 @@ import Touchstone
       "data: {\"seq\":\"\(sequence)\",\"id\":\"\(id)\",\"changes\":[{\"rev\":\"\(revision)\"}]}\nid: \"\(sequence)\"\n\n"
     }
     let some = try reading.get("_changes?feed=eventsource&limit=2")
-    #expect(some.header("Content-Type") == "text/event-stream" && some.header("Cache-Control") == "no-cache")
-    #expect(some.unmarkedText == row(1, "a", "1-a") + row(2, "b", "1-b") + "\n")
+    expect(some.header("Content-Type") == "text/event-stream" && some.header("Cache-Control") == "no-cache")
+    expect(some.unmarkedText, equals: row(1, "a", "1-a") + row(2, "b", "1-b") + "\n")
     let resumed = try reading.get(
       "_changes?feed=eventsource&since=0&heartbeat=1000", headers: [("Last-Event-ID", "\"4\"")])
     eventually { text(resumed) == row(6, "conf", "2-x") }
@@ -176,8 +177,8 @@ import Touchstone
     eventually { text(poll) == "{\"results\":[\n\n\n" || text(poll) == "{\"results\":[\n\n" }
     try reading.save("yes")
     let answer = try poll.json()
-    #expect(answer["results"]?.array?.map { $0["id"]?.string } == ["yes"])
-    #expect(answer["last_seq"] == reading.sequence(2))
+    expect(answer["results"]?.array?.map { $0["id"]?.string }, equals: ["yes"])
+    expect(answer["last_seq"], equals: reading.sequence(2))
   }
 
   @Test("scripts choose in feeds", arguments: [EngineName.sqlite, .lmdb])
@@ -188,7 +189,7 @@ import Touchstone
     let feed = try reading.get("_changes?feed=continuous&filter=d/odd&heartbeat=60000")
     try reading.save("n0", "n1", "n2", "n3")
     eventually { text(feed).contains("n3") }
-    #expect(!text(feed).contains("n2") && text(feed).contains("n1"))
+    expect(!text(feed).contains("n2") && text(feed).contains("n1"))
     feed.cancel()
   }
 
@@ -201,19 +202,19 @@ import Touchstone
     // Each waits, and has said so with an empty line.
     for (feed, head) in zip(feeds, ["\n", "{\"results\":[\n\n", "\n"]) { eventually { text(feed) == head } }
     try reading.database.close()
-    #expect(feeds[0].unmarkedText == "\n{\"last_seq\":\"0\",\"pending\":0}\n\n")
-    #expect(feeds[1].unmarkedText == "{\"results\":[\n\n\n],\n\"last_seq\":\"0\",\"pending\":0}\n\n")
-    #expect(feeds[2].unmarkedText == "\n")
-    #expect(reading.client.service.watches.counts.open == 0)
+    expect(feeds[0].unmarkedText, equals: "\n{\"last_seq\":\"0\",\"pending\":0}\n\n")
+    expect(feeds[1].unmarkedText, equals: "{\"results\":[\n\n\n],\n\"last_seq\":\"0\",\"pending\":0}\n\n")
+    expect(feeds[2].unmarkedText, equals: "\n")
+    expect(reading.client.service.watches.counts.open, equals: 0)
   }
 
   @Test("a deleted database ends its feeds") func deleting() throws {
     let client = try APIClient()
-    #expect(try client.ask("PUT", "/db").status == 201)
+    try expect(client.ask("PUT", "/db").status, equals: 201)
     let feed = try client.ask("GET", "/db/_changes?feed=continuous&heartbeat=60000")
     eventually { feed.arrived == [0x0A] }
-    #expect(try client.ask("DELETE", "/db").status == 200)
-    #expect(feed.unmarkedText.hasSuffix("\"pending\":0}\n\n"))
+    try expect(client.ask("DELETE", "/db").status, equals: 200)
+    expect(feed.unmarkedText.hasSuffix("\"pending\":0}\n\n"))
   }
 
   @Test("a client that takes nothing is waited for, and misses nothing", arguments: someEngines)
@@ -227,13 +228,13 @@ import Touchstone
     for number in 0..<40 { try reading.database.save("doc\(number)", ["text": .string(filling)]) }
     reading.timer.advance(by: 100)
     // One piece is offered; nothing gathers behind it.
-    #expect(feed.arrived.count < 200)
+    expect(feed.arrived.count < 200)
     feed.release()
     eventually { String(decoding: feed.arrived, as: UTF8.self).contains("doc39") }
     let found = String(decoding: feed.arrived, as: UTF8.self).split(separator: "\n").filter {
       $0.hasPrefix("{")
     }
-    #expect(found.count == 41)
+    expect(found.count, equals: 41)
     feed.cancel()
     eventually { feed.hasEnded }
   }
@@ -244,7 +245,7 @@ import Touchstone
     let feed = try reading.client.stall("GET", "/db/_changes?feed=continuous&heartbeat=1000")
     feed.waitUntilStalled()
     feed.cancel()
-    #expect(feed.hasFailed && reading.client.service.watches.counts.open == 0)
+    expect(feed.hasFailed && reading.client.service.watches.counts.open == 0)
     feed.release()
   }
 
@@ -261,19 +262,19 @@ import Touchstone
       try reading.get("_changes?feed=continuous&since=now&heartbeat=60000")
     }
     eventually { feeds.allSatisfy { $0.arrived == [0x0A] } }
-    #expect(reading.client.service.watches.counts.open == count)
+    expect(reading.client.service.watches.counts.open, equals: count)
     let each = (ProcessMemory.anonymousBytes - memory) / count
     print("an idle feed takes \(each) bytes, with what the test keeps of it")
-    if !isSanitized { #expect(each < 32 << 10) }
+    if !isSanitized { expect(each < 32 << 10) }
     // The workers of the service, and those of other tests that run meanwhile.
-    #expect(try threads() < before + 100)
+    try expect(threads() < before + 100)
     try reading.database.save("new", [:])
     eventually { feeds.allSatisfy { String(decoding: $0.arrived, as: UTF8.self).contains("\"new\"") } }
     eventually { reading.client.service.watches.counts.waiting == count && reading.timer.count > 0 }
     reading.timer.advance(by: 61)
     eventually { feeds.allSatisfy { $0.arrived.suffix(2) == [0x0A, 0x0A] } }
     for feed in feeds { feed.cancel() }
-    #expect(reading.client.service.watches.counts.open == 0)
+    expect(reading.client.service.watches.counts.open, equals: 0)
   }
 }
 

@@ -22,19 +22,19 @@ import Touchstone
       "_query",
       "{\"query\":\"SELECT name, n AS number FROM _ WHERE n >= $least ORDER BY n\",\"parameters\":{\"least\":1}}"
     )
-    #expect(answer.status == 200 && answer.header("Content-Type") == "application/json")
-    #expect(
-      answer.text
-        == "{\"columns\":[\"name\",\"number\"],\"rows\":[\r\n{\"name\":\"Ä\\\"\",\"number\":1},\r\n{\"number\":2}\r\n]}\n"
+    expect(answer.status == 200 && answer.header("Content-Type") == "application/json")
+    expect(
+      answer.text,
+      equals:
+        "{\"columns\":[\"name\",\"number\"],\"rows\":[\r\n{\"name\":\"Ä\\\"\",\"number\":1},\r\n{\"number\":2}\r\n]}\n"
     )
     let none = try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n > 5\",\"parameters\":{}}")
-    #expect(none.text == "{\"columns\":[\"n\"],\"rows\":[\r\n\r\n]}\n")
-    #expect(
-      try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n = $n\",\"parameters\":{\"$n\":2}}")
-        .json()["rows"]
-        == [["n": 2]])
+    expect(none.text, equals: "{\"columns\":[\"n\"],\"rows\":[\r\n\r\n]}\n")
+    try expect(
+      reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n = $n\",\"parameters\":{\"$n\":2}}")
+        .json()["rows"], equals: [["n": 2]])
     let plan = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"explain\":true}").json()
-    #expect(plan["plan"]?.string?.isEmpty == false)
+    expect(plan["plan"]?.string?.isEmpty, equals: false)
   }
 
   @Test("a query has the time that the server gives it, with a limit of its own and without")
@@ -48,8 +48,8 @@ import Touchstone
     let text = "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.n >= 0 JOIN _ AS c ON c.n >= 0"
     for limit in ["", ",\"timeout\":3600000"] {
       let answer = try reading.post("_query", "{\"query\":\"\(text)\"\(limit)}")
-      #expect(answer.status == 408)
-      #expect(try answer.json()["code"] == "timedOut")
+      expect(answer.status, equals: 408)
+      try expect(answer.json()["code"], equals: "timedOut")
     }
   }
 
@@ -65,26 +65,26 @@ import Touchstone
     }
     let memory = reading.client.service.queryMemory
     let query = "{\"query\":\"SELECT n, s FROM _ ORDER BY s, n DESC\"}"
-    #expect(try reading.post("_query", query).status == 200)
-    #expect(memory.used == 0)
+    try expect(reading.post("_query", query).status, equals: 200)
+    expect(memory.used, equals: 0)
     // Others have it.
-    #expect(memory.take(8 << 20))
+    expect(memory.take(8 << 20))
     let busy = try reading.post("_query", query)
-    #expect(busy.status == 503 && busy.header("Retry-After") == "1")
-    #expect(try busy.json()["code"] == "memoryBusy")
-    #expect(try reading.post("_query", "{\"query\":\"SELECT n FROM _ LIMIT 1\"}").status == 200)
+    expect(busy.status == 503 && busy.header("Retry-After") == "1")
+    try expect(busy.json()["code"], equals: "memoryBusy")
+    try expect(reading.post("_query", "{\"query\":\"SELECT n FROM _ LIMIT 1\"}").status, equals: 200)
     memory.give(8 << 20)
     // One has half of it.
     let large = try reading.post(
       "_query", "{\"query\":\"SELECT a.s FROM _ AS a CROSS JOIN _ AS b ORDER BY a.s || b.s\"}")
-    #expect(large.status == 413)
+    expect(large.status, equals: 413)
     // The values of one row count too.
-    #expect(memory.take(7 << 20))
+    expect(memory.take(7 << 20))
     let row = try reading.post("_query", "{\"query\":\"SELECT REPEAT(s, 4000) AS t FROM _ LIMIT 1\"}")
-    #expect(row.status == 503)
+    expect(row.status, equals: 503)
     memory.give(7 << 20)
-    #expect(memory.used == 0)
-    #expect(try reading.post("_query", query).status == 200)
+    expect(memory.used, equals: 0)
+    try expect(reading.post("_query", query).status, equals: 200)
   }
 
   @Test(
@@ -102,35 +102,35 @@ import Touchstone
     ] as [(String, String, HTTPWorkload)])
   func workload(method: String, target: String, workload: HTTPWorkload) throws {
     let parsed = try #require(HTTPTarget(Array(target.utf8)))
-    #expect(DatabaseService.workload(method, parsed) == workload)
+    expect(DatabaseService.workload(method, parsed), equals: workload)
   }
 
   @Test("a wrong query tells where") func errors() throws {
     let reading = try client(.lmdb)
     let answer = try reading.post("_query", "{\"query\":\"SELECT n\\nFROM _ WHRE n = 1\"}")
-    #expect(answer.status == 400)
+    expect(answer.status, equals: 400)
     let error = try answer.json()
-    #expect(error["error"] == "query_error" && error["code"] == "syntax")
-    #expect(error["line"] == 2 && error["column"]?.int ?? 0 > 1 && error["offset"]?.int ?? 0 > 8)
-    #expect(error["reason"]?.string?.isEmpty == false)
+    expect(error["error"] == "query_error" && error["code"] == "syntax")
+    expect(error["line"] == 2 && error["column"]?.int ?? 0 > 1 && error["offset"]?.int ?? 0 > 8)
+    expect(error["reason"]?.string?.isEmpty, equals: false)
     let unset = try reading.post("_query", "{\"query\":\"SELECT n FROM _ WHERE n = $least\"}")
-    #expect(unset.status == 400)
-    #expect(try unset.json()["code"] == "unsetParameter")
+    expect(unset.status, equals: 400)
+    try expect(unset.json()["code"], equals: "unsetParameter")
     let limited = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"row_limit\":1}")
-    #expect(limited.status == 413)
-    #expect(try limited.json()["code"] == "rowLimit")
+    expect(limited.status, equals: 413)
+    try expect(limited.json()["code"], equals: "rowLimit")
     // A million pairs take longer than a millisecond.
     try reading.database.inBatch {
       for number in 0..<1_000 { try reading.database.save("d\(number)", ["n": 3]) }
     }
     let slow = try reading.post(
       "_query", #"{"query":"SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n + b.n > 0","timeout":1}"#)
-    #expect(slow.status == 408)
-    #expect(try slow.json()["error"] == "query_error" && slow.json()["code"] == "timedOut")
+    expect(slow.status, equals: 408)
+    try expect(slow.json()["error"] == "query_error" && slow.json()["code"] == "timedOut")
     for body in ["{}", "[]", "{\"query\":5}", "{\"query\":\"SELECT n FROM _\",\"parameters\":5}", "{", ""] {
-      #expect(try reading.post("_query", body).status == 400, "\(body)")
+      try expect(reading.post("_query", body).status, equals: 400, "\(body)")
     }
-    #expect(try reading.get("_query").status == 405)
+    try expect(reading.get("_query").status, equals: 405)
   }
 
   @Test("a slow client is waited for only behind what fits into memory") func slow() throws {
@@ -144,7 +144,7 @@ import Touchstone
     // Four megabytes of rows wait; the snapshot is gone.
     eventually { (try? reading.database.close()) != nil }
     response.release()
-    #expect(response.body().count > 4_000_000)
-    #expect(!response.hasFailed)
+    expect(response.body().count > 4_000_000)
+    expect(!response.hasFailed)
   }
 }

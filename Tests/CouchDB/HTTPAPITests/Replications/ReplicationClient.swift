@@ -51,10 +51,10 @@ final class ReplicationClient {
 
   /// Makes a database with documents `a0`, `a1`, …
   func make(_ name: String, documents: Int = 0) throws {
-    #expect(try ask("PUT", "/" + name).status == 201)
+    try expect(ask("PUT", "/" + name).status, equals: 201)
     guard documents > 0 else { return }
     let docs = (0..<documents).map { JSONValue(["_id": .string("a\($0)"), "n": JSONValue($0)]) }
-    #expect(try ask("POST", "/\(name)/_bulk_docs", ["docs": .array(docs)]).status == 201)
+    try expect(ask("POST", "/\(name)/_bulk_docs", ["docs": .array(docs)]).status, equals: 201)
   }
 
   /// The IDs and current revisions of all documents, and the other leaves.

@@ -22,7 +22,7 @@ import Testing
       "http://couch.example/db", "https://me:secret@COUCH.example:6984/db", "ws://10.0.0.5:5984/db",
       "http://[fd00::1]:5984/db",
     ] {
-      #expect(try isReached(url, hosts), "\(url)")
+      try expect(isReached(url, hosts), "\(url)")
     }
     for url in [
       "http://couch.example.evil/db", "http://evil.couch.example/db", "http://10.0.0.5/db",
@@ -30,26 +30,26 @@ import Testing
       "http://couch.example@evil/db", "http://couch.example:80@127.0.0.1/db", "http://evil?@couch.example/",
       "http://169.254.169.254/latest", "http://[fd00::2]/db",
     ] {
-      #expect(try !isReached(url, hosts), "\(url)")
+      try expect(!isReached(url, hosts), "\(url)")
     }
   }
 
   @Test("a proxy has to be among them") func proxies() throws {
     let hosts = SyncListenerConfiguration.ReplicationHosts.hosts(["couch.example", "proxy.example:3128"])
-    #expect(try isReached("http://couch.example/", proxy: "http://me:secret@proxy.example:3128", hosts))
+    try expect(isReached("http://couch.example/", proxy: "http://me:secret@proxy.example:3128", hosts))
     for proxy in ["http://127.0.0.1:8080", "socks5://proxy.example", "proxy.example:3128", "http://"] {
-      #expect(try !isReached("http://couch.example/", proxy: proxy, hosts), "\(proxy)")
+      try expect(!isReached("http://couch.example/", proxy: proxy, hosts), "\(proxy)")
     }
   }
 
   @Test("by default others are reached only from a listener for this machine") func defaults() throws {
-    #expect(try isReached("http://couch.example/", .all))
-    #expect(try !isReached("http://couch.example/", .none))
+    try expect(isReached("http://couch.example/", .all))
+    try expect(!isReached("http://couch.example/", .none))
     var configuration = SyncListenerConfiguration()
-    #expect(configuration.reachableHosts == .all)
+    expect(configuration.reachableHosts, equals: .all)
     configuration.address = "0.0.0.0"
-    #expect(configuration.reachableHosts == SyncListenerConfiguration.ReplicationHosts.none)
+    expect(configuration.reachableHosts, equals: SyncListenerConfiguration.ReplicationHosts.none)
     configuration.replicationHosts = .hosts(["a"])
-    #expect(configuration.reachableHosts == .hosts(["a"]))
+    expect(configuration.reachableHosts, equals: .hosts(["a"]))
   }
 }

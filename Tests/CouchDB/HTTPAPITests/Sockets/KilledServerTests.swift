@@ -33,7 +33,7 @@ import Touchstone
     for round in 0..<rounds {
       let server = try ServingChild(engine, directory.path)
       let created = try server.client().ask("PUT", "/db")
-      #expect(created.status == 201 || created.status == 412)
+      expect(created.status == 201 || created.status == 412)
       // The killing process waits for so many acknowledgements, and a moment.
       let before = written.withLock { $0.requests }
       let writers = (0..<3).map { number in
@@ -52,7 +52,7 @@ import Touchstone
     print(
       "\(engine): \(rounds) kills, \(all.documents.count) documents, \(all.attachments.count) attachments, "
         + "\(all.groups.values.count { $0 }) of \(all.groups.count) bulk requests acknowledged")
-    #expect(all.attachments.count > 0 && all.groups.values.contains(true))
+    expect(all.attachments.count > 0 && all.groups.values.contains(true))
   }
 
   /// Writes until the server is gone.
@@ -124,18 +124,18 @@ import Touchstone
   private func check(_ directory: String, _ engine: EngineName, _ written: Written, _ what: String) throws {
     let database = try Database.open("db", in: directory, options: try options(engine))
     defer { try? database.close() }
-    #expect(try database.check(deep: true) == [], "\(what)")
+    try expect(database.check(deep: true), equals: [], "\(what)")
     for (id, revision) in written.documents {
-      #expect(try database.document(id)?.revisionID.description == revision, "\(what): \(id)")
+      try expect(database.document(id)?.revisionID.description, equals: revision, "\(what): \(id)")
     }
     for (id, seed) in written.attachments {
       let attachment = try database.document(id)?.attachment("file")
       let found = try attachment.map { try database.contents(of: $0.blob) }
-      #expect(found == Self.content(seed), "\(what): the attachment of \(id)")
+      expect(found, equals: Self.content(seed), "\(what): the attachment of \(id)")
     }
     for (id, isAcknowledged) in written.groups {
       let found = try (0..<Self.groupSize).count { try database.document("\(id)-\($0)") != nil }
-      #expect(
+      expect(
         found == Self.groupSize || (found == 0 && !isAcknowledged), "\(what): \(found) documents of \(id)")
     }
   }

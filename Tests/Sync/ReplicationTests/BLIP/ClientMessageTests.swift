@@ -34,10 +34,10 @@ import Touchstone
   @Test("a peer that knows no getCollections is asked in the old form") func fallsBackAfter404() throws {
     let server = ScriptedServer(["getCollections": Self.refuse("BLIP", 404)])
     let outcome = try replicate(try database(["a": [:]]), server)
-    #expect(outcome.status.error == nil && outcome.pushed == ["a"])
-    #expect(server.requests.first?.profile == "getCollections")
-    #expect(server.requests("getCheckpoint").count == 1)
-    #expect(server.requests.allSatisfy { $0["collection"] == nil })
+    expect(outcome.status.error == nil && outcome.pushed == ["a"])
+    expect(server.requests.first?.profile, equals: "getCollections")
+    expect(server.requests("getCheckpoint").count, equals: 1)
+    expect(server.requests.allSatisfy { $0["collection"] == nil })
   }
 
   @Test("a peer that refuses the property after getCollections gets requests without it")
@@ -56,17 +56,17 @@ import Touchstone
     }
     let server = ScriptedServer(answers)
     let outcome = try replicate(try database(["a": [:], "b": [:]]), server)
-    #expect(outcome.status.error == nil && outcome.pushed == ["a", "b"])
-    #expect(server.requests("rev").allSatisfy { $0["collection"] == nil })
-    #expect(server.checkpoint.withLock { $0 }?["local"] == 2)
+    expect(outcome.status.error == nil && outcome.pushed == ["a", "b"])
+    expect(server.requests("rev").allSatisfy { $0["collection"] == nil })
+    expect(server.checkpoint.withLock { $0 }?["local"], equals: 2)
   }
 
   @Test("after a request with the property was answered, 400 is an error") func noFallBackLater() throws {
     let server = ScriptedServer(["subChanges": Self.refuse("HTTP", 400)])
     let outcome = try replicate(try database(["a": [:]]), server) { $0.direction = .pull }
     // The form isn't proven yet: it is tried once without.
-    #expect(outcome.status.error?.code == 400)
-    #expect(server.requests("subChanges").count == 2)
+    expect(outcome.status.error?.code, equals: 400)
+    expect(server.requests("subChanges").count, equals: 2)
   }
 
   @Test("a peer that refuses the old form is asked for its collections") func oldFormFirst() throws {
@@ -76,9 +76,9 @@ import Touchstone
         "getCheckpoint": Self.refuse("HTTP", 400)
       ])
     let outcome = try replicate(try database(["a": [:]]), server)
-    #expect(outcome.status.error == nil && outcome.pushed == ["a"])
-    #expect(server.requests.map(\.profile).prefix(2) == ["getCheckpoint", "getCollections"])
-    #expect(server.requests("rev").allSatisfy { $0["collection"] == "0" })
+    expect(outcome.status.error == nil && outcome.pushed == ["a"])
+    expect(server.requests.map(\.profile).prefix(2), equals: ["getCheckpoint", "getCollections"])
+    expect(server.requests("rev").allSatisfy { $0["collection"] == "0" })
   }
 
   @Test(
@@ -89,8 +89,8 @@ import Touchstone
       "getCollections": { _, request in request.reply(BLIPReply(body: .bytes(Array(answer.utf8)))) }
     ])
     let outcome = try replicate(try database(["a": [:]]), server)
-    #expect(outcome.status.error?.domain == .http && outcome.status.error?.code == code)
-    #expect(server.requests("rev").isEmpty)
+    expect(outcome.status.error?.domain == .http && outcome.status.error?.code == code)
+    expect(server.requests("rev").isEmpty)
   }
 
   @Test("both forms are refused: the error is that of the second") func neitherForm() throws {
@@ -98,7 +98,7 @@ import Touchstone
       "getCollections": Self.refuse("BLIP", 404), "getCheckpoint": Self.refuse("HTTP", 403),
     ])
     let outcome = try replicate(try database(), server)
-    #expect(outcome.status.error?.code == 403)
+    expect(outcome.status.error?.code, equals: 403)
   }
 
   // MARK: Push
@@ -112,7 +112,7 @@ import Touchstone
     ScriptedServer, Outcome, Database
   ) {
     let database = try database(["a": Self.big("one")])
-    #expect(try replicate(database, ScriptedServer()) { $0.direction = .push }.pushed == ["a"])
+    try expect(replicate(database, ScriptedServer()) { $0.direction = .push }.pushed, equals: ["a"])
     var document = try #require(try database.document("a")).toMutable()
     document["name"] = "two"
     try database.save(&document)
@@ -130,9 +130,9 @@ import Touchstone
       }
     }
     let sent = server.requests("rev")
-    #expect(sent.count == 2 && outcome.pushed == ["a"] && outcome.status.error == nil)
-    #expect(sent.first?.json == ["name": "two"] && sent.last?.json == Self.big("two"))
-    #expect(sent.last?["deltaSrc"] == nil && sent.last?["rev"] == sent.first?["rev"])
+    expect(sent.count == 2 && outcome.pushed == ["a"] && outcome.status.error == nil)
+    expect(sent.first?.json == ["name": "two"] && sent.last?.json == Self.big("two"))
+    expect(sent.last?["deltaSrc"] == nil && sent.last?["rev"] == sent.first?["rev"])
   }
 
   @Test("a whole body isn't sent after a delta that is refused for another reason", arguments: [403, 409])
@@ -142,8 +142,8 @@ import Touchstone
     }
     // What is forbidden is sent once more, as a delta.
     let sent = server.requests("rev")
-    #expect(sent.count == (code == 403 ? 2 : 1) && outcome.failed["a"]?.code == code)
-    #expect(sent.allSatisfy { $0["deltaSrc"] != nil })
+    expect(sent.count == (code == 403 ? 2 : 1) && outcome.failed["a"]?.code == code)
+    expect(sent.allSatisfy { $0["deltaSrc"] != nil })
   }
 
   @Test("a revision that is refused for good counts as done, after another failure it doesn't")
@@ -164,10 +164,10 @@ import Touchstone
         }
       ])
       let outcome = try replicate(database, server) { $0.direction = .push }
-      #expect(outcome.pushed == ["a", "c"] && outcome.failed["b"]?.code == code, "\(domain) \(code)")
-      #expect(server.checkpoint.withLock { $0 }?["local"] == (isDone ? 3 : 1), "\(domain) \(code)")
-      #expect((outcome.status.error == nil) == isDone, "\(domain) \(code)")
-      #expect(try database.replicating { try $0.mark(of: "b", remote: 1) } == nil)
+      expect(outcome.pushed == ["a", "c"] && outcome.failed["b"]?.code == code, "\(domain) \(code)")
+      expect(server.checkpoint.withLock { $0 }?["local"], equals: (isDone ? 3 : 1), "\(domain) \(code)")
+      expect((outcome.status.error == nil), equals: isDone, "\(domain) \(code)")
+      try expect(database.replicating { try $0.mark(of: "b", remote: 1) } == nil)
     }
   }
 
@@ -181,8 +181,8 @@ import Touchstone
       }
     ])
     let outcome = try replicate(try database(["a": [:]]), server) { $0.direction = .push }
-    #expect(outcome.failed["a"]?.code == code)
-    #expect(server.requests("rev").isEmpty)
+    expect(outcome.failed["a"]?.code, equals: code)
+    expect(server.requests("rev").isEmpty)
   }
 
   @Test(
@@ -192,8 +192,8 @@ import Touchstone
       "proposeChanges": { _, request in request.reply(BLIPReply(body: .bytes(Array(answer.utf8)))) }
     ])
     let outcome = try replicate(try database(["a": [:]]), server) { $0.direction = .push }
-    #expect(outcome.status.error?.code == 400)
-    #expect(server.checkpoint.withLock { $0 } == nil)
+    expect(outcome.status.error?.code, equals: 400)
+    expect(server.checkpoint.withLock { $0 } == nil)
   }
 
   @Test("histories are cut as the peer says, within bounds") func maximumHistory() throws {
@@ -213,7 +213,7 @@ import Touchstone
       ])
       _ = try replicate(database, server) { $0.direction = .push }
       let history = server.requests("rev").first?["history"]?.split(separator: ",").count
-      #expect(history == count, "\(maximum)")
+      expect(history, equals: count, "\(maximum)")
     }
   }
 
@@ -246,9 +246,10 @@ import Touchstone
         }
       }
     ])
-    #expect(try replicate(database, server) { $0.direction = .push }.pushed == ["a"])
-    #expect(
-      results.withLock { $0 } == [
+    try expect(replicate(database, server) { $0.direction = .push }.pushed, equals: ["a"])
+    expect(
+      results.withLock { $0 },
+      equals: [
         "0": "abc", "1": "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=", "2": "HTTP 400", "3": "HTTP 404",
         "4": "BLIP 400",
       ])
@@ -285,12 +286,12 @@ import Touchstone
         $0.direction = .pull
         $0.purgesOnLostAccess = purges
       }
-      #expect(outcome.status.error == nil)
-      #expect(try (database.document("a") == nil) == purges)
-      #expect(try database.document("b") != nil)
-      #expect(answer.withLock { $0 } == [])
-      #expect(server.checkpoint.withLock { $0 }?["remote"] == "5:2")
-      #expect(server.requests("subChanges").first?["revocations"] == (purges ? "true" : nil))
+      expect(outcome.status.error == nil)
+      try expect((database.document("a") == nil), equals: purges)
+      try expect(database.document("b") != nil)
+      expect(answer.withLock { $0 }, equals: [])
+      expect(server.checkpoint.withLock { $0 }?["remote"], equals: "5:2")
+      expect(server.requests("subChanges").first?["revocations"], equals: (purges ? "true" : nil))
     }
   }
 
@@ -305,9 +306,9 @@ import Touchstone
     }
     let database = try database()
     let outcome = try replicate(database, server) { $0.direction = .pull }
-    #expect(outcome.status.error == nil && outcome.pulled == ["b"])
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 8)
-    #expect(try database.document("a") == nil)
+    expect(outcome.status.error == nil && outcome.pulled == ["b"])
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 8)
+    try expect(database.document("a") == nil)
   }
 
   @Test("a newer revision may come in the place of the one that was asked for") func replacedRev() throws {
@@ -318,10 +319,10 @@ import Touchstone
     }
     let database = try database()
     let outcome = try replicate(database, server) { $0.direction = .pull }
-    #expect(outcome.pulled == ["a"] && server.checkpoint.withLock { $0 }?["remote"] == 7)
-    #expect(try database.document("a")?.revisionID.description == "3-cc")
-    #expect(try database.replicating { try $0.mark(of: "a", remote: 1) } == "3-cc")
-    #expect(server.requests("subChanges").first?["sendReplacementRevs"] == "1")
+    expect(outcome.pulled == ["a"] && server.checkpoint.withLock { $0 }?["remote"] == 7)
+    try expect(database.document("a")?.revisionID.description, equals: "3-cc")
+    try expect(database.replicating { try $0.mark(of: "a", remote: 1) }, equals: "3-cc")
+    expect(server.requests("subChanges").first?["sendReplacementRevs"], equals: "1")
   }
 
   @Test("a list that wants no answer is ignored, unless it is empty") func noReplyList() throws {
@@ -338,8 +339,8 @@ import Touchstone
       }
     ])
     let outcome = try replicate(try database(), server) { $0.direction = .pull }
-    #expect(outcome.status.error == nil && outcome.documents == [])
-    #expect(server.checkpoint.withLock { $0 } == nil)
+    expect(outcome.status.error == nil && outcome.documents == [])
+    expect(server.checkpoint.withLock { $0 } == nil)
   }
 
   @Test("what wasn't asked for isn't stored") func unwanted() throws {
@@ -354,8 +355,8 @@ import Touchstone
     }
     let database = try database()
     let outcome = try replicate(database, server) { $0.direction = .pull }
-    #expect(outcome.pulled == ["a"] && errors.withLock { $0 } == ["HTTP 400", "HTTP 400", "HTTP 400"])
-    #expect(try database.lastSequence == 1)
+    expect(outcome.pulled == ["a"] && errors.withLock { $0 } == ["HTTP 400", "HTTP 400", "HTTP 400"])
+    try expect(database.lastSequence, equals: 1)
   }
 
   @Test("changes that weren't asked for are refused") func unwantedChanges() throws {
@@ -368,8 +369,8 @@ import Touchstone
         }
       }
     ])
-    #expect(try replicate(try database(["x": [:]]), server) { $0.direction = .push }.pushed == ["x"])
-    #expect(try error.get() == "HTTP 403")
+    try expect(replicate(try database(["x": [:]]), server) { $0.direction = .push }.pushed, equals: ["x"])
+    try expect(error.get(), equals: "HTTP 403")
   }
 
   @Test("a revision that can't be read is refused, the checkpoint doesn't pass it, and the others come")
@@ -395,9 +396,9 @@ import Touchstone
       }
       let database = try database()
       let outcome = try replicate(database, server) { $0.direction = .pull }
-      #expect(outcome.pulled == ["b", "z"] && outcome.failed["a"]?.code == code, "\(properties) \(body)")
-      #expect(got.withLock { $0 } == code && outcome.status.error == nil, "\(properties) \(body)")
-      #expect(server.checkpoint.withLock { $0 }?["remote"] == 6, "\(properties) \(body)")
+      expect(outcome.pulled == ["b", "z"] && outcome.failed["a"]?.code == code, "\(properties) \(body)")
+      expect(got.withLock { $0 } == code && outcome.status.error == nil, "\(properties) \(body)")
+      expect(server.checkpoint.withLock { $0 }?["remote"], equals: 6, "\(properties) \(body)")
     }
   }
 
@@ -414,8 +415,8 @@ import Touchstone
     }
     let database = try database()
     let outcome = try replicate(database, server) { $0.direction = .pull }
-    #expect(got.withLock { $0 } == 422 && outcome.pulled == ["a"])
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 7)
+    expect(got.withLock { $0 } == 422 && outcome.pulled == ["a"])
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 7)
   }
 
   @Test(
@@ -429,16 +430,16 @@ import Touchstone
     let server = pullServer(list) { _, reply in code.withLock { $0 = reply.error?.code } }
     let database = try database()
     _ = try replicate(database, server) { $0.direction = .pull }
-    #expect(code.withLock { $0 } == 400)
-    #expect(try database.lastSequence == 0)
+    expect(code.withLock { $0 }, equals: 400)
+    try expect(database.lastSequence, equals: 0)
   }
 
   @Test("IDs that can't be stored here are passed over") func invalidIDs() throws {
     let long = String(repeating: "i", count: 481)
     let server = pullServer(#"[[1,"\#(long)","1-aa"],[2,"","1-aa"],[3,"a","x"],[4,"b","0-a"]]"#) { _, _ in }
     let outcome = try replicate(try database(), server) { $0.direction = .pull }
-    #expect(outcome.status.error == nil && outcome.failed.count == 4)
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 4)
+    expect(outcome.status.error == nil && outcome.failed.count == 4)
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 4)
   }
 
   @Test("a blob that is longer than declared, wrong, or missing keeps its revision out") func pulledBlobs()
@@ -461,14 +462,14 @@ import Touchstone
       }
       let database = try database()
       let outcome = try replicate(database, server) { $0.direction = .pull }
-      #expect(outcome.pulled == (answer == "abc" ? ["a"] : []), "\(answer ?? "none")")
-      #expect((outcome.failed["a"] == nil) == (answer == "abc"))
-      #expect(try (database.document("a") != nil) == (answer == "abc"))
-      #expect((server.checkpoint.withLock { $0 }?["remote"] == 7) == (answer == "abc"))
-      #expect(try database.check(deep: true).isEmpty)
+      expect(outcome.pulled, equals: (answer == "abc" ? ["a"] : []), "\(answer ?? "none")")
+      expect((outcome.failed["a"] == nil), equals: (answer == "abc"))
+      try expect((database.document("a") != nil), equals: (answer == "abc"))
+      expect((server.checkpoint.withLock { $0 }?["remote"] == 7), equals: (answer == "abc"))
+      try expect(database.check(deep: true).isEmpty)
       let request = server.requests("getAttachment").first
       // Images are compressed already.
-      #expect(request?["digest"] == digest && request?["compress"] == nil && request?["docID"] == "a")
+      expect(request?["digest"] == digest && request?["compress"] == nil && request?["docID"] == "a")
     }
   }
 
@@ -488,6 +489,6 @@ import Touchstone
       }
     ])
     _ = try replicate(try database(), active) { $0.direction = .pull }
-    #expect(errors.withLock { $0 } == ["none", "HTTP 403"])
+    expect(errors.withLock { $0 }, equals: ["none", "HTTP 403"])
   }
 }

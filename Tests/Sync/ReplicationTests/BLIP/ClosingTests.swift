@@ -1,13 +1,13 @@
 // A database that is closed while clients begin to replicate with it.
 
 import BLIP
-import Transport
 import Fleece
 import Foundation
 import Storage
 import TestSupport
 import Testing
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP

@@ -1,5 +1,4 @@
 import BLIP
-import Transport
 import Documents
 import Fleece
 import Foundation
@@ -8,6 +7,7 @@ import TestSupport
 import Testing
 import Touchstone
 import TouchstoneSync
+import Transport
 import WebSocket
 
 @testable import Replication
@@ -29,21 +29,21 @@ import WebSocket
 
   @Test("what a server sets is read by the rules of RFC 6265") func reading() throws {
     let plain = try #require(cookie("a=b"))
-    #expect(plain == Cookie(name: "a", value: "b", domain: "www.example.com", path: "/a/db"))
-    #expect(cookie(" a = b=c ; Path=/x;HttpOnly")?.value == "b=c" && cookie("a=b; Path=/x")?.path == "/x")
-    #expect(cookie("a=b; path=x")?.path == "/a/db" && cookie("a=b", place("h", "/db"))?.path == "/")
-    #expect(cookie("a=b; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:01 GMT")?.expires == 1_060)
-    #expect(cookie("a=b; Max-Age=-5")?.expires == 1_000 && cookie("a=b; Max-Age=x")?.expires == nil)
-    #expect(cookie("a=b; Domain=.EXAMPLE.com")?.domain == "example.com")
-    #expect(cookie("a=b; Domain=example.com")?.isHostOnly == false)
-    #expect(cookie("a=b; Secure")?.isSecure == true)
+    expect(plain, equals: Cookie(name: "a", value: "b", domain: "www.example.com", path: "/a/db"))
+    expect(cookie(" a = b=c ; Path=/x;HttpOnly")?.value == "b=c" && cookie("a=b; Path=/x")?.path == "/x")
+    expect(cookie("a=b; path=x")?.path == "/a/db" && cookie("a=b", place("h", "/db"))?.path == "/")
+    expect(cookie("a=b; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:01 GMT")?.expires, equals: 1_060)
+    expect(cookie("a=b; Max-Age=-5")?.expires == 1_000 && cookie("a=b; Max-Age=x")?.expires == nil)
+    expect(cookie("a=b; Domain=.EXAMPLE.com")?.domain, equals: "example.com")
+    expect(cookie("a=b; Domain=example.com")?.isHostOnly, equals: false)
+    expect(cookie("a=b; Secure")?.isSecure, equals: true)
     for wrong in [
       "", "a", "=b", "a b=c", "a=b; Domain=com", "a=b; Domain=other.com", "a=b; Domain=ample.com", "a=\u{1}",
       "a=" + String(repeating: "x", count: 5_000),
-    ] { #expect(cookie(wrong) == nil, "\(wrong.prefix(40))") }
-    #expect(cookie("a=b; Secure", place("h", isSecure: false)) == nil)
-    #expect(cookie("a=b; Domain=0.0.1", place("127.0.0.1")) == nil)
-    #expect(cookie("a=b; Domain=localhost", place("localhost"))?.isHostOnly == true)
+    ] { expect(cookie(wrong) == nil, "\(wrong.prefix(40))") }
+    expect(cookie("a=b; Secure", place("h", isSecure: false)) == nil)
+    expect(cookie("a=b; Domain=0.0.1", place("127.0.0.1")) == nil)
+    expect(cookie("a=b; Domain=localhost", place("localhost"))?.isHostOnly, equals: true)
   }
 
   @Test(
@@ -54,7 +54,7 @@ import WebSocket
       ("Tue, 29 Feb 2028 12:00:00 GMT", 1_835_438_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
       ("never", nil), ("32 Jan 2000 00:00:00", nil), ("1 Jan 2000 24:00:00", nil), ("", nil),
     ] as [(String, Int64?)])
-  func dates(_ text: String, _ seconds: Int64?) { #expect(Cookie.date(text) == seconds) }
+  func dates(_ text: String, _ seconds: Int64?) { expect(Cookie.date(text), equals: seconds) }
 
   @Test("a cookie goes to its host, its paths and its kind of connection") func going() throws {
     let host = try #require(cookie("a=b"))
@@ -62,13 +62,13 @@ import WebSocket
     func goes(_ cookie: Cookie, _ place: CookieJar.Place, _ now: Int64 = 1_000) -> Bool {
       cookie.goes(to: place, at: now)
     }
-    #expect(goes(host, Self.home) && goes(host, place("www.example.com", "/a/db")))
-    #expect(!goes(host, place("example.com")) && !goes(host, place("x.www.example.com")))
-    #expect(!goes(host, place("www.example.com", "/a/db2")) && !goes(host, place("www.example.com", "/a")))
-    #expect(goes(host, place("www.example.com", isSecure: false)))
-    #expect(goes(domain, place("example.com")) && goes(domain, place("x.y.example.com", "/a/other")))
-    #expect(!goes(domain, place("badexample.com")) && !goes(domain, place("example.com", isSecure: false)))
-    #expect(goes(domain, Self.home, 1_009) && !goes(domain, Self.home, 1_010))
+    expect(goes(host, Self.home) && goes(host, place("www.example.com", "/a/db")))
+    expect(!goes(host, place("example.com")) && !goes(host, place("x.www.example.com")))
+    expect(!goes(host, place("www.example.com", "/a/db2")) && !goes(host, place("www.example.com", "/a")))
+    expect(goes(host, place("www.example.com", isSecure: false)))
+    expect(goes(domain, place("example.com")) && goes(domain, place("x.y.example.com", "/a/other")))
+    expect(!goes(domain, place("badexample.com")) && !goes(domain, place("example.com", isSecure: false)))
+    expect(goes(domain, Self.home, 1_009) && !goes(domain, Self.home, 1_010))
   }
 
   @Test(
@@ -79,21 +79,21 @@ import WebSocket
     let now = Lock<Int64>(1_000)
     func jar() -> CookieJar { CookieJar(database) { now.withLock { $0 } } }
     let first = jar()
-    #expect(first.header(to: Self.home) == nil)
+    expect(first.header(to: Self.home) == nil)
     first.take(["a=1", "b=2; Max-Age=100", "c=3; Max-Age=50; Path=/", "d"], from: Self.home)
-    #expect(first.header(to: Self.home) == "b=2; a=1; c=3")
-    #expect(first.header(to: Self.home, without: "b") == "a=1; c=3")
-    #expect(jar().header(to: Self.home) == "b=2; c=3")
-    #expect(jar().header(to: place("other.com")) == nil)
+    expect(first.header(to: Self.home), equals: "b=2; a=1; c=3")
+    expect(first.header(to: Self.home, without: "b"), equals: "a=1; c=3")
+    expect(jar().header(to: Self.home), equals: "b=2; c=3")
+    expect(jar().header(to: place("other.com")) == nil)
     // Later ones take the place of earlier ones, and an expired one ends it.
     jar().take(["b=4; Max-Age=100", "c=; Max-Age=0; Path=/"], from: Self.home)
-    #expect(jar().header(to: Self.home) == "b=4")
+    expect(jar().header(to: Self.home), equals: "b=4")
     now.withLock { $0 = 1_100 }
-    #expect(jar().header(to: Self.home) == nil)
+    expect(jar().header(to: Self.home) == nil)
     // Their number is bounded.
     for number in 0..<200 { jar().take(["n\(number)=1; Max-Age=1000"], from: Self.home) }
-    #expect(jar().header(to: Self.home)?.split(separator: ";").count == CookieJar.maximumCount)
-    #expect(try database.check(deep: true) == [])
+    expect(jar().header(to: Self.home)?.split(separator: ";").count, equals: CookieJar.maximumCount)
+    try expect(database.check(deep: true), equals: [])
   }
 
   /// A server that upgrades each connection, sets a cookie, and goes away.
@@ -158,8 +158,8 @@ import WebSocket
     _ = try run(configuration)
     configuration.connection.authenticator = .session(id: "mine", cookieName: "sticky")
     _ = try run(configuration)
-    #expect(
-      server.cookies.withLock { $0 }
-        == ["none", "sticky=1", "sticky=2; SyncGatewaySession=s", "sticky=mine"])
+    expect(
+      server.cookies.withLock { $0 },
+      equals: ["none", "sticky=1", "sticky=2; SyncGatewaySession=s", "sticky=mine"])
   }
 }

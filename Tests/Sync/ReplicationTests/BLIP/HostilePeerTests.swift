@@ -1,7 +1,6 @@
 // Random and mutated messages against both sides. The seed is printed, and TOUCHSTONE_SEED repeats it.
 
 import BLIP
-import Transport
 import Documents
 import Fleece
 import Foundation
@@ -10,6 +9,7 @@ import StorageConformance
 import TestSupport
 import Testing
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP
@@ -273,9 +273,9 @@ private struct HostileWriter {
       configuration.isContinuous = seed % 5 == 0
       configuration.checkpointDelay = 0.001
       let outcome = try run(configuration)
-      #expect(outcome.status.activity == .stopped, "seed \(seed)")
+      expect(outcome.status.activity, equals: .stopped, "seed \(seed)")
       let faults = try Self.faults(client)
-      #expect(faults.isEmpty, "seed \(seed): \(faults)")
+      expect(faults.isEmpty, "seed \(seed): \(faults)")
       try expectNoLead(client, configuration, said.withLock { $0 }, outcome.documents, seed)
     }
     print("hostile servers: \(iterations) seeds")
@@ -371,7 +371,7 @@ private struct HostileWriter {
       if case .missing = knowledge {
         // It may have been replaced by another one.
         let isReplaced = try client.replicating { try $0.currentRevisions(of: [change.id])[0] } != nil
-        #expect(isReplaced, "seed \(seed): the checkpoint \(reached.json) passes \(key)")
+        expect(isReplaced, "seed \(seed): the checkpoint \(reached.json) passes \(key)")
       }
     }
   }
@@ -388,15 +388,15 @@ private struct HostileWriter {
       connection.onClose { _ in closed.signal() }
       let said = Lock(Said(writer: HostileWriter(random: SeededGenerator(seed: seed))))
       Self.play(connection, said, limit: 60)
-      #expect(closed.wait(seconds: 120), "seed \(seed)")
+      expect(closed.wait(seconds: 120), "seed \(seed)")
       let faults = try Self.faults(server)
-      #expect(faults.isEmpty, "seed \(seed): \(faults)")
+      expect(faults.isEmpty, "seed \(seed): \(faults)")
       let other = try databases.open(.sqlite)
       var configuration = ReplicatorConfiguration(other, ReplicatorTarget(pipeConnector(server)))
       configuration.skipsTombstonesOfFirstPull = false
       // What came last may still be stored when the connection has ended. Then another run brings it.
       for _ in 0..<50 {
-        #expect(try run(configuration).status.error == nil, "seed \(seed)")
+        try expect(run(configuration).status.error == nil, "seed \(seed)")
         if try winners(other) == winners(server) { break }
       }
       try expectEqual(other, server, "seed \(seed)")
@@ -422,7 +422,7 @@ private struct HostileWriter {
         if isLast { done.signal() }
       }
     }
-    #expect(done.wait(seconds: 120))
-    #expect(try server.check(deep: true).isEmpty)
+    expect(done.wait(seconds: 120))
+    try expect(server.check(deep: true).isEmpty)
   }
 }

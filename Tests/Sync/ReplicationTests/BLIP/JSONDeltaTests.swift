@@ -27,24 +27,24 @@ import Testing
     ])
   func forms(_ old: String, _ new: String, _ delta: String) throws {
     let made = try #require(JSONDelta.make(from: value(old), to: value(new)))
-    #expect(try made == value(delta))
-    #expect(try JSONDelta.apply(made, to: value(old)) == value(new))
+    try expect(made, equals: value(delta))
+    try expect(JSONDelta.apply(made, to: value(old)), equals: value(new))
   }
 
   @Test("long strings are edited, and never inside a character") func strings() throws {
     let old = String(repeating: "a", count: 300) + "original" + String(repeating: "b", count: 305)
     let new = String(repeating: "a", count: 300) + "CHANGED " + String(repeating: "b", count: 305)
     let delta = try #require(JSONDelta.make(from: .string(old), to: .string(new)))
-    #expect(delta == ["300=8-8+CHANGED |305=", 0, 2])
-    #expect(try JSONDelta.apply(delta, to: .string(old)) == .string(new))
+    expect(delta, equals: ["300=8-8+CHANGED |305=", 0, 2])
+    try expect(JSONDelta.apply(delta, to: .string(old)), equals: .string(new))
     let appended = try #require(JSONDelta.make(from: .string(old), to: .string(old + " and more")))
-    #expect(appended == ["613=9+ and more|", 0, 2])
+    expect(appended, equals: ["613=9+ and more|", 0, 2])
     // ü is C3 BC and ý is C3 BD: the first byte is equal.
     let text = String(repeating: "x", count: 80)
     let accents = try #require(
       JSONDelta.make(from: .string(text + "ü" + text), to: .string(text + "ý" + text)))
-    #expect(accents == ["80=2-2+ý|80=", 0, 2])
-    #expect(try JSONDelta.apply(accents, to: .string(text + "ü" + text)) == .string(text + "ý" + text))
+    expect(accents, equals: ["80=2-2+ý|80=", 0, 2])
+    try expect(JSONDelta.apply(accents, to: .string(text + "ü" + text)), equals: .string(text + "ý" + text))
   }
 
   @Test(
@@ -111,12 +111,12 @@ import Testing
       var new = old
       for _ in 0..<1 + random.below(3) { new = mutated(new) }
       guard let delta = JSONDelta.make(from: old, to: new) else {
-        #expect(old == new)
+        expect(old, equals: new)
         continue
       }
       // As it goes over the wire.
       let sent = try JSONValue(json: String(decoding: try delta.jsonText(), as: UTF8.self))
-      #expect(try JSONDelta.apply(sent, to: old) == new, "\(old) → \(new): \(delta)")
+      try expect(JSONDelta.apply(sent, to: old), equals: new, "\(old) → \(new): \(delta)")
     }
   }
 }

@@ -1,4 +1,3 @@
-import Transport
 import Bytes
 import Documents
 import Foundation
@@ -7,6 +6,7 @@ import StorageConformance
 import TestSupport
 import Testing
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP
@@ -179,15 +179,15 @@ private final class ByteCut: Sendable {
     try a.save(&document)
     let listener = MessageEndpointListener(b, type)
     let (endpoint, made) = endpoint(listener)
-    #expect(endpoint.uid == "UID:123")
+    expect(endpoint.uid, equals: "UID:123")
     let outcome = try run(a, endpoint)
-    #expect(outcome.status.error == nil && outcome.pushed.count == 301 && outcome.pulled.count == 200)
+    expect(outcome.status.error == nil && outcome.pushed.count == 301 && outcome.pulled.count == 200)
     try expectEqual(a, b)
     eventually { made.withLock { $0 }.allSatisfy { $0.state.withLock { $0.isClosed } } }
-    #expect(made.withLock { $0 }[0].state.withLock { $0.closeError } == nil)
+    expect(made.withLock { $0 }[0].state.withLock { $0.closeError } == nil)
     eventually { listener.connectionCount == 0 }
     // The checkpoint is known by the endpoint's ID.
-    #expect(try run(a, endpoint).status.progress.total == 0)
+    try expect(run(a, endpoint).status.progress.total, equals: 0)
   }
 
   @Test("bytes may come in pieces of 20, slowly, as over Bluetooth") func smallPieces() throws {
@@ -197,9 +197,9 @@ private final class ByteCut: Sendable {
     let listener = MessageEndpointListener(b, .byteStream)
     let (endpoint, made) = endpoint(listener, pieceBytes: 20, delayMicroseconds: 300)
     let outcome = try run(a, endpoint)
-    #expect(outcome.status.error == nil && outcome.pushed.count == 40 && outcome.pulled.count == 20)
+    expect(outcome.status.error == nil && outcome.pushed.count == 40 && outcome.pulled.count == 20)
     try expectEqual(a, b)
-    #expect(made.withLock { $0 }[0].state.withLock { $0.sentPieces } > 50)
+    expect(made.withLock { $0 }[0].state.withLock { $0.sentPieces } > 50)
   }
 
   @Test(
@@ -217,19 +217,19 @@ private final class ByteCut: Sendable {
     let timer = ImmediateTimer()
     let outcome = try run(a, endpoint, timer: timer)
     if isRecoverable {
-      #expect(outcome.status.error == nil && outcome.pushed.count == 100)
-      #expect(made.withLock { $0.count } == 6 && timer.delays.prefix(2) == [2, 4])
+      expect(outcome.status.error == nil && outcome.pushed.count == 100)
+      expect(made.withLock { $0.count } == 6 && timer.delays.prefix(2) == [2, 4])
       try expectEqual(a, b)
     } else {
-      #expect(outcome.status.error?.domain == .webSocket && outcome.status.error?.code == 4002)
-      #expect(outcome.status.error?.message == "the radio is off" && made.withLock { $0.count } == 2)
+      expect(outcome.status.error?.domain == .webSocket && outcome.status.error?.code == 4002)
+      expect(outcome.status.error?.message == "the radio is off" && made.withLock { $0.count } == 2)
     }
     eventually { listener.connectionCount == 0 }
   }
 
   @Test("a session that is cut at any byte is completed by the next one") func cuts() throws {
     let length = try cutSession(after: .max)
-    #expect(length > 2_000)
+    expect(length > 2_000)
     // Every byte in a long run.
     let step = isLong ? 1 : max(1, length / 60)
     for count in stride(from: 0, to: length, by: step) { _ = try cutSession(after: count) }
@@ -257,10 +257,10 @@ private final class ByteCut: Sendable {
     let sent = made.withLock { $0 }.reduce(0) { sum, end in sum + end.state.withLock { $0.sentBytes } }
     for end in made.withLock({ $0 }) { end.otherEndHasClosed() }
     eventually { listener.connectionCount == 0 }
-    for database in [a, b] { #expect(try database.check(deep: true) == [], "cut after \(count)") }
+    for database in [a, b] { try expect(database.check(deep: true), equals: [], "cut after \(count)") }
     let (second, _) = endpoint(listener)
     configuration.target = .messageEndpoint(second)
-    #expect(try ReplicationTests.run(configuration).status.error == nil, "cut after \(count)")
+    try expect(ReplicationTests.run(configuration).status.error == nil, "cut after \(count)")
     try expectEqual(a, b, "cut after \(count)")
     eventually { listener.connectionCount == 0 }
     try a.close()
@@ -309,7 +309,7 @@ private final class ByteCut: Sendable {
       eventually { there.state.withLock { $0.isClosed } && listener.connectionCount == 0 }
       withExtendedLifetime(here) {}
     }
-    #expect(try b.check(deep: true) == [])
+    try expect(b.check(deep: true), equals: [])
   }
 
   @Test("an app that gives too much at once loses the connection") func tooMuch() throws {
@@ -320,7 +320,7 @@ private final class ByteCut: Sendable {
     for _ in 0..<9 { transport.received(part, nil) }
     let ends = Lock<[TransportClose?]>([])
     transport.send([[1]]) { end in ends.withLock { $0.append(end) } }
-    #expect(ends.withLock { $0.first??.code } == 1009)
+    expect(ends.withLock { $0.first??.code }, equals: 1009)
   }
 }
 

@@ -25,10 +25,12 @@ import Touchstone
       ScriptedServer.offering(
         #"[[1,"a","1-aa"]]"#, caughtUp: text, [(["id": "a", "rev": "1-aa", "sequence": "1"], "{}")])
     )
-    #expect(outcome.status.error == nil && outcome.pulled == ["a"])
+    expect(outcome.status.error == nil && outcome.pulled == ["a"])
     // The passive side takes them too.
     let client = ScriptedClient(local)
-    for profile in ["changes", "proposeChanges"] { #expect(try client.error(profile, [:], text) == "none") }
+    for profile in ["changes", "proposeChanges"] {
+      try expect(client.error(profile, [:], text), equals: "none")
+    }
   }
 
   @Test("a null answer to proposed changes asks for all of them") func nullAnswer() throws {
@@ -37,7 +39,7 @@ import Touchstone
     let server = ScriptedServer([
       "proposeChanges": { _, request in request.reply(BLIPReply(body: .bytes(Array("null".utf8)))) }
     ])
-    #expect(try replicate(local, server).pushed == ["a"])
+    try expect(replicate(local, server).pushed, equals: ["a"])
   }
 
   @Test("a revision that the client couldn't send changes nothing") func unsent() throws {
@@ -47,8 +49,8 @@ import Touchstone
     let client = ScriptedClient(database)
     let reply = try client.ask(
       "rev", ["id": "a", "rev": "2-abcd", "sequence": "1", "history": current, "error": "404"])
-    #expect(reply.error == nil)
-    #expect(try database.document("a")?.revisionID.description == current)
+    expect(reply.error == nil)
+    try expect(database.document("a")?.revisionID.description, equals: current)
   }
 
   @Test(
@@ -72,11 +74,12 @@ import Touchstone
       $0.direction = .pull
       $0.purgesOnLostAccess = purges
     }
-    #expect(outcome.status.error == nil && outcome.pulled == ["c"] && outcome.failed.isEmpty)
+    expect(outcome.status.error == nil && outcome.pulled == ["c"] && outcome.failed.isEmpty)
     for id in ["a", "b"] {
-      #expect(try local.document(id, includeDeleted: true)?["text"].string?.count == (purges ? nil : 300))
+      try expect(
+        local.document(id, includeDeleted: true)?["text"].string?.count, equals: (purges ? nil : 300))
     }
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 3)
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 3)
   }
 
   @Test("the tombstone of a removed document is a tombstone") func removedTombstone() throws {
@@ -89,8 +92,8 @@ import Touchstone
         #"[[1,"a","2-aa",5]]"#,
         [(["id": "a", "rev": "2-aa", "sequence": "1", "history": current, "deleted": "1"], "{}")])
     ) { $0.direction = .pull }
-    #expect(outcome.pulled == ["a"])
-    #expect(try local.document("a", includeDeleted: true)?.isDeleted == true)
+    expect(outcome.pulled, equals: ["a"])
+    try expect(local.document("a", includeDeleted: true)?.isDeleted, equals: true)
   }
 
   @Test("attachments that name no blob stay as they are, and make no fault") func unknownAttachments() throws
@@ -108,16 +111,16 @@ import Touchstone
         (["id": "d\(index)", "rev": "1-aa", "sequence": "\(index + 1)"], body)
       })
     let outcome = try replicate(local, server)
-    #expect(outcome.failed.isEmpty && outcome.pulled.count == bodies.count)
+    expect(outcome.failed.isEmpty && outcome.pulled.count == bodies.count)
     for (index, body) in bodies.enumerated() {
-      #expect(try local.document("d\(index)")?.value() == JSONValue(json: body))
+      try expect(local.document("d\(index)")?.value(), equals: JSONValue(json: body))
     }
-    #expect(try local.check(deep: true) == [])
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == .int(Int64(bodies.count)))
+    try expect(local.check(deep: true), equals: [])
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: .int(Int64(bodies.count)))
     // A change goes back with them.
     try local.update("d0") { $0["n"] = 1 }
     let other = ScriptedServer()
-    #expect(try replicate(local, other).pushed.contains("d0"))
+    try expect(replicate(local, other).pushed.contains("d0"))
   }
 
   @Test("changes that nobody can answer are ignored, and a lost document may have any ID") func oddChanges()
@@ -135,8 +138,8 @@ import Touchstone
       }
     ])
     let outcome = try replicate(local, server) { $0.direction = .pull }
-    #expect(outcome.status.error == nil && outcome.documents.isEmpty)
-    #expect(server.checkpoint.withLock { $0 }?["remote"] == 3)
+    expect(outcome.status.error == nil && outcome.documents.isEmpty)
+    expect(server.checkpoint.withLock { $0 }?["remote"], equals: 3)
   }
 
   // MARK: Long IDs
@@ -163,9 +166,9 @@ import Touchstone
       }
     ])
     let outcome = try replicate(local, server) { $0.direction = .push }
-    #expect(outcome.status.error == nil && outcome.pushed == ["a", Self.fitting, "z"])
-    #expect(outcome.failed.mapValues(\.code) == [Self.long: 400])
-    #expect(server.requests("rev").allSatisfy { $0["id"] != Self.long })
+    expect(outcome.status.error == nil && outcome.pushed == ["a", Self.fitting, "z"])
+    expect(outcome.failed.mapValues(\.code), equals: [Self.long: 400])
+    expect(server.requests("rev").allSatisfy { $0["id"] != Self.long })
   }
 
   @Test("a client of the original isn't offered such an ID, and gets the rest") func longOffered() throws {
@@ -185,26 +188,25 @@ import Touchstone
           request.reply()
         },
       ])
-    #expect(try client.error("subChanges") == "none")
-    #expect(try end.get())
+    try expect(client.error("subChanges"), equals: "none")
+    try expect(end.get())
     eventually { offered.withLock { $0.count } == 6 }
-    #expect(
-      offered.withLock { Set($0) }
-        == ["a", Self.fitting, "z", "rev a", "rev \(Self.fitting)", "rev z"])
+    expect(
+      offered.withLock { Set($0) }, equals: ["a", Self.fitting, "z", "rev a", "rev \(Self.fitting)", "rev z"])
   }
 
   @Test("databases of this library exchange such IDs") func longExchanged() throws {
     let (local, other) = (try longIDs(), try databases.open(.lmdb))
     try other.apply(PulledRevision(id: Self.long + "2", history: ["1-aa"], body: [:]))
     let outcome = try run(ReplicatorConfiguration(local, ReplicatorTarget(pipeConnector(other))))
-    #expect(outcome.status.error == nil && outcome.failed.isEmpty)
+    expect(outcome.status.error == nil && outcome.failed.isEmpty)
     try expectEqual(local, other)
     // Also if there is nothing else to ask about.
     let (one, two) = (try databases.open(.sqlite), try databases.open(.sqlite))
     try one.apply(PulledRevision(id: Self.long, history: ["1-aa"], body: [:]))
     var push = ReplicatorConfiguration(one, ReplicatorTarget(pipeConnector(two)))
     push.direction = .push
-    #expect(try run(push).pushed == [Self.long])
+    try expect(run(push).pushed, equals: [Self.long])
   }
 
   // MARK: Limits
@@ -220,7 +222,7 @@ import Touchstone
         }
       ])
       let outcome = try replicate(try databases.open(.sqlite), server) { $0.direction = .pull }
-      #expect(outcome.status.error?.code == (isTooMuch ? 1011 : 1002))
+      expect(outcome.status.error?.code, equals: (isTooMuch ? 1011 : 1002))
     }
   }
 }

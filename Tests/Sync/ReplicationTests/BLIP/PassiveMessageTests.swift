@@ -29,33 +29,34 @@ import Touchstone
 
   @Test("clients of the old form are served without the property collection") func oldForm() throws {
     let client = ScriptedClient(try database(["a": ["n": 1]]))
-    #expect(try client.error("getCheckpoint", ["client": "cp-1"]) == "HTTP 404")
-    #expect(
-      try client.ask("setCheckpoint", ["client": "cp-1", "rev": ""], #"{"local":1}"#).properties["rev"]
-        == "1-cc")
+    try expect(client.error("getCheckpoint", ["client": "cp-1"]), equals: "HTTP 404")
+    try expect(
+      client.ask("setCheckpoint", ["client": "cp-1", "rev": ""], #"{"local":1}"#).properties["rev"],
+      equals: "1-cc")
     let stored = try client.ask("getCheckpoint", ["client": "cp-1"])
-    #expect(stored.properties["rev"] == "1-cc" && stored.json == ["local": 1])
-    #expect(try client.error("subChanges") == "none")
+    expect(stored.properties["rev"] == "1-cc" && stored.json == ["local": 1])
+    try expect(client.error("subChanges"), equals: "none")
     // The property needs getCollections first.
     for profile in ["getCheckpoint", "setCheckpoint", "subChanges", "proposeChanges", "changes", "rev"] {
-      #expect(try client.error(profile, ["collection": "0", "client": "cp-1"]) == "HTTP 400", "\(profile)")
+      try expect(
+        client.error(profile, ["collection": "0", "client": "cp-1"]), equals: "HTTP 400", "\(profile)")
     }
   }
 
   @Test("clients of the new form name the collection in each request") func newForm() throws {
     let client = ScriptedClient(try database())
     let body = #"{"checkpoint_ids":["cp-1"],"collections":["_default"]}"#
-    #expect(try client.ask("getCollections", [:], body).json == [[:]])
-    #expect(
-      try client.ask("setCheckpoint", ["collection": "0", "client": "cp-1", "rev": ""], #"{"remote":3}"#)
-        .properties["rev"] == "1-cc")
-    #expect(
-      try client.ask("getCollections", ["uuid": "x"], body).json == [["remote": 3, "rev": "1-cc"]])
+    try expect(client.ask("getCollections", [:], body).json, equals: [[:]])
+    try expect(
+      client.ask("setCheckpoint", ["collection": "0", "client": "cp-1", "rev": ""], #"{"remote":3}"#)
+        .properties["rev"], equals: "1-cc")
+    try expect(
+      client.ask("getCollections", ["uuid": "x"], body).json, equals: [["remote": 3, "rev": "1-cc"]])
     for profile in ["getCheckpoint", "setCheckpoint", "subChanges", "proposeChanges", "changes", "rev"] {
-      #expect(try client.error(profile, ["client": "cp-1"]) == "HTTP 400", "\(profile)")
+      try expect(client.error(profile, ["client": "cp-1"]), equals: "HTTP 400", "\(profile)")
       for number in ["1", "-1", "x", "", "99999999999999999999", "00x"] {
-        #expect(
-          try client.error(profile, ["collection": number, "client": "cp-1"]) == "HTTP 400",
+        try expect(
+          client.error(profile, ["collection": number, "client": "cp-1"]), equals: "HTTP 400",
           "\(profile) \(number)")
       }
     }
@@ -65,10 +66,10 @@ import Touchstone
     let client = ScriptedClient(try database())
     let body =
       #"{"checkpoint_ids":["cp-1","cp-2","cp-3","cp-4"],"collections":["inventory.hotel","_default","x","_default._default"]}"#
-    #expect(try client.ask("getCollections", [:], body).json == [.null, [:], .null, [:]])
-    #expect(try client.error("subChanges", ["collection": "0"]) == "HTTP 404")
-    #expect(try client.error("subChanges", ["collection": "2"]) == "HTTP 404")
-    #expect(try client.error("subChanges", ["collection": "1"]) == "none")
+    try expect(client.ask("getCollections", [:], body).json, equals: [.null, [:], .null, [:]])
+    try expect(client.error("subChanges", ["collection": "0"]), equals: "HTTP 404")
+    try expect(client.error("subChanges", ["collection": "2"]), equals: "HTTP 404")
+    try expect(client.error("subChanges", ["collection": "1"]), equals: "none")
   }
 
   @Test(
@@ -80,7 +81,7 @@ import Touchstone
       #"{"collections":"_default","checkpoint_ids":"cp"}"#,
     ])
   func badCollections(_ body: String) throws {
-    #expect(try ScriptedClient(try database()).error("getCollections", [:], body) == "HTTP 400")
+    try expect(ScriptedClient(try database()).error("getCollections", [:], body), equals: "HTTP 400")
   }
 
   @Test("a list of more than 1,000 collections is refused") func manyCollections() throws {
@@ -90,7 +91,7 @@ import Touchstone
     let client = ScriptedClient(try database())
     for (count, error) in [(1_000, "none"), (1_001, "HTTP 400")] {
       let body = #"{"collections":\#(list("x", count)),"checkpoint_ids":\#(list("cp", count))}"#
-      #expect(try client.error("getCollections", [:], body) == error)
+      try expect(client.error("getCollections", [:], body), equals: error)
     }
   }
 
@@ -98,33 +99,33 @@ import Touchstone
 
   @Test("checkpoints have revisions, and a stale one is refused") func checkpoints() throws {
     let client = ScriptedClient(try database())
-    #expect(try client.error("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}") == "HTTP 409")
-    #expect(try client.ask("setCheckpoint", ["client": "cp"], "{}").properties["rev"] == "1-cc")
+    try expect(client.error("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}"), equals: "HTTP 409")
+    try expect(client.ask("setCheckpoint", ["client": "cp"], "{}").properties["rev"], equals: "1-cc")
     for stale in ["", "2-cc", "0-cc", "x", "-1-cc", "1-", "1-cc-cc", "18446744073709551616-cc"] {
-      #expect(
-        try client.error("setCheckpoint", ["client": "cp", "rev": stale], "{}") == "HTTP 409", "\(stale)")
+      try expect(
+        client.error("setCheckpoint", ["client": "cp", "rev": stale], "{}"), equals: "HTTP 409", "\(stale)")
     }
-    #expect(
-      try client.ask("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}").properties["rev"] == "2-cc")
+    try expect(
+      client.ask("setCheckpoint", ["client": "cp", "rev": "1-cc"], "{}").properties["rev"], equals: "2-cc")
   }
 
   @Test("checkpoints without an ID, with a long one, or that are large are refused") func badCheckpoints()
     throws
   {
     let client = ScriptedClient(try database())
-    #expect(try client.error("getCheckpoint") == "BLIP 400")
-    #expect(try client.error("setCheckpoint", ["client": ""], "{}") == "BLIP 400")
+    try expect(client.error("getCheckpoint"), equals: "BLIP 400")
+    try expect(client.error("setCheckpoint", ["client": ""], "{}"), equals: "BLIP 400")
     let long = String(repeating: "c", count: 1_001)
-    #expect(try client.error("getCheckpoint", ["client": long]) == "BLIP 400")
-    #expect(try client.error("setCheckpoint", ["client": long], "{}") == "BLIP 400")
-    #expect(
-      try client.error(
-        "setCheckpoint", ["client": "cp"], "{\"x\":\"\(String(repeating: "x", count: 64 << 10))\"}")
-        == "HTTP 400")
+    try expect(client.error("getCheckpoint", ["client": long]), equals: "BLIP 400")
+    try expect(client.error("setCheckpoint", ["client": long], "{}"), equals: "BLIP 400")
+    try expect(
+      client.error(
+        "setCheckpoint", ["client": "cp"], "{\"x\":\"\(String(repeating: "x", count: 64 << 10))\"}"),
+      equals: "HTTP 400")
     for text in ["", "x", "[]", "1", "{", "{}x"] {
-      #expect(try client.error("setCheckpoint", ["client": "cp"], text) == "HTTP 400", "\(text)")
+      try expect(client.error("setCheckpoint", ["client": "cp"], text), equals: "HTTP 400", "\(text)")
     }
-    #expect(try client.error("getCheckpoint", ["client": "cp"]) == "HTTP 404")
+    try expect(client.error("getCheckpoint", ["client": "cp"]), equals: "HTTP 404")
   }
 
   // MARK: Lists of changes
@@ -137,15 +138,15 @@ import Touchstone
     ])
   func badLists(_ body: String) throws {
     let client = ScriptedClient(try database())
-    #expect(try client.error("proposeChanges", [:], body) == "BLIP 400")
-    #expect(try client.error("changes", [:], body) == "BLIP 400")
+    try expect(client.error("proposeChanges", [:], body), equals: "BLIP 400")
+    try expect(client.error("changes", [:], body), equals: "BLIP 400")
   }
 
   @Test("a list has at most 10,000 changes") func longLists() throws {
     let client = ScriptedClient(try database())
     for (count, error) in [(10_000, "none"), (10_001, "BLIP 400")] {
       let list = "[" + Array(repeating: #"["a","1-a"]"#, count: count).joined(separator: ",") + "]"
-      #expect(try client.error("proposeChanges", [:], list) == error)
+      try expect(client.error("proposeChanges", [:], list), equals: error)
     }
   }
 
@@ -153,9 +154,9 @@ import Touchstone
     let list =
       #"[[1,"a","1-a"],[2,"b","1-a",0],[3,"c","1-a",1],[4,"d","1-a",true],[5,"e","1-a",false],[6,"f","1-a",2],[7,"g","1-a",4],[8,"h","1-a",7],[[9,"x"],"i","1-a",null],["10:2","j","1-a"],[11,"k","1-a",5],[12,"l","1-a",3]]"#
     let changes = try ChangeLists.offered(Array(list.utf8)[...])
-    #expect(changes.filter(\.isDeleted).map(\.id) == ["c", "d", "h", "k", "l"])
-    #expect(changes.filter(\.isAccessLost).map(\.id) == ["f", "g", "h", "l"])
-    #expect(changes.map(\.sequence.json)[8...9] == [#"[9,"x"]"#, #""10:2""#])
+    expect(changes.filter(\.isDeleted).map(\.id), equals: ["c", "d", "h", "k", "l"])
+    expect(changes.filter(\.isAccessLost).map(\.id), equals: ["f", "g", "h", "l"])
+    expect(changes.map(\.sequence.json)[8...9], equals: [#"[9,"x"]"#, #""10:2""#])
   }
 
   @Test("a proposal conflicts with other current revisions, and the answer names them if asked")
@@ -167,24 +168,25 @@ import Touchstone
     let client = ScriptedClient(database)
     let list =
       #"[["a","2-b","1-c"],["a","2-b","\#(current)"],["a","\#(current)"],["b","1-a"],["b","2-a","1-a"]]"#
-    #expect(try client.ask("proposeChanges", [:], list).json == [409, 0, 304, 0, 409])
+    try expect(client.ask("proposeChanges", [:], list).json, equals: [409, 0, 304, 0, 409])
     let conflict: JSONValue = ["status": 409, "rev": .string(current)]
-    #expect(
-      try client.ask("proposeChanges", ["conflictIncludesRev": "true"], list).json
-        == [conflict, 0, 304, 0, ["status": 409, "rev": ""]])
+    try expect(
+      client.ask("proposeChanges", ["conflictIncludesRev": "true"], list).json,
+      equals: [conflict, 0, 304, 0, ["status": 409, "rev": ""]])
   }
 
   // MARK: Pull
 
   @Test("other versionings and filters are refused with the errors of LiteCore") func refusedPulls() throws {
     let client = ScriptedClient(try database())
-    #expect(try client.error("subChanges", ["versioning": "version-vectors"]) == "LiteCore 501")
-    #expect(try client.error("subChanges", ["versioning": "x"]) == "LiteCore 501")
-    #expect(try client.error("subChanges", ["filter": "app/x", "p": "1"]) == "LiteCore 19")
-    #expect(
-      try client.error("subChanges", ["filter": "sync_gateway/bychannel", "channels": "a"]) == "LiteCore 19")
-    #expect(try client.error("subChanges", ["channels": "a"]) == "LiteCore 19")
-    #expect(try client.error("subChanges", ["versioning": "rev-trees"]) == "none")
+    try expect(client.error("subChanges", ["versioning": "version-vectors"]), equals: "LiteCore 501")
+    try expect(client.error("subChanges", ["versioning": "x"]), equals: "LiteCore 501")
+    try expect(client.error("subChanges", ["filter": "app/x", "p": "1"]), equals: "LiteCore 19")
+    try expect(
+      client.error("subChanges", ["filter": "sync_gateway/bychannel", "channels": "a"]), equals: "LiteCore 19"
+    )
+    try expect(client.error("subChanges", ["channels": "a"]), equals: "LiteCore 19")
+    try expect(client.error("subChanges", ["versioning": "rev-trees"]), equals: "none")
   }
 
   @Test(
@@ -193,12 +195,12 @@ import Touchstone
       "x", "-1", "1.5", "[1]", "\"1\"", "18446744073709551616", String(repeating: "1", count: 5_000),
     ])
   func badSince(_ since: String) throws {
-    #expect(try ScriptedClient(try database()).error("subChanges", ["since": since]) == "HTTP 400")
+    try expect(ScriptedClient(try database()).error("subChanges", ["since": since]), equals: "HTTP 400")
   }
 
   @Test("a body of subChanges that isn't an object is refused", arguments: ["x", "[]", "1", "{"])
   func badFilterBody(_ body: String) throws {
-    #expect(try ScriptedClient(try database()).error("subChanges", [:], body) == "HTTP 400")
+    try expect(ScriptedClient(try database()).error("subChanges", [:], body), equals: "HTTP 400")
   }
 
   @Test("a revision that is gone comes as norev 410, or as the newer one if the client takes it")
@@ -222,8 +224,8 @@ import Touchstone
             if !request.message.isNoReply { held.set(request) } else { request.reply() }
           }, "rev": take, "norev": take,
         ])
-      #expect(
-        try client.error("subChanges", takesReplacements ? ["sendReplacementRevs": "1"] : [:]) == "none")
+      try expect(
+        client.error("subChanges", takesReplacements ? ["sendReplacementRevs": "1"] : [:]), equals: "none")
       let offer = try held.get()
       for generation in 2...40 {
         var document = try #require(try database.document("a")).toMutable()
@@ -232,13 +234,13 @@ import Touchstone
       }
       offer.reply(BLIPReply(["maxHistory": "20", "blobs": "true"], body: .bytes(Array("[[]]".utf8))))
       let answer = try came.get()
-      #expect(answer.profile == (takesReplacements ? "rev" : "norev"))
-      #expect(answer["sequence"] == "1" && answer["id"] == "a")
+      expect(answer.profile, equals: (takesReplacements ? "rev" : "norev"))
+      expect(answer["sequence"] == "1" && answer["id"] == "a")
       if takesReplacements {
-        #expect(answer["replacedRev"] == first && answer["rev"]?.hasPrefix("40-") == true)
-        #expect(answer.json == ["n": 40])
+        expect(answer["replacedRev"] == first && answer["rev"]?.hasPrefix("40-") == true)
+        expect(answer.json, equals: ["n": 40])
       } else {
-        #expect(answer["error"] == "410" && answer["rev"] == first)
+        expect(answer["error"] == "410" && answer["rev"] == first)
       }
     }
   }
@@ -259,19 +261,20 @@ import Touchstone
     let database = try database()
     let client = ScriptedClient(database)
     let sequence: BLIPProperties = ["sequence": "1"]
-    #expect(try client.error("rev", rev(nil, "1-aa", sequence), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("a", nil, sequence), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("a", "1-aa"), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("", "1-aa", sequence), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("a", "", sequence), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("a", "x", sequence), "{}") == "HTTP 400")
-    #expect(try client.error("rev", rev("a", "0-aa", sequence), "{}") == "HTTP 400")
-    #expect(
-      try client.error("rev", rev(String(repeating: "i", count: 481), "1-aa", sequence), "{}") == "HTTP 400")
+    try expect(client.error("rev", rev(nil, "1-aa", sequence), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("a", nil, sequence), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("a", "1-aa"), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("", "1-aa", sequence), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("a", "", sequence), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("a", "x", sequence), "{}"), equals: "HTTP 400")
+    try expect(client.error("rev", rev("a", "0-aa", sequence), "{}"), equals: "HTTP 400")
+    try expect(
+      client.error("rev", rev(String(repeating: "i", count: 481), "1-aa", sequence), "{}"), equals: "HTTP 400"
+    )
     let long = "\"" + String(repeating: "1", count: 5_000) + "\""
-    #expect(try client.error("rev", rev("a", "1-aa", ["sequence": long]), "{}") == "HTTP 400")
-    #expect(try database.lastSequence == 0)
-    #expect(try client.error("rev", rev("a", "1-aa", sequence), "{}") == "none")
+    try expect(client.error("rev", rev("a", "1-aa", ["sequence": long]), "{}"), equals: "HTTP 400")
+    try expect(database.lastSequence, equals: 0)
+    try expect(client.error("rev", rev("a", "1-aa", sequence), "{}"), equals: "none")
   }
 
   @Test(
@@ -280,8 +283,8 @@ import Touchstone
   func badBodies(_ body: String) throws {
     let database = try database()
     let error = try ScriptedClient(database).error("rev", rev("a", "1-aa", ["sequence": "1"]), body)
-    #expect(error == "HTTP 400")
-    #expect(try database.lastSequence == 0)
+    expect(error, equals: "HTTP 400")
+    try expect(database.lastSequence, equals: 0)
   }
 
   @Test("over a tombstone only a document made anew is no conflict", arguments: someEngines)
@@ -295,21 +298,21 @@ import Touchstone
       return try client.error("rev", properties, "{}")
     }
     for id in ["a", "b", "c"] {
-      #expect(try push(id, "1-aa", "") == "none")
-      #expect(try push(id, "2-bb", "1-aa", deleted: true) == "none")
+      try expect(push(id, "1-aa", ""), equals: "none")
+      try expect(push(id, "2-bb", "1-aa", deleted: true), equals: "none")
     }
     // An edit of what was deleted meanwhile.
-    #expect(try push("a", "2-cc", "1-aa") == "HTTP 409")
+    try expect(push("a", "2-cc", "1-aa"), equals: "HTTP 409")
     // One of which nothing is known, because the history is cut.
-    #expect(try push("a", "30-dd", "29-ee,28-ff") == "HTTP 409")
-    #expect(try database.document("a") == nil)
+    try expect(push("a", "30-dd", "29-ee,28-ff"), equals: "HTTP 409")
+    try expect(database.document("a") == nil)
     // Made anew by somebody who doesn't know the tombstone.
-    #expect(try push("b", "2-ee", "1-dd") == "none")
-    #expect(try database.document("b")?.revisionID.description == "2-ee")
+    try expect(push("b", "2-ee", "1-dd"), equals: "none")
+    try expect(database.document("b")?.revisionID.description, equals: "2-ee")
     // On top of it.
-    #expect(try push("c", "3-ff", "2-bb,1-aa") == "none")
-    #expect(try database.document("c")?.revisionID.description == "3-ff")
-    #expect(try database.check(deep: true).isEmpty)
+    try expect(push("c", "3-ff", "2-bb,1-aa"), equals: "none")
+    try expect(database.document("c")?.revisionID.description, equals: "3-ff")
+    try expect(database.check(deep: true).isEmpty)
   }
 
   @Test("a history is refused that is too long or isn't one") func histories() throws {
@@ -319,52 +322,52 @@ import Touchstone
       rev("a", revision, ["sequence": "1", "history": text])
     }
     let long = (1...1_001).reversed().map { "\($0)-aa" }.joined(separator: ",")
-    #expect(try client.error("rev", history(long), "{}") == "HTTP 400")
+    try expect(client.error("rev", history(long), "{}"), equals: "HTTP 400")
     for bad in ["x", "9001-aa", "9000-aa", "8999-aa,8999-bb", "8998-aa,8999-aa", ",", "1-aa,", "0-a"] {
-      #expect(try client.error("rev", history(bad), "{}") == "HTTP 400", "\(bad)")
+      try expect(client.error("rev", history(bad), "{}"), equals: "HTTP 400", "\(bad)")
     }
-    #expect(try database.lastSequence == 0)
+    try expect(database.lastSequence, equals: 0)
     // Blanks behind the commas are those of some peers.
-    #expect(try client.error("rev", history("2-bb, 1-aa", "3-cc"), "{}") == "none")
-    #expect(try database.revisions(of: "a")?.map(\.id.description) == ["3-cc", "2-bb", "1-aa"])
+    try expect(client.error("rev", history("2-bb, 1-aa", "3-cc"), "{}"), equals: "none")
+    try expect(database.revisions(of: "a")?.map(\.id.description), equals: ["3-cc", "2-bb", "1-aa"])
     // A long history is accepted, and pruned.
     let allowed = (8_000...8_999).reversed().map { "\($0)-aa" }.joined(separator: ",")
-    #expect(
-      try client.error("rev", rev("b", "9000-aa", ["sequence": "1", "history": allowed]), "{}") == "none")
-    #expect(try database.revisions(of: "b")?.count == 20)
+    try expect(
+      client.error("rev", rev("b", "9000-aa", ["sequence": "1", "history": allowed]), "{}"), equals: "none")
+    try expect(database.revisions(of: "b")?.count, equals: 20)
   }
 
   @Test("a delta is applied to its source; without the source, or if it doesn't fit, it is refused with 422")
   func deltas() throws {
     let database = try database()
     let client = ScriptedClient(database)
-    #expect(try client.error("rev", rev("a", "1-aa", ["sequence": "1"]), #"{"n":1,"t":"x"}"#) == "none")
+    try expect(client.error("rev", rev("a", "1-aa", ["sequence": "1"]), #"{"n":1,"t":"x"}"#), equals: "none")
     func delta(_ revision: String, _ source: String, _ id: String = "a") -> BLIPProperties {
       rev(id, revision, ["sequence": "2", "history": source, "deltaSrc": source])
     }
     for (source, body) in [
       ("1-bb", "{}"), ("1-aa", "x"), ("1-aa", #"{"n":{"x":1}}"#), ("1-aa", "[]"), ("x", "{}"),
     ] {
-      #expect(try client.error("rev", delta("2-aa", source), body) == "HTTP 422", "\(source) \(body)")
+      try expect(client.error("rev", delta("2-aa", source), body), equals: "HTTP 422", "\(source) \(body)")
     }
-    #expect(try client.error("rev", delta("2-aa", "1-aa", "b"), "{}") == "HTTP 422")
-    #expect(try database.lastSequence == 1)
-    #expect(try client.error("rev", delta("2-aa", "1-aa"), #"{"n":2,"t":[],"_id":"x"}"#) == "none")
-    #expect(try database.document("a")?.value() == ["n": 2])
+    try expect(client.error("rev", delta("2-aa", "1-aa", "b"), "{}"), equals: "HTTP 422")
+    try expect(database.lastSequence, equals: 1)
+    try expect(client.error("rev", delta("2-aa", "1-aa"), #"{"n":2,"t":[],"_id":"x"}"#), equals: "none")
+    try expect(database.document("a")?.value(), equals: ["n": 2])
   }
 
   @Test("norev of a client is taken note of") func norev() throws {
     let database = try database()
     let client = ScriptedClient(database)
-    #expect(try client.error("norev", ["id": "a", "rev": "1-aa", "error": "410"]) == "none")
-    #expect(try client.error("norev") == "none")
-    #expect(try database.lastSequence == 0)
+    try expect(client.error("norev", ["id": "a", "rev": "1-aa", "error": "410"]), equals: "none")
+    try expect(client.error("norev"), equals: "none")
+    try expect(database.lastSequence, equals: 0)
   }
 
   @Test("a profile that isn't known is refused with BLIP 404") func unknownProfile() throws {
     let client = ScriptedClient(try database())
-    #expect(try client.error("unsubChanges") == "BLIP 404")
-    #expect(try client.error("") == "BLIP 404")
+    try expect(client.error("unsubChanges"), equals: "BLIP 404")
+    try expect(client.error(""), equals: "BLIP 404")
   }
 
   // MARK: Blobs
@@ -382,21 +385,21 @@ import Touchstone
   @Test("a blob is given, and proven with the hash of the nonce's length, the nonce and the blob")
   func givenBlobs() throws {
     let client = ScriptedClient(try databaseWithBlob())
-    #expect(try client.ask("getAttachment", ["digest": Self.abc]).text == "abc")
+    try expect(client.ask("getAttachment", ["digest": Self.abc]).text, equals: "abc")
     let nonce = String(decoding: [1, 2, 3, 4] as [UInt8], as: UTF8.self)
-    #expect(
-      try client.ask("proveAttachment", ["digest": Self.abc], nonce).text
-        == "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=")
+    try expect(
+      client.ask("proveAttachment", ["digest": Self.abc], nonce).text,
+      equals: "sha1-bawW0S07+kSMVzqOKJZSUR9fPG0=")
     let other = "sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA="
     for profile in ["getAttachment", "proveAttachment"] {
-      #expect(try client.error(profile, ["digest": other], nonce) == "HTTP 404")
-      #expect(try client.error(profile, ["digest": "md5-x"], nonce) == "BLIP 400")
-      #expect(try client.error(profile, [:], nonce) == "BLIP 400")
+      try expect(client.error(profile, ["digest": other], nonce), equals: "HTTP 404")
+      try expect(client.error(profile, ["digest": "md5-x"], nonce), equals: "BLIP 400")
+      try expect(client.error(profile, [:], nonce), equals: "BLIP 400")
     }
-    #expect(try client.error("proveAttachment", ["digest": Self.abc], "") == "HTTP 400")
+    try expect(client.error("proveAttachment", ["digest": Self.abc], ""), equals: "HTTP 400")
     let long = String(repeating: "n", count: 255)
-    #expect(try client.error("proveAttachment", ["digest": Self.abc], long) == "none")
-    #expect(try client.error("proveAttachment", ["digest": Self.abc], long + "n") == "HTTP 400")
+    try expect(client.error("proveAttachment", ["digest": Self.abc], long), equals: "none")
+    try expect(client.error("proveAttachment", ["digest": Self.abc], long + "n"), equals: "HTTP 400")
   }
 
   @Test("a blob that is wrong or missing keeps its revision out, and another length than declared doesn't")
@@ -419,11 +422,11 @@ import Touchstone
       let body =
         #"{"p":{"@type":"blob","digest":"\#(Self.abc)","length":\#(length),"content_type":"text/plain"}}"#
       let result = try client.error("rev", rev("a", "1-aa", ["sequence": "1"]), body)
-      #expect(result.hasPrefix(error), "\(answer ?? "none"): \(result)")
+      expect(result.hasPrefix(error), "\(answer ?? "none"): \(result)")
       let document = try database.document("a")
-      #expect((document != nil) == (error == "none"), "\(answer ?? "none")")
-      if let document { #expect(try document.blob(forKey: "p")?.content() == Array("abc".utf8)) }
-      #expect(try database.check(deep: true).isEmpty)
+      expect((document != nil), equals: (error == "none"), "\(answer ?? "none")")
+      if let document { try expect(document.blob(forKey: "p")?.content(), equals: Array("abc".utf8)) }
+      try expect(database.check(deep: true).isEmpty)
     }
   }
 }

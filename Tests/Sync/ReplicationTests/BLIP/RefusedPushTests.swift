@@ -36,22 +36,23 @@ import Touchstone
         let original = OriginalServer(saysRevision: saysRevision)
         let server = original.scripted()
         try edit(database, 0..<1)
-        #expect(try replicate(database, server) { $0.direction = direction }.pushed == ["doc"])
+        try expect(replicate(database, server) { $0.direction = direction }.pushed, equals: ["doc"])
         for round in 0..<2 {
           try edit(database, round * 100 + 1..<round * 100 + 1 + edits)
           let outcome = try replicate(database, server) { $0.direction = direction }
-          #expect(outcome.pushed == ["doc"] && outcome.failed == [:] && outcome.status.error == nil, what)
-          #expect(original.current("doc") == (try database.document("doc")?.revisionID.description), what)
-          #expect(original.json("doc") == (try database.document("doc")?.value()), what)
-          #expect(original.state.withLock { $0.badHistories } == [], what)
+          expect(outcome.pushed == ["doc"] && outcome.failed == [:] && outcome.status.error == nil, what)
+          try expect(
+            original.current("doc"), equals: (try database.document("doc")?.revisionID.description), what)
+          try expect(original.json("doc"), equals: (try database.document("doc")?.value()), what)
+          expect(original.state.withLock { $0.badHistories }, equals: [], what)
         }
-        #expect(try replicate(database, server) { $0.direction = direction }.documents == [], what)
+        try expect(replicate(database, server) { $0.direction = direction }.documents, equals: [], what)
         // What this side has of the server's revision isn't fetched and taken for another branch.
         let reset = try replicate(database, server) {
           $0.direction = direction
           $0.resetsCheckpoint = true
         }
-        #expect(reset.documents == [] && reset.status.error == nil, what)
+        expect(reset.documents == [] && reset.status.error == nil, what)
       }
     }
   }
@@ -66,9 +67,9 @@ import Touchstone
     try edit(database, 1..<40)
     // The pull from the beginning offers the old revision once more.
     let outcome = try replicate(database, server) { $0.resetsCheckpoint = true }
-    #expect(outcome.pulled == [] && outcome.pushed == ["doc"] && outcome.failed == [:])
-    #expect(try database.document("doc")?.revisionID.generation == 40)
-    #expect(original.current("doc") == (try database.document("doc")?.revisionID.description))
+    expect(outcome.pulled == [] && outcome.pushed == ["doc"] && outcome.failed == [:])
+    try expect(database.document("doc")?.revisionID.generation, equals: 40)
+    try expect(original.current("doc"), equals: (try database.document("doc")?.revisionID.description))
   }
 
   @Test(
@@ -84,12 +85,12 @@ import Touchstone
       for number in 0..<2 { try edit(database, 2..<30, of: "doc\(number)") }
       original.erase()
       let outcome = try replicate(database, server) { $0.direction = direction }
-      #expect(outcome.pushed == ["doc0", "doc1", "doc2", "doc3"] && outcome.failed == [:])
+      expect(outcome.pushed == ["doc0", "doc1", "doc2", "doc3"] && outcome.failed == [:])
       for number in 0..<4 {
         let id = "doc\(number)"
-        #expect(original.current(id) == (try database.document(id)?.revisionID.description))
+        try expect(original.current(id), equals: (try database.document(id)?.revisionID.description))
       }
-      #expect(try replicate(database, server) { $0.direction = direction }.documents == [])
+      try expect(replicate(database, server) { $0.direction = direction }.documents, equals: [])
     }
   }
 
@@ -101,7 +102,7 @@ import Touchstone
     let original = OriginalServer(saysRevision: true)
     for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
     let first = try replicate(database, original.scripted(how.hadCheckpoint ? [:] : Self.storesNoCheckpoint))
-    #expect(first.pushed.count == 4)
+    expect(first.pushed.count, equals: 4)
     original.erase()
     if how.isPull {
       original.state.withLock { state in
@@ -111,7 +112,7 @@ import Touchstone
       }
       // Both sides have the same checkpoint afterwards.
       let pulled = try replicate(database, original.scripted()) { $0.direction = .pull }
-      #expect(pulled.pulled == ["new"])
+      expect(pulled.pulled, equals: ["new"])
     } else {
       // The server fails for all but the first document.
       let server = original.scripted([
@@ -120,16 +121,16 @@ import Touchstone
           request.reply(BLIPErrorReply(domain: "HTTP", code: 503))
         }
       ])
-      #expect(try replicate(database, server).pushed == ["doc0"])
+      try expect(replicate(database, server).pushed, equals: ["doc0"])
     }
-    #expect(original.state.withLock { $0.checkpoints.count } == 1)
+    expect(original.state.withLock { $0.checkpoints.count }, equals: 1)
     let outcome = try replicate(database, original.scripted()) { $0.direction = .push }
-    #expect(outcome.failed == [:] && outcome.status.error == nil)
+    expect(outcome.failed == [:] && outcome.status.error == nil)
     for number in 0..<4 {
       let id = "doc\(number)"
-      #expect(original.current(id) == (try database.document(id)?.revisionID.description), "\(id)")
+      try expect(original.current(id), equals: (try database.document(id)?.revisionID.description), "\(id)")
     }
-    #expect(try replicate(database, original.scripted()) { $0.direction = .push }.documents == [])
+    try expect(replicate(database, original.scripted()) { $0.direction = .push }.documents, equals: [])
   }
 
   @Test(
@@ -141,11 +142,11 @@ import Touchstone
       let original = OriginalServer(saysRevision: true)
       for number in 0..<4 { try edit(database, 0..<2, of: "doc\(number)") }
       let refusing = original.scripted(Self.storesNoCheckpoint)
-      #expect(try replicate(database, refusing) { $0.direction = direction }.pushed.count == 4)
+      try expect(replicate(database, refusing) { $0.direction = direction }.pushed.count, equals: 4)
       original.erase()
       let outcome = try replicate(database, original.scripted()) { $0.direction = direction }
-      #expect(outcome.failed == [:] && outcome.pushed == ["doc0", "doc1", "doc2", "doc3"])
-      #expect(try replicate(database, original.scripted()) { $0.direction = direction }.documents == [])
+      expect(outcome.failed == [:] && outcome.pushed == ["doc0", "doc1", "doc2", "doc3"])
+      try expect(replicate(database, original.scripted()) { $0.direction = direction }.documents, equals: [])
     }
   }
 
@@ -170,16 +171,16 @@ import Touchstone
       let unsaved = try replicate(database, original.scripted(Self.storesNoCheckpoint)) {
         $0.direction = direction
       }
-      #expect(unsaved.pushed == ["doc1", "mine"])
+      expect(unsaved.pushed, equals: ["doc1", "mine"])
       original.state.withLock { $0 = copy }
       let outcome = try replicate(database, original.scripted()) { $0.direction = direction }
-      #expect(outcome.pushed == unsaved.pushed + unsaved.pulled && outcome.failed == [:])
+      expect(outcome.pushed == unsaved.pushed + unsaved.pulled && outcome.failed == [:])
       for id in ["doc0", "doc1", "doc2", "mine"] + unsaved.pulled {
-        #expect(original.current(id) == (try database.document(id)?.revisionID.description), "\(id)")
+        try expect(original.current(id), equals: (try database.document(id)?.revisionID.description), "\(id)")
       }
       // A checkpoint is saved, so nothing is doubted any more.
       let last = try replicate(database, original.scripted()) { $0.direction = direction }
-      #expect(last.status.progress.total == 0)
+      expect(last.status.progress.total, equals: 0)
     }
   }
 
@@ -195,12 +196,12 @@ import Touchstone
       let replicator = Replicator(configuration)
       let all = try replicator.pendingDocumentIDs()
       for id in try winners(database).keys {
-        #expect(try replicator.isDocumentPending(id) == all.contains(id))
+        try expect(replicator.isDocumentPending(id), equals: all.contains(id))
       }
       return all
     }
-    #expect(try replicate(database, original.scripted(Self.storesNoCheckpoint)).pushed.count == 4)
-    #expect(try pending() == ["doc0", "doc1", "doc2", "doc3"])
+    try expect(replicate(database, original.scripted(Self.storesNoCheckpoint)).pushed.count, equals: 4)
+    try expect(pending(), equals: ["doc0", "doc1", "doc2", "doc3"])
     original.erase()
     // The server fails for all but the first document.
     let failing = original.scripted([
@@ -209,10 +210,10 @@ import Touchstone
         request.reply(BLIPErrorReply(domain: "HTTP", code: 503))
       }
     ])
-    #expect(try replicate(database, failing).pushed == ["doc0"])
-    #expect(try pending() == ["doc1", "doc2", "doc3"])
-    #expect(try replicate(database, original.scripted()).pushed == ["doc1", "doc2", "doc3"])
-    #expect(try pending() == [])
+    try expect(replicate(database, failing).pushed, equals: ["doc0"])
+    try expect(pending(), equals: ["doc1", "doc2", "doc3"])
+    try expect(replicate(database, original.scripted()).pushed, equals: ["doc1", "doc2", "doc3"])
+    try expect(pending(), equals: [])
     // A session knows what it has pushed and pulled, also before it can store a checkpoint.
     original.state.withLock { state in
       state.sequence += 1
@@ -226,8 +227,8 @@ import Touchstone
     let replicator = Replicator(configuration)
     replicator.start()
     eventually { replicator.status.activity == .idle }
-    #expect(try database.document("new") != nil)
-    #expect(try replicator.pendingDocumentIDs() == [])
+    try expect(database.document("new") != nil)
+    try expect(replicator.pendingDocumentIDs(), equals: [])
     replicator.stop()
     eventually { replicator.status.activity == .stopped }
   }
@@ -247,8 +248,8 @@ import Touchstone
       // A pull that goes on may still bring what the server has, unless it says that it has nothing.
       if isContinuous, direction == .pushAndPull, !saysRevision { continue }
       let outcome = try finish(database, server, isContinuous: isContinuous) { $0.direction = direction }
-      #expect(outcome.failed == [:] && outcome.pushed == ["doc"])
-      #expect(original.current("doc") == (try database.document("doc")?.revisionID.description))
+      expect(outcome.failed == [:] && outcome.pushed == ["doc"])
+      try expect(original.current("doc"), equals: (try database.document("doc")?.revisionID.description))
     }
   }
 
@@ -271,7 +272,7 @@ import Touchstone
     replicator.start()
     eventually({ replicator.status.activity == .idle })
     replicator.stop()
-    #expect(stopped.wait(seconds: 120))
+    expect(stopped.wait(seconds: 120))
     for token in tokens { token.cancel() }
     return Outcome(status: replicator.status, documents: documents.withLock { $0 })
   }
@@ -299,10 +300,10 @@ import Touchstone
             }
           ])
       let outcome = try finish(database, server, isContinuous: isContinuous) { $0.direction = direction }
-      #expect(outcome.status.error == nil && outcome.pushed == ["a", "z"])
+      expect(outcome.status.error == nil && outcome.pushed == ["a", "z"])
       let errors = outcome.documents.compactMap { document in document.error.map { (document.id, $0.code) } }
-      #expect(errors.count == 1 && errors.first?.0 == "doc" && errors.first?.1 == 409)
-      #expect(
+      expect(errors.count == 1 && errors.first?.0 == "doc" && errors.first?.1 == 409)
+      expect(
         original.state.withLock { state in
           state.checkpoints.values.contains {
             String(decoding: $0.json, as: UTF8.self).contains("\"local\":6")
@@ -332,12 +333,12 @@ import Touchstone
       }
     ])
     let outcome = try replicate(database, server) { $0.direction = .push }
-    #expect(server.requests("rev").map { $0["id"] } == ["a", "b", "c", "a"])
-    #expect(outcome.pushed == (times == 1 ? ["a", "b", "c"] : ["b", "c"]))
-    #expect(outcome.failed["a"]?.code == (times == 1 ? nil : 403))
-    #expect(outcome.documents.count == 3 && outcome.status.error == nil)
-    #expect(outcome.status.progress.completed == 3 && outcome.status.progress.total == 3)
-    #expect(server.checkpoint.withLock { $0 }?["local"] == 3)
+    expect(server.requests("rev").map { $0["id"] }, equals: ["a", "b", "c", "a"])
+    expect(outcome.pushed, equals: (times == 1 ? ["a", "b", "c"] : ["b", "c"]))
+    expect(outcome.failed["a"]?.code, equals: (times == 1 ? nil : 403))
+    expect(outcome.documents.count == 3 && outcome.status.error == nil)
+    expect(outcome.status.progress.completed == 3 && outcome.status.progress.total == 3)
+    expect(server.checkpoint.withLock { $0 }?["local"], equals: 3)
   }
 
   @Test("a stop doesn't wait long for the answer to the last checkpoint") func stopAtTheEnd() throws {
@@ -363,7 +364,7 @@ import Touchstone
     eventually({ timer.delays.contains(2) })
     timer.advance(by: 2)
     eventually({ replicator.status.activity == .stopped })
-    #expect(replicator.status.error == nil)
+    expect(replicator.status.error == nil)
     kept.withLock { $0 = [] }
   }
 }

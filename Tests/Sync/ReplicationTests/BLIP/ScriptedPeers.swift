@@ -1,13 +1,13 @@
 // Peers whose messages a test writes: a server for a replicator, and a client for the passive side.
 
 import BLIP
-import Transport
 import Fleece
 import Foundation
 import Storage
 import TestSupport
 import Testing
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP

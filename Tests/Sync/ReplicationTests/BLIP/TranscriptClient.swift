@@ -1,13 +1,13 @@
 // Plays the recorded client to the passive side of this library.
 
 import BLIP
-import Transport
 import Documents
 import Fleece
 import Foundation
 import Storage
 import TestSupport
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP

@@ -1,7 +1,7 @@
-import Transport
 import Fleece
 import Storage
 import TestSupport
+import Transport
 
 @testable import Replication
 

@@ -1,12 +1,12 @@
 // Plays the recorded server to a client of this library.
 
 import BLIP
-import Transport
 import Documents
 import Fleece
 import Foundation
 import TestSupport
 import Touchstone
+import Transport
 
 @testable import Replication
 @testable import ReplicationBLIP

@@ -1,9 +1,9 @@
-import Transport
 import Network
 import ReplicationNetwork
 import Testing
 import Touchstone
 import TouchstoneSync
+import Transport
 import WebSocket
 
 @testable import Replication
@@ -21,7 +21,7 @@ import WebSocket
       ("ws://h:1/db/_blipsync", "ws://h:1/db/_blipsync"),
     ])
   func remoteID(_ url: String, _ id: String) throws {
-    #expect(try ReplicatorTarget.url(url).connector.remoteID == id)
+    try expect(ReplicatorTarget.url(url).connector.remoteID, equals: id)
   }
 
   @Test(
@@ -35,10 +35,11 @@ import WebSocket
   }
 
   @Test("the codes of the network are those of the client") func codes() {
-    #expect(ReplicationError.NetworkCode.allCases.map(\.rawValue) == NetworkCode.allCases.map(\.rawValue))
+    expect(
+      ReplicationError.NetworkCode.allCases.map(\.rawValue), equals: NetworkCode.allCases.map(\.rawValue))
     for code in NetworkCode.allCases {
       let close = TransportClose(domain: .network, code: code.rawValue, reason: "", isTransient: false)
-      #expect(ReplicationError(end: close).isTransient == (code == .dnsFailure || code == .timeout))
+      expect(ReplicationError(end: close).isTransient, equals: (code == .dnsFailure || code == .timeout))
     }
   }
 }
