@@ -105,7 +105,7 @@ public struct SyncListenerConfiguration: Sendable {
   /// How long a request over HTTP may take until its answer begins, and a N1QL query until its last row, in seconds. Afterwards the client
   /// gets 503, or 408 for a query, and the work for it ends. A feed of changes may last longer, and so may a body that goes on. Default:
   /// 300.
-  public var requestTimeLimit = 300.0
+  public var requestTimeLimit = RequestTimeLimit.defaultSeconds
   /// The memory that N1QL queries over HTTP may take together for rows that they sort, group and join, in bytes. One has at most half of
   /// it, and at most 256 MiB. Default: 512 MiB.
   public var maximumQueryMemory = 512 << 20

@@ -12,7 +12,7 @@ package struct DatabaseServiceConfiguration: Sendable {
   /// How long a request waits for such memory, in seconds.
   package var bodyMemorySeconds = 5.0
   /// How long a request may take until its answer begins, and a query until its last row, in seconds.
-  package var requestSeconds = 300.0
+  package var requestSeconds = RequestTimeLimit.defaultSeconds
   /// The memory that all queries may take together, in bytes. One has at most half of it, and at most 256 MiB.
   package var queryMemoryBytes = 512 << 20
   /// The largest document, in bytes of its JSON without attachments and other members with an underscore.

@@ -93,11 +93,9 @@ struct GateCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     let (gate, repeated) = try baselinePath.map(judge(byBaseline:)) ?? judge(against: revision ?? "HEAD")
-    let failed = gate.rows.filter { row in
-      row.isBeyond && repeated.rows.contains { $0.isSame(as: row) && $0.isBeyond }
-    }
-    try report(gate, repeated, failed, output)
-    let slower = failed.map(\.identity).reduce(into: [String]()) { if $0.last != $1 { $0.append($1) } }
+    let verdict = GateVerdict(gate, repeated: repeated)
+    try report(gate, repeated, verdict.failed, output)
+    let slower = verdict.slower
     guard slower.isEmpty else {
       throw Refusal(
         "\(slower.count == 1 ? "1 workload is" : "\(slower.count) workloads are") slower than allowed: "

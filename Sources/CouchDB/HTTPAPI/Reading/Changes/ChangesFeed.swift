@@ -16,14 +16,14 @@ import Touchstone
 /// It runs on one thread at a time: `phase` says whether anybody has it. What happens meanwhile is noted, and looked at before it waits
 /// again, so any number of commits make one run. A feed that waits for the client doesn't read.
 final class ChangesFeed: Sendable {
-  private enum Phase {
+  enum Phase {
     /// A thread has it, or the client is waited for.
     case running
     case waiting
     case ended
   }
 
-  private struct State {
+  struct State {
     var phase = Phase.running
     /// There may be changes that weren't looked at.
     var hasNews = true
@@ -40,12 +40,12 @@ final class ChangesFeed: Sendable {
     var sink: (any HTTPBodySink)?
   }
 
-  private let reader: ChangesReader
-  private let watches: DatabaseWatches
+  let reader: ChangesReader
+  let watches: DatabaseWatches
   private let watch: DatabaseWatch
   private let database: Database
   private let interval: Double
-  private let state = Lock(State())
+  let state = Lock(State())
 
   /// Makes a feed whose reader has read its first slice.
   init(_ reader: ChangesReader, _ database: Database, _ watches: DatabaseWatches) {
@@ -99,23 +99,6 @@ final class ChangesFeed: Sendable {
     if runs { watches.workers.enqueue { [self] in run() } }
   }
 
-  /// Its time may have come. Returns when to ask again; nil if it asks itself.
-  func tick(now: Double) -> Double? {
-    let (next, runs) = state.withLock { state -> (Double?, Bool) in
-      guard state.phase == .waiting else {
-        state.isTimed = false
-        return (nil, false)
-      }
-      guard state.deadline <= now + 0.001 else { return (state.deadline, false) }
-      state.isTimed = false
-      state.isDue = true
-      state.phase = .running
-      return (nil, true)
-    }
-    if runs { watches.workers.enqueue { [self] in run() } }
-    return next
-  }
-
   // MARK: Running
 
   private enum Next {
@@ -127,7 +110,7 @@ final class ChangesFeed: Sendable {
   }
 
   /// Does what is to be done next, until it has to wait.
-  private func run() {
+  func run() {
     let (next, isWoken) = state.withLock { state -> (Next, Bool) in
       if state.phase == .ended { return (.gone, false) }
       if state.isClosed { return (.finish, false) }
@@ -177,21 +160,6 @@ final class ChangesFeed: Sendable {
     reader.text.withBytes { bytes += $0 }
     if reader.text.count > 0 { state.withLock { $0.hasSent = true } }
     offer(bytes)
-  }
-
-  /// Whether a heartbeat is due while it reads: scripts may take long to choose nothing.
-  private var isLate: Bool {
-    reader.options.heartbeat != nil && state.withLock { $0.deadline <= watches.timers.timer.now }
-  }
-
-  /// A sign of life. The first one of server-sent events is an empty line.
-  private func sign() -> [UInt8] {
-    let hadSent = state.withLock { state in
-      defer { state.hasSent = true }
-      return state.hasSent
-    }
-    let isEvent = reader.options.feed == .eventsource && hadSent
-    return Array((isEvent ? "event: heartbeat\ndata: \n\n" : "\n").utf8)
   }
 
   /// Sends bytes, and goes on when the client has taken enough of them.

@@ -7,10 +7,10 @@ import Touchstone
 final class DatabaseWatches: Sendable {
   /// Run feeds. They read a slice at a time, and never wait for a client.
   let workers = Workers(maximum: 8)
-  let timers: FeedTimers
+  let timers: SharedFeedTimer
   private let watches = Lock<[ObjectIdentifier: DatabaseWatch]>([:])
 
-  init(_ timer: any CallTimer) { timers = FeedTimers(timer) }
+  init(_ timer: any CallTimer) { timers = SharedFeedTimer(timer) }
 
   /// The watch of a database. It ends when the database is closed.
   func watch(_ database: Database) -> DatabaseWatch {

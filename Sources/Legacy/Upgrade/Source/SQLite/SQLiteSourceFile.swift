@@ -59,7 +59,7 @@ final class SQLiteSourceFile {
       (connection, self.key) = try Self.openEncrypted(name, key, location)
     }
     do {
-      try prepare()
+      try prepare(fileBytes: Self.length(location.file))
     } catch {
       connection.close()
       throw error
@@ -68,7 +68,7 @@ final class SQLiteSourceFile {
 
   deinit { connection.close() }
 
-  private func prepare() throws {
+  private func prepare(fileBytes: Int) throws {
     try connection.createCollation("REVID", RevisionOrder.compare)
     // No comparison uses these collations. SQLite must know the collations of an index even if the index
     // isn't used.
@@ -76,7 +76,7 @@ final class SQLiteSourceFile {
       try connection.createCollation(name) { compareBytes($0, $1) }
     }
     // A damaged file may fail here. The first statement that needs the file says so.
-    try? connection.distrust(fileBytes: Self.length(location.file))
+    try? connection.distrust(fileBytes: fileBytes)
     try? connection.execute("PRAGMA cache_size = -8192")
   }
 

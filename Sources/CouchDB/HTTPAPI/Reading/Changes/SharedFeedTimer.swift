@@ -1,7 +1,7 @@
 import Storage
 
 /// Calls feeds at their times, with one call of the timer for all of them.
-final class FeedTimers: Sendable {
+final class SharedFeedTimer: Sendable {
   private struct Entry {
     let time: Double
     weak var feed: ChangesFeed?
