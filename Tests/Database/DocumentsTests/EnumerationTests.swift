@@ -159,6 +159,27 @@ import TestSupport
     }
   }
 
+  @Test("a local document's name may begin with an underscore", arguments: someEngines)
+  func localNamesWithUnderscores(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      // One in 64 of the checkpoints of PouchDB has such a name.
+      let names = ["_Zl0Bv.uDKk2xkDw==", "_design/", "_local/a", "__"]
+      for name in names {
+        try database.saveLocalDocument(name, ["n": 1])
+        try expect(database.saveLocalDocument(name, ["n": 2], basedOn: 1).revisionID, equals: "2-local")
+        try expect(database.localDocument(name)?.body, equals: ["n": 2])
+      }
+      try expect(database.localDocumentIDs(), equals: ["_Zl0Bv.uDKk2xkDw==", "__", "_design/", "_local/a"])
+      try database.deleteLocalDocument(names[0], basedOn: 2)
+      try expect(database.localDocument(names[0]) == nil)
+      try expect(documentCode { try database.save(names[0], [:]) }, equals: .invalidDocumentID)
+      for name in ["", "a\u{1}", String(repeating: "n", count: 241)] {
+        try expect(documentCode { try database.saveLocalDocument(name, [:]) }, equals: .invalidDocumentID)
+      }
+      try expect(storageFaults(database), equals: [])
+    }
+  }
+
   @Test("local documents are by themselves, and go by n-local", arguments: someEngines)
   func localDocuments(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

@@ -248,12 +248,15 @@ import TestSupport
       try made.insert(
         "settings", into: "kv__local", sequence: nil, version: Array("4-local".utf8),
         body: Array(#"{"a":1}"#.utf8))
+      try made.insert(
+        "_abc==", into: "kv__local", sequence: nil, version: Array("1-local".utf8), body: Array("{}".utf8))
       try made.insert("bad", into: "kv__local", sequence: nil, version: nil, body: Array("[1]".utf8))
       try made.insert(
         "cp", into: "kv_checkpoints", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
     }
     expect(
-      report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
+      report.localDocuments == 2 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
+    try expect(database.localDocument("_abc==")?.generation, equals: 1)
     try expect(database.localDocument("settings")?.revisionID, equals: "4-local")
     try expect(database.localDocument("settings")?.body, equals: ["a": 1])
     try database.close()

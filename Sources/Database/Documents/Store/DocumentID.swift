@@ -26,6 +26,23 @@ package enum DocumentID {
     }
   }
 
+  /// Calls `body` with the UTF-8 of the name of a local document.
+  ///
+  /// The rules are those of document IDs, but a name may begin with `_`: so does one in 64 of the checkpoints that PouchDB keeps,
+  /// whose names are base64 with `_` for `+`.
+  static func withValidated<Result>(
+    localName name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) throws -> Result {
+    var name = name
+    return try name.withUTF8 { utf8 in
+      if let reason = reasonAgainst(utf8, maximum: maximumBytes, isLocal: true) {
+        throw DocumentError(
+          .invalidDocumentID, reason, documentID: String(decoding: utf8.prefix(100), as: UTF8.self))
+      }
+      return try body(UnsafeRawBufferPointer(utf8))
+    }
+  }
+
   /// Throws `invalidDocumentID` unless these bytes, which come from outside, are a valid stored ID.
   static func checkStored(_ id: UnsafeRawBufferPointer) throws {
     if let reason = reasonAgainst(stored: id) {
@@ -52,12 +69,14 @@ package enum DocumentID {
   }
 
   /// Returns why these bytes aren't a valid ID, or nil if they are.
-  static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
+  static func reasonAgainst(
+    _ utf8: UnsafeBufferPointer<UInt8>, maximum: Int, isLocal: Bool = false
+  ) -> String? {
     if utf8.isEmpty { return "a document ID can't be empty" }
     if utf8.count > maximum {
       return "a document ID can have at most \(maximum) bytes of UTF-8, not \(utf8.count)"
     }
-    if utf8[0] == UInt8(ascii: "_"), !isOfDesign(utf8) {
+    if !isLocal, utf8[0] == UInt8(ascii: "_"), !isOfDesign(utf8) {
       return "a document ID can't begin with an underscore, unless it is '_design/' and a name"
     }
     var hasControls = false

@@ -9,7 +9,7 @@ import Storage
 /// A document that stays in this database. It has no revision tree and isn't part of changes, queries or
 /// syncs. Syncs keep their checkpoints in local documents.
 public struct LocalDocument: Sendable, Hashable {
-  /// The document's name: 1 to 240 bytes, under the rules of document IDs.
+  /// The document's name: 1 to 240 bytes without control characters. It may begin with an underscore.
   public let id: String
   /// How often the document was saved since it was created, from 1. It is the number in `1-local`.
   public let generation: UInt64

@@ -351,6 +351,18 @@ import Touchstone
         ["ok": true, "id": "_local/x", "rev": "0-1"]
       ])
     try expect(client.send("PUT", "/db/_local/bad", #"{"_rev":"0-x"}"#).status, equals: 400)
+    // One in 64 of PouchDB's checkpoints begins so.
+    try expect(client.save("/db/_local/_abc%3D%3D", #"{"last_seq":1}"#), equals: "0-1")
+    try expect(client.save("/db/_local/_abc==", #"{"_rev":"0-1","last_seq":2}"#), equals: "0-2")
+    try expect(client.get("/db/_local/_abc==").json()["last_seq"], equals: 2)
+    try expect(
+      client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"_local/_b"}]}"#).json(),
+      equals: [
+        ["ok": true, "id": "_local/_b", "rev": "0-1"]
+      ])
+    try expect(
+      client.get("/db/_local_docs?keys=%5B%22_local/_b%22%5D").json()["rows"][0]["id"], equals: "_local/_b")
+    try expect(client.send("DELETE", "/db/_local/_abc==").status, equals: 200)
     let longest = String(repeating: "n", count: 240)
     try expect(client.save("/db/_local/\(longest)", "{}"), equals: "0-1")
     try expect(client.send("PUT", "/db/_local/\(longest)n", "{}").status, equals: 400)
