@@ -158,6 +158,123 @@ import Touchstone
     }
   }
 
+  @Test("a list of keys in descending order gives the rows of its last key first", arguments: someEngines)
+  func descendingKeys(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.save(
+      "_design/d",
+      [
+        "views": [
+          "v": ["map": "function (doc) { emit(1, doc._id); emit(2, doc._id) }", "reduce": "_count"]
+        ]
+      ])
+    for id in ["a", "b"] { try database.save(id, [:]) }
+    func rows(_ query: [(name: String, value: String)]) throws -> [String] {
+      try answer(database, "d/v", query).matches(of: /"id":"(.)","key":(.)/).map { "\($0.2)\($0.1)" }
+    }
+    let keys = (name: "keys", value: "[1,2]")
+    try expect(rows([keys, ("reduce", "false")]), equals: ["1a", "1b", "2a", "2b"])
+    try expect(rows([keys, ("reduce", "false"), ("descending", "true")]), equals: ["2b", "2a", "1b", "1a"])
+    try expect(
+      rows([keys, ("reduce", "false"), ("descending", "true"), ("skip", "1"), ("limit", "2")]),
+      equals: ["2a", "1b"])
+    // Groups stay in the order of the list.
+    try expect(
+      answer(database, "d/v", [keys, ("group", "true"), ("descending", "true")]),
+      equals: #"{"rows":[{"key":1,"value":2},{"key":2,"value":2}]}"# + "\n")
+  }
+
+  @Test("the order of raw keys is an option of the view, not of the design document", arguments: someEngines)
+  func rawCollation(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let map: JSONValue = "function (doc) { emit(doc.k, null) }"
+    let raw: JSONValue = ["collation": "raw"]
+    try database.save("_design/v", ["views": ["t": ["map": map, "options": raw]]])
+    try database.save("_design/d", ["options": raw, "views": ["t": ["map": map]]])
+    let values: [JSONValue] = [.null, 1, "B", "a", "b", [1], ["a": 1], true]
+    for (index, value) in values.enumerated() { try database.save("\(index)", ["k": value]) }
+    func keys(_ view: String) throws -> [String] { try database.view(view).query().run().map(\.keyJSON) }
+    try expect(
+      keys("v/t"), equals: ["1", "null", "true", #"{"a":1}"#, "[1]", #""B""#, #""a""#, #""b""#])
+    let unicode = ["null", "true", "1", #""a""#, #""b""#, #""B""#, "[1]", #"{"a":1}"#]
+    try expect(keys("d/t"), equals: unicode)
+    // Another order builds the rows again.
+    try database.save("_design/v", ["views": ["t": ["map": map]]])
+    try expect(keys("v/t"), equals: unicode)
+    try expect(database.check(), equals: [])
+  }
+
+  @Test("rows of one document with equal keys are in the order of their values", arguments: someEngines)
+  func equalKeys(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.save(
+      "_design/d",
+      [
+        "views": [
+          "v": [
+            "map": """
+            function (doc) {
+              emit(1, "multiple values!"); emit(1, doc); emit(1, "crayon!"); emit(0, 2); emit(1, null); emit(1, 7);
+              emit(1, Array(3 << 20).join("x")); emit(0, 1); emit(1); emit(1, [3]);
+            }
+            """
+          ],
+          "reduced": [
+            "map": "function (doc) { emit(1, 2); emit(1, 1) }", "reduce": "function (k, v) { return v }",
+          ],
+        ]
+      ])
+    for id in ["b", "a"] { try database.save(id, [:]) }
+    func values(_ document: String) throws -> [String] {
+      try database.view("d/v").query().run().filter { $0.documentID == document }
+        .map { $0.valueJSON.utf8.count > 1 << 20 ? "long" : $0.valueJSON }
+    }
+    for document in ["a", "b"] {
+      let found = try values(document)
+      expect(found.count, equals: 10)
+      expect(
+        found.prefix(8),
+        equals: ["1", "2", "null", "null", "7", #""crayon!""#, #""multiple values!""#, "[3]"])
+      expect(found.dropFirst(8).first?.contains(#""_id":"\#(document)""#) == true && found.last == "long")
+    }
+    // In the order of the documents, whichever came first.
+    try expect(
+      answer(database, "d/reduced", [("group", "true")]),
+      equals: #"{"rows":[{"key":1,"value":[1,2,1,2]}]}"#
+        + "\n")
+    // A change keeps the order.
+    try database.save("a", ["n": 1])
+    try expect(values("a").prefix(5), equals: ["1", "2", "null", "null", "7"])
+    try expect(database.check(), equals: [])
+  }
+
+  @Test("values that _stats can't take are an error of the whole view", arguments: someEngines)
+  func invalidValues(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    let maps = [
+      "strings": "emit(1, 'x')", "mixed": "emit(1, 1); emit(2, [1])",
+      "lengths": "emit(1, [1]); emit(2, [1, 2])", "right": "emit(1, [1, 2]); emit(2, [3, 4])",
+    ]
+    var views = JSONObject()
+    for (name, emit) in maps {
+      views[name] = ["map": .string("function (doc) { \(emit) }"), "reduce": "_stats"]
+    }
+    views["sum"] = ["map": "function (doc) { emit(1, 'x') }", "reduce": "_sum"]
+    try database.save("_design/d", ["views": .object(views)])
+    try database.save("a", [:])
+    for name in ["strings", "mixed", "lengths"] {
+      for query in [[], [("group", "true")], [("group", "true"), ("startkey", "9")]] as [[(String, String)]] {
+        let failure = error { _ = try answer(database, "d/" + name, query.map { ($0.0, $0.1) }) }
+        expect(failure?.status == 500 && failure?.error == "invalid_value", "\(name) \(query)")
+        expect(failure?.reason.hasPrefix("The _stats function requires"), equals: true, "\(name)")
+      }
+      // Rows that aren't reduced can be read all the same.
+      try expect(answer(database, "d/" + name, [("reduce", "false")]).contains(#""id":"a""#))
+    }
+    try expect(answer(database, "d/right", [("group", "true")]).contains(#""key":2"#))
+    try expect(answer(database, "d/sum").contains("builtin_reduce_error"))
+  }
+
   @Test("reduce functions that fail or collect", arguments: someEngines)
   func failingGroups(_ engine: EngineName) throws {
     let database = try databases.open(engine)

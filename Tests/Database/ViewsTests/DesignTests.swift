@@ -93,8 +93,13 @@ import TestSupport
     try database.save(
       "_design/d",
       [
-        "options": ["local_seq": true, "include_design": true, "collation": "raw"],
-        "views": ["v": ["map": "function (doc) { emit(doc._local_seq); emit('B'); emit('a'); emit(null) }"]],
+        "options": ["local_seq": true, "include_design": true],
+        "views": [
+          "v": [
+            "map": "function (doc) { emit(doc._local_seq); emit('B'); emit('a'); emit(null) }",
+            "options": ["collation": "raw"],
+          ]
+        ],
       ])
     let keys = try view.query().run().map(\.keyJSON)
     expect(keys.suffix(6), equals: ["null", "null", #""B""#, #""B""#, #""a""#, #""a""#])

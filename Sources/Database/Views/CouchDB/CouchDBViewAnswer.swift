@@ -58,6 +58,7 @@ struct CouchDBViewAnswer {
   /// Writes the next slice of the answer, without the line's end.
   func write(_ selection: ViewSelection, _ slice: ViewSlice) throws {
     if !slice.hasBegun {
+      if selection.grouping != nil { try checkValues() }
       slice.hasBegun = true
       let sequence =
         options.includesUpdateSequence ? CouchDBSequences(store).text(reader.record.lastSequence) : nil
@@ -70,6 +71,19 @@ struct CouchDBViewAnswer {
   }
 
   // MARK: Groups
+
+  /// Throws `invalid_value` if the reducer can't take the value of some row of the view. In CouchDB such a view has no reductions at
+  /// all, whatever rows are asked for. The reduction of the whole view costs a few blocks.
+  private func checkValues() throws {
+    guard let reducer = reader.reducer, reducer.refusesValues else { return }
+    do { _ = try reader.tree.reduce(in: reader.transaction) } catch let error as ViewReduceError
+      where error.code == .invalidValue || error.code == .notANumber
+    {
+      throw CouchDBError(500, "invalid_value", error.message)
+    } catch let error as ViewReduceError where error.code == .overflow {
+      // The groups may have results.
+    }
+  }
 
   private func writeGroups(_ selection: ViewSelection) throws {
     var isFirst = true

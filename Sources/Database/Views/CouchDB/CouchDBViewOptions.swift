@@ -179,6 +179,8 @@ package struct CouchDBViewOptions: Sendable {
       .init(.json($0), documentID: endDocumentID, isInclusive: includesEnd)
     }
     selection.keys = list?.map { .json($0) }
+    // The rows of the last key come first then. Groups stay in the order of the list.
+    if isDescending, !isReduced { selection.keys?.reverse() }
     selection.keysStartDocumentID = startDocumentID
     selection.keysEndDocumentID = endDocumentID
     selection.prefixMatchLevel = prefixMatchLevel

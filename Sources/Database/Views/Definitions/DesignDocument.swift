@@ -22,7 +22,7 @@ package final class DesignDocument: Sendable {
   static let idPrefix = "_design/"
 
   /// The number of the rules by which rows are made of what functions emit. Another one builds the views again.
-  private static let rules: Int64 = 2
+  private static let rules: Int64 = 3
 
   /// What follows `_design/` in an ID, compared by bytes; nil if it is no ID of a design document.
   static func name(ofID id: String) -> String? {
@@ -56,12 +56,6 @@ package final class DesignDocument: Sendable {
     options.hasDeletedConflicts = true
     options.includesDesign = settings?["include_design"]?.bool ?? false
     self.options = options
-    let collation: ViewCollation =
-      switch settings?["collation"]?.string {
-      case "raw": .raw
-      case "ascii": .ascii
-      default: .root
-      }
     let views = body["views"]?.object
     // All that the rows depend on. Reducers aren't a part of it.
     let common = JSONValue.object([
@@ -72,7 +66,16 @@ package final class DesignDocument: Sendable {
     var reduces: [ViewReduce?] = []
     for (index, view) in context.views.enumerated() {
       let definition = views?[view.name]?.object
-      let map = JSONValue.object(["common": common, "map": definition?["map"] ?? .null])
+      // The order of the keys is the view's own affair: what the design document says of it doesn't count, as in CouchDB.
+      let collation: ViewCollation =
+        switch definition?["options"]?.object?["collation"]?.string {
+        case "raw": .raw
+        case "ascii": .ascii
+        default: .root
+        }
+      let map = JSONValue.object([
+        "common": common, "collation": .int(Int64(collation.rawValue)), "map": definition?["map"] ?? .null,
+      ])
       let reduce: ViewReduce?
       switch view.reduce {
       case .none: reduce = nil

@@ -20,6 +20,7 @@ struct NumberReducer: Reducer {
 
   var identity: String { "\(kind.rawValue) 1" }
   var canRereduce: Bool { true }
+  var refusesValues: Bool { true }
   func makeReduction() -> any Reduction { NumberReduction(kind) }
 }
 

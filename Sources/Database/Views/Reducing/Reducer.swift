@@ -13,8 +13,14 @@ package protocol Reducer: Sendable {
   var identity: String { get }
   /// Whether partials of parts give the reduction of the whole. A reducer without this gets all rows at once.
   var canRereduce: Bool { get }
+  /// Whether some values make the reduction an error. One such value in any row is enough for the whole view to have none.
+  var refusesValues: Bool { get }
   /// Makes an accumulator.
   func makeReduction() throws -> any Reduction
+}
+
+extension Reducer {
+  package var refusesValues: Bool { false }
 }
 
 /// An accumulator. One thread at a time.

@@ -10,6 +10,7 @@ import Fleece
 struct StructuredStatsReducer: Reducer {
   var identity: String { "_stats 1" }
   var canRereduce: Bool { true }
+  var refusesValues: Bool { true }
   func makeReduction() -> any Reduction { StructuredStatsReduction() }
 }
 

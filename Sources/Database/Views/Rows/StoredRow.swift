@@ -112,6 +112,26 @@ package struct StoredRow: ~Escapable {
     value.byteCount > 0 && value.unsafeLoad(as: UInt8.self) > 3
   }
 
+  /// The kind of a stored value.
+  static func valueKind(_ value: UnsafeRawBufferPointer) -> ValueKind {
+    guard let flags = value.first else { return .none }
+    return flags & isDocument != 0 ? .document : flags & hasNoValue != 0 ? .none : .json
+  }
+
+  /// The value's JSON in a stored value that was written here; empty if it can't be read.
+  static func valueJSON(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+    var reader = ByteReader(value.bytes)
+    guard let flags = reader.byte(), reader.varint() != nil, reader.varint() != nil,
+      let jsonLength = reader.varint()
+    else { return empty }
+    if flags > 3 {
+      guard let length = reader.varint(), reader.bytes(Int(clamping: length)) != nil else { return empty }
+    }
+    guard reader.bytes(Int(clamping: jsonLength)) != nil else { return empty }
+    return UnsafeRawBufferPointer(rebasing: value.suffix(reader.rest.byteCount))
+  }
+
   /// A copy of the document's ID.
   package var documentID: String {
     var bytes: [UInt8] = []

@@ -93,9 +93,10 @@ final class MappedRows {
           document: Int32(documents.count - 1), emission: 0))
     }
 
-    /// Ends the document that was begun last: numbers its rows with equal keys in the order of their emission.
+    /// Ends the document that was begun last: numbers its rows with equal keys in the order of their emission, or in that of their
+    /// values.
     @inline(__always)
-    mutating func end() {
+    mutating func end(_ order: RowValueOrder?) {
       let index = documents.count - 1
       let first = documents[index].firstRow
       let count = rows.count - first
@@ -108,11 +109,11 @@ final class MappedRows {
           bytes.append(UnsafeRawBufferPointer(rebasing: escapedID.bytes.dropLast()))
         }
       }
-      if count > 1 { number(from: first) }
+      if count > 1 { number(from: first, order) }
     }
 
     @inline(never)
-    private mutating func number(from first: Int) {
+    private mutating func number(from first: Int, _ valueOrder: RowValueOrder?) {
       let (all, bytes) = (rows.elements, self.bytes.base)
       func compare(_ left: Row, _ right: Row) -> Int {
         if left.view != right.view { return left.view < right.view ? -1 : 1 }
@@ -120,9 +121,23 @@ final class MappedRows {
           UnsafeRawBufferPointer(start: bytes + left.offset, count: Int(left.keyLength)),
           UnsafeRawBufferPointer(start: bytes + right.offset, count: Int(right.keyLength)))
       }
-      let order = (first..<all.count).sorted { left, right in
+      var order = (first..<all.count).sorted { left, right in
         let order = compare(all[left], all[right])
         return order != 0 ? order < 0 : left < right
+      }
+      if let valueOrder {
+        var start = 0
+        while start < order.count {
+          var end = start + 1
+          while end < order.count, compare(all[order[start]], all[order[end]]) == 0 { end += 1 }
+          if end - start > 1 {
+            valueOrder.sort(&order[start..<end], view: Int(all[order[start]].view)) { index in
+              UnsafeRawBufferPointer(
+                start: bytes + all[index].valueOffset, count: Int(all[index].valueLength))
+            }
+          }
+          start = end
+        }
       }
       var emission: UInt32 = 0
       for (place, row) in order.enumerated() where place > 0 {
@@ -170,9 +185,10 @@ final class MappedRows {
   @inline(__always)
   func begin(_ id: UnsafeRawBufferPointer, sequence: UInt64) { state.pointee.begin(id, sequence: sequence) }
 
-  /// Ends the document that was begun last: numbers its rows with equal keys in the order of their emission.
+  /// Ends the document that was begun last: numbers its rows with equal keys in the order of their emission, or in that of their
+  /// values.
   @inline(__always)
-  func end() { state.pointee.end() }
+  func end(_ order: RowValueOrder? = nil) { state.pointee.end(order) }
 
   // MARK: Reading. All is valid until the rows change.
 

@@ -130,6 +130,7 @@ final class ScriptMapper: GroupMapper {
   private func take(_ part: ScriptRows, of batch: Batch, from first: Int) throws {
     guard let firstMember = wanted.first else { return }
     let emitter = RowEmitter(rows, encoders[firstMember], sharedKeys)
+    let order = RowValueOrder(encoders, batch.batch)
     for index in 0..<part.documentCount {
       let document = batch.documents[first + index]
       mappedCount += 1
@@ -161,7 +162,8 @@ final class ScriptMapper: GroupMapper {
         }
         if let failure = emitter.endDocument() { fail(failure) }
       }
-      rows.end()
+      order.document = first + index
+      rows.end(order)
     }
   }
 
