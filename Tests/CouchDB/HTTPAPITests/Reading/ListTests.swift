@@ -81,6 +81,20 @@ import Touchstone
         "GET", "_all_docs?keys=%5B%22a%22%5D&startkey=%22a%22", "", 400, "query_parse_error",
         "`keys` is incompatible with `key`, `start_key` and `end_key`"
       ),
+      (
+        "GET", "_all_docs?key=%22a%22&keys=%5B%22a%22,%22b%22%5D", "", 400, "query_parse_error",
+        "`keys` is incompatible with `key`, `start_key` and `end_key`"
+      ),
+      (
+        "POST", "_all_docs", "{\"keys\":[\"a\"],\"endkey\":\"b\"}", 400, "query_parse_error",
+        "`keys` is incompatible with `key`, `start_key` and `end_key`"
+      ),
+      ("POST", "_changes", "[\"doc1\"]", 400, "bad_request", "Request body must be a JSON object"),
+      (
+        "POST", "_changes?filter=_doc_ids", "[\"doc1\"]", 400, "bad_request",
+        "Request body must be a JSON object"
+      ),
+      ("POST", "_changes", "{\"doc_ids\":[\"a\",", 400, "bad_request", "invalid UTF-8 JSON"),
       ("GET", "_all_docs?reduce=true", "", 400, "query_parse_error", "Reduce is invalid for map-only views."),
       ("GET", "_all_docs?group=true", "", 400, "query_parse_error", "Invalid use of grouping on a map view."),
       (

@@ -19,7 +19,12 @@ extension DatabaseCall {
   /// The value of the body; nil for an empty one. Options in it aren't read, as in CouchDB.
   private func changesBody() throws -> JSONValue? {
     let bytes = try jsonBytes()
-    return bytes.isEmpty ? nil : try JSONValue(body: bytes)
+    guard !bytes.isEmpty else { return nil }
+    let body = try JSONValue(body: bytes)
+    guard body.object != nil else {
+      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+    }
+    return body
   }
 
   private func normalChanges(_ options: ChangesOptions, _ filter: ChangesFilter) throws -> APIAnswer {

@@ -49,11 +49,12 @@ struct ListOptions: Sendable {
     try self.init(options, hasBounds: query.contains { Self.bounds.contains($0.name) })
   }
 
-  private static let bounds = ["startkey", "start_key", "endkey", "end_key"]
+  private static let bounds = ["key", "startkey", "start_key", "endkey", "end_key"]
 
   /// The options of one of several queries.
   init(_ options: CouchDBViewOptions, hasBounds: Bool = false) throws {
-    if options.keys != nil, hasBounds {
+    let hasRange = options.startKey != nil || options.endKey != nil
+    if let keys = options.keys, hasBounds || !keys.isEmpty && hasRange {
       throw CouchDBError(
         400, "query_parse_error", "`keys` is incompatible with `key`, `start_key` and `end_key`")
     }
