@@ -101,22 +101,26 @@ final class JavaScriptContext: ScriptContext {
     }
   }
 
-  func filter(_ name: String, _ batch: ScriptBatch, request: [UInt8]) throws -> [Bool] {
-    try filter(name, isView: false, batch, request)
+  func filter(
+    _ name: String, _ batch: ScriptBatch, request: [UInt8], checkWanted: () throws -> Void
+  ) throws -> [Bool] {
+    try filter(name, isView: false, batch, request, checkWanted)
   }
 
-  func filter(view name: String, _ batch: ScriptBatch) throws -> [Bool] {
-    try filter(name, isView: true, batch, [])
+  func filter(view name: String, _ batch: ScriptBatch, checkWanted: () throws -> Void) throws -> [Bool] {
+    try filter(name, isView: true, batch, [], checkWanted)
   }
 
-  private func filter(_ name: String, isView: Bool, _ batch: ScriptBatch, _ request: [UInt8]) throws -> [Bool]
-  {
+  private func filter(
+    _ name: String, isView: Bool, _ batch: ScriptBatch, _ request: [UInt8], _ checkWanted: () throws -> Void
+  ) throws -> [Bool] {
     var head: [UInt8] = [isView ? 1 : 0]
     head.append(text: Array(name.utf8))
     head.append(text: request)
     var chosen: [Bool] = []
     var isAlone = false
     while chosen.count < batch.count {
+      try checkWanted()
       let first = chosen.count
       if !isAlone {
         let rest = ScriptProcess.Request(type: 5, head: head, batch: batch, range: first..<batch.count)

@@ -55,11 +55,14 @@ package protocol ScriptContext: AnyObject, Sendable {
   /// are reductions. `values` is a JSON array. Returns JSON.
   func reduce(view: Int, keys: RawSpan?, values: RawSpan, rereduce: Bool) throws -> [UInt8]
 
-  /// Returns which documents a filter of the design document chooses. `request` is a JSON object.
-  func filter(_ name: String, _ batch: ScriptBatch, request: [UInt8]) throws -> [Bool]
+  /// Returns which documents a filter of the design document chooses. `request` is a JSON object. `checkWanted` is called
+  /// after each part of the batch, which takes a tenth of a second or one call, and ends the work by an error.
+  func filter(
+    _ name: String, _ batch: ScriptBatch, request: [UInt8], checkWanted: () throws -> Void
+  ) throws -> [Bool]
 
   /// Returns for which documents a view's map emits.
-  func filter(view name: String, _ batch: ScriptBatch) throws -> [Bool]
+  func filter(view name: String, _ batch: ScriptBatch, checkWanted: () throws -> Void) throws -> [Bool]
 
   /// Calls the validation function. All are JSON objects, and `old` is nil for a new document.
   func validate(_ document: [UInt8], old: [UInt8]?, user: [UInt8], security: [UInt8]) throws -> ScriptVerdict

@@ -120,9 +120,7 @@ package final class ChangeServer: @unchecked Sendable {
         !(skipsTombstones && change.isDeleted) && documentIDs?.contains(ByteString(change.id)) ?? true
           && !(request.takesReachedSequence && echoes.contains(change.sequence))
       }
-      let chosen =
-        try filter.map { try database.choose(wanted, bytesTogether: SendingLimits().bytesTogether, $0) }
-        ?? wanted
+      let chosen = try filter.map { try choose(wanted, $0) } ?? wanted
       let offered = chosen.map { change in
         OfferedChange(
           sequence: RemoteSequence(json: "\(change.sequence)"), id: change.id, revision: change.revision,
@@ -144,6 +142,14 @@ package final class ChangeServer: @unchecked Sendable {
         if !hasNews.withLock({ $0 }) { return }
         if !request.isContinuous { return }
       }
+    }
+  }
+
+  /// The changes whose revisions pass. It ends when the client has gone: a filter may take its time for each revision.
+  private func choose(_ changes: [SyncChange], _ passes: @escaping ReplicationFilter) throws -> [SyncChange] {
+    try database.choose(changes, bytesTogether: SendingLimits().bytesTogether) { [isStopped] revision in
+      guard !isStopped.withLock({ $0 }) else { throw CancellationError() }
+      return try passes(revision)
     }
   }
 

@@ -126,6 +126,30 @@ import TestSupport
       indexes.store.read { try filter.choose(documents: ["d1", "d3"], in: $0) }, equals: [true, true])
   }
 
+  @Test("a filter ends between two calls when nobody wants its choices")
+  func unwantedFilter() throws {
+    let database = try databases.open(.lmdb)
+    try database.save(
+      "_design/f",
+      [
+        "filters": [
+          "slow": "function () { var end = Date.now() + 60; while (Date.now() < end); return true; }"
+        ]
+      ])
+    let filter = try database.designFilter("f/slow")
+    let revisions = try (0..<100).map { try ScriptedRevision(id: "d\($0)", [:]) }
+    struct Unwanted: Error {}
+    var asked = 0
+    #expect(throws: Unwanted.self) {
+      _ = try filter.choose(revisions) {
+        asked += 1
+        if asked == 3 { throw Unwanted() }
+      }
+    }
+    expect(asked, equals: 3)
+    try expect(filter.choose(revisions.prefix(2)), equals: [true, true])
+  }
+
   /// Functions with less time than an open database gives them.
   private func limited(_ database: Database, seconds: Double) throws -> ViewIndexes {
     let own = try database.view("x").indexes

@@ -61,9 +61,11 @@ package struct DesignFilter: Sendable {
   ///
   /// `request` is what a filter gets as its second argument: CouchDB gives `query` with the parameters, and more of the
   /// request of HTTP. Throws a `ViewError`: `notFound` if there is no such function, `invalidDesign` if it doesn't compile,
-  /// `filterFailed` if it throws, with the document, and `scriptFailed` if it was stopped.
+  /// `filterFailed` if it throws, with the document, and `scriptFailed` if it was stopped. `checkWanted` is called between calls of
+  /// the function, ten times a second at most, and ends the work by an error.
   package func choose(
-    _ revisions: some Collection<ScriptedRevision>, request: JSONObject = ["query": [:]]
+    _ revisions: some Collection<ScriptedRevision>, request: JSONObject = ["query": [:]],
+    checkWanted: () throws -> Void = {}
   ) throws -> [Bool] {
     let request = try JSONValue.object(request).jsonText()
     var chosen: [Bool] = []
@@ -71,9 +73,9 @@ package struct DesignFilter: Sendable {
     let batch = ScriptBatch()
     for revision in revisions {
       batch.append(id: revision.id, json: revision.json)
-      if batch.isFull { try take(batch, request, &chosen) }
+      if batch.isFull { try take(batch, request, &chosen, checkWanted) }
     }
-    try take(batch, request, &chosen)
+    try take(batch, request, &chosen, checkWanted)
     return chosen
   }
 
@@ -97,12 +99,15 @@ package struct DesignFilter: Sendable {
     return isThere.map { $0 && chosen.next() ?? false }
   }
 
-  private func take(_ batch: ScriptBatch, _ request: [UInt8], _ chosen: inout [Bool]) throws {
+  private func take(
+    _ batch: ScriptBatch, _ request: [UInt8], _ chosen: inout [Bool], _ checkWanted: () throws -> Void
+  ) throws {
     defer { batch.removeAll() }
     do {
       switch function {
-      case .filter(let filter): chosen += try context.filter(filter, batch, request: request)
-      case .view(let view): chosen += try context.filter(view: view, batch)
+      case .filter(let filter):
+        chosen += try context.filter(filter, batch, request: request, checkWanted: checkWanted)
+      case .view(let view): chosen += try context.filter(view: view, batch, checkWanted: checkWanted)
       }
     } catch let error as ScriptError {
       let code: ViewError.Code =

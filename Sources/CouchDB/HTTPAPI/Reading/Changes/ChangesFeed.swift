@@ -62,6 +62,12 @@ final class ChangesFeed: Sendable {
       state.sink = sink
       state.deadline = watches.timers.timer.now + interval
     }
+    // The time of a request isn't that of a feed, which lasts as long as its client and its database.
+    reader.checkWanted = { [weak self] in
+      guard let self, !hasEnded else {
+        throw HTTPBodyError.clientGone
+      }
+    }
     do { try watch.add(self, to: database) } catch { state.withLock { $0.isClosed = true } }
     cancellation.onCancel { [weak self] in self?.end(isWhole: false) }
     watches.workers.enqueue { [self] in send(first: true) }
@@ -142,6 +148,7 @@ final class ChangesFeed: Sendable {
     case .wait: wait()
     case .read:
       do { try reader.read() } catch {
+        guard !hasEnded else { return }
         guard database.isOpenForReplication else { return finish() }
         Log.write(.warning, .network, "HTTP", "a feed of changes was cut off: \(LogText.of(error))")
         return end(isWhole: false)
@@ -203,6 +210,8 @@ final class ChangesFeed: Sendable {
     guard let sink = state.withLock({ $0.sink }), !tail.isEmpty else { return end(isWhole: true) }
     sink.offer(Array(tail.utf8)) { [self] error in end(isWhole: error == nil) }
   }
+
+  private var hasEnded: Bool { state.withLock { $0.phase == .ended } }
 
   private func end(isWhole: Bool) {
     let sink = state.withLock { state in

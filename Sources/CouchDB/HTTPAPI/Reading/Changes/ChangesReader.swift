@@ -42,6 +42,8 @@ final class ChangesReader: @unchecked Sendable {
   private let attachments: AttachmentContents
   private let sequences: CouchDBSequences
   private let mark: [UInt8]
+  /// Throws when nobody wants the changes any more. Called while a script chooses.
+  var checkWanted: () throws -> Void
 
   init(_ call: DatabaseCall, _ options: ChangesOptions, _ filter: ChangesFilter, sliceBytes: Int) {
     database = call.database
@@ -52,6 +54,7 @@ final class ChangesReader: @unchecked Sendable {
     attachments = AttachmentContents(call.database)
     sequences = call.database.couchDBSequences
     mark = Array(sequences.mark.utf8)
+    checkWanted = { try call.checkWanted() }
     left = options.limit
     text = JSONWriter(capacity: 256)
     position = 0
@@ -297,9 +300,10 @@ final class ChangesReader: @unchecked Sendable {
   private func choose(_ candidates: [Candidate], _ filter: DesignFilter, _ request: JSONObject) throws {
     guard !candidates.isEmpty else { return }
     let chosen: [Bool]
-    do { chosen = try filter.choose(candidates.flatMap(\.scripted), request: request) } catch let error
-      as ViewError
-    { throw Self.error(error) }
+    do {
+      chosen = try filter.choose(
+        candidates.flatMap(\.scripted), request: request, checkWanted: checkWanted)
+    } catch let error as ViewError { throw Self.error(error) }
     var next = 0
     for candidate in candidates {
       let revisions = zip(candidate.revisions, chosen[next...]).filter { $0.1 }.map { $0.0 }
