@@ -116,6 +116,9 @@ import TestSupport
       ("SELECT a FROM _ ORDER BY 1", 26, "isn't the position of a column"),
       ("SELECT a, b FROM _ ORDER BY a, 2 DESC", 32, "isn't the position of a column"),
       ("SELECT a FROM _ ORDER BY 'a' COLLATE NOCASE", 26, "for the property write `a`"),
+      ("SELECT COUNT(*) FROM _ GROUP BY 1", 33, "a number in GROUP BY isn't the position of a column"),
+      ("SELECT a FROM _ GROUP BY a, 1.5", 29, "a number in GROUP BY isn't the position"),
+      ("SELECT COUNT(*) FROM _ GROUP BY 'a'", 33, "GROUP BY of a text has no effect; for the property"),
     ])
   func wordsOfOtherDialectsAreNamed(text: String, column: Int, message: String) {
     let error = error(text)

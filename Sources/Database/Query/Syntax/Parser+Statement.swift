@@ -91,7 +91,10 @@ extension Parser {
     if try take(.group) {
       try expect(.by, "BY")
       repeat {
-        select.groupBy.append(try expression(&deepest))
+        let start = token.start
+        let expression = try expression(&deepest)
+        try checkTerm(expression, of: "GROUP BY", at: start)
+        select.groupBy.append(expression)
       } while try take(.comma)
     }
     if token.kind == .having {
@@ -104,7 +107,7 @@ extension Parser {
       repeat {
         let start = token.start
         let expression = try expression(&deepest)
-        try checkOrdering(expression, at: start)
+        try checkTerm(expression, of: "ORDER BY", at: start)
         let descends = try take(.desc)
         if !descends { _ = try take(.asc) }
         select.orderBy.append(Ordering(expression, isDescending: descends))

@@ -139,16 +139,16 @@ extension Parser {
         + "a property of this name needs backticks", at: first.start)
   }
 
-  /// Throws for ORDER BY 1 and ORDER BY 'name', which would give no order.
-  func checkOrdering(_ expression: QueryExpression, at offset: Int) throws(SyntaxFault) {
+  /// Throws for ORDER BY 1 and GROUP BY 'name', which would give no order and one group. `clause` is the clause's name.
+  func checkTerm(_ expression: QueryExpression, of clause: String, at offset: Int) throws(SyntaxFault) {
     switch expression.uncollated.operand {
     case .literal(.int), .literal(.uint), .literal(.double):
       throw fault(
-        .invalidUse, "a number in ORDER BY isn't the position of a column; write its name or its expression",
+        .invalidUse, "a number in \(clause) isn't the position of a column; write its name or its expression",
         at: offset)
     case .literal(.string(let name)):
       throw fault(
-        .invalidUse, "ORDER BY of a text has no effect; for the property write `\(name.string.prefix(60))`",
+        .invalidUse, "\(clause) of a text has no effect; for the property write `\(name.string.prefix(60))`",
         at: offset)
     default: return
     }
