@@ -49,16 +49,25 @@ struct ExportedBlobs {
     }
   }
 
-  /// Copies the blobs that a line names into the database. The document must be saved in the same open.
-  mutating func `import`(namedIn line: UnsafeRawBufferPointer, into database: Database) throws {
-    try Self.forEachDigest(in: line) { digest, _ in
-      let blob = Blob(digest: digest, length: 0)
-      guard try !database.contains(blob), try store.contains(digest) else { return }
-      try Self.copy(store.open(digest), to: database.makeBlobWriter()) { stored in
-        guard stored.digest == digest else { throw Self.damaged(digest, store.directory) }
+  /// Copies the blobs that a line names into the database, if there are exported ones. The document must be saved in the same
+  /// open. Returns the number of references of the line to blobs that the database hasn't afterwards.
+  static func `import`(
+    namedIn line: UnsafeRawBufferPointer, from exported: inout ExportedBlobs?, into database: Database
+  ) throws -> Int {
+    var missing = 0
+    try forEachDigest(in: line) { digest, isReference in
+      guard try !database.contains(Blob(digest: digest, length: 0)) else { return }
+      guard let store = exported?.store, try store.contains(digest) else {
+        // Text can look like a digest without being one.
+        if isReference { missing += 1 }
+        return
       }
-      count += 1
+      try copy(store.open(digest), to: database.makeBlobWriter()) { stored in
+        guard stored.digest == digest else { throw damaged(digest, store.directory) }
+      }
+      exported?.count += 1
     }
+    return missing
   }
 
   /// Removes temporary files.
@@ -84,15 +93,6 @@ struct ExportedBlobs {
       }
     }
     return count
-  }
-
-  /// The number of references of a line to blobs that the database doesn't have.
-  static func missing(namedIn line: UnsafeRawBufferPointer, from database: Database) throws -> Int {
-    var missing = 0
-    try forEachDigest(in: line) { digest, isReference in
-      if isReference, try !database.contains(Blob(digest: digest, length: 0)) { missing += 1 }
-    }
-    return missing
   }
 
   /// Calls `body` for each text in a line of JSON that looks like a digest. JSON may write a slash as `\/`.

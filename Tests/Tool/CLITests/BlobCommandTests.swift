@@ -54,7 +54,9 @@ import TestSupport
       try tool.succeed("create", "third")
       // Without them, the documents come back, and the command says what is missing.
       let without = try tool.succeed("import", "third", "-", input: lines.output)
-      expect(without.errors.contains("references to blobs that aren't in the database"), "\(without.errors)")
+      let remark =
+        "3 references to blobs that aren't in the database: of 3 documents, the first of them '-second'"
+      expect(without.errors.contains(remark), "\(without.errors)")
       try expect(tool("import", "third", "-", "--blobs", "none", input: lines.output).status, equals: 2)
       try tool.succeed("import", "third", "-", "--blobs", "mine", input: lines.output)
       try expect(tool.succeed("get", "third", "doc", "--attachment", "a.txt").output, equals: "abc")

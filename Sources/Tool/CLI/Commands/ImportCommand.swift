@@ -77,7 +77,7 @@ struct ImportCommand: Subcommand {
     var progress = Progress("import", unit: "documents")
     defer { progress.end() }
     var imported = 0
-    var missing = 0
+    var missing = MissingBlobs()
     var isAtEnd = false
     while !isAtEnd {
       guard !Interrupt.isRequested else { throw Interrupted("\(imported) documents were imported") }
@@ -89,8 +89,8 @@ struct ImportCommand: Subcommand {
               isAtEnd = true
               return count
             }
-            try blobs?.import(namedIn: record.json, into: database)
-            missing += try ExportedBlobs.missing(namedIn: record.json, from: database)
+            let lost = try ExportedBlobs.import(namedIn: record.json, from: &blobs, into: database)
+            missing.add(lost, of: record, line: source.lineNumber)
             try save(record, in: database, line: source.lineNumber)
           }
           return batchCount
@@ -106,12 +106,33 @@ struct ImportCommand: Subcommand {
       MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
-    if missing > 0 {
-      StandardError.line(
-        "touchstone import: \(missing) references to blobs that aren't in the database were imported without")
-    }
+    if let remark = missing.remark { StandardError.line("touchstone import: \(remark)") }
     try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
     try database.close()
+  }
+
+  /// References of imported documents to blobs that the database doesn't have.
+  private struct MissingBlobs {
+    private var references = 0
+    private var documents = 0
+    private var first = ""
+
+    mutating func add(_ count: Int, of record: Record, line: Int) {
+      guard count > 0 else { return }
+      if documents == 0 { first = record.idString.map { "'\($0.prefix(100))'" } ?? "that of line \(line)" }
+      references += count
+      documents += 1
+    }
+
+    /// What to tell about them; nil if there are none.
+    var remark: String? {
+      guard references > 0 else { return nil }
+      let names = references == 1 ? "1 reference" : "\(TextTable.grouped(references)) references"
+      let holders =
+        documents == 1 ? "1 document" : "\(TextTable.grouped(documents)) documents, the first of them"
+      return "\(names) to blobs that aren't in the database: of \(holders) \(first). "
+        + "The documents were imported"
+    }
   }
 
   /// The blobs that were exported with the lines; nil if there are none.
