@@ -314,7 +314,7 @@ final class OpenDatabase: Sendable {
         throw StorageError.system(errno, "can't make the directory", directory.path)
       }
       try directory.checkIsDirectory()
-      if options.durability == .full { try directory.syncName() }
+      if options.durability != .none { try directory.syncName() }
     }
     let lock: DirectoryLock
     do {

@@ -36,7 +36,7 @@ package enum EnvironmentRegistry {
     if isOpen(path) { throw inUse(path) }
     let lock = try OpeningLock(path, options)
     do {
-      if lock.isNew, options.durability == .full {
+      if lock.isNew, options.durability != .none {
         // LMDB syncs the file but not its name.
         let failure = FilePath.syncFolder(of: path)
         if failure != 0 { throw StorageError.lmdb(failure, "the folder could not be synced", path: path) }
