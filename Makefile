@@ -184,9 +184,12 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	$(MAKE) --no-print-directory examples SANITIZE=thread
 	$(MAKE) --no-print-directory valgrind
 
-simulate: deps ## Runs simulations of several processes on one database, until one fails (docs/testing.md)
+simulate: deps ## Runs simulations of several processes on one database, and of a machine that fails, until one is wrong (docs/testing.md)
 	@swift build $(SWIFT_FLAGS) --product test-child
-	$(SCRATCH)/release/test-child simulation search $(SIMULATION_SEED) 200
+	trap 'kill $$(jobs -p) 2>/dev/null || true' EXIT
+	$(SCRATCH)/release/test-child machine search $(SIMULATION_SEED) &
+	$(SCRATCH)/release/test-child simulation search $(SIMULATION_SEED) 200 &
+	wait -n
 
 valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
 	@command -v valgrind >/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get install -y -qq valgrind; }

@@ -267,8 +267,8 @@ let helpers: [Target] = [
       "CBLite2", "Documents", "Upgrade",
     ]),
   .target(name: "AtLoad", path: "Tests/Support/AtLoad"),
-  // The C library's syncs, and LMDB's opening of named databases.
-  replacement("CountedSync"),
+  // The system's calls for files, and LMDB's opening of named databases.
+  replacement("SystemCalls"),
   replacement("HeldHandles", ["CLMDB"]),
   // Answers match queries literally, for the tests of what is fast.
   database.testing("FullTextReference", ["FullText"]),
@@ -285,13 +285,17 @@ let helpers: [Target] = [
   sync.testing("ReplicationTestSupport", ["TestSupport", "Replication", "Touchstone", "Storage"]),
   // Drives processes that use one database, and compares them with a model.
   whole.testing("Simulation", ["TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
+  // Adds a machine whose calls fail and whose power is cut.
+  whole.testing(
+    "Machine",
+    ["Simulation", "SystemCalls", "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
   // The program that tests start as a child process.
   .executableTarget(
     name: "test-child",
     dependencies: [
       "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-      "Touchstone", "TouchstoneSync", "TouchstoneServer", "CountedSync", "HeldHandles", "Logs",
-      "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation",
+      "Touchstone", "TouchstoneSync", "TouchstoneServer", "SystemCalls", "HeldHandles", "Logs",
+      "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation", "Machine",
     ] + randomQueries,
     path: "Tests/Support/TestChild",
     swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),

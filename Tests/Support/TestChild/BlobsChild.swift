@@ -11,8 +11,8 @@
 //   blobs stream ENGINE DIRECTORY MIB      stores and reads a blob of so many MiB, and prints how many KiB of
 //                                          memory it took at most
 
-import CountedSync
 import StorageConformance
+import SystemCalls
 import TestSupport
 
 @testable import Touchstone

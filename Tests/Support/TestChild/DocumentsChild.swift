@@ -25,7 +25,7 @@
 //   documents read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                 compared with its checksum, and "whole" at last
 
-import CountedSync
+import SystemCalls
 import TestSupport
 
 enum DocumentsChild: ChildGroup {

@@ -10,7 +10,7 @@
 //   folder hold FOLDER NAME ENGINE
 //       opens, prints "open", and waits until it is killed
 
-import CountedSync
+import SystemCalls
 import TestSupport
 import Touchstone
 

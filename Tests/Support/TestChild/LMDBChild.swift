@@ -1,10 +1,10 @@
 // Commands of the child process that the tests of the engines over LMDB start. It has one thread when it forks.
 // The exit status is 0 if all went as it should.
 
-import CountedSync
 import HeldHandles
 import StorageEncrypted
 import StorageLMDB
+import SystemCalls
 import TestSupport
 
 enum LMDBChild: ChildGroup {

@@ -3,7 +3,7 @@
 //
 //   test-child GROUP COMMAND …     the file of a group describes its commands
 //
-// CountedSync and HeldHandles take the place of some C functions in the whole program. They only pass calls on until
+// SystemCalls and HeldHandles take the place of some C functions in the whole program. They only pass calls on until
 // a command asks for more.
 
 import TestSupport
@@ -27,7 +27,7 @@ struct WrongUsage: Error {}
       StorageChild.self, LMDBChild.self, BlobsChild.self, DocumentsChild.self, QueryChild.self,
       ConversionChild.self, CBLite2Child.self, UpgradeChild.self, FolderChild.self, LogsChild.self,
       ViewsChild.self, ReplicationChild.self, ForestDBChild.self, HTTPChild.self, ServerChild.self,
-      FleeceChild.self, SimulationChild.self,
+      FleeceChild.self, SimulationChild.self, MachineChild.self,
     ]
     #if QUERY_DIFFERENTIAL
       groups.append(QueryDifferentialChild.self)

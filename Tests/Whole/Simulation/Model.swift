@@ -2,7 +2,7 @@
 package struct Mismatch: Error, CustomStringConvertible {
   package let description: String
 
-  init(_ description: String) { self.description = description }
+  package init(_ description: String) { self.description = description }
 }
 
 /// A database that is too simple to be wrong: arrays that are searched from their beginning.
@@ -20,7 +20,7 @@ package struct Model {
   private(set) var documents: [String: Document] = [:]
   private(set) var locals: [String: Int] = [:]
   private(set) var indexes: Set<String> = []
-  private var lastSequence: UInt64 = 0
+  private(set) var lastSequence: UInt64 = 0
 
   package init() {}
 
@@ -37,10 +37,10 @@ package struct Model {
     }
   }
 
-  static func generation(_ revision: String) -> Int { Int(revision.prefix { $0 != "-" }) ?? 0 }
+  package static func generation(_ revision: String) -> Int { Int(revision.prefix { $0 != "-" }) ?? 0 }
 
   /// The current revision of a document; nil if there is none, not even a tombstone.
-  func current(_ id: String) -> Leaf? { documents[id].flatMap { Self.winner($0.leaves) } }
+  package func current(_ id: String) -> Leaf? { documents[id].flatMap { Self.winner($0.leaves) } }
 
   private var live: [(id: String, content: Content)] {
     documents.keys.sorted().compactMap { id in
@@ -245,7 +245,7 @@ package struct Model {
     else { throw wrong(answer, "\(document.leaves)") }
   }
 
-  private func answer(_ id: String) -> Answer.Current? {
+  func answer(_ id: String) -> Answer.Current? {
     guard let document = documents[id], let leaf = current(id) else { return nil }
     return Answer.Current(
       revision: leaf.revision, isDeleted: leaf.isDeleted,

@@ -11,6 +11,13 @@ package struct Content: Codable, Equatable, Sendable {
   package var blob: String?
   /// The bytes of padding that make it large.
   package var padding: Int
+
+  package init(number: Int, words: [String], blob: String?, padding: Int) {
+    self.number = number
+    self.words = words
+    self.blob = blob
+    self.padding = padding
+  }
 }
 
 /// One call of the public interface.

@@ -114,14 +114,14 @@ package struct SimulatedDatabase {
       blob: blob, padding: value["padding"].string?.utf8.count ?? -1)
   }
 
-  private func current(_ document: Document) throws -> Answer.Current {
+  func current(_ document: Document) throws -> Answer.Current {
     Answer.Current(
       revision: "\(document.revisionID)", isDeleted: document.isDeleted,
       isConflicted: document.isConflicted,
       content: document.isDeleted ? nil : try content(document.value()))
   }
 
-  private func leaves(_ id: String) throws -> [Leaf] {
+  func leaves(_ id: String) throws -> [Leaf] {
     try database.leaves(of: id, includeDeleted: true).map {
       Leaf(
         revision: "\($0.id)", isDeleted: $0.isDeleted,

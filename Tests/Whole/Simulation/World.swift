@@ -135,7 +135,7 @@ package final class World {
 
 extension Operation {
   /// The document that it changes, if it is one.
-  var changedDocument: String? {
+  package var changedDocument: String? {
     switch self {
     case .save(let id, _), .saveOnTop(let id, _, _), .delete(let id), .apply(let id, _, _, _): id
     default: nil

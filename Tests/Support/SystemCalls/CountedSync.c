@@ -1,11 +1,10 @@
 #define _GNU_SOURCE
 #include "CountedSync.h"
+#include "Watch.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,7 +40,9 @@ static void change(void) {
   if (changes++ == last) kill(getpid(), SIGKILL);
 }
 
-static int counted(int descriptor, const char *name) {
+void count_change(void) { change(); }
+
+bool counted_sync_fails(int descriptor) {
   struct stat status;
   change();
   if (fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
@@ -51,31 +52,11 @@ static int counted(int descriptor, const char *name) {
   }
   if (failure != 0) {
     errno = failure;
-    return -1;
+    return true;
   }
   if (remaining >= 0 && remaining-- == 0) {
     errno = once;
-    return -1;
+    return true;
   }
-  int (*call)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
-  return call(descriptor);
+  return false;
 }
-
-// LMDB finds them here: a program's own symbols come before those of the C library.
-int fsync(int descriptor) { return counted(descriptor, "fsync"); }
-int fdatasync(int descriptor) { return counted(descriptor, "fdatasync"); }
-
-// The other calls change names.
-#define CHANGE(name, parameters, ...)                                   \
-  int name parameters {                                                 \
-    change();                                                           \
-    int(*call) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
-    return call(__VA_ARGS__);                                           \
-  }
-
-CHANGE(mkdir, (const char *path, mode_t mode), path, mode)
-CHANGE(rename, (const char *old, const char *new), old, new)
-CHANGE(renameat2, (int from, const char *old, int to, const char *new, unsigned flags), from, old, to, new, flags)
-CHANGE(rmdir, (const char *path), path)
-CHANGE(syncfs, (int descriptor), descriptor)
-CHANGE(unlink, (const char *path), path)
