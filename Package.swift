@@ -452,7 +452,7 @@ let fuzzTargets: [Target] = [
 ]
 
 // Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
-let compared = ["StorageConformance", "QueryDifferential", "FullTextReference"]
+let compared = ["StorageConformance", "QueryDifferential", "FullTextReference", "Machine"]
 for target in tests + helpers.filter({ !compared.contains($0.name) }) {
   let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
   target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]

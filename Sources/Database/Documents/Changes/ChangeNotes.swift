@@ -175,7 +175,7 @@ final class ObservedCommit: @unchecked Sendable {
   let purges: ClosedRange<UInt64>?
   /// Whether changes were missed that nothing tells of any more: another process purged too many documents.
   let isIncomplete: Bool
-  /// Guarded by the lock of `ChangeFeed`.
+  /// Guarded by the lock of `ObserverNotifier`.
   var outcome = Outcome.open
 
   init(

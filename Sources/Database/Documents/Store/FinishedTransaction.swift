@@ -24,7 +24,7 @@ struct FinishedTransaction {
   init() {}
 
   /// Called at the end of a transaction, inside it.
-  init(_ writer: DocumentWriter, _ feed: ChangeFeed) {
+  init(_ writer: DocumentWriter, _ feed: ObserverNotifier) {
     (begin, end) = writer.span
     earliestExpiration = writer.earliestExpiration
     removedBodies = writer.removedBodies
@@ -36,13 +36,13 @@ struct FinishedTransaction {
     if isInLine, let commit { feed.enqueue(commit) }
   }
 
-  func hasFailed(_ feed: ChangeFeed) {
+  func hasFailed(_ feed: ObserverNotifier) {
     if isInLine, let commit { feed.resolve(commit, isCommitted: false) }
   }
 
   @inline(__always)
   func isCommitted(
-    _ feed: ChangeFeed, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
+    _ feed: ObserverNotifier, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
   ) {
     if feed.isActive { tell(feed) }
     // Every 4,096 changes. The purge of a document takes no sequence, so removed bodies count too: every 1,024.
@@ -55,7 +55,7 @@ struct FinishedTransaction {
     if let earliestExpiration { upkeep()?.expirationWasSet(earliestExpiration) }
   }
 
-  private func tell(_ feed: ChangeFeed) {
+  private func tell(_ feed: ObserverNotifier) {
     if isInLine {
       if let commit { feed.resolve(commit, isCommitted: true) }
     } else if let commit {

@@ -72,9 +72,9 @@ struct RevisionRenderer {
         try json.append(membersOf: body, sharedKeys: sharedKeys)
         // To look through a body takes longer than to write it, and few have blobs.
         let mayHaveBlobs = json.withBytes {
-          BlobStandIns.mayBe(in: UnsafeRawBufferPointer(rebasing: $0[start...]))
+          BlobsAsAttachments.mayBe(in: UnsafeRawBufferPointer(rebasing: $0[start...]))
         }
-        return mayHaveBlobs ? BlobStandIns.all(in: body.unsafeValue, sharedKeys) : []
+        return mayHaveBlobs ? BlobsAsAttachments.all(in: body.unsafeValue, sharedKeys) : []
       }
       for entry in body.unsafeValue.entries {
         guard let name = entry.utf8(in: sharedKeys), !name.elementsEqual(Attachment.property.utf8) else {

@@ -190,7 +190,7 @@ extension DatabaseCall {
     }
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
     // What stands for a blob is there as long as the blob is.
-    if let body = try BlobStandIns.body(text.body, without: name, request.memory) { text.body = body }
+    if let body = try BlobsAsAttachments.body(text.body, without: name, request.memory) { text.body = body }
     var new = try NewAttachments(self)
     let revision = try save(id, seen, text.body, text.attachments, &new)
     return savedAnswer(id, revision, status: 200, headers: [])

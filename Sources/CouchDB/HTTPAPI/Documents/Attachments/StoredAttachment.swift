@@ -22,7 +22,7 @@ struct StoredAttachment: Sendable {
   var isCompressed: Bool
   /// The length of the stored bytes.
   var storedLength: UInt64
-  /// Whether it stands for a blob of the document, and isn't stored among the attachments (`BlobStandIns`).
+  /// Whether it stands for a blob of the document, and isn't stored among the attachments (`BlobsAsAttachments`).
   var isStandIn = false
 
   /// Appends the entry as it is stored: the name and a stub. `withEncoding`: with how its bytes are encoded.
@@ -72,7 +72,7 @@ struct StoredAttachment: Sendable {
 
   /// The attachments of a body, and what stands for its blobs. Entries without a valid digest are left out.
   static func all(in body: borrowing Value, _ sharedKeys: SharedKeys) throws -> [StoredAttachment] {
-    let standIns = BlobStandIns.all(in: body.unsafeValue, sharedKeys)
+    let standIns = BlobsAsAttachments.all(in: body.unsafeValue, sharedKeys)
     guard let entries = body.unsafeValue.value(of: Attachment.property, sharedKeys: sharedKeys) else {
       return standIns
     }

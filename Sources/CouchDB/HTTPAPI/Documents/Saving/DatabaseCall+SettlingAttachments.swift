@@ -57,13 +57,13 @@ extension DatabaseCall {
     document.storedAttachments = StoredAttachment.stored(stored)
   }
 
-  /// Puts attachments into the blobs for which they stand (`BlobStandIns.settle`). Returns the body if it isn't the same any more.
+  /// Puts attachments into the blobs for which they stand (`BlobsAsAttachments.settle`). Returns the body if it isn't the same any more.
   func settleStandIns(
     _ attachments: inout [StoredAttachment], _ changes: [BlobStandIn.Change],
     body: @autoclosure () -> [UInt8], _ new: inout NewAttachments
   ) throws -> [UInt8]? {
     let before = attachments
-    let settled = try BlobStandIns.settle(&attachments, changes, body: body(), request.memory) {
+    let settled = try BlobsAsAttachments.settle(&attachments, changes, body: body(), request.memory) {
       try decoded($0, &new)
     }
     // Gzip that no attachment of the document has any more. Others may have the same bytes as the one that was decoded.

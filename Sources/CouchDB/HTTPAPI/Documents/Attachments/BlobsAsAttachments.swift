@@ -13,7 +13,7 @@ import Fleece
 import Glibc
 
 /// Finds the blobs of bodies.
-enum BlobStandIns {
+enum BlobsAsAttachments {
   /// The deepest nesting that is followed, that of any body.
   private static let maximumDepth = FleeceLimits.depth
 

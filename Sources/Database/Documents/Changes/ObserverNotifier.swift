@@ -6,7 +6,7 @@ import Synchronization
 /// A writer queues its notes inside its transaction, where transactions are ordered. After the commit, the
 /// thread that finds the first queued commit complete publishes it. So writers that share a commit and return
 /// in any order are published in the order of their sequences. No thread waits.
-final class ChangeFeed: Sendable {
+final class ObserverNotifier: Sendable {
   private struct State {
     /// Transactions that aren't published yet, oldest first.
     var line: [ObservedCommit] = []
