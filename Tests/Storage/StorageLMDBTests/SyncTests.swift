@@ -5,7 +5,7 @@ import TestSupport
 @testable import StorageLMDB
 
 /// What reaches the disk, and what is told when it doesn't. The child's syncs are counted, and fail when it says so
-/// (Tests/SystemCalls).
+/// (Tests/Support/SystemCalls).
 @Suite("Syncs of LMDB's files") struct SyncTests {
   let directory = TemporaryDirectory()
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The machine of simulations, in processes of their own: the system's calls fail, and the power is cut
-/// (Tests/Machine).
+/// (Tests/Whole/Machine).
 @Suite("A machine whose calls fail and whose power is cut", .enabled(if: !isSanitized))
 struct MachineTests {
   static let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
