@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test quick test-weights test-long simulate valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -191,6 +191,12 @@ simulate: deps ## Runs simulations of several processes on one database, and of 
 	$(SCRATCH)/release/test-child simulation search $(SIMULATION_SEED) 200 &
 	wait -n
 
+# The names of planted faults; empty is all.
+FAULTS ?=
+
+planted: deps ## Plants each fault of Tests/Whole/PlantedFaults, or of FAULTS, in a copy, and looks whether the simulation finds it
+	@Tests/Whole/PlantedFaults/run $(FAULTS)
+
 valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
 	@command -v valgrind >/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get install -y -qq valgrind; }
 	swift build $(SWIFT_FLAGS) --product test-child
@@ -292,6 +298,10 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	if grep -rnE --include='*.swift' '\bProcess\(\)|processExitsWith' Sources Tests; then
 	  echo "lint: start programs with ChildProcess" >&2; exit 1
 	fi
+	# Every planted fault can still be planted.
+	for patch in Tests/Whole/PlantedFaults/*.patch; do
+	  git apply --check "$$patch" || { echo "lint: $$patch doesn't apply any more" >&2; exit 1; }
+	done
 	# The architecture page names every module and draws what Package.swift says.
 	swift docs/draw-modules.swift --check
 	# The numbers of lines in docs/testing.md are right to 3 %.

@@ -2,7 +2,7 @@
 //
 //   machine power ENGINE SEED STATES     looks at so many states that a power cut leaves, of scripts from that seed on
 //   machine failing ENGINE SEED CALLS    lets so many calls fail
-//   machine search SEED                  both on all engines, until one is wrong
+//   machine search SEED [ATTEMPTS]       both on all engines, until one is wrong; attempts to leave out steps, or 60
 //   machine run                          runs the script that it reads
 //   machine count ENGINE                 says how many calls of each kind reach the program's own
 //   machine work FOLDER ENGINE full|normal    a process of `failing`
@@ -15,7 +15,7 @@ import Touchstone
 enum MachineChild: ChildGroup {
   static let name = "machine"
   static let usage =
-    "power ENGINE SEED STATES, or: failing ENGINE SEED CALLS, or: search SEED, or: run, or: count ENGINE"
+    "power ENGINE SEED STATES, or: failing ENGINE SEED CALLS, or: search SEED [ATTEMPTS], or: run, or: count ENGINE"
 
   static func run(_ arguments: [String]) throws {
     switch (arguments.first, arguments.count) {
@@ -24,10 +24,12 @@ enum MachineChild: ChildGroup {
     case ("power", 4), ("failing", 4):
       guard let seed = UInt64(arguments[2]), let count = Int(arguments[3]) else { throw WrongUsage() }
       try run(seed, count) { script(arguments[0], arguments[1], $0, count) }
-    case ("search", 2):
-      guard let seed = UInt64(arguments[1]) else { throw WrongUsage() }
+    case ("search", 2), ("search", 3):
+      guard let seed = UInt64(arguments[1]), let attempts = Int(arguments.dropFirst(2).first ?? "60") else {
+        throw WrongUsage()
+      }
       let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
-      try run(seed, .max) {
+      try run(seed, .max, attempts) {
         script($0 % 2 == 0 ? "power" : "failing", engines[Int($0 / 2 % 4)], $0, .max)
       }
     case ("count", 2):
@@ -50,12 +52,16 @@ enum MachineChild: ChildGroup {
   }
 
   /// Runs scripts from a seed on until they have done enough.
-  private static func run(_ seed: UInt64, _ count: Int, _ script: (UInt64) -> MachineScript) throws {
+  private static func run(
+    _ seed: UInt64, _ count: Int, _ attempts: Int = 60, _ script: (UInt64) -> MachineScript
+  ) throws {
     var (seed, done) = (seed, 0)
     while done < count {
       let line = "seed \(seed), \(done) done\n"
       _ = write(2, line, line.utf8.count)
-      do { done += try script(seed).runAndReduce() } catch { throw Mismatch("seed \(seed): \(error)") }
+      do { done += try script(seed).runAndReduce(attempts: attempts) } catch {
+        throw Mismatch("seed \(seed): \(error)")
+      }
       seed += 1
     }
     say("passed \(done)")

@@ -3,7 +3,7 @@
 //   simulation ENGINE DIRECTORY write|read   opens the database `test`, says "open", does the operations that it reads,
 //                                            a line each, and answers each with a line; "closed" at the end of its input
 //   simulation run                           runs the script that it reads
-//   simulation search SEED STEPS             runs simulations from that seed on, until one fails
+//   simulation search SEED STEPS [ATTEMPTS]  runs simulations from that seed on, until one fails; leaves out steps so often
 
 import Foundation
 import Simulation
@@ -12,7 +12,7 @@ import Touchstone
 
 enum SimulationChild: ChildGroup {
   static let name = "simulation"
-  static let usage = "ENGINE DIRECTORY write|read, or: run, or: search SEED STEPS"
+  static let usage = "ENGINE DIRECTORY write|read, or: run, or: search SEED STEPS [ATTEMPTS]"
 
   static func run(_ arguments: [String]) throws {
     switch (arguments.first, arguments.count) {
@@ -21,11 +21,13 @@ enum SimulationChild: ChildGroup {
       while let line = readLine() { script += line + "\n" }
       try Simulation(script: script).run()
       say("passed")
-    case ("search", 3):
-      guard var seed = UInt64(arguments[1]), let steps = Int(arguments[2]) else { throw WrongUsage() }
+    case ("search", 3), ("search", 4):
+      guard var seed = UInt64(arguments[1]), let steps = Int(arguments[2]),
+        let attempts = Int(arguments.dropFirst(3).first ?? "120")
+      else { throw WrongUsage() }
       while true {
         try Simulation(seed: seed, steps: steps, engines: allEngines.map { "\($0)" })
-          .runAndReduce(seed: seed)
+          .runAndReduce(seed: seed, attempts: attempts)
         say("\(seed)")
         seed += 1
       }

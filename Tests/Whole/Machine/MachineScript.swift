@@ -52,7 +52,7 @@ package enum MachineScript: Codable, Sendable {
 
   /// Runs it; if it fails, leaves out steps for as long as it still does, at most `attempts` times, and throws a
   /// `Mismatch` with lines that `test-child machine run` runs again.
-  package func runAndReduce(attempts: Int = 60) throws -> Int {
+  package func runAndReduce(attempts: Int) throws -> Int {
     var message: String
     do { return try run() } catch { message = "\(error)" }
     var smallest = self
