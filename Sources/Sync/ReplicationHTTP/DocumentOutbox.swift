@@ -62,7 +62,7 @@ final class DocumentOutbox: @unchecked Sendable {
     }
     body.append(contentsOf: "]}".utf8)
     requester.ask(requester.request("POST", "_bulk_docs", json: body)) { [self] result in
-      let answer: HTTPAnswer
+      let answer: HTTPClientAnswer
       switch result {
       case .failure(let error): return answered(documents.map { Self.answer($0.index, error) })
       case .success(let value): answer = value
@@ -99,7 +99,7 @@ final class DocumentOutbox: @unchecked Sendable {
   }
 
   /// What an answer that refuses one document says of it.
-  private static func refusal(_ index: Int, _ answer: HTTPAnswer) -> SendAnswer {
+  private static func refusal(_ index: Int, _ answer: HTTPClientAnswer) -> SendAnswer {
     // So say servers of the CouchDB family what is wrong.
     if let name = answer.json?["error"].string {
       let error = answer.error("sending the document")
@@ -117,12 +117,13 @@ final class DocumentOutbox: @unchecked Sendable {
 
   /// The error of an answer that no server of the family gives, but a proxy that fails. It says nothing about the
   /// documents, so they stay undone until a later session.
-  private static func unreadable(_ answer: HTTPAnswer) -> ReplicationError {
+  private static func unreadable(_ answer: HTTPClientAnswer) -> ReplicationError {
     ReplicationError(.http, 502, "sending documents: the answer \(answer.status) can't be read")
   }
 
   /// The answers, of which the server names only the failures.
-  private static func answers(_ answer: HTTPAnswer, _ documents: ArraySlice<OutgoingDocument>) -> [SendAnswer]
+  private static func answers(_ answer: HTTPClientAnswer, _ documents: ArraySlice<OutgoingDocument>)
+    -> [SendAnswer]
   {
     guard let items = answer.json?.array, items.allSatisfy({ $0["id"].string != nil }) else {
       let error = unreadable(answer)

@@ -166,7 +166,7 @@ extension ReplicationError {
   }()
 }
 
-extension HTTPAnswer {
+extension HTTPClientAnswer {
   /// What tells the database from another one of its name: the time at which it was made, or opened by an old server. Nil where
   /// the server doesn't say it.
   var instance: String? {

@@ -33,7 +33,7 @@ package final class HTTPServerClient: Sendable {
 
   /// The JSON of a `GET`. Throws `ReplicationError` with the status if that isn't 200.
   package func json(_ path: String, _ query: [(String, String)] = []) throws -> JSONValue {
-    let waiter = BlockingWaiter<Result<HTTPAnswer, ReplicationError>>()
+    let waiter = BlockingWaiter<Result<HTTPClientAnswer, ReplicationError>>()
     requester.ask(requester.request("GET", path, query), limit: Self.mostBytes) { waiter.finish($0) }
     let answer = try waiter.wait().get()
     guard answer.status == 200 else { throw answer.error("asking for \(path)") }

@@ -53,7 +53,7 @@ final class Requester: Sendable {
   /// try, unless it is sent `once`.
   func ask(
     _ request: HTTPClientRequest?, limit: Int = 16 << 20, once: Bool = false, attempt: Int = 1,
-    _ done: @escaping Completion<HTTPAnswer>
+    _ done: @escaping Completion<HTTPClientAnswer>
   ) {
     guard let request else {
       return done(.failure(ReplicationError(.http, 414, "the name is too long for a URL")))
@@ -119,7 +119,7 @@ final class Requester: Sendable {
   }
 
   /// The wait in seconds before another try, nil if there is no use in that.
-  private func wait(_ result: Result<HTTPAnswer, TransportClose>, _ attempt: Int) -> Double? {
+  private func wait(_ result: Result<HTTPClientAnswer, TransportClose>, _ attempt: Int) -> Double? {
     let error: ReplicationError
     switch result {
     case .failure(let close): error = ReplicationError(end: close)
@@ -163,7 +163,7 @@ private final class EndingSink: HTTPAnswerSink {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPClientAnswer {
   /// The body as JSON, nil if it isn't that.
   var json: JSONValue? { body.withUnsafeBytes { try? JSONValue(json: $0) } }
 

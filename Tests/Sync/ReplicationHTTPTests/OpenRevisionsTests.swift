@@ -435,7 +435,7 @@ final class Forwarder: Sendable {
         if let value = request.headers.first(name) { forwarded.headers.append((name, value)) }
       }
       if !request.body.isEmpty { forwarded.body = .bytes(request.body) }
-      let waiter = BlockingWaiter<Result<HTTPAnswer, TransportClose>>()
+      let waiter = BlockingWaiter<Result<HTTPClientAnswer, TransportClose>>()
       client.collect(forwarded, limit: 64 << 20) { waiter.finish($0) }
       guard case .success(let result) = waiter.wait() else { return MiniAnswer(502) }
       var answer = MiniAnswer(result.status)
