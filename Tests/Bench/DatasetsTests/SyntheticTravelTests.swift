@@ -87,7 +87,7 @@ struct SyntheticTravelTests {
       let document = try object(line)
       let type = try #require(document["type"] as? String)
       let id = try #require(document["_id"] as? String)
-      expect(id, equals: "\(type)_\(try #require(document["id"] as? Int))")
+      try expect(id, equals: "\(type)_\(try #require(document["id"] as? Int))")
       seen.insert(type)
       expect(Set(document.keys).subtracting(["image_direct_url"]), equals: expected[type])
     }

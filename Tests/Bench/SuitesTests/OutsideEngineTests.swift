@@ -24,7 +24,7 @@ import Touchstone
       try database.save(&document)
     }
     let query = try database.query("SELECT name FROM _ WHERE type = '1' ORDER BY name LIMIT 3")
-    expect("\(try query.explain())".contains("byType"))
+    try expect("\(try query.explain())".contains("byType"))
     try expect(query.run().map { $0["name"].string }, equals: ["n1", "n101", "n103"])
     try expect(database.check(deep: true).isEmpty)
     try database.close()

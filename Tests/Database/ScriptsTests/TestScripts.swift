@@ -91,3 +91,14 @@ func scriptError(_ body: () throws -> Void) -> ScriptError? {
 func mapped(_ map: String, _ document: String = #"{"_id":"a"}"#) throws -> [TestRow] {
   try JavaScript().open(designDocument: design(["x": map])).map(batch(document), views: [0]).rows()
 }
+
+extension ScriptContext {
+  /// Filters for somebody who waits to the end.
+  func filter(_ name: String, _ batch: ScriptBatch, request: [UInt8]) throws -> [Bool] {
+    try filter(name, batch, request: request, checkWanted: {})
+  }
+
+  func filter(view name: String, _ batch: ScriptBatch) throws -> [Bool] {
+    try filter(view: name, batch, checkWanted: {})
+  }
+}

@@ -24,7 +24,7 @@ import Touchstone
     try expect(notes.documentCount, equals: 1_500)
     try expect(notes.contents(of: blob).count, equals: 100_000)
     let query = try notes.query("SELECT COUNT(*) AS n FROM _ WHERE type = 't3'")
-    expect("\(try query.explain())".contains("byType"))
+    try expect("\(try query.explain())".contains("byType"))
     try expect(
       query.run()[0]["n"].int,
       equals: notes.query(
