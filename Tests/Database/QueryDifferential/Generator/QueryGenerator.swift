@@ -316,7 +316,7 @@ extension CaseGenerator {
           "IS VALUED", "IS NULL", "BETWEEN \(constant()) AND \(constant())",
         ])
     }
-    if chance(15) {
+    if chance(15), columns[0].canOrder {
       return
         "SELECT \(columns[0]) AS c0, COUNT(*), COUNT(\(one(columns))) \(from)\(filter) GROUP BY \(columns[0])"
     }
@@ -360,8 +360,7 @@ extension CaseGenerator {
     if filter.count == 2, chance(40) { filter = ["(\(filter[0]) OR \(filter[1]))"] }
     let condition = filter.isEmpty ? "" : " WHERE " + filter.joined(separator: " AND ")
     let columns = inner + outer
-    if chance(15) {
-      let key = one(inner)
+    if chance(15), case let key = one(inner), key.canOrder {
       return "SELECT \(key) AS c0, COUNT(*), COUNT(\(one(inner))) \(from)\(condition) GROUP BY \(key)"
     }
     var selected = inner.filter { _ in chance(60) } + outer.filter { _ in chance(30) }
@@ -396,8 +395,9 @@ extension CaseGenerator {
     var keys =
       chance(80) ? (0..<(chance(70) ? 1 : 2)).map { _ in chance(85) ? path(names) : value(names, 1) } : []
     if chance(8) {
-      keys.append(one(["1", "'x'", "NULL", "[1]", "META(\(names.inMeta(one(names.documents)))).id"]))
+      keys.append(one(["(1 + 1)", "TRUE", "NULL", "[1]", "META(\(names.inMeta(one(names.documents)))).id"]))
     }
+    keys.removeAll { !$0.canOrder }
     let collated = keys.count == 1 && chance(15)
     let small = names.prefix(one(names.documents)) + "b"
     let aggregates = [
@@ -477,7 +477,7 @@ extension CaseGenerator {
 }
 
 extension String {
-  /// Whether it is a term of ORDER BY. Numbers and texts are refused there.
+  /// Whether it is a term of ORDER BY and GROUP BY. Numbers and texts are refused there.
   fileprivate var canOrder: Bool {
     (try? SelectStatement(parsing: "SELECT 1 FROM _ ORDER BY \(self)")) != nil
   }
