@@ -14,6 +14,8 @@ package final class ChangeServer: @unchecked Sendable {
   static let listsInFlight = 8
   /// The most revisions that are offered, read or sent, and not stored yet.
   static let revisionsInFlight = 4_000
+  /// The most documents that are looked up by their IDs.
+  static let fewDocuments = 1_000
 
   private let database: Database
   private let echoes: EchoRanges
@@ -38,6 +40,7 @@ package final class ChangeServer: @unchecked Sendable {
   private var wanted: [(change: OfferedChange, ancestors: [String], maximumHistory: Int)] = []
   private var head = 0
   private var observer: ChangeObserver?
+  private var few: [SyncChange]?
   /// Whether commits came since the last look at the changes.
   private let hasNews = Lock(true)
 
@@ -112,6 +115,10 @@ package final class ChangeServer: @unchecked Sendable {
       let (changes, reached) = try database.replicating { store in
         let last = try end ?? store.lastSequence
         if !request.isContinuous { end = last }
+        if let few = try fewChanges(store, upTo: last) {
+          let next = few.filter { $0.sequence > begin }.prefix(listCount)
+          return (Array(next), next.count == listCount ? next.last?.sequence ?? last : last)
+        }
         return try store.syncChanges(after: begin, upTo: last, limit: listCount)
       }
       next = max(next, reached)
@@ -151,6 +158,20 @@ package final class ChangeServer: @unchecked Sendable {
       guard !isStopped.withLock({ $0 }) else { throw CancellationError() }
       return try passes(revision)
     }
+  }
+
+  /// The changes that a one-shot request for few documents gets: they are looked up, so that not all changes are read. Nil for another
+  /// request.
+  private func fewChanges(_ store: DocumentStore, upTo last: UInt64) throws -> [SyncChange]? {
+    if let few { return few }
+    guard !request.isContinuous, let documentIDs, documentIDs.count <= Self.fewDocuments else { return nil }
+    let found = try documentIDs.compactMap { id in
+      id.bytes.withUnsafeBytes({ DocumentID.isStorable($0) })
+        ? try store.syncChange(of: id.string, remote: nil) : nil
+    }
+    let changes = found.filter { $0.sequence <= last }.sorted { $0.sequence < $1.sequence }
+    few = changes
+    return changes
   }
 
   private func take(_ answers: OfferAnswers, for changes: [OfferedChange]) throws {

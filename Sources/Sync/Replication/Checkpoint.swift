@@ -15,6 +15,8 @@ struct Checkpoint: Sendable, Equatable {
   /// What is marked of changes up to this local sequence may not be there: the sides had disagreed, or there was no checkpoint, and
   /// not all these changes were proposed since. Zero: all marks are right.
   var unproven: UInt64 = 0
+  /// Changes that this one passes although the other side has refused them. Only what is stored here names them.
+  var conflicts = OpenConflicts()
 
   init(pushed: UInt64 = 0, pulled: RemoteSequence? = nil) {
     self.pushed = pushed
@@ -34,6 +36,7 @@ struct Checkpoint: Sendable, Equatable {
     pushes = SavedPlace.all(object["pushes"])
     pulls = SavedPlace.all(object["pulls"])
     unproven = Self.unproven(object["unproven"] ?? .null)
+    conflicts = OpenConflicts(object["conflicts"])
   }
 
   /// Reads the last sequence whose mark isn't trusted. `true` says that no mark is, and so does what can't be a sequence: nothing is
@@ -46,8 +49,8 @@ struct Checkpoint: Sendable, Equatable {
   /// Whether both say the same of how far the replication has come.
   func isAt(_ other: Checkpoint) -> Bool { pushed == other.pushed && pulled == other.pulled }
 
-  /// The JSON of the checkpoint. What is zero or missing is left out.
-  func json(time: Int?) -> [UInt8] {
+  /// The JSON of the checkpoint. What is zero or missing is left out. The other side isn't told of conflicts.
+  func json(time: Int?, forPeer: Bool = false) -> [UInt8] {
     var members: [String] = []
     if let time { members.append("\"time\":\(time)") }
     if pushed > 0 { members.append("\"local\":\(pushed)") }
@@ -55,6 +58,7 @@ struct Checkpoint: Sendable, Equatable {
     if unproven > 0 { members.append("\"unproven\":\(unproven == .max ? "true" : "\(unproven)")") }
     if !pushes.isEmpty { members.append("\"pushes\":\(SavedPlace.json(pushes))") }
     if !pulls.isEmpty { members.append("\"pulls\":\(SavedPlace.json(pulls))") }
+    if !forPeer, !conflicts.isEmpty { members.append("\"conflicts\":\(conflicts.json)") }
     return Array("{\(members.joined(separator: ","))}".utf8)
   }
 }
@@ -76,6 +80,10 @@ struct Checkpointer {
   var hasMarked = false
   /// The last local sequence whose mark isn't trusted, in this session or the next one. Only equal checkpoints make it lower.
   var unproven = UInt64.max
+  /// The conflicts that the next checkpoint names.
+  var openConflicts = OpenConflicts()
+  /// Those that this start of the replicator has told.
+  var told = ToldConflicts()
   /// The revision on the other side, empty if there is none.
   var revision = ""
   /// Whether the other side has told its revision.
@@ -107,12 +115,16 @@ struct Checkpointer {
   }
 
   var current: Checkpoint { Checkpoint(pushed: pushed, pulled: pulled) }
-  var isDirty: Bool { !isSaving && (!current.isAt(saved) || unproven != saved.unproven || hasMarked) }
+  var isDirty: Bool {
+    !isSaving
+      && (!current.isAt(saved) || unproven != saved.unproven || hasMarked || openConflicts != saved.conflicts)
+  }
 
   /// What is saved next, with at most so many places.
   func next(places: Int) -> Checkpoint {
     var checkpoint = current
     checkpoint.unproven = unproven
+    checkpoint.conflicts = openConflicts
     if pushed > 0 { checkpoint.pushes = SavedPlace.adding(session, "\(pushed)", to: pushes, maximum: places) }
     if let pulled { checkpoint.pulls = SavedPlace.adding(session, pulled.json, to: pulls, maximum: places) }
     return checkpoint

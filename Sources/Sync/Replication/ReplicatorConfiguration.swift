@@ -126,6 +126,8 @@ public struct ReplicatorConfiguration: Sendable {
   package var timer: any CallTimer = SystemTimer()
   /// Seconds from a change of the checkpoint to its save.
   package var checkpointDelay = 5.0
+  /// Seconds in which the pull of a continuous session may settle a refused change by itself.
+  package var refusalDelay = 1.0
 
   /// Creates a configuration for both directions, once.
   public init(_ database: Database, _ target: ReplicatorTarget) {

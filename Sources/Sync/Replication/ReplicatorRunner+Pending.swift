@@ -6,18 +6,22 @@ extension ReplicatorRunner {
   func pendingDocumentIDs() throws -> Set<String> {
     guard configuration.direction.pushes else { return [] }
     var pending: Set<String> = []
-    try forEachPending { pending.insert($0.id) }
+    let base = try pendingBase()
+    try forEachPending(base) { pending.insert($0.id) }
+    for id in base.conflicts.ids where try isPending(id, base) { pending.insert(id) }
     return pending
   }
 
   func isPending(_ id: String) throws -> Bool {
     guard configuration.direction.pushes else { return false }
-    let base = try pendingBase()
-    return try configuration.database.replicating { store in
-      guard let change = try store.syncChange(of: id, remote: base.remote), change.sequence > base.pushed
-      else {
-        return false
-      }
+    return try isPending(id, pendingBase())
+  }
+
+  private func isPending(_ id: String, _ base: PendingBase) throws -> Bool {
+    try configuration.database.replicating { store in
+      guard let change = try store.syncChange(of: id, remote: base.remote),
+        change.sequence > base.pushed || base.conflicts.contains(id)
+      else { return false }
       return try isPending(change, base, store)
     }
   }
@@ -48,6 +52,8 @@ extension ReplicatorRunner {
     let pushed: UInt64
     /// The last sequence whose mark isn't trusted.
     let unproven: UInt64
+    /// The documents that were refused before that sequence.
+    let conflicts: OpenConflicts
     /// The number of the remote database.
     let remote: UInt32
   }
@@ -56,15 +62,17 @@ extension ReplicatorRunner {
   private func pendingBase() throws -> PendingBase {
     let (_, remote) = try prepare(configuration)
     if let reached = reached.withLock({ $0 }) {
-      return PendingBase(pushed: reached.pushed, unproven: reached.unproven, remote: remote)
+      return PendingBase(
+        pushed: reached.pushed, unproven: reached.unproven, conflicts: reached.conflicts, remote: remote)
     }
     let saved = try savedCheckpoint()
     // Without a checkpoint, a session doubts all marks.
-    return PendingBase(pushed: saved?.pushed ?? 0, unproven: saved?.unproven ?? .max, remote: remote)
+    return PendingBase(
+      pushed: saved?.pushed ?? 0, unproven: saved?.unproven ?? .max,
+      conflicts: saved?.conflicts ?? OpenConflicts(), remote: remote)
   }
 
-  private func forEachPending(_ body: (SyncChange) -> Void) throws {
-    let base = try pendingBase()
+  private func forEachPending(_ base: PendingBase, _ body: (SyncChange) -> Void) throws {
     var since = base.pushed
     while true {
       let begin = since

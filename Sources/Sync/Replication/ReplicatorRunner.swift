@@ -4,6 +4,14 @@ import Logs
 import Storage
 import Touchstone
 
+/// How far the push of a session has come: the last sequence, the last one whose mark isn't trusted, and the documents that were
+/// refused before.
+struct PushReached: Sendable {
+  var pushed: UInt64
+  var unproven: UInt64
+  var conflicts: OpenConflicts
+}
+
 /// Runs the sessions of a replicator, one after the other.
 final class ReplicatorRunner: @unchecked Sendable {
   let configuration: ReplicatorConfiguration
@@ -24,10 +32,16 @@ final class ReplicatorRunner: @unchecked Sendable {
   private let untold = Lock(0)
   private static let maximumUntold = 20_000
   /// How far the present session has come; nil without one, or before it has begun.
-  let reached = Lock<(pushed: UInt64, unproven: UInt64)?>(nil)
+  let reached = Lock<PushReached?>(nil)
 
   // Used on the thread `work` only.
   private var isRunning = false
+  /// Whether the end was asked for: no other session follows.
+  private var isStopping = false
+  /// The documents that the present session, or the next one, asks for from the beginning.
+  private var fetching: [String]?
+  /// The conflicts that this start has told.
+  private var told = ToldConflicts()
   private var session: Session?
   private var generation = 0
   private var retries = 0
@@ -115,6 +129,9 @@ final class ReplicatorRunner: @unchecked Sendable {
     enqueue { runner in
       guard !runner.isRunning else { return }
       runner.isRunning = true
+      runner.isStopping = false
+      runner.fetching = nil
+      runner.told = ToldConflicts()
       runner.own = runner
       runner.isReset = false
       runner.retries = 0
@@ -129,6 +146,7 @@ final class ReplicatorRunner: @unchecked Sendable {
   func stop() {
     enqueue { runner in
       guard runner.isRunning else { return }
+      runner.isStopping = true
       if let session = runner.session {
         session.stop()
       } else {
@@ -177,7 +195,8 @@ final class ReplicatorRunner: @unchecked Sendable {
   private func connect() {
     generation += 1
     let generation = generation
-    show(.connecting)
+    // For observers, a look at some documents once more belongs to the connection before.
+    show(fetching == nil ? .connecting : .busy)
     configuration.target.connector.connect(configuration.connection) { [weak self] result in
       guard let self else {
         if case .success(let peer) = result { peer.close() }
@@ -208,8 +227,11 @@ final class ReplicatorRunner: @unchecked Sendable {
     let (checkpointer, remote) = try prepare(configuration, peer)
     var own = checkpointer
     own.wasReset = isReset
+    own.told = told
+    // It ends when it has what it asks for.
+    if fetching != nil { configuration.isContinuous = false }
     isReset = true
-    let session = Session(configuration, peer, remote: remote, own, progress)
+    let session = Session(configuration, peer, remote: remote, own, progress, fetching: fetching)
     session.owner = self
     self.session = session
     countTraffic(of: peer)
@@ -242,10 +264,19 @@ final class ReplicatorRunner: @unchecked Sendable {
     if let session, let error, session.transientFailure == error || !session.hasProgressed {
       retries = earlierRetries
     }
+    let ended = session
+    if let ended { told = ended.checkpointer.told }
     session = nil
     reached.withLock { $0 = nil }
     if error?.isOfAnotherDatabase ?? false { forgetCheckpoint() }
     guard isRunning else { return }
+    if isStopping {
+      wantsReset = false
+      return stopped(error.flatMap { $0.isTransient ? nil : $0 })
+    }
+    if error == nil, let ended, configuration.database.isOpenForReplication, follows(ended) {
+      return connect()
+    }
     // A close ends it without an error.
     guard var error, configuration.database.isOpenForReplication else {
       wantsReset = false
@@ -280,6 +311,14 @@ final class ReplicatorRunner: @unchecked Sendable {
     show(.offline, error)
   }
 
+  /// Whether another session follows one that has ended without an error: it left documents to ask for, or it has asked for them
+  /// and the replicator goes on.
+  private func follows(_ ended: Session) -> Bool {
+    let hasFetched = fetching != nil
+    fetching = ended.unfetched.isEmpty ? nil : ended.unfetched
+    return fetching != nil || hasFetched && configuration.isContinuous
+  }
+
   /// The next session begins anew, and doesn't believe what is marked as known there.
   private func forgetCheckpoint() {
     do {
@@ -303,12 +342,12 @@ extension ReplicatorRunner: Session.Owner {
     enqueue { runner in
       guard runner.session === session else { return }
       runner.progress = progress
-      runner.show(isBusy || !runner.configuration.isContinuous ? .busy : .idle)
+      runner.show(isBusy || !runner.configuration.isContinuous || runner.fetching != nil ? .busy : .idle)
     }
   }
 
-  func sessionReached(_ session: Session, pushed: UInt64, unproven: UInt64) {
-    reached.withLock { $0 = (pushed, unproven) }
+  func sessionReached(_ session: Session, _ reached: PushReached) {
+    self.reached.withLock { $0 = reached }
   }
 
   func sessionReplicated(_ documents: [ReplicatedDocument]) {

@@ -76,7 +76,7 @@ extension Session: PullSink {
     var older: [String] = []
     for (change, knowledge) in zip(changes, knowledge) {
       guard !change.isAccessLost, documentIDs?.contains(ByteString(change.id)) ?? true else {
-        pull?.progress.pass(change.sequence)
+        pass(change.sequence)
         answers.append(.unwanted)
         continue
       }
@@ -88,10 +88,10 @@ extension Session: PullSink {
           known.append((change.id, change.revision))
           older.append(change.id)
         }
-        pull?.progress.pass(change.sequence)
+        pass(change.sequence)
         answers.append(.unwanted)
       case .invalid:
-        pull?.progress.pass(change.sequence)
+        pass(change.sequence)
         answers.append(.unwanted)
         replicated([
           ReplicatedDocument(
@@ -99,7 +99,7 @@ extension Session: PullSink {
             error: ReplicationError(.http, 400, "the document's ID isn't valid here"))
         ])
       case .missing(let ancestors):
-        if let ticket = pull?.progress.append(change.sequence) {
+        if let ticket = isFetching ? -1 : pull?.progress.append(change.sequence) {
           let key = PullState.Key(id: change.id, revision: change.revision)
           if let earlier = pull?.awaited.updateValue(ticket, forKey: key) {
             pull?.progress.complete(earlier)
@@ -115,6 +115,11 @@ extension Session: PullSink {
     // Now it is known what the peer has, and it isn't what is current here.
     try proposeAgain(older)
     answer(OfferAnswers(answers, maximumHistory: depth))
+  }
+
+  /// Takes note of a sequence that has nothing to do. Documents that are asked for once more come behind the checkpoint.
+  private func pass(_ sequence: RemoteSequence) {
+    if !isFetching { pull?.progress.pass(sequence) }
   }
 
   func received(
@@ -150,14 +155,15 @@ extension Session: PullSink {
 
   private func stored(_ revisions: [IncomingRevision], _ results: [Inserter.InsertResult]) throws {
     pull?.stores -= 1
+    let wasFull = push?.isFull ?? false
     for (revision, result) in zip(revisions, results) {
       guard let ticket = pull?.awaited.removeValue(forKey: PullState.Key(revision)) else { continue }
       order.end(revision.revision.id)
       progress.completed += 1
       switch result {
-      case .success:
+      case .success(let inserted):
         pull?.progress.complete(ticket)
-        settle(revision.revision.id)
+        if inserted != .nothing { try pulled(revision.revision.id) }
         crossed(byPullOf: revision.revision)
       case .failure(let error) where Self.isFinal(error): pull?.progress.complete(ticket)
       case .failure(let error):
@@ -180,6 +186,7 @@ extension Session: PullSink {
           error: error, isUndone: error.map { !Self.isFinal($0) } ?? false)
       })
     try proposeCrossed()
+    if wasFull { try scan() }
     try answerHeld()
     step()
   }
@@ -194,7 +201,7 @@ extension Session: PullSink {
       pull?.held.removeFirst()
       switch first {
       case .offer(let changes, let answer): try self.answer(changes, answer)
-      case .reached(let sequence): pull?.progress.pass(sequence)
+      case .reached(let sequence): pass(sequence)
       }
     }
   }
@@ -240,7 +247,7 @@ extension Session: PullSink {
       session.pull?.hasCaughtUp = true
       if let sequence {
         if session.pull?.held.isEmpty ?? true {
-          session.pull?.progress.pass(sequence)
+          session.pass(sequence)
         } else {
           if case .reached? = session.pull?.held.last { session.pull?.held.removeLast() }
           session.pull?.held.append(.reached(sequence))

@@ -59,7 +59,11 @@ struct PushState {
     let mayBeGone: Bool
     /// Whether it was marked as the peer's revision although the peer says otherwise: one of the two was restored from an older copy.
     let isMarked: Bool
+    /// Whether the checkpoint names it, and so passes its sequence.
+    let isRemembered: Bool
   }
+  /// The most refused changes that are kept. No other changes are read meanwhile.
+  static let maximumRefused = 1_000
 
   /// Documents that were pulled meanwhile (`Session+Crossings.swift`).
   var crossings = Crossings()
@@ -77,6 +81,10 @@ struct PushState {
   }
 
   var isIdle: Bool { !mayHaveMore && active.isEmpty && lists == 0 && again.isEmpty }
+  /// Whether it reads no more changes before some of the refused ones are settled, and nothing else is on its way.
+  var isFull: Bool {
+    refused.count >= Self.maximumRefused && active.count == forbidden.count && lists == 0 && again.isEmpty
+  }
 }
 
 extension Session {
@@ -115,6 +123,7 @@ extension Session {
       var items = push.again
       push.again = []
       if items.isEmpty {
+        guard push.refused.count < PushState.maximumRefused else { break }
         let (scanned, end, remote) = (push.scanned, push.end, remote)
         let (changes, reached) = try database.replicating { store in
           try store.syncChanges(
@@ -192,7 +201,7 @@ extension Session {
     return item
   }
 
-  private func passes(_ change: PushChange) throws -> Bool {
+  func passes(_ change: PushChange) throws -> Bool {
     guard let filter = configuration.pushFilter else { return true }
     let wanted = SyncWanted(id: change.id, revision: change.revision, ancestors: [], maximumHistory: 0)
     guard case .revision(let revision) = try database.replicating({ try $0.syncRevisions([wanted]) })[0]
@@ -233,10 +242,12 @@ extension Session {
         .http, 400, "the peer answered \(answer.statuses.count) of \(items.count) proposed changes")
     }
     var known: [(id: String, revision: String)] = []
+    var surprising: [(id: String, revision: String)] = []
     for (item, status) in zip(items, answer.statuses) {
       switch status {
       case .send: push?.queued.append(item)
       case .known:
+        if item.change.known == nil { surprising.append((item.change.id, item.change.revision)) }
         if !item.change.isOtherLeaf { known.append((item.change.id, item.change.revision)) }
         done(item, nil, isReported: false)
       case .conflict(let current):
@@ -245,6 +256,7 @@ extension Session {
       case .refused(let error): done(item, error)
       }
     }
+    try mayHaveOthers(surprising)
     try mark(known)
   }
 

@@ -3,7 +3,8 @@
 // A refused change may be a conflict that the pull brings, and then the resolution is pushed. It may also be that the peer has
 // lost what this side takes for its revision: it was erased, or restored from an older copy. So a change is proposed again
 // with what is known by then of the peer's revision, at most three times, and once without naming one. What stays refused is
-// reported when a one-shot session has nothing else to do, or at the end of a continuous one.
+// asked for by a session of its own (`Session+Fetching.swift`). If that doesn't end the conflict, it is reported, and the
+// checkpoint names it, so that each run proposes it and reports it again.
 
 import Bytes
 import Documents
@@ -76,59 +77,103 @@ extension Session {
     }
     let mayBeGone = current == nil && !isSent
     if mayBeGone, pull == nil || !trustsMarks, proposeAlone(item) { return }
-    guard pull != nil else { return done(item, error) }
     let key = key(item.change)
     // A newer change of the document takes its place.
     if let waiting = push?.active[key], waiting != nil { return done(item, error, isReported: false) }
     settle(id)
-    // A continuous session doesn't hold up its checkpoint for a conflict that may stay.
-    done(item, error, isReported: false, isOpen: !configuration.isContinuous)
-    push?.refused[key] = PushState.Refused(
+    let refused = PushState.Refused(
       item: item, error: error, mayBeGone: mayBeGone,
-      isMarked: now?.known?.hasSameBytes(as: item.change.revision) ?? false)
+      isMarked: now?.known?.hasSameBytes(as: item.change.revision) ?? false,
+      isRemembered: checkpointer.openConflicts.insert(id))
+    done(item, error, isReported: false, isOpen: !refused.isRemembered)
+    guard pull != nil, !configuration.isContinuous || isFetchable(id) else {
+      abandonUnlessRemembered(refused)
+      return tell(refused)
+    }
+    push?.refused[key] = refused
+    scheduleFetch()
+  }
+
+  /// A revision was pulled. It settles a conflict of its document, unless that was purged and made anew since.
+  func pulled(_ id: String) throws {
+    if let refused = push?.refused[ByteString(id)] {
+      if try !isOpen(refused) { settle(id) }
+    } else if checkpointer.openConflicts.contains(id) {
+      let remote = remote
+      let now = try database.replicating { try $0.syncChange(of: id, remote: remote) }
+      // What differs from the other side's has a sequence of its own.
+      if now.map({ $0.known?.hasSameBytes(as: $0.revision) ?? false }) ?? true { settle(id) }
+    }
   }
 
   /// Another change of the document was replicated, or is on its way.
   func settle(_ id: String) {
+    checkpointer.openConflicts.remove(id)
     guard let isEmpty = push?.refused.isEmpty, !isEmpty,
       let refused = push?.refused.removeValue(forKey: ByteString(id))
     else { return }
     push?.progress.complete(refused.item.ticket)
   }
 
-  /// Nothing else follows in a one-shot session: proposes what is refused without naming a revision of the peer, or reports it.
+  /// Nothing is left of a conflict.
+  func settle(_ refused: PushState.Refused) {
+    checkpointer.openConflicts.remove(refused.item.change.id)
+    push?.progress.complete(refused.item.ticket)
+  }
+
+  /// The checkpoint passes a conflict only if it names it.
+  func abandonUnlessRemembered(_ refused: PushState.Refused) {
+    if !refused.isRemembered { push?.progress.abandon(refused.item.ticket) }
+  }
+
+  /// Whether nothing has followed a refused change. What has changed since has a sequence of its own. What was marked since was
+  /// replicated.
+  func isOpen(_ refused: PushState.Refused) throws -> Bool {
+    let (id, remote) = (refused.item.change.id, remote)
+    guard let now = try database.replicating({ try $0.syncChange(of: id, remote: remote) }) else {
+      return false
+    }
+    return now.revision.hasSameBytes(as: refused.item.change.revision)
+      && (refused.isMarked || !(now.known?.hasSameBytes(as: now.revision) ?? false))
+  }
+
+  /// Nothing else follows in a one-shot session: proposes what is refused without naming a revision of the peer, leaves it to the
+  /// session that asks for these documents, or reports it.
   func settleRefused() throws {
-    let remote = remote
     let all =
       (push?.refused.values).map { $0.sorted { $0.item.change.sequence < $1.item.change.sequence } } ?? []
     push?.refused = [:]
     for refused in all {
       let item = refused.item
-      let now = try database.replicating { try $0.syncChange(of: item.change.id, remote: remote) }
-      // What has changed since has a sequence of its own. What was marked since was replicated.
-      let isOpen =
-        now.map { now in
-          now.revision.hasSameBytes(as: item.change.revision)
-            && (refused.isMarked || !(now.known?.hasSameBytes(as: now.revision) ?? false))
-        } ?? false
-      if isOpen, refused.mayBeGone, proposeAlone(item) {
+      guard try isOpen(refused) else {
+        settle(refused)
+        continue
+      }
+      if refused.mayBeGone, proposeAlone(item) {
         push?.active.updateValue(nil, forKey: key(item.change))
         progress.completed -= 1
         continue
       }
-      push?.progress.complete(item.ticket)
-      if isOpen { report(refused) }
+      abandonUnlessRemembered(refused)
+      if isFetchable(item.change.id) { unfetched.append(item.change.id) } else { tell(refused) }
     }
+    // The next session asks for these before it goes on.
+    if unfetched.count >= PushState.maximumRefused { windDown() }
     try scan()
   }
 
-  /// A continuous session ends with conflicts that nothing has followed. A one-shot one has settled them, or tries them again in
-  /// the next run.
+  /// A continuous session ends before it has asked for the documents that were refused last. A one-shot one has settled them.
   func reportRefused() {
     guard configuration.isContinuous, let refused = push?.refused.values else { return }
     for refused in refused.sorted(by: { $0.item.change.sequence < $1.item.change.sequence }) {
       report(refused)
     }
+  }
+
+  /// Reports a conflict that another look at the other side doesn't end.
+  private func tell(_ refused: PushState.Refused) {
+    checkpointer.told.insert(refused.item.change.id)
+    report(refused)
   }
 
   private func report(_ refused: PushState.Refused) {

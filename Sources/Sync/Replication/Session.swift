@@ -20,8 +20,8 @@ final class Session: @unchecked Sendable {
     func sessionReplicated(_ documents: [ReplicatedDocument])
     /// It has ended. Nil: everything is replicated.
     func sessionEnded(_ session: Session, _ error: ReplicationError?)
-    /// How far the push has come, and the last sequence whose mark isn't trusted. Called on any step.
-    func sessionReached(_ session: Session, pushed: UInt64, unproven: UInt64)
+    /// How far the push has come. Called on any step.
+    func sessionReached(_ session: Session, _ reached: PushReached)
     /// Whether anybody wants to know which documents are replicated.
     var wantsDocuments: Bool { get }
   }
@@ -41,6 +41,17 @@ final class Session: @unchecked Sendable {
   var pull: PullState?
   var checkpointer: Checkpointer
   private(set) var isEnded = false
+  /// The documents that it asks for from the beginning in place of all changes (`Session+Fetching.swift`).
+  let fetching: [String]?
+  /// Whether that pull runs. It moves no checkpoint.
+  private(set) var isFetching: Bool
+  /// The documents that the next session has to ask for. Read by the replicator after the end.
+  var unfetched: [String] = []
+  var refusalToken: TimerToken?
+  /// Whether what was refused in earlier runs was proposed.
+  var hasProposedConflicts = false
+  /// Whether the pull begins behind changes that an earlier session has pulled.
+  private(set) var hadPulled = false
   /// Whether documents were replicated, or everything was, or a checkpoint was saved. Read by the replicator after the end.
   private(set) var hasProgressed = false
   private var firstCompleted: UInt64 = 0
@@ -57,9 +68,11 @@ final class Session: @unchecked Sendable {
 
   init(
     _ configuration: ReplicatorConfiguration, _ peer: any Peer, remote: UInt32, _ checkpointer: Checkpointer,
-    _ progress: ReplicatorStatus.Progress
+    _ progress: ReplicatorStatus.Progress, fetching: [String]? = nil
   ) {
     self.configuration = configuration
+    self.fetching = fetching
+    isFetching = fetching != nil
     self.peer = peer
     self.remote = remote
     self.checkpointer = checkpointer
@@ -81,11 +94,14 @@ final class Session: @unchecked Sendable {
     guard configuration.isContinuous else { return }
     failureToken = configuration.timer.schedule(after: Self.longestFailure) { [weak self] in
       self?.enqueue { session in
-        session.isWindingDown = true
+        session.windDown()
         session.step()
       }
     }
   }
+
+  /// Begins nothing new, and ends with the next step, so that another session follows.
+  func windDown() { isWindingDown = true }
 
   var database: Database { configuration.database }
 
@@ -133,7 +149,9 @@ final class Session: @unchecked Sendable {
 
   private func readCheckpoint() throws -> Checkpoint? {
     checkpointer.stored = try database.replicating { [checkpointer] in try checkpointer.readStored($0) }
-    return isReset ? nil : checkpointer.stored?.checkpoint
+    guard !isReset, let stored = checkpointer.stored?.checkpoint else { return nil }
+    checkpointer.openConflicts = stored.conflicts
+    return stored
   }
 
   /// Takes note that revisions will be marked. If this session breaks off before it saves a checkpoint, and the other side is restored
@@ -152,6 +170,7 @@ final class Session: @unchecked Sendable {
   /// With `isFirst`, no session has stored a checkpoint.
   private func begin(isFirst: Bool = false) throws {
     isBegun = true
+    hadPulled = checkpointer.pulled != nil
     // Marks of later changes will be those of this session.
     checkpointer.unproven = min(checkpointer.unproven, try database.replicating { try $0.lastSequence })
     // As long as there is none, the next session trusts as little.
@@ -185,7 +204,10 @@ final class Session: @unchecked Sendable {
       request.channels = channels
       request.filterParameters["channels"] = .string(channels.joined(separator: ","))
     }
-    if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
+    if isFetching {
+      request.since = nil
+      request.documentIDs = fetching
+    } else if configuration.skipsTombstonesOfFirstPull, checkpointer.pulled == nil {
       request.skipsTombstones = try database.replicating { try $0.lastSequence == 0 }
     }
     peer.pull(request, into: self) { [weak self] result in
@@ -199,7 +221,9 @@ final class Session: @unchecked Sendable {
     guard isBegun else { return true }
     if let push, !push.isIdle { return true }
     if let pull, !pull.isIdle { return true }
-    return false
+    // Another session follows.
+    return configuration.isContinuous && pull != nil
+      && (!unfetched.isEmpty || !(push?.refused.isEmpty ?? true))
   }
 
   /// Looks at what is done after a step: tells the status, saves the checkpoint when there is nothing to do, and ends a
@@ -224,17 +248,28 @@ final class Session: @unchecked Sendable {
         } catch { return end(ReplicationError(error)) }
         return step()
       }
-      if !configuration.isContinuous, !isStopping, push.isIdle, pull?.isIdle ?? true, !push.refused.isEmpty {
+      if !hasProposedConflicts, push.isIdle, pull?.isIdle ?? true {
+        hasProposedConflicts = true
+        do { try proposeConflicts() } catch { return end(ReplicationError(error)) }
+        return step()
+      }
+      if !configuration.isContinuous, !stopsNewWork, push.isIdle || push.isFull, pull?.isIdle ?? true,
+        !push.refused.isEmpty
+      {
         do { try settleRefused() } catch { return end(ReplicationError(error)) }
         return step()
       }
     }
     if let pull { checkpointer.pulled = pull.progress.reached ?? checkpointer.pulled }
-    owner?.sessionReached(self, pushed: checkpointer.pushed, unproven: checkpointer.unproven)
+    owner?.sessionReached(
+      self,
+      PushReached(
+        pushed: checkpointer.pushed, unproven: checkpointer.unproven, conflicts: checkpointer.openConflicts))
     if !configuration.isContinuous, !isStopping, !hasPulledAgain, let push, push.hasSent, push.isIdle,
       pull?.isIdle == true, peer.canPullAgain
     {
       hasPulledAgain = true
+      isFetching = false
       pull?.hasCaughtUp = false
       do { try beginPull() } catch { return end(ReplicationError(error)) }
     }
@@ -288,7 +323,8 @@ final class Session: @unchecked Sendable {
     checkpointer.hasMarked = false
     let checkpoint = checkpointer.next(
       places: peer.exchangesLeaves ? SavedPlace.maximumCount : SavedPlace.maximumCountElsewhere)
-    let json = checkpoint.json(time: Int(time(nil)))
+    let time = Int(time(nil))
+    let json = checkpoint.json(time: time, forPeer: true)
     peer.setCheckpoint(checkpointer.id, json, basedOn: checkpointer.revision) { [weak self] result in
       self?.enqueue { session in
         session.checkpointer.isSaving = false
@@ -297,7 +333,7 @@ final class Session: @unchecked Sendable {
           session.checkpointer.revision = revision
           session.checkpointer.saved = checkpoint
           (session.checkpointer.pushes, session.checkpointer.pulls) = (checkpoint.pushes, checkpoint.pulls)
-          try session.store(checkpoint, json)
+          try session.store(checkpoint, time)
           session.checkpointer.conflicts = 0
           session.hasProgressed = true
         case .failure(let error) where error.code == 409 && session.checkpointer.conflicts < 3:
@@ -326,15 +362,12 @@ final class Session: @unchecked Sendable {
   }
 
   /// Stores here what is saved on the other side.
-  private func store(_ checkpoint: Checkpoint, _ json: [UInt8]) throws {
-    var (checkpoint, json) = (checkpoint, json)
+  private func store(_ checkpoint: Checkpoint, _ time: Int) throws {
+    var checkpoint = checkpoint
     // Something was marked meanwhile.
-    if checkpointer.hasMarked {
-      checkpoint.unproven = .max
-      json = checkpoint.json(time: Int(time(nil)))
-    }
-    let id = checkpointer.id
-    try database.replicatingChanges { [json] in try $0.setSyncCheckpoint(id, json) }
+    if checkpointer.hasMarked { checkpoint.unproven = .max }
+    let (id, json) = (checkpointer.id, checkpoint.json(time: time))
+    try database.replicatingChanges { try $0.setSyncCheckpoint(id, json) }
     checkpointer.stored = (id, checkpoint)
   }
 
@@ -378,6 +411,7 @@ final class Session: @unchecked Sendable {
     isEnded = true
     finishToken?.cancel()
     failureToken?.cancel()
+    refusalToken?.cancel()
     checkpointer.token?.cancel()
     push?.observer?.cancel()
     isClosed.withLock { $0 = true }

@@ -158,7 +158,7 @@ private final class EndOwner: Session.Owner {
   let ended = Lock<ReplicationError?>(nil)
   let wantsDocuments = false
   func sessionChanged(_ session: Session, isBusy: Bool, _ progress: ReplicatorStatus.Progress) {}
-  func sessionReached(_ session: Session, pushed: UInt64, unproven: UInt64) {}
+  func sessionReached(_ session: Session, _ reached: PushReached) {}
   func sessionReplicated(_ documents: [ReplicatedDocument]) {}
   func sessionEnded(_ session: Session, _ error: ReplicationError?) { ended.withLock { $0 = error } }
 }

@@ -161,8 +161,10 @@ final class OriginalServer: Sendable {
 
   private func subscribe(_ server: ScriptedServer, _ request: BLIPIncomingRequest) {
     let since = request.message.properties["since"].flatMap { Int($0) } ?? 0
+    let chosen = (request.message.json["docIDs"].array).map { Set($0.compactMap(\.string)) }
     request.reply()
-    let changed = state.withLock { $0.documents }.filter { $0.value.sequence > since }
+    let changed = state.withLock { $0.documents }
+      .filter { $0.value.sequence > since && chosen?.contains($0.key) ?? true }
       .sorted { $0.value.sequence < $1.value.sequence }
     if !changed.isEmpty {
       let items = changed.map { id, document in

@@ -289,8 +289,12 @@ import Touchstone
         isProposal
           ? [
             "proposeChanges": { _, request in
+              let statuses = (request.message.json.array ?? []).map {
+                $0[0].string == "doc" ? #"{"status":409,"rev":"9-aa"}"# : "0"
+              }
               request.reply(
-                BLIPReply(["blobs": "true"], body: .bytes(Array(#"[0,{"status":409,"rev":"9-aa"}]"#.utf8))))
+                BLIPReply(["blobs": "true"], body: .bytes(Array("[\(statuses.joined(separator: ","))]".utf8)))
+              )
             }
           ]
           : [
