@@ -13,7 +13,7 @@ import Touchstone
   func replacing(_ engine: EngineName) throws {
     let folder = try DatabaseFolder(directory.file("f"))
     let testKey = try key(of: .sqlcipher)
-    func expect(_ text: String, _ engine: EngineName, hasBlob: Bool = true) throws {
+    func expectDatabase(_ text: String, _ engine: EngineName, hasBlob: Bool = true) throws {
       try expectNoLeftovers(folder.path)
       let database = try folder.openExisting("a", options: DatabaseOptions(key: try key(of: engine)))
       expect(database.engineName, equals: engine)
@@ -22,17 +22,17 @@ import Touchstone
     // Nothing is there at first.
     try makeDatabase(engine, at: directory.file("none"), "none", hasBlob: false)
     try folder.replace("a", with: directory.file("none"), key: testKey)
-    try expect("none", engine, hasBlob: false)
+    try expectDatabase("none", engine, hasBlob: false)
     for other in someEngines {
       try makeDatabase(other, at: directory.file("\(other)"), "\(other)")
       try folder.replace("a", with: directory.file("\(other)"), key: testKey)
-      try expect("\(other)", other)
+      try expectDatabase("\(other)", other)
       try folder.replace("a", with: directory.file("none"), key: testKey)
-      try expect("none", engine, hasBlob: false)
+      try expectDatabase("none", engine, hasBlob: false)
     }
     let names = try DatabaseFolder(directory.path, options: DatabaseOptions(key: testKey))
     try folder.replace("a", withDatabase: "\(someEngines[1])", in: names)
-    try expect("\(someEngines[1])", someEngines[1])
+    try expectDatabase("\(someEngines[1])", someEngines[1])
     let database = try folder.openExisting("a", options: DatabaseOptions(key: try key(of: someEngines[1])))
     let original = try names.openExisting("\(someEngines[1])", options: try options(someEngines[1]))
     try expect(database.previousPrivateUUID, equals: original.privateUUID)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What the products show is the list in `PublicTypes.txt`, as the compiler's symbol graphs say it.

@@ -161,7 +161,7 @@ import Touchstone
       let live = try database.observe(try database.query("SELECT META().id FROM _ WHERE t = 5")) { outcome in
         if case .success(let rows) = outcome { counts.withLock { $0.append(rows.count) } }
       }
-      func expect(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+      func expectCount(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) {
         let deadline = Date(timeIntervalSinceNow: 30)
         while counts.withLock({ $0.last }) != count {
           guard Date() < deadline else {
@@ -172,13 +172,13 @@ import Touchstone
           usleep(2_000)
         }
       }
-      expect(1)
+      expectCount(1)
       try database.save("e\u{301}", ["t": 5])
-      expect(2)
+      expectCount(2)
       try database.save("e\u{301}", ["t": 6])
-      expect(1)
+      expectCount(1)
       try database.save("\u{e9}", ["t": 6])
-      expect(0)
+      expectCount(0)
       live.cancel()
     }
   }

@@ -32,7 +32,7 @@ import TestSupport
     }
   }
 
-  private func expect(
+  private func expectUpgrade(
     _ database: SketchedDatabase, _ counts: [String: Int], _ revision: String, key: UserKey? = nil,
     _ comment: Comment
   ) throws {
@@ -46,12 +46,12 @@ import TestSupport
     let database = try SketchedDatabase()
     try make(database, named: 1)
     try FileManager.default.removeItem(atPath: database.path(1))
-    try expect(database, ["damagedCommit": 1], "1-aa", "the newer is missing")
+    try expectUpgrade(database, ["damagedCommit": 1], "1-aa", "the newer is missing")
     // The older one was removed before the directory said that the newer one counts.
     let other = try SketchedDatabase()
     try make(other, named: 0)
     try FileManager.default.removeItem(atPath: other.path(0))
-    try expect(other, [:], "2-aa", "the older is missing")
+    try expectUpgrade(other, [:], "2-aa", "the older is missing")
   }
 
   @Test(
@@ -60,20 +60,20 @@ import TestSupport
     let database = try SketchedDatabase()
     try make(database, named: nil, isBegun: isBegun)
     try breakHeaders(database, 1)
-    try expect(database, ["damagedCommit": 1], "1-aa", "damaged headers")
+    try expectUpgrade(database, ["damagedCommit": 1], "1-aa", "damaged headers")
     // Without any header it is what an interrupted compaction leaves, if one had begun.
     let bytes = try Data(contentsOf: URL(filePath: database.path(1)))
     try bytes.prefix(4_096).write(to: URL(filePath: database.path(1)))
-    try expect(database, isBegun ? [:] : ["damagedCommit": 1], "1-aa", "no header")
+    try expectUpgrade(database, isBegun ? [:] : ["damagedCommit": 1], "1-aa", "no header")
   }
 
   @Test("are told when the file that replaced the named one can't be read")
   func replacement() throws {
     let database = try SketchedDatabase()
     try make(database, named: 0, isBegun: true)
-    try expect(database, [:], "2-aa", "whole")
+    try expectUpgrade(database, [:], "2-aa", "whole")
     try breakHeaders(database, 1)
-    try expect(database, ["damagedCommit": 1], "1-aa", "damaged")
+    try expectUpgrade(database, ["damagedCommit": 1], "1-aa", "damaged")
   }
 
   @Test("with other keys aren't read in place of the named one")
@@ -84,7 +84,7 @@ import TestSupport
       try make(database, named: 1, keys: [old, Self.key])
       try expect(upgradeCode { try database.upgrade() }, equals: .keyRequired)
       try expect(upgradeCode { try database.upgrade(key: otherKey) }, equals: .wrongKey)
-      try expect(database, [:], "2-aa", key: key, "the right key")
+      try expectUpgrade(database, [:], "2-aa", key: key, "the right key")
     }
   }
 
@@ -93,12 +93,12 @@ import TestSupport
     let key = try UserKey.raw(Self.key)
     let finished = try SketchedDatabase()
     try make(finished, named: 0, keys: [nil, Self.key], isBegun: true)
-    try expect(finished, [:], "2-aa", key: key, "finished")
-    try expect(finished, ["damagedElsewhere": 1], "1-aa", "finished, without the key")
+    try expectUpgrade(finished, [:], "2-aa", key: key, "finished")
+    try expectUpgrade(finished, ["damagedElsewhere": 1], "1-aa", "finished, without the key")
     let interrupted = try SketchedDatabase()
     try make(interrupted, named: 0, keys: [nil, Self.key], isBegun: true, isFinished: false)
     try expect(upgradeCode { try interrupted.upgrade(key: key) }, equals: .notEncrypted)
-    try expect(interrupted, ["damagedElsewhere": 1], "1-aa", "interrupted")
+    try expectUpgrade(interrupted, ["damagedElsewhere": 1], "1-aa", "interrupted")
   }
 
   // MARK: Commits
@@ -115,7 +115,7 @@ import TestSupport
     for lost in 1...5 {
       try bytes.prefix((headers[5 - lost] + 1) * 4_096).write(to: URL(filePath: database.path()))
       // A writer that is killed leaves one commit without its header.
-      try expect(database, lost == 1 ? [:] : ["damagedCommit": 1], "\(6 - lost)-aa", "\(lost) lost")
+      try expectUpgrade(database, lost == 1 ? [:] : ["damagedCommit": 1], "\(6 - lost)-aa", "\(lost) lost")
     }
   }
 
@@ -129,7 +129,7 @@ import TestSupport
         try sketch.commit()
       }
       try database.damage { $0.bytes[block * 4_096 + 33] ^= 1 }
-      try expect(database, [:], "6-aa", "block \(block)")
+      try expectUpgrade(database, [:], "6-aa", "block \(block)")
     }
   }
 
@@ -150,12 +150,12 @@ import TestSupport
       }
       file.bytes[last * 4_096 + 4_088] ^= 0x40
     }
-    try expect(database, ["damagedCommit": 1], "1-aa", "a damaged header")
+    try expectUpgrade(database, ["damagedCommit": 1], "1-aa", "a damaged header")
     // What a killed writer leaves.
     let bytes = try Data(contentsOf: URL(filePath: database.path()))
     for end in stride(from: cut, to: last * 4_096, by: 4_096) {
       try bytes.prefix(end).write(to: URL(filePath: database.path()))
-      try expect(database, [:], "1-aa", "cut at \(end)")
+      try expectUpgrade(database, [:], "1-aa", "cut at \(end)")
     }
   }
 }

@@ -21,7 +21,7 @@ struct KeyspaceListTests {
   }
 
   /// Opens the file and looks at all of it.
-  private func expect(_ numbers: some Sequence<Int>) throws {
+  private func expectKeyspaces(_ numbers: some Sequence<Int>) throws {
     let engine = try openEncrypted(path, .openExisting)
     defer { try? engine.close() }
     try engine.read { transaction in
@@ -40,7 +40,7 @@ struct KeyspaceListTests {
     arguments: [1, 22, 23, 24, 25, 31, 32, 33, 100, 1_000])
   func counts(count: Int) throws {
     try openEncrypted(path).closing { try make(count, in: $0) }
-    try expect(0..<count)
+    try expectKeyspaces(0..<count)
   }
 
   @Test("keyspaces come and go, into the tree and out of it") func changes() throws {
@@ -64,7 +64,7 @@ struct KeyspaceListTests {
         } catch is Undone {}
       }
       try engine.close()
-      try expect(0..<kept)
+      try expectKeyspaces(0..<kept)
     }
   }
 
@@ -83,7 +83,7 @@ struct KeyspaceListTests {
     let changed = after.filter { before[$0.key] != $0.value }
     // The root, a node of the keyspace, and the path to it.
     expect(changed.count <= 4, "\(changed.count) of \(after.count) records")
-    try expect(0..<1_000)
+    try expectKeyspaces(0..<1_000)
   }
 
   /// More snapshots than the pool keeps.
@@ -110,13 +110,13 @@ struct KeyspaceListTests {
     try make(60, in: engine)
     try rewriteInChunks(engine.file)
     try engine.close()
-    try expect(0..<60)
+    try expectKeyspaces(0..<60)
     engine = try openEncrypted(path)
     try expect(engine.file.beginRead().state.list != nil)
     try make(61, from: 60, in: engine)
     try expect(engine.file.beginRead().state.list == nil)
     try engine.close()
-    try expect(0..<61)
+    try expectKeyspaces(0..<61)
   }
 
   /// Writes the root as it was before there was a tree of keyspaces.
@@ -161,13 +161,13 @@ struct KeyspaceListTests {
       try expect(storageCode { _ = try openEncrypted(path, .openExisting) }, equals: .damaged)
     }
     try Records.put([RecordFormat.rootNumber: newest], path)
-    try expect(0..<6)
+    try expectKeyspaces(0..<6)
     // A file that has lost all its keyspaces rightly is empty.
     engine = try openEncrypted(path)
     try engine.write { transaction in
       for keyspace in try transaction.keyspaces().values { try transaction.dropKeyspace(keyspace) }
     }
     try engine.close()
-    try expect(0..<0)
+    try expectKeyspaces(0..<0)
   }
 }

@@ -1,7 +1,8 @@
+import Storage
 import StorageConformance
 import TestSupport
 
-@testable import Storage
+@testable import System
 
 @Suite(.serialized) struct WorkersTests {
   @Test func jobsOfOneThreadRunInTheirOrderAlsoAfterTheWorkersAreReleased() {

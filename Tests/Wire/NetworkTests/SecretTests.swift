@@ -1,6 +1,7 @@
 import Foundation
 import Logs
 import Storage
+import TestSupport
 import Testing
 import Transport
 import WebSocket

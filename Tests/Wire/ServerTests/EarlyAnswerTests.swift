@@ -1,6 +1,7 @@
 import Foundation
 import HTTP
 import RawHTTP
+import TestSupport
 import Testing
 
 @testable import Server
@@ -24,7 +25,7 @@ import Testing
     responder.answer(HTTPAnswer(status: 400, text: "no"))
   }
 
-  private func expect(_ status: Int, _ text: String, to client: RawClient) throws {
+  private func expectAnswer(_ status: Int, _ text: String, to client: RawClient) throws {
     let answer = try client.answer()
     expect(answer.status == status && answer.text == text)
     try expect(client.isClosed())
@@ -35,7 +36,7 @@ import Testing
     let client = try isSecure ? server.secureClient() : server.client()
     try client.send(Self.long)
     for _ in 0..<100 { try client.send(Self.piece) }
-    try expect(413, "too large", to: client)
+    try expectAnswer(413, "too large", to: client)
   }
 
   @Test(arguments: [false, true]) func aBodyThatIsRefusedWhileItComesIsReadToItsEnd(isSecure: Bool) throws {
@@ -45,7 +46,7 @@ import Testing
       let client = try isSecure ? server.secureClient() : server.client()
       try client.send(head)
       for _ in 0..<100 { try client.send(head == Self.long ? Self.piece : Self.chunk) }
-      try expect(400, "no", to: client)
+      try expectAnswer(400, "no", to: client)
     }
   }
 
@@ -64,7 +65,7 @@ import Testing
     for _ in 0..<2 { try client.send(Self.chunk) }
     knows.signal()
     for _ in 0..<8 { try client.send(Self.chunk) }
-    try expect(413, "too large", to: client)
+    try expectAnswer(413, "too large", to: client)
   }
 
   @Test func aShortRestLeavesTheConnectionOpen() throws {

@@ -1,5 +1,6 @@
 import HTTP
 import RawHTTP
+import TestSupport
 import Testing
 
 @testable import Server

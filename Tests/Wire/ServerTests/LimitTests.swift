@@ -2,6 +2,7 @@ import Foundation
 import HTTP
 import RawHTTP
 import Storage
+import TestSupport
 import Testing
 import Transport
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTP
 import RawHTTP
 import Storage
+import TestSupport
 import Testing
 
 @testable import Server

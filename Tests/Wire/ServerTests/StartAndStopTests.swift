@@ -1,6 +1,7 @@
 import Foundation
 import RawHTTP
 import Storage
+import TestSupport
 import Testing
 
 @testable import Server

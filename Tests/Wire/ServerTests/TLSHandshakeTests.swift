@@ -3,6 +3,7 @@ import Foundation
 import Logs
 import RawHTTP
 import Storage
+import TestSupport
 import Testing
 
 @testable import Server

@@ -1,6 +1,7 @@
 import HTTP
 import RawHTTP
 import Storage
+import TestSupport
 import Testing
 
 @testable import Server

@@ -1,4 +1,5 @@
 import Fleece
+import TestSupport
 import Testing
 
 @testable import HTTPAPI

@@ -1,4 +1,5 @@
 import Fleece
+import TestSupport
 import Testing
 
 /// The comparison itself: it accepts what the recorded server says and what only names things otherwise, and finds every changed value.
@@ -61,30 +62,30 @@ struct AnswerComparisonTests {
 
   @Test func learnedTokensGoIntoRequests() {
     var tokens = LearnedTokens()
-    func expect(_ recorded: String, matches ours: String, _ isMatch: Bool = true) {
+    func expectAnswer(_ recorded: String, matches ours: String, _ isMatch: Bool = true) {
       let found = tokens.match(recorded, ours)
       expect(found, equals: isMatch, "\(recorded) and \(ours)")
     }
-    func expect(_ recorded: String, becomes ours: String, isEscaped: Bool = false) {
+    func expectAnswer(_ recorded: String, becomes ours: String, isEscaped: Bool = false) {
       let found = tokens.translate(request: recorded, isEscaped: isEscaped)
       expect(found, equals: ours)
     }
     let hash = "0785e9eb543380151003dc452c3a001a"
     let mine = String(repeating: "ab", count: 20)
-    expect("1-\(hash)", matches: "1-\(mine)")
-    expect("1-\(hash)", matches: "1-\(hash)", false)
-    expect("2-\(hash)", matches: "1-\(mine)", false)
-    expect(
+    expectAnswer("1-\(hash)", matches: "1-\(mine)")
+    expectAnswer("1-\(hash)", matches: "1-\(hash)", false)
+    expectAnswer("2-\(hash)", matches: "1-\(mine)", false)
+    expectAnswer(
       "/db/a?open_revs=%5B%221-\(hash)%22%5D", becomes: "/db/a?open_revs=%5B%221-\(mine)%22%5D",
       isEscaped: true)
     // A hash that only the client knows stays what it is.
     let foreign = String(repeating: "b", count: 32)
-    expect(#"{"ids":["\#(foreign)","\#(hash)"]}"#, becomes: #"{"ids":["\#(foreign)","\#(mine)"]}"#)
-    expect("2-\(foreign)", matches: "2-\(mine)", false)
+    expectAnswer(#"{"ids":["\#(foreign)","\#(hash)"]}"#, becomes: #"{"ids":["\#(foreign)","\#(mine)"]}"#)
+    expectAnswer("2-\(foreign)", matches: "2-\(mine)", false)
     let sequence = "12-g1AAAABPeJzLYWBgYMxgTmEQTM4vTc5ISXIwNDLXMwBC"
-    expect(sequence, matches: "7")
-    expect("since=\(sequence)&limit=1", becomes: "since=7&limit=1", isEscaped: true)
-    expect("md5-3Qax109EQguDOe4Ve6IIBA==", matches: "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
+    expectAnswer(sequence, matches: "7")
+    expectAnswer("since=\(sequence)&limit=1", becomes: "since=7&limit=1", isEscaped: true)
+    expectAnswer("md5-3Qax109EQguDOe4Ve6IIBA==", matches: "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
   }
 
   /// A text with other revisions and sequences.

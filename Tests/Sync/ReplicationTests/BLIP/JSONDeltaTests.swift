@@ -1,6 +1,7 @@
 import Fleece
 import Foundation
 import StorageConformance
+import TestSupport
 import Testing
 
 @testable import ReplicationBLIP

@@ -1,5 +1,6 @@
 import Network
 import ReplicationNetwork
+import TestSupport
 import Testing
 import Touchstone
 import TouchstoneSync

@@ -1,5 +1,6 @@
 import Fleece
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Replication
