@@ -15,7 +15,7 @@ import Touchstone
 enum MachineChild: ChildGroup {
   static let name = "machine"
   static let usage =
-    "power ENGINE SEED STATES, or: failing ENGINE SEED CALLS, or: search SEED [ATTEMPTS], or: run, or: count ENGINE"
+    "power ENGINE SEED STATES | failing ENGINE SEED CALLS | search SEED [ATTEMPTS] | run | count ENGINE"
 
   static func run(_ arguments: [String]) throws {
     switch (arguments.first, arguments.count) {
