@@ -304,7 +304,7 @@ import TestSupport
     try database.purge("c")
     try database.save("conflict", ["n": 50])
     // The old revisions are there until they are compacted; a purged document is gone.
-    try expect(values(.never).map { $0["n"] ?? .null }, equals: [1, 2, .null, 5])
+    try expect(values(.never).map { $0["n"] }, equals: [1, 2, .null, 5])
     try database.compact()
     let compacted = try values(.never)
     expect(compacted[2] == .null && compacted.last?["n"] == 5 && compacted.last?["_conflicts"] == ["1-aa"])
