@@ -284,7 +284,12 @@ let helpers: [Target] = [
   // What the tests of replication over either protocol share.
   sync.testing("ReplicationTestSupport", ["TestSupport", "Replication", "Touchstone", "Storage"]),
   // Drives processes that use one database, and compares them with a model.
-  whole.testing("Simulation", ["TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
+  whole.testing(
+    "Simulation",
+    [
+      "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone", "TouchstoneSync",
+      "TouchstoneServer",
+    ]),
   // Adds a machine whose calls fail and whose power is cut.
   whole.testing(
     "Machine",

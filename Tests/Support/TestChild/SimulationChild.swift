@@ -3,7 +3,9 @@
 //   simulation ENGINE DIRECTORY write|read   opens the database `test`, says "open", does the operations that it reads,
 //                                            a line each, and answers each with a line; "closed" at the end of its input
 //   simulation run                           runs the script that it reads
-//   simulation search SEED STEPS [ATTEMPTS]  runs simulations from that seed on, until one fails; leaves out steps so often
+//   simulation search SEED STEPS [ATTEMPTS]    runs simulations of both kinds from that seed on, until one fails; leaves out
+//                                              steps so often
+//   simulation replicas SEED STEPS [ATTEMPTS]  runs only those of several replicas
 
 import Foundation
 import Simulation
@@ -12,22 +14,31 @@ import Touchstone
 
 enum SimulationChild: ChildGroup {
   static let name = "simulation"
-  static let usage = "ENGINE DIRECTORY write|read, or: run, or: search SEED STEPS [ATTEMPTS]"
+  static let usage = "ENGINE DIRECTORY write|read, or: run, or: search|replicas SEED STEPS [ATTEMPTS]"
 
   static func run(_ arguments: [String]) throws {
     switch (arguments.first, arguments.count) {
     case ("run", 1):
       var script = ""
       while let line = readLine() { script += line + "\n" }
-      try Simulation(script: script).run()
+      if ReplicaSimulation.isScript(script) {
+        try ReplicaSimulation(script: script).run()
+      } else {
+        try Simulation(script: script).run()
+      }
       say("passed")
-    case ("search", 3), ("search", 4):
+    case ("search", 3), ("search", 4), ("replicas", 3), ("replicas", 4):
       guard var seed = UInt64(arguments[1]), let steps = Int(arguments[2]),
         let attempts = Int(arguments.dropFirst(3).first ?? "120")
       else { throw WrongUsage() }
+      let engines = allEngines.map { "\($0)" }
       while true {
-        try Simulation(seed: seed, steps: steps, engines: allEngines.map { "\($0)" })
-          .runAndReduce(seed: seed, attempts: attempts)
+        if arguments[0] == "search" {
+          try Simulation(seed: seed, steps: steps, engines: engines).runAndReduce(
+            seed: seed, attempts: attempts)
+        }
+        try ReplicaSimulation(seed: seed, steps: steps, engines: engines).runAndReduce(
+          seed: seed, attempts: attempts)
         say("\(seed)")
         seed += 1
       }
@@ -47,6 +58,7 @@ enum SimulationChild: ChildGroup {
       let operation = try JSONDecoder().decode(Operation.self, from: Data(line.utf8))
       say(String(decoding: try JSONEncoder().encode(simulated.answer(operation)), as: UTF8.self))
     }
+    simulated.stopServing()
     try database.close()
     say("closed")
   }

@@ -15,12 +15,19 @@ package struct Model {
     /// The sequence of its last change.
     var sequence: UInt64
     var expirationDay: Int?
+    /// Which leaf was seen to be current, and the leaves then. Of several tombstones that depends on how their branches ended.
+    var seen: (current: Leaf, leaves: Set<String>)?
+
+    var winner: Leaf? {
+      if let seen, seen.leaves == Set(leaves.map(\.revision)) { return seen.current }
+      return Model.winner(leaves)
+    }
   }
 
-  private(set) var documents: [String: Document] = [:]
+  var documents: [String: Document] = [:]
   private(set) var locals: [String: Int] = [:]
   private(set) var indexes: Set<String> = []
-  private(set) var lastSequence: UInt64 = 0
+  var lastSequence: UInt64 = 0
 
   package init() {}
 
@@ -40,7 +47,7 @@ package struct Model {
   package static func generation(_ revision: String) -> Int { Int(revision.prefix { $0 != "-" }) ?? 0 }
 
   /// The current revision of a document; nil if there is none, not even a tombstone.
-  package func current(_ id: String) -> Leaf? { documents[id].flatMap { Self.winner($0.leaves) } }
+  package func current(_ id: String) -> Leaf? { documents[id]?.winner }
 
   private var live: [(id: String, content: Content)] {
     documents.keys.sorted().compactMap { id in
@@ -135,6 +142,7 @@ package struct Model {
     case .total:
       try expect(.numbers([live.count, live.reduce(0) { $0 + $1.content.number }]), answer)
     case .check: try expect(.names([]), answer)
+    case .replica: throw wrong(answer, "for ReplicaWorld to say")
     }
   }
 
@@ -239,7 +247,7 @@ package struct Model {
       if case .leaves(let leaves) = answer, leaves.isEmpty { return }
       return try expectRefusal("notFound", answer)
     }
-    guard case .leaves(let leaves) = answer, leaves.first == Self.winner(document.leaves),
+    guard case .leaves(let leaves) = answer, leaves.first == document.winner,
       leaves.sorted(by: { $0.revision < $1.revision })
         == document.leaves.sorted(by: { $0.revision < $1.revision })
     else { throw wrong(answer, "\(document.leaves)") }

@@ -60,6 +60,8 @@ package enum Operation: Codable, Equatable, Sendable {
   case match(String)
   /// The faults that the database's own check finds.
   case check
+  /// What a database does as one of several replicas.
+  case replica(ReplicaOperation)
 }
 
 /// What came of a call.
@@ -74,6 +76,7 @@ package enum Answer: Codable, Equatable, Sendable {
   case numbers([Int])
   case local(Int?)
   case count(Int)
+  case replica(ReplicaAnswer)
   /// The call threw an error with this code.
   case refused(code: String, message: String)
 

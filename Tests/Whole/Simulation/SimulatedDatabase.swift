@@ -1,5 +1,7 @@
 import Foundation
+import Storage
 import Touchstone
+import TouchstoneServer
 
 /// Does the operations of a simulation on a database.
 package struct SimulatedDatabase {
@@ -10,6 +12,9 @@ package struct SimulatedDatabase {
   static let firstDay = Date(timeIntervalSince1970: 4_102_444_800)
 
   let database: Database
+
+  /// The listener of a replica, while others replicate with it.
+  let listener = Lock<SyncListener?>(nil)
 
   package init(_ database: Database) { self.database = database }
 
@@ -79,6 +84,7 @@ package struct SimulatedDatabase {
       let row = try database.query("SELECT COUNT(*), SUM(number) FROM _").run()[0]
       return .numbers([Int(try row[0].int ?? 0), Int(try row[1].int ?? 0)])
     case .check: return .names(try database.check(deep: true).map { "\($0)" })
+    case .replica(let operation): return .replica(try result(operation))
     }
     return .done
   }
@@ -104,7 +110,7 @@ package struct SimulatedDatabase {
     return .value(body)
   }
 
-  private func content(_ value: JSONValue) throws -> Content {
+  func content(_ value: JSONValue) throws -> Content {
     var blob: String?
     if let stored = value["blob"].blob {
       blob = String(decoding: try database.contents(of: stored), as: UTF8.self)

@@ -63,29 +63,15 @@ package struct Simulation: Codable, Sendable {
   /// Runs it; if it fails, leaves out steps for as long as it still does, at most `attempts` times, and throws a
   /// `Failure`.
   package func runAndReduce(seed: UInt64, attempts: Int = 120) throws {
-    func failure(_ simulation: Simulation) -> String? {
-      do { try simulation.run() } catch { return "\(error)" }
+    let reduced = reduce(steps, attempts: attempts) { steps in
+      var candidate = self
+      candidate.steps = steps
+      do { try candidate.run() } catch { return "\(error)" }
       return nil
     }
-    guard var message = failure(self) else { return }
+    guard let (steps, message) = reduced else { return }
     var smallest = self
-    var left = attempts
-    var size = max(1, smallest.steps.count / 2)
-    while size >= 1, left > 0 {
-      var start = 0
-      var shrunk = false
-      while start < smallest.steps.count, left > 0 {
-        var candidate = smallest
-        candidate.steps.removeSubrange(start..<min(start + size, candidate.steps.count))
-        left -= 1
-        if let still = failure(candidate) {
-          (smallest, message, shrunk) = (candidate, still, true)
-        } else {
-          start += size
-        }
-      }
-      if !shrunk || size > 1 { size /= 2 }
-    }
+    smallest.steps = steps
     throw Failure(simulation: smallest, seed: seed, message: message)
   }
 }

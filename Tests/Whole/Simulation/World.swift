@@ -21,10 +21,10 @@ package final class World {
   }
 
   private let settings: Settings
-  private let directory: String
-  private var engine: EngineName
-  private var model = Model()
-  private var workers: [Worker] = []
+  let directory: String
+  var engine: EngineName
+  var model = Model()
+  var workers: [Worker] = []
   /// For each document the current revision before its last change, if there was one.
   private var stale: [String: String] = [:]
 
@@ -44,7 +44,7 @@ package final class World {
 
   private var writers: [Int] { (0..<settings.workers).filter(canWrite) }
 
-  private func start(_ number: Int) throws -> Worker {
+  func start(_ number: Int) throws -> Worker {
     try Worker("\(engine)", directory, isReadOnly: !canWrite(number))
   }
 

@@ -16,6 +16,27 @@ struct SimulationTests {
       .runAndReduce(seed: seed)
   }
 
+  /// The same of replicas. A replication takes longer than another step.
+  static let replicaCount = isLong ? 500 : 6
+
+  @Test("replicas come together as a model says", arguments: 0..<UInt64(replicaCount))
+  func simulateReplicas(_ number: UInt64) throws {
+    let seed = isLong ? testSeed &+ number : 1 + number
+    try ReplicaSimulation(seed: seed, steps: Self.steps, engines: allEngines.map { "\($0)" })
+      .runAndReduce(seed: seed)
+  }
+
+  @Test("a script of replicas is what it was after it was written and read")
+  func replicaScript() throws {
+    let simulation = ReplicaSimulation(seed: 7, steps: 400, engines: ["sqlite", "lmdb"])
+    let script = try simulation.script()
+    let again = try ReplicaSimulation(script: script)
+    expect(again.settings, equals: simulation.settings)
+    expect(again.steps, equals: simulation.steps)
+    expect(ReplicaSimulation.isScript(script))
+    try expect(!ReplicaSimulation.isScript(Simulation(seed: 7, steps: 3, engines: ["sqlite"]).script()))
+  }
+
   @Test("a script is what it was after it was written and read")
   func script() throws {
     let simulation = Simulation(seed: 7, steps: 400, engines: ["sqlite", "lmdb"])
