@@ -43,5 +43,6 @@ private func text(of value: some Equatable) -> String {
 private func source(_ path: String, _ line: Int) -> String {
   guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return "line \(line)" }
   let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-  return lines.indices.contains(line - 1) ? lines[line - 1].trimmingCharacters(in: .whitespaces) : "line \(line)"
+  guard lines.indices.contains(line - 1) else { return "line \(line)" }
+  return lines[line - 1].trimmingCharacters(in: .whitespaces)
 }
