@@ -125,13 +125,13 @@ package struct FailingCalls: Codable, Sendable {
       if (try? taken.take(request, answer, prebuilt, after: document)) != nil {
         state = taken
         if request.writes { undone = [] }
-        if failed % 4 == 0 { try compare(request, call, answer) }
+        if failed % 4 == 0 || failing?.kind == .open { try compare(request, call, answer) }
         return
       }
       guard let failing, FailingCalls.allows(answer, to: request, failing) else {
         throw Mismatch("\(call) failed, and \(request) is answered with \(answer)")
       }
-      try settle(request, call, answer)
+      try settle(request, call, answer, restarts: failing.kind == .open)
     }
 
     private func document(_ id: String) throws -> Answer {
@@ -142,9 +142,11 @@ package struct FailingCalls: Codable, Sendable {
     }
 
     /// The same process shows it, or another one if this one was killed or can't go on.
-    private func settle(_ request: MachineRequest, _ call: String, _ answer: Answer) throws {
+    private func settle(
+      _ request: MachineRequest, _ call: String, _ answer: Answer, restarts: Bool
+    ) throws {
       let shown: Shown
-      if failed % 3 != 0, isOpen, case .shown(let here) = try worker.ask(nil).reply {
+      if failed % 3 != 0, !restarts, isOpen, case .shown(let here) = try worker.ask(nil).reply {
         shown = here
       } else {
         try restart()
@@ -189,6 +191,8 @@ package struct FailingCalls: Codable, Sendable {
       return !message.isEmpty
     // SQLite calls a page damaged that can't be read. SQLCipher can't say more of a file's first page.
     case .refused("corrupt", let message): return failing.kind == .read && message.contains("sql")
+    // SQLite then opens the index of its log for reading only, until the database is closed.
+    case .refused("forbidden", let message): return failing.kind == .open && message.contains("sql")
     // LMDB passes on what the system said last.
     case .refused("badRequest", _): return failing.kind == .lock
     // A check reports it as a fault.

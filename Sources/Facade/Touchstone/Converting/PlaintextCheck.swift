@@ -2,6 +2,7 @@ import Documents
 import Encryption
 import FoundationEssentials
 import Storage
+import StorageEncrypted
 
 #if canImport(Glibc)
   import Glibc
@@ -66,8 +67,9 @@ struct PlaintextCheck {
     var format = Self.sqliteFormat
     format.withUTF8 { _ = samples.add(somewhereIn: UnsafeRawBufferPointer($0)) }
     var isFirst = true
+    let isUsed = (store.engine as? any PageUse).flatMap { try? $0.pageUse() }
     func search() throws {
-      for file in found { try self.search(file, for: samples, isFirst: isFirst, check) }
+      for file in found { try self.search(file, for: samples, isFirst: isFirst, isUsed, check) }
       isFirst = false
       samples.removeAll()
     }
@@ -147,7 +149,8 @@ struct PlaintextCheck {
   // MARK: Searching
 
   private func search(
-    _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ check: IntegrityCheck
+    _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ isUsed: ((Int) -> Bool)?,
+    _ check: IntegrityCheck
   ) throws {
     let path = directory.file(file.name)
     guard let descriptor = try file.isEngines ? file.held?.descriptor : opened(path) else { return }
@@ -155,8 +158,15 @@ struct PlaintextCheck {
     // The content of the description and the key file is known, and a document may contain the same text.
     let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
     let type = file.isEngines ? try? Engines.type(EngineName(rawValue: description.engine)) : nil
+    // A page that isn't in use may be a mixture after a power loss, of LMDB's numbers too. It isn't judged.
+    let isData = file.name == description.file
+    let isStructure = type?.isStructure.map { isStructure in
+      { (page: UnsafeRawBufferPointer, offset: Int) in
+        isStructure(page, offset) || isData && !(isUsed?(offset / ByteEntropy.blockBytes) ?? true)
+      }
+    }
     let result = try PlaintextSearch.run(
-      descriptor, path: path, for: looksFor, isStructure: type?.isStructure
+      descriptor, path: path, for: looksFor, isStructure: isStructure
     ) { _ in try check.step() }
     let subject = "file \(file.name)"
     for match in result.matches {

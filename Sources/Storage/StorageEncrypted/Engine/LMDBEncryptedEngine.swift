@@ -8,7 +8,7 @@ import StorageLMDB
 /// LMDB provides snapshots, the single writer, durability, locks and sharing between processes, as in
 /// `LMDBEngine`. The same rules hold for `fork` and for opening a file only once per process.
 /// docs/storage-lmdb-encrypted.md describes what the file reveals without the key.
-final class LMDBEncryptedEngine: EngineMaintenance {
+final class LMDBEncryptedEngine: EngineMaintenance, PageUse {
   let file: EncryptedFile
   private var environment: Environment { file.environment }
   private let queue: GroupCommit
@@ -94,6 +94,14 @@ final class LMDBEncryptedEngine: EngineMaintenance {
       defer { snapshot.end() }
       let faults = try environment.checkIntegrity(of: snapshot.outer)
       return try faults.isEmpty ? TreeCheck(snapshot).run() : faults
+    }
+  }
+
+  func pageUse() throws -> (Int) -> Bool {
+    try PageFile.withPinnedMeta {
+      let snapshot = try file.beginRead(isOwn: true)
+      defer { snapshot.end() }
+      return try environment.pageUse(of: snapshot.outer)
     }
   }
 

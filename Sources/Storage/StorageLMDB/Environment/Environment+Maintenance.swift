@@ -86,13 +86,25 @@ extension Environment {
     throw error(.unsupported, "LMDB can't make a file smaller in place; make a backup instead")
   }
 
-  package func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
+  /// Checks all pages that a snapshot uses. Call it inside `PageFile.withPinnedMeta`.
+  private func check(_ snapshot: LMDBReadTransaction, _ keyspaces: [String: Keyspace]) throws -> PageCheck {
     let file = try pageFile()
-    let keyspaces = try snapshot.keyspaces()
     var check = PageCheck(
       file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))),
       sequences: Set(keyspaces.filter { $0.value.shape == .sequences }.map { Array($0.key.utf8) }))
     check.run(.everything)
+    return check
+  }
+
+  /// A test whether a snapshot uses a page. The pages of LMDB itself at the beginning count as used.
+  package func pageUse(of snapshot: LMDBReadTransaction) throws -> (Int) -> Bool {
+    let check = try check(snapshot, try snapshot.keyspaces())
+    return { $0 < 2 || check.uses(UInt64($0)) }
+  }
+
+  package func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
+    let keyspaces = try snapshot.keyspaces()
+    let check = try check(snapshot, keyspaces)
     var faults = check.faults
     if faults.isEmpty, check.lostPages != 0 {
       faults.append("\(check.lostPages) pages are neither in use nor in the free list")

@@ -78,6 +78,9 @@ struct PageCheck {
   /// refuses such a file. Only valid after `run(.everything)`.
   var lostPages: Int { Int(meta.lastPage) - 1 - used.count - free.count }
 
+  /// Whether the snapshot uses a page. Only valid after `run(.everything)`.
+  func uses(_ page: UInt64) -> Bool { used.contains(page) }
+
   static func describe(_ name: [UInt8]) -> String {
     let text = String(decoding: name, as: UTF8.self)
     // A damaged page may contain any bytes as a name.

@@ -16,6 +16,11 @@ struct PageSet {
     return true
   }
 
+  func contains(_ page: UInt64) -> Bool {
+    let word = Int(page / 64)
+    return word < words.count && words[word] & (UInt64(1) << (page % 64)) != 0
+  }
+
   func count(from page: UInt64) -> Int {
     let first = Int(page / 64)
     guard first < words.count else { return 0 }
