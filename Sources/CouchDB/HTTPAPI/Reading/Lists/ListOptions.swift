@@ -46,15 +46,19 @@ struct ListOptions: Sendable {
     }
     let options =
       try body.map { try CouchDBViewOptions(body: $0, query: query) } ?? CouchDBViewOptions(query: query)
-    try self.init(options, hasBounds: query.contains { Self.bounds.contains($0.name) })
+    try self.init(
+      options, hasBounds: query.contains { Self.bounds.contains($0.name) },
+      hasKey: query.contains { $0.name == "key" })
   }
 
-  private static let bounds = ["key", "startkey", "start_key", "endkey", "end_key"]
+  private static let bounds = ["startkey", "start_key", "endkey", "end_key"]
 
-  /// The options of one of several queries.
-  init(_ options: CouchDBViewOptions, hasBounds: Bool = false) throws {
+  /// The options of one of several queries. `hasBounds` and `hasKey` tell what a query string names.
+  init(_ options: CouchDBViewOptions, hasBounds: Bool = false, hasKey: Bool = false) throws {
     let hasRange = options.startKey != nil || options.endKey != nil
-    if let keys = options.keys, hasBounds || !keys.isEmpty && hasRange {
+    // `keys` of one key takes the place of `key`.
+    let replacesKey = hasKey && options.keys?.count == 1
+    if let keys = options.keys, hasBounds || !keys.isEmpty && hasRange && !replacesKey {
       throw CouchDBError(
         400, "query_parse_error", "`keys` is incompatible with `key`, `start_key` and `end_key`")
     }
