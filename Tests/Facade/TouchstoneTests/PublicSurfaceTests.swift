@@ -7,7 +7,7 @@ import Testing
 struct PublicSurfaceTests {
   /// The modules that make up each product. What `Touchstone` shows of others is in `Exports.swift`.
   private static let products = [
-    "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "Storage", "StorageConformance"],
+    "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "System", "Storage", "StorageConformance"],
     "TouchstoneBench": ["Suites", "BenchmarkKit"],
     "TouchstoneSync": ["Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneSync"],
     "TouchstoneServer": ["TouchstoneServer"],
