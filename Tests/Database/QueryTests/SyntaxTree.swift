@@ -121,11 +121,14 @@ struct RandomTree {
       }
     }
     select.condition = maybe(60, inner)
-    select.groupBy = chance(30) ? some(1...2, inner) : []
+    // A number or a text alone is no group and no order.
+    func isTerm(_ expression: QueryExpression) -> Bool {
+      if case .literal = expression.uncollated.operand { false } else { true }
+    }
+    select.groupBy = chance(30) ? some(1...2, inner).filter(isTerm) : []
     if !select.groupBy.isEmpty { select.having = maybe(50, inner) }
-    // A number or a text alone is no order.
     select.orderBy = some(0...2) { Ordering(inner(&$0), isDescending: $0.chance(50)) }.filter {
-      if case .literal = $0.expression.uncollated.operand { false } else { true }
+      isTerm($0.expression)
     }
     select.limit = maybe(40, inner)
     select.offset = maybe(30, inner)
