@@ -212,7 +212,11 @@ private struct CouchDBRandomRun {
     var before = 0
     if let keys {
       parts = keys.map { key in all.filter { order.compare($0.key, KeyValue(key)) == 0 } }
-      if isDescending { parts = parts.map { $0.reversed() } }
+      if isDescending {
+        parts = parts.map { $0.reversed() }
+        // The rows of the last key come first. Groups stay in the order of the keys.
+        if !reduces { parts.reverse() }
+      }
     } else {
       let ordered = isDescending ? all.reversed() : all
       func isBefore(_ row: Row) -> Bool {

@@ -120,13 +120,13 @@ import TestSupport
   @Test(
     "is told when reading it would run what somebody wrote into its schema",
     arguments: [
-      "ALTER TABLE attachments RENAME TO kept; CREATE VIEW attachments AS SELECT * FROM kept",
+      "ALTER TABLE info RENAME TO kept; CREATE VIEW info AS SELECT * FROM kept",
       """
       DROP TABLE localdocs; CREATE VIEW localdocs AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
         SELECT x AS docid, x AS revid, '{}' AS json FROM n
       """,
       "DROP TABLE info; CREATE VIRTUAL TABLE info USING fts4(key, value)",
-      "ALTER TABLE docs ADD COLUMN computed INTEGER AS (length(randomblob(1000000000)))",
+      "ALTER TABLE docs ADD COLUMN computed INTEGER AS (length(hex(zeroblob(100000000))))",
     ])
   func code(_ schema: String) throws {
     var settings = LegacyDatabase()
