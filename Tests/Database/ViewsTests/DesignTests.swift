@@ -265,11 +265,13 @@ import TestSupport
       reduce: "function (keys, values, rereduce) { return sum(values); }")
     let isDone = Lock(false)
     let kills = Lock(0)
+    // How often an update was tried. The killer becomes more patient with it: on a busy machine the program takes long to begin.
+    let attempts = Lock(0)
     try onThreads(2) { thread in
       var random = SeededGenerator(seed: testSeed &+ UInt64(thread))
       if thread == 1 {
         while !isDone.withLock({ $0 }) {
-          usleep(UInt32(random.below(60_000)))
+          usleep(UInt32(random.below(60_000 * (1 + attempts.withLock { $0 }))))
           guard let program = process.processID, kill(program, SIGKILL) == 0 else { continue }
           kills.withLock { $0 += 1 }
         }
@@ -289,6 +291,7 @@ import TestSupport
           }
         }
         for attempt in 0... {
+          attempts.withLock { $0 = attempt }
           do {
             let keys = try lines(view).map { Int($0.prefix { $0 != " " }) }
             expect(keys, equals: numbers.values.sorted(), "round \(round), TOUCHSTONE_SEED=\(testSeed)")
