@@ -50,8 +50,9 @@ extension DocumentStore {
         } else if applied == .known, try writer.currentRevision(of: key) == replaced,
           !replaced.description.hasSameBytes(as: revision.revision)
         {
-          // It lost against that one here.
-          return .conflict
+          // It lost against that one here. A deletion that is to take its place ends its branch.
+          guard revision.isDeleted else { return .conflict }
+          try writer.mutating { try writer.closeIfLeaf(key, replaced) }
         }
       }
       if applied == .conflict { return .conflict }
