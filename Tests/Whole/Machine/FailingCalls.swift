@@ -43,8 +43,8 @@ package struct FailingCalls: Codable, Sendable {
     private var worker: MachineWorker
     private var failed = 0
     private var isOpen = false
-    /// What was refused and undone since the last acknowledged request, and the states before it. A log may still
-    /// hold it, for another process to find after the death of this one.
+    /// What was refused and undone since the last change, and the states before it. A log may still hold it, for another
+    /// process to find after the death of this one.
     private var undone: [(before: MachineState, request: MachineRequest)] = []
 
     init(_ script: FailingCalls, _ folder: String, _ prebuilt: [Prebuilt]) throws {
@@ -115,16 +115,17 @@ package struct FailingCalls: Codable, Sendable {
       case .close: isOpen = false
       default: break
       }
+      let before = state.shown
       guard let call = outcome.failed else {
         try state.take(request, answer, prebuilt, after: document)
-        if request.writes { undone = [] }
+        if state.shown != before { undone = [] }
         return
       }
       failed += 1
       var taken = state
       if (try? taken.take(request, answer, prebuilt, after: document)) != nil {
         state = taken
-        if request.writes { undone = [] }
+        if state.shown != before { undone = [] }
         if failed % 4 == 0 || failing?.kind == .open { try compare(request, call, answer) }
         return
       }

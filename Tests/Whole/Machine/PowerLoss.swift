@@ -24,11 +24,9 @@ package struct PowerLoss: Codable, Sendable {
     self.seed = seed
     self.states = states
     isFull = random.once(in: 2)
-    // SQLite at `normal` may lose its log with a failed sync (docs/durability.md).
-    let syncsFail = isFull || engine.hasPrefix("lmdb")
     steps = MachineStep.random(&random, engine: engine, count: count) { random in
       // Only syncs: what else fails changes nothing for the disk.
-      syncsFail && random.once(in: 12)
+      random.once(in: 12)
         ? FailingCall(kind: .sync, after: random.below(3), error: random.pick([EIO, ENOSPC])) : nil
     }
   }

@@ -27,14 +27,12 @@ struct Checkpoints {
   }
 
   private let connection: Connection
-  private let path: String
-  private let claim: OpenFiles.Claim
+  private let log: WriteAheadLog
   private let state: UnsafeMutablePointer<State>
 
-  init(_ connection: Connection, path: String, _ claim: OpenFiles.Claim) {
+  init(_ connection: Connection, _ log: WriteAheadLog) {
     self.connection = connection
-    self.path = path
-    self.claim = claim
+    self.log = log
     state = .allocate(capacity: 1)
     state.initialize(to: State())
     let hook:
@@ -61,23 +59,30 @@ struct Checkpoints {
   private func checkpoint(_ pages: Int) {
     // A log shorter than before has started again from its beginning.
     guard pages >= state.pointee.nextAttempt || pages < state.pointee.lastLog else { return }
-    guard StillFile.mayCheckpoint(path, claim) else {
+    guard log.mayRunCheckpoint else {
       state.pointee.nextAttempt = pages + SQLiteLayout.checkpointPages
       return
     }
-    guard let (log, done) = try? connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) else { return }
-    state.pointee.lastLog = log
-    guard done < log else {
+    guard let (size, done) = try? log.checkpoint(SQLITE_CHECKPOINT_PASSIVE, on: connection) else { return }
+    state.pointee.lastLog = size
+    guard done < size else {
       // Snapshots may keep the log from starting again. The next checkpoint comes after another 1,000 pages.
-      state.pointee.nextAttempt = log + SQLiteLayout.checkpointPages
+      state.pointee.nextAttempt = size + SQLiteLayout.checkpointPages
       state.pointee.nextWait = SQLiteLayout.logBytes / SQLiteLayout.pageBytes
       return
     }
-    state.pointee.nextAttempt = log + max(log / 8, SQLiteLayout.checkpointPages)
-    guard log >= state.pointee.nextWait else { return }
-    state.pointee.nextWait = log * 2
+    state.pointee.nextAttempt = size + max(size / 8, SQLiteLayout.checkpointPages)
+    guard size >= state.pointee.nextWait else { return }
+    state.pointee.nextWait = size * 2
     connection.waitWhenBusy(upTo: Self.patience)
     defer { connection.waitWhenBusy(upTo: SQLiteFile.longestWait) }
-    _ = try? connection.checkpoint(SQLITE_CHECKPOINT_RESTART)
+    _ = try? log.checkpoint(SQLITE_CHECKPOINT_RESTART, on: connection)
+  }
+
+  /// Runs a checkpoint if the last commits may still be in the log. The library runs another one when it closes the
+  /// last connection, and tells nobody whether that one failed; it then finds nothing left to sync.
+  func beforeClosing() {
+    guard state.pointee.logPages > 0, log.mayRunCheckpoint else { return }
+    _ = try? log.checkpoint(SQLITE_CHECKPOINT_PASSIVE, on: connection)
   }
 }

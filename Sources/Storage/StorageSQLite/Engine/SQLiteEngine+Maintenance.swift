@@ -119,14 +119,15 @@ extension SQLiteEngine {
       try storing("compacting", path) {
         let connection = try file.connect(cacheBytes: 2 << 20)
         defer { connection.close() }
+        try file.syncNames()
         // The library builds the new file as a temporary file. Memory may be too small for it.
         try connection.execute("PRAGMA temp_store = FILE; VACUUM;")
         // Copies the log into the file and truncates both. If a snapshot still needs the log, the next
         // checkpoint does this.
         connection.waitWhenBusy(upTo: Checkpoints.patience)
         do {
-          guard StillFile.mayCheckpoint(path, claim) else { return }
-          try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+          guard log.mayRunCheckpoint else { return }
+          try log.checkpoint(SQLITE_CHECKPOINT_TRUNCATE, on: connection)
         } catch let error as SQLiteError where error.code == SQLITE_BUSY || error.code == SQLITE_LOCKED {}
       }
     }

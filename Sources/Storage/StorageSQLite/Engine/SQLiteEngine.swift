@@ -43,7 +43,8 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     var writer: SQLiteWriter?
     var isClosed = false
   }
-  let claim: OpenFiles.Claim
+  let log: WriteAheadLog
+  private let claim: OpenFiles.Claim
   private let forks: UInt64
   /// Only used inside the queue.
   private var isClosed = false
@@ -68,6 +69,8 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     try Self.ensureExists(file, options)
     let claim = try OpenFiles.claim(path, library: libraryPath)
     self.claim = claim
+    let log = WriteAheadLog(path: path, claim)
+    self.log = log
     do {
       let first: Connection
       var visit: StillFile.Visit?
@@ -103,7 +106,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
           connection.visit = visit
           return options.isBulkLoad
-            ? (Lock(Writing(writer: try SQLiteWriter(connection, queue, claim))), nil)
+            ? (Lock(Writing(writer: try SQLiteWriter(connection, queue, log))), nil)
             : (Lock(Writing()), connection)
         }
       } catch {
@@ -170,8 +173,12 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       }
       let writer = try storing("the database can't be opened for writing", path) {
         let connection = try file.connect(cacheBytes: cacheBytes)
+        do { try file.syncNames() } catch {
+          connection.close()
+          throw error
+        }
         return try SQLiteWriter(
-          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue, claim)
+          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue, log)
       }
       writing.writer = writer
       return writer

@@ -34,7 +34,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   /// callers may still hold handles with those numbers.
   private var nextNumber = 1
 
-  init(_ connection: EngineConnection, _ queue: GroupCommit, _ claim: OpenFiles.Claim) throws {
+  init(_ connection: EngineConnection, _ queue: GroupCommit, _ log: WriteAheadLog) throws {
     self.connection = connection
     self.queue = queue
     functions = connection.functions
@@ -53,12 +53,13 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       append: try connection.connection.prepareRaw(EngineConnection.CountStatements.append),
       set: try connection.connection.prepareRaw(EngineConnection.CountStatements.set))
     versionStatement = try connection.connection.prepareRaw("PRAGMA data_version")
-    checkpoints = Checkpoints(connection.connection, path: connection.path, claim)
+    checkpoints = Checkpoints(connection.connection, log)
   }
 
   /// Closes the connection. Call it only inside the queue, when no writer is active.
   func close() {
     isClosed = true
+    checkpoints.beforeClosing()
     for statement in Array(statements.values) + [counts.add, counts.append, counts.set, versionStatement] {
       _ = csqlite_finalize(functions, statement)
     }

@@ -136,6 +136,12 @@ struct SQLiteFile: Sendable {
     return true
   }
 
+  /// Syncs the names of the file and its log. The library syncs the name of a new log too, at the first commit, but says
+  /// nothing when that fails; a loss of power would then take the log.
+  func syncNames() throws {
+    if durability != .none { try Self.sync(Self.directory(of: path), path) }
+  }
+
   private static func sync(_ path: String, _ named: String) throws {
     let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemError("syncing a new file", named) }
