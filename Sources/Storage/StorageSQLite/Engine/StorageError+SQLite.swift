@@ -12,6 +12,10 @@ extension StorageError {
     func isNoSpace() -> Bool {
       [ENOSPC, EDQUOT, EFBIG].contains(error.systemError) || Self.isFull(path)
     }
+    // The library's number may be that of a later call, such as one that looked for a journal.
+    let isOfOther =
+      error.code == SQLITE_CANTOPEN && error.systemError == ENOENT && SQLiteFile.size(path) != nil
+    let systemError = isOfOther ? 0 : error.systemError
     let (code, found): (Code, String) =
       switch error.code {
       case SQLITE_FULL: (.diskFull, "the disk is full, or the file size limit is reached")
@@ -24,7 +28,7 @@ extension StorageError {
       case SQLITE_PERM, SQLITE_AUTH: (.permissionDenied, "there is no permission")
       case SQLITE_TOOBIG: (.valueTooLarge, "the value is too large")
       case SQLITE_CANTOPEN:
-        switch error.systemError {
+        switch systemError {
         case ENOENT, ENOTDIR: (.notFound, "there is no such file or directory")
         case EACCES, EPERM, EROFS: (.permissionDenied, "there is no permission")
         case EMFILE, ENFILE: (.tooManyReaders, "the process has too many open files")
@@ -35,7 +39,7 @@ extension StorageError {
       default: (.engineFailure, "the library failed")
       }
     var message = "\(tried): \(found)"
-    if error.systemError != 0, let reason = strerror(error.systemError) {
+    if systemError != 0, let reason = strerror(systemError) {
       message += " (\(String(cString: reason)))"
     }
     if let statement = error.statement { message += ", at “\(statement)”" }
