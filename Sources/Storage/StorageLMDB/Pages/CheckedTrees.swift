@@ -33,9 +33,13 @@ struct CheckedTrees {
 }
 
 extension PageCheck {
-  /// Throws `damaged` with the first fault, if there is one.
+  /// Throws `damaged` with the first fault, if there is one. A page that the system can't read says nothing about the
+  /// file: then the system's error.
   func throwFirstFault() throws {
     guard let fault = faults.first else { return }
+    if let number = file.readFailure {
+      throw StorageError.lmdb(number, "the file could not be read", path: file.path)
+    }
     throw StorageError(.damaged, "the file is damaged or cut off: \(fault)", path: file.path)
   }
 }

@@ -1,5 +1,9 @@
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// A check of a snapshot's pages in the file itself.
 ///
 /// It finds page numbers that lead out of the file or to a page twice, invalid headers and nodes, keys out of
@@ -178,7 +182,9 @@ struct PageCheck {
       return false
     }
     guard file.read(page, into: bytes) else {
-      report("\(name) refers to page \(page), which can't be read: the file has \(file.pages) pages")
+      let reason =
+        file.readFailure.map { String(cString: strerror($0)) } ?? "the file has \(file.pages) pages"
+      report("\(name) refers to page \(page), which can't be read: \(reason)")
       return false
     }
     let number = bytes.loadUnaligned(as: UInt64.self)

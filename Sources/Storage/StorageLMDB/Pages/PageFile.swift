@@ -172,6 +172,8 @@ package final class PageFile {
   let pages: UInt64
   /// The number of page reads, for tests.
   private(set) var reads = 0
+  /// The number of the first error with which the system has refused to read a page.
+  private(set) var readFailure: Int32?
   private let descriptor: Int32
 
   convenience init(path: String) throws {
@@ -203,9 +205,11 @@ package final class PageFile {
 
   deinit { close(descriptor) }
 
-  /// Reads a page. Returns false if the file has no such page or the system can't read it.
+  /// Reads a page. Returns false if the file has no such page or the system can't read it (`readFailure`).
   func read(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
-    count(page, into: bytes) == pageBytes
+    let count = count(page, into: bytes)
+    if count < 0, readFailure == nil { readFailure = errno }
+    return count == pageBytes
   }
 
   /// Reads a page. Returns the number of bytes read, or -1 if the system can't read it (`errno`).
