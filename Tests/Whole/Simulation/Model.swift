@@ -68,9 +68,11 @@ package struct Model {
     switch operation {
     case .save(let id, let content): try takeSaved(id, content, on: current(id), answer)
     case .saveOnTop(let id, let revision, let content):
-      let stored = current(id)
-      let fits = stored?.revision == revision || revision == nil && stored?.isDeleted ?? true
-      guard fits else { return try expectRefusal("conflict", answer) }
+      // Any leaf may be gone on from, also one that lost a conflict.
+      let stored = revision == nil ? current(id) : documents[id]?.leaves.first { $0.revision == revision }
+      guard revision == nil ? stored?.isDeleted ?? true : stored != nil else {
+        return try expectRefusal("conflict", answer)
+      }
       try takeSaved(id, content, on: stored, answer)
     case .saveAll(let contents):
       guard case .saved(let saved) = answer, saved.map(\.id) == contents.keys.sorted() else {

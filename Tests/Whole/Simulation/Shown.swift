@@ -67,11 +67,16 @@ extension Model {
 
   /// What a database answers that did it, and shows this afterwards.
   private func answer(to operation: Operation, _ shown: Shown) -> Answer {
+    func newLeaf(_ id: String) -> String? {
+      shown.documents[id]?.leaves.map(\.revision).first { revision in
+        !(documents[id]?.leaves.contains { $0.revision == revision } ?? false)
+      }
+    }
     func saved(_ ids: [String]) -> Answer {
       .saved(
         ids.enumerated().map { place, id in
           Answer.Saved(
-            id: id, revision: shown.documents[id]?.current.revision ?? "",
+            id: id, revision: newLeaf(id) ?? shown.documents[id]?.current.revision ?? "",
             sequence: lastSequence + 1 + UInt64(place))
         })
     }

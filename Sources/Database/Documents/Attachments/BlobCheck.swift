@@ -70,7 +70,8 @@ final class BlobCheck {
       do { _ = try blobs.verify(fileName: name) } catch let error as StorageError {
         // A compaction may have removed the file.
         guard error.code != .notFound else { continue }
-        try check.report("blob file \(name)", error.message)
+        let reason = error.engineMessage.map { " (\($0))" } ?? ""
+        try check.report("blob file \(name)", error.message + reason)
       }
     }
   }
