@@ -62,11 +62,14 @@ endif
 
 SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 
+# The engines whose libraries are installed, looked for when a recipe begins, and so after `deps` (Package.swift).
+export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb wiredtiger,$(shell pkg-config --exists $(engine) 2>/dev/null && echo $(engine)))),none)
+
 # Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
-  snappy:libsnappy-dev
+  snappy:libsnappy-dev rocksdb:librocksdb-dev wiredtiger:libwiredtiger-dev
 DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.

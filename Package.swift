@@ -21,6 +21,26 @@ let randomQueries: [Target.Dependency] = asksRandomQueries ? ["QueryDifferential
 // Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
 let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 
+// The engines whose libraries not every machine has. An app or the command has one of them only where its library is
+// installed. The Makefile says in TOUCHSTONE_ENGINES which are (its names, separated by spaces, or "none"): the package
+// manager keeps what it has read of this file, and reads it again only when a variable changes.
+let optionalEngines = [("rocksdb", "rocksdb")].filter { engine, package in
+  if let said = variable("TOUCHSTONE_ENGINES") { return said.split(separator: " ").contains { $0 == engine } }
+  let folders =
+    (variable("PKG_CONFIG_PATH")?.split(separator: ":").map(String.init) ?? [])
+    + ["x86_64-linux-gnu/", "aarch64-linux-gnu/", ""].map { "/usr/lib/\($0)pkgconfig" }
+    + ["/usr/local/lib/pkgconfig", "/usr/lib64/pkgconfig", "/usr/share/pkgconfig"]
+  return folders.contains { FileManager.default.fileExists(atPath: "\($0)/\(package).pc") }
+}.map(\.0)
+let hasRocksDB = optionalEngines.contains("rocksdb")
+let hasWiredTiger = optionalEngines.contains("wiredtiger")
+/// The modules of those engines.
+let optionalModules: [Target.Dependency] =
+  (hasRocksDB ? ["StorageRocksDB"] : []) + (hasWiredTiger ? ["StorageWiredTiger"] : [])
+/// What code that names engines is compiled with.
+let optionalSettings: [SwiftSetting] =
+  (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])
+
 /// A floor of the architecture (docs/architecture.md). A module imports modules of its own floor or of floors below it;
 /// `make lint` checks that.
 ///
@@ -40,16 +60,20 @@ struct Floor {
 
   /// The tests of a part.
   func tests(
-    _ part: String, _ imports: [Target.Dependency], exclude: [String] = [], lends: Bool = false
+    _ part: String, _ imports: [Target.Dependency], exclude: [String] = [], lends: Bool = false,
+    namesEngines: Bool = false
   ) -> Target {
     .testTarget(
-      name: part + "Tests", dependencies: imports, path: "Tests/\(name)/\(part)Tests", exclude: exclude,
-      swiftSettings: lends ? lifetimes : [])
+      name: part + "Tests", dependencies: imports + (namesEngines ? optionalModules : []),
+      path: "Tests/\(name)/\(part)Tests", exclude: exclude,
+      swiftSettings: (lends ? lifetimes : []) + (namesEngines ? optionalSettings : []))
   }
 
   /// A module that only tests use.
-  func testing(_ name: String, _ imports: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: imports, path: "Tests/\(self.name)/\(name)")
+  func testing(_ name: String, _ imports: [Target.Dependency], namesEngines: Bool = false) -> Target {
+    .target(
+      name: name, dependencies: imports + (namesEngines ? optionalModules : []),
+      path: "Tests/\(self.name)/\(name)", swiftSettings: namesEngines ? optionalSettings : [])
   }
 }
 
@@ -90,29 +114,38 @@ func replacement(_ name: String, _ imports: [Target.Dependency] = []) -> Target 
 // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same symbols and are opened at
 // run time: nothing may link either (docs/storage-sqlite.md). Avahi is opened at run time too, since many machines have
 // none. libstemmer and libwslay have no .pc file.
-let libraries = [
-  library("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
-  library("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
-  library("CFileSystem"),
-  library("CISAL", pkgConfig: "libisal", debian: "libisal-dev"),
-  library("CLMDB", pkgConfig: "lmdb", debian: "liblmdb-dev"),
-  library("CMicrohttpd", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
-  library("CSSL", pkgConfig: "libssl", debian: "libssl-dev"),
-  library("CSnappy", pkgConfig: "snappy", debian: "libsnappy-dev"),
-  library("CSockets"),
-  library("CStemmer", debian: "libstemmer-dev"),
-  library("CTimers"),
-  library("CWslay", debian: "libwslay-dev"),
-  library("CZip", pkgConfig: "libzip", debian: "libzip-dev"),
-  library("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
-  shim("CAllocationCounter"),
-  shim("CAvahi", links: ["dl"]),
-  shim("CICU", links: ["icui18n", "icuuc"]),
-  // What has to be said to OpenSSL before its first use.
-  shim("COpenSSLExit", ["CCrypto"]),
-  shim("CSQLite", links: ["dl"]),
-  shim("CSimdjson", links: ["simdjson"]),
-]
+let libraries =
+  [
+    library("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
+    library("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+    library("CFileSystem"),
+    library("CISAL", pkgConfig: "libisal", debian: "libisal-dev"),
+    library("CLMDB", pkgConfig: "lmdb", debian: "liblmdb-dev"),
+    library("CMicrohttpd", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
+    library("CSSL", pkgConfig: "libssl", debian: "libssl-dev"),
+    library("CSnappy", pkgConfig: "snappy", debian: "libsnappy-dev"),
+    library("CSockets"),
+    library("CStemmer", debian: "libstemmer-dev"),
+    library("CTimers"),
+    library("CWslay", debian: "libwslay-dev"),
+    library("CZip", pkgConfig: "libzip", debian: "libzip-dev"),
+    library("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
+    shim("CAllocationCounter"),
+    shim("CAvahi", links: ["dl"]),
+    shim("CICU", links: ["icui18n", "icuuc"]),
+    // What has to be said to OpenSSL before its first use.
+    shim("COpenSSLExit", ["CCrypto"]),
+    shim("CSQLite", links: ["dl"]),
+    shim("CSimdjson", links: ["simdjson"]),
+  ]
+  + (hasRocksDB ? [library("CRocksDB", pkgConfig: "rocksdb", debian: "librocksdb-dev")] : [])
+  + (hasWiredTiger ? [library("CWiredTiger", pkgConfig: "wiredtiger", debian: "libwiredtiger-dev")] : [])
+
+// Engines whose libraries not every machine has.
+let optionalEngineModules: [Target] =
+  (hasRocksDB ? [storage.module("StorageRocksDB", ["Bytes", "Storage", "StorageFlat", "CRocksDB"])] : [])
+  + (hasWiredTiger
+    ? [storage.module("StorageWiredTiger", ["Bytes", "Storage", "StorageFlat", "CWiredTiger"])] : [])
 
 let modules: [Target] = [
   // Ground
@@ -145,6 +178,8 @@ let modules: [Target] = [
   storage.module("StorageSQLite", ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
   storage.module("StorageLMDB", ["Bytes", "Storage", "CLMDB"]),
   storage.module("StorageMemory", ["Bytes", "Storage"]),
+  // An engine over a library that has one ordered map in a directory of its own.
+  storage.module("StorageFlat", ["Bytes", "Storage", "CFileSystem"]),
   storage.module("Encryption", ["Bytes", "Storage", "CCrypto"]),
   storage.module("StorageEncrypted", ["Bytes", "Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
 
@@ -248,8 +283,8 @@ let modules: [Target] = [
     dependencies: [
       "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
       "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites",
-    ],
-    path: "Sources/Tool/CLI"),
+    ] + optionalModules,
+    path: "Sources/Tool/CLI", swiftSettings: optionalSettings),
 ]
 
 // Modules and programs that tests use.
@@ -265,7 +300,7 @@ let helpers: [Target] = [
     [
       "AtLoad", "Expectations", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone",
       "CBLite2", "Documents", "Upgrade",
-    ]),
+    ], namesEngines: true),
   .target(name: "AtLoad", path: "Tests/Support/AtLoad"),
   // The system's calls for files, and LMDB's opening of named databases.
   replacement("SystemCalls"),
@@ -301,9 +336,9 @@ let helpers: [Target] = [
       "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
       "Touchstone", "TouchstoneSync", "TouchstoneServer", "SystemCalls", "HeldHandles", "Logs",
       "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation", "Machine",
-    ] + randomQueries,
+    ] + randomQueries + optionalModules,
     path: "Tests/Support/TestChild",
-    swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
+    swiftSettings: (asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []) + optionalSettings),
   // Runs the tests in several processes (docs/testing.md).
   .executableTarget(
     name: "test-runner", dependencies: ["ChildProcesses", "System"], path: "Tests/Support/TestRunner"),
@@ -337,9 +372,9 @@ let tests: [Target] = [
     "Storage",
     [
       "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-      "StorageMemory",
+      "StorageMemory", "StorageFlat",
       "test-child",
-    ]),
+    ], namesEngines: true),
   storage.tests("StorageSQLite", ["TestSupport", "StorageSQLite"]),
   storage.tests(
     "StorageLMDB",
@@ -478,8 +513,11 @@ let package = Package(
     // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
-  ],
-  targets: libraries + modules + helpers
+  ]
+    // Engines that an app registers itself (docs/engines.md).
+    + (hasRocksDB ? [.library(name: "TouchstoneRocksDB", targets: ["StorageRocksDB"])] : [])
+    + (hasWiredTiger ? [.library(name: "TouchstoneWiredTiger", targets: ["StorageWiredTiger"])] : []),
+  targets: libraries + modules + optionalEngineModules + helpers
     + tests.filter { testTargets?.contains($0.name) ?? true } + (fuzzing ? fuzzTargets : []),
   cxxLanguageStandard: .cxx17
 )

@@ -3,9 +3,21 @@ import Touchstone
 #if canImport(Glibc)
   import Glibc
 #endif
+#if ROCKSDB
+  import StorageRocksDB
+#endif
+#if WIREDTIGER
+  import StorageWiredTiger
+#endif
 
 // Register external engines here, before the first command: Engines.register(MyEngine.type)
 // (docs/engines.md).
+#if ROCKSDB
+  Engines.register(RocksDBEngines.rocksdb)
+#endif
+#if WIREDTIGER
+  Engines.register(WiredTigerEngines.wiredtiger)
+#endif
 
 /// Runs the command that `words` name, and returns the exit status.
 func run(_ words: ArraySlice<String>) -> ExitStatus {

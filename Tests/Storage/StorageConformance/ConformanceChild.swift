@@ -39,6 +39,7 @@ public enum ConformanceChild {
       case "conformance": try child.conformance()
       case "fuzz": try child.fuzz()
       case "hold": try child.hold()
+      case "open": try child.openOnce()
       case "leave": try child.leave()
       case "create": try child.create(isNew: false)
       case "create-new": try child.create(isNew: true)

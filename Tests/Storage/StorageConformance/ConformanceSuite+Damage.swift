@@ -40,7 +40,9 @@ extension ConformanceSuite {
         try opened.close()
         for creation in [FileCreation.openExisting, .openOrCreate] {
           try expectError(
-            .notADatabase, .wrongKey, .keyRequired, .notEncrypted, from: "opening a file of \(other.name)"
+            .notADatabase, .wrongKey, .keyRequired, .notEncrypted,
+            // What may be said of a directory.
+            .ioError, .invalidArgument, .permissionDenied, from: "opening a file of \(other.name)"
           ) { _ = try suite.open(path, suite.options(creation: creation)) }
         }
         let again = try other.open(path, options)
@@ -121,6 +123,24 @@ extension ConformanceSuite {
   /// A damaged file.
   private typealias Variant = (name: String, bytes: [UInt8])
 
+  /// The path of the file whose bytes are damaged: the engine's file, or the largest file if it is a directory.
+  private func damagedFile(_ path: String) throws -> String {
+    guard isDirectory(path) else { return path }
+    let files = try FileManager.default.contentsOfDirectory(atPath: path).map { path + "/" + $0 }
+    func size(_ file: String) -> Int {
+      ((try? FileManager.default.attributesOfItem(atPath: file)[.size]) as? NSNumber)?.intValue ?? 0
+    }
+    guard let largest = files.max(by: { (size($0), $1) < (size($1), $0) }) else {
+      throw ConformanceFailure("the directory \(path) is empty")
+    }
+    return largest
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var isDirectory = ObjCBool(false)
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
+  }
+
   /// The bytes of a closed file and its content. It has a few hundred pages, and each holds entries.
   private func soundFile() throws -> (bytes: [UInt8], content: String) {
     let content = try withEngine { engine in
@@ -135,8 +155,18 @@ extension ConformanceSuite {
       }
       return try Content(engine).description
     }
-    let file = try Data(contentsOf: URL(fileURLWithPath: path("main")))
+    let file = try Data(contentsOf: URL(fileURLWithPath: damagedFile(path("main"))))
     return ([UInt8](file), content)
+  }
+
+  /// Writes a damaged file. A directory is a copy of the sound one with one other file.
+  private func write(_ bytes: [UInt8], at path: String) throws {
+    var file = path
+    if isDirectory(self.path("main")) {
+      try FileManager.default.copyItem(atPath: self.path("main"), toPath: path)
+      file = path + "/" + ((try damagedFile(self.path("main"))) as NSString).lastPathComponent
+    }
+    try Data(bytes).write(to: URL(fileURLWithPath: file))
   }
 
   /// Lets child processes open, check, read and write each file. A crash of a child fails the suite, with the
@@ -148,7 +178,7 @@ extension ConformanceSuite {
       var paths: [String] = []
       for (index, variant) in batch.enumerated() {
         let path = path("\(mode)\(start + index)")
-        try Data(variant.bytes).write(to: URL(fileURLWithPath: path))
+        try write(variant.bytes, at: path)
         paths.append(path)
       }
       let child = try startChild("probe", [mode] + paths)

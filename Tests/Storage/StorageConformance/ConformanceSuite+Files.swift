@@ -119,7 +119,7 @@ extension ConformanceSuite {
       try suite.withEngine { try expectEqual(Content($0), content, "content afterwards") }
     },
 
-    Behaviour("an engine open for reading sees what another process commits", needs: [.child]) { suite in
+    Behaviour("an engine open for reading sees what another process commits", needs: [.sharing]) { suite in
       try suite.withEngine { try Counters.make($0) }
       try suite.withEngine("main", suite.options(creation: .openExisting, isReadOnly: true)) { engine in
         try expectEqual(Counters.count(engine), 0, "the counter")

@@ -15,7 +15,7 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("the lineage changes when another process commits", needs: [.child]) { suite, engine in
+    Behaviour("the lineage changes when another process commits", needs: [.sharing]) { suite, engine in
       try Counters.make(engine)
       guard var last = try lineage(engine) else { return }
       for round in 0..<6 {

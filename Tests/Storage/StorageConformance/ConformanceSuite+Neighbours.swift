@@ -4,7 +4,7 @@ import Storage
 extension ConformanceSuite {
   /// The traces that other processes leave, and those that this process leaves for them.
   static let neighbourBehaviours: [Behaviour] = [
-    Behaviour("a reader killed in its snapshot costs no more space than a live one", needs: [.child]) {
+    Behaviour("a reader killed in its snapshot costs no more space than a live one", needs: [.sharing]) {
       suite in
       let commits = suite.isLong ? 20_000 : 1_500
       try suite.withEngine("main", suite.options(durability: .none)) { engine in
@@ -39,7 +39,7 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("processes that make one path at the same time share it", needs: [.child]) { suite in
+    Behaviour("processes that make one path at the same time share it", needs: [.sharing]) { suite in
       for round in 0..<(suite.isLong ? 200 : 12) {
         let path = suite.path("made\(round)")
         let lines = try suite.race("create", path, 3)
@@ -172,10 +172,13 @@ private struct FileState: Equatable, CustomStringConvertible {
 
   /// The states of all files in a directory.
   static func all(in directory: String) throws -> [FileState] {
-    try FileManager.default.contentsOfDirectory(atPath: directory).sorted().map { name in
+    try FileManager.default.subpathsOfDirectory(atPath: directory).sorted().map { name in
       var status = stat()
       guard stat("\(directory)/\(name)", &status) == 0 else {
         throw ConformanceFailure("stat of \(name): errno \(errno)")
+      }
+      if status.st_mode & S_IFMT == S_IFDIR {
+        return FileState(name: name, inode: UInt64(status.st_ino), count: 0, bytes: nil)
       }
       return FileState(
         name: name, inode: UInt64(status.st_ino),
@@ -196,6 +199,15 @@ extension Child {
     _ = try snapshot.keyspaces()
     say("holding")
     withExtendedLifetime(snapshot) { while true { pause() } }
+  }
+
+  /// `open PATH read|write` opens the database and closes it, or prints why it can't.
+  func openOnce() throws {
+    do {
+      let isReadOnly = arguments[1] == "read"
+      try engine.open(arguments[0], options(isReadOnly: isReadOnly, creation: .openExisting)).close()
+      say("done")
+    } catch let error as StorageError { say("\(error.code.rawValue) \(error)") }
   }
 
   /// `leave PATH COUNT` makes a file, commits COUNT times with one put each, and kills itself.

@@ -3,7 +3,7 @@ import Storage
 
 extension ConformanceSuite {
   static let processBehaviours: [Behaviour] = [
-    Behaviour("two processes write and read one path, and no increment is lost", needs: [.child]) { suite in
+    Behaviour("two processes write and read one path, and no increment is lost", needs: [.sharing]) { suite in
       let rounds = suite.isLong ? 5_000 : 100
       try suite.withEngine { engine in
         try Counters.make(engine)
@@ -26,7 +26,29 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("another process sees keyspaces made, dropped and made again", needs: [.child]) {
+    Behaviour("a second process is refused, and learns who has the file open", needs: [.exclusion]) { suite in
+      func expectRefused(_ isReadOnly: Bool, _ what: String) throws {
+        let line =
+          try suite.runChild("open", [suite.path("main"), isReadOnly ? "read" : "write"]).first ?? ""
+        try expect(line.hasPrefix("inUse "), "\(what) ended with “\(line)”")
+        try expect(line.contains("\(getpid())"), "\(what): “\(line)” doesn't name the process \(getpid())")
+      }
+      let content = try suite.withEngine { engine in
+        let content = try suite.fill(engine)
+        try expectRefused(false, "opening beside a writer")
+        try expectRefused(true, "opening for reading beside a writer")
+        return content
+      }
+      // Several may read.
+      try suite.withEngine("main", suite.options(creation: .openExisting, isReadOnly: true)) { engine in
+        try expectRefused(false, "opening beside a reader")
+        try expectEqual(suite.runChild("open", [suite.path("main"), "read"]), ["done"], "a second reader")
+        try expectEqual(Content(engine), content, "content")
+      }
+      try expectEqual(suite.runChild("open", [suite.path("main"), "write"]), ["done"], "opening afterwards")
+    },
+
+    Behaviour("another process sees keyspaces made, dropped and made again", needs: [.sharing]) {
       suite, engine in
       let path = suite.path("main")
       for round in 0..<4 {
@@ -78,12 +100,18 @@ extension ConformanceSuite {
       let path = suite.path("main")
       let content = try suite.withEngine { try suite.fill($0) }
       try suite.withEngine("closed") { _ = try suite.fill($0) }
-      for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
-        chmod("\(suite.directory)/\(name)", 0o444)
+      // The file of an engine may be a directory.
+      var directories = [suite.directory]
+      for name in try FileManager.default.subpathsOfDirectory(atPath: suite.directory) {
+        let path = "\(suite.directory)/\(name)"
+        var isDirectory = ObjCBool(false)
+        _ = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        if isDirectory.boolValue { directories.append(path) }
+        chmod(path, isDirectory.boolValue ? 0o555 : 0o444)
       }
       chmod(suite.path("closed"), 0)
       chmod(suite.directory, 0o555)
-      defer { chmod(suite.directory, 0o755) }
+      defer { for directory in directories { chmod(directory, 0o755) } }
       let lines = try suite.runChild("nobody", [path, suite.path("closed")])
       if let line = lines.first, line.hasPrefix("can't ") {
         return print("not tried as another user: \(line)")
@@ -91,7 +119,7 @@ extension ConformanceSuite {
       try expectEqual(lines, ["content \(content)", "done"], "what another user reads")
     },
 
-    Behaviour("another user reads whole states while the owner writes, opens and closes", needs: [.child]) {
+    Behaviour("another user reads whole states while the owner writes, opens and closes", needs: [.sharing]) {
       suite in
       var generation = 0
       try suite.withEngine { try Generations.write(generation, $0) }

@@ -23,19 +23,23 @@ public struct ConformanceSuite: Sendable {
     /// Whether an engine that encrypts notices every change of the file's first page when it opens the file.
     /// If false, bytes that aren't read may change unnoticed, but the data must be unchanged.
     public let authenticatesHeader: Bool
+    /// Whether several processes can have a file open at the same time. If false, a second one gets `inUse`.
+    public let sharesFiles: Bool
     /// Whether it implements `load` itself. Its `load` refuses other writes until it returns.
     public let loadsItself: Bool
 
     /// Makes a subject. By default its engine keeps files.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
-      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, loadsItself: Bool = true
+      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, sharesFiles: Bool = true,
+      loadsItself: Bool = true
     ) {
       self.engine = engine
       self.keepsFiles = keepsFiles
       self.plainCounterpart = plainCounterpart
       self.survivesAnyDamage = survivesAnyDamage
       self.authenticatesHeader = authenticatesHeader
+      self.sharesFiles = sharesFiles
       self.loadsItself = loadsItself
     }
   }
@@ -46,6 +50,10 @@ public struct ConformanceSuite: Sendable {
     public enum Need: Sendable {
       case files
       case child
+      /// Several processes that have one file open.
+      case sharing
+      /// Another process, which isn't let in.
+      case exclusion
       case encryption
     }
 
@@ -118,6 +126,8 @@ public struct ConformanceSuite: Sendable {
       switch need {
       case .files: subject.keepsFiles
       case .child: subject.keepsFiles && childPath != nil
+      case .sharing: subject.keepsFiles && subject.sharesFiles && childPath != nil
+      case .exclusion: subject.keepsFiles && !subject.sharesFiles && childPath != nil
       case .encryption: subject.engine.encrypts
       }
     }

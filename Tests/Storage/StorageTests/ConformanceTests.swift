@@ -5,6 +5,13 @@ import StorageMemory
 import StorageSQLite
 import TestSupport
 
+#if ROCKSDB
+  import StorageRocksDB
+#endif
+#if WIREDTIGER
+  import StorageWiredTiger
+#endif
+
 /// The engines that have to pass. An engine is added by a line here and one in `Tests/Support/TestChild/StorageChild.swift`.
 let subjects: [ConformanceSuite.Subject] =
   [
@@ -16,7 +23,19 @@ let subjects: [ConformanceSuite.Subject] =
     .init(engine: SQLiteEngines.sqlite),
     .init(engine: SQLiteEngines.sqlcipher, plainCounterpart: SQLiteEngines.sqlcipherPlain),
     .init(engine: SQLiteEngines.sqlcipherPlain),
-  ]
+  ] + optionalSubjects
+
+/// The engines whose libraries not every machine has.
+private var optionalSubjects: [ConformanceSuite.Subject] {
+  var subjects: [ConformanceSuite.Subject] = []
+  #if ROCKSDB
+    subjects.append(.init(engine: RocksDBEngines.rocksdb, sharesFiles: false, loadsItself: false))
+  #endif
+  #if WIREDTIGER
+    subjects.append(.init(engine: WiredTigerEngines.wiredtiger, sharesFiles: false, loadsItself: false))
+  #endif
+  return subjects
+}
 
 /// Strict engines have to pass as well: a test that fails on them only is then one of code that trusts more than it is
 /// promised.

@@ -18,6 +18,7 @@ func fileTools(_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool] 
           """,
         ], output: "ok")
     ]
+  case "rocksdb", "wiredtiger": []
   default:
     [FileTool(["mdb_stat", "-n", "-a", "-e", "-f", path]), FileTool(["mdb_dump", "-n", "-a", path])]
   }

@@ -5,13 +5,26 @@ import StorageEncrypted
 import StorageLMDB
 import StorageSQLite
 
+#if ROCKSDB
+  import StorageRocksDB
+#endif
+#if WIREDTIGER
+  import StorageWiredTiger
+#endif
+
 enum StorageChild: ChildGroup {
   static let name = "storage"
   static let usage = "COMMAND ENGINE KEY|- …"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count >= 3 else { throw WrongUsage() }
-    let engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
+    var engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
+    #if ROCKSDB
+      engines.append(RocksDBEngines.rocksdb)
+    #endif
+    #if WIREDTIGER
+      engines.append(WiredTigerEngines.wiredtiger)
+    #endif
     ConformanceChild.main(
       CommandLine.arguments, childArguments: [name],
       engines: engines + engines.map { StrictEngine.type(over: $0, name: "strict(\($0.name))") },

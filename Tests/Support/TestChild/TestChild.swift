@@ -37,6 +37,8 @@ struct WrongUsage: Error {}
 
   static func main() {
     let arguments = Array(CommandLine.arguments.dropFirst())
+    // Registers them.
+    _ = optionalEngines
     let chosen = groups.filter { $0.name == arguments.first }
     do {
       guard let group = chosen.first else { throw WrongUsage() }

@@ -4,10 +4,33 @@ import StorageConformance
 import Testing
 import Touchstone
 
+#if ROCKSDB
+  import StorageRocksDB
+#endif
+#if WIREDTIGER
+  import StorageWiredTiger
+#endif
+
 /// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB;
 /// the others are variants of these.
 package let allEngines: [EngineName] =
-  isStrict ? [.sqlite, .lmdb] : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
+  isStrict
+  ? [.sqlite, .lmdb]
+  : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted] + (isLong ? optionalEngines : [])
+
+/// The engines whose libraries not every machine has, registered. The suites above the engines run on them in the
+/// long run; otherwise `OptionalEngineTests` does what is cheap.
+package let optionalEngines: [EngineName] = {
+  var types: [EngineType] = []
+  #if ROCKSDB
+    types.append(RocksDBEngines.rocksdb)
+  #endif
+  #if WIREDTIGER
+    types.append(WiredTigerEngines.wiredtiger)
+  #endif
+  for type in types { Engines.register(type) }
+  return types.map { EngineName(rawValue: $0.name) }
+}()
 
 /// The engines on which most suites above the engines run: all in the long run, otherwise one of each kind.
 package let someEngines: [EngineName] = isLong ? allEngines : [.sqlite, .lmdb]

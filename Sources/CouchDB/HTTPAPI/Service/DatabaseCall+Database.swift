@@ -154,15 +154,6 @@ extension DatabaseCall {
   }
 }
 
-/// The size of a file.
-enum FileSize {
-  /// In bytes; 0 if it can't be seen.
-  static func of(_ path: String) -> UInt64 {
-    var status = stat()
-    return stat(path, &status) == 0 ? UInt64(status.st_size) : 0
-  }
-}
-
 extension String {
   /// As a segment of a URL's path: percent-encoded but for letters, digits and `-._:`, as CouchDB does.
   package var pathSegment: String {

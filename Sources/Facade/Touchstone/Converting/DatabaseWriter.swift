@@ -109,7 +109,7 @@ struct DatabaseWriter {
     var engine = try open(path, .createNew)
     do {
       // An engine of the app may not know of it.
-      if let access, directory.isThere(path) { try access.data.apply(to: path) }
+      if let access, directory.isThere(path) { try access.data.applyToFileOrDirectory(path) }
       let record = try KeyspaceCopy(from: snapshot, to: engine) {
         try report(.copying, $0.entries, $0.totalEntries)
       }.run()

@@ -27,6 +27,12 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// The SQLCipher library without a key, to measure the cost of the cipher apart from that of the older
   /// SQLite version.
   public static let sqlcipherPlain: EngineName = "sqlcipher-plain"
+  /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
+  /// `RocksDBEngines.rocksdb` first.
+  public static let rocksdb: EngineName = "rocksdb"
+  /// WiredTiger, the engine of MongoDB. The product `TouchstoneWiredTiger` has it: an app registers
+  /// `WiredTigerEngines.wiredtiger` first.
+  public static let wiredtiger: EngineName = "wiredtiger"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
 }
@@ -49,7 +55,8 @@ public enum Engines {
   public static func type(_ name: EngineName) throws -> EngineType {
     guard let type = types.withLock({ $0[name] }) else {
       let known = names.map(\.rawValue).joined(separator: ", ")
-      throw DatabaseError(.unknownEngine, "there is no engine \"\(name)\"; known are \(known)")
+      throw DatabaseError(
+        .unknownEngine, "there is no engine \"\(name)\"; known are \(known)\(hint(for: name))")
     }
     return type
   }
@@ -59,6 +66,18 @@ public enum Engines {
   /// the caller names one of them. Throws `unknownEngine`.
   public static func type(_ name: EngineName, encrypted: Bool) throws -> EngineType {
     try type(encrypted && name == .lmdb ? .lmdbEncrypted : name)
+  }
+
+  /// Engines of products that an app links only if it uses them, and their Debian packages.
+  private static let optional: [EngineName: (product: String, package: String)] = [
+    .rocksdb: ("TouchstoneRocksDB", "librocksdb-dev"),
+    .wiredtiger: ("TouchstoneWiredTiger", "libwiredtiger-dev"),
+  ]
+
+  private static func hint(for name: EngineName) -> String {
+    guard let (product, package) = optional[name] else { return "" }
+    return
+      "; this program was built without the product \(product), which needs the Debian package \(package)"
   }
 
   /// The names of all engines, sorted.

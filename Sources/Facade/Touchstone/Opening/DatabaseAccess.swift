@@ -48,7 +48,8 @@ struct DatabaseAccess {
 
   private init(directory: FileAccess, data: FileAccess, key: FileAccess?) {
     self.directory = directory
-    self.data = data
+    // The engine's file may be a directory.
+    self.data = data.mode & 0o111 == 0 ? data : data.with(mode: data.mode & 0o666)
     // A key file can be searched for passphrases, so it is the owner's alone, unless the group shares the database.
     self.key = key ?? data.with(mode: data.mode & 0o020 == 0 ? 0o600 : 0o660)
   }
@@ -62,7 +63,7 @@ struct DatabaseAccess {
         for name in try DatabaseDirectory.contents(of: path) { try blob.apply(to: path + "/" + name) }
         try directory.apply(to: path)
       } else {
-        try (DatabaseDirectory.isKeyFile(name) ? key : data).apply(to: path)
+        try (DatabaseDirectory.isKeyFile(name) ? key : data).applyToFileOrDirectory(path)
       }
     }
   }
@@ -82,8 +83,9 @@ struct DatabaseAccess {
     try Self.limit(database.path, to: directory)
   }
 
-  private static func limit(_ path: String, to model: FileAccess) throws {
+  private static func limit(_ path: String, to file: FileAccess) throws {
     guard let found = FileAccess(of: path) else { return }
+    let model = FileAccess.isDirectory(path) ? file.ofDirectory : file
     let mode = found.mode & (model.mode | 0o3700)
     guard mode != found.mode else { return }
     guard chmod(path, mode_t(mode)) == 0 else {

@@ -14,7 +14,7 @@ import Storage
 //                   whole, by a rename; written last when a database is made.
 //   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md); or key-N.json
 //   lock            empty; opens hold a shared flock on it, operations that change files an exclusive one
-//   data-N.EXT      the engine's file; engines may have others whose names begin with it
+//   data-N.EXT      the engine's file, or its directory; engines may have others whose names begin with it
 //   Attachments/    blobs; or Attachments-N/
 //
 // An interrupted operation can leave files with these names that database.json doesn't name.
@@ -236,14 +236,14 @@ struct DatabaseDirectory {
   /// Removes the engine's file, and the files beside it whose names begin with its name.
   func removeData(_ file: String) throws {
     for name in try contents() where name == file || name.hasPrefix(file + "-") {
-      unlink(self.file(name))
+      try? FileTree.remove(self.file(name))
     }
   }
 
   /// Removes the engine's files except `file` and the files beside it.
   func removeData(otherThan file: String) throws {
     for name in try contents() where name.hasPrefix("data-") && name != file && !name.hasPrefix(file + "-") {
-      unlink(self.file(name))
+      try? FileTree.remove(self.file(name))
     }
   }
 }

@@ -35,10 +35,7 @@ extension OpenDatabase {
   }
 
   /// The size of the engine's file; 0 if it can't be asked for.
-  private var fileBytes: Int {
-    var status = stat()
-    return stat(engineFile, &status) == 0 ? Int(status.st_size) : 0
-  }
+  private var fileBytes: Int { FileSize.of(engineFile) }
 
   /// Returns unused space to the file system. It drops no data.
   func makeFileSmaller() throws {
@@ -89,7 +86,11 @@ extension OpenDatabase {
     guard options.durability != .none else { return }
     let file = description.withLock { $0.file }
     for name in try directory.contents() where name == file || name.hasPrefix(file + "-") {
-      guard let held = try heldFiles.file(at: directory.file(name)) else { continue }
+      guard let held = try heldFiles.file(at: directory.file(name)) else {
+        // An engine's file may be a directory.
+        try FileTree.sync(directory.file(name))
+        continue
+      }
       guard fsync(held.descriptor) == 0 else {
         throw StorageError.system(errno, "can't sync", directory.file(name))
       }

@@ -67,10 +67,7 @@ final class Upkeep: DocumentUpkeep {
   }
 
   /// The size of the engine's file in bytes; 0 if there is none.
-  private var fileBytes: Int {
-    var status = stat()
-    return stat(store.engine.location, &status) == 0 ? Int(status.st_size) : 0
-  }
+  private var fileBytes: Int { FileSize.of(store.engine.location) }
 
   /// Ends the work. Called after the engine has been closed.
   func close() {

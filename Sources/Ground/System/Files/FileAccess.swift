@@ -51,6 +51,20 @@ package struct FileAccess: Sendable, Equatable {
     return access
   }
 
+  /// The access of a directory with files that have this access: who can read them can list it.
+  package var ofDirectory: FileAccess { with(mode: mode & 0o3666 | (mode >> 2 & 0o111)) }
+
+  package static func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Gives the engine's file at `path` this access. If the engine's file is a directory, its files stay as they are: who
+  /// can't enter it can't use them.
+  package func applyToFileOrDirectory(_ path: String) throws {
+    try (Self.isDirectory(path) ? ofDirectory : self).apply(to: path)
+  }
+
   /// Gives the file or directory at `path` this access. A symbolic link is refused.
   package func apply(to path: String) throws {
     var flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK

@@ -1,0 +1,22 @@
+import Glibc
+import Synchronization
+
+/// Counts forks, at the cost of one load: `getpid` would be a system call.
+///
+/// A forked child has none of the library's background threads, and its locks may be held by threads that it
+/// doesn't have. So the child must not call the library.
+package enum ForkCount {
+  private static let count = Atomic<Int>(0)
+  private static let registration: Int32 = pthread_atfork(
+    nil, nil, { ForkCount.count.add(1, ordering: .relaxed) })
+
+  /// Counts from the first call on. Returns the number of forks until now.
+  static func register() -> Int {
+    _ = registration
+    return now
+  }
+
+  /// The number of forks between this process and the one that registered.
+  @inline(__always)
+  static var now: Int { count.load(ordering: .relaxed) }
+}
