@@ -188,10 +188,10 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	$(MAKE) --no-print-directory valgrind
 
 simulate: deps ## Runs simulations of several processes on one database, and of a machine that fails, until one is wrong (docs/testing.md)
-	@swift build $(SWIFT_FLAGS) --product test-child
+	@swift build $(SWIFT_FLAGS) --product whole-child
 	trap 'kill $$(jobs -p) 2>/dev/null || true' EXIT
-	$(SCRATCH)/release/test-child machine search $(SIMULATION_SEED) &
-	$(SCRATCH)/release/test-child simulation search $(SIMULATION_SEED) 200 &
+	$(SCRATCH)/release/whole-child machine search $(SIMULATION_SEED) &
+	$(SCRATCH)/release/whole-child simulation search $(SIMULATION_SEED) 200 &
 	wait -n
 
 # The names of planted faults; empty is all.
@@ -202,11 +202,11 @@ planted: deps ## Plants each fault of Tests/Whole/PlantedFaults, or of FAULTS, i
 
 valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
 	@command -v valgrind >/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get install -y -qq valgrind; }
-	swift build $(SWIFT_FLAGS) --product test-child
+	swift build $(SWIFT_FLAGS) --product storage-child
 	directory=$$(mktemp -d)
 	trap 'rm -rf "$$directory"' EXIT
 	# Its reader of debugging information doesn't know all that the compiler writes.
-	strip -o "$$directory/test-child" $(SCRATCH)/release/test-child
+	strip -o "$$directory/storage-child" $(SCRATCH)/release/storage-child
 	# It can't reserve the addresses that LMDB's map has by default.
 	export TOUCHSTONE_LMDB_MAP_BYTES=1073741824
 	key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
@@ -216,7 +216,7 @@ valgrind: deps ## Runs the conformance suite, and random transactions, under val
 	    "scripts $$engine $$engine_key $$directory/script 1 0 3 100000 all"; do
 	    echo "valgrind: $$work"
 	    # shellcheck disable=SC2086
-	    valgrind -q --error-exitcode=9 --leak-check=no --suppressions=Tests/valgrind.supp "$$directory/test-child" storage $$work \
+	    valgrind -q --error-exitcode=9 --leak-check=no --suppressions=Tests/valgrind.supp "$$directory/storage-child" storage $$work \
 	      > "$$directory/log" 2>&1 || { grep -v '^###' "$$directory/log" >&2; exit 1; }
 	  done
 	done
@@ -351,21 +351,21 @@ QUERY_SEED ?=
 QUERY_CASE ?=
 
 fuzz-queries: deps ## Asks random queries on all engines until one is answered wrongly: QUERY_SEED=N, QUERY_CASE=FILE
-	@swift build $(SWIFT_FLAGS) --product test-child
-	$(SCRATCH)/release/test-child query-differential $(if $(QUERY_SEED),--seed $(QUERY_SEED)) $(if $(QUERY_CASE),--case $(QUERY_CASE))
+	@swift build $(SWIFT_FLAGS) --product random-queries
+	$(SCRATCH)/release/random-queries $(if $(QUERY_SEED),--seed $(QUERY_SEED)) $(if $(QUERY_CASE),--case $(QUERY_CASE))
 
 # Where `make fuzz-storage` begins; empty is anywhere.
 STORAGE_SEED ?=
 
 fuzz-storage: deps ## Runs random transactions on all engines until one differs from a sorted map: STORAGE_SEED=N
-	@swift build $(SWIFT_FLAGS) --product test-child
+	@swift build $(SWIFT_FLAGS) --product storage-child
 	directory=$$(mktemp -d)
 	trap 'rm -rf "$$directory"' EXIT
 	seed=$(if $(STORAGE_SEED),$(STORAGE_SEED),$$RANDOM$$RANDOM)
 	for ((first = 0; ; first += 100)); do
 	  for engine in sqlite lmdb sqlcipher sqlcipher-plain lmdb-encrypted; do
 	    echo "fuzz-storage: $$engine, seed $$seed, scripts from $$first"
-	    $(SCRATCH)/release/test-child storage fuzz $$engine - "$$directory" $$seed $$first $$((first + 100))
+	    $(SCRATCH)/release/storage-child storage fuzz $$engine - "$$directory" $$seed $$first $$((first + 100))
 	  done
 	done
 

@@ -10,13 +10,8 @@ func variable(_ name: String) -> String? {
 // The fuzz targets link libFuzzer's main, so they exist only when asked for: `make fuzz`.
 let fuzzing = variable("TOUCHSTONE_FUZZ") != nil
 
-// A build for the tests of one part, which leaves out the rest:
-// TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build ... --product TouchstonePackageTests
+// A package of only the tests of some parts and what these need: TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build …
 let testTargets = variable("TOUCHSTONE_TESTS")?.split(separator: ",").map(String.init)
-
-// test-child asks random queries, but not in a build for the tests of other parts.
-let asksRandomQueries = testTargets?.contains("QueryDifferentialTests") ?? true
-let randomQueries: [Target.Dependency] = asksRandomQueries ? ["QueryDifferential"] : []
 
 // Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
 let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
@@ -74,6 +69,15 @@ struct Floor {
     .target(
       name: name, dependencies: imports + (namesEngines ? optionalModules : []),
       path: "Tests/\(self.name)/\(name)", swiftSettings: namesEngines ? optionalSettings : [])
+  }
+
+  /// A program that tests start as a child process (docs/testing.md), or that runs them.
+  func program(
+    _ name: String, _ folder: String, _ imports: [Target.Dependency], namesEngines: Bool = false
+  ) -> Target {
+    .executableTarget(
+      name: name, dependencies: imports + (namesEngines ? optionalModules : []),
+      path: "Tests/\(self.name)/\(folder)", swiftSettings: namesEngines ? optionalSettings : [])
   }
 }
 
@@ -292,15 +296,17 @@ let helpers: [Target] = [
   // What an engine has to pass. Writers of engines get it too.
   storage.testing("StorageConformance", ["Storage", "ChildProcesses"]),
   // What the tests of both engines over LMDB share.
-  storage.testing("LMDBTestSupport", ["TestSupport", "StorageConformance", "Storage", "StorageLMDB"]),
-  // What the tests of several parts share.
+  storage.testing("LMDBTestSupport", ["TestTools", "StorageConformance", "Storage", "StorageLMDB"]),
+  // What all tests share, what tests with databases share, and what the programs share that tests start.
   support.testing("Expectations", []),
+  support.testing("TestTools", ["Expectations", "StorageConformance", "ChildProcesses", "Storage"]),
   support.testing(
     "TestSupport",
     [
-      "AtLoad", "Expectations", "StorageConformance", "ChildProcesses", "Storage", "Fleece", "Touchstone",
-      "CBLite2", "Documents", "Upgrade",
+      "AtLoad", "TestTools", "StorageConformance", "Storage", "Fleece", "Touchstone", "CBLite2", "Documents",
+      "Upgrade",
     ], namesEngines: true),
+  support.testing("ChildSupport", []),
   .target(name: "AtLoad", path: "Tests/Support/AtLoad"),
   // The system's calls for files, and LMDB's opening of named databases.
   replacement("SystemCalls"),
@@ -329,24 +335,40 @@ let helpers: [Target] = [
   whole.testing(
     "Machine",
     ["Simulation", "SystemCalls", "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
-  // The program that tests start as a child process.
-  .executableTarget(
-    name: "test-child",
-    dependencies: [
-      "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-      "Touchstone", "TouchstoneSync", "TouchstoneServer", "SystemCalls", "HeldHandles", "Logs",
-      "ForestDBFile", "Datasets", "BenchmarkKit", "HTTP", "Server", "WebSocket", "Simulation", "Machine",
-    ] + randomQueries + optionalModules,
-    path: "Tests/Support/TestChild",
-    swiftSettings: (asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []) + optionalSettings),
+  // Programs that tests start, one for each floor that needs one.
+  ground.program("ground-child", "GroundChild", ["ChildSupport", "Logs"]),
+  wire.program(
+    "server-child", "ServerChild", ["ChildSupport", "TestTools", "HTTP", "Server", "Storage", "WebSocket"]),
+  storage.program(
+    "storage-child", "StorageChild",
+    [
+      "ChildSupport", "TestTools", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+      "SystemCalls", "HeldHandles",
+    ], namesEngines: true),
+  database.program("fleece-child", "FleeceChild", ["ChildSupport", "Fleece"]),
+  database.program(
+    "database-child", "DatabaseChild",
+    [
+      "ChildSupport", "TestSupport", "StorageConformance", "Touchstone", "SystemCalls", "ForestDBFile",
+      "Datasets",
+    ]),
+  sync.program(
+    "sync-child", "SyncChild",
+    [
+      "ChildSupport", "TestSupport", "StorageConformance", "Storage", "Touchstone", "TouchstoneSync",
+      "TouchstoneServer",
+    ]),
+  whole.program(
+    "whole-child", "WholeChild", ["ChildSupport", "TestSupport", "Touchstone", "Simulation", "Machine"]),
+  // Asks random queries until one is answered wrongly.
+  database.program("random-queries", "RandomQueries", ["ChildSupport", "QueryDifferential", "Touchstone"]),
   // Runs the tests in several processes (docs/testing.md).
-  .executableTarget(
-    name: "test-runner", dependencies: ["ChildProcesses", "System"], path: "Tests/Support/TestRunner"),
+  support.program("test-runner", "TestRunner", ["ChildProcesses", "System"]),
 ]
 
 let tests: [Target] = [
   ground.tests("Bytes", ["Bytes", "Expectations"], lends: true),
-  ground.tests("Logs", ["TestSupport", "Logs", "Touchstone", "test-child"]),
+  ground.tests("Logs", ["TestTools", "Logs", "ground-child"]),
   ground.tests("ChildProcesses", ["ChildProcesses", "Expectations"]),
 
   wire.tests("BLIP", ["Expectations", "StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
@@ -356,46 +378,45 @@ let tests: [Target] = [
   wire.tests(
     "Network",
     [
-      "TestSupport", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "HTTP", "Logs",
+      "TestTools", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "HTTP", "Logs",
       "WebSocket",
       "Network",
     ]),
   wire.tests(
     "Server",
     [
-      "TestSupport", "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "Transport", "BLIP", "WebSocket",
+      "TestTools", "RawHTTP", "Bytes", "Storage", "Logs", "HTTP", "Transport", "BLIP", "WebSocket",
       "Server",
-      "CCrypto", "CSSL", "test-child",
+      "CCrypto", "CSSL", "server-child",
     ]),
 
   storage.tests(
     "Storage",
     [
-      "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
-      "StorageMemory", "StorageFlat",
-      "test-child",
+      "TestTools", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
+      "StorageMemory", "StorageFlat", "storage-child",
     ], namesEngines: true),
-  storage.tests("StorageSQLite", ["TestSupport", "StorageSQLite"]),
+  storage.tests("StorageSQLite", ["TestTools", "StorageSQLite"]),
   storage.tests(
     "StorageLMDB",
-    ["TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageEncrypted", "CLMDB", "test-child"]),
+    ["TestTools", "LMDBTestSupport", "StorageLMDB", "StorageEncrypted", "CLMDB", "storage-child"]),
   storage.tests(
     "StorageEncrypted",
-    ["TestSupport", "LMDBTestSupport", "StorageEncrypted", "StorageLMDB", "CLMDB", "test-child"]),
-  storage.tests("Encryption", ["TestSupport", "Encryption", "Storage"]),
+    ["TestTools", "LMDBTestSupport", "StorageEncrypted", "StorageLMDB", "CLMDB", "storage-child"]),
+  storage.tests("Encryption", ["TestTools", "Encryption", "Storage"]),
 
-  database.tests("Fleece", ["TestSupport", "Bytes", "Fleece", "test-child"]),
+  database.tests("Fleece", ["TestTools", "Bytes", "Fleece", "fleece-child"]),
   database.tests(
-    "FullText", ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
-  database.tests("Blobs", ["TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "test-child"]),
+    "FullText", ["TestTools", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
+  database.tests("Blobs", ["TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "database-child"]),
   database.tests(
-    "Documents", ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "test-child"],
+    "Documents", ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "database-child"],
     exclude: ["Databases"]),
   database.tests(
     "Query",
     [
       "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
-      "FullTextReference", "test-child",
+      "FullTextReference", "database-child",
     ]),
   database.tests("QueryDifferential", ["QueryDifferential", "TestSupport", "Touchstone"]),
   database.tests("Scripts", ["Expectations", "Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),
@@ -403,29 +424,31 @@ let tests: [Target] = [
     "Views",
     [
       "TestSupport", "Views", "Scripts", "Documents", "Fleece", "Storage", "StorageMemory", "Touchstone",
-      "Datasets", "CICU", "test-child", "touchstone-scripts", "FullText", "FullTextReference",
+      "Datasets", "CICU", "database-child", "touchstone-scripts", "FullText", "FullTextReference",
     ]),
 
   legacy.tests(
     "CBLite2",
     [
       "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
-      "test-child",
+      "database-child",
     ]),
   legacy.tests(
     "Upgrade",
     [
       "TestSupport", "Upgrade", "ForestDBFile", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "CZlib",
-      "test-child",
+      "database-child",
     ]),
 
   facade.tests(
-    "Touchstone", ["TestSupport", "Touchstone", "Suites", "Datasets", "test-child"],
+    "Touchstone",
+    ["TestSupport", "Touchstone", "Logs", "Encryption", "Suites", "Datasets", "database-child"],
     exclude: ["PublicTypes.txt"]),
   facade.tests(
     "Conversion",
     [
-      "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "test-child",
+      "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets",
+      "database-child",
     ]),
 
   sync.tests(
@@ -433,14 +456,14 @@ let tests: [Target] = [
     [
       "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Transport", "Replication",
       "ReplicationNetwork", "ReplicationBLIP", "TouchstoneServer", "TouchstoneSync", "ReplicationHTTP",
-      "WebSocket", "Network", "Touchstone", "Documents", "Fleece", "Blobs", "Storage", "test-child",
+      "WebSocket", "Network", "Touchstone", "Documents", "Fleece", "Blobs", "Storage", "sync-child",
     ]),
   sync.tests(
     "ReplicationHTTP",
     [
       "TestSupport", "ReplicationTestSupport", "StorageConformance", "BLIP", "Transport", "HTTP", "Network",
       "Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneServer", "TouchstoneSync", "Touchstone",
-      "Documents", "Fleece", "Blobs", "Storage", "Server", "CZlib", "test-child",
+      "Documents", "Fleece", "Blobs", "Storage", "Server", "CZlib", "sync-child",
     ]),
   sync.tests(
     "Discovery",
@@ -455,7 +478,7 @@ let tests: [Target] = [
     [
       "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
       "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
-      "test-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
+      "sync-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
     ]),
 
   bench.tests("BenchmarkKit", ["BenchmarkKit", "Expectations"]),
@@ -468,7 +491,7 @@ let tests: [Target] = [
 
   tool.tests("CLI", ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
 
-  whole.tests("Simulation", ["Simulation", "TestSupport", "test-child"]),
+  whole.tests("Simulation", ["Simulation", "TestSupport", "whole-child"]),
 ]
 
 /// A program that libFuzzer drives: `Fuzz/FOLDER`.
@@ -498,9 +521,26 @@ for target in tests + helpers.filter({ !compared.contains($0.name) }) {
   target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
 }
 
-let package = Package(
-  name: "Touchstone",
-  products: [
+let targets = libraries + modules + optionalEngineModules + helpers + tests + (fuzzing ? fuzzTargets : [])
+
+/// The targets with these names, and those that they need.
+func needed(by names: [String], in targets: [Target]) -> Set<String> {
+  let imports = Dictionary(uniqueKeysWithValues: targets.map { ($0.name, $0.dependencies) })
+  var found: Set<String> = []
+  var open = names
+  while let name = open.popLast() {
+    guard found.insert(name).inserted else { continue }
+    for dependency in imports[name] ?? [] {
+      if case .byNameItem(let name, _) = dependency { open.append(name) }
+    }
+  }
+  return found
+}
+
+let chosen =
+  testTargets.map { needed(by: $0 + ["test-runner"], in: targets) } ?? Set(targets.map(\.name))
+let products: [Product] =
+  [
     .library(name: "Touchstone", targets: ["Touchstone"]),
     .executable(name: "touchstone", targets: ["touchstone"]),
     // Runs the functions of design documents (docs/scripts.md). A host starts it as a child process.
@@ -514,10 +554,13 @@ let package = Package(
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
   ]
-    // Engines that an app registers itself (docs/engines.md).
-    + (hasRocksDB ? [.library(name: "TouchstoneRocksDB", targets: ["StorageRocksDB"])] : [])
-    + (hasWiredTiger ? [.library(name: "TouchstoneWiredTiger", targets: ["StorageWiredTiger"])] : []),
-  targets: libraries + modules + optionalEngineModules + helpers
-    + tests.filter { testTargets?.contains($0.name) ?? true } + (fuzzing ? fuzzTargets : []),
+  // Engines that an app registers itself (docs/engines.md).
+  + (hasRocksDB ? [.library(name: "TouchstoneRocksDB", targets: ["StorageRocksDB"])] : [])
+  + (hasWiredTiger ? [.library(name: "TouchstoneWiredTiger", targets: ["StorageWiredTiger"])] : [])
+
+let package = Package(
+  name: "Touchstone",
+  products: testTargets == nil ? products : [],
+  targets: targets.filter { chosen.contains($0.name) },
   cxxLanguageStandard: .cxx17
 )

@@ -15,7 +15,7 @@ import TestSupport
 
   @Test("a blob stays until it is certain that nothing can name it again", arguments: someEngines)
   func unsyncedPurge(_ engine: EngineName) throws {
-    let child = try startChild("blobs", "unsynced", "\(engine)", directory.path, "0")
+    let child = try startChild(.database, "blobs", "unsynced", "\(engine)", directory.path, "0")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
@@ -39,7 +39,7 @@ import TestSupport
       var database = try open()
       let next = try database.document("counter")?["n"].int.map { Int($0) + 1 } ?? 0
       try database.close()
-      let child = try startChild("blobs", command, "\(engine)", directory.path, "\(next)")
+      let child = try startChild(.database, "blobs", command, "\(engine)", directory.path, "\(next)")
       try child.waitForOutput(lines: Int.random(in: lines, using: &random))
       usleep(UInt32.random(in: 0..<microseconds, using: &random))
       child.kill()
@@ -87,7 +87,7 @@ import TestSupport
   func churn(_ engine: EngineName) throws {
     try Database.open("test", in: directory.path, options: try options(engine)).close()
     let children = try (0..<3).map { _ in
-      try startChild("blobs", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
+      try startChild(.database, "blobs", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     for child in children {
       try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
@@ -99,7 +99,7 @@ import TestSupport
 
   @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: someEngines)
   func fullDisk(_ engine: EngineName) throws {
-    let child = try startChild("blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
+    let child = try startChild(.database, "blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     expect(child.outputText, equals: "done\n")
     let database = try Database.open("test", in: directory.path, options: try options(engine))
@@ -112,7 +112,8 @@ import TestSupport
   @Test("a large blob takes little memory, plain and encrypted", arguments: [EngineName.sqlite, .sqlcipher])
   func memory(_ engine: EngineName) throws {
     // What a process takes under a sanitizer is the sanitizer's.
-    let child = try startChild("blobs", "stream", "\(engine)", directory.path, isLong ? "1024" : "64")
+    let child = try startChild(
+      .database, "blobs", "stream", "\(engine)", directory.path, isLong ? "1024" : "64")
     try expect(child.wait(seconds: 600), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let peak = Int(child.outputText.split(separator: "\n").first ?? "") ?? .max
     print("\(engine): \(peak) KiB for \(isLong ? 1_024 : 64) MiB")

@@ -185,7 +185,7 @@ import TestSupport
       let file = database.engineFile
       try database.close()
       func read() throws -> (lines: [String], ending: ChildProcess.Ending) {
-        let child = try startChild("documents", "read", "\(engine)", directory.path)
+        let child = try startChild(.database, "documents", "read", "\(engine)", directory.path)
         let ending = try child.wait()
         return (child.outputText.split(separator: "\n").map(String.init), ending)
       }

@@ -82,7 +82,8 @@ import TestSupport
       "test", in: directory.path, options: options(engine, durability: .normal))
     try IndexedTexts.makeIndexes(database)
     let count = isLong ? 3_000 : 150
-    let child = try startChild("documents", "texts", "\(engine)", directory.path, "\(testSeed)", "\(count)")
+    let child = try startChild(
+      .database, "documents", "texts", "\(engine)", directory.path, "\(testSeed)", "\(count)")
     var texts = IndexedTexts(database, seed: testSeed &+ 1)
     try texts.change(count)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
@@ -97,7 +98,7 @@ import TestSupport
     let database = try Database.open(
       "test", in: directory.path, options: options(engine, durability: .normal))
     try expect(database.maximumTreeDepth, equals: 20)
-    let child = try startChild("documents", "depth", "\(engine)", directory.path, "3")
+    let child = try startChild(.database, "documents", "depth", "\(engine)", directory.path, "3")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     try expect(database.maximumTreeDepth, equals: 3)
     for number in 0..<6 { try database.save("a", ["n": .int(Int64(number))]) }

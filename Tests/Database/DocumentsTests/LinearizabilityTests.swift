@@ -26,6 +26,7 @@ import TestSupport
     }
     let children = try (1...processes).map {
       try startChild(
+        .database,
         [
           "documents", "registers", "\(engine)", directory.path, "\($0 * 100)", "3", "\(count)",
           "\(testSeed)",
@@ -60,6 +61,7 @@ import TestSupport
     let directory = TemporaryDirectory()
     try open(engine, directory).close()
     let child = try startChild(
+      .database,
       ["documents", "failing-registers", "\(engine)", directory.path, "100", "6", isLong ? "2000" : "60"]
         + ["\(testSeed)"] + Self.ids)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText.suffix(500)) \(child.errorText)")
@@ -82,7 +84,7 @@ import TestSupport
     try database.save("total", ["n": 0])
     let (threads, count) = (32, isLong ? 200 : 4)
     let child = try startChild(
-      "documents", "count", "\(engine)", directory.path, "\(threads)", "\(count)")
+      .database, "documents", "count", "\(engine)", directory.path, "\(threads)", "\(count)")
     try onThreads(threads) { _ in
       for _ in 0..<count {
         try database.update("total") { $0["n"] = .int(($0["n"].int ?? 0) + 1) }

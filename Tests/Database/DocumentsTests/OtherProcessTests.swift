@@ -42,7 +42,7 @@ import Testing
 
   /// Has another process change documents, and waits for it.
   private func change(_ engine: EngineName, _ directory: TemporaryDirectory, _ ids: String...) throws {
-    let child = try startChild(["documents", "change", "\(engine)", directory.path] + ids)
+    let child = try startChild(.database, ["documents", "change", "\(engine)", directory.path] + ids)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
@@ -116,7 +116,7 @@ import Testing
     let heard = Heard()
     let token = try database.observe { heard.add($0) }
     let child = try startChild(
-      ["documents", "change", "\(engine)", directory.path] + (0..<100).map { "-theirs\($0)" })
+      .database, ["documents", "change", "\(engine)", directory.path] + (0..<100).map { "-theirs\($0)" })
     var number = 0
     while child.outputText.split(separator: "\n").count < 2 {
       try database.save("ours\(number)", ["n": 1])
@@ -189,7 +189,7 @@ import Testing
     expect(heard.wait { $0.changes.count == 2 * count })
     try change(engine, directory, "-d0")
     let child = try startChild(
-      ["documents", "change", "\(engine)", directory.path] + (1..<count).map { "-d\($0)" })
+      .database, ["documents", "change", "\(engine)", directory.path] + (1..<count).map { "-d\($0)" })
     try expect(child.wait(), equals: .exited(0), "\(child.errorText)")
     try database.noticeChanges()
     expect(heard.wait { !$0.missed.isEmpty })

@@ -10,7 +10,7 @@ import TestSupport
   static func write(_ engine: EngineName, _ directory: TemporaryDirectory, _ name: String, _ count: Int)
     throws
   {
-    let child = try startChild("documents", "write", "\(engine)", directory.path, name, "\(count)")
+    let child = try startChild(.database, "documents", "write", "\(engine)", directory.path, name, "\(count)")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
@@ -22,7 +22,8 @@ import TestSupport
   func twoWriters(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     let count = isLong ? 900 : 120
-    let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "\(count)")
+    let child = try startChild(
+      .database, "documents", "write", "\(engine)", directory.path, "theirs", "\(count)")
     for number in 0..<count {
       try database.inBatch {
         let total = try database.document("total")?["n"].int ?? 0
@@ -71,7 +72,7 @@ import TestSupport
   @Test("after a compaction whose sync failed, nothing of what is saved is lost", arguments: someEngines)
   func unsyncedCompaction(_ engine: EngineName) throws {
     try ProcessTests.write(engine, directory, "first", 20)
-    let child = try startChild("documents", "unsynced", "\(engine)", directory.path)
+    let child = try startChild(.database, "documents", "unsynced", "\(engine)", directory.path)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let counts = child.outputText.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
     let saved = try #require(counts.first)
@@ -91,7 +92,7 @@ import TestSupport
   func compactionBesideAnother(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     for number in 0..<50 { try database.save("doc\(number)", ["n": 1, "k\(number)": 1]) }
-    let holder = try startChild("documents", "hold", "\(engine)", directory.path)
+    let holder = try startChild(.database, "documents", "hold", "\(engine)", directory.path)
     try holder.waitForOutput()
     let file = database.engineFile
     if try database.engine.maintenance.compactsInPlace {
@@ -107,7 +108,7 @@ import TestSupport
     try database.compact()
     try expect((database.engineFile == file), equals: (try database.engine.maintenance.compactsInPlace))
     // Another process finds the new file, and both go on.
-    let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "20")
+    let child = try startChild(.database, "documents", "write", "\(engine)", directory.path, "theirs", "20")
     try database.save("more", ["n": 1, "other": 2])
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     try expect(database.document("theirs-7")?["theirskey7"].string, equals: "theirskey7")
@@ -122,7 +123,7 @@ import TestSupport
   func compactingProcesses(_ engine: EngineName) throws {
     try open(engine, directory).close()
     let children = try (0..<3).map { _ in
-      try startChild("documents", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
+      try startChild(.database, "documents", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     var saved = 0
     for child in children {
@@ -144,7 +145,7 @@ import TestSupport
       var next = 0
       var total = 0
       for round in 0..<(isLong ? 300 : 30) {
-        let child = try startChild("documents", "batches", "\(engine)", directory.path, "\(next)")
+        let child = try startChild(.database, "documents", "batches", "\(engine)", directory.path, "\(next)")
         // Some batches, however slow the disk is, and a part of one.
         try child.waitForOutput(lines: Int.random(in: 1..<9, using: &random))
         usleep(UInt32.random(in: 0..<5_000, using: &random))

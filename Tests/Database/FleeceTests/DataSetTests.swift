@@ -1,6 +1,7 @@
 // Real documents, compared with Foundation's JSON and with bytes of the original encoder.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite(.enabled(if: dataFolder != nil, "TOUCHSTONE_DATA is not set: no real documents to read"))
 struct DataSetTests {

@@ -1,6 +1,7 @@
 // The format's published examples: read in both variants, and written where the encoder's choices are the same.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite struct FormatExamplesTests {
   /// JSON, and its bytes as this encoder writes them.

@@ -1,6 +1,7 @@
 // JSON text in: what is refused and where, and what the edges become.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite struct JSONInTests {
   static let refused: [(String, Int)] = [
@@ -37,7 +38,7 @@ import TestSupport
   }
 
   @Test("threads may parse while the process exits") func parsesAtExit() throws {
-    let child = try startChild("fleece", "exit")
+    let child = try startChild(.fleece, "fleece", "exit")
     try expect(child.wait(), equals: .exited(0))
     expect(child.outputText, equals: "parsed\nparsed\n", "\(child.errorText)")
   }

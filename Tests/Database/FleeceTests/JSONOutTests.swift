@@ -2,7 +2,7 @@
 
 import Bytes
 import Fleece
-import TestSupport
+import TestTools
 
 @Suite struct JSONOutTests {
   @Test func escapesAreTheCanonicalOnes() throws {

@@ -1,6 +1,7 @@
 // Sizes: long strings, many items, wide objects, and an encoder that serves small documents after large ones.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite struct LargeTests {
   @Test func twentyMegabyteStrings() throws {

@@ -1,6 +1,7 @@
 // Properties and paths looked up in place, checked against a dictionary.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite struct LookupTests {
   @Test(arguments: [0, 1, 2, 3, 7, 20, 100, 2046, 2047, 2048, 5000], [false, true])

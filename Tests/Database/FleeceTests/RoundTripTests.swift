@@ -1,7 +1,7 @@
 // Properties of random values, and of bytes that were damaged at random.
 
 import Fleece
-import TestSupport
+import TestTools
 
 @Suite struct RoundTripTests {
   @Test(arguments: [11, 12, 13, 14] as [UInt64]) func randomValuesComeBackEqual(seed: UInt64) throws {

@@ -1,6 +1,7 @@
 // Shared keys: numbering, growth, rolling back, limits.
 
-import TestSupport
+import Fleece
+import TestTools
 
 @Suite struct SharedKeysTests {
   @Test func namesAreNumberedInOrderOfFirstUse() throws {

@@ -1,7 +1,7 @@
 // What the Fleece tests share: a seeded generator, random values, and the encoder in one call.
 
 import Fleece
-import TestSupport
+import TestTools
 
 func hexText(_ bytes: [UInt8]) -> String {
   bytes.map { String(format: "%02X", $0) }.joined()

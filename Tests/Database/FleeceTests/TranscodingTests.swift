@@ -1,7 +1,7 @@
 // From one table of shared keys to another.
 
 import Fleece
-import TestSupport
+import TestTools
 
 @Suite struct TranscodingTests {
   /// A table with other names first, so that nothing has its old number.

@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 /// A term with where it was found.
 struct FoundTerm: Equatable, CustomStringConvertible {

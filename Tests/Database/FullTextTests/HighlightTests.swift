@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 extension Highlighter {
   private func with<Result>(

@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 @Suite struct FullTextLanguageTests {
   @Test func codesAndNamesAreLanguages() {

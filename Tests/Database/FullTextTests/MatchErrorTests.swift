@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 @Suite struct MatchErrorTests {
   private func error(_ text: String) throws -> MatchError? {

@@ -1,6 +1,6 @@
 import FullText
 import FullTextReference
-import TestSupport
+import TestTools
 
 /// Documents that are counted from 1, one text a column.
 func reference(

@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 @Suite struct MatchQueryTests {
   private func parsed(_ text: String, _ columns: [String] = ["title", "body"]) throws -> MatchQuery {

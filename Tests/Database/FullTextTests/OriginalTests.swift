@@ -4,7 +4,7 @@ import CSQLite
 import FullText
 import FullTextReference
 import SQLiteLibrary
-import TestSupport
+import TestTools
 
 @Suite struct OriginalTests {
   private func texts(_ random: inout SeededGenerator) -> [[String]] {

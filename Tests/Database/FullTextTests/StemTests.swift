@@ -1,5 +1,5 @@
 import FullText
-import TestSupport
+import TestTools
 
 /// Words of each language's Snowball vocabulary and their stems, as R's SnowballC 0.7.0 has them.
 private let samples: [(FullTextLanguage, String)] = [

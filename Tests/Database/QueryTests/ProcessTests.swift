@@ -24,7 +24,7 @@ import TestSupport
     try database.close()
     var (whole, none) = (0, 0)
     for round in 0..<(isLong ? 60 : 5) {
-      let child = try startChild("query", "make", "\(engine)", path)
+      let child = try startChild(.database, "query", "make", "\(engine)", path)
       try child.waitForOutput()
       usleep(UInt32.random(in: 0..<40_000, using: &random))
       child.kill()
@@ -66,7 +66,7 @@ import TestSupport
     var next = 0
     var total = 0
     for round in 0..<(isLong ? 200 : 8) {
-      let child = try startChild("query", "texts", "\(engine)", path, "\(next)")
+      let child = try startChild(.database, "query", "texts", "\(engine)", path, "\(next)")
       // Some batches, however slow the disk is, and a part of one.
       try child.waitForOutput(lines: Int.random(in: 2..<12, using: &random))
       usleep(UInt32.random(in: 0..<10_000, using: &random))
@@ -114,7 +114,7 @@ import TestSupport
     let expected = try texts.map { try database.rows($0, usesIndexes: false) }
     expect(expected.allSatisfy { !$0.isEmpty })
     let prepared = try texts.map { try database.query($0) }
-    let child = try startChild("query", "change", "\(engine)", path)
+    let child = try startChild(.database, "query", "change", "\(engine)", path)
     var plans: Set<String> = []
     var rounds = 0
     // Until plans were seen to change, and for some rounds more; a child that does nothing isn't waited for.

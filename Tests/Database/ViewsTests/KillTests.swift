@@ -64,7 +64,7 @@ import TestSupport
     var updated = 0
     for round in 0..<(isLong ? 200 : 30) {
       let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
-      let child = try startChild("views", "write", "\(engine)", directory.path, "\(round * 17)")
+      let child = try startChild(.database, "views", "write", "\(engine)", directory.path, "\(round * 17)")
       try child.waitForOutput(lines: 1 + random.below(4))
       usleep(UInt32(random.below(30_000)))
       child.kill()
@@ -86,7 +86,7 @@ import TestSupport
   func twoProcesses(_ engine: EngineName) throws {
     let (database, views) = try open(engine, directory)
     try database.changeTestDocuments(0)
-    let child = try startChild("views", "update", "\(engine)", directory.path)
+    let child = try startChild(.database, "views", "update", "\(engine)", directory.path)
     try child.waitForOutput()
     for number in 1..<(isLong ? 900 : 60) {
       try database.changeTestDocuments(number)

@@ -135,7 +135,7 @@ import TestSupport
     // A copy doesn't mind.
     try Database.copy(path, to: directory.path + "/copied", key: right)
     try open.close()
-    let holder = try startChild("conversion", "hold", path)
+    let holder = try startChild(.database, "conversion", "hold", path)
     try holder.waitForOutput()
     expect(holder.outputText, equals: "open\n")
     try inUse()
@@ -173,7 +173,7 @@ import TestSupport
     try makeFixture(pair.from, at: path)
     let before = try Contents(of: path, key: key(of: pair.from))
     let names = try directory.names("a.touchstone")
-    let child = try startChild("conversion", "limit", "200000", "convert", path, "\(pair.to)")
+    let child = try startChild(.database, "conversion", "limit", "200000", "convert", path, "\(pair.to)")
     try expect(child.wait(), equals: .exited(1), "\(child.outputText)")
     expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
     let left = try Set(directory.names("a.touchstone")).subtracting(names)
@@ -185,7 +185,7 @@ import TestSupport
   func smallMap() throws {
     try makeFixture(.sqlite, at: path, documents: 400)
     let before = try Contents(of: path, key: nil)
-    let child = try startChild("conversion", "map", "1048576", "convert", path, "lmdb")
+    let child = try startChild(.database, "conversion", "map", "1048576", "convert", path, "lmdb")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
     try expect(Contents(of: path, key: nil), equals: before)
   }

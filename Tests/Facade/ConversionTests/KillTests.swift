@@ -44,7 +44,7 @@ import TestSupport
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: target)
       try FileManager.default.copyItem(atPath: original, toPath: path)
-      let child = try startChild(["conversion"] + operation.arguments(path, target))
+      let child = try startChild(.database, ["conversion"] + operation.arguments(path, target))
       try child.waitForOutput()
       let begun = Date()
       if round == 0 {

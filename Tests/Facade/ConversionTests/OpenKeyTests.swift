@@ -17,7 +17,7 @@ import Testing
     let same = try Database.open("test", in: directory.path, options: options)
     try database.save("a", ["n": 1])
     let blob = try database.makeBlob([1, 2, 3])
-    let child = try startChild("documents", "follow", "\(engine)", directory.path, hasInput: true)
+    let child = try startChild(.database, "documents", "follow", "\(engine)", directory.path, hasInput: true)
     try child.waitForOutput()
     // Another process reads it: closing the file here would drop the engine's locks.
     let data = try runTool("sha256sum", database.engineFile)
@@ -60,7 +60,7 @@ import Testing
     let new = try UserKey.passphrase("open sesame")
     let options = try options(engine, durability: .normal)
     try Database.open("test", in: directory.path, options: options).close()
-    let child = try startChild("documents", "follow", "\(engine)", directory.path, hasInput: true)
+    let child = try startChild(.database, "documents", "follow", "\(engine)", directory.path, hasInput: true)
     try child.waitForOutput()
     let database = try Database.open("test", in: directory.path, options: options)
     try database.changeKey(new, key: options.key)

@@ -37,6 +37,7 @@ import Touchstone
 
     func start(_ command: String, diesAt last: Int? = nil) throws -> ChildProcess {
       try startChild(
+        .database,
         ["folder"] + (last.map { ["dies", "\($0)"] } ?? []) + [command, folder.path, "a"]
           + (["replace", "install"].contains(command) ? [source] : []) + [engine.rawValue])
     }

@@ -33,7 +33,7 @@ import Touchstone
     }
     try expectInUse()
     try database.close()
-    let child = try startChild("folder", "hold", directory.path, "a", engine.rawValue)
+    let child = try startChild(.database, "folder", "hold", directory.path, "a", engine.rawValue)
     try child.waitForOutput()
     try expectInUse()
     child.kill()

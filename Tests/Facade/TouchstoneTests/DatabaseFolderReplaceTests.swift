@@ -73,7 +73,7 @@ import Touchstone
     let reader = try folder.open("a", options: DatabaseOptions(isReadOnly: true))
     try expectInUse()
     try reader.close()
-    let child = try startChild("folder", "hold", folder.path, "a", engine.rawValue)
+    let child = try startChild(.database, "folder", "hold", folder.path, "a", engine.rawValue)
     try child.waitForOutput()
     try expectInUse()
     child.kill()
@@ -103,7 +103,7 @@ import Touchstone
         try expect(databaseCode { try folder.replace("a", withDatabase: "b") }, equals: .inUse)
         try expect(databaseCode { try folder.replace("b", withDatabase: "a") }, equals: .inUse)
         try expect(folder.names(), equals: ["a", "b"])
-        let child = try startChild("folder", "hold", folder.path, "a", "sqlite")
+        let child = try startChild(.database, "folder", "hold", folder.path, "a", "sqlite")
         children.withLock { $0.append(child) }
         usleep(100_000)
         expect(child.outputText, equals: "")

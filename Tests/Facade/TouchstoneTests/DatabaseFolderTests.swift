@@ -8,7 +8,7 @@ import Testing
   @Test("the name of a new database is synced before a commit at full durability", arguments: someEngines)
   func syncedName(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let child = try startChild(["folder", "make", directory.path, "a", engine.rawValue])
+    let child = try startChild(.database, ["folder", "make", directory.path, "a", engine.rawValue])
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     expect(child.outputText, equals: "synced\n")
   }

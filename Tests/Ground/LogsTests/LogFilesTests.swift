@@ -1,6 +1,6 @@
 import Foundation
 import Storage
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Logs
@@ -113,7 +113,7 @@ import Testing
   @Test("on a full disk lines are whole or missing, and the process goes on")
   func fullDisk() throws {
     let directory = TemporaryDirectory()
-    let child = try startChild("logs", "fill", directory.path)
+    let child = try startChild(.ground, "logs", "fill", directory.path)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
     let names = try directory.names().filter { $0.hasSuffix(".log") }
     let lines = try names.flatMap { try wholeLines(directory.file($0)) }
@@ -130,7 +130,7 @@ import Testing
   @Test("a process that is killed loses no entry that it has written")
   func kill() throws {
     let directory = TemporaryDirectory()
-    let child = try startChild("logs", "write", directory.path)
+    let child = try startChild(.ground, "logs", "write", directory.path)
     try child.waitForOutput(lines: 200)
     child.kill()
     try child.wait()
@@ -146,7 +146,7 @@ import Testing
 
   @Test("a closed standard error doesn't end the process")
   func closedPipe() throws {
-    let child = try startChild("logs", "pipe")
+    let child = try startChild(.ground, "logs", "pipe")
     try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
     expect(child.outputText, equals: "alive\n")
   }
@@ -154,7 +154,7 @@ import Testing
   @Test("the variable TOUCHSTONE_LOG sets the levels of standard error")
   func variable() throws {
     func run(_ levels: String) throws -> String {
-      let child = try startChild("logs", "levels", environment: ["TOUCHSTONE_LOG": levels])
+      let child = try startChild(.ground, "logs", "levels", environment: ["TOUCHSTONE_LOG": levels])
       try expect(child.wait(), equals: .exited(0))
       return child.errorText
     }

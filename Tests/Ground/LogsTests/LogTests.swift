@@ -1,7 +1,7 @@
 import Foundation
 import Storage
 import Synchronization
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Logs

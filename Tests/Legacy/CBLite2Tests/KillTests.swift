@@ -18,7 +18,7 @@ import TestSupport
     mutating func run(_ command: String, _ database: String, _ path: String, _ engine: EngineName) throws
       -> Bool
     {
-      let child = try startChild("cblite2", command, database, path, engine.rawValue)
+      let child = try startChild(.database, "cblite2", command, database, path, engine.rawValue)
       try child.waitForOutput()
       let begun = Date()
       if let latest = latest[engine] {

@@ -7,11 +7,12 @@ import TestSupport
     let directory = TemporaryDirectory()
     let documents = isLong ? 800_000 : 30_000
     let make = try startChild(
-      "forestdb", "make", directory.path, "large", "\(documents)", "2", "900", place == "log" ? "1" : "2",
+      .database, "forestdb", "make", directory.path, "large", "\(documents)", "2", "900",
+      place == "log" ? "1" : "2",
       place)
     try expect(make.wait(), equals: .exited(0), "\(make.outputText)")
     let path = directory.path + "/large.cblite2"
-    let child = try startChild("forestdb", "read", path, directory.path)
+    let child = try startChild(.database, "forestdb", "read", path, directory.path)
     try expect(child.wait(), equals: .exited(0), "\(child.outputText)")
     let words = child.outputText.split { $0 == " " || $0 == "\n" }.map(String.init)
     var numbers: [String: Double] = [:]

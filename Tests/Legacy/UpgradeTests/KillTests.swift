@@ -36,7 +36,7 @@ import TestSupport
       try? FileManager.default.removeItem(atPath: target)
       let engine = [EngineName.sqlite, .lmdb, .sqlcipher][round % 3]
       let comment: Comment = "round \(round) with seed \(testSeed)"
-      let child = try startChild("upgrade", source, target, engine.rawValue)
+      let child = try startChild(.database, "upgrade", source, target, engine.rawValue)
       try child.waitForOutput()
       let begun = Date()
       if round < 3 {

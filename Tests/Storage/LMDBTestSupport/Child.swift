@@ -1,13 +1,14 @@
 import StorageConformance
 import StorageLMDB
-import TestSupport
+import TestTools
 
 /// Starts a command of the child for the engines over LMDB. It ends when its input does.
 package func startLMDBChild(
   _ command: String, _ path: String, _ number: Int = 0, mapBytes: Int? = nil
 ) throws -> ChildProcess {
   let environment = mapBytes.map { [MapSize.variable: "\($0)"] } ?? [:]
-  return try startChild("lmdb", command, path, "\(number)", environment: environment, hasInput: true)
+  return try startChild(
+    .storage, "lmdb", command, path, "\(number)", environment: environment, hasInput: true)
 }
 
 /// Runs a command of the child for the engines over LMDB, and returns how it ended.

@@ -1,6 +1,6 @@
 import CLMDB
 import LMDBTestSupport
-import TestSupport
+import TestTools
 
 @testable import Storage
 @testable import StorageLMDB

@@ -1,5 +1,5 @@
 import LMDBTestSupport
-import TestSupport
+import TestTools
 
 @testable import StorageLMDB
 

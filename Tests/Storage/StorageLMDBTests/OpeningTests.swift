@@ -1,7 +1,7 @@
 import CLMDB
 import LMDBTestSupport
 import StorageEncrypted
-import TestSupport
+import TestTools
 
 @testable import StorageLMDB
 

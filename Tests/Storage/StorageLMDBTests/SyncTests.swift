@@ -1,6 +1,6 @@
 import Foundation
 import LMDBTestSupport
-import TestSupport
+import TestTools
 
 @testable import StorageLMDB
 

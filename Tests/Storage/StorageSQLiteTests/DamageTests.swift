@@ -1,5 +1,5 @@
 import SQLiteLibrary
-import TestSupport
+import TestTools
 
 @testable import StorageSQLite
 

@@ -1,4 +1,4 @@
-import TestSupport
+import TestTools
 
 @testable import StorageSQLite
 

@@ -1,5 +1,5 @@
 import StorageSQLite
-import TestSupport
+import TestTools
 
 struct KeyTests {
   let directory = TemporaryDirectory()

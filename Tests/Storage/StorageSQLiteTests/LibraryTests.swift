@@ -1,6 +1,6 @@
 import SQLiteLibrary
 import StorageSQLite
-import TestSupport
+import TestTools
 
 struct LibraryTests {
   private let directory = TemporaryDirectory()

@@ -1,6 +1,6 @@
 import SQLiteLibrary
 import Synchronization
-import TestSupport
+import TestTools
 
 @testable import StorageSQLite
 

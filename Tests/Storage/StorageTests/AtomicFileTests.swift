@@ -1,4 +1,4 @@
-import TestSupport
+import TestTools
 
 @Suite struct AtomicFileTests {
   private let directory = TemporaryDirectory()

@@ -3,7 +3,7 @@ import StorageEncrypted
 import StorageLMDB
 import StorageMemory
 import StorageSQLite
-import TestSupport
+import TestTools
 
 #if ROCKSDB
   import StorageRocksDB
@@ -12,7 +12,7 @@ import TestSupport
   import StorageWiredTiger
 #endif
 
-/// The engines that have to pass. An engine is added by a line here and one in `Tests/Support/TestChild/StorageChild.swift`.
+/// The engines that have to pass. An engine is added by a line here and one in `Tests/Storage/StorageChild/ConformanceCommands.swift`.
 let subjects: [ConformanceSuite.Subject] =
   [
     .init(engine: MemoryEngine.type, keepsFiles: false, loadsItself: false),
@@ -68,7 +68,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
     let directory = TemporaryDirectory()
     let suite = ConformanceSuite(
       subject: subject, directory: directory.path,
-      childPath: hasChild ? testChildPath : nil, childArguments: ["storage"],
+      childPath: hasChild ? TestProgram.storage.path : nil, childArguments: ["storage"],
       others: (subjects + strictSubjects).filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: testSeed)
     let start = ContinuousClock.now

@@ -1,4 +1,4 @@
-import TestSupport
+import TestTools
 
 @Suite("Variables of the environment") struct EnvironmentVariableTests {
   @Test("one that is set but empty is unset")

@@ -1,4 +1,4 @@
-import TestSupport
+import TestTools
 
 /// Files of others: links, pipes, permissions and names.
 @Suite("Files that are replaced") struct FileReplacementTests {

@@ -1,6 +1,6 @@
 import StorageConformance
 import StorageMemory
-import TestSupport
+import TestTools
 
 @testable import Storage
 

@@ -1,5 +1,5 @@
 import StorageMemory
-import TestSupport
+import TestTools
 
 @testable import Storage
 @testable import StorageConformance

@@ -1,5 +1,5 @@
 import StorageConformance
-import TestSupport
+import TestTools
 
 @testable import Storage
 

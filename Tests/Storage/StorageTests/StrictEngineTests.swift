@@ -1,7 +1,7 @@
 import StorageLMDB
 import StorageMemory
 import StorageSQLite
-import TestSupport
+import TestTools
 
 @testable import StorageConformance
 
@@ -16,7 +16,7 @@ struct StrictEngineTests {
   /// How a child ends that reads where lent bytes were, and what it says.
   private func keep(_ engine: String, _ way: String) throws -> (ChildProcess.Ending, String) {
     let directory = TemporaryDirectory()
-    let child = try startChild("storage", "keep", engine, "-", directory.file("main"), way)
+    let child = try startChild(.storage, "storage", "keep", engine, "-", directory.file("main"), way)
     let ending = try child.wait()
     return (ending, child.outputText)
   }

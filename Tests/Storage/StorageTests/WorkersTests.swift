@@ -1,6 +1,6 @@
 import Storage
 import StorageConformance
-import TestSupport
+import TestTools
 
 @testable import System
 

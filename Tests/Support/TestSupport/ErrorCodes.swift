@@ -1,23 +1,12 @@
-// The codes of the errors that tests expect.
+// The codes of the errors that tests above the engines expect. Each function is as `storageCode`.
 
 import CBLite2
 import Documents
-import Storage
+import TestTools
 import Touchstone
 import Upgrade
 
-/// Returns the error of a type that `body` throws, or nil if it throws nothing. Rethrows other errors.
-package func thrown<Failure: Error>(_: Failure.Type, by body: () throws -> some Any) throws -> Failure? {
-  do { _ = try body() } catch let error as Failure { return error }
-  return nil
-}
-
-/// Returns the code of the `StorageError` that `body` throws, or nil if it throws nothing. Rethrows other errors.
-package func storageCode(of body: () throws -> some Any) throws -> StorageError.Code? {
-  try thrown(StorageError.self, by: body)?.code
-}
-
-/// The same for a `DocumentError`.
+/// Returns the code of the `DocumentError` that `body` throws, or nil if it throws nothing. Rethrows other errors.
 package func documentCode(of body: () throws -> some Any) throws -> DocumentError.Code? {
   try thrown(DocumentError.self, by: body)?.code
 }

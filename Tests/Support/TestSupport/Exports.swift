@@ -1,8 +1,5 @@
-// What most tests use: `import TestSupport` brings it.
+// What tests with databases use: `import TestSupport` brings it, and what TestTools has.
 
-@_exported import Expectations
 @_exported import Fleece
-@_exported import Foundation
-@_exported import Storage
-@_exported import Testing
+@_exported import TestTools
 @_exported import Touchstone

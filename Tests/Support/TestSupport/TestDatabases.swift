@@ -1,6 +1,7 @@
 import Foundation
 import Storage
 import StorageConformance
+import TestTools
 import Testing
 import Touchstone
 
@@ -108,20 +109,13 @@ package func differences(
   return found
 }
 
-/// Every file below a directory with its bytes.
-package func files(below directory: String) throws -> [String: [UInt8]] {
-  var files: [String: [UInt8]] = [:]
-  for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
-    // Nil for directories.
-    files[name] = FileManager.default.contents(atPath: directory + "/" + name).map { [UInt8]($0) }
-  }
-  return files
-}
-
-extension StorageEngine {
-  /// Runs `body` with the engine, and closes it.
-  package func closing(_ body: (Self) throws -> Void) throws {
-    try body(self)
-    try close()
-  }
+/// Opens the database `test` in a directory, with the key of the tests if the engine encrypts. `change` can change
+/// its options.
+package func openTestDatabase(
+  _ engine: String, in directory: String, _ change: (inout DatabaseOptions) -> Void = { _ in }
+) throws -> Database {
+  let engine = EngineName(rawValue: engine)
+  var options = DatabaseOptions(engine: engine, key: try key(of: engine))
+  change(&options)
+  return try Database.open("test", in: directory, options: options)
 }

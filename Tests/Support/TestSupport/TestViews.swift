@@ -1,4 +1,4 @@
-// The views of random tests and of kills. `test-child` has the same ones.
+// The views of random tests and of kills. `database-child` has the same ones.
 
 import Touchstone
 

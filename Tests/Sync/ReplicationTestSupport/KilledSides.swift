@@ -7,7 +7,7 @@ import Touchstone
 package struct KilledSides {
   let here: EngineName
   let there: EngineName
-  /// The command of `test-child replication` that connects to the side `there`.
+  /// The command of `sync-child replication` that connects to the side `there`.
   let client: String
 
   package init(_ here: EngineName, _ there: EngineName, client: String) {
@@ -44,14 +44,14 @@ package struct KilledSides {
     _ local: String, _ remote: String, seed: UInt64, _ random: inout SeededGenerator, _ what: String
   ) throws -> Int {
     func startServer(_ port: Int) throws -> ChildProcess {
-      let server = try startChild("replication", "serve", "\(there)", remote, "\(port)", "\(seed)")
+      let server = try startChild(.sync, "replication", "serve", "\(there)", remote, "\(port)", "\(seed)")
       try server.waitForOutput(lines: 1)
       return server
     }
     var server = try startServer(0)
     let port = try #require(server.wholeLines.first.flatMap { Int($0) }, "\(what)")
     func startClient() throws -> ChildProcess {
-      let child = try startChild("replication", client, "\(here)", local, "\(port)", "\(seed)")
+      let child = try startChild(.sync, "replication", client, "\(here)", local, "\(port)", "\(seed)")
       try child.waitForOutput(lines: 2)
       return child
     }

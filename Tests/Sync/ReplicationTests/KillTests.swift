@@ -25,7 +25,7 @@ import TouchstoneSync
       let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
       if round % 5 == 0 { directory = TemporaryDirectory() }
       let child = try startChild(
-        "replication", "run", "\(here)", "\(there)", directory.path, "\(testSeed &+ UInt64(round))")
+        .sync, "replication", "run", "\(here)", "\(there)", directory.path, "\(testSeed &+ UInt64(round))")
       try child.waitForOutput(lines: 1 + random.below(3))
       usleep(UInt32(random.below(60_000)))
       child.kill()

@@ -51,7 +51,7 @@ package enum MachineScript: Codable, Sendable {
   package init(_ script: FailingCalls) { self = .failing(script) }
 
   /// Runs it; if it fails, leaves out steps for as long as it still does, at most `attempts` times, and throws a
-  /// `Mismatch` with lines that `test-child machine run` runs again.
+  /// `Mismatch` with lines that `whole-child machine run` runs again.
   package func runAndReduce(attempts: Int) throws -> Int {
     var message: String
     do { return try run() } catch { message = "\(error)" }
@@ -71,6 +71,6 @@ package enum MachineScript: Codable, Sendable {
       }
       size /= 2
     }
-    throw Mismatch("\(message)\nrun again with test-child machine run:\n\(try smallest.text)")
+    throw Mismatch("\(message)\nrun again with whole-child machine run:\n\(try smallest.text)")
   }
 }

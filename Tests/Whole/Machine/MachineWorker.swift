@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Touchstone
 
-/// A process with a database whose system calls fail when it is told: `test-child machine work`. It reads orders, a line
+/// A process with a database whose system calls fail when it is told: `whole-child machine work`. It reads orders, a line
 /// of JSON each, and answers so.
 final class MachineWorker {
   struct Order: Codable {
@@ -25,7 +25,7 @@ final class MachineWorker {
 
   init(folder: String, engine: String, isFull: Bool) throws {
     process = try startChild(
-      ["machine", "work", folder, engine, isFull ? "full" : "normal"], hasInput: true)
+      .whole, ["machine", "work", folder, engine, isFull ? "full" : "normal"], hasInput: true)
   }
 
   func ask(_ request: MachineRequest?, failing: FailingCall? = nil) throws -> Outcome {

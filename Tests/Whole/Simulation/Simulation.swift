@@ -10,10 +10,10 @@ package struct Simulation: Codable, Sendable {
     package let seed: UInt64
     package let message: String
 
-    /// The message, and lines that `test-child simulate` runs again.
+    /// The message, and lines that `whole-child simulation` runs again.
     package var description: String {
       let lines = (try? simulation.script()) ?? "?"
-      return "seed \(seed): \(message)\nrun again with test-child simulation run:\n\(lines)"
+      return "seed \(seed): \(message)\nrun again with whole-child simulation run:\n\(lines)"
     }
   }
 

@@ -2,7 +2,7 @@ import ChildProcesses
 import Foundation
 import TestSupport
 
-/// A process that has the database open: `test-child simulation`. It reads operations, a line of JSON each, and
+/// A process that has the database open: `whole-child simulation`. It reads operations, a line of JSON each, and
 /// writes answers so.
 final class Worker {
   private let process: ChildProcess
@@ -11,7 +11,7 @@ final class Worker {
   /// Starts one, and waits until it has opened the database.
   init(_ engine: String, _ directory: String, isReadOnly: Bool) throws {
     process = try startChild(
-      ["simulation", engine, directory, isReadOnly ? "read" : "write"], hasInput: true)
+      .whole, ["simulation", engine, directory, isReadOnly ? "read" : "write"], hasInput: true)
     try process.waitForOutput(lines: 1)
     guard process.wholeLines.first == "open" else { throw died() }
   }

@@ -16,7 +16,7 @@ struct FoundScriptTests {
   func run(_ name: String) throws {
     let script = try String(contentsOf: Self.folder.appending(path: name), encoding: .utf8)
     let isOfMachine = script.hasPrefix("{\"power\"") || script.hasPrefix("{\"failing\"")
-    let child = try startChild([isOfMachine ? "machine" : "simulation", "run"], hasInput: true)
+    let child = try startChild(.whole, [isOfMachine ? "machine" : "simulation", "run"], hasInput: true)
     try child.write(Array(script.utf8))
     child.endInput()
     let ending = try child.wait(seconds: nil)

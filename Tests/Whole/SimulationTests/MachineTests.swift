@@ -10,7 +10,7 @@ struct MachineTests {
   static let seed = isLong ? testSeed : 1
 
   private func run(_ arguments: String...) throws -> String {
-    let child = try startChild(["machine"] + arguments)
+    let child = try startChild(.whole, ["machine"] + arguments)
     let ending = try child.wait(seconds: nil)
     expect(ending, equals: .exited(0), "\(child.outputText) \(child.errorText.suffix(2_000))")
     return child.outputText

@@ -1,7 +1,7 @@
 import Foundation
 import Storage
 import StorageConformance
-import TestSupport
+import TestTools
 import Testing
 import Transport
 import WebSocket

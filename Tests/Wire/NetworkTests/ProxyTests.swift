@@ -1,6 +1,6 @@
 import Foundation
 import Storage
-import TestSupport
+import TestTools
 import Testing
 import Transport
 import WebSocket

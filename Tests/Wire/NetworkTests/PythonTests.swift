@@ -1,5 +1,5 @@
 import Foundation
-import TestSupport
+import TestTools
 import Testing
 import Transport
 import WebSocket

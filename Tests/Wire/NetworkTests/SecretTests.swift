@@ -1,7 +1,7 @@
 import Foundation
 import Logs
 import Storage
-import TestSupport
+import TestTools
 import Testing
 import Transport
 import WebSocket

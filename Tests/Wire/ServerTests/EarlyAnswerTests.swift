@@ -1,7 +1,7 @@
 import Foundation
 import HTTP
 import RawHTTP
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server

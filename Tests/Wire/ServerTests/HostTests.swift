@@ -1,6 +1,6 @@
 import HTTP
 import RawHTTP
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server

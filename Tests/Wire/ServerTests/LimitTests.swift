@@ -2,7 +2,7 @@ import Foundation
 import HTTP
 import RawHTTP
 import Storage
-import TestSupport
+import TestTools
 import Testing
 import Transport
 

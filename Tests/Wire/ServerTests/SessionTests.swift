@@ -1,5 +1,5 @@
 import HTTP
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server

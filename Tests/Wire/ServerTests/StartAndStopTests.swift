@@ -1,7 +1,7 @@
 import Foundation
 import RawHTTP
 import Storage
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server

@@ -3,7 +3,7 @@ import Foundation
 import HTTP
 import RawHTTP
 import Storage
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server
@@ -14,7 +14,7 @@ import Testing
 
   /// A server in a process of its own, whose memory no other test changes.
   private static func withServer(_ body: (ChildProcess, RawClient) throws -> Void) throws {
-    let server = try startChild("server", "bodies")
+    let server = try startChild(.server, "server", "bodies")
     try server.waitForOutput()
     let port = try #require(server.wholeLines.first.flatMap { UInt16($0) }, "\(server.errorText)")
     let client = try RawClient(port)

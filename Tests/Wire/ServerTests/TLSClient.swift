@@ -2,7 +2,7 @@ import CCrypto
 import CSSL
 import Foundation
 import RawHTTP
-import TestSupport
+import TestTools
 import Testing
 
 /// A `RawClient` over TLS: libssl between memory and the socket. It trusts every server.

@@ -3,7 +3,7 @@ import Foundation
 import HTTP
 import RawHTTP
 import Storage
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server
@@ -52,7 +52,7 @@ import Testing
     }
     // In a process of its own, whose memory no other test changes.
     let directory = TemporaryDirectory()
-    let server = try startChild("server", "tls", directory.path)
+    let server = try startChild(.server, "server", "tls", directory.path)
     try server.waitForOutput()
     let port = try #require(server.wholeLines.first.flatMap { UInt16($0) }, "\(server.errorText)")
     for headers in [[], WebSocketUpgradeTests.upgrade] {
@@ -71,7 +71,7 @@ import Testing
 
   /// The threads of connections and workers go on while the process exits.
   @Test func openSSLIsThereUntilTheProcessIsGone() throws {
-    let child = try startChild("server", "exit")
+    let child = try startChild(.server, "server", "exit")
     try expect(child.wait(), equals: .exited(0), "\(child.errorText)")
     expect(child.wholeLines, equals: ["there"])
   }

@@ -1,6 +1,6 @@
 import CSSL
 import Foundation
-import TestSupport
+import TestTools
 
 @testable import Server
 

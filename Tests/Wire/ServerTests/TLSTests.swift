@@ -2,7 +2,7 @@ import Foundation
 import Logs
 import RawHTTP
 import Storage
-import TestSupport
+import TestTools
 import Testing
 
 @testable import Server

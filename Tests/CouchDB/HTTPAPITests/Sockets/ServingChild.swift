@@ -12,7 +12,7 @@ final class ServingChild: Sendable {
   /// `bodyMemory` is the memory for bodies of requests, in MiB.
   init(_ engine: EngineName, _ directory: String, connections: Int? = nil, bodyMemory: Int = 512) throws {
     process = try startChild(
-      ["http", "serve", "\(engine)", directory, "\(connections ?? 10_000)", "\(bodyMemory)"])
+      .sync, ["http", "serve", "\(engine)", directory, "\(connections ?? 10_000)", "\(bodyMemory)"])
     try process.waitForOutput(lines: 1)
     guard let port = process.outputText.split(separator: "\n").first.flatMap({ UInt16($0) }) else {
       throw ConformanceFailure("the server doesn't start: \(process.outputText) \(process.errorText)")

@@ -115,7 +115,7 @@ struct ScriptCampaign {
     let arguments = "\(suite.seed) \(number) \(number + 1) \(valueLimit) \(NumberList.text(kept))"
     return """
       script \(number): \(text)
-      again: test-child storage scripts \(suite.subject.engine.name) \(suite.key.map { hexadecimal($0) } ?? "-") FILE \
+      again: storage-child storage scripts \(suite.subject.engine.name) \(suite.key.map { hexadecimal($0) } ?? "-") FILE \
       \(arguments)
       \(script)
       """

@@ -10,10 +10,11 @@
 //
 // The old key is 32 bytes of 7, the new one 32 of 8.
 
+import ChildSupport
 import StorageConformance
 import TestSupport
 
-enum ConversionChild: ChildGroup {
+enum ConversionCommands: ChildCommands {
   static let name = "conversion"
   static let usage = "[limit BYTES] [map BYTES] hold|convert|rekey|rotate|encrypt|decrypt|copy PATH …"
 

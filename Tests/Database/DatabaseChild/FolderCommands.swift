@@ -10,6 +10,7 @@
 //   folder hold FOLDER NAME ENGINE
 //       opens, prints "open", and waits until it is killed
 
+import ChildSupport
 import SystemCalls
 import TestSupport
 import Touchstone
@@ -18,7 +19,7 @@ import Touchstone
   import Glibc
 #endif
 
-enum FolderChild: ChildGroup {
+enum FolderCommands: ChildCommands {
   static let name = "folder"
   static let usage =
     "[dies N] replace|install FOLDER NAME SOURCE ENGINE | [dies N] delete|move|make|hold FOLDER NAME ENGINE"

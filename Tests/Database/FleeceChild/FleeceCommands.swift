@@ -3,20 +3,21 @@
 //   fleece exit   parses JSON, and parses it again with another parser after all static objects of C++ are destroyed; prints "parsed"
 //                 each time
 
-import Touchstone
+import ChildSupport
+import Fleece
 
 #if canImport(Glibc)
   import Glibc
 #endif
 
-enum FleeceChild: ChildGroup {
+enum FleeceCommands: ChildCommands {
   static let name = "fleece"
   static let usage = "exit"
 
   static func run(_ arguments: [String]) throws {
     guard arguments == ["exit"] else { throw WrongUsage() }
     // What is registered first runs last. Objects are registered when they are first used.
-    atexit { FleeceChild.parse() }
+    atexit { FleeceCommands.parse() }
     parse()
     exit(0)
   }

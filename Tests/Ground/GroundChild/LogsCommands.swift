@@ -5,14 +5,14 @@
 //   logs pipe              closes the reader of standard error, logs, and prints "alive"
 //   logs levels            logs an info of the domain `sync`, and a warning
 
+import ChildSupport
 import Logs
-import Touchstone
 
 #if canImport(Glibc)
   import Glibc
 #endif
 
-enum LogsChild: ChildGroup {
+enum LogsCommands: ChildCommands {
   static let name = "logs"
   static let usage = "write|fill|pipe|levels [DIRECTORY]"
 

@@ -11,13 +11,14 @@
 //   blobs stream ENGINE DIRECTORY MIB      stores and reads a blob of so many MiB, and prints how many KiB of
 //                                          memory it took at most
 
+import ChildSupport
 import StorageConformance
 import SystemCalls
 import TestSupport
 
 @testable import Touchstone
 
-enum BlobsChild: ChildGroup {
+enum BlobsCommands: ChildCommands {
   static let name = "blobs"
   static let usage = "save|compact|churn|full|unsynced|stream ENGINE DIRECTORY NUMBER"
 
@@ -74,13 +75,6 @@ enum BlobsChild: ChildGroup {
     try database.save("large", ["b": large.jsonValue])
   }
 
-  /// The most memory that this process had, in KiB.
-  static func peakMemory() -> Int {
-    let status = (try? AtomicFile.read("/proc/self/status", limit: 1 << 20)) ?? []
-    let lines = String(decoding: status, as: UTF8.self).split(separator: "\n")
-    return lines.first { $0.hasPrefix("VmHWM:") }.flatMap { Int($0.filter(\.isNumber)) } ?? -1
-  }
-
   static func stream(_ database: Database, mebibytes: Int) throws {
     var piece = [UInt8](repeating: 0, count: 1 << 20)
     func fill(_ number: Int) {
@@ -106,7 +100,7 @@ enum BlobsChild: ChildGroup {
       guard count == read.count, read == piece else { exit(12) }
     }
     guard try database.check(deep: true).isEmpty else { exit(13) }
-    say("\(peakMemory())")
+    say("\(memoryBytes("VmHWM:") >> 10)")
   }
 
   static func collectUnsynced(_ database: Database) throws {

@@ -5,13 +5,14 @@
 //   server bodies          answers a PUT with the count of the bytes that came and the longest part of them, and a GET of
 //                          /LENGTH?chunked&blocking with so many bytes: in chunks or not, written by a thread that waits or not
 
+import ChildSupport
 import HTTP
 import Server
 import Storage
-import TestSupport
+import TestTools
 import WebSocket
 
-enum ServerChild: ChildGroup {
+enum ServerCommands: ChildCommands {
   static let name = "server"
   static let usage = "tls DIRECTORY | exit | bodies"
 

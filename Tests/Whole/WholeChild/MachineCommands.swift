@@ -7,12 +7,13 @@
 //   machine count ENGINE                 says how many calls of each kind reach the program's own
 //   machine work FOLDER ENGINE full|normal    a process of `failing`
 
+import ChildSupport
 import Machine
 import Simulation
 import TestSupport
 import Touchstone
 
-enum MachineChild: ChildGroup {
+enum MachineCommands: ChildCommands {
   static let name = "machine"
   static let usage =
     "power ENGINE SEED STATES | failing ENGINE SEED CALLS | search SEED [ATTEMPTS] | run | count ENGINE"

@@ -3,9 +3,10 @@
 //   cblite2 export DATABASE TARGET ENGINE      prints "begun", exports, prints "done"
 //   cblite2 import DATABASE SOURCE ENGINE      the same; the database is made when it isn't there
 
+import ChildSupport
 import TestSupport
 
-enum CBLite2Child: ChildGroup {
+enum CBLite2Commands: ChildCommands {
   static let name = "cblite2"
   static let usage = "export|import DATABASE PATH ENGINE"
 

@@ -1,5 +1,6 @@
 // The process that the conformance suite starts and kills. An engine is added by its type here.
 
+import ChildSupport
 import StorageConformance
 import StorageEncrypted
 import StorageLMDB
@@ -12,7 +13,7 @@ import StorageSQLite
   import StorageWiredTiger
 #endif
 
-enum StorageChild: ChildGroup {
+enum ConformanceCommands: ChildCommands {
   static let name = "storage"
   static let usage = "COMMAND ENGINE KEY|- …"
 

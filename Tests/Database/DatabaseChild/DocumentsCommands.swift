@@ -25,10 +25,11 @@
 //   documents read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                 compared with its checksum, and "whole" at last
 
+import ChildSupport
 import SystemCalls
 import TestSupport
 
-enum DocumentsChild: ChildGroup {
+enum DocumentsCommands: ChildCommands {
   static let name = "documents"
   static let usage =
     "write|batches|hold|churn|unsynced|read|follow|change|registers|texts|depth|count ENGINE DIRECTORY …"

@@ -7,12 +7,12 @@
 //            reads all revisions and bodies, and prints "revisions N bodies N bytes N seconds N anonymous N": seconds of a
 //            processor, and the highest anonymous memory in bytes
 
-import BenchmarkKit
+import ChildSupport
 import Datasets
 import ForestDBFile
 import TestSupport
 
-enum ForestDBChild: ChildGroup {
+enum ForestDBCommands: ChildCommands {
   static let name = "forestdb"
   static let usage = "make DIRECTORY NAME DOCUMENTS HISTORY BYTES VERSION LOG | read PATH SCRATCH"
 
@@ -71,9 +71,9 @@ enum ForestDBChild: ChildGroup {
           count.bytes += bytes
         }
       }
-      if count.documents % 5_000 == 0 { peak = max(peak, ProcessUsage.anonymousMemory() ?? 0) }
+      if count.documents % 5_000 == 0 { peak = max(peak, memoryBytes("RssAnon:")) }
     }
-    peak = max(peak, ProcessUsage.anonymousMemory() ?? 0)
+    peak = max(peak, memoryBytes("RssAnon:"))
     let seconds = processorSeconds() - begun
     say(
       "revisions \(count.revisions) bodies \(count.bodies) bytes \(count.bytes) seconds \(seconds) anonymous \(peak)"

@@ -2,9 +2,10 @@
 //
 //   upgrade SOURCE TARGET ENGINE      prints "begun", upgrades and verifies, prints "done"
 
+import ChildSupport
 import TestSupport
 
-enum UpgradeChild: ChildGroup {
+enum UpgradeCommands: ChildCommands {
   static let name = "upgrade"
   static let usage = "SOURCE TARGET ENGINE"
 

@@ -5,10 +5,11 @@
 //   views update ENGINE DIRECTORY         updates all views again and again, until there is a document "stop"; prints
 //                                         "open" first, and the number of updates at last
 
+import ChildSupport
 import TestSupport
 import Touchstone
 
-enum ViewsChild: ChildGroup {
+enum ViewsCommands: ChildCommands {
   static let name = "views"
   static let usage = "write|update ENGINE DIRECTORY [START]"
 

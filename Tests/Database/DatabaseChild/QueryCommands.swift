@@ -7,9 +7,11 @@
 //   query texts ENGINE DIRECTORY START    commits batches of texts, numbered from START, until it is killed, and
 //                                         compacts now and then; prints each number once it is committed
 
+import ChildSupport
+import TestSupport
 import Touchstone
 
-enum QueryChild: ChildGroup {
+enum QueryCommands: ChildCommands {
   static let name = "query"
   static let usage = "make|change|texts ENGINE DIRECTORY [START]"
 

@@ -4,6 +4,7 @@
 //                                                     the port, and goes on until it is killed. CONNECTIONS is how many it takes, and MIB
 //                                                     the memory for bodies of requests
 
+import ChildSupport
 import Storage
 import TestSupport
 import Touchstone
@@ -13,7 +14,7 @@ import TouchstoneServer
   import Glibc
 #endif
 
-enum HTTPChild: ChildGroup {
+enum HTTPCommands: ChildCommands {
   static let name = "http"
   static let usage = "serve ENGINE DIRECTORY [CONNECTIONS [MIB]]"
 

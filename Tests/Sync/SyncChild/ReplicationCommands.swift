@@ -8,6 +8,7 @@
 //                                                  on a port, until it is killed; prints a line after each round
 //   replication http ENGINE DIRECTORY PORT SEED    does so over HTTP
 
+import ChildSupport
 import Storage
 import StorageConformance
 import TestSupport
@@ -19,7 +20,7 @@ import TouchstoneSync
   import Glibc
 #endif
 
-enum ReplicationChild: ChildGroup {
+enum ReplicationCommands: ChildCommands {
   static let name = "replication"
   static let usage =
     "run ENGINE ENGINE DIRECTORY SEED | serve ENGINE DIRECTORY PORT SEED | sync ENGINE DIRECTORY PORT SEED | http ENGINE DIRECTORY PORT SEED"

@@ -7,12 +7,13 @@
 //                                              steps so often
 //   simulation replicas SEED STEPS [ATTEMPTS]  runs only those of several replicas
 
+import ChildSupport
 import Foundation
 import Simulation
 import TestSupport
 import Touchstone
 
-enum SimulationChild: ChildGroup {
+enum SimulationCommands: ChildCommands {
   static let name = "simulation"
   static let usage = "ENGINE DIRECTORY write|read, or: run, or: search|replicas SEED STEPS [ATTEMPTS]"
 

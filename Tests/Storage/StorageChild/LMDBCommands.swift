@@ -1,13 +1,14 @@
 // Commands of the child process that the tests of the engines over LMDB start. It has one thread when it forks.
 // The exit status is 0 if all went as it should.
 
+import ChildSupport
 import HeldHandles
 import StorageEncrypted
 import StorageLMDB
 import SystemCalls
-import TestSupport
+import TestTools
 
-enum LMDBChild: ChildGroup {
+enum LMDBCommands: ChildCommands {
   static let name = "lmdb"
   static let usage = "COMMAND PATH [NUMBER]"
 
