@@ -271,9 +271,7 @@ final class CBLite2Source {
       """)
   }
 
-  static func quoted(_ name: String) -> String {
-    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
-  }
+  static func quoted(_ name: String) -> String { Connection.quoted(name) }
 
   // MARK: Files
 

@@ -46,9 +46,8 @@ extension Connection {
       names.append(name)
     }
     for name in names {
-      let quoted = name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
       // Libraries older than 3.26 don't know `table_xinfo` and give no rows, but they know no computed columns either.
-      let columns = try prepare("PRAGMA table_xinfo(\"\(quoted)\")")
+      let columns = try prepare("PRAGMA table_xinfo(\(Self.quoted(name)))")
       defer { columns.finalize() }
       while try columns.step() {
         guard columns.integer(6) >= 2 else { continue }
@@ -56,5 +55,10 @@ extension Connection {
       }
     }
     return nil
+  }
+
+  /// A name as an identifier in SQL, whatever is in it.
+  package static func quoted(_ name: String) -> String {
+    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
   }
 }
