@@ -27,9 +27,9 @@ package final class BLIPResponder: Sendable {
   private let responder: Responder
   private let state = Lock(State())
   private let pool: Workers?
-  private let lane: Lane
+  private let lane: JobLane
   private let outbox: RevisionOutbox
-  private let inserter: Inserter
+  private let inserter: RevisionInserter
   private let blobs: BlobTransfer
 
   /// Makes a responder over a connection that isn't started. It lives until the connection ends. It works on threads of
@@ -40,7 +40,7 @@ package final class BLIPResponder: Sendable {
   ) {
     self.connection = connection
     self.pool = pool
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
     let responder = Responder(database, options)
     self.responder = responder
     let blobs = BlobTransfer(connection, on: pool)
@@ -50,7 +50,7 @@ package final class BLIPResponder: Sendable {
     outbox = RevisionOutbox(connection, on: pool) { id, revision in
       try database.replicating { try $0.syncBody(of: id, revision) }
     }
-    inserter = Inserter(responder, on: pool) { blob, id, writer, done in
+    inserter = RevisionInserter(responder, on: pool) { blob, id, writer, done in
       blobs.fetch(blob, of: id, collection: collection.withLock { $0 }, into: writer, done)
     }
   }
@@ -119,7 +119,7 @@ package final class BLIPResponder: Sendable {
   ) {
     connection.onRequest(profile) { [weak self] request in
       guard let self else { return _ = request.reply(ReplicationError.connectionEnded.reply) }
-      let job: Lane.Job = {
+      let job: JobLane.Job = {
         do {
           if needsCollection { try self.checkCollection(request.message) }
           request.reply(try body(self, request.message))

@@ -39,13 +39,13 @@ private final class BlobSource: BLIPSource, @unchecked Sendable {
 private final class BlobSink: BLIPSink, @unchecked Sendable {
   private let writer: BlobWriter
   private let limit: UInt64
-  private let lane: Lane
+  private let lane: JobLane
   private let hasFailed = Atomic(false)
   // Used on the lane's thread only.
   private var count: UInt64 = 0
   private var error: (any Error)?
 
-  init(_ writer: BlobWriter, limit: UInt64, _ lane: Lane) {
+  init(_ writer: BlobWriter, limit: UInt64, _ lane: JobLane) {
     self.writer = writer
     self.limit = limit
     self.lane = lane
@@ -92,14 +92,14 @@ struct BlobTransfer: Sendable {
 
   private let connection: BLIPConnection
   private let maximumBytes: UInt64
-  private let lane: Lane
+  private let lane: JobLane
 
   init(
     _ connection: BLIPConnection, maximumBytes: UInt64 = BlobTransfer.maximumBytes, on pool: Workers? = nil
   ) {
     self.connection = connection
     self.maximumBytes = maximumBytes
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
   }
 
   // MARK: Fetching
@@ -131,7 +131,7 @@ struct BlobTransfer: Sendable {
     _ connection: BLIPConnection, on pool: Workers? = nil,
     openBlob: @escaping @Sendable (BlobDigest) throws -> BlobReader
   ) {
-    let lane = Lane(on: pool)
+    let lane = JobLane(on: pool)
     connection.onRequest(Profile.getAttachment) { request in
       lane.enqueue {
         answer(request) { digest in

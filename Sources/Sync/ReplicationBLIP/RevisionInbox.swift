@@ -36,7 +36,7 @@ final class RevisionInbox: Sendable {
     var isFull: Bool { revisions >= RevisionInbox.revisionsInFlight || bytes >= RevisionInbox.bytesInFlight }
   }
   private let state = Lock(State())
-  private let lane: Lane
+  private let lane: JobLane
 
   /// Hears of a message that can't be read and isn't sent again, by its document and the revision that was asked for.
   typealias Refused = @Sendable (_ id: String, _ revision: String, ReplicationError) -> Void
@@ -46,7 +46,7 @@ final class RevisionInbox: Sendable {
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?,
     deliver: @escaping Deliver, refused: @escaping Refused = { _, _, _ in }
   ) {
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
     self.storedBody = storedBody
     self.deliver = deliver
     self.refused = refused

@@ -37,7 +37,7 @@ final class RevisionOutbox: Sendable {
 
   private let connection: BLIPConnection
   private let storedBody: @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
-  private let lane: Lane
+  private let lane: JobLane
   private let abilities = Lock(Abilities())
   /// The value of the property `collection`, nil if there is none.
   private let collection = Lock<String?>(nil)
@@ -46,7 +46,7 @@ final class RevisionOutbox: Sendable {
     _ connection: BLIPConnection, on pool: Workers? = nil,
     storedBody: @escaping @Sendable (_ id: String, _ revision: String) throws -> SyncBody?
   ) {
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
     self.connection = connection
     self.storedBody = storedBody
   }

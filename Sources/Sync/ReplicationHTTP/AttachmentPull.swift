@@ -52,10 +52,10 @@ final class AttachmentPull: @unchecked Sendable {
   }
 
   private weak var peer: HTTPPeer?
-  private let requester: Requester
+  private let requester: DatabaseRequester
   /// The threads that may wait for the disk.
   let disk = Workers(maximum: 4)
-  private let lane: Lane
+  private let lane: JobLane
 
   private struct State {
     var sources: [BlobDigest: (source: Source, count: Int)] = [:]
@@ -66,7 +66,7 @@ final class AttachmentPull: @unchecked Sendable {
   init(_ peer: HTTPPeer) {
     self.peer = peer
     requester = peer.requester
-    lane = Lane(on: disk)
+    lane = JobLane(on: disk)
   }
 
   /// Makes a writer for the bytes of an attachment.

@@ -25,11 +25,11 @@ struct ChangesPage {
   static let maximumLeaves = 100_000
 
   private let request: HTTPClientRequest?
-  private let requester: Requester
+  private let requester: DatabaseRequester
   private let since: String
 
   /// `waits`: for changes that come later.
-  init(_ pull: PullRequest, since: String, waits: Bool, _ requester: Requester) {
+  init(_ pull: PullRequest, since: String, waits: Bool, _ requester: DatabaseRequester) {
     self.requester = requester
     self.since = since
     var query = [

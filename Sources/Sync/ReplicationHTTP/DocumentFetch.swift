@@ -262,7 +262,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
     // isn't helped by more.
     let isBusy = error.domain == .http && error.code == 429
     let rest = waiting.compactMap(\.self).map { item in
-      Self.again(item, isAlone: !isBusy && item.attempts + 2 >= Requester.attempts)
+      Self.again(item, isAlone: !isBusy && item.attempts + 2 >= DatabaseRequester.attempts)
     }
     let attempts = rest.map(\.attempts).max() ?? 0
     guard pull.requester.mayRepeat(error, after: attempts) else { return fail(error) }

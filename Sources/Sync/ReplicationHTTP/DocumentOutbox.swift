@@ -14,7 +14,7 @@ final class DocumentOutbox: @unchecked Sendable {
   /// The most bytes of attachments that are sent inside of JSON, to a server that takes no multipart.
   static let maximumInlineBytes: UInt64 = 32 << 20
 
-  private let requester: Requester
+  private let requester: DatabaseRequester
   /// Opens a blob of this side. Set before the first revision is sent.
   var openBlob: @Sendable (BlobDigest) throws -> BlobReader = { _ in throw ReplicationError.connectionEnded }
 
@@ -29,7 +29,7 @@ final class DocumentOutbox: @unchecked Sendable {
   private let takesMultipart = Lock(true)
   private let attached = JobLimit(attachedInFlight)
 
-  init(_ requester: Requester) { self.requester = requester }
+  init(_ requester: DatabaseRequester) { self.requester = requester }
 
   /// Sends revisions. `ancestors` are those that the other side has, by the place of the revision.
   func send(_ revisions: [OutgoingRevision], _ ancestors: [[String]], _ answered: @escaping Answered) {

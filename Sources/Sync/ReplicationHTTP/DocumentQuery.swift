@@ -10,7 +10,7 @@ enum DocumentQuery {
   private static let options = [("revs", "true"), ("latest", "true"), ("att_encoding_info", "true")]
 
   /// `_bulk_get` for several documents, without attachments.
-  static func bulk(_ items: [WantedRevision], _ requester: Requester) -> HTTPClientRequest? {
+  static func bulk(_ items: [WantedRevision], _ requester: DatabaseRequester) -> HTTPClientRequest? {
     var json = JSONWriter(capacity: items.count * 96)
     json.append(text: "{\"docs\":[")
     for (index, item) in items.enumerated() {
@@ -28,7 +28,7 @@ enum DocumentQuery {
   }
 
   /// A document with `open_revs`, and with the attachments that aren't here. Nil if its ID is too long for a URL.
-  static func single(_ item: WantedRevision, _ requester: Requester) -> HTTPClientRequest? {
+  static func single(_ item: WantedRevision, _ requester: DatabaseRequester) -> HTTPClientRequest? {
     guard let revisions = try? JSONValue.array([.string(item.change.revision)]).canonicalJSON() else {
       return nil
     }

@@ -17,10 +17,10 @@ final class HTTPCheckpoints: Sendable {
     var saved: [String: (sequence: String, revision: String)] = [:]
   }
 
-  private let requester: Requester
+  private let requester: DatabaseRequester
   private let state: Lock<State>
 
-  init(_ requester: Requester, instance: String?) {
+  init(_ requester: DatabaseRequester, instance: String?) {
     self.requester = requester
     state = Lock(State(instance: instance))
   }

@@ -16,15 +16,15 @@ package struct HTTPConnector: PeerConnector {
   package var name: String { database.remoteID }
 
   package func connect(_ options: ConnectionOptions, _ done: @escaping Completion<any Peer>) {
-    let requester: Requester
+    let requester: DatabaseRequester
     do throws(TransportClose) {
-      requester = Requester(
+      requester = DatabaseRequester(
         try HTTPClient(HTTPClientSettings(options, database)), database, firstPause: options.firstPause)
     } catch { return done(.failure(ReplicationError(end: error))) }
     open(requester, creating: options.createsDatabase, done)
   }
 
-  private func open(_ requester: Requester, creating: Bool, _ done: @escaping Completion<any Peer>) {
+  private func open(_ requester: DatabaseRequester, creating: Bool, _ done: @escaping Completion<any Peer>) {
     requester.ask(requester.request("GET", ""), once: true) { result in
       switch result {
       case .failure(let error): done(.failure(error))
@@ -38,7 +38,7 @@ package struct HTTPConnector: PeerConnector {
     }
   }
 
-  private func create(_ requester: Requester, _ done: @escaping Completion<any Peer>) {
+  private func create(_ requester: DatabaseRequester, _ done: @escaping Completion<any Peer>) {
     requester.ask(requester.request("PUT", "")) { result in
       switch result {
       case .failure(let error): done(.failure(error))

@@ -24,13 +24,13 @@ package final class HTTPPeer: Peer {
   /// The most documents of which it is kept what the other side has.
   private static let maximumKnown = 10_000
 
-  let requester: Requester
+  let requester: DatabaseRequester
   private let state = Lock(State())
-  private let pushLane = Lane()
+  private let pushLane = JobLane()
   private let outbox: DocumentOutbox
   private let checkpoints: HTTPCheckpoints
 
-  init(_ requester: Requester, instance: String? = nil) {
+  init(_ requester: DatabaseRequester, instance: String? = nil) {
     self.requester = requester
     checkpoints = HTTPCheckpoints(requester, instance: instance)
     outbox = DocumentOutbox(requester)

@@ -38,12 +38,12 @@ final class HTTPPull: @unchecked Sendable {
   static let heartbeat = 30_000
 
   private weak var peer: HTTPPeer?
-  let requester: Requester
+  let requester: DatabaseRequester
   let sink: any PullSink
   let attachments: AttachmentPull
   private let request: PullRequest
   private let done: Completion<Void>
-  private let lane = Lane()
+  private let lane = JobLane()
   private let isStopped = Lock(false)
   /// Bytes that aren't stored yet, and the requests that wait for them.
   private let load = Lock((bytes: 0, waiting: [DocumentFetch]()))

@@ -10,7 +10,7 @@ package final class HTTPServerClient: Sendable {
   /// The most bytes of an answer.
   private static let mostBytes = 64 << 20
 
-  private let requester: Requester
+  private let requester: DatabaseRequester
   /// What says who the user is, and how connections are made.
   package let connector: HTTPConnector
 
@@ -23,7 +23,7 @@ package final class HTTPServerClient: Sendable {
     self.connector = connector
     let options = try options(connector)
     do throws(TransportClose) {
-      requester = Requester(
+      requester = DatabaseRequester(
         try HTTPClient(HTTPClientSettings(options, connector.database)), connector.database,
         firstPause: options.firstPause)
     } catch { throw ReplicationError(end: error) }

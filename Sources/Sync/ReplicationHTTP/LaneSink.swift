@@ -23,18 +23,19 @@ final class LaneSink: HTTPAnswerSink, HTTPTask {
   }
 
   private let inner: any HTTPAnswerSink
-  private let lane: Lane
+  private let lane: JobLane
   private let state = Lock(State())
 
   private init(_ inner: any HTTPAnswerSink, _ pool: Workers) {
     self.inner = inner
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
   }
 
   /// Sends a request whose answer goes to `sink` on a thread of the pool. Nil if the connection is closed; then the sink
   /// isn't told.
   static func send(
-    _ request: HTTPClientRequest, by requester: Requester, into sink: any HTTPAnswerSink, on pool: Workers
+    _ request: HTTPClientRequest, by requester: DatabaseRequester, into sink: any HTTPAnswerSink,
+    on pool: Workers
   ) -> (any HTTPTask)? {
     let outer = LaneSink(sink, pool)
     guard let task = requester.send(request, into: outer) else { return nil }

@@ -24,7 +24,7 @@ package final class ChangeServer: @unchecked Sendable {
   private let sink: any PullSink
   private let listCount: Int
   private let onError: @Sendable (ReplicationError) -> Void
-  private let lane: Lane
+  private let lane: JobLane
   private let isStopped = Lock(false)
 
   // Used on the worker's thread only.
@@ -53,7 +53,7 @@ package final class ChangeServer: @unchecked Sendable {
   ) throws {
     try responder.checkGivesRevisions()
     filter = try responder.filter(of: request)
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
     database = responder.database
     echoes = responder.echoes
     self.request = request

@@ -3,7 +3,7 @@ import Storage
 /// Runs jobs one after another, in their order, on threads that many lanes may share.
 ///
 /// A connection has several lanes. A listener with thousands of connections has a few threads.
-package final class Lane: Sendable {
+package final class JobLane: Sendable {
   package typealias Job = Workers.Job
 
   private struct State {

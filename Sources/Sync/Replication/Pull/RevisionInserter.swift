@@ -6,7 +6,7 @@ import Touchstone
 
 /// Stores revisions that arrive, on a thread of its own: fetches their blobs first, stores many in one transaction, and
 /// resolves conflicts, or reports them.
-package final class Inserter: @unchecked Sendable {
+package final class RevisionInserter: @unchecked Sendable {
   /// What became of a revision that wasn't refused.
   package enum Inserted: Sendable {
     /// It was left out by the filter, or known.
@@ -72,7 +72,7 @@ package final class Inserter: @unchecked Sendable {
   private let purgesOnLostAccess: Bool?
   private let fetchBlob: FetchBlob
   private let insert: Insert
-  private let lane: Lane
+  private let lane: JobLane
   private let waiting = Lock<[Part]>([])
 
   // Used on the worker's thread only.
@@ -91,7 +91,7 @@ package final class Inserter: @unchecked Sendable {
     // Where all leaves go both ways, another branch of the peer is a conflict there too.
     self.order = peer.exchangesLeaves ? nil : order
     purgesOnLostAccess = configuration.purgesOnLostAccess
-    lane = Lane()
+    lane = JobLane()
     database = configuration.database
     filter = configuration.pullFilter
     resolver = (configuration.conflictResolver, remote)
@@ -109,7 +109,7 @@ package final class Inserter: @unchecked Sendable {
   package init(_ responder: Responder, on pool: Workers? = nil, fetchBlob: @escaping FetchBlob) {
     order = nil
     purgesOnLostAccess = nil
-    lane = Lane(on: pool)
+    lane = JobLane(on: pool)
     database = responder.database
     filter = nil
     resolver = nil

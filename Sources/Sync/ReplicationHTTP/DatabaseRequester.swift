@@ -7,7 +7,7 @@ import Transport
 
 /// Makes the requests of a connection: to one database, with retries. Every request may be repeated, since the protocol
 /// names revisions by what they are.
-final class Requester: Sendable {
+final class DatabaseRequester: Sendable {
   /// How often a request is sent; and one that a server refuses because there are too many.
   static let attempts = 3
   static let busyAttempts = 8

@@ -153,7 +153,7 @@ extension Session: PullSink {
     }
   }
 
-  private func stored(_ revisions: [IncomingRevision], _ results: [Inserter.InsertResult]) throws {
+  private func stored(_ revisions: [IncomingRevision], _ results: [RevisionInserter.InsertResult]) throws {
     pull?.stores -= 1
     let wasFull = push?.isFull ?? false
     for (revision, result) in zip(revisions, results) {
