@@ -19,7 +19,7 @@ let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 // The engines whose libraries not every machine has. An app or the command has one of them only where its library is
 // installed. The Makefile says in TOUCHSTONE_ENGINES which are (its names, separated by spaces, or "none"): the package
 // manager keeps what it has read of this file, and reads it again only when a variable changes.
-let optionalEngines = [("rocksdb", "rocksdb")].filter { engine, package in
+let optionalEngines = [("rocksdb", "rocksdb"), ("wiredtiger", "wiredtiger")].filter { engine, package in
   if let said = variable("TOUCHSTONE_ENGINES") { return said.split(separator: " ").contains { $0 == engine } }
   let folders =
     (variable("PKG_CONFIG_PATH")?.split(separator: ":").map(String.init) ?? [])

@@ -6,6 +6,6 @@ import StorageFlat
 public enum RocksDBEngines {
   /// RocksDB, a log-structured merge tree: the engine for many writes. One process at a time.
   public static let rocksdb = FlatEngine.Kind(
-    name: "rocksdb", fileExtension: "rocksdb", maximumReaders: 65_536
+    name: "rocksdb", fileExtension: "rocksdb", maximumReaders: 65_536, sharesReading: true
   ) { try RocksLibrary($0, $1) }.type
 }

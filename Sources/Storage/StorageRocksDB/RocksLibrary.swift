@@ -77,6 +77,7 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   }
 
   var needsRenewal: Bool { isBroken }
+  var isUnreadable: Bool { database == nil }
 
   /// Called when a commit has failed: RocksDB refuses to write from then on.
   func noteFailure() { isBroken = true }
@@ -153,6 +154,8 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   }
 
   // MARK: Maintenance
+
+  var compactsInPlace: Bool { true }
 
   func compact() throws {
     let database = try opened()

@@ -12,7 +12,7 @@ import TestSupport
     static let all =
       isLong
       ? allEngines.flatMap { from in allEngines.map { Pair(from: from, to: $0) } }
-      : zip(allEngines, allEngines.dropFirst() + [allEngines[0]]).map { Pair(from: $0, to: $1) }
+      : zip(everyEngine, everyEngine.dropFirst() + [everyEngine[0]]).map { Pair(from: $0, to: $1) }
   }
 
   @Test("everything comes along, entry by entry, in place and beside", arguments: Pair.all)

@@ -89,6 +89,12 @@ extension ConformanceSuite {
       let path = suite.path("main")
       let child = try suite.startChild("leave", [path, "\(killedCommits)"])
       try expectEqual(try child.wait(), .signalled(SIGKILL), "the writer's end")
+      if suite.subject.lacks.contains(.readingAfterKill) {
+        try expectError(.readOnly, from: "an open for reading before the first for writing") {
+          _ = try suite.open(path, suite.options(creation: .openExisting, isReadOnly: true))
+        }
+        try suite.withEngine { _ in }
+      }
       let before = try FileState.all(in: suite.directory)
       for _ in 0..<3 {
         try suite.withEngine("main", suite.options(creation: .openExisting, isReadOnly: true)) { engine in

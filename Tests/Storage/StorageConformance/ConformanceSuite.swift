@@ -9,6 +9,19 @@ import Storage
 /// The tests of an engine outside the package run the same list. For behaviours that need other processes
 /// they build an executable that calls `ConformanceChild.main`.
 public struct ConformanceSuite: Sendable {
+  /// What some libraries can't do. The engine says so with a typed error.
+  public enum Ability: Sendable {
+    /// Several processes have a file open at the same time. Without it, a second one gets `inUse`.
+    case sharing
+    /// Files that a killed process has left are opened for reading. Without it, that throws `readOnly` until they
+    /// were opened for writing once.
+    case readingAfterKill
+    /// Reads after a commit that failed on a full disk. Without it, they may throw `diskFull` until there is room.
+    case readingOnFullDisk
+    /// Another user than the owner of the files reads them. Without it, he gets `permissionDenied`.
+    case otherUsers
+  }
+
   /// An engine type and the properties that the suite needs to know.
   public struct Subject: Sendable {
     /// The engine type.
@@ -23,15 +36,15 @@ public struct ConformanceSuite: Sendable {
     /// Whether an engine that encrypts notices every change of the file's first page when it opens the file.
     /// If false, bytes that aren't read may change unnoticed, but the data must be unchanged.
     public let authenticatesHeader: Bool
-    /// Whether several processes can have a file open at the same time. If false, a second one gets `inUse`.
-    public let sharesFiles: Bool
+    /// What it can't do because its library can't.
+    public let lacks: Set<Ability>
     /// Whether it implements `load` itself. Its `load` refuses other writes until it returns.
     public let loadsItself: Bool
 
     /// Makes a subject. By default its engine keeps files.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
-      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, sharesFiles: Bool = true,
+      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, lacks: Set<Ability> = [],
       loadsItself: Bool = true
     ) {
       self.engine = engine
@@ -39,7 +52,7 @@ public struct ConformanceSuite: Sendable {
       self.plainCounterpart = plainCounterpart
       self.survivesAnyDamage = survivesAnyDamage
       self.authenticatesHeader = authenticatesHeader
-      self.sharesFiles = sharesFiles
+      self.lacks = lacks
       self.loadsItself = loadsItself
     }
   }
@@ -52,6 +65,8 @@ public struct ConformanceSuite: Sendable {
       case child
       /// Several processes that have one file open.
       case sharing
+      /// A process of another user.
+      case otherUsers
       /// Another process, which isn't let in.
       case exclusion
       case encryption
@@ -126,8 +141,9 @@ public struct ConformanceSuite: Sendable {
       switch need {
       case .files: subject.keepsFiles
       case .child: subject.keepsFiles && childPath != nil
-      case .sharing: subject.keepsFiles && subject.sharesFiles && childPath != nil
-      case .exclusion: subject.keepsFiles && !subject.sharesFiles && childPath != nil
+      case .sharing: subject.keepsFiles && !subject.lacks.contains(.sharing) && childPath != nil
+      case .otherUsers: subject.keepsFiles && !subject.lacks.contains(.otherUsers) && childPath != nil
+      case .exclusion: subject.keepsFiles && subject.lacks.contains(.sharing) && childPath != nil
       case .encryption: subject.engine.encrypts
       }
     }

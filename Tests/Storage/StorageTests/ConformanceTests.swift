@@ -29,10 +29,13 @@ let subjects: [ConformanceSuite.Subject] =
 private var optionalSubjects: [ConformanceSuite.Subject] {
   var subjects: [ConformanceSuite.Subject] = []
   #if ROCKSDB
-    subjects.append(.init(engine: RocksDBEngines.rocksdb, sharesFiles: false, loadsItself: false))
+    subjects.append(.init(engine: RocksDBEngines.rocksdb, lacks: [.sharing], loadsItself: false))
   #endif
   #if WIREDTIGER
-    subjects.append(.init(engine: WiredTigerEngines.wiredtiger, sharesFiles: false, loadsItself: false))
+    subjects.append(
+      .init(
+        engine: WiredTigerEngines.wiredtiger,
+        lacks: [.sharing, .readingAfterKill, .readingOnFullDisk, .otherUsers], loadsItself: false))
   #endif
   return subjects
 }
@@ -46,7 +49,10 @@ let strictSubjects: [ConformanceSuite.Subject] = [
 ]
 
 /// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
-let knownFailures: Set<String> = []
+let knownFailures: Set<String> = [
+  // A value larger than the cache is committed although the log can't hold it (docs/storage-wiredtiger.md).
+  "wiredtiger: a full disk is a typed error that loses nothing, and passes"
+]
 
 /// A behaviour with an engine that has to hold it.
 struct ConformanceCase: CustomTestStringConvertible, Sendable {

@@ -19,8 +19,10 @@ package let allEngines: [EngineName] =
   ? [.sqlite, .lmdb]
   : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted] + (isLong ? optionalEngines : [])
 
-/// The engines whose libraries not every machine has, registered. The suites above the engines run on them in the
-/// long run; otherwise `OptionalEngineTests` does what is cheap.
+/// All engines, also in a short run: for suites that try each once.
+package let everyEngine: [EngineName] = isStrict || isLong ? allEngines : allEngines + optionalEngines
+
+/// The engines whose libraries not every machine has, registered. Most suites run on them only in the long run.
 package let optionalEngines: [EngineName] = {
   var types: [EngineType] = []
   #if ROCKSDB

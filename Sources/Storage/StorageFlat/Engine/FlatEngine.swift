@@ -12,12 +12,17 @@ package final class FlatEngine: EngineMaintenance {
     let name: String
     let fileExtension: String
     let maximumReaders: Int
+    /// Whether several processes can have a file open for reading.
+    let sharesReading: Bool
     let open: Opening
 
-    package init(name: String, fileExtension: String, maximumReaders: Int, open: @escaping Opening) {
+    package init(
+      name: String, fileExtension: String, maximumReaders: Int, sharesReading: Bool, open: @escaping Opening
+    ) {
       self.name = name
       self.fileExtension = fileExtension
       self.maximumReaders = maximumReaders
+      self.sharesReading = sharesReading
       self.open = open
     }
 
@@ -46,6 +51,8 @@ package final class FlatEngine: EngineMaintenance {
     var catalog: FlatCatalog
     /// Open snapshots.
     var readers = 0
+    /// Whether a write transaction is open.
+    var isWriting = false
     /// Calls that use the library without a snapshot.
     var users = 0
     var isClosed = false
@@ -56,7 +63,8 @@ package final class FlatEngine: EngineMaintenance {
       throw StorageError(.notEncrypted, "the engine \(kind.name) can't encrypt", path: path)
     }
     forks = ForkCount.register()
-    let directory = try EngineDirectory(path, engine: kind.name, options)
+    let directory = try EngineDirectory(
+      path, engine: kind.name, options, isShared: options.isReadOnly && kind.sharesReading)
     let base = try kind.open(directory, options)
     do {
       try directory.checkSequence(base.sequence)
@@ -90,6 +98,7 @@ package final class FlatEngine: EngineMaintenance {
         throw StorageError(
           .tooManyReaders, "\(life.readers) snapshots are open, which is the limit", path: location)
       }
+      if base.isUnreadable { try renew(life) }
       let snapshot = try base.beginRead()
       life.readers += 1
       return (snapshot, life.catalog)
@@ -104,6 +113,7 @@ package final class FlatEngine: EngineMaintenance {
     try life.withLock { life in
       try checkOpen(life)
       guard life.catalog.names[keyspace.number] != nil else { throw Self.noSuchKeyspace(keyspace) }
+      if base.isUnreadable { try renew(life) }
       // The value that is lent may be in the library's memory.
       life.readers += 1
     }
@@ -136,21 +146,28 @@ package final class FlatEngine: EngineMaintenance {
   func beginWrite() throws -> (any FlatWrite, FlatCatalog) {
     try life.withLock { life in
       try checkOpen(life)
-      if base.needsRenewal {
-        guard life.readers == 0, life.users == 0 else {
-          throw StorageError(
-            .busy,
-            "a commit has failed, and the engine can write again only when no snapshot is open",
-            path: location)
-        }
-        try base.renew()
-      }
-      return (try base.beginWrite(), life.catalog)
+      if base.needsRenewal { try renew(life) }
+      let write = try base.beginWrite()
+      life.isWriting = true
+      return (write, life.catalog)
     }
   }
 
+  private func renew(_ life: Life) throws {
+    guard life.readers == 0, !life.isWriting, life.users == 0 else {
+      throw StorageError(
+        .busy, "a write has failed, and the files can be opened anew only when no snapshot is open",
+        path: location)
+    }
+    try base.renew()
+  }
+
+  /// Called after a write transaction of the library has ended.
+  func writeEnded() { life.withLock { $0.isWriting = false } }
+
   /// Commits, and then removes the entries of dropped keyspaces.
   func commit(_ write: any FlatWrite, _ state: FlatWriter.State) throws {
+    defer { writeEnded() }
     guard state.changesKeyspaces else { return try write.commit() }
     try life.withLock { life in
       try write.commit()
@@ -246,12 +263,17 @@ package final class FlatEngine: EngineMaintenance {
     }
   }
 
-  package var compactsInPlace: Bool { true }
+  package var compactsInPlace: Bool { base.compactsInPlace }
 
   package func compact() throws {
     try using {
       guard !isReadOnly else {
         throw StorageError(.readOnly, "the engine is open for reading", path: location)
+      }
+      guard base.compactsInPlace else {
+        throw StorageError(
+          .unsupported, "the engine \(name) can't compact in place; replace the directory by a backup",
+          path: location)
       }
       try base.compact()
     }
@@ -303,6 +325,7 @@ package final class FlatEngine: EngineMaintenance {
   private func using<Result>(_ body: () throws -> Result) throws -> Result {
     try life.withLock { life in
       try checkOpen(life)
+      if base.isUnreadable { try renew(life) }
       life.users += 1
     }
     defer { life.withLock { $0.users -= 1 } }

@@ -16,7 +16,7 @@ import Storage
 /// The directory of an engine whose library needs one of its own, with its lock.
 ///
 /// The directory itself is locked with `flock`: exclusively by a process that writes, shared by those that only
-/// read. The lock ends with the process.
+/// read if the library can have several of them. The lock ends with the process.
 package final class EngineDirectory: Sendable {
   static let recordName = "touchstone"
   static let format = 1
@@ -28,8 +28,8 @@ package final class EngineDirectory: Sendable {
   private let engine: String
   private let descriptor: Lock<Int32>
 
-  /// Opens or makes the directory, as `options` say, and locks it.
-  package init(_ path: String, engine: String, _ options: EngineOptions) throws {
+  /// Opens or makes the directory, as `options` say, and locks it: shared, or exclusively.
+  package init(_ path: String, engine: String, _ options: EngineOptions, isShared: Bool) throws {
     try StorageError.checkPath(path)
     isReadOnly = options.isReadOnly
     self.path = path
@@ -54,7 +54,7 @@ package final class EngineDirectory: Sendable {
       if !isReadOnly, faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 {
         throw StorageError.system(errno, "can't write to the directory", path)
       }
-      try Self.lock(descriptor, path, engine, isReadOnly: isReadOnly)
+      try Self.lock(descriptor, path, engine, isShared: isShared)
     } catch {
       close(descriptor)
       throw error
@@ -163,8 +163,8 @@ package final class EngineDirectory: Sendable {
 
   // MARK: The lock
 
-  private static func lock(_ descriptor: Int32, _ path: String, _ engine: String, isReadOnly: Bool) throws {
-    while flock(descriptor, (isReadOnly ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 {
+  private static func lock(_ descriptor: Int32, _ path: String, _ engine: String, isShared: Bool) throws {
+    while flock(descriptor, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 {
       guard errno != EINTR else { continue }
       guard errno == EWOULDBLOCK else { throw StorageError.system(errno, "can't lock", path) }
       let holders = holders(of: descriptor)

@@ -22,6 +22,8 @@ package protocol FlatLibrary: AnyObject, Sendable {
   /// Whether a failed commit has left the library in a state in which it refuses to write. The engine then
   /// calls `renew` before the next write.
   var needsRenewal: Bool { get }
+  /// Whether it then refuses to read too. The engine calls `renew` before the next read.
+  var isUnreadable: Bool { get }
   /// Opens the directory anew. Nothing else uses the library meanwhile, and no snapshot is open. If it can't be
   /// opened for writing, this throws, and reads are possible, if they can be.
   func renew() throws
@@ -32,7 +34,9 @@ package protocol FlatLibrary: AnyObject, Sendable {
 
   /// A number that grows with every commit and survives `close`; 0 if the library has none.
   var sequence: UInt64 { get }
-  /// Returns unused space to the file system.
+  /// Whether `compact` can return unused space to the file system.
+  var compactsInPlace: Bool { get }
+  /// Returns unused space to the file system. Called only if the library can do that.
   func compact() throws
   /// The library's own checks of its files. One line for each fault.
   func checkFiles() throws -> [String]

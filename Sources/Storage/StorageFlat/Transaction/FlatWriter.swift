@@ -262,8 +262,10 @@ final class FlatWriteGroup: WriteGroup {
   func abort() {
     writer?.close()
     writer = nil
-    write?.abort()
-    write = nil
+    guard let write else { return }
+    write.abort()
+    self.write = nil
+    engine.writeEnded()
   }
 
   func beginMember() throws -> any WriteTransaction {

@@ -1,0 +1,172 @@
+import CWiredTiger
+import Storage
+import StorageFlat
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A connection of WiredTiger, as a `FlatLibrary`.
+///
+/// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
+/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken` only
+/// in the write transaction.
+final class WiredLibrary: FlatLibrary, @unchecked Sendable {
+  private let messages: WiredMessages
+  private let wired: WiredSettings
+  private let isReadOnly: Bool
+  private let isNew: Bool
+  private var connection: UnsafeMutablePointer<WT_CONNECTION>?
+  private let sessions = Lock<[WiredSession]>([])
+  private var isBroken = false
+  /// The number of sessions that wait to be used again.
+  private static let maximumIdle = 64
+
+  init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
+    messages = WiredMessages(path: directory.path, messages: cwt_make_messages())
+    isReadOnly = options.isReadOnly
+    isNew = directory.closedSequence == 0
+    wired = try WiredSettings(options)
+    try open()
+  }
+
+  deinit { cwt_free_messages(messages.messages) }
+
+  var library: String {
+    var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
+    _ = wiredtiger_version(&major, &minor, &patch)
+    return "WiredTiger \(major).\(minor).\(patch)"
+  }
+
+  var settings: [(name: String, value: String)] { wired.listed }
+
+  // MARK: Opening
+
+  private func open() throws {
+    let settings = wired.connection(creates: isNew, isReadOnly: isReadOnly)
+    var opened: UnsafeMutablePointer<WT_CONNECTION>?
+    let result = messages.messages.map { messages in
+      withUnsafeMutablePointer(to: &messages.pointee.handler) { handler in
+        wiredtiger_open(self.messages.path, handler, settings, &opened)
+      }
+    }
+    guard let result, result == 0, let opened else {
+      let error = messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
+      guard error.code == .readOnly else { throw error }
+      throw StorageError(
+        .readOnly,
+        "the database wasn't closed; WiredTiger must replay its log, so open it for writing once",
+        path: messages.path, engineCode: error.engineCode, engineMessage: error.engineMessage)
+    }
+    connection = opened
+    guard !isReadOnly else { return }
+    do {
+      let session = try WiredSession(opened, messages)
+      try session.create(wired.tableSettings)
+      giveBack(session)
+    } catch {
+      closeConnection()
+      throw error
+    }
+  }
+
+  private func closeConnection() {
+    // Closing a connection closes its sessions.
+    sessions.withLock { $0 = [] }
+    if let connection { _ = connection.pointee.close(connection, nil) }
+    connection = nil
+  }
+
+  /// After a failed write to the log WiredTiger panics: from then on every call fails.
+  private var hasPanicked: Bool { messages.messages.map { cwt_has_panicked($0) != 0 } ?? false }
+
+  var needsRenewal: Bool { isBroken || hasPanicked }
+  var isUnreadable: Bool { connection == nil || isBroken || hasPanicked }
+
+  /// A commit has failed. WiredTiger may refuse everything from then on.
+  func noteFailure(_ session: WiredSession) {
+    isBroken = true
+    session.close()
+  }
+
+  func renew() throws {
+    closeConnection()
+    if let messages = messages.messages { cwt_clear_messages(messages) }
+    // Until it is open.
+    isBroken = true
+    try open()
+    isBroken = false
+  }
+
+  func close() throws {
+    guard let connection else { return }
+    // Closing the connection writes a checkpoint.
+    sessions.withLock { $0 = [] }
+    self.connection = nil
+    let result = connection.pointee.close(connection, nil)
+    guard !isReadOnly, !isBroken, !hasPanicked else { return }
+    try messages.check(result, "can't close the database")
+  }
+
+  /// WiredTiger has no number of commits. 1 says that its files are there.
+  var sequence: UInt64 { 1 }
+
+  // MARK: Sessions
+
+  private func session() throws -> WiredSession {
+    if let session = sessions.withLock({ $0.popLast() }) { return session }
+    guard let connection else {
+      throw StorageError(
+        .ioError, "the database couldn't be opened anew after a failure", path: messages.path)
+    }
+    return try WiredSession(connection, messages)
+  }
+
+  /// Keeps a session without a transaction for later.
+  func giveBack(_ session: WiredSession) {
+    let isKept = sessions.withLock { sessions in
+      guard sessions.count < Self.maximumIdle else { return false }
+      sessions.append(session)
+      return true
+    }
+    if !isKept { session.close() }
+  }
+
+  // MARK: Reading and writing
+
+  func beginRead() throws -> any FlatRead { try WiredSnapshot(self, try session()) }
+
+  func beginWrite() throws -> any FlatWrite { try WiredWrite(self, try session()) }
+
+  func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
+    let session = try session()
+    defer { giveBack(session) }
+    // A read without a transaction sees the last commit.
+    return try session.read(key, body)
+  }
+
+  func removeRange(from lower: [UInt8], to upper: [UInt8], record: [UInt8]) throws {
+    let write = try WiredWrite(self, try session())
+    do {
+      try write.truncate(from: lower, to: upper)
+      _ = try record.withUnsafeBytes { try write.delete($0) }
+    } catch {
+      write.abort()
+      throw error
+    }
+    try write.commit()
+  }
+
+  // MARK: Maintenance
+
+  /// WiredTiger's compaction leaves up to half of the unused blocks, and the log. A copy has neither.
+  var compactsInPlace: Bool { false }
+
+  func compact() throws {}
+
+  /// WiredTiger's own check needs the table for itself, and others couldn't read meanwhile. The engine's check reads
+  /// all entries, and so all blocks that aren't in the cache, whose checksums WiredTiger compares.
+  func checkFiles() throws -> [String] { [] }
+
+  func unusedBytes() throws -> Int { 0 }
+}

@@ -1,0 +1,103 @@
+import CWiredTiger
+import Storage
+
+/// A session of WiredTiger, with cursors that are used again. One thread at a time uses it.
+final class WiredSession {
+  typealias Cursor = UnsafeMutablePointer<WT_CURSOR>
+
+  let messages: WiredMessages
+  private let session: UnsafeMutablePointer<WT_SESSION>
+  private var idle: [Cursor] = []
+  private static let maximumIdle = 8
+
+  init(_ connection: UnsafeMutablePointer<WT_CONNECTION>, _ messages: WiredMessages) throws {
+    self.messages = messages
+    var session: UnsafeMutablePointer<WT_SESSION>?
+    try messages.check(
+      connection.pointee.open_session(connection, nil, nil, &session), "can't open a session")
+    guard let session else {
+      throw StorageError(.engineFailure, "can't open a session", path: messages.path)
+    }
+    self.session = session
+  }
+
+  /// Closes the session and all its cursors. The connection is open.
+  func close() { _ = session.pointee.close(session, nil) }
+
+  func create(_ settings: String) throws {
+    try messages.check(
+      session.pointee.create(session, WiredSettings.table, settings), "can't make the table")
+  }
+
+  func begin() throws {
+    try messages.check(
+      session.pointee.begin_transaction(session, "isolation=snapshot"), "can't begin a transaction")
+  }
+
+  func commit() throws {
+    try messages.check(session.pointee.commit_transaction(session, nil), "can't commit")
+  }
+
+  func rollBack() { _ = session.pointee.rollback_transaction(session, nil) }
+
+  func truncate(from lower: [UInt8], to upper: [UInt8]) throws {
+    let (start, stop) = (try cursor(), try cursor())
+    defer {
+      giveBack(start)
+      giveBack(stop)
+    }
+    // Both ends belong to the range, and need not exist. A key of 4 bytes is no entry's.
+    lower.withUnsafeBytes { cwt_set_key(start, $0.baseAddress, $0.count) }
+    try upper.withUnsafeBytes { upper in
+      cwt_set_key(stop, upper.baseAddress, upper.count)
+      let result = session.pointee.truncate(session, nil, start, stop, nil)
+      if result != WT_NOTFOUND { try messages.check(result, "can't remove a keyspace") }
+    }
+  }
+
+  /// A cursor over the table that no one else uses.
+  func cursor() throws -> Cursor {
+    if let cursor = idle.popLast() { return cursor }
+    var cursor: Cursor?
+    try messages.check(
+      session.pointee.open_cursor(session, WiredSettings.table, nil, "overwrite=false", &cursor),
+      "can't open a cursor")
+    guard let cursor else { throw StorageError(.engineFailure, "can't open a cursor", path: messages.path) }
+    return cursor
+  }
+
+  func giveBack(_ cursor: Cursor) {
+    // Gives up the page, which could otherwise not be evicted.
+    guard cursor.pointee.reset(cursor) == 0, idle.count < Self.maximumIdle else {
+      _ = cursor.pointee.close(cursor)
+      return
+    }
+    idle.append(cursor)
+  }
+
+  /// Lends the value at a key, in the cursor's memory.
+  func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
+    let cursor = try cursor()
+    defer { giveBack(cursor) }
+    cwt_set_key(cursor, key.baseAddress, key.count)
+    let result = cursor.pointee.search(cursor)
+    if result == WT_NOTFOUND { return false }
+    try messages.check(result, "can't read")
+    try body(try messages.value(of: cursor))
+    return true
+  }
+}
+
+extension WiredMessages {
+  func value(of cursor: WiredSession.Cursor) throws -> UnsafeRawBufferPointer {
+    var item = WT_ITEM()
+    try check(cwt_get_value(cursor, &item), "can't read a value")
+    return UnsafeRawBufferPointer(start: item.data, count: item.size)
+  }
+
+  func key(of cursor: WiredSession.Cursor) throws -> UnsafeRawBufferPointer {
+    var item = WT_ITEM()
+    try check(cwt_get_key(cursor, &item), "can't read a key")
+    return UnsafeRawBufferPointer(start: item.data, count: item.size)
+  }
+}

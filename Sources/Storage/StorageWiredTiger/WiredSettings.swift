@@ -1,0 +1,70 @@
+import Storage
+
+/// The settings of a connection, by WiredTiger's own names. docs/storage-wiredtiger.md gives the reasons.
+struct WiredSettings {
+  /// Each snapshot has a session.
+  static let maximumReaders = 4_096
+  /// The library's own threads and the writer have sessions too.
+  static let sessions = maximumReaders + 64
+  static let minimumCacheBytes = 16 << 20
+  static let logFileBytes = 16 << 20
+  static let logExtensionBytes = 256 << 10
+  static let checkpointLogBytes = 32 << 20
+  /// The environment variable that chooses the compression of new tables.
+  static let compressionVariable = "TOUCHSTONE_WIREDTIGER_COMPRESSION"
+
+  static let table = "table:entries"
+
+  let cacheBytes: Int
+  let sync: String
+  let compression: String
+
+  init(_ options: EngineOptions) throws {
+    cacheBytes = max(Self.minimumCacheBytes, options.cacheBytes)
+    sync =
+      options.isBulkLoad
+      ? "(enabled=false)"
+      : "(enabled=true,method=\(options.durability == .full ? "fsync" : "none"))"
+    compression = EnvironmentVariable.value(Self.compressionVariable) ?? "none"
+    guard ["none", "snappy", "zlib"].contains(compression) else {
+      throw StorageError(
+        .invalidArgument,
+        "\(Self.compressionVariable) is \"\(compression)\"; it can be none, snappy or zlib")
+    }
+  }
+
+  /// The settings for people who compare engines.
+  var listed: [(name: String, value: String)] {
+    [
+      ("cache_size", "\(cacheBytes)"), ("transaction_sync", sync), ("log.file_max", "\(Self.logFileBytes)"),
+      ("file_extend.log", "\(Self.logExtensionBytes)"), ("checkpoint.log_size", "\(Self.checkpointLogBytes)"),
+      ("session_max", "\(Self.sessions)"),
+      ("eviction", "(threads_min=1,threads_max=2)"), ("block_compressor", compression),
+      ("leaf_page_max", "16KB"), ("checksum", "on"), ("isolation", "snapshot"),
+    ]
+  }
+
+  func connection(creates: Bool, isReadOnly: Bool) -> String {
+    var words = [
+      "create=\(creates && !isReadOnly)", "cache_size=\(cacheBytes)", "session_max=\(Self.sessions)",
+      "transaction_sync=\(sync)", "eviction=(threads_min=1,threads_max=2)", "config_base=false",
+      "mmap=false",
+    ]
+    if isReadOnly {
+      words.append("readonly=true")
+    } else {
+      words.append("log=(enabled=true,file_max=\(Self.logFileBytes),prealloc=false)")
+      // A new log file would otherwise take its whole size at once.
+      words.append("file_extend=(log=\(Self.logExtensionBytes))")
+      words.append("checkpoint=(log_size=\(Self.checkpointLogBytes))")
+    }
+    if compression != "none" { words.append("extensions=[libwiredtiger_\(compression).so]") }
+    return words.joined(separator: ",")
+  }
+
+  /// Small pages: a document is read without thirty others.
+  var tableSettings: String {
+    "key_format=u,value_format=u,leaf_page_max=16KB,checksum=on"
+      + (compression == "none" ? "" : ",block_compressor=\(compression)")
+  }
+}

@@ -1,0 +1,228 @@
+import Bytes
+import CWiredTiger
+import Storage
+import StorageFlat
+
+/// A snapshot of WiredTiger: a transaction of a session that only reads.
+class WiredSnapshot: FlatRead {
+  fileprivate let library: WiredLibrary
+  fileprivate let session: WiredSession
+
+  init(_ library: WiredLibrary, _ session: WiredSession) throws {
+    self.library = library
+    self.session = session
+    do { try session.begin() } catch {
+      session.close()
+      throw error
+    }
+  }
+
+  func end() {
+    session.rollBack()
+    library.giveBack(session)
+  }
+
+  final func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws
+    -> Bool
+  {
+    try session.read(key, body)
+  }
+
+  final func iterator(from lower: [UInt8], to upper: [UInt8]) throws -> any FlatIterator {
+    WiredIterator(session, try session.cursor(), lower, upper)
+  }
+}
+
+/// A write transaction of WiredTiger.
+///
+/// WiredTiger has no savepoints. Within a part, the value that each write replaces is kept, and put back when the
+/// part is undone.
+final class WiredWrite: WiredSnapshot, FlatWrite {
+  private struct Undo {
+    let key: [UInt8]
+    /// Nil if there was no value.
+    let value: [UInt8]?
+  }
+
+  private var undo: [Undo]?
+  private var hasChanges = false
+  private var writing: WiredSession.Cursor?
+
+  /// The transaction ends with `commit` or `abort`.
+  override func end() {}
+
+  private func cursor(at key: UnsafeRawBufferPointer) throws -> WiredSession.Cursor {
+    let cursor = try writing ?? session.cursor()
+    writing = cursor
+    hasChanges = true
+    cwt_set_key(cursor, key.baseAddress, key.count)
+    return cursor
+  }
+
+  /// Keeps what a write to a key replaces, within a part.
+  private func note(_ key: UnsafeRawBufferPointer) throws {
+    guard undo != nil else { return }
+    var old: [UInt8]?
+    _ = try read(key) { old = [UInt8]($0) }
+    undo?.append(Undo(key: [UInt8](key), value: old))
+  }
+
+  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+    try note(key)
+    return try set(key, value)
+  }
+
+  private func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+    if try addIfNew(key, value) { return true }
+    let cursor = try cursor(at: key)
+    cwt_set_value(cursor, value.baseAddress, value.count)
+    try session.messages.check(cursor.pointee.update(cursor), "can't write")
+    return false
+  }
+
+  private func addIfNew(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+    let cursor = try cursor(at: key)
+    cwt_set_value(cursor, value.baseAddress, value.count)
+    let result = cursor.pointee.insert(cursor)
+    if result == WT_DUPLICATE_KEY { return false }
+    try session.messages.check(result, "can't write")
+    return true
+  }
+
+  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
+    _ = try put(key, value)
+  }
+
+  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+    try note(key)
+    return try addIfNew(key, value)
+  }
+
+  func delete(_ key: UnsafeRawBufferPointer) throws -> Bool {
+    try note(key)
+    return try removeIfThere(key)
+  }
+
+  private func removeIfThere(_ key: UnsafeRawBufferPointer) throws -> Bool {
+    let cursor = try cursor(at: key)
+    let result = cursor.pointee.remove(cursor)
+    if result == WT_NOTFOUND { return false }
+    try session.messages.check(result, "can't delete")
+    return true
+  }
+
+  func remove(_ key: UnsafeRawBufferPointer) throws { _ = try delete(key) }
+
+  /// Removes a range of entries. Not within a part.
+  func truncate(from lower: [UInt8], to upper: [UInt8]) throws {
+    hasChanges = true
+    try session.truncate(from: lower, to: upper)
+  }
+
+  func beginPart() throws { undo = [] }
+
+  func undoPart() throws {
+    let steps = undo ?? []
+    undo = nil
+    for step in steps.reversed() {
+      try step.key.withUnsafeBytes { key in
+        if let value = step.value {
+          _ = try value.withUnsafeBytes { try set(key, $0) }
+        } else {
+          _ = try removeIfThere(key)
+        }
+      }
+    }
+  }
+
+  func commit() throws {
+    giveBackCursor()
+    guard hasChanges else {
+      session.rollBack()
+      return library.giveBack(session)
+    }
+    do { try session.commit() } catch {
+      library.noteFailure(session)
+      throw error
+    }
+    library.giveBack(session)
+  }
+
+  func abort() {
+    giveBackCursor()
+    session.rollBack()
+    library.giveBack(session)
+  }
+
+  private func giveBackCursor() {
+    if let writing { session.giveBack(writing) }
+    writing = nil
+  }
+}
+
+/// A position of WiredTiger.
+final class WiredIterator: FlatIterator {
+  private let session: WiredSession
+  private var cursor: WiredSession.Cursor?
+  private let lower: [UInt8]
+  private let upper: [UInt8]
+
+  init(_ session: WiredSession, _ cursor: WiredSession.Cursor, _ lower: [UInt8], _ upper: [UInt8]) {
+    self.session = session
+    self.cursor = cursor
+    self.lower = lower
+    self.upper = upper
+  }
+
+  func close() {
+    if let cursor { session.giveBack(cursor) }
+    cursor = nil
+  }
+
+  func seek(_ key: UnsafeRawBufferPointer) throws -> Bool {
+    guard let cursor, let side = try search(cursor, key) else { return false }
+    return side < 0 ? try next() : try isInside(cursor)
+  }
+
+  func seek(before key: UnsafeRawBufferPointer) throws -> Bool {
+    guard let cursor, let side = try search(cursor, key) else { return false }
+    return side >= 0 ? try previous() : try isInside(cursor)
+  }
+
+  /// Moves to an entry near a key. Returns its order relative to the key; nil if there is no entry.
+  private func search(_ cursor: WiredSession.Cursor, _ key: UnsafeRawBufferPointer) throws -> Int32? {
+    cwt_set_key(cursor, key.baseAddress, key.count)
+    var side: Int32 = 0
+    let result = cursor.pointee.search_near(cursor, &side)
+    if result == WT_NOTFOUND { return nil }
+    try session.messages.check(result, "can't read")
+    return side
+  }
+
+  func next() throws -> Bool {
+    guard let cursor else { return false }
+    return try moved(cursor, cursor.pointee.next(cursor))
+  }
+
+  func previous() throws -> Bool {
+    guard let cursor else { return false }
+    return try moved(cursor, cursor.pointee.prev(cursor))
+  }
+
+  private func moved(_ cursor: WiredSession.Cursor, _ result: Int32) throws -> Bool {
+    if result == WT_NOTFOUND { return false }
+    try session.messages.check(result, "can't read")
+    return try isInside(cursor)
+  }
+
+  private func isInside(_ cursor: WiredSession.Cursor) throws -> Bool {
+    let key = try session.messages.key(of: cursor)
+    return lower.withUnsafeBytes { compareBytes($0, key) } <= 0
+      && upper.withUnsafeBytes { compareBytes(key, $0) } < 0
+  }
+
+  func entry() throws -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    guard let cursor else { throw StorageError(.closed, "the cursor is closed") }
+    return (try session.messages.key(of: cursor), try session.messages.value(of: cursor))
+  }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import Storage
+import StorageConformance
+import StorageFlat
+import Testing
+import TestSupport
+
+#if ROCKSDB
+  import StorageRocksDB
+#endif
+#if WIREDTIGER
+  import StorageWiredTiger
+#endif
+
+/// What the engines have in common whose libraries have a directory of their own.
+struct FlatEngineTests {
+  static let types: [EngineType] = {
+    var types: [EngineType] = []
+    #if ROCKSDB
+      types.append(RocksDBEngines.rocksdb)
+    #endif
+    #if WIREDTIGER
+      types.append(WiredTigerEngines.wiredtiger)
+    #endif
+    return types
+  }()
+
+  private let directory = TemporaryDirectory()
+  private var path: String { directory.path + "/main" }
+
+  private func fill(_ type: EngineType, _ options: EngineOptions = EngineOptions()) throws {
+    let engine = try type.open(path, options)
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("k", shape: .documents)
+      for number in 0..<100 {
+        try transaction.put(Array("\(number)".utf8), [UInt8](repeating: 1, count: 100), in: keyspace)
+      }
+    }
+    try engine.close()
+  }
+
+  private func failure(_ type: EngineType, _ options: EngineOptions = EngineOptions()) -> StorageError? {
+    do { try type.open(path, options).close() } catch { return error as? StorageError }
+    return nil
+  }
+
+  private func record() throws -> String {
+    try String(contentsOfFile: path + "/touchstone", encoding: .utf8)
+  }
+
+  private func write(record: String) throws {
+    try record.write(toFile: path + "/touchstone", atomically: true, encoding: .utf8)
+  }
+
+  @Test(arguments: types) func settingsHaveTheNamesOfTheLibrary(_ type: EngineType) throws {
+    for (durability, wanted) in [(Durability.full, true), (.normal, false)] {
+      let engine = try type.open(path, EngineOptions(durability: durability))
+      let settings = Dictionary(engine.settings.map { ($0.name, $0.value) }) { first, _ in first }
+      if type.name == "rocksdb" {
+        expect(settings["WriteOptions.sync"], equals: "\(wanted)")
+        expect(settings["write_buffer_size"], equals: "10485760")
+      } else {
+        expect(settings["transaction_sync"], equals: "(enabled=true,method=\(wanted ? "fsync" : "none"))")
+        expect(settings["cache_size"], equals: "41943040")
+      }
+      try engine.close()
+    }
+  }
+
+  @Test(arguments: types) func aRecordOfAnotherFormatOrEngineIsRefused(_ type: EngineType) throws {
+    try fill(type)
+    let sound = try record()
+    expect(sound.hasPrefix("touchstone \(type.name) 1 "))
+    for (line, code) in [
+      ("touchstone \(type.name) 2 0\n", StorageError.Code.unsupportedVersion),
+      ("touchstone other 1 0\n", .notADatabase), ("touchstone \(type.name) 1\n", .damaged),
+      ("touchstone \(type.name) x 0\n", .damaged), ("", .damaged),
+    ] {
+      try write(record: line)
+      let error = failure(type)
+      expect(error?.code, equals: code)
+      expect(error?.path, equals: path)
+    }
+    try FileManager.default.removeItem(atPath: path + "/touchstone")
+    expect(failure(type)?.code, equals: .notADatabase)
+    try write(record: sound)
+    expect(failure(type) == nil)
+  }
+
+  @Test(arguments: types) func aMissingFileIsDamageAndNotANewDatabase(_ type: EngineType) throws {
+    try fill(type)
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    // Without these, either library makes a new database.
+    for name in names where name == "CURRENT" || name == "WiredTiger" || name == "WiredTiger.turtle" {
+      try FileManager.default.moveItem(atPath: path + "/" + name, toPath: path + "-" + name)
+      let code = failure(type)?.code
+      expect(code == .damaged || code == .ioError, "without \(name): \(String(describing: code))")
+      try? FileManager.default.removeItem(atPath: path + "/" + name)
+      try FileManager.default.moveItem(atPath: path + "-" + name, toPath: path + "/" + name)
+    }
+    expect(failure(type) == nil)
+  }
+
+  @Test(arguments: types.filter { $0.name == "rocksdb" })
+  func lostCommitsAreFoundByTheNumberOfTheLastClose(_ type: EngineType) throws {
+    try fill(type)
+    let old = directory.path + "/old"
+    try FileManager.default.copyItem(atPath: path, toPath: old)
+    let engine = try type.open(path, EngineOptions())
+    try engine.write { try $0.put([1], [2], in: $0.createKeyspace("k", shape: .documents)) }
+    try engine.close()
+    let last = try record()
+    // The files of before, with the record of now.
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.moveItem(atPath: old, toPath: path)
+    try write(record: last)
+    expect(failure(type)?.code, equals: .damaged)
+  }
+
+  @Test(arguments: types) func entriesOfADroppedKeyspaceGo(_ type: EngineType) throws {
+    try fill(type)
+    let engine = try type.open(path, EngineOptions())
+    let old = try engine.beginRead()
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("k", shape: .documents)
+      try transaction.dropKeyspace(keyspace)
+    }
+    if let keyspace = try old.keyspace(named: "k") { expect(try old.count(of: keyspace), equals: 100) }
+    old.end()
+    try engine.close()
+    let again = try type.open(path, EngineOptions())
+    expect(try again.maintenance.statistics().entries, equals: [:])
+    expect(try again.maintenance.checkIntegrity(), equals: [])
+    try again.close()
+  }
+
+  @Test(arguments: types) func aTransactionOfManyWritersUndoesOnlyTheOneThatFails(_ type: EngineType) throws {
+    let engine = try type.open(path, EngineOptions(durability: .full))
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    try onThreads(8) { thread in
+      for number in 0..<25 {
+        let key = [UInt8(thread), UInt8(number)]
+        do {
+          try engine.write { transaction in
+            try transaction.put(key, [1], in: keyspace)
+            try transaction.put([255], key, in: keyspace)
+            if number % 5 == 0 { throw CancellationError() }
+          }
+        } catch is CancellationError {}
+      }
+    }
+    try engine.read { transaction in
+      expect(try transaction.count(of: keyspace), equals: 8 * 20 + 1)
+      for thread in 0..<8 {
+        for number in 0..<25 {
+          let isThere = try transaction.bytes([UInt8(thread), UInt8(number)], in: keyspace) != nil
+          expect(isThere, equals: number % 5 != 0)
+        }
+      }
+    }
+    expect(try engine.maintenance.checkIntegrity(), equals: [])
+    try engine.close()
+  }
+}
