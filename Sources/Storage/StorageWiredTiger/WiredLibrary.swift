@@ -42,7 +42,16 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   // MARK: Opening
 
+  /// A file that is there while the database is open for writing, and after a process was killed.
+  private var openMark: String { messages.path + "/touchstone-open" }
+
   private func open() throws {
+    if isReadOnly, access(openMark, F_OK) == 0 {
+      throw StorageError(
+        .readOnly, "the database wasn't closed; WiredTiger must replay its log, so open it for writing once",
+        path: messages.path)
+    }
+    if !isReadOnly { try AtomicFile.write([], to: openMark, permissions: 0o644) }
     let settings = wired.connection(creates: isNew, isReadOnly: isReadOnly)
     var opened: UnsafeMutablePointer<WT_CONNECTION>?
     let result = messages.messages.map { messages in
@@ -51,12 +60,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       }
     }
     guard let result, result == 0, let opened else {
-      let error = messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
-      guard error.code == .readOnly else { throw error }
-      throw StorageError(
-        .readOnly,
-        "the database wasn't closed; WiredTiger must replay its log, so open it for writing once",
-        path: messages.path, engineCode: error.engineCode, engineMessage: error.engineMessage)
+      throw messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
     }
     connection = opened
     guard !isReadOnly else { return }
@@ -106,6 +110,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     let result = connection.pointee.close(connection, nil)
     guard !isReadOnly, !isBroken, !hasPanicked else { return }
     try messages.check(result, "can't close the database")
+    unlink(openMark)
   }
 
   /// WiredTiger has no number of commits. 1 says that its files are there.

@@ -51,7 +51,8 @@ struct WiredSettings {
       "mmap=false",
     ]
     if isReadOnly {
-      words.append("readonly=true")
+      // Without the log, commits that are only there would silently be left out.
+      words += ["readonly=true", "log=(enabled=true,recover=error)"]
     } else {
       words.append("log=(enabled=true,file_max=\(Self.logFileBytes),prealloc=false)")
       // A new log file would otherwise take its whole size at once.
