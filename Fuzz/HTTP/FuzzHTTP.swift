@@ -6,6 +6,7 @@
 //   request   := target LF body                             2, 4, 8 the method; 16, 32 the type of the body; 64 what the client
 //                                                           takes; 128 a revision in If-Match
 
+import Bytes
 import FuzzDriver
 import HTTP
 import HTTPAPI
@@ -77,12 +78,12 @@ import Touchstone
       if choices & 128 != 0 { headers.add("If-Match", saved.revisionID.description) }
       // Feeds don't end.
       if String(decoding: line, as: UTF8.self).contains("_changes") { return }
-      let answered = Lock<APIAnswer?>(nil)
+      let answered = Lock<HTTPAnswer?>(nil)
       service.answer(
-        APIRequest(
+        HTTPRequest(
           method: methods[Int(choices >> 1 & 7)], target: target, headers: headers, body: Body(body),
           user: nil,
-          cancellation: Nobody())
+          origin: Nobody())
       ) { answer in
         answered.withLock { $0 = answer }
         if case .stream(_, let start) = answer.body { start(Sink()) }
@@ -126,7 +127,9 @@ private struct Sink: HTTPBodySink {
   func fail() {}
 }
 
-private struct Nobody: APICancellation {
+private struct Nobody: HTTPRequestOrigin {
+  var isSecure: Bool { false }
+  var network: ByteString { ByteString([]) }
   var isCancelled: Bool { false }
   func onCancel(_ body: @escaping @Sendable () -> Void) {}
 }

@@ -21,7 +21,7 @@ final class ListenerHandler: HTTPHandler {
     guard let service, !SyncHandler.isReplication(request) else {
       return sync.handle(request, responder)
     }
-    service.answer(APIRequest(request)) { responder.answer(HTTPAnswer($0)) }
+    service.answer(request) { responder.answer($0) }
   }
 
   func workload(of request: HTTPRequest) -> HTTPWorkload {
@@ -37,38 +37,8 @@ final class ListenerHandler: HTTPHandler {
     guard service != nil else { return answer }
     var answer = answer
     // A page of another origin sees why it was refused.
-    answer.headers += crossOrigin.answerHeaders(APIRequest(request)) + HTTPHeader.identity()
+    answer.headers += crossOrigin.answerHeaders(request) + HTTPHeader.identity()
     return answer
-  }
-}
-
-extension APIRequest {
-  init(_ request: HTTPRequest) {
-    self.init(
-      method: request.method, target: request.target, headers: request.headers, body: request.body,
-      user: request.user, isSecure: request.isSecure, network: request.peer.network,
-      cancellation: RequestCancellation(request: request))
-  }
-}
-
-private struct RequestCancellation: APICancellation {
-  let request: HTTPRequest
-  var isCancelled: Bool { request.isCancelled }
-  func onCancel(_ body: @escaping @Sendable () -> Void) { request.onCancel(body) }
-}
-
-extension HTTPAnswer {
-  init(_ answer: APIAnswer) {
-    let body: Body =
-      switch answer.body {
-      case .bytes(let bytes): .bytes(bytes)
-      case .stream(let length, let start): .stream(length: length) { start($0) }
-      // The service has written such a body before it answers.
-      case .written: .bytes([])
-      }
-    self.init(status: answer.status, headers: answer.headers, body: body)
-    closesConnection = answer.closesConnection
-    startsAtOnce = answer.startsAtOnce
   }
 }
 

@@ -64,7 +64,7 @@ final class SyncHandler: HTTPHandler {
         status: 400,
         text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
     }
-    let peer = "\(request.peer)"
+    let peer = request.peer.map { "\($0)" } ?? "a client"
     return .webSocket(request, subprotocol: version) { [options, workers, pool, memory] transport in
       let connection = BLIPConnection(transport, name: peer, workers: workers, memory: memory)
       BLIPResponder(connection, database, options, on: pool).start()

@@ -230,7 +230,7 @@ public struct SyncListenerConfiguration: Sendable {
       settings.authenticator = CertificateAuthenticator(user: { $0.commonName ?? $0.fingerprint })
     }
     if servesHTTP {
-      settings.errorAnswer = { status, reason in HTTPAnswer(.error(status: status, reason: reason)) }
+      settings.errorAnswer = { status, reason in .error(status: status, reason: reason) }
     }
     return settings
   }

@@ -1,3 +1,4 @@
+import Bytes
 import Fleece
 import HTTP
 import HTTPAPI
@@ -70,8 +71,8 @@ final class APIClient: Sendable {
     let response = Response()
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     service.answer(
-      APIRequest(
-        method: method, target: target, headers: fields, body: body, user: user, cancellation: response)
+      HTTPRequest(
+        method: method, target: target, headers: fields, body: body, user: user, origin: response)
     ) { answer in response.begin(answer, isHead: method == "HEAD") }
     return response
   }
@@ -80,9 +81,11 @@ final class APIClient: Sendable {
 }
 
 /// An answer as it arrives.
-final class Response: APICancellation {
+final class Response: HTTPRequestOrigin {
+  var isSecure: Bool { false }
+  var network: ByteString { ByteString([]) }
   private struct State {
-    var answer: APIAnswer?
+    var answer: HTTPAnswer?
     var body: [UInt8] = []
     var isWhole = false
     var hasFailed = false
@@ -103,7 +106,7 @@ final class Response: APICancellation {
     }
   }
 
-  fileprivate func begin(_ answer: APIAnswer, isHead: Bool) {
+  fileprivate func begin(_ answer: HTTPAnswer, isHead: Bool) {
     state.withLock { $0.answer = answer }
     head.finish(true)
     switch answer.body {
@@ -114,7 +117,7 @@ final class Response: APICancellation {
       end.finish(true)
     case .stream(_, let start):
       if isHead { finish(isWhole: true) } else { start(GatheringSink(response: self)) }
-    case .written: break
+    case .other: break
     }
   }
 

@@ -1,3 +1,4 @@
+import Bytes
 import Fleece
 import HTTP
 import Storage
@@ -9,16 +10,18 @@ import Touchstone
 
 /// Conditions, codings, and HEAD.
 @Suite("What clients say of the answers that they take") struct ConditionTests {
-  private func request(_ headers: [(String, String)]) throws -> APIRequest {
+  private func request(_ headers: [(String, String)]) throws -> HTTPRequest {
     var fields = HTTPHeaders()
     for (name, value) in headers { fields.add(name, value) }
     let target = try #require(HTTPTarget(Array("/".utf8)))
-    return APIRequest(
+    return HTTPRequest(
       method: "GET", target: target, headers: fields, body: BytesBody([]), user: nil,
-      cancellation: NeverCancelled())
+      origin: NeverCancelled())
   }
 
-  private struct NeverCancelled: APICancellation {
+  private struct NeverCancelled: HTTPRequestOrigin {
+    var isSecure: Bool { false }
+    var network: ByteString { ByteString([]) }
     var isCancelled: Bool { false }
     func onCancel(_ body: @escaping @Sendable () -> Void) {}
   }

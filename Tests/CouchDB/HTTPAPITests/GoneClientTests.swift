@@ -1,3 +1,4 @@
+import Bytes
 import Fleece
 import HTTP
 import Storage
@@ -37,9 +38,9 @@ import Touchstone
       let parsed = try #require(HTTPTarget(Array(target.utf8)))
       let answers = Lock(0)
       client.service.answer(
-        APIRequest(
+        HTTPRequest(
           method: "GET", target: parsed, headers: HTTPHeaders(), body: BytesBody([]), user: nil,
-          cancellation: Gone())
+          origin: Gone())
       ) { _ in answers.withLock { $0 += 1 } }
       expect(answers.withLock { $0 }, equals: 1, "\(target)")
     }
@@ -60,7 +61,9 @@ import Touchstone
     try expect(client.ask("PUT", "/db").status, equals: 201)
   }
 
-  private struct Gone: APICancellation {
+  private struct Gone: HTTPRequestOrigin {
+    var isSecure: Bool { false }
+    var network: ByteString { ByteString([]) }
     var isCancelled: Bool { true }
     func onCancel(_ body: @escaping @Sendable () -> Void) { body() }
   }

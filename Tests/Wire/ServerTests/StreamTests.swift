@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test func aStreamMayPauseWithoutAThread() throws {
-    let writers = Lock<[HTTPBodyWriter]>([])
+    let writers = Lock<[any HTTPBodySink]>([])
     let server = try TestServer(with: { $0.handlerThreads = 1 }) { _, responder in
       responder.answer(
         HTTPAnswer(
@@ -216,7 +216,7 @@ import Testing
   @Test func bodiesThatBeginAtOnceNeedNoThread() throws {
     let server = try TestServer(with: { ($0.handlerThreads, $0.blockedHandlerThreads) = (1, 0) }) {
       _, responder in
-      let waiter = BlockingWaiter<HTTPBodyWriter>()
+      let waiter = BlockingWaiter<any HTTPBodySink>()
       var answer = HTTPAnswer(status: 200, body: .stream(length: nil) { waiter.finish($0) })
       answer.startsAtOnce = true
       responder.answer(answer)

@@ -1,3 +1,4 @@
+import HTTP
 import CSSL
 import Foundation
 import TestTools

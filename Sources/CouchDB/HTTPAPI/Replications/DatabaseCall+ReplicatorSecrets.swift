@@ -39,7 +39,7 @@ extension DatabaseCall {
   }
 
   /// The answer without the secrets of documents that others have written.
-  func withoutSecrets(_ answer: APIAnswer) throws -> APIAnswer {
+  func withoutSecrets(_ answer: HTTPAnswer) throws -> HTTPAnswer {
     let type = answer.headers.first { $0.isNamed("Content-Type") }?.value ?? ""
     if type.hasPrefix("multipart/"), path.count == 1 {
       throw CouchDBError(406, "not_acceptable", "documents of \(name) are shown as JSON only")
@@ -52,11 +52,12 @@ extension DatabaseCall {
     switch answer.body {
     case .stream: break
     case .bytes(let bytes): answer.body = .bytes(try ReplicatorSecrets.without(bytes, shownTo: user))
-    case .written(_, let write):
+    case .other:
+      guard let written = answer.body.written else { break }
       answer.body = .written { output in
         let gathered = GatheredBody()
         let inner = AnswerOutput { gathered }
-        try write(inner)
+        try written.write(inner)
         let rest = try inner.finish() ?? []
         output.append(try ReplicatorSecrets.without(gathered.bytes + rest, shownTo: user))
       }

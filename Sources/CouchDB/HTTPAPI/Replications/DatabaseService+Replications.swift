@@ -45,7 +45,7 @@ extension DatabaseService {
   // MARK: `_replicate`
 
   /// The answer to `_replicate`: a replication begins, or ends.
-  func replicate(_ request: APIRequest) throws -> APIAnswer {
+  func replicate(_ request: HTTPRequest) throws -> HTTPAnswer {
     guard request.method == "POST" else {
       let body = try request.bodyBytes(limit: configuration.maximumDocumentBytes)
       guard !body.isEmpty else { throw CouchDBError(400, "bad_request", "Missing request body") }
@@ -67,7 +67,7 @@ extension DatabaseService {
       }
     }
     let user = request.user
-    return APIAnswer(later: { [self] respond in
+    return HTTPAnswer(later: { [self] respond in
       let added = replications.add(description, user: user, .request) { [self] result in
         do { respond(try .json(result.get())) } catch { respond(answer(to: error)) }
         replicatorDatabase.otherJobEnded()
@@ -90,7 +90,7 @@ extension DatabaseService {
   private static let tooMany = CouchDBError(
     503, "service_unavailable", "there are too many replications, or the server is stopping")
 
-  private func cancel(_ body: JSONValue) throws -> APIAnswer {
+  private func cancel(_ body: JSONValue) throws -> HTTPAnswer {
     let given = ["replication_id", "_local_id", "id"].lazy.compactMap { body[$0].string }.first
     let id = try given ?? ReplicationRequest(body).id
     guard let job = replications.job(id) else { throw CouchDBError.missing }
@@ -98,8 +98,8 @@ extension DatabaseService {
       throw CouchDBError(
         403, "forbidden", "the document \(document) of _replicator describes this replication: delete that")
     }
-    let answer = try APIAnswer.json(["ok": true, "_local_id": .string(id)])
-    return APIAnswer(later: { [self] respond in
+    let answer = try HTTPAnswer.json(["ok": true, "_local_id": .string(id)])
+    return HTTPAnswer(later: { [self] respond in
       replications.remove(job) { respond(answer) }
       replicatorDatabase.otherJobEnded()
     })
@@ -107,37 +107,25 @@ extension DatabaseService {
 
   // MARK: `_scheduler`, `_active_tasks`
 
-  /// The answer to `_scheduler/…`.
-  func scheduler(_ request: APIRequest, _ path: [String], _ query: APIQuery) throws -> APIAnswer {
-    guard request.method == "GET" || request.method == "HEAD" else {
-      throw MethodNotAllowed(["GET", "HEAD"])
-    }
-    switch (path.first, path.count) {
-    case ("jobs", 1):
-      let page = try SchedulerPage(query)
-      let jobs = replications.all
-      let rows = jobs.dropFirst(page.skip).prefix(page.limit).map(\.jobRow)
-      return try .json([
-        "total_rows": JSONValue(jobs.count), "offset": JSONValue(page.skip), "jobs": .array(rows),
-      ])
-    case ("jobs", 2):
-      guard let job = replications.job(path[1]) else { throw CouchDBError.missing }
-      return try .json(job.jobRow)
-    case ("docs", 1), ("docs", 2):
-      guard path.count == 1 || path[1].hasSameBytes(as: ReplicatorDocument.database) else {
-        throw CouchDBError.missing
-      }
-      return try schedulerDocuments(SchedulerPage(query))
-    case ("docs", 3...):
-      guard path[1].hasSameBytes(as: ReplicatorDocument.database),
-        let row = try replicatorDatabase.row(path.dropFirst(2).joined(separator: "/"))
-      else { throw CouchDBError.missing }
-      return try .json(row)
-    default: throw CouchDBError.missing
-    }
+  /// The answer to `_scheduler/jobs`.
+  func schedulerJobs(_ query: APIQuery) throws -> HTTPAnswer {
+    let page = try SchedulerPage(query)
+    let jobs = replications.all
+    let rows = jobs.dropFirst(page.skip).prefix(page.limit).map(\.jobRow)
+    return try .json([
+      "total_rows": JSONValue(jobs.count), "offset": JSONValue(page.skip), "jobs": .array(rows),
+    ])
   }
 
-  private func schedulerDocuments(_ page: SchedulerPage) throws -> APIAnswer {
+  /// The answer to `_scheduler/jobs/{id}`.
+  func schedulerJob(_ id: String) throws -> HTTPAnswer {
+    guard let job = replications.job(id) else { throw CouchDBError.missing }
+    return try .json(job.jobRow)
+  }
+
+  /// The answer to `_scheduler/docs`.
+  func schedulerDocuments(_ query: APIQuery) throws -> HTTPAnswer {
+    let page = try SchedulerPage(query)
     var rows: [JSONValue] = []
     var total = 0
     try replicatorDatabase.forEachRow { row in
@@ -149,6 +137,12 @@ extension DatabaseService {
     return try .json([
       "total_rows": JSONValue(total), "offset": JSONValue(page.skip), "docs": .array(rows),
     ])
+  }
+
+  /// The answer to `_scheduler/docs/_replicator/{doc}`.
+  func schedulerDocument(_ id: String) throws -> HTTPAnswer {
+    guard let row = try replicatorDatabase.row(id) else { throw CouchDBError.missing }
+    return try .json(row)
   }
 
   /// The rows of `_active_tasks`.

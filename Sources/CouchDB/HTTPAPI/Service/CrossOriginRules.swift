@@ -27,7 +27,7 @@ package enum CrossOriginRules: Sendable, Hashable {
     "content-type, cache-control, accept-ranges, etag, server, x-couch-request-id, x-couch-update-newrev, x-couchdb-body-time"
 
   /// The origin of a request, if its page may ask. `*` stands for all, and excludes credentials.
-  private func allowedOrigin(_ request: APIRequest) -> String? {
+  private func allowedOrigin(_ request: HTTPRequest) -> String? {
     guard let origin = request.headers.first("origin") else { return nil }
     switch self {
     case .none: return nil
@@ -37,7 +37,7 @@ package enum CrossOriginRules: Sendable, Hashable {
   }
 
   /// The answer to a preflight; nil if it isn't one, or if its page may not ask what it wants to.
-  func preflight(_ request: APIRequest) -> APIAnswer? {
+  func preflight(_ request: HTTPRequest) -> HTTPAnswer? {
     guard request.method == "OPTIONS", let origin = allowedOrigin(request),
       let method = request.headers.first("access-control-request-method"),
       Self.methods.split(separator: ", ").contains(where: { $0 == method })
@@ -50,11 +50,11 @@ package enum CrossOriginRules: Sendable, Hashable {
     if let list = request.headers.first("access-control-request-headers") {
       headers.append(.init("Access-Control-Allow-Headers", list))
     }
-    return APIAnswer(status: 204, headers: headers)
+    return HTTPAnswer(status: 204, headers: headers)
   }
 
   /// The headers that let the page of a request read the answer.
-  package func answerHeaders(_ request: APIRequest) -> [HTTPHeader] {
+  package func answerHeaders(_ request: HTTPRequest) -> [HTTPHeader] {
     guard let origin = allowedOrigin(request) else { return [] }
     return Self.headers(origin) + [.init("Access-Control-Expose-Headers", Self.exposed)]
   }

@@ -8,7 +8,7 @@ import Views
 
 extension DatabaseService {
   /// The answer to `PUT` and `DELETE` of a database, and to methods that a database doesn't know; nil for others.
-  func databaseRoute(_ request: APIRequest, _ name: String, _ query: APIQuery) throws -> APIAnswer? {
+  func makeOrDelete(_ request: HTTPRequest, _ name: String, _ query: APIQuery) throws -> HTTPAnswer? {
     switch request.method {
     case "PUT":
       try checkWritable()
@@ -28,8 +28,9 @@ extension DatabaseService {
       }
       guard try catalog.delete(name) else { throw CouchDBError.noDatabase }
       return .ok()
-    case "GET", "HEAD", "POST": return nil
-    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST"])
+    default:
+      try Routes.wholeDatabase.checkMethod(request.method)
+      return nil
     }
   }
 
@@ -90,38 +91,31 @@ extension DatabaseService {
 }
 
 extension DatabaseCall {
-  /// The answer to what concerns the database as a whole; nil for anything else.
-  func databaseAnswer() throws -> APIAnswer? {
-    switch (segment(0), path.count) {
-    case (nil, _) where method == "GET" || method == "HEAD":
-      return try .json(service.information(name, database))
-    case ("_ensure_full_commit", 1):
-      try allow("POST")
-      try checkContentType()
-      return try .json(
-        ["ok": true, "instance_start_time": .string(service.instanceStartTime(database))], status: 201)
-    case ("_compact", 1...2):
-      try allow("POST")
-      try checkContentType()
-      try service.checkWritable()
-      return try path.count == 1 ? compact() : compactViews()
-    case ("_revs_limit", 1): return try revisionsLimit()
-    case ("_purged_infos_limit", 1):
-      try allow("GET", "PUT")
-      if method == "PUT" { throw CouchDBError.notImplemented }
-      return try .json(1_000)
-    case ("_security", 1):
-      try allow("PUT", "GET")
-      if method == "PUT" { throw CouchDBError.notImplemented }
-      return try .json(["members": ["roles": ["_admin"]], "admins": ["roles": ["_admin"]]])
-    case ("_shards", _), ("_sync_shards", _), ("_partition", _), ("_auto_purge", _), ("_search_cleanup", _),
-      ("_nouveau_cleanup", _):
-      throw CouchDBError.notImplemented
-    default: return nil
-    }
+  func ensureFullCommit() throws -> HTTPAnswer {
+    try checkContentType()
+    return try .json(
+      ["ok": true, "instance_start_time": .string(service.instanceStartTime(database))], status: 201)
   }
 
-  private func compact() throws -> APIAnswer {
+  /// The answer to what concerns the database as a whole.
+  func wholeAnswer() throws -> HTTPAnswer {
+    if method == "POST" { return try postDocument() }
+    return try .json(service.information(name, database))
+  }
+
+  func purgedInfosLimit() throws -> HTTPAnswer {
+    if method == "PUT" { throw CouchDBError.notImplemented }
+    return try .json(1_000)
+  }
+
+  func security() throws -> HTTPAnswer {
+    if method == "PUT" { throw CouchDBError.notImplemented }
+    return try .json(["members": ["roles": ["_admin"]], "admins": ["roles": ["_admin"]]])
+  }
+
+  func compact() throws -> HTTPAnswer {
+    try checkContentType()
+    try service.checkWritable()
     let (service, database, name) = (service, database, name)
     let number = service.tasks.begin("database_compaction", database: name)
     service.workers.enqueue {
@@ -133,16 +127,17 @@ extension DatabaseCall {
     return .ok(status: 202)
   }
 
-  private func compactViews() throws -> APIAnswer {
-    guard try database.document("_design/" + (segment(1) ?? "")) != nil else {
+  func compactViews(_ design: String) throws -> HTTPAnswer {
+    try checkContentType()
+    try service.checkWritable()
+    guard try database.document("_design/" + design) != nil else {
       throw CouchDBError(404, "not_found", "missing")
     }
     // Rows of views lie in the database's file: its compaction is theirs.
     return .ok(status: 202)
   }
 
-  private func revisionsLimit() throws -> APIAnswer {
-    try allow("PUT", "GET")
+  func revisionsLimit() throws -> HTTPAnswer {
     guard method == "PUT" else { return try .json(JSONValue(database.maximumTreeDepth)) }
     try service.checkWritable()
     guard case .int(let limit)? = try? JSONValue(body: bodyBytes()), limit > 0, limit <= Int64(Int32.max)

@@ -7,7 +7,7 @@ import Views
 /// A request to a database while it is answered. The files around extend it by what is asked for.
 struct DatabaseCall: Sendable {
   let service: DatabaseService
-  let request: APIRequest
+  let request: HTTPRequest
   /// The database's name.
   let name: String
   let database: Database
@@ -26,7 +26,7 @@ struct DatabaseCall: Sendable {
     try request.jsonBody(limit: service.configuration.maximumRequestBytes)
   }
 
-  /// The request's body, at most `maximumRequestBytes` of it, decompressed. Throws 413 for more. See `APIRequest.bodyBytes`.
+  /// The request's body, at most `maximumRequestBytes` of it, decompressed. Throws 413 for more. See `HTTPRequest.bodyBytes`.
   func bodyBytes(isReadInPieces: Bool = false) throws -> [UInt8] {
     try request.bodyBytes(
       limit: service.configuration.maximumRequestBytes, isReadInPieces: isReadInPieces)
@@ -40,7 +40,7 @@ struct DatabaseCall: Sendable {
 
   /// Throws when nobody waits for the answer any more. Loops that may take long call it between two steps.
   func checkWanted() throws {
-    if request.cancellation.isCancelled { throw HTTPBodyError.clientGone }
+    if request.isCancelled { throw HTTPBodyError.clientGone }
   }
 
   /// Throws 415 unless the body is said to be JSON. Web pages of other origins can't say that without being asked for the right to.
@@ -50,16 +50,11 @@ struct DatabaseCall: Sendable {
     }
   }
 
-  /// Throws 405 unless the method is one of those.
-  func allow(_ methods: String...) throws {
-    guard method.isAllowed(methods) else { throw MethodNotAllowed(methods) }
-  }
-
   /// The base of URLs in answers: `http://HOST`.
   var baseURL: String { request.baseURL }
 }
 
-extension APIRequest {
+extension HTTPRequest {
   /// The base of URLs in answers: `http://HOST`. Behind a proxy it is what the proxy says.
   var baseURL: String {
     let isSecure =
@@ -72,24 +67,5 @@ extension APIRequest {
       target.rawAuthority.map { String(decoding: $0, as: UTF8.self) } ?? headers.first("host")?.trimmed
     let host = [forwarded, asked].lazy.compactMap { $0 }.first { HTTPAuthority($0.utf8) != nil }
     return "http\(isSecure ? "s" : "")://\(host ?? "localhost")"
-  }
-}
-
-extension String {
-  /// Whether it is one of those methods, or `HEAD` where `GET` is one. The answers are the same but for the body, which isn't sent.
-  func isAllowed(_ methods: [String]) -> Bool {
-    methods.contains(self) || self == "HEAD" && methods.contains("GET")
-  }
-}
-
-/// Another method is asked for than those that are allowed here.
-struct MethodNotAllowed: Error {
-  let methods: [String]
-  init(_ methods: [String]) { self.methods = methods }
-
-  var answer: APIAnswer {
-    let list = methods.joined(separator: ",")
-    return .error(
-      CouchDBError(405, "method_not_allowed", "Only \(list) allowed"), headers: [.init("Allow", list)])
   }
 }

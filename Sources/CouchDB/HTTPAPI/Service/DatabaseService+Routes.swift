@@ -5,7 +5,7 @@ import Views
 
 extension DatabaseService {
   /// Finds out what is asked for, and answers it. Throws errors that become answers.
-  func route(_ request: APIRequest) throws -> APIAnswer {
+  func route(_ request: HTTPRequest) throws -> HTTPAnswer {
     if request.target.isAsterisk {
       // A question for what the server as a whole can do (RFC 9110, 9.3.7).
       guard request.method == "OPTIONS" else {
@@ -26,7 +26,7 @@ extension DatabaseService {
       path[0] = ByteString(decoded)
     }
     let query = try APIQuery(request.target)
-    guard let first = path.first else { return try serverRoute(request, [], query) }
+    guard let first = path.first else { return try serverAnswer(request, [], query) }
     let name = first.string
     let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
     if isReplicator, path.count > 1 || request.method == "POST" {
@@ -36,10 +36,10 @@ extension DatabaseService {
     let makesSystemDatabase =
       request.method == "PUT" && path.count == 1 && Self.systemNames.contains { $0.hasSameBytes(as: name) }
     if name.utf8.first == UInt8(ascii: "_"), !makesSystemDatabase, try catalog.database(name) == nil {
-      return try serverRoute(request, path.map(\.string), query)
+      return try serverAnswer(request, path, query)
     }
     let rest = Array(path.dropFirst())
-    if rest.isEmpty, let answer = try databaseRoute(request, name, query) {
+    if rest.isEmpty, let answer = try makeOrDelete(request, name, query) {
       if isReplicator { startReplications() }
       return answer
     }
@@ -49,9 +49,9 @@ extension DatabaseService {
     let call = DatabaseCall(
       service: self, request: request, name: name, database: database, path: rest, query: query)
     var answer = try whileThere(name, database) { try call.answer() }
-    if case .written(let length, let write) = answer.body {
-      answer.body = .written(length: length) { [self] output in
-        try whileThere(name, database) { try write(output) }
+    if let written = answer.body.written {
+      answer.body = .written(length: written.length) { [self] output in
+        try whileThere(name, database) { try written.write(output) }
       }
     }
     return answer
@@ -70,11 +70,27 @@ extension DatabaseService {
 
 extension DatabaseCall {
   /// The answer to a request to a database, or to something in it.
-  func answer() throws -> APIAnswer {
+  func answer() throws -> HTTPAnswer {
     if hasSecrets { try checkSecrets() }
-    if let answer = try databaseAnswer() ?? readingAnswer() ?? documentAnswer() {
-      return hasSecrets ? try withoutSecrets(answer) : answer
+    let answer = try routedAnswer()
+    return hasSecrets ? try withoutSecrets(answer) : answer
+  }
+
+  private func routedAnswer() throws -> HTTPAnswer {
+    guard let first = path.first else { return try Routes.wholeDatabase.answer(self, method, []) }
+    // No other document has such an ID.
+    if first.bytes.first == UInt8(ascii: "_"),
+      let answer = try Routes.database.answer(self, method, pathOfDesign ?? path)
+    {
+      return answer
     }
-    throw CouchDBError(404, "not_found", "missing")
+    return try documentAnswer()
+  }
+
+  /// The path with `_design` and a name as two segments, if the client has escaped the slash between them: `_design%2Fx/_info`.
+  private var pathOfDesign: [ByteString]? {
+    let prefix = Array(IncomingID.designPrefix.utf8)
+    guard path.count > 1, let first = path.first, first.bytes.starts(with: prefix) else { return nil }
+    return [ByteString("_design"), ByteString(Array(first.bytes.dropFirst(prefix.count)))] + path.dropFirst()
   }
 }

@@ -10,70 +10,45 @@ extension DatabaseService {
   private static let maximumUUIDs = 1_000
 
   /// The answer to what concerns the server. `path` is empty for its root.
-  func serverRoute(_ request: APIRequest, _ path: [String], _ query: APIQuery) throws -> APIAnswer {
-    func allow(_ methods: String...) throws {
-      guard request.method.isAllowed(methods) else { throw MethodNotAllowed(methods) }
-    }
-    switch (path.first, path.count) {
-    case (nil, _):
-      try allow("GET", "HEAD")
-      return try .json(welcome)
-    case ("_up", 1):
-      try allow("GET", "HEAD")
-      return try .json(["status": "ok", "seeds": [:]])
-    case ("_uuids", 1):
-      try allow("GET")
-      return try uuids(query)
-    case ("_all_dbs", 1):
-      try allow("GET", "HEAD")
-      return try allDatabases(request, query)
-    case ("_dbs_info", 1):
-      try allow("GET", "POST")
-      return try databasesInfo(request, query)
-    case ("_session", 1):
-      try allow("GET", "HEAD", "POST", "DELETE")
-      return try session(request)
-    case ("_active_tasks", 1):
-      try allow("GET", "HEAD")
-      return try .json(.array(taskRows))
-    case ("_metrics", 1):
-      try allow("GET", "HEAD")
-      let text = metrics.text(databases: try catalog.names().count, tasks: taskRows.count)
-      return APIAnswer(
-        status: 200, headers: [.init("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
-        body: .bytes(Array(text.utf8)))
-    case ("_membership", 1):
-      try allow("GET")
-      return try .json(["all_nodes": [.string(Self.node)], "cluster_nodes": [.string(Self.node)]])
-    case ("_node", 2) where path[1] == "_local":
-      try allow("GET")
-      return try .json(["name": .string(Self.node)])
-    case ("_scheduler", _): return try scheduler(request, Array(path.dropFirst()), query)
-    case ("_replicate", 1): return try replicate(request)
-    case ("_node", _), ("_cluster_setup", _), ("_reshard", _),
-      ("_db_updates", _),
-      ("_search_analyze", _), ("_nouveau_analyze", _), ("_utils", _):
-      throw CouchDBError.notImplemented
-    default: break
-    }
+  func serverAnswer(_ request: HTTPRequest, _ path: [ByteString], _ query: APIQuery) throws -> HTTPAnswer {
+    let call = ServerCall(service: self, request: request, path: path, query: query)
+    if let answer = try Routes.server.answer(call, request.method, path) { return answer }
     if request.method == "PUT" || request.method == "DELETE", path.count == 1 {
-      throw CouchDBError.illegalName(path[0])
+      throw CouchDBError.illegalName(path[0].string)
     }
     throw CouchDBError(404, "not_found", path.count == 1 ? "Database does not exist." : "missing")
   }
 
+  static func up() throws -> HTTPAnswer { try .json(["status": "ok", "seeds": [:]]) }
+
+  func activeTasks() throws -> HTTPAnswer { try .json(.array(taskRows)) }
+
+  func metricsAnswer() throws -> HTTPAnswer {
+    let text = metrics.text(databases: try catalog.names().count, tasks: taskRows.count)
+    return HTTPAnswer(
+      status: 200, headers: [.init("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
+      body: .bytes(Array(text.utf8)))
+  }
+
+  static func membership() throws -> HTTPAnswer {
+    try .json(["all_nodes": [.string(node)], "cluster_nodes": [.string(node)]])
+  }
+
+  static func localNode() throws -> HTTPAnswer { try .json(["name": .string(node)]) }
+
   static let node = "touchstone@localhost"
 
-  private var welcome: JSONValue {
-    [
+  /// What the root says.
+  func welcome() throws -> HTTPAnswer {
+    try .json([
       "couchdb": "Welcome",
       // The release of CouchDB whose answers these are: clients choose what they ask by it.
       "version": "3.5.0", "git_sha": "touchstone", "uuid": .string(uuid), "features": ["scheduler"],
       "vendor": ["name": "Touchstone", "version": .string(configuration.version)],
-    ]
+    ])
   }
 
-  private func uuids(_ query: APIQuery) throws -> APIAnswer {
+  func uuids(_ query: APIQuery) throws -> HTTPAnswer {
     var count = 1
     if let text = query["count"] {
       guard let number = Int(text), number >= 0 else {
@@ -93,7 +68,7 @@ extension DatabaseService {
       ])
   }
 
-  private func allDatabases(_ request: APIRequest, _ query: APIQuery) throws -> APIAnswer {
+  func allDatabases(_ request: HTTPRequest, _ query: APIQuery) throws -> HTTPAnswer {
     func key(_ names: StaticString...) throws -> String? {
       for name in names { if let value = try query.json(name) { return value.string ?? "" } }
       return nil
@@ -121,11 +96,11 @@ extension DatabaseService {
     names = Array(names.dropFirst(try count("skip") ?? 0).prefix(try count("limit") ?? .max))
     let value = JSONValue.array(names.map { .string($0) })
     let tag = try value.jsonText().withUnsafeBytes { "\"\(String(ByteHash.of($0, 0), radix: 16))\"" }
-    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    if request.matches(tag) { return HTTPAnswer(status: 304, headers: [.init("ETag", tag)]) }
     return try .json(value, headers: [.init("ETag", tag)])
   }
 
-  private func databasesInfo(_ request: APIRequest, _ query: APIQuery) throws -> APIAnswer {
+  func databasesInfo(_ request: HTTPRequest, _ query: APIQuery) throws -> HTTPAnswer {
     var names = try catalog.names()
     if request.method == "POST" {
       let body = try request.jsonBody(limit: configuration.maximumRequestBytes)

@@ -6,7 +6,7 @@ import Views
 
 extension DatabaseService {
   /// `_session`: who asks, a login, its end.
-  func session(_ request: APIRequest) throws -> APIAnswer {
+  func session(_ request: HTTPRequest) throws -> HTTPAnswer {
     switch request.method {
     case "POST": return try logIn(request)
     case "DELETE":
@@ -16,7 +16,7 @@ extension DatabaseService {
     }
   }
 
-  private func sessionOf(_ request: APIRequest) -> JSONValue {
+  private func sessionOf(_ request: HTTPRequest) -> JSONValue {
     // Without logins everybody is an administrator, as in CouchDB's "admin party" of old.
     let isAdmin = request.user != nil || configuration.logins == nil
     var information: [String: JSONValue] = ["authentication_handlers": ["cookie", "default"]]
@@ -32,7 +32,7 @@ extension DatabaseService {
     ]
   }
 
-  private func logIn(_ request: APIRequest) throws -> APIAnswer {
+  private func logIn(_ request: HTTPRequest) throws -> HTTPAnswer {
     let (name, password) = try credentials(request)
     guard let logins = configuration.logins else {
       // CouchDB's replicator goes on with the basic authentication of its URL then, which is as good as none.
@@ -40,16 +40,16 @@ extension DatabaseService {
     }
     let waiter = BlockingWaiter<LoginRefusal?>()
     guard !name.isEmpty else { return answer(LoginRefusal(401, ""), request) }
-    logins.check(name, password, from: request.network) { waiter.finish($0) }
+    logins.check(name, password, from: request.origin.network) { waiter.finish($0) }
     if let refusal = waiter.wait() { return answer(refusal, request) }
-    let loggedIn = try APIAnswer.json(
+    let loggedIn = try HTTPAnswer.json(
       ["ok": true, "name": .string(name), "roles": ["_admin"]],
       headers: [cookie(logins.cookie(for: name), seconds: logins.cookieSeconds, request)])
     return try leading(request, loggedIn)
   }
 
   /// An answer that leads a browser to the path `next`, if the request has that option. Throws 400 for what isn't a path.
-  private func leading(_ request: APIRequest, _ answer: APIAnswer) throws -> APIAnswer {
+  private func leading(_ request: HTTPRequest, _ answer: HTTPAnswer) throws -> HTTPAnswer {
     guard let next = try APIQuery(request.target)["next"] else { return answer }
     guard next.utf8.first == UInt8(ascii: "/"), next.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
       throw CouchDBError(400, "bad_request", "path must begin with a /.")
@@ -61,7 +61,7 @@ extension DatabaseService {
   }
 
   /// The cookie that goes with an answer to who has logged in by one, if a new one is due.
-  func renewedCookie(_ request: APIRequest) -> HTTPHeader? {
+  func renewedCookie(_ request: HTTPRequest) -> HTTPHeader? {
     guard let logins = configuration.logins, request.user != nil,
       request.headers.first("authorization") == nil,
       let known = request.headers.cookie("AuthSession"), let renewed = logins.renewal(of: known)
@@ -69,16 +69,16 @@ extension DatabaseService {
     return cookie(renewed, seconds: logins.cookieSeconds, request)
   }
 
-  private func answer(_ refusal: LoginRefusal, _ request: APIRequest) -> APIAnswer {
+  private func answer(_ refusal: LoginRefusal, _ request: HTTPRequest) -> HTTPAnswer {
     let reason = refusal.status == 401 ? "Name or password is incorrect." : refusal.reason
-    var answer = APIAnswer.error(status: refusal.status, reason: reason)
+    var answer = HTTPAnswer.error(status: refusal.status, reason: reason)
     answer.headers.append(cookie("", seconds: 0, request))
     if let seconds = refusal.retryAfter { answer.headers.append(.init("Retry-After", seconds)) }
     return answer
   }
 
   /// The name and the password in a body of JSON or of a form; empty where they are missing.
-  private func credentials(_ request: APIRequest) throws -> (String, String) {
+  private func credentials(_ request: HTTPRequest) throws -> (String, String) {
     let type = request.mediaType
     let bytes = try request.bodyBytes(limit: 16 << 10)
     if type == "application/x-www-form-urlencoded" {
@@ -98,7 +98,7 @@ extension DatabaseService {
     return (name?.string ?? "", object?["password"]?.string ?? "")
   }
 
-  private func cookie(_ value: String, seconds: Int, _ request: APIRequest) -> HTTPHeader {
+  private func cookie(_ value: String, seconds: Int, _ request: HTTPRequest) -> HTTPHeader {
     var text = "AuthSession=\(value); Version=1; Max-Age=\(seconds); Path=/; HttpOnly"
     if request.isSecure { text += "; Secure" }
     // Pages of certain other origins may log in, and must get their cookies back. Browsers want TLS for that.

@@ -70,21 +70,21 @@ package final class DatabaseService: Sendable {
 
   /// Answers a request, on this thread. It waits for files, for the body of the request, and for a client that takes the answer slowly.
   /// `respond` is called once, with a body of bytes or a stream, and may be called before the rest of the body is written.
-  package func answer(_ request: consuming APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void) {
+  package func answer(_ request: consuming HTTPRequest, _ respond: @escaping @Sendable (HTTPAnswer) -> Void) {
     request.chooseMethod()
-    request.take(RequestMemory(memory), timer)
+    request.body = MeteredBody(request.body, RequestMemory(memory), timer)
     let request = consume request
     let began = timer.now
-    let counted: @Sendable (APIAnswer) -> Void = { [self, method = request.method] answer in
+    let counted: @Sendable (HTTPAnswer) -> Void = { [self, method = request.method] answer in
       metrics.count(method, answer.status, seconds: timer.now - began)
       respond(answer)
     }
     let answer = answer(to: request)
     guard let later = answer.later else { return deliver(answer, to: request, counted) }
-    later { [self] answer in deliver(answer, to: request, counted) }
+    later.make { [self] answer in deliver(answer, to: request, counted) }
   }
 
-  private func answer(to request: APIRequest) -> APIAnswer {
+  private func answer(to request: HTTPRequest) -> HTTPAnswer {
     if let preflight = configuration.crossOrigin.preflight(request) { return preflight }
     // Who hasn't logged in hears nothing of what there is, and the body isn't read.
     if request.method == "OPTIONS", request.user == nil, configuration.logins != nil { return .methods }
@@ -92,7 +92,7 @@ package final class DatabaseService: Sendable {
   }
 
   /// The answer to an error that a request has led to.
-  func answer(to error: any Error) -> APIAnswer {
+  func answer(to error: any Error) -> HTTPAnswer {
     switch error {
     case let error as CouchDBError: .error(error)
     case let error as AnswerInstead: error.answer
@@ -123,7 +123,7 @@ package final class DatabaseService: Sendable {
   // MARK: Delivering
 
   private func deliver(
-    _ answer: APIAnswer, to request: APIRequest, _ respond: @escaping @Sendable (APIAnswer) -> Void
+    _ answer: HTTPAnswer, to request: HTTPRequest, _ respond: @escaping @Sendable (HTTPAnswer) -> Void
   ) {
     var answer = finished(answer, request)
     let compresses = self.compresses(answer, for: request)
@@ -131,14 +131,17 @@ package final class DatabaseService: Sendable {
     switch answer.body {
     case .stream: respond(answer)
     case .bytes(let bytes): respond(compresses ? compressed(answer, bytes) : answer)
-    case .written(let length, let write):
-      deliver(answer, length: compresses ? nil : length, write, to: request, compresses: compresses, respond)
+    case .other:
+      guard let body = answer.body.written else { return respond(answer) }
+      deliver(
+        answer, length: compresses ? nil : body.length, body.write, to: request, compresses: compresses,
+        respond)
     }
   }
 
   private func deliver(
-    _ answer: APIAnswer, length: Int?, _ write: (AnswerOutput) throws -> Void, to request: APIRequest,
-    compresses: Bool, _ respond: @escaping @Sendable (APIAnswer) -> Void
+    _ answer: HTTPAnswer, length: Int?, _ write: (AnswerOutput) throws -> Void, to request: HTTPRequest,
+    compresses: Bool, _ respond: @escaping @Sendable (HTTPAnswer) -> Void
   ) {
     var answer = answer
     let isHead = request.method == "HEAD"
@@ -172,7 +175,7 @@ package final class DatabaseService: Sendable {
 
   /// Sends the head of an answer, and waits for what takes its body.
   private static func begin(
-    _ answer: APIAnswer, length: Int?, isCompressed: Bool, _ respond: @Sendable (APIAnswer) -> Void
+    _ answer: HTTPAnswer, length: Int?, isCompressed: Bool, _ respond: @Sendable (HTTPAnswer) -> Void
   ) -> any HTTPBodySink {
     let waiter = BlockingWaiter<any HTTPBodySink>()
     do {
@@ -187,9 +190,9 @@ package final class DatabaseService: Sendable {
   }
 
   /// Adds the headers that every answer has.
-  private func finished(_ answer: APIAnswer, _ request: APIRequest) -> APIAnswer {
+  private func finished(_ answer: HTTPAnswer, _ request: HTTPRequest) -> HTTPAnswer {
     var answer = answer
-    answer.headers += HTTPHeader.identity(bodySeconds: (request.body as? TimedBody)?.seconds ?? 0)
+    answer.headers += HTTPHeader.identity(bodySeconds: (request.body as? MeteredBody)?.seconds ?? 0)
     if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) {
       answer.headers.append(.init("Cache-Control", "must-revalidate"))
     }
@@ -199,7 +202,7 @@ package final class DatabaseService: Sendable {
   }
 
   /// Whether caches may keep an answer, if they ask again each time: CouchDB says nothing of multipart bodies and of answers without one.
-  private static func isCacheable(_ answer: APIAnswer) -> Bool {
+  private static func isCacheable(_ answer: HTTPAnswer) -> Bool {
     guard answer.status != 301, answer.status != 304 else { return false }
     // The first letter is compared alone: almost no value begins with it, and `starts` is slow.
     return !answer.headers.contains {
@@ -209,7 +212,7 @@ package final class DatabaseService: Sendable {
   }
 
   /// Whether an answer is to be compressed: JSON for a client that takes gzip. Streams go out as they come.
-  private func compresses(_ answer: APIAnswer, for request: APIRequest) -> Bool {
+  private func compresses(_ answer: HTTPAnswer, for request: HTTPRequest) -> Bool {
     guard configuration.compressesAnswers, !answer.hasHeader("Content-Encoding"),
       answer.headers.contains(where: { $0.value == HTTPHeader.json.value })
     else { return false }
@@ -220,7 +223,7 @@ package final class DatabaseService: Sendable {
   /// Answers of fewer bytes aren't compressed: that gains nothing.
   private static let leastCompressedBytes = 1_024
 
-  private func compressed(_ answer: APIAnswer, _ bytes: [UInt8]) -> APIAnswer {
+  private func compressed(_ answer: HTTPAnswer, _ bytes: [UInt8]) -> HTTPAnswer {
     guard bytes.count >= Self.leastCompressedBytes, let encoder = GzipEncoder() else { return answer }
     var answer = answer
     answer.body = .bytes(encoder.encode(bytes, isLast: true))

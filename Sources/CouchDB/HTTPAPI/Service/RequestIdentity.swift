@@ -29,14 +29,16 @@ extension HTTPHeader {
   }
 }
 
-/// The body of a request, with the time that was spent waiting for it.
-final class TimedBody: HTTPBodySource {
+/// The body of a request, with the time that was spent waiting for it and the memory that it takes.
+final class MeteredBody: HTTPBodySource {
+  let memory: RequestMemory
   private let body: any HTTPBodySource
   private let timer: any CallTimer
   private let nanoseconds = Atomic<UInt64>(0)
 
-  init(_ body: any HTTPBodySource, _ timer: any CallTimer) {
+  init(_ body: any HTTPBodySource, _ memory: RequestMemory, _ timer: any CallTimer) {
     self.body = body
+    self.memory = memory
     self.timer = timer
   }
 

@@ -75,12 +75,16 @@ extension Exchange {
   /// Hands the answer to the library.
   func queue(_ answer: HTTPAnswer, _ mhd: OpaquePointer) -> MHD_Result {
     status = answer.status
-    if case .upgrade(let takeOver) = answer.body { return queueUpgrade(answer, takeOver, mhd) }
+    if case .other(let body) = answer.body {
+      if let upgrade = body as? Upgrade { return queueUpgrade(answer, upgrade, mhd) }
+      Log.write(.error, .network, nil, "listener: an answer has no body that can be sent")
+      return .NO
+    }
     let isBodiless = answer.status == 204 || answer.status == 304
-    var start: (@Sendable (HTTPBodyWriter) -> Void)?
+    var start: (@Sendable (any HTTPBodySink) -> Void)?
     let response: OpaquePointer?
     switch answer.body {
-    case .upgrade: return .NO
+    case .other: return .NO
     case .bytes(let bytes) where bytes.count <= Self.wholeBytes || head?.isHead != false:
       state.withLock { $0.output.isDone = true }
       connection.bytesOut.wrappingAdd(UInt64(bytes.count), ordering: .relaxed)
@@ -133,7 +137,7 @@ extension Exchange {
   }
 
   /// Adds headers, without those that would be another header or the body: the library refuses line ends.
-  func add(_ headers: [HTTPAnswer.Header], to response: OpaquePointer) {
+  func add(_ headers: [HTTPHeader], to response: OpaquePointer) {
     for header in headers {
       let isTaken = header.name.withCString { name in
         header.value.withCString { value in

@@ -24,7 +24,7 @@ package enum LoginVerdict: Sendable {
   /// It may; as whom, unless nobody has to say so.
   case allowed(user: String?)
   /// It may not.
-  case refused(Int, headers: [HTTPAnswer.Header], String)
+  case refused(Int, headers: [HTTPHeader], String)
 }
 
 /// Decides who may ask.

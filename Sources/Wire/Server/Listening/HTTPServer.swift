@@ -1,3 +1,4 @@
+import HTTP
 import CMicrohttpd
 import Glibc
 import Logs

@@ -1,3 +1,5 @@
+import HTTP
+
 /// Where a server listens, whom it lets in, and how much it gives them.
 package struct HTTPServerConfiguration: Sendable {
   /// Where a server listens.

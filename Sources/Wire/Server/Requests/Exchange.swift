@@ -236,12 +236,12 @@ final class Exchange: @unchecked Sendable {
     case .refused(let status, let headers, let reason):
       var answer = core.errorAnswer(status, reason)
       answer.headers += headers
-      let request = HTTPRequest(exchange: self, head: head, user: nil)
+      let request = HTTPRequest(self, head, user: nil)
       self.answer(core.handler.refusal(answer, of: request))
     case .allowed(let user):
       self.user = user
       connection.set(user: user)
-      let request = HTTPRequest(exchange: self, head: head, user: user)
+      let request = HTTPRequest(self, head, user: user)
       if let answer = core.handler.answerAtOnce(request) { return self.answer(answer) }
       let responder = HTTPResponder(self)
       workload = core.handler.workload(of: request)

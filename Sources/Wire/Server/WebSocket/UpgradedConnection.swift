@@ -1,5 +1,6 @@
 import CMicrohttpd
 import Glibc
+import HTTP
 import System
 
 /// A connection that speaks another protocol than HTTP from now on.
@@ -76,6 +77,12 @@ package final class UpgradedConnection: Sendable {
   func cutOff() { connection.cutOff() }
 }
 
+/// The connection speaks another protocol from this answer on.
+struct Upgrade: HTTPOtherBody {
+  /// Called on a handler's thread.
+  let takeOver: @Sendable (UpgradedConnection) -> Void
+}
+
 /// The upgraded connections of a server.
 final class UpgradedConnections: Sendable {
   private struct Weak {
@@ -97,9 +104,9 @@ final class UpgradedConnections: Sendable {
 extension Exchange {
   /// The upgrade that a handler has answered with.
   func queueUpgrade(
-    _ answer: HTTPAnswer, _ takeOver: @escaping @Sendable (UpgradedConnection) -> Void, _ mhd: OpaquePointer
+    _ answer: HTTPAnswer, _ upgrade: Upgrade, _ mhd: OpaquePointer
   ) -> MHD_Result {
-    self.takeOver = takeOver
+    takeOver = upgrade.takeOver
     state.withLock { $0.output.isDone = true }
     // The library has no way to let go of this pointer, and may never call. The request holds the exchange until it ends,
     // and the call comes before.

@@ -36,13 +36,16 @@ extension HTTPAnswer {
     options: WebSocketOptions? = nil,
     accept: @escaping @Sendable (WebSocketTransport) -> Void
   ) -> HTTPAnswer {
-    let core = request.exchange.core
-    if let refusal = refusal(request, origins) {
+    guard let exchange = request.exchange, let head = exchange.head else {
+      return HTTPAnswer(status: 500, text: "the connection can't become a WebSocket")
+    }
+    let core = exchange.core
+    if let refusal = refusal(request, head, origins) {
       var answer = core.errorAnswer(refusal.status, refusal.reason)
       if refusal.status == 426 {
-        answer.headers += [Header("Sec-WebSocket-Version", "13"), Header("Upgrade", "websocket")]
+        answer.headers += [HTTPHeader("Sec-WebSocket-Version", "13"), HTTPHeader("Upgrade", "websocket")]
       }
-      if refusal.status == 405 { answer.headers.append(Header("Allow", "GET")) }
+      if refusal.status == 405 { answer.headers.append(HTTPHeader("Allow", "GET")) }
       return answer
     }
     guard let proof = request.headers.first("sec-websocket-key").flatMap({ WebSocketKey.accept($0.trimmed) })
@@ -51,38 +54,41 @@ extension HTTPAnswer {
     }
     let options = options ?? core.limits.webSocket
     var answer = HTTPAnswer(
-      status: 101, headers: [Header("Upgrade", "websocket"), Header("Sec-WebSocket-Accept", proof)],
-      body: .upgrade { connection in
-        let stream = SocketStream(connection.descriptor) { descriptor in
-          close(descriptor)
-          connection.ended()
-        }
-        do throws(TransportClose) {
-          let transport = WebSocketTransport(
-            stream, .server, options: options, received: connection.extra, loop: try SocketLoop.shared(),
-            name: "\(connection.peer)")
-          connection.onCount { [weak transport] in
-            let traffic = transport?.traffic
-            return (traffic?.receivedBytes ?? 0, traffic?.sentBytes ?? 0)
+      status: 101, headers: [HTTPHeader("Upgrade", "websocket"), HTTPHeader("Sec-WebSocket-Accept", proof)],
+      body: .other(
+        Upgrade { connection in
+          let stream = SocketStream(connection.descriptor) { descriptor in
+            close(descriptor)
+            connection.ended()
           }
-          connection.onStop { [weak transport] in
-            transport?.close(.webSocket(1001, "the server stops"))
+          do throws(TransportClose) {
+            let transport = WebSocketTransport(
+              stream, .server, options: options, received: connection.extra, loop: try SocketLoop.shared(),
+              name: "\(connection.peer)")
+            connection.onCount { [weak transport] in
+              let traffic = transport?.traffic
+              return (traffic?.receivedBytes ?? 0, traffic?.sentBytes ?? 0)
+            }
+            connection.onStop { [weak transport] in
+              transport?.close(.webSocket(1001, "the server stops"))
+            }
+            accept(transport)
+          } catch {
+            stream.close()
           }
-          accept(transport)
-        } catch {
-          stream.close()
-        }
-      })
-    if let subprotocol { answer.headers.append(Header("Sec-WebSocket-Protocol", subprotocol)) }
+        }))
+    if let subprotocol { answer.headers.append(HTTPHeader("Sec-WebSocket-Protocol", subprotocol)) }
     return answer
   }
 
-  private static func refusal(_ request: HTTPRequest, _ origins: [String]?) -> Rejection? {
+  private static func refusal(_ request: HTTPRequest, _ head: RequestHead, _ origins: [String]?)
+    -> Rejection?
+  {
     guard request.method == "GET" else { return Rejection(405, "a WebSocket begins with GET") }
     guard request.isWebSocketUpgrade else {
       return Rejection(426, "this is a WebSocket; it needs an upgrade")
     }
-    guard request.head.isHTTP11, !request.head.hasBody,
+    guard head.isHTTP11, !head.hasBody,
       request.headers.tokens("connection").contains("upgrade")
     else {
       return Rejection(400, "the request to upgrade to a WebSocket is malformed")
@@ -95,15 +101,17 @@ extension HTTPAnswer {
       return Rejection(400, "the key of the WebSocket isn't 16 bytes in base64")
     }
     for origin in request.headers.all("origin")
-    where !isAllowed(origin.trimmed.lowercased(), origins, request) {
+    where !isAllowed(origin.trimmed.lowercased(), origins, request, head) {
       return Rejection(403, "web pages of other origins aren't let in")
     }
     return nil
   }
 
-  private static func isAllowed(_ origin: String, _ origins: [String]?, _ request: HTTPRequest) -> Bool {
+  private static func isAllowed(
+    _ origin: String, _ origins: [String]?, _ request: HTTPRequest, _ head: RequestHead
+  ) -> Bool {
     if let origins { return origins.contains { $0.lowercased() == origin } }
     let scheme = request.isSecure ? "https://" : "http://"
-    return origin == scheme + String(decoding: request.head.authority?.raw ?? [], as: UTF8.self).lowercased()
+    return origin == scheme + String(decoding: head.authority?.raw ?? [], as: UTF8.self).lowercased()
   }
 }

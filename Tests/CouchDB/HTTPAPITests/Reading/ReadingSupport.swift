@@ -1,3 +1,4 @@
+import Bytes
 import Fleece
 import HTTP
 import Storage
@@ -67,7 +68,9 @@ func lines(_ text: String) -> [String] {
 }
 
 /// An answer to a client that takes nothing until it is released.
-final class StalledResponse: APICancellation {
+final class StalledResponse: HTTPRequestOrigin {
+  var isSecure: Bool { false }
+  var network: ByteString { ByteString([]) }
   fileprivate struct State {
     var isReleased = false
     var isGone = false
@@ -165,9 +168,9 @@ extension APIClient {
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     var headers = HTTPHeaders()
     headers.add("content-type", "application/json")
-    let request = APIRequest(
+    let request = HTTPRequest(
       method: method, target: target, headers: headers, body: BytesBody(Array(body.utf8)), user: nil,
-      cancellation: response)
+      origin: response)
     let workers = Workers()
     workers.enqueue { [service] in
       service.answer(request) { answer in
@@ -176,7 +179,7 @@ extension APIClient {
         case .bytes(let bytes):
           response.state.withLock { $0.body = bytes }
           response.finish(isWhole: true)
-        case .written: break
+        case .other: break
         }
       }
     }

@@ -58,7 +58,7 @@ struct AnswerPieces: Sendable {
   }
 
   /// The body. Without attachments as base64 its length is known.
-  func body(_ database: Database) -> APIAnswer.Body {
+  func body(_ database: Database) -> HTTPAnswer.Body {
     if pieces.isEmpty { return .bytes(text) }
     var whole = self
     whole.flush()

@@ -6,8 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `_bulk_get`: JSON, or multipart if the client takes no JSON.
-  func bulkGetAnswer() throws -> APIAnswer {
-    try allow("POST")
+  func bulkGetAnswer() throws -> HTTPAnswer {
     try checkContentType()
     let value = try jsonBody()
     guard let wanted = value.object?["docs"]?.array else {
@@ -38,7 +37,7 @@ extension DatabaseCall {
     }
     let boundary = "--" + MultipartAnswer.boundary()
     let type = HTTPHeader("Content-Type", "\(multipart); boundary=\"\(boundary)\"")
-    return APIAnswer(
+    return HTTPAnswer(
       status: 200, headers: [type],
       body: .written { output in
         for item in wanted {

@@ -6,7 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `GET` and `HEAD` of a document.
-  func readDocument(_ id: String) throws -> APIAnswer {
+  func readDocument(_ id: String) throws -> HTTPAnswer {
     guard !query.items.isEmpty else { return try readCurrent(id) }
     let options = try RevisionOptions(query)
     switch options.choice {
@@ -16,7 +16,7 @@ extension DatabaseCall {
   }
 
   /// The current revision, without options: the record is read once, and written from where it is.
-  private func readCurrent(_ id: String) throws -> APIAnswer {
+  private func readCurrent(_ id: String) throws -> HTTPAnswer {
     guard let document = try storable(id, { try database.document(id) }) else {
       let isDeleted =
         try storable(id) { try database.read { try $0.document(id, includeDeleted: true) } } != nil
@@ -24,7 +24,7 @@ extension DatabaseCall {
     }
     let revision = document.revisionID.description
     let tag = "\"\(revision)\""
-    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    if request.matches(tag) { return HTTPAnswer(status: 304, headers: [.init("ETag", tag)]) }
     var json = JSONWriter(capacity: 4096)
     json.append(literal: "{\"_id\":")
     json.append(string: document.id)
@@ -50,7 +50,7 @@ extension DatabaseCall {
     }
   }
 
-  private func readOne(_ id: String, _ options: RevisionOptions) throws -> APIAnswer {
+  private func readOne(_ id: String, _ options: RevisionOptions) throws -> HTTPAnswer {
     let isMultipart = options.attachments && request.accepts("multipart/related")
     let renderer = try RevisionRenderer(database, options, isMultipart ? .following : .inline)
     var json = AnswerPieces()
@@ -75,23 +75,23 @@ extension DatabaseCall {
     }
     var headers: [HTTPHeader] = []
     if !written.hasMeta {
-      if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+      if request.matches(tag) { return HTTPAnswer(status: 304, headers: [.init("ETag", tag)]) }
       headers.append(.init("ETag", tag))
     }
     guard isMultipart, !written.following.isEmpty else {
       json.append("\n")
-      return APIAnswer(status: 200, headers: [.json] + headers, body: json.body(database))
+      return HTTPAnswer(status: 200, headers: [.json] + headers, body: json.body(database))
     }
     let boundary = MultipartAnswer.boundary()
     var pieces = AnswerPieces()
     MultipartAnswer.append(json, written.following, boundary, to: &pieces)
     headers.append(.init("Content-Type", "multipart/related; boundary=\"\(boundary)\""))
-    return APIAnswer(status: 200, headers: headers, body: pieces.body(database))
+    return HTTPAnswer(status: 200, headers: headers, body: pieces.body(database))
   }
 
   // MARK: Several revisions
 
-  private func readSeveral(_ id: String, _ options: RevisionOptions) throws -> APIAnswer {
+  private func readSeveral(_ id: String, _ options: RevisionOptions) throws -> HTTPAnswer {
     let isMultipart = request.accepts("multipart/mixed")
     var options = options
     // Multipart is there for the attachments: CouchDB's replicator doesn't ask for them.
@@ -116,7 +116,7 @@ extension DatabaseCall {
         }
       }
       pieces.append("]\n")
-      return APIAnswer(status: 200, headers: [.json], body: pieces.body(database))
+      return HTTPAnswer(status: 200, headers: [.json], body: pieces.body(database))
     }
     let boundary = MultipartAnswer.boundary()
     pieces.append("--\(boundary)")
@@ -138,7 +138,7 @@ extension DatabaseCall {
       pieces.append("\r\n--\(boundary)")
     }
     pieces.append("--")
-    return APIAnswer(
+    return HTTPAnswer(
       status: 200, headers: [.init("Content-Type", "multipart/mixed; boundary=\"\(boundary)\"")],
       body: pieces.body(database))
   }

@@ -8,12 +8,11 @@ import Views
 
 extension DatabaseCall {
   /// The answer to what concerns an attachment.
-  func attachmentAnswer(_ id: String, _ name: String) throws -> APIAnswer {
+  func attachmentAnswer(_ id: String, _ name: String) throws -> HTTPAnswer {
     switch method {
     case "GET", "HEAD": return try readAttachment(id, name)
     case "PUT": return try putAttachment(id, name)
-    case "DELETE": return try deleteAttachment(id, name)
-    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "PUT"])
+    default: return try deleteAttachment(id, name)
     }
   }
 
@@ -23,14 +22,14 @@ extension DatabaseCall {
 
   // MARK: Reading
 
-  private func readAttachment(_ id: String, _ name: String) throws -> APIAnswer {
+  private func readAttachment(_ id: String, _ name: String) throws -> HTTPAnswer {
     let attachments = try attachments(of: id, try query["rev"].map { try IncomingDocument.Revision($0) })
     guard let attachment = attachments.first(where: { $0.name.hasSameBytes(as: name) }) else {
       throw Self.missingAttachment
     }
     let reader = try AttachmentReader(database, attachment)
     let tag = "\"\(base64(attachment.digest.bytes))\""
-    if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+    if request.matches(tag) { return HTTPAnswer(status: 304, headers: [.init("ETag", tag)]) }
     var headers: [HTTPHeader] = [
       .init("ETag", tag), .init("Content-Type", attachment.headerType),
       // A page that somebody has attached gets no rights of this origin.
@@ -87,18 +86,18 @@ extension DatabaseCall {
   private func answer(
     _ headers: [HTTPHeader], _ length: UInt64?, status: Int = 200,
     _ write: @escaping @Sendable (AnswerOutput) throws -> Void
-  ) -> APIAnswer {
+  ) -> HTTPAnswer {
     let length = length.map { Int(clamping: $0) }
     // For HEAD nothing is read.
     if method == "HEAD" {
-      return APIAnswer(status: status, headers: headers, body: .stream(length: length) { $0.fail() })
+      return HTTPAnswer(status: status, headers: headers, body: .stream(length: length) { $0.fail() })
     }
-    return APIAnswer(status: status, headers: headers, body: .written(length: length, write))
+    return HTTPAnswer(status: status, headers: headers, body: .written(length: length, write))
   }
 
   /// Several ranges are the parts of a multipart/byteranges.
   private func answer(_ ranges: [Range<UInt64>], of attachment: StoredAttachment, _ length: UInt64)
-    -> APIAnswer
+    -> HTTPAnswer
   {
     let boundary = MultipartAnswer.boundary()
     let database = database
@@ -136,7 +135,7 @@ extension DatabaseCall {
 
   // MARK: Writing
 
-  private func putAttachment(_ id: String, _ name: String) throws -> APIAnswer {
+  private func putAttachment(_ id: String, _ name: String) throws -> HTTPAnswer {
     try checkWritable()
     try IncomingID.check(id)
     try IncomingAttachments.check(name)
@@ -174,7 +173,7 @@ extension DatabaseCall {
     return savedAnswer(id, revision, status: 201, headers: [.init("Location", location(id, name))])
   }
 
-  private func deleteAttachment(_ id: String, _ name: String) throws -> APIAnswer {
+  private func deleteAttachment(_ id: String, _ name: String) throws -> HTTPAnswer {
     try checkWritable()
     let seen = try seenRevision()
     guard let seen else {

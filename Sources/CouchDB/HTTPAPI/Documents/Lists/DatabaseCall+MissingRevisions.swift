@@ -1,3 +1,4 @@
+import HTTP
 import Bytes
 import Documents
 import Fleece
@@ -5,7 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `_revs_diff`: for each document which of some revisions aren't known here, and leaves that may be their ancestors.
-  func revisionsDifferenceAnswer() throws -> APIAnswer {
+  func revisionsDifferenceAnswer() throws -> HTTPAnswer {
     var results = JSONObject()
     for (id, missing, leaves) in try missingRevisions() {
       var result: JSONObject = ["missing": .array(missing.map { .string($0.text) })]
@@ -20,7 +21,7 @@ extension DatabaseCall {
   }
 
   /// The answer to `_missing_revs`: for each document which of some revisions aren't known here.
-  func missingRevisionsAnswer() throws -> APIAnswer {
+  func missingRevisionsAnswer() throws -> HTTPAnswer {
     var results = JSONObject()
     for (id, missing, _) in try missingRevisions() {
       results[id] = .array(missing.map { .string($0.text) })
@@ -32,7 +33,6 @@ extension DatabaseCall {
   private func missingRevisions() throws -> [(
     id: String, missing: [IncomingDocument.Revision], leaves: [RevisionID]
   )] {
-    try allow("POST")
     try checkContentType()
     let wanted = try revisionLists()
     return try database.read { snapshot in

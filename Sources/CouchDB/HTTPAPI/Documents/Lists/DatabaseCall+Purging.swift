@@ -1,3 +1,4 @@
+import HTTP
 import Documents
 import Fleece
 import Touchstone
@@ -5,8 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `_purge`: leaves are removed with their branches, in one transaction.
-  func purgeAnswer() throws -> APIAnswer {
-    try allow("POST")
+  func purgeAnswer() throws -> HTTPAnswer {
     try checkContentType()
     try checkWritable()
     let requests = try revisionLists().map { id, revisions in
@@ -23,8 +23,7 @@ extension DatabaseCall {
   }
 
   /// The answer to `_purged_infos`: the last requests to purge, also of what wasn't there.
-  func purgedInfosAnswer() throws -> APIAnswer {
-    try allow("GET")
+  func purgedInfosAnswer() throws -> HTTPAnswer {
     let requests = try database.read { try $0.purgeRequests }
     return try .json([
       "purged_infos": .array(

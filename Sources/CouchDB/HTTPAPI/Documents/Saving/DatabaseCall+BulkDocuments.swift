@@ -1,3 +1,4 @@
+import HTTP
 import Bytes
 import Documents
 import Fleece
@@ -8,8 +9,7 @@ extension DatabaseCall {
   static let maximumBulkCount = 10_000
 
   /// The answer to `_bulk_docs`.
-  func bulkDocumentsAnswer() throws -> APIAnswer {
-    try allow("POST")
+  func bulkDocumentsAnswer() throws -> HTTPAnswer {
     try checkContentType()
     try checkWritable()
     let text = try bodyBytes(isReadInPieces: true)
@@ -48,7 +48,7 @@ extension DatabaseCall {
   }
 
   private func bulkAnswer(_ documents: [IncomingDocument], _ results: [SaveResult], isForeign: Bool)
-    -> APIAnswer
+    -> HTTPAnswer
   {
     var json = JSONWriter(capacity: documents.count * 96 + 16)
     json.append(literal: "[")
@@ -89,7 +89,7 @@ extension DatabaseCall {
   }
 
   /// CouchDB hasn't had all_or_nothing since 2.0.
-  private func allOrNothingAnswer(_ bulk: BulkDocuments) throws -> APIAnswer {
+  private func allOrNothingAnswer(_ bulk: BulkDocuments) throws -> HTTPAnswer {
     var json = JSONWriter()
     json.append(literal: "[")
     for (index, document) in bulk.documents.enumerated() {

@@ -6,7 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `COPY` of a document: what `Destination` names gets its body and its attachments.
-  func copyDocument(_ id: String) throws -> APIAnswer {
+  func copyDocument(_ id: String) throws -> HTTPAnswer {
     try checkWritable()
     let (target, seen) = try destination()
     try IncomingID.check(target)

@@ -9,7 +9,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to what concerns a local document. `id` begins with `_local/`.
-  func localAnswer(_ id: String) throws -> APIAnswer {
+  func localAnswer(_ id: String) throws -> HTTPAnswer {
     switch method {
     case "GET", "HEAD":
       guard let document = try local(id) else { throw CouchDBError.missing }
@@ -34,7 +34,7 @@ extension DatabaseCall {
       var text: [UInt8] = []
       json.write(to: &text)
       let tag = Self.localTag(document)
-      if request.matches(tag) { return APIAnswer(status: 304, headers: [.init("ETag", tag)]) }
+      if request.matches(tag) { return HTTPAnswer(status: 304, headers: [.init("ETag", tag)]) }
       return .json(text: text, headers: [.init("ETag", tag)])
     case "PUT": return try putDocument(id)
     case "DELETE":
@@ -43,8 +43,8 @@ extension DatabaseCall {
       try database.deleteLocalDocument(Self.localName(id), onConflict: .lastWriteWins)
       return savedAnswer(id, "0-0", status: 200, headers: [.init("ETag", "\"0-0\"")])
     case "COPY": return try copyDocument(id)
-    case "POST": throw CouchDBError(400, "bad_request", "Referer header required.")
-    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST", "PUT", "COPY"])
+    // CouchDB takes forms of its former web pages here.
+    default: throw CouchDBError(400, "bad_request", "Referer header required.")
     }
   }
 

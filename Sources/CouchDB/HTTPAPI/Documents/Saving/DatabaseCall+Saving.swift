@@ -6,7 +6,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `PUT` of a document: JSON, or multipart/related with attachments.
-  func putDocument(_ id: String) throws -> APIAnswer {
+  func putDocument(_ id: String) throws -> HTTPAnswer {
     try checkWritable()
     try IncomingID.check(id)
     var new = try NewAttachments(self)
@@ -34,7 +34,7 @@ extension DatabaseCall {
   }
 
   /// The answer to `POST` of a document to the database.
-  func postDocument() throws -> APIAnswer {
+  func postDocument() throws -> HTTPAnswer {
     try checkContentType()
     try checkWritable()
     var new = try NewAttachments(self)
@@ -55,7 +55,7 @@ extension DatabaseCall {
   }
 
   /// The answer to `DELETE` of a document.
-  func deleteDocument(_ id: String) throws -> APIAnswer {
+  func deleteDocument(_ id: String) throws -> HTTPAnswer {
     try checkWritable()
     let seen = try seenRevision()
     guard let document = try database.read({ try $0.document(id, includeDeleted: true) }) else {
@@ -131,7 +131,7 @@ extension DatabaseCall {
   /// Saves one document, and makes the answer to its `PUT`.
   private func saveOne(
     _ document: IncomingDocument, _ text: [UInt8], isForeign: Bool, _ new: inout NewAttachments
-  ) throws -> APIAnswer {
+  ) throws -> HTTPAnswer {
     let id = document.id ?? ""
     let revision = try saved(document, text, isForeign: isForeign, &new)
     if query["batch"] == "ok" { return batchAnswer(id) }
@@ -141,7 +141,7 @@ extension DatabaseCall {
   }
 
   /// `{"ok":true,"id":…,"rev":…}`
-  func savedAnswer(_ id: String, _ revision: String, status: Int, headers: [HTTPHeader]) -> APIAnswer {
+  func savedAnswer(_ id: String, _ revision: String, status: Int, headers: [HTTPHeader]) -> HTTPAnswer {
     var json = JSONWriter()
     Self.append(saved: id, revision, to: &json)
     json.append(literal: "\n")
@@ -158,7 +158,7 @@ extension DatabaseCall {
     json.append(literal: "}")
   }
 
-  private func batchAnswer(_ id: String) -> APIAnswer {
+  private func batchAnswer(_ id: String) -> HTTPAnswer {
     var text = Array("{\"ok\":true,\"id\":".utf8)
     text += Array(id.jsonText.utf8)
     text += Array("}\n".utf8)

@@ -57,7 +57,7 @@ final class ChangesFeed: Sendable {
   }
 
   /// Begins to send.
-  func start(_ sink: any HTTPBodySink, _ cancellation: any APICancellation) {
+  func start(_ sink: any HTTPBodySink, _ origin: any HTTPRequestOrigin) {
     state.withLock { state in
       state.sink = sink
       state.deadline = watches.timers.timer.now + interval
@@ -69,7 +69,7 @@ final class ChangesFeed: Sendable {
       }
     }
     do { try watch.add(self, to: database) } catch { state.withLock { $0.isClosed = true } }
-    cancellation.onCancel { [weak self] in self?.end(isWhole: false) }
+    origin.onCancel { [weak self] in self?.end(isWhole: false) }
     watches.workers.enqueue { [self] in send(first: true) }
   }
 

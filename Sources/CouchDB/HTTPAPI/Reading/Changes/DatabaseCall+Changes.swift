@@ -7,8 +7,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer to `_changes`.
-  func changes() throws -> APIAnswer {
-    guard ["GET", "POST", "HEAD"].contains(method) else { throw MethodNotAllowed(["GET", "POST", "HEAD"]) }
+  func changes() throws -> HTTPAnswer {
     let options = try ChangesOptions(
       textQuery, lastEventID: request.headers.first("last-event-id"), database.couchDBSequences)
     let body = try method == "POST" ? changesBody() : nil
@@ -27,10 +26,10 @@ extension DatabaseCall {
     return body
   }
 
-  private func normalChanges(_ options: ChangesOptions, _ filter: ChangesFilter) throws -> APIAnswer {
+  private func normalChanges(_ options: ChangesOptions, _ filter: ChangesFilter) throws -> HTTPAnswer {
     let tag = try entityTag()
     let header = HTTPHeader("ETag", tag)
-    if request.matches(tag) { return APIAnswer(status: 304, headers: [header]) }
+    if request.matches(tag) { return HTTPAnswer(status: 304, headers: [header]) }
     if method == "HEAD" { return .headOfJSON(headers: [header]) }
     return .json(headers: [header]) { output in
       let reader = ChangesReader(self, options, filter, sliceBytes: 256 << 10)
@@ -47,21 +46,21 @@ extension DatabaseCall {
     }
   }
 
-  private func liveChanges(_ options: ChangesOptions, _ filter: ChangesFilter) throws -> APIAnswer {
+  private func liveChanges(_ options: ChangesOptions, _ filter: ChangesFilter) throws -> HTTPAnswer {
     var headers: [HTTPHeader] = [.json]
     if options.feed == .eventsource {
       headers = [.init("Content-Type", "text/event-stream"), .init("Cache-Control", "no-cache")]
     }
     guard method != "HEAD" else {
-      return APIAnswer(status: 200, headers: headers, body: .stream { $0.fail() })
+      return HTTPAnswer(status: 200, headers: headers, body: .stream { $0.fail() })
     }
     // What is wrong with the first slice is the answer.
     let reader = ChangesReader(self, options, filter, sliceBytes: 64 << 10)
     reader.begin()
     try reader.read()
     let feed = ChangesFeed(reader, database, service.watches)
-    let cancellation = request.cancellation
-    return APIAnswer(status: 200, headers: headers, body: .stream { feed.start($0, cancellation) })
+    let origin = request.origin
+    return HTTPAnswer(status: 200, headers: headers, body: .stream { feed.start($0, origin) })
   }
 
   /// A tag of the state of the database. It lasts as long as this process.

@@ -10,18 +10,18 @@ extension DatabaseCall {
     case local
   }
 
-  /// The answer of a list, or of several queries of one.
-  func list(_ kind: ListKind) throws -> APIAnswer {
-    guard path.count > 1 else {
-      guard ["GET", "HEAD", "POST"].contains(method) else { throw MethodNotAllowed(["GET", "HEAD", "POST"]) }
-      let options = try ListOptions(query: textQuery, body: method == "POST" ? jsonBytes() : nil)
-      if method == "HEAD" { return .headOfJSON() }
-      return .json { output in
-        try write(kind, options, to: output)
-        output.append("\n")
-      }
+  /// The answer of a list.
+  func list(_ kind: ListKind) throws -> HTTPAnswer {
+    let options = try ListOptions(query: textQuery, body: method == "POST" ? jsonBytes() : nil)
+    if method == "HEAD" { return .headOfJSON() }
+    return .json { output in
+      try write(kind, options, to: output)
+      output.append("\n")
     }
-    try allow("POST")
+  }
+
+  /// The answer of several queries of a list.
+  func listQueries(_ kind: ListKind) throws -> HTTPAnswer {
     let queries = try CouchDBViewOptions.queries(body: jsonBytes(), query: textQuery).map {
       try ListOptions($0)
     }
@@ -52,9 +52,9 @@ extension DatabaseCall {
   }
 }
 
-extension APIAnswer {
+extension HTTPAnswer {
   /// The answer to HEAD where GET has JSON of unknown length.
-  static func headOfJSON(headers: [HTTPHeader] = []) -> APIAnswer {
-    APIAnswer(status: 200, headers: [.json] + headers, body: .stream { $0.fail() })
+  static func headOfJSON(headers: [HTTPHeader] = []) -> HTTPAnswer {
+    HTTPAnswer(status: 200, headers: [.json] + headers, body: .stream { $0.fail() })
   }
 }

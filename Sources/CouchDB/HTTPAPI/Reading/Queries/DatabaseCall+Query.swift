@@ -13,8 +13,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer of a N1QL query. Its rows are written while it runs.
-  func runQuery() throws -> APIAnswer {
-    try allow("POST")
+  func runQuery() throws -> HTTPAnswer {
     let members = try JSONValue(body: jsonBytes())
     guard let request = members.object else {
       throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
@@ -54,7 +53,7 @@ extension DatabaseCall {
   /// Ends a run when nobody waits for the answer any more.
   private func cancellation() -> QueryCancellation {
     let cancellation = QueryCancellation()
-    request.cancellation.onCancel { cancellation.cancel() }
+    request.onCancel { cancellation.cancel() }
     return cancellation
   }
 
@@ -113,9 +112,9 @@ extension AnswerOutput {
   static let heldBytes = 8 << 20
 }
 
-extension APIAnswer {
+extension HTTPAnswer {
   /// The answer to a query that is wrong or fails: an error as CouchDB's, and the kind and the place in the text.
-  fileprivate static func queryError(_ error: QueryError) throws -> APIAnswer {
+  fileprivate static func queryError(_ error: QueryError) throws -> HTTPAnswer {
     var body: JSONObject = [
       "error": "query_error", "reason": .string(error.message), "code": .string(error.code.rawValue),
     ]
@@ -138,7 +137,8 @@ extension APIAnswer {
   }
 
   /// An answer of rows that are written. A `QueryError` before the first piece has left is the answer.
-  fileprivate static func queryRows(_ write: @escaping @Sendable (AnswerOutput) throws -> Void) -> APIAnswer {
+  fileprivate static func queryRows(_ write: @escaping @Sendable (AnswerOutput) throws -> Void) -> HTTPAnswer
+  {
     .json { output in
       do { try write(output) } catch let error as QueryError {
         guard !output.hasBegun else { throw error }
@@ -150,5 +150,5 @@ extension APIAnswer {
 
 /// An answer that takes the place of the one that was being written.
 struct AnswerInstead: Error {
-  let answer: APIAnswer
+  let answer: HTTPAnswer
 }

@@ -7,8 +7,7 @@ import Views
 
 extension DatabaseCall {
   /// The answer of a view.
-  func view(_ design: String, _ name: String) throws -> APIAnswer {
-    guard ["GET", "POST", "HEAD"].contains(method) else { throw MethodNotAllowed(["GET", "POST", "HEAD"]) }
+  func view(_ design: String, _ name: String) throws -> HTTPAnswer {
     let options =
       try method == "POST"
       ? CouchDBViewOptions(body: jsonBytes(), query: textQuery) : CouchDBViewOptions(query: textQuery)
@@ -18,8 +17,7 @@ extension DatabaseCall {
   }
 
   /// The answer of several queries of a view.
-  func viewQueries(_ design: String, _ name: String) throws -> APIAnswer {
-    try allow("POST")
+  func viewQueries(_ design: String, _ name: String) throws -> HTTPAnswer {
     let queries = try CouchDBViewOptions.queries(body: jsonBytes(), query: textQuery)
     let view = try couchDBView(design, name)
     return .json { output in try view.answer(queries: queries) { try output.append(piece: $0) } }
@@ -32,14 +30,14 @@ extension DatabaseCall {
       view.contents = attachments.reader
       let database = database
       let service = service
-      let cancellation = request.cancellation
+      let origin = request.origin
       view.isWanted = {
         // Not whether its client still waits: the next one needs the same rows.
         database.isOpenForReplication && !database.isClosing && !service.isStopping.withLock { $0 }
       }
       // A close waits for the slice that is read, not for the client.
       view.around = { slice in
-        if cancellation.isCancelled { throw HTTPBodyError.clientGone }
+        if origin.isCancelled { throw HTTPBodyError.clientGone }
         attachments.begin()
         try database.replicating { _ in try slice() }
       }
@@ -50,8 +48,7 @@ extension DatabaseCall {
   }
 
   /// `_info`: what the views of a design document have.
-  func designInformation(_ design: String) throws -> APIAnswer {
-    try allow("GET")
+  func designInformation(_ design: String) throws -> HTTPAnswer {
     guard let information = try database.designInformation(design) else {
       throw CouchDBError(404, "not_found", "missing")
     }
@@ -74,8 +71,7 @@ extension DatabaseCall {
   }
 
   /// `_view_cleanup` drops the rows of views whose design documents are gone or don't have them any more.
-  func cleanViews() throws -> APIAnswer {
-    try allow("POST")
+  func cleanViews() throws -> HTTPAnswer {
     try checkContentType()
     try database.removeUnusedViews()
     return .ok(status: 202)
@@ -83,11 +79,11 @@ extension DatabaseCall {
 
   /// `_temp_view`, as in CouchDB 1.x: a view whose functions come with the request, and that is made and dropped for it. Only if
   /// the service allows it, because it looks at all documents.
-  func temporaryView() throws -> APIAnswer {
+  func temporaryView() throws -> HTTPAnswer {
     guard service.configuration.allowsTemporaryViews else {
       throw CouchDBError(410, "gone", "Temporary views are not supported in CouchDB")
     }
-    try allow("POST")
+    guard method == "POST" else { throw MethodNotAllowed(["POST"]) }
     let body = try JSONValue(body: jsonBytes())
     guard let map = body.object?["map"]?.string else {
       throw CouchDBError(400, "bad_request", "a temporary view needs `map`")

@@ -1,25 +1,20 @@
-import HTTP
-
 /// What a handler answers.
 package struct HTTPAnswer: Sendable {
-  /// A header of an answer.
-  package typealias Header = HTTPHeader
-
   /// The body of an answer.
   package enum Body: Sendable {
     /// All of it.
     case bytes([UInt8])
     /// It is written while it is sent. `start` is called once, on a handler's thread, unless the client asked with HEAD.
     /// A nil `length` is sent in chunks.
-    case stream(length: Int?, start: @Sendable (HTTPBodyWriter) -> Void)
-    /// The connection speaks another protocol from now on. `takeOver` is called on a handler's thread.
-    case upgrade(takeOver: @Sendable (UpgradedConnection) -> Void)
+    case stream(length: Int? = nil, start: @Sendable (any HTTPBodySink) -> Void)
+    /// What only the layer knows that has made it.
+    case other(any HTTPOtherBody)
   }
 
   /// The status, 200 to 599, or 101 for an upgrade.
   package var status: Int
   /// The headers. `Content-Length`, `Transfer-Encoding`, `Date` and `Connection` are the server's own.
-  package var headers: [Header]
+  package var headers: [HTTPHeader]
   /// The body.
   package var body: Body
   /// Whether the connection is closed after this answer.
@@ -29,7 +24,7 @@ package struct HTTPAnswer: Sendable {
   package var startsAtOnce = false
 
   /// Makes an answer.
-  package init(status: Int, headers: [Header] = [], body: Body = .bytes([])) {
+  package init(status: Int, headers: [HTTPHeader] = [], body: Body = .bytes([])) {
     self.status = status
     self.headers = headers
     self.body = body
@@ -38,17 +33,13 @@ package struct HTTPAnswer: Sendable {
   /// Makes an answer of plain text.
   package init(status: Int, text: String) {
     self.init(
-      status: status, headers: [Header("Content-Type", "text/plain; charset=utf-8")],
+      status: status, headers: [HTTPHeader("Content-Type", "text/plain; charset=utf-8")],
       body: .bytes(Array(text.utf8)))
   }
 
-  /// All of an answer of bytes, for a connection that the library doesn't serve and that is closed behind it.
-  func whole(reason: String) -> [UInt8] {
-    guard case .bytes(let body) = body else { return [] }
-    var head = "HTTP/1.1 \(status) \(reason)\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
-    for header in headers where !header.value.utf8.contains(where: { $0 < 0x20 }) {
-      head += "\(header.name): \(header.value)\r\n"
-    }
-    return Array(head.utf8) + Array("\r\n".utf8) + body
-  }
+  /// Whether it has a header of that name, whose case doesn't matter.
+  package func hasHeader(_ name: StaticString) -> Bool { headers.contains { $0.isNamed(name) } }
 }
+
+/// The body of an answer that is no bytes and no stream: an upgrade of the server, or what a service writes before it answers.
+package protocol HTTPOtherBody: Sendable {}

@@ -2,7 +2,10 @@ import Fleece
 import HTTP
 import Views
 
-extension APIRequest {
+extension HTTPRequest {
+  /// The memory that it takes for its body; nil if nobody counts.
+  var memory: RequestMemory? { (body as? MeteredBody)?.memory }
+
   /// The media type of the body, in lower case and without parameters; nil if nothing is said.
   var mediaType: String? {
     headers.first("content-type").map { $0.prefix { $0 != ";" }.trimmed.lowercased() }

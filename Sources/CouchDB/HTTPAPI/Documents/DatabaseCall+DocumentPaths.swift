@@ -3,26 +3,14 @@ import HTTP
 import Views
 
 extension DatabaseCall {
-  /// The answer to what concerns single documents and lists of them: `DOC`, `DOC/ATTACHMENT`, `_local/…`, `_bulk_docs`, `_bulk_get`,
-  /// `_revs_diff`, `_missing_revs`, `_purge`, `_purged_infos`, and `POST` to the database. Nil for anything else.
-  func documentAnswer() throws -> APIAnswer? {
-    guard let first = path.first else { return method == "POST" ? try postDocument() : nil }
+  /// The answer to `DOC`, `DOC/ATTACHMENT` and `_local/…`.
+  func documentAnswer() throws -> HTTPAnswer {
+    guard let first = path.first else { throw CouchDBError.missing }
     if let position = path.firstIndex(where: { String(validating: $0.bytes, as: UTF8.self) == nil }) {
       let isOfID = position == 0 || position == 1 && ["_design", "_local"].contains(first.string)
       throw isOfID
         ? CouchDBError(400, "illegal_docid", "the path isn't UTF-8")
         : CouchDBError(400, "bad_request", "Attachment name is not UTF-8 encoded")
-    }
-    if path.count == 1 {
-      switch first.string {
-      case "_bulk_docs": return try bulkDocumentsAnswer()
-      case "_bulk_get": return try bulkGetAnswer()
-      case "_revs_diff": return try revisionsDifferenceAnswer()
-      case "_missing_revs": return try missingRevisionsAnswer()
-      case "_purge": return try purgeAnswer()
-      case "_purged_infos": return try purgedInfosAnswer()
-      default: break
-      }
     }
     var id = first.string
     var rest = path.dropFirst()
@@ -35,31 +23,35 @@ extension DatabaseCall {
       guard rest.isEmpty else {
         throw CouchDBError(400, "bad_request", "_local documents do not accept attachments.")
       }
-      return try localAnswer(id)
+      return try Routes.localDocument.answer(self, method, [id])
     }
     if first.string.utf8.starts(with: IncomingID.designPrefix.utf8), method == "GET" || method == "HEAD" {
       return redirect(to: id, rest.map(\.string))
     }
     guard rest.isEmpty else {
-      return try attachmentAnswer(id, rest.map(\.string).joined(separator: "/"))
+      return try Routes.attachment.answer(self, method, [id, rest.map(\.string).joined(separator: "/")])
     }
+    return try Routes.document.answer(self, method, [id])
+  }
+
+  /// The answer to what concerns a document.
+  func documentAnswer(_ id: String) throws -> HTTPAnswer {
     switch method {
     case "GET", "HEAD": return try readDocument(id)
     case "PUT": return try putDocument(id)
     case "DELETE": return try deleteDocument(id)
     case "COPY": return try copyDocument(id)
     // CouchDB takes forms of its former web pages here.
-    case "POST": throw CouchDBError(400, "bad_request", "Referer header required.")
-    default: throw MethodNotAllowed(["DELETE", "GET", "HEAD", "POST", "PUT", "COPY"])
+    default: throw CouchDBError(400, "bad_request", "Referer header required.")
     }
   }
 
   /// Leads from `_design%2Fx` to `_design/x`, so that relative links in attachments of design documents work.
-  private func redirect(to id: String, _ rest: [String]) -> APIAnswer {
+  private func redirect(to id: String, _ rest: [String]) -> HTTPAnswer {
     let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
     var url = "\(baseURL)/\(self.name.pathSegment)/_design/\(name.pathSegment)"
     for part in rest { url += "/" + part.pathSegment }
     if let raw = request.target.rawQuery { url += "?" + String(decoding: raw, as: UTF8.self) }
-    return APIAnswer(status: 301, headers: [.init("Location", url)])
+    return HTTPAnswer(status: 301, headers: [.init("Location", url)])
   }
 }

@@ -2,7 +2,7 @@ import HTTP
 
 // What a client says of the answers that it takes (RFC 9110, 12.5 and 13.1).
 
-extension APIRequest {
+extension HTTPRequest {
   private static let choosable = ["GET", "HEAD", "PUT", "DELETE", "COPY"]
 
   /// Takes the method that `X-HTTP-Method-Override` names, as clients ask that have only `POST`. (A page of another origin may
