@@ -3,7 +3,7 @@ import Storage
 import StorageConformance
 import StorageFlat
 import Testing
-import TestSupport
+import TestTools
 
 #if ROCKSDB
   import StorageRocksDB
