@@ -125,12 +125,12 @@ struct FlatEngineTests {
       let keyspace = try transaction.createKeyspace("k", shape: .documents)
       try transaction.dropKeyspace(keyspace)
     }
-    if let keyspace = try old.keyspace(named: "k") { expect(try old.count(of: keyspace), equals: 100) }
+    if let keyspace = try old.keyspace(named: "k") { try expect(old.count(of: keyspace), equals: 100) }
     old.end()
     try engine.close()
     let again = try type.open(path, EngineOptions())
-    expect(try again.maintenance.statistics().entries, equals: [:])
-    expect(try again.maintenance.checkIntegrity(), equals: [])
+    try expect(again.maintenance.statistics().entries, equals: [:])
+    try expect(again.maintenance.checkIntegrity(), equals: [])
     try again.close()
   }
 
@@ -150,7 +150,7 @@ struct FlatEngineTests {
       }
     }
     try engine.read { transaction in
-      expect(try transaction.count(of: keyspace), equals: 8 * 20 + 1)
+      try expect(transaction.count(of: keyspace), equals: 8 * 20 + 1)
       for thread in 0..<8 {
         for number in 0..<25 {
           let isThere = try transaction.bytes([UInt8(thread), UInt8(number)], in: keyspace) != nil
@@ -158,7 +158,7 @@ struct FlatEngineTests {
         }
       }
     }
-    expect(try engine.maintenance.checkIntegrity(), equals: [])
+    try expect(engine.maintenance.checkIntegrity(), equals: [])
     try engine.close()
   }
 }
