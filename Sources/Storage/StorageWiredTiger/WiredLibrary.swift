@@ -51,6 +51,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
         .readOnly, "the database wasn't closed; WiredTiger must replay its log, so open it for writing once",
         path: messages.path)
     }
+    if !isNew { try checkFilesAreThere() }
     if !isReadOnly { try AtomicFile.write([], to: openMark, permissions: 0o644) }
     let settings = wired.connection(creates: isNew, isReadOnly: isReadOnly)
     var opened: UnsafeMutablePointer<WT_CONNECTION>?
@@ -71,6 +72,14 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     } catch {
       closeConnection()
       throw error
+    }
+  }
+
+  /// WiredTiger makes some missing files anew, and the entries would be gone.
+  private func checkFilesAreThere() throws {
+    for name in ["WiredTiger", "WiredTiger.turtle", "WiredTiger.wt", "entries.wt"] {
+      guard access(messages.path + "/" + name, F_OK) != 0, errno == ENOENT else { continue }
+      throw StorageError(.damaged, "the file \(name) is missing", path: messages.path)
     }
   }
 
