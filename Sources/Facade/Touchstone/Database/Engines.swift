@@ -30,8 +30,7 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
   /// `RocksDBEngines.rocksdb` first.
   public static let rocksdb: EngineName = "rocksdb"
-  /// WiredTiger, the engine of MongoDB. The product `TouchstoneWiredTiger` has it: an app registers
-  /// `WiredTigerEngines.wiredtiger` first.
+  /// WiredTiger, the engine of MongoDB. The engine isn't finished, and no product has it (docs/storage-wiredtiger.md).
   public static let wiredtiger: EngineName = "wiredtiger"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
@@ -71,7 +70,6 @@ public enum Engines {
   /// Engines of products that an app links only if it uses them, and their Debian packages.
   private static let optional: [EngineName: (product: String, package: String)] = [
     .rocksdb: ("TouchstoneRocksDB", "librocksdb-dev"),
-    .wiredtiger: ("TouchstoneWiredTiger", "libwiredtiger-dev"),
   ]
 
   private static func hint(for name: EngineName) -> String {
