@@ -10,10 +10,15 @@ struct PublicSurfaceTests {
     "Touchstone": ["Touchstone"], "TouchstoneStorage": ["Bytes", "System", "Storage", "StorageConformance"],
     "TouchstoneBench": ["Suites", "BenchmarkKit"],
     "TouchstoneSync": ["Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneSync"],
-    "TouchstoneServer": ["TouchstoneServer"],
+    "TouchstoneServer": ["TouchstoneServer"], "TouchstoneRocksDB": ["StorageRocksDB"],
+    "TouchstoneWiredTiger": ["StorageWiredTiger"],
   ]
-  /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows.
-  private static let forEngineWriters = ["Touchstone.Engines": "Storage.EngineType"]
+  /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows. What such
+  /// a module gives is handed to `Engines`.
+  private static let forEngineWriters = [
+    "Touchstone.Engines": "Storage.EngineType", "StorageRocksDB.RocksDBEngines": "Storage.EngineType",
+    "StorageWiredTiger.WiredTigerEngines": "Storage.EngineType",
+  ]
 
   private let graphs: SymbolGraphs
   private let exports: Set<String>
