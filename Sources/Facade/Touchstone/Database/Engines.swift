@@ -69,7 +69,7 @@ public enum Engines {
 
   /// Engines of products that an app links only if it uses them, and their Debian packages.
   private static let optional: [EngineName: (product: String, package: String)] = [
-    .rocksdb: ("TouchstoneRocksDB", "librocksdb-dev"),
+    .rocksdb: ("TouchstoneRocksDB", "librocksdb-dev")
   ]
 
   private static func hint(for name: EngineName) -> String {
