@@ -50,8 +50,8 @@ extension DocumentStore {
         } else if applied == .known, try writer.currentRevision(of: key) == replaced,
           !replaced.description.hasSameBytes(as: revision.revision)
         {
-          // It lost against that one here. A deletion that is to take the place of a live one ends its branch.
-          guard revision.isDeleted, !writer.tree.nodes[0].isDeleted else { return .conflict }
+          // It lost against that one here. A deletion that is to take its place ends its branch.
+          guard revision.isDeleted else { return .conflict }
           try writer.mutating { try writer.closeIfLeaf(key, replaced) }
         }
       }
