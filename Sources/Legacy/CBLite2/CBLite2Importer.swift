@@ -110,7 +110,7 @@ package final class CBLite2Importer {
     // By sequence over both tables. Indexes aren't used: a damaged one could lack a row.
     let order = try source.connection.prepare(
       tables.enumerated().map {
-        "SELECT \($0) AS t, rowid AS r, sequence AS s FROM \(CBLite2Source.quoted($1)) NOT INDEXED"
+        "SELECT \($0) AS t, rowid AS r, sequence AS s FROM \(Connection.quoted($1)) NOT INDEXED"
       }.joined(separator: " UNION ALL ") + " ORDER BY 3, 1, 2")
     defer {
       order.finalize()

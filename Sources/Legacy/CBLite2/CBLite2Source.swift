@@ -248,12 +248,12 @@ final class CBLite2Source {
   /// Returns the number of rows of a table, or 0 if there is no such table.
   func rows(in table: String) throws -> Int {
     guard tables.contains(table) else { return 0 }
-    return try connection.integer("SELECT count(*) FROM \(CBLite2Source.quoted(table)) NOT INDEXED") ?? 0
+    return try connection.integer("SELECT count(*) FROM \(Connection.quoted(table)) NOT INDEXED") ?? 0
   }
 
   /// Returns the names of a table's columns.
   func columns(of table: String) throws -> Set<String> {
-    let statement = try connection.prepare("PRAGMA table_info(\(CBLite2Source.quoted(table)))")
+    let statement = try connection.prepare("PRAGMA table_info(\(Connection.quoted(table)))")
     defer { statement.finalize() }
     var columns: Set<String> = []
     while try statement.step() { columns.insert(statement.string(1) ?? "") }
@@ -270,8 +270,6 @@ final class CBLite2Source {
         AND sql LIKE 'CREATE VIRTUAL%' ORDER BY 1
       """)
   }
-
-  static func quoted(_ name: String) -> String { Connection.quoted(name) }
 
   // MARK: Files
 

@@ -20,7 +20,7 @@ final class DocumentRows {
     statement = try source.connection.prepare(
       """
       SELECT key, sequence, flags, version, body, \(hasExtra ? "extra" : "NULL"),
-        \(hasExpiration ? "expiration" : "NULL") FROM \(CBLite2Source.quoted(table)) WHERE rowid = ?
+        \(hasExpiration ? "expiration" : "NULL") FROM \(Connection.quoted(table)) WHERE rowid = ?
       """)
     let isOld = try table == "kv_default" && source.columns(of: "kv_expiry").isSuperset(of: ["key", "body"])
     oldExpirations = isOld ? try source.connection.prepare("SELECT body FROM kv_expiry WHERE key = ?") : nil

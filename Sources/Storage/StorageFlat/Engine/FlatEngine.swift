@@ -2,7 +2,7 @@ import Storage
 
 /// A storage engine over a library that has one ordered map in a directory of its own.
 package final class FlatEngine: EngineMaintenance {
-  /// What opens the library: in a directory that is locked, `isNew` if it has never been closed.
+  /// What opens the library in a directory, which is locked.
   package typealias Opening =
     @Sendable (_ directory: EngineDirectory, _ options: EngineOptions) throws ->
     any FlatLibrary

@@ -132,14 +132,14 @@ struct SQLiteFile: Sendable {
       errno = failure
       throw Self.systemError("renaming a new file", path)
     }
-    if durability != .none { try Self.sync(Self.directory(of: path), path) }
+    try syncNames()
     return true
   }
 
   /// Syncs the names of the file and its log. The library syncs the name of a new log too, at the first commit, but says
   /// nothing when that fails; a loss of power would then take the log.
   func syncNames() throws {
-    if durability != .none { try Self.sync(Self.directory(of: path), path) }
+    if durability != .none { try AtomicFile.syncDirectory(of: path) }
   }
 
   private static func sync(_ path: String, _ named: String) throws {
