@@ -3,7 +3,10 @@
 //   changes         := [[sequence, id, revision, deleted, size], …]     deleted: 0, 1, false, true, or bits; missing: 0
 //   proposed        := [[id, revision, parent, size], …]                parent: "" if none is known
 //   offer answers   := [[ancestor, …] | 0, …]                           a list: the revision is wanted
-//   proposal answer := [status | {"status": status, "rev": current}, …] 0: send it; 304: known; 409: conflict
+//   proposal answer := [status | {"status": status, "rev": current, "ended": ended}, …]
+//                      0: send it; 304: known; 409: conflict
+//
+// `ended` is true if the peer has deleted the branch of the proposed revision.
 //
 // Zeros at the end of an answer may be left out. Bits of `deleted`: 1 tombstone, 2 the user may not read the document any
 // more, 4 it left all channels of the user.
@@ -134,7 +137,11 @@ enum ChangeLists {
         append("{\"status\":409,\"rev\":", to: &writer)
         writer.append(string: current)
         writer.append(byte: UInt8(ascii: "}"))
-      case .conflict: writer.append(Int64(409))
+      case .ended(let current) where withCurrent:
+        append("{\"status\":409,\"ended\":true,\"rev\":", to: &writer)
+        writer.append(string: current)
+        writer.append(byte: UInt8(ascii: "}"))
+      case .conflict, .ended: writer.append(Int64(409))
       case .refused(let error): writer.append(Int64(error.domain == .http ? error.code : 500))
       }
     }
@@ -150,7 +157,10 @@ enum ChangeLists {
       switch code {
       case 0: return .send
       case 304: return .known
-      case 409: return .conflict(current: item.object?["rev"]?.string)
+      case 409:
+        let current = item.object?["rev"]?.string
+        if let current, item.object?["ended"] == .bool(true) { return .ended(current: current) }
+        return .conflict(current: current)
       default:
         return .refused(
           ReplicationError(.http, Int(clamping: code), "the peer refuses the document with status \(code)"))

@@ -63,6 +63,15 @@ extension ReplicatorTests {
     try expect(answer("lost", "1-11", nil), equals: .send)
     try expect(answer("lost", ended.id.description, nil), equals: .send)
     try expect(answer("lost", "1-22", nil), equals: .send)
+    // Its branch was deleted, and another one is current.
+    try database.apply(PulledRevision(id: "ended", history: ["1-aa"], body: ["n": 1]))
+    try database.apply(PulledRevision(id: "ended", history: ["1-bb"], body: ["n": 2]))
+    try expect(answer("ended", "1-aa", "1-cc"), equals: .conflict(current: "1-bb"))
+    try database.delete("ended")
+    for parent in [nil, "1-cc"] {
+      try expect(answer("ended", "1-bb", parent), equals: .ended(current: "1-aa"))
+      try expect(answer("ended", "2-bb", parent), equals: .conflict(current: "1-aa"))
+    }
     try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: ""), equals: "1-cc")
     #expect(throws: ReplicationError.self) { try responder.setCheckpoint("x", Array("{}".utf8), basedOn: "") }
     #expect(throws: ReplicationError.self) {

@@ -55,6 +55,12 @@ extension DocumentWriter {
     try close(id, revision)
   }
 
+  /// Whether a revision is a leaf and no tombstone.
+  func isLiveLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID) throws -> Bool {
+    guard try load(id) != nil, let index = try index(of: revision, in: id) else { return false }
+    return tree.nodes[index].isLeaf && !tree.nodes[index].isDeleted
+  }
+
   /// Ends the branch of a leaf that lost a conflict with a closed tombstone.
   func close(_ id: UnsafeRawBufferPointer, _ leaf: RevisionID) throws {
     _ = try save(id, encode([:], of: id), deleted: true, closed: true, .based(on: leaf))

@@ -50,8 +50,13 @@ extension DocumentStore {
         } else if applied == .known, try writer.currentRevision(of: key) == replaced,
           !replaced.description.hasSameBytes(as: revision.revision)
         {
-          // It lost against that one here. A deletion that is to take its place ends its branch.
-          guard revision.isDeleted else { return .conflict }
+          // It lost against that one here. A deletion that is to take its place ends that one's branch, and so does a live leaf: the
+          // sender has deleted that branch.
+          guard
+            try revision.isDeleted
+              || !writer.tree.nodes[0].isDeleted
+                && RevisionID(revision.revision).map({ try writer.isLiveLeaf(key, $0) }) ?? false
+          else { return .conflict }
           try writer.mutating { try writer.closeIfLeaf(key, replaced) }
         }
       }

@@ -243,6 +243,24 @@ extension DocumentStore {
     }
   }
 
+  /// Whether a stored revision isn't current, and each leaf that descends from it is a tombstone. False if it isn't stored.
+  package func hasEnded(_ revision: String, of id: String) throws -> Bool {
+    guard DocumentID.isStorable(id), let revision = RevisionID(revision) else { return false }
+    return try reading { transaction, context in
+      guard let history = try history(of: id, transaction, context) else { return false }
+      let tree = history.tree
+      guard let ended = tree.nodes.indices.first(where: { tree.revisionID(of: $0) == revision }) else {
+        return false
+      }
+      return !tree.nodes.indices.contains { leaf in
+        guard tree.nodes[leaf].isLeaf, leaf == 0 || !tree.nodes[leaf].isDeleted else { return false }
+        var next = leaf
+        while next >= 0, next != ended { next = Int(tree.nodes[next].parent) }
+        return next == ended
+      }
+    }
+  }
+
   /// Returns the current revision of each document and whether it is a tombstone; nil for one that doesn't exist.
   package func currentRevisions(of ids: [String]) throws -> [(revision: String, isDeleted: Bool)?] {
     try reading { transaction, context in

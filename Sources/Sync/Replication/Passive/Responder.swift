@@ -80,6 +80,8 @@ package final class Responder: Sendable {
   /// | deleted, and the proposed live revision lost against that | none | conflict |
   /// | current = parent | given | send |
   /// | current ≠ parent | given | conflict |
+  ///
+  /// A conflict is `ended` if the branch of the proposed revision was deleted here.
   package func answer(_ changes: [ProposedChange]) throws -> ProposalAnswer {
     try checkAcceptsRevisions()
     return try database.replicating { store in
@@ -89,13 +91,21 @@ package final class Responder: Sendable {
         guard let current else { return parent == nil ? .send : .conflict(current: "") }
         if current.revision.hasSameBytes(as: change.revision) { return .known }
         guard let parent else {
-          let isNews = try current.isDeleted && !hasLost(change, store)
-          return isNews ? .send : .conflict(current: current.revision)
+          if try current.isDeleted && !hasLost(change, store) { return .send }
+          return try conflict(change, current, store)
         }
-        return current.revision.hasSameBytes(as: parent) ? .send : .conflict(current: current.revision)
+        if current.revision.hasSameBytes(as: parent) { return .send }
+        return try conflict(change, current, store)
       }
       return ProposalAnswer(statuses, maximumHistory: store.maximumTreeDepth)
     }
+  }
+
+  private func conflict(
+    _ change: ProposedChange, _ current: (revision: String, isDeleted: Bool), _ store: DocumentStore
+  ) throws -> ProposalStatus {
+    let hasEnded = try !current.isDeleted && store.hasEnded(change.revision, of: change.id)
+    return hasEnded ? .ended(current: current.revision) : .conflict(current: current.revision)
   }
 
   /// Whether a proposed revision is known here, isn't a tombstone, and the current one doesn't descend from it. To send it once more would

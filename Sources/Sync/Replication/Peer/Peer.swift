@@ -341,6 +341,8 @@ package enum ProposalStatus: Sendable, Equatable {
   case known
   /// The revision would conflict with this one, if the peer says which; empty if the peer has no such document.
   case conflict(current: String?)
+  /// The branch of the revision has ended there: the peer has it, and deleted what came of it. This one is current there.
+  case ended(current: String)
   case refused(ReplicationError)
 }
 

@@ -169,6 +169,10 @@ extension Session {
       case .conflict(let current):
         if let current, try proposeAgain(item, on: current) { continue }
         try conflicts(item, .conflict("the document has another revision there"), current: current)
+      case .ended(let current):
+        if try end(item, for: current) { continue }
+        if try proposeAgain(item, on: current) { continue }
+        try conflicts(item, .conflict("the document has another revision there"), current: current)
       case .refused(let error): done(item, error)
       }
     }

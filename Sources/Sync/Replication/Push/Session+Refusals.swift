@@ -32,6 +32,20 @@ extension Session {
     return true
   }
 
+  /// The peer knew the revision and has deleted its branch, so that `current` is current there. If `current` is a leaf here, the
+  /// branch ends here too. Returns false, and changes nothing, otherwise.
+  func end(_ item: PushState.Item, for current: String) throws -> Bool {
+    let (id, revision) = (item.change.id, item.change.revision)
+    guard !item.change.isOtherLeaf,
+      try database.replicatingChanges({ try $0.endBranch(of: id, at: revision, for: current) })
+    else { return false }
+    done(item, nil, isReported: false)
+    try mark([(id, current)])
+    // Another leaf may have won.
+    try proposeAgain([id])
+    return true
+  }
+
   /// Proposes a change without naming a revision of the peer, unless that was done.
   private func proposeAlone(_ item: PushState.Item) -> Bool {
     guard item.change.known != nil, !item.hasTriedAlone else { return false }

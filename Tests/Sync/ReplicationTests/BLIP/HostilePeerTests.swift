@@ -103,7 +103,8 @@ private struct HostileWriter {
   mutating func answers() -> String {
     list { writer in
       writer.pick([
-        "0", "304", "409", "500", "[]", "[\"1-aa\"]", "{\"status\":409,\"rev\":\"1-aa\"}", "{}", "\"x\"",
+        "0", "304", "409", "500", "[]", "[\"1-aa\"]", "{\"status\":409,\"rev\":\"1-aa\"}",
+        "{\"status\":409,\"rev\":\"1-aa\",\"ended\":true}", "{\"status\":409,\"ended\":true}", "{}", "\"x\"",
         "null", "-1", "1e300", "[1]", "[[]]",
       ])
     }
