@@ -71,6 +71,9 @@ package final class Connection {
       systemError: isSystem ? csqlite_system_errno(functions, handle) : 0)
   }
 
+  /// The library's words for a code that it gives.
+  package func words(of code: Int32) -> String { text(csqlite_errstr(functions, code)) ?? "" }
+
   /// Compiles one statement.
   package func prepare(_ sql: String) throws -> Statement {
     Statement(try prepareRaw(sql), of: self)

@@ -200,7 +200,9 @@ package struct FailingCalls: Codable, Sendable {
     case .names(let faults):
       let reason = String(cString: strerror(failing.error))
       return request == .operation(.check)
-        && faults.allSatisfy { $0.contains(reason) || $0.contains("can't be read") }
+        && faults.allSatisfy { fault in
+          [reason, "can't be read", "disk I/O error"].contains { fault.contains($0) }
+        }
     default: return false
     }
   }

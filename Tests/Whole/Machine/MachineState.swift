@@ -6,6 +6,8 @@ import TestSupport
 struct MachineState {
   var model = Model()
   var engine: String
+  /// Engines that it may still have, because nobody knows whether a conversion was done: it shows nothing.
+  var enginesBefore: Set<String> = []
   /// For each document the current revision before its last change, if there was one.
   var stale: [String: String] = [:]
   var shown: Shown { model.shown }
@@ -57,23 +59,29 @@ struct MachineState {
       let before = operation.changedDocument.flatMap { id in model.current(id).map { (id, $0.revision) } }
       try model.take(operation, answer)
       if let (id, revision) = before, model.current(id)?.revision != revision { stale[id] = revision }
-    case .changeKey where !encrypts:
-      guard case .refused = answer else { throw Mismatch("a plain database took a key: \(answer)") }
+    case .changeKey where !possibleEngines.allSatisfy(Self.encrypts):
+      let mayTake = possibleEngines.contains(where: Self.encrypts)
+      guard !(answer == .done && !mayTake) else { throw Mismatch("a plain database took a key") }
     default:
       guard answer == .done else { throw Mismatch("\(request) is answered with \(answer)") }
       follow(request, prebuilt)
     }
   }
 
-  private var encrypts: Bool { ["sqlcipher", "lmdb-encrypted"].contains(engine) }
+  private var possibleEngines: Set<String> { enginesBefore.union([engine]) }
+
+  private static func encrypts(_ engine: String) -> Bool { ["sqlcipher", "lmdb-encrypted"].contains(engine) }
 
   private mutating func follow(_ request: MachineRequest, _ prebuilt: [Prebuilt]) {
     switch request {
-    case .convert(let name): engine = name
+    case .convert(let name):
+      engine = name
+      enginesBefore = []
     case .replace(let source, _):
       guard let prebuilt = prebuilt.first(where: { $0.path == source }) else { return }
       model = prebuilt.model
       engine = prebuilt.engine
+      enginesBefore = []
       stale = [:]
     default: break
     }
@@ -84,7 +92,10 @@ struct MachineState {
   func settled(_ request: MachineRequest, _ shown: Shown, _ prebuilt: [Prebuilt]) -> MachineState? {
     if self.shown == shown {
       // A conversion shows nothing.
-      if case .convert = request { return after(request, shown, prebuilt) ?? self }
+      if case .convert = request, var converted = after(request, shown, prebuilt) {
+        converted.enginesBefore = possibleEngines
+        return converted
+      }
       return self
     }
     return after(request, shown, prebuilt)

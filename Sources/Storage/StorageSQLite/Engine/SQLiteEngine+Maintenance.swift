@@ -142,6 +142,7 @@ extension SQLiteEngine {
       var faults: [String] = []
       do {
         faults = try database.strings("PRAGMA integrity_check(1000)").filter { $0 != "ok" }
+          .map { Self.explained($0, database) }
         faults += try countFaults(database)
         if let size = SQLiteFile.size(path), size % SQLiteLayout.pageBytes != 0,
           SQLiteFile.size(path + "-wal") ?? 0 <= SQLiteFile.emptyLogBytes
@@ -156,6 +157,13 @@ extension SQLiteEngine {
       }
       return faults
     }
+  }
+
+  /// A fault with the words for its code. The library reports a page that the system can't read with a number only.
+  private static func explained(_ fault: String, _ database: Connection) -> String {
+    guard fault.contains("error code="), let code = fault.split(separator: "=").last.flatMap({ Int32($0) })
+    else { return fault }
+    return "\(fault), \(database.words(of: code))"
   }
 
   /// Returns whether an error of a check means damage.
