@@ -167,7 +167,7 @@ extension DocumentStore {
   }
 
   /// Ends the branch of `revision` with a closed tombstone, because it was ended in another database, where `other` is current now.
-  /// Returns false, and changes nothing, unless `revision` is current here and live, and `other` is another live leaf.
+  /// Returns false, and changes nothing, unless `revision` is current here and live, and `other` is another leaf.
   package func endBranch(of id: String, at revision: String, for other: String) throws -> Bool {
     guard let revision = RevisionID(revision), let other = RevisionID(other), revision != other else {
       return false
@@ -176,7 +176,7 @@ extension DocumentStore {
       try writing { writer in
         try writer.joined { writer in
           guard try writer.currentRevision(of: key) == revision, !writer.tree.nodes[0].isDeleted,
-            try writer.isLiveLeaf(key, other)
+            try writer.isLeaf(key, other)
           else { return false }
           try writer.mutating { try writer.close(key, revision) }
           return true

@@ -55,10 +55,10 @@ extension DocumentWriter {
     try close(id, revision)
   }
 
-  /// Whether a revision is a leaf and no tombstone.
-  func isLiveLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID) throws -> Bool {
+  /// Whether a revision is a leaf; with `isLive`, one that isn't a tombstone.
+  func isLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID, isLive: Bool = false) throws -> Bool {
     guard try load(id) != nil, let index = try index(of: revision, in: id) else { return false }
-    return tree.nodes[index].isLeaf && !tree.nodes[index].isDeleted
+    return tree.nodes[index].isLeaf && !(isLive && tree.nodes[index].isDeleted)
   }
 
   /// Ends the branch of a leaf that lost a conflict with a closed tombstone.

@@ -55,7 +55,7 @@ extension DocumentStore {
           guard
             try revision.isDeleted
               || !writer.tree.nodes[0].isDeleted
-                && RevisionID(revision.revision).map({ try writer.isLiveLeaf(key, $0) }) ?? false
+                && RevisionID(revision.revision).map({ try writer.isLeaf(key, $0, isLive: true) }) ?? false
           else { return .conflict }
           try writer.mutating { try writer.closeIfLeaf(key, replaced) }
         }

@@ -243,8 +243,9 @@ extension DocumentStore {
     }
   }
 
-  /// Whether a stored revision isn't current, and each leaf that descends from it is a tombstone. False if it isn't stored.
-  package func hasEnded(_ revision: String, of id: String) throws -> Bool {
+  /// Whether a stored revision isn't current, and each leaf that descends from it is a tombstone; with `byDeletion`, one that doesn't
+  /// end the branch for a conflict that was lost. False if it isn't stored.
+  package func hasEnded(_ revision: String, of id: String, byDeletion: Bool) throws -> Bool {
     guard DocumentID.isStorable(id), let revision = RevisionID(revision) else { return false }
     return try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return false }
@@ -253,7 +254,10 @@ extension DocumentStore {
         return false
       }
       return !tree.nodes.indices.contains { leaf in
-        guard tree.nodes[leaf].isLeaf, leaf == 0 || !tree.nodes[leaf].isDeleted else { return false }
+        let flags = tree.nodes[leaf].flags
+        guard flags.contains(.leaf),
+          leaf == 0 || !flags.contains(.deleted) || byDeletion && flags.contains(.closed)
+        else { return false }
         var next = leaf
         while next >= 0, next != ended { next = Int(tree.nodes[next].parent) }
         return next == ended

@@ -104,7 +104,8 @@ package final class Responder: Sendable {
   private func conflict(
     _ change: ProposedChange, _ current: (revision: String, isDeleted: Bool), _ store: DocumentStore
   ) throws -> ProposalStatus {
-    let hasEnded = try !current.isDeleted && store.hasEnded(change.revision, of: change.id)
+    // A branch that lost against a tombstone has a closed one. Nobody has deleted it.
+    let hasEnded = try store.hasEnded(change.revision, of: change.id, byDeletion: current.isDeleted)
     return hasEnded ? .ended(current: current.revision) : .conflict(current: current.revision)
   }
 
