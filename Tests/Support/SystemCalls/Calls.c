@@ -316,12 +316,13 @@ static int resized(int descriptor, off_t size) {
 int ftruncate(int descriptor, off_t size) { return resized(descriptor, size); }
 int ftruncate64(int descriptor, off_t size) { return resized(descriptor, size); }
 
-static int allocated(int descriptor, off_t offset, off_t count) {
+// Returns an error of the system, or 0.
+static int allocated(int descriptor, int mode, off_t offset, off_t count, const char *name) {
   bool is_watched = watches(descriptor);
-  if (is_watched && fails(CALL_SIZE, "posix_fallocate")) return errno;
-  bool recorded = is_watched && begin_recorded();
+  if (is_watched && fails(CALL_SIZE, name)) return errno;
+  bool recorded = is_watched && !(mode & FALLOC_FL_KEEP_SIZE) && begin_recorded();
   int error = errno;
-  int result = syscall(SYS_fallocate, descriptor, 0, offset, count) == 0 ? 0 : errno;
+  int result = syscall(SYS_fallocate, descriptor, mode, offset, count) == 0 ? 0 : errno;
   errno = error;
   if (recorded) {
     struct stat status;
@@ -333,8 +334,26 @@ static int allocated(int descriptor, off_t offset, off_t count) {
   return result;
 }
 
-int posix_fallocate(int descriptor, off_t offset, off_t count) { return allocated(descriptor, offset, count); }
-int posix_fallocate64(int descriptor, off_t offset, off_t count) { return allocated(descriptor, offset, count); }
+int posix_fallocate(int descriptor, off_t offset, off_t count) {
+  return allocated(descriptor, 0, offset, count, "posix_fallocate");
+}
+int posix_fallocate64(int descriptor, off_t offset, off_t count) {
+  return allocated(descriptor, 0, offset, count, "posix_fallocate");
+}
+
+static int allocated_with(int descriptor, int mode, off_t offset, off_t count) {
+  int error = allocated(descriptor, mode, offset, count, "fallocate");
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+int fallocate(int descriptor, int mode, off_t offset, off_t count) {
+  return allocated_with(descriptor, mode, offset, count);
+}
+int fallocate64(int descriptor, int mode, off_t offset, off_t count) {
+  return allocated_with(descriptor, mode, offset, count);
+}
 
 // A copy within the kernel is left out: the caller goes on with reads and writes, which can be seen.
 ssize_t copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t count, unsigned flags) {

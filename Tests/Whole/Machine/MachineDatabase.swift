@@ -19,6 +19,8 @@ package final class MachineDatabase {
 
   /// The database needn't exist yet.
   package init(folder: String, engine: String, durability: Durability) {
+    // Registers them.
+    _ = optionalEngines
     self.folder = folder
     self.durability = durability
     self.engine = EngineName(rawValue: engine)

@@ -29,9 +29,9 @@ enum MachineCommands: ChildCommands {
       guard let seed = UInt64(arguments[1]), let attempts = Int(arguments.dropFirst(2).first ?? "60") else {
         throw WrongUsage()
       }
-      let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
+      let engines = MachineScript.engines
       try run(seed, .max, attempts) {
-        script($0 % 2 == 0 ? "power" : "failing", engines[Int($0 / 2 % 4)], $0, .max)
+        script($0 % 2 == 0 ? "power" : "failing", engines[Int($0 / 2 % UInt64(engines.count))], $0, .max)
       }
     case ("count", 2):
       let counts = try MachineWork.counts(engine: arguments[1])
