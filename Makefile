@@ -135,7 +135,7 @@ STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|Fu
 STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children or its syntax trees know none; or takes long there, as damage.
 STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
-STRICT_LONG := TranscriptReplay|HostilePeer|BodyMemory|Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
+STRICT_LONG := Transcript|HostilePeer|BodyMemory|Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 # What is run with commits of others between any two transactions: what keeps something in memory meanwhile.
 STRANGER_SUITES := ^DocumentsTests[.]|^QueryTests[.](IndexMaintenance|FullTextIndex|FullTextQuery|WorkedExample|Execution)Tests
 

@@ -44,7 +44,9 @@ import TestSupport
       Self.settings(shape.version == 1 ? .android : .ios), shape, shape.version == 1 ? .lmdb : .sqlite)
   }
 
-  @Test("come over whole when blocks are used again", arguments: [2, 3, 7, 20], [1, 2, 6, 20])
+  @Test(
+    "come over whole when blocks are used again", arguments: isLong ? [2, 3, 7, 20] : [2, 7],
+    isLong ? [1, 2, 6, 20] : [1, 20])
   func reuse(_ flush: Int, _ times: Int) throws {
     var settings = Self.settings()
     settings.documents = 400

@@ -72,7 +72,7 @@ import TestTools
       var random = SeededGenerator(seed: testSeed)
       var model = SortedMap()
       var steps = 0
-      while steps < 10_000 {
+      while steps < (isLong ? 10_000 : 2_000) {
         try engine.write { (transaction: any WriteTransaction) throws -> Void in
           for _ in 0..<500 {
             let known = model.entries.map(\.key)
