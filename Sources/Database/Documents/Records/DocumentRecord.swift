@@ -136,6 +136,20 @@ struct DocumentRecord: ~Escapable {
     return RevisionID(generation: id.generation, suffix: id.suffix.text)
   }
 
+  /// Whether the tree has more than one leaf. Reads its first two nodes only.
+  var hasOtherLeaves: Bool {
+    get throws {
+      var reader = ByteReader(tree)
+      guard let count = reader.varint(), reader.byte() != nil, reader.varint() != nil,
+        reader.varint() != nil, StoredRevisionID(&reader) != nil
+      else { throw RevisionTree.damaged }
+      guard count > 1 else { return false }
+      // Leaves come first.
+      guard let flags = reader.byte() else { throw RevisionTree.damaged }
+      return RevisionFlags(rawValue: flags).contains(.leaf)
+    }
+  }
+
   /// The ID of the current revision, read from the first node of the tree only. Valid as long as the record.
   func currentRevision() throws -> StoredRevisionID {
     var reader = ByteReader(tree)

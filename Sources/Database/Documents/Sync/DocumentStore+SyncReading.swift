@@ -265,17 +265,20 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the current revision of each document and whether it is a tombstone; nil for one that doesn't exist.
-  package func currentRevisions(of ids: [String]) throws -> [(revision: String, isDeleted: Bool)?] {
+  /// Returns the current revision of each document; nil for one that doesn't exist.
+  package func currentRevisions(of ids: [String]) throws -> [CurrentRevision?] {
     try reading { transaction, context in
       try ids.map { id in
         guard DocumentID.isStorable(id) else { return nil }
         return try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
           for (isDeleted, keyspace) in [(false, context.keyspaces.docs), (true, context.keyspaces.deleted)] {
             let revision = try transaction.withValue(at: key.bytes, in: keyspace) {
-              try DocumentRecord($0).currentRevision().text
+              let record = try DocumentRecord($0)
+              return CurrentRevision(
+                revision: try record.currentRevision().text, isDeleted: isDeleted,
+                hasOtherLeaves: try record.hasOtherLeaves)
             }
-            if let revision { return (revision, isDeleted) }
+            if let revision { return revision }
           }
           return nil
         }

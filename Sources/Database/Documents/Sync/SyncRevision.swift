@@ -209,3 +209,12 @@ package enum SyncConflictRule: Sendable {
   /// nothing is known, or goes on from another tombstone.
   case reportUnlessNew
 }
+
+/// The current revision of a document.
+package struct CurrentRevision: Sendable {
+  package let revision: String
+  /// Whether it is a tombstone.
+  package let isDeleted: Bool
+  /// Whether the document has more leaves, tombstones among them.
+  package let hasOtherLeaves: Bool
+}

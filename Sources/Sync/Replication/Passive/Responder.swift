@@ -81,7 +81,7 @@ package final class Responder: Sendable {
   /// | current = parent | given | send |
   /// | current ≠ parent | given | conflict |
   ///
-  /// A conflict is `ended` if the branch of the proposed revision was deleted here.
+  /// The answer is `ended` in the place of a conflict, or of sending a revision that is known, if its branch was deleted here.
   package func answer(_ changes: [ProposedChange]) throws -> ProposalAnswer {
     try checkAcceptsRevisions()
     return try database.replicating { store in
@@ -94,18 +94,21 @@ package final class Responder: Sendable {
           if try current.isDeleted && !hasLost(change, store) { return .send }
           return try conflict(change, current, store)
         }
-        if current.revision.hasSameBytes(as: parent) { return .send }
-        return try conflict(change, current, store)
+        let answer = try conflict(change, current, store)
+        guard case .conflict = answer, current.revision.hasSameBytes(as: parent) else { return answer }
+        return .send
       }
       return ProposalAnswer(statuses, maximumHistory: store.maximumTreeDepth)
     }
   }
 
   private func conflict(
-    _ change: ProposedChange, _ current: (revision: String, isDeleted: Bool), _ store: DocumentStore
+    _ change: ProposedChange, _ current: CurrentRevision, _ store: DocumentStore
   ) throws -> ProposalStatus {
     // A branch that lost against a tombstone has a closed one. Nobody has deleted it.
-    let hasEnded = try store.hasEnded(change.revision, of: change.id, byDeletion: current.isDeleted)
+    let hasEnded =
+      try current.hasOtherLeaves
+      && store.hasEnded(change.revision, of: change.id, byDeletion: current.isDeleted)
     return hasEnded ? .ended(current: current.revision) : .conflict(current: current.revision)
   }
 
