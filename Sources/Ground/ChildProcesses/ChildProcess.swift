@@ -101,20 +101,24 @@ package final class ChildProcess: Sendable {
     return text.hasSuffix("\n") ? lines : lines.dropLast()
   }
 
+  /// A line of its output, without its end; nil if it hasn't come yet. The first line has the number 0. It costs no look at the
+  /// other lines.
+  package func line(_ number: Int) -> String? { output.line(number) }
+
   /// Waits for that many complete lines of output, or the end of the output, but at most `seconds`: then it throws a
   /// `Failure`.
   package func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
-    try waitForOutput(seconds: seconds) { $0.count { $0 == UInt8(ascii: "\n") } >= lines }
+    try waitForOutput(seconds: seconds) { $0.lineCount >= lines }
   }
 
   /// Waits for that many bytes of output, or the end of the output, but at most `seconds`. For output without lines.
   package func waitForOutput(bytes: Int, seconds: Double = 120) throws {
-    try waitForOutput(seconds: seconds) { $0.count >= bytes }
+    try waitForOutput(seconds: seconds) { $0.byteCount >= bytes }
   }
 
-  private func waitForOutput(seconds: Double, until isEnough: ([UInt8]) -> Bool) throws {
+  private func waitForOutput(seconds: Double, until isEnough: (CollectedOutput) -> Bool) throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
-    while !output.hasEnded, !output.with(isEnough) {
+    while !output.hasEnded, !isEnough(output) {
       guard ContinuousClock.now < deadline else { throw hangs("says no more") }
       usleep(200)
     }

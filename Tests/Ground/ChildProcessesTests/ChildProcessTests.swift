@@ -39,6 +39,15 @@ import Testing
     expect(long.outputSoFar.count == 3_000_000 && long.errorText.utf8.count == 3_000_000)
   }
 
+  @Test func linesAreToldByTheirNumbers() throws {
+    let process = try shell("printf 'one\\n\\nthr'; sleep 0.05; printf 'ee\\npart'")
+    try process.waitForOutput(lines: 3)
+    expect((0..<3).map { process.line($0) }, equals: ["one", "", "three"])
+    try process.wait()
+    expect(process.line(3) == nil && process.line(-1) == nil)
+    expect(process.wholeLines, equals: ["one", "three"])
+  }
+
   @Test func whatIsWrittenIsRead() throws {
     let process = try shell("cat", input: .written)
     try process.write([UInt8](repeating: 0x61, count: 3_000_000))

@@ -33,12 +33,11 @@ final class MachineWorker {
     try process.write(Array(order) + [UInt8(ascii: "\n")])
     answers += 1
     try process.waitForOutput(lines: answers)
-    let lines = process.wholeLines
-    guard lines.count >= answers else {
+    guard let line = process.line(answers - 1) else {
       let ending = try process.wait()
       throw Mismatch("the process died: \(ending) \(process.errorText.suffix(2_000))")
     }
-    return try JSONDecoder().decode(Outcome.self, from: Data(lines[answers - 1].utf8))
+    return try JSONDecoder().decode(Outcome.self, from: Data(line.utf8))
   }
 
   func kill() throws {

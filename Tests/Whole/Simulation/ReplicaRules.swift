@@ -154,7 +154,8 @@ struct ReplicaRules {
     }
   }
 
-  /// Without a conflict, a document ends as its only leaf was. With one, one of its leaves wins.
+  /// Without a conflict, a document ends as its only leaf was. With one, one of its leaves wins, also one that another replica has gone on
+  /// from: two of them may decide before they hear of that.
   func checkEnd(_ before: [ReplicaState], _ end: ReplicaState) throws {
     for (id, document) in end.documents {
       let all = before.compactMap { $0.documents[id] }
@@ -167,7 +168,9 @@ struct ReplicaRules {
       let isRight =
         leaves.allSatisfy { $0 == first }
         ? current == first
-        : leaves.contains { $0.isDeleted == current.isDeleted && $0.content == current.content }
+        : all.flatMap(\.branches).map(\.leaf).contains {
+          $0.isDeleted == current.isDeleted && $0.content == current.content
+        }
       guard isRight else { throw Mismatch("\(id) ends as \(current)\n  but its leaves were \(leaves)") }
     }
     let ids = Set(before.flatMap { $0.documents.keys })

@@ -35,9 +35,7 @@ final class Worker {
 
   /// The answer that was waited for, if it is there.
   private func lastAnswer() throws -> Answer? {
-    let lines = process.wholeLines
-    guard lines.count > answers else { return nil }
-    return try JSONDecoder().decode(Answer.self, from: Data(lines[answers].utf8))
+    try process.line(answers).map { try JSONDecoder().decode(Answer.self, from: Data($0.utf8)) }
   }
 
   /// Kills it. Returns the answer to what it was told last, if it came before.

@@ -20,7 +20,8 @@ struct MachineTests {
   func counts(_ engine: String) throws {
     let counts = try run("count", engine).split { " \n".contains($0) }
     expect(counts.count, equals: 9)
-    expect(counts.allSatisfy { !$0.hasSuffix("=0") }, "\(counts)")
+    // RocksDB maps no file.
+    expect(counts.allSatisfy { !$0.hasSuffix("=0") || engine == "rocksdb" && $0 == "map=0" }, "\(counts)")
   }
 
   @Test(
