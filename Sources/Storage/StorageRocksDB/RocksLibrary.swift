@@ -94,10 +94,10 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
     }
   }
 
-  func close() throws {
-    guard let database else { return }
+  func close() throws -> Bool {
+    guard let database else { return false }
     defer { closeDatabase() }
-    guard !isReadOnly, !isBroken else { return }
+    guard !isReadOnly, !isBroken else { return false }
     // Everything in tables, whose blocks have checksums, and nothing in the log.
     let options = rocksdb_flushoptions_create()
     defer { rocksdb_flushoptions_destroy(options) }
@@ -105,9 +105,11 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
       try RocksError.checked("can't write the last changes to a table", path) {
         rocksdb_flush(database, options, $0)
       }
+      return true
     } catch {
       // They stay in the log, if there is one.
       if !rocks.writesLog { throw error }
+      return false
     }
   }
 

@@ -111,15 +111,16 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     isBroken = false
   }
 
-  func close() throws {
-    guard let connection else { return }
+  func close() throws -> Bool {
+    guard let connection else { return false }
     // Closing the connection writes a checkpoint.
     sessions.withLock { $0 = [] }
     self.connection = nil
     let result = connection.pointee.close(connection, nil)
-    guard !isReadOnly, !isBroken, !hasPanicked else { return }
+    guard !isReadOnly, !isBroken, !hasPanicked else { return false }
     try messages.check(result, "can't close the database")
     unlink(openMark)
+    return true
   }
 
   /// WiredTiger has no number of commits. 1 says that its files are there.

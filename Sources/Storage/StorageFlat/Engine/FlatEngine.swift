@@ -315,8 +315,8 @@ package final class FlatEngine: EngineMaintenance {
         life.isClosed = true
         defer { directory.unlock() }
         let sequence = base.sequence
-        try base.close()
-        try directory.noteClosed(sequence)
+        // A number that a loss of power takes back would be taken for damage.
+        if try base.close() { try directory.noteClosed(sequence) }
       }
     }
   }

@@ -42,8 +42,9 @@ package protocol FlatLibrary: AnyObject, Sendable {
   func checkFiles() throws -> [String]
   /// Bytes of the files that are unused and will be used again.
   func unusedBytes() throws -> Int
-  /// Syncs what was written without a log, and closes the files. No transaction is open.
-  func close() throws
+  /// Syncs what was written without a log, and closes the files. No transaction is open. Returns whether all commits are in files that
+  /// are synced: after a failure the last ones may be in a log only that wasn't.
+  func close() throws -> Bool
 }
 
 /// A snapshot of a library.
