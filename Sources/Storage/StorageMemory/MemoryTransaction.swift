@@ -133,17 +133,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try beginWrite()
-    let allowed = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
-    guard allowed, 1...StorageLimits.maximumKeyspaceNameBytes ~= name.utf8.count else {
-      throw StorageError(.invalidArgument, "\"\(name)\" can't be the name of a keyspace")
-    }
+    try KeyspaceName.check(name)
     if let keyspace = try keyspace(named: name) {
       guard keyspace.shape == shape else {
         throw StorageError(

@@ -136,7 +136,7 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try checkOpen()
-    try file.environment.checkName(name)
+    try KeyspaceName.check(name, path: file.environment.path)
     if let found = write.table.item(named: name)?.keyspace {
       guard found.shape == shape else {
         throw file.error(.shapeMismatch, "keyspace \(name) has shape \(found.shape), not \(shape)")

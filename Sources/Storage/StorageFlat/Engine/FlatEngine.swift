@@ -362,18 +362,4 @@ package final class FlatEngine: EngineMaintenance {
         .invalidKey, "a keyspace of \(keyspace.shape) can't have a key of \(key.byteCount) bytes")
     }
   }
-
-  static func check(name: String) throws {
-    let isSound = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
-    guard isSound, 1...StorageLimits.maximumKeyspaceNameBytes ~= name.utf8.count else {
-      throw StorageError(.invalidArgument, "\"\(name)\" can't be the name of a keyspace")
-    }
-  }
 }

@@ -72,7 +72,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try beginWrite()
-    try FlatEngine.check(name: name)
+    try KeyspaceName.check(name, path: engine.location)
     if let keyspace = catalog.keyspaces[name] {
       guard keyspace.shape == shape else {
         throw StorageError(

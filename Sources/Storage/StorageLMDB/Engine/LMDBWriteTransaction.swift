@@ -233,7 +233,7 @@ package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   package func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try checkOpen()
-    try environment.checkName(name)
+    try KeyspaceName.check(name, path: environment.path)
     if let found = catalog.items[name]?.keyspace {
       guard found.shape == shape else {
         throw environment.error(.shapeMismatch, "keyspace \(name) has shape \(found.shape), not \(shape)")

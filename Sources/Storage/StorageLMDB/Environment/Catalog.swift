@@ -51,20 +51,6 @@ final class Catalog: Sendable {
     items[name] = nil
     return Catalog(version: version + 1, nextNumber: nextNumber, items: items)
   }
-
-  /// Returns whether a name is valid: 1 to 64 ASCII letters, digits, `.`, `-` and `_`.
-  static func isValid(_ name: String) -> Bool {
-    let bytes = name.utf8
-    return (1...StorageLimits.maximumKeyspaceNameBytes).contains(bytes.count)
-      && bytes.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
-  }
 }
 
 extension Keyspace {

@@ -16,15 +16,6 @@ extension Environment {
     StorageError(code, message, path: path)
   }
 
-  /// Throws `invalidArgument` for a name that no keyspace can have.
-  package func checkName(_ name: String) throws {
-    guard Catalog.isValid(name) else {
-      throw error(
-        .invalidArgument,
-        "a keyspace's name is 1 to 64 of the ASCII letters, digits, '.', '-' and '_', not \"\(name)\"")
-    }
-  }
-
   @inline(never)
   package func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
     if keyspace.shape == .sequences {

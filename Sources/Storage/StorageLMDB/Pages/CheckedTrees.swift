@@ -25,7 +25,7 @@ struct CheckedTrees {
 
   /// The same without the keyspaces of users.
   var withoutKeyspaces: CheckedTrees {
-    CheckedTrees(meta, trees.filter { !Catalog.isValid(String(decoding: $0.name, as: UTF8.self)) })
+    CheckedTrees(meta, trees.filter { !KeyspaceName.isValid(String(decoding: $0.name, as: UTF8.self)) })
   }
 
   /// Returns whether these are the trees of a snapshot. A number of LMDB's stands for one commit.

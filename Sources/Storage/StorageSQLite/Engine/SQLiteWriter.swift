@@ -216,12 +216,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try connection.beginWrite()
-    guard Self.isValid(name: name) else {
-      throw StorageError(
-        .invalidArgument,
-        "the name of a keyspace must have 1 to \(StorageLimits.maximumKeyspaceNameBytes) ASCII letters, digits, “.”, “-” and “_”",
-        path: connection.path)
-    }
+    try KeyspaceName.check(name, path: connection.path)
     let database = connection.connection
     if let row = try CatalogTable.keyspace(named: name, in: connection) {
       guard row.shape == shape else {
@@ -283,18 +278,5 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       giveUp(failure)
       throw failure
     }
-  }
-
-  private static func isValid(name: String) -> Bool {
-    let utf8 = name.utf8
-    return !utf8.isEmpty && utf8.count <= StorageLimits.maximumKeyspaceNameBytes
-      && utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
   }
 }
