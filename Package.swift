@@ -374,6 +374,7 @@ let tests: [Target] = [
   ground.tests("ChildProcesses", ["ChildProcesses", "Expectations"]),
 
   wire.tests("BLIP", ["Expectations", "StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
+  ground.tests("System", ["TestTools", "System", "ground-child"]),
   wire.tests(
     "WebSocket",
     ["Expectations", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "WebSocket", "CSockets"]),

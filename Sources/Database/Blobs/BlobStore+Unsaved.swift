@@ -262,15 +262,7 @@ extension BlobStore {
       defer { close(descriptor) }
       guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
       defer { flock(descriptor, LOCK_UN) }
-      guard let opened = opendir(path) else { continue }
-      while let entry = readdir(opened) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { unlink(path + "/" + name) }
-      }
-      closedir(opened)
-      rmdir(path)
+      try? FileTree.remove(path)
     }
   }
 }

@@ -143,21 +143,11 @@ package final class BlobStore: Sendable {
     }
   }
 
-  /// Returns the names of all entries of the directory, blobs and others.
+  /// Returns the names of all entries of the directory, blobs and others; none if there is no directory.
   package func names() throws -> [String] {
-    guard let opened = opendir(directory) else {
-      guard errno == ENOENT else { throw StorageError.system(errno, "can't read the directory", directory) }
-      return []
-    }
-    defer { closedir(opened) }
-    var names: [String] = []
-    while let entry = readdir(opened) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
+    do { return try FileTree.names(in: directory) } catch let error as StorageError
+      where error.engineCode == Int(ENOENT)
+    { return [] }
   }
 
   /// Reads and verifies the whole file with this name. Returns its blob. Throws `damaged`.

@@ -201,13 +201,8 @@ public final class LogFiles: ImmediateSink {
 
   /// The names of the files, the oldest first.
   private func names() -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
     var names: [(name: String, time: String, process: Int, number: Int)] = []
-    while let entry = readdir(stream) {
-      let found = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
+    for found in (try? FileTree.names(in: directory)) ?? [] {
       if let parts = parts(found) { names.append((found, parts.time, parts.process, parts.number)) }
     }
     // Of one time, by process and number.

@@ -218,20 +218,7 @@ struct DatabaseDirectory {
   /// The names in the directory, sorted.
   func contents() throws -> [String] { try DatabaseDirectory.contents(of: path) }
 
-  static func contents(of path: String) throws -> [String] {
-    guard let directory = opendir(path) else {
-      throw StorageError.system(errno, "can't read the directory", path)
-    }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names.sorted()
-  }
+  static func contents(of path: String) throws -> [String] { try FileTree.names(in: path).sorted() }
 
   /// Removes the engine's file, and the files beside it whose names begin with its name.
   func removeData(_ file: String) throws {

@@ -10,14 +10,8 @@ package enum FileSize {
     var status = stat()
     guard stat(path, &status) == 0 else { return 0 }
     guard status.st_mode & S_IFMT == S_IFDIR else { return Int(status.st_size) }
-    guard let directory = opendir(path) else { return 0 }
-    defer { closedir(directory) }
     var sum = 0
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      guard name != ".", name != "..", lstat(path + "/" + name, &status) == 0 else { continue }
+    for name in (try? FileTree.names(in: path)) ?? [] where lstat(path + "/" + name, &status) == 0 {
       sum += min(Int(status.st_size), Int(status.st_blocks) * 512)
     }
     return sum

@@ -10,6 +10,7 @@
 
 import Encryption
 import SQLiteLibrary
+import Storage
 
 #if canImport(Glibc)
   import Glibc
@@ -176,16 +177,8 @@ package struct SourceFiles: Sendable, Hashable {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// The names in a directory, sorted; none if it can't be read.
   static func names(in directory: String) -> [String] {
-    guard let opened = opendir(directory) else { return [] }
-    defer { closedir(opened) }
-    var names: [String] = []
-    while let entry = readdir(opened) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    return names.filter { $0 != "." && $0 != ".." }.sorted()
+    ((try? FileTree.names(in: directory)) ?? []).sorted()
   }
 }

@@ -230,7 +230,7 @@ package final class FlatEngine: EngineMaintenance {
         try AtomicFile.syncDirectory(of: path)
       } catch {
         try? copy.close()
-        EngineDirectory.remove(path)
+        try? FileTree.remove(path)
         throw error
       }
     }

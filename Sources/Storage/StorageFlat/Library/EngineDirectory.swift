@@ -197,26 +197,4 @@ package final class EngineDirectory: Sendable {
     }
     return Array(Set(holders)).sorted()
   }
-
-  /// The names of the files in a directory.
-  package static func names(in path: String) throws -> [String] {
-    guard let directory = opendir(path) else {
-      throw StorageError.system(errno, "can't read the directory", path)
-    }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
-  }
-
-  /// Removes a directory of this kind, which has no directories in it.
-  package static func remove(_ path: String) {
-    for name in (try? names(in: path)) ?? [] { unlink(path + "/" + name) }
-    rmdir(path)
-  }
 }

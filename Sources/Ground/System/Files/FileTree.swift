@@ -1,19 +1,40 @@
 import CFileSystem
-import Storage
 
 #if canImport(Glibc)
   import Glibc
 #endif
 
 /// Operations on files, and on directories with their contents. Symbolic links are never followed.
-enum FileTree {
+package enum FileTree {
+  /// The names of the files and directories in a directory, in the system's order.
+  package static func names(in path: String) throws -> [String] {
+    guard let directory = opendir(path) else {
+      throw StorageError.system(errno, "can't read the directory", path)
+    }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = readdir(directory) else {
+        guard errno == 0 else { throw StorageError.system(errno, "can't read the directory", path) }
+        return names
+      }
+      // Not by way of a pointer to the field: the record may be shorter than the type says.
+      let name = String(
+        cString: UnsafeRawPointer(entry).advanced(by: nameOffset).assumingMemoryBound(to: CChar.self))
+      if name != ".", name != ".." { names.append(name) }
+    }
+  }
+
+  private static let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+
   /// Removes the contents of a directory, except for one name.
-  static func removeContents(of path: String, but kept: String? = nil) throws {
-    for name in try DatabaseDirectory.contents(of: path) where name != kept { try remove(path + "/" + name) }
+  package static func removeContents(of path: String, but kept: String? = nil) throws {
+    for name in try names(in: path).sorted() where name != kept { try remove(path + "/" + name) }
   }
 
   /// Removes a file, or a directory with its contents. A missing file isn't an error.
-  static func remove(_ path: String) throws {
+  package static func remove(_ path: String) throws {
     guard let isDirectory = try isDirectory(path) else { return }
     if isDirectory { try removeContents(of: path) }
     guard (isDirectory ? rmdir(path) : unlink(path)) == 0 || errno == ENOENT else {
@@ -27,7 +48,7 @@ enum FileTree {
 
   /// Syncs a file, or a directory with its contents, so that it survives a power loss. Its own name isn't
   /// synced.
-  static func sync(_ path: String) throws {
+  package static func sync(_ path: String) throws {
     if try count(path, upTo: singleFiles) >= singleFiles {
       let directory = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
       guard directory >= 0 else { throw StorageError.system(errno, "can't open", path) }
@@ -42,7 +63,7 @@ enum FileTree {
     guard let isDirectory = try isDirectory(path) else { return 0 }
     var count = 1
     guard isDirectory else { return count }
-    for name in try DatabaseDirectory.contents(of: path) where count < limit {
+    for name in try names(in: path).sorted() where count < limit {
       count += try self.count(path + "/" + name, upTo: limit - count)
     }
     return count
@@ -51,7 +72,7 @@ enum FileTree {
   private static func syncEach(_ path: String) throws {
     guard let isDirectory = try isDirectory(path) else { return }
     if isDirectory {
-      for name in try DatabaseDirectory.contents(of: path) { try syncEach(path + "/" + name) }
+      for name in try names(in: path).sorted() { try syncEach(path + "/" + name) }
     }
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
