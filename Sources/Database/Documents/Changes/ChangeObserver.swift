@@ -59,7 +59,7 @@ package final class ChangeObserver: Sendable {
     self.handler = handler
   }
 
-  // MARK: Calls by the feed
+  // MARK: Calls by the notifier
 
   func begin(after sequence: UInt64) {
     state.withLock { state in
@@ -141,7 +141,7 @@ package final class ChangeObserver: Sendable {
 
   /// Ends the observer. Pending changes are dropped.
   package func cancel() {
-    store.feed.remove(self)
+    store.notifier.remove(self)
     state.withLock { state in
       state.isCancelled = true
       state.isFinished = true
@@ -160,7 +160,7 @@ package final class ChangeObserver: Sendable {
       case .finished: return nil
       case .behind:
         await withCheckedContinuation { continuation in
-          store.feed.workers.enqueue {
+          store.notifier.workers.enqueue {
             self.catchUp()
             continuation.resume()
           }
@@ -188,7 +188,7 @@ package final class ChangeObserver: Sendable {
   }
 
   private func schedule() {
-    store.feed.workers.enqueue { self.tellHandler() }
+    store.notifier.workers.enqueue { self.tellHandler() }
   }
 
   /// Calls the handler once and schedules itself again for the rest, so that a slow handler doesn't block

@@ -14,33 +14,33 @@ extension DocumentStore {
   ) throws -> ChangeObserver {
     let observer = ChangeObserver(
       self, documentID: documentID, owner: owner, includesUnsequenced: includesUnsequenced, handler: handler)
-    try feed.add(observer) { try committedPosition() }
+    try notifier.add(observer) { try committedPosition() }
     return observer
   }
 
   /// Ends the observers of `owner`, or all if it is nil. They receive their pending changes first.
-  package func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
+  package func endObservers(of owner: ObjectIdentifier? = nil) { notifier.end(of: owner) }
 
   /// Notifies observers of commits and recorded purges of other processes. A write in this process does the same
   /// for commits. Returns false if some may still be missing, because this process was committing.
   @discardableResult
   package func noticeChanges() throws -> Bool {
-    guard feed.isActive else { return true }
-    let position = feed.position
+    guard notifier.isActive else { return true }
+    let position = notifier.position
     let (sequence, purges) = try withSnapshot { transaction, context in
       (
         try Self.lastSequence(transaction, context.keyspaces),
         try PurgeRecord(after: position.purge, by: purgeWriter, transaction, context.keyspaces)
       )
     }
-    return feed.notice(sequence, purges, after: position.purge)
+    return notifier.notice(sequence, purges, after: position.purge)
   }
 
   /// Whether there are observers.
-  package var isObserved: Bool { feed.hasObservers }
+  package var isObserved: Bool { notifier.hasObservers }
 
   /// Calls `body` whenever an observer is added or removed. `body` asks `isObserved`.
-  package func onObservers(_ body: (@Sendable () -> Void)?) { feed.onActivity.withLock { $0 = body } }
+  package func onObservers(_ body: (@Sendable () -> Void)?) { notifier.onActivity.withLock { $0 = body } }
 
   /// Runs `body`, which closes the engine, while no background work is running. If it succeeds, all observers
   /// end.

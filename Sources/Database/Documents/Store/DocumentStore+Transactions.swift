@@ -82,7 +82,7 @@ extension DocumentStore {
       do {
         try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
           times.begin()
-          try writer.begin(context.checked(transaction), context, isObserved: feed.isActive)
+          try writer.begin(context.checked(transaction), context, isObserved: notifier.isActive)
           writer.validations = currentValidations
           batchThread.store(thread, ordering: .relaxed)
           defer {
@@ -100,13 +100,13 @@ extension DocumentStore {
           isUnsequenced = writer.hasUnsequencedChanges
           foundDepth = writer.foundDepth
           // Inside the write transaction, transactions are ordered.
-          finished = FinishedTransaction(writer, feed)
+          finished = FinishedTransaction(writer, notifier)
           committing = true
         }
       } catch {
         run?.undo()
         for digest in claimed { blobs?.discard(digest) }
-        finished.hasFailed(feed)
+        finished.hasFailed(notifier)
         times.hasFailed(self, error)
         throw error
       }
@@ -115,7 +115,7 @@ extension DocumentStore {
       if let added { publish(added) }
       if let foundDepth { publish(foundDepth) }
       if !installed.isEmpty { blobs?.commit(installed) }
-      finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
+      finished.isCommitted(notifier, removedInAll: removedBodies, upkeep: { upkeep })
       times.isCommitted(self, finished)
       // The body ran without throwing, so it set a result.
       return result.unsafelyUnwrapped

@@ -137,7 +137,7 @@ package final class DocumentStore: Sendable {
   /// Marks the recorded purges of this open database.
   let purgeWriter = UInt64.random(in: .min ... .max)
   /// Notifies observers of commits.
-  let feed = ObserverNotifier()
+  let notifier = ObserverNotifier()
   /// The delegate that is notified when background work is due. Set before the store is shared.
   package nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
   /// Used by one thread at a time: the one in a write transaction. Replaced only while no thread writes.

@@ -24,27 +24,27 @@ struct FinishedTransaction {
   init() {}
 
   /// Called at the end of a transaction, inside it.
-  init(_ writer: DocumentWriter, _ feed: ObserverNotifier) {
+  init(_ writer: DocumentWriter, _ notifier: ObserverNotifier) {
     (begin, end) = writer.span
     earliestExpiration = writer.earliestExpiration
     removedBodies = writer.removedBodies
     isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
-    isInLine = feed.isActive
+    isInLine = notifier.isActive
     guard isInLine || writer.notes.hasUnstored else { return }
     commit = writer.notes.commit(
       after: begin, upTo: end, isUnsequenced: isUnsequenced, purges: writer.recordedPurges?.numbers)
-    if isInLine, let commit { feed.enqueue(commit) }
+    if isInLine, let commit { notifier.enqueue(commit) }
   }
 
-  func hasFailed(_ feed: ObserverNotifier) {
-    if isInLine, let commit { feed.resolve(commit, isCommitted: false) }
+  func hasFailed(_ notifier: ObserverNotifier) {
+    if isInLine, let commit { notifier.resolve(commit, isCommitted: false) }
   }
 
   @inline(__always)
   func isCommitted(
-    _ feed: ObserverNotifier, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
+    _ notifier: ObserverNotifier, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
   ) {
-    if feed.isActive { tell(feed) }
+    if notifier.isActive { tell(notifier) }
     // Every 4,096 changes. The purge of a document takes no sequence, so removed bodies count too: every 1,024.
     var areMany = end >> 12 != begin >> 12
     if removedBodies > 0 {
@@ -55,14 +55,14 @@ struct FinishedTransaction {
     if let earliestExpiration { upkeep()?.expirationWasSet(earliestExpiration) }
   }
 
-  private func tell(_ feed: ObserverNotifier) {
+  private func tell(_ notifier: ObserverNotifier) {
     if isInLine {
-      if let commit { feed.resolve(commit, isCommitted: true) }
+      if let commit { notifier.resolve(commit, isCommitted: true) }
     } else if let commit {
-      feed.publishLate(commit)
+      notifier.publishLate(commit)
     } else if end > begin || isUnsequenced {
       // The first observer was added while this transaction was being committed.
-      feed.publishLate(
+      notifier.publishLate(
         ObservedCommit(after: begin, upTo: end, notes: nil, unstored: [], isUnsequenced: isUnsequenced))
     }
   }
