@@ -165,7 +165,7 @@ package final class DocumentImport {
   package func insertLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws
     -> Bool
   {
-    try DocumentID.withValidated(localName: id) { key in
+    try DocumentID.withValidated(id, isLocal: true) { key in
       let body = try writer.encode(json: json, of: key, isForeign: true)
       try writer.checkWritable()
       return try writer.mutating {

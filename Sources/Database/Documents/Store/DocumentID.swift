@@ -12,30 +12,17 @@ package enum DocumentID {
   ///
   /// A valid ID has 1 to `maximum` bytes (by default 240), has no control characters and doesn't begin with
   /// `_`, except for the IDs of design documents: `_design/` and a name. Throws `invalidDocumentID` for any other ID.
+  ///
+  /// The name of a local document may begin with `_`: so does one in 64 of the checkpoints that PouchDB keeps, whose names are base64
+  /// with `_` for `+`.
   @inline(__always)
   static func withValidated<Result>(
-    _ id: String, maximum: Int = maximumBytes, _ body: (UnsafeRawBufferPointer) throws -> Result
+    _ id: String, maximum: Int = maximumBytes, isLocal: Bool = false,
+    _ body: (UnsafeRawBufferPointer) throws -> Result
   ) throws -> Result {
     var id = id
     return try id.withUTF8 { utf8 in
-      if let reason = reasonAgainst(utf8, maximum: maximum) {
-        throw DocumentError(
-          .invalidDocumentID, reason, documentID: String(decoding: utf8.prefix(100), as: UTF8.self))
-      }
-      return try body(UnsafeRawBufferPointer(utf8))
-    }
-  }
-
-  /// Calls `body` with the UTF-8 of the name of a local document.
-  ///
-  /// The rules are those of document IDs, but a name may begin with `_`: so does one in 64 of the checkpoints that PouchDB keeps,
-  /// whose names are base64 with `_` for `+`.
-  static func withValidated<Result>(
-    localName name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
-  ) throws -> Result {
-    var name = name
-    return try name.withUTF8 { utf8 in
-      if let reason = reasonAgainst(utf8, maximum: maximumBytes, isLocal: true) {
+      if let reason = reasonAgainst(utf8, maximum: maximum, isLocal: isLocal) {
         throw DocumentError(
           .invalidDocumentID, reason, documentID: String(decoding: utf8.prefix(100), as: UTF8.self))
       }

@@ -7,7 +7,7 @@ extension DocumentStore {
 
   /// Returns the local document, or nil.
   package func localDocument(_ id: String) throws -> LocalDocument? {
-    try DocumentID.withValidated(localName: id) { key in
+    try DocumentID.withValidated(id, isLocal: true) { key in
       try reading { transaction, _ in
         guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return nil }
         return try transaction.withValue(at: key.bytes, in: keyspace) { try LocalDocument(id: id, $0) }
@@ -80,7 +80,7 @@ extension DocumentStore {
     _ id: String, _ generation: UInt64?, _ control: ConcurrencyControl,
     _ change: (LocalDocument?, UnsafeRawBufferPointer, any WriteTransaction, Keyspace) throws -> Result
   ) throws -> Result {
-    try DocumentID.withValidated(localName: id) { key in
+    try DocumentID.withValidated(id, isLocal: true) { key in
       try writing { writer in
         try writer.checkWritable()
         let transaction = try writer.transaction
