@@ -42,7 +42,7 @@ package struct JSONScanner {
     while true {
       skipBlanks()
       let start = index
-      let (name, isEscaped) = try string()
+      let (name, isEscaped) = try stringRange()
       try take(UInt8(ascii: ":"))
       try body(&self, Member(start: start, name: name, isEscaped: isEscaped))
       if try !goesOn(until: UInt8(ascii: "}")) { return }
@@ -66,7 +66,7 @@ package struct JSONScanner {
     let start = index
     guard index < end else { throw invalid }
     switch text[index] {
-    case UInt8(ascii: "\""): _ = try string()
+    case UInt8(ascii: "\""): _ = try stringRange()
     case UInt8(ascii: "{"), UInt8(ascii: "["): try skipNested()
     default:
       while index < end, !Self.endsScalar(text[index]) { index += 1 }
@@ -113,8 +113,8 @@ package struct JSONScanner {
     return false
   }
 
-  /// Reads a string, and returns where it is without its quotes.
-  private mutating func string() throws -> (Range<Int>, isEscaped: Bool) {
+  /// Reads a string, and returns where it is without its quotes. Throws `invalid` if it isn't JSON.
+  package mutating func stringRange() throws -> (Range<Int>, isEscaped: Bool) {
     guard index < end, text[index] == UInt8(ascii: "\"") else { throw invalid }
     let start = index + 1
     let isEscaped = try skipString()

@@ -90,9 +90,9 @@ struct CouchDBParameter {
     try text.withUnsafeBytes { text in
       var items: [[UInt8]] = []
       var scanner = JSONScanner(text)
-      _ = try scanner.kind()
+      _ = try scanner.next()
       try scanner.array { scanner in
-        _ = try scanner.kind()
+        _ = try scanner.next()
         items.append(Array(try scanner.skip()))
       }
       return items
@@ -107,9 +107,9 @@ struct CouchDBParameter {
     return try text.withUnsafeBytes { text in
       var members: [(String, CouchDBParameter)] = []
       var scanner = JSONScanner(text)
-      _ = try scanner.kind()
-      try scanner.object { name, scanner in
-        _ = try scanner.kind()
+      _ = try scanner.next()
+      try scanner.members { name, scanner in
+        _ = try scanner.next()
         let name = String(decoding: name, as: UTF8.self)
         let text = Array(try scanner.skip())
         members.append((name, CouchDBParameter(json: text, object[name] ?? .null)))

@@ -1,4 +1,5 @@
 import Bytes
+import Fleece
 import CCrypto
 import Storage
 

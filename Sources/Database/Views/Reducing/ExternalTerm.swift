@@ -1,4 +1,5 @@
 import Bytes
+import Fleece
 
 // Erlang's external form of the JSON values of CouchDB:
 //
@@ -21,12 +22,12 @@ enum ExternalTerm {
   static func append(_ scanner: inout JSONScanner, to term: inout ByteBuffer) throws {
     term.append(0x83)
     try value(&scanner, &term, 0)
-    try scanner.end()
+    try scanner.finish()
   }
 
   private static func value(_ scanner: inout JSONScanner, _ term: inout ByteBuffer, _ depth: Int) throws {
     guard depth < JSONScanner.maximumDepth else { throw ViewReduceError.damaged }
-    switch try scanner.kind() {
+    switch try scanner.next() {
     case .null:
       try scanner.literal(4)
       atom("null", &term)
@@ -46,7 +47,7 @@ enum ExternalTerm {
       term.append(0x6C)
       term.append(bigEndian: UInt32(0))
       var count: UInt32 = 0
-      try scanner.object { name, scanner in
+      try scanner.members { name, scanner in
         count += 1
         term.append(0x68)
         term.append(2)

@@ -52,7 +52,7 @@ enum ReducedNumber {
   }
 
   private init?(slow text: UnsafeRawBufferPointer) {
-    guard JSONScanner(text).numberLength() == text.count else { return nil }
+    guard ReducedNumber.isNumber(text) else { return nil }
     let isInteger = text.allSatisfy { $0 == UInt8(ascii: "-") || $0 &- 48 < 10 }
     if isInteger, let value = Int128(String(decoding: text, as: UTF8.self)) {
       self = .integer(value)
@@ -60,6 +60,29 @@ enum ReducedNumber {
     }
     guard let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite else { return nil }
     self = .double(value)
+  }
+
+  /// Whether a text is a number of JSON.
+  private static func isNumber(_ text: UnsafeRawBufferPointer) -> Bool {
+    var end = 0
+    func digits() -> Bool {
+      let start = end
+      while end < text.count, text[end] &- 48 < 10 { end += 1 }
+      return end > start
+    }
+    if end < text.count, text[end] == UInt8(ascii: "-") { end += 1 }
+    let first = end
+    guard digits(), end - first == 1 || text[first] != 48 else { return false }
+    if end < text.count, text[end] == UInt8(ascii: ".") {
+      end += 1
+      guard digits() else { return false }
+    }
+    if end < text.count, text[end] | 0x20 == UInt8(ascii: "e") {
+      end += 1
+      if end < text.count, text[end] == UInt8(ascii: "-") || text[end] == UInt8(ascii: "+") { end += 1 }
+      guard digits() else { return false }
+    }
+    return end == text.count
   }
 
   var isDouble: Bool { if case .double = self { true } else { false } }

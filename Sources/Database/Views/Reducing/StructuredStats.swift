@@ -94,7 +94,7 @@ private indirect enum StatsNode {
 
   init(_ scanner: inout JSONScanner, depth: Int = 0) throws {
     let text = scanner
-    switch try scanner.kind() {
+    switch try scanner.next() {
     case .number: self = .cell(StatsCell(try scanner.number()))
     case .array where depth < JSONScanner.maximumDepth:
       var items: [StatsNode] = []
@@ -103,8 +103,8 @@ private indirect enum StatsNode {
     case .object:
       var numbers: [[UInt8]: ReducedNumber] = [:]
       var unfit: String?
-      try scanner.object { name, scanner in
-        guard try scanner.kind() == .number else {
+      try scanner.members { name, scanner in
+        guard try scanner.next() == .number else {
           let value = String(decoding: try scanner.skip(), as: UTF8.self)
           let name = String(decoding: name, as: UTF8.self)
           if StatsNode.names.contains(name) {

@@ -45,7 +45,7 @@ private struct SumNode {
     _ scanner: inout JSONScanner, removing: Bool, width: inout Int, depth: Int = 0
   ) throws -> UnsafeRawBufferPointer? {
     let step: UInt64 = removing ? .max : 1
-    switch try scanner.kind() {
+    switch try scanner.next() {
     case .number:
       numbers &+= step
       apply(try scanner.number(), at: 0, step, width: &width)
@@ -58,7 +58,7 @@ private struct SumNode {
       var position = 0
       var fits = true
       try scanner.array { scanner in
-        guard try scanner.kind() == .number else {
+        guard try scanner.next() == .number else {
           fits = false
           _ = try scanner.skip()
           return
@@ -72,7 +72,7 @@ private struct SumNode {
       guard depth < JSONScanner.maximumDepth else { return try scanner.skip() }
       objects &+= step
       var unfit: UnsafeRawBufferPointer?
-      try scanner.object { name, scanner in
+      try scanner.members { name, scanner in
         let name = ByteString(name)
         let before = members.count
         let found = try members[name, default: SumNode()].apply(
