@@ -67,9 +67,8 @@ struct PlaintextCheck {
     var format = Self.sqliteFormat
     format.withUTF8 { _ = samples.add(somewhereIn: UnsafeRawBufferPointer($0)) }
     var isFirst = true
-    let isUsed = (store.engine as? any PageUse).flatMap { try? $0.pageUse() }
     func search() throws {
-      for file in found { try self.search(file, for: samples, isFirst: isFirst, isUsed, check) }
+      for file in found { try self.search(file, for: samples, isFirst: isFirst, store.engine, check) }
       isFirst = false
       samples.removeAll()
     }
@@ -149,7 +148,7 @@ struct PlaintextCheck {
   // MARK: Searching
 
   private func search(
-    _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ isUsed: ((Int) -> Bool)?,
+    _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ engine: any StorageEngine,
     _ check: IntegrityCheck
   ) throws {
     let path = directory.file(file.name)
@@ -158,15 +157,8 @@ struct PlaintextCheck {
     // The content of the description and the key file is known, and a document may contain the same text.
     let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
     let type = file.isEngines ? try? Engines.type(EngineName(rawValue: description.engine)) : nil
-    // A page that isn't in use may be a mixture after a power loss, of LMDB's numbers too. It isn't judged.
-    let isData = file.name == description.file
-    let isStructure = type?.isStructure.map { isStructure in
-      { (page: UnsafeRawBufferPointer, offset: Int) in
-        isStructure(page, offset) || isData && !(isUsed?(offset / ByteEntropy.blockBytes) ?? true)
-      }
-    }
     let result = try PlaintextSearch.run(
-      descriptor, path: path, for: looksFor, isStructure: isStructure
+      descriptor, path: path, for: looksFor, isStructure: type?.isStructure
     ) { _ in try check.step() }
     let subject = "file \(file.name)"
     for match in result.matches {
@@ -179,7 +171,19 @@ struct PlaintextCheck {
       try check.report(subject, "\(result.places - result.matches.count) more samples can be read in it")
     }
     guard isFirst else { return }
-    let entropy = result.entropy
+    var entropy = result.entropy
+    // A page that isn't in use may be a mixture after a power loss, of LMDB's numbers too. It isn't judged. To know which are
+    // in use, the engine reads all pages again, so it is asked only when one looks plain.
+    if file.name == description.file, let lowest = entropy.lowest, lowest < ByteEntropy.leastOfBlock,
+      let isUsed = (engine as? any PageUse).flatMap({ try? $0.pageUse() })
+    {
+      entropy = try PlaintextSearch.run(
+        descriptor, path: path, for: PlaintextSamples(capacity: 0),
+        isStructure: { page, offset in
+          type?.isStructure?(page, offset) ?? false || !isUsed(offset / ByteEntropy.blockBytes)
+        }
+      ) { _ in try check.step() }.entropy
+    }
     onFile(
       FileEntropy(
         name: file.name, bytes: Int(entropy.bytes), entropy: entropy.value, lowest: entropy.lowest,
