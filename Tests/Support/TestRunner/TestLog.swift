@@ -41,7 +41,9 @@ struct TestLog {
       if let name = name(in: line, before: " started.") { running = name }
     } else if mark == "➜" {
       let reason = line.split(separator: " skipped", maxSplits: 1).dropFirst().first ?? ""
-      skipped[String(reason.drop { ": ".contains($0) }), default: 0] += 1
+      let text = String(reason.drop { ": ".contains($0) })
+      // Without a reason, the line ends with a full stop.
+      skipped[text.isEmpty || text == "." ? "without a reason" : text, default: 0] += 1
     } else if let test = end(of: line) {
       ended.append(test)
       running = nil
