@@ -175,7 +175,7 @@ struct DatabaseDirectory {
     guard version == DatabaseDirectory.version else {
       throw DatabaseError(
         .unsupportedVersion,
-        "the database has format version \(version); this release reads version \(DatabaseDirectory.version)",
+        "\(Self.descriptionName) says format version \(version); this release reads version \(DatabaseDirectory.version)",
         path: descriptionPath)
     }
     guard let description,
