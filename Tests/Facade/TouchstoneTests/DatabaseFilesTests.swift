@@ -85,6 +85,17 @@ import Touchstone
       equals: .unknownEngine)
   }
 
+  @Test("an engine that this build doesn't have is an error that says how to get it")
+  func unbuiltEngine() throws {
+    for (name, need) in [(EngineName.wiredtiger, "TOUCHSTONE_ENGINES"), (.rocksdb, "librocksdb-dev")]
+    where !Engines.names.contains(name) {
+      let error = try #require(throws: DatabaseError.self) { try Engines.type(name) }
+      expect(
+        error.code == .unknownEngine && error.message.hasPrefix("this build has no \(name): "), "\(error)")
+      expect(error.message.contains(need), "\(error)")
+    }
+  }
+
   @Test("who waits to make a database, or to convert it, opens what another process has made meanwhile")
   func madeMeanwhile() throws {
     let directory = TemporaryDirectory()

@@ -30,7 +30,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
   /// `RocksDBEngines.rocksdb` first.
   public static let rocksdb: EngineName = "rocksdb"
-  /// WiredTiger, the engine of MongoDB. The engine isn't finished, and no product has it (docs/storage-wiredtiger.md).
+  /// WiredTiger, the engine of MongoDB. The engine isn't finished. It is built only with `TOUCHSTONE_ENGINES`
+  /// (docs/storage-wiredtiger.md); without it, the name gets the error `unknownEngine`.
   public static let wiredtiger: EngineName = "wiredtiger"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
@@ -54,8 +55,9 @@ public enum Engines {
   public static func type(_ name: EngineName) throws -> EngineType {
     guard let type = types.withLock({ $0[name] }) else {
       let known = names.map(\.rawValue).joined(separator: ", ")
-      throw DatabaseError(
-        .unknownEngine, "there is no engine \"\(name)\"; known are \(known)\(hint(for: name))")
+      let what =
+        optional[name].map { "this build has no \(name): \($0)" } ?? "there is no engine \"\(name)\""
+      throw DatabaseError(.unknownEngine, "\(what); known are \(known)")
     }
     return type
   }
@@ -67,16 +69,12 @@ public enum Engines {
     try type(encrypted && name == .lmdb ? .lmdbEncrypted : name)
   }
 
-  /// Engines of products that an app links only if it uses them, and their Debian packages.
-  private static let optional: [EngineName: (product: String, package: String)] = [
-    .rocksdb: ("TouchstoneRocksDB", "librocksdb-dev")
+  /// How to get the engines that not every build has.
+  private static let optional: [EngineName: String] = [
+    .rocksdb: "it needs the product TouchstoneRocksDB and the Debian package librocksdb-dev",
+    .wiredtiger:
+      "the engine isn't finished, and is built only with TOUCHSTONE_ENGINES (docs/storage-wiredtiger.md)",
   ]
-
-  private static func hint(for name: EngineName) -> String {
-    guard let (product, package) = optional[name] else { return "" }
-    return
-      "; this program was built without the product \(product), which needs the Debian package \(package)"
-  }
 
   /// The names of all engines, sorted.
   public static var names: [EngineName] {
