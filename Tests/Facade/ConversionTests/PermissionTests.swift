@@ -8,7 +8,7 @@ import TestSupport
 
   /// What replaces files.
   enum Change: String, CaseIterable {
-    case compact, convert, encrypt, decrypt, rotate, rekey, replace, blob, reopen
+    case compact, convert, convertToOptional, encrypt, decrypt, rotate, rekey, replace, blob, reopen
   }
 
   /// An owner whom this process can give files to: another one if it is root.
@@ -56,9 +56,11 @@ import TestSupport
     case .compact: try open { try $0.compact() }
     case .convert:
       let other: EngineName =
-        engine == .lmdb
+        engine == .lmdb || engine == .rocksdb
         ? .sqlite : engine == .sqlite ? .lmdb : engine == .sqlcipher ? .lmdbEncrypted : .sqlcipher
       try Database.convert(path, to: other, key: key)
+    case .convertToOptional:
+      for other in optionalEngines where key == nil { try Database.convert(path, to: other) }
     case .encrypt: try Database.encrypt(path, key: newKey())
     case .decrypt: try Database.decrypt(path, key: #require(key))
     case .rotate: try Database.rotateKey(path, key: #require(key), newKey: newKey())
@@ -76,11 +78,15 @@ import TestSupport
     }
   }
 
-  @Test("a private database stays private and a shared one shared", arguments: someEngines, Change.allCases)
+  @Test(
+    "a private database stays private and a shared one shared",
+    arguments: someEngines + optionalEngines.filter { !someEngines.contains($0) }, Change.allCases)
   func modes(_ engine: EngineName, _ change: Change) throws {
     let encrypts = try encrypts(engine)
     if change == .encrypt && encrypts || [.decrypt, .rotate, .rekey].contains(change) && !encrypts { return }
-    if ![EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted].contains(engine) { return }
+    if ![EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted, .rocksdb].contains(engine) { return }
+    // Encrypting goes to the engine of the same library.
+    if engine == .rocksdb && change == .encrypt { return }
     for mode: UInt32 in [0o600, 0o660] {
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: directory.file("source.touchstone"))

@@ -1,5 +1,9 @@
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// A storage engine over a library that has one ordered map in a directory of its own.
 package final class FlatEngine: EngineMaintenance {
   /// What opens the library in a directory, which is locked.
@@ -83,7 +87,11 @@ package final class FlatEngine: EngineMaintenance {
     isReadOnly = options.isReadOnly
     library = base.library
     settings = base.settings
-    if !isReadOnly { finishDropping() }
+    if !isReadOnly {
+      // After the death of this process too, the files are the owner's.
+      if geteuid() == 0 { try directory.alignAccess() }
+      finishDropping()
+    }
   }
 
   package var name: String { kind.name }
@@ -317,6 +325,7 @@ package final class FlatEngine: EngineMaintenance {
         let sequence = base.sequence
         // A number that a loss of power takes back would be taken for damage.
         if try base.close() { try directory.noteClosed(sequence) }
+        if !isReadOnly { try directory.alignAccess() }
       }
     }
   }
