@@ -62,8 +62,9 @@ struct RocksSettings {
     rocksdb_options_set_compression(options, compression.code)
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1)
     rocksdb_options_set_wal_recovery_mode(options, Int32(rocksdb_point_in_time_recovery))
-    // The library's own log: only errors, in one file.
-    rocksdb_options_set_info_log_level(options, 3)
+    // Nothing goes to the library's own log. A library with assertions, as Debian's, ends the process at the second line that it can't
+    // write, as on a full disk. Errors come with the calls.
+    rocksdb_options_set_info_log_level(options, 5)
     rocksdb_options_set_keep_log_file_num(options, 1)
     rocksdb_options_set_stats_dump_period_sec(options, 0)
     rocksdb_options_set_stats_persist_period_sec(options, 0)

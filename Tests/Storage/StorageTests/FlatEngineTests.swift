@@ -117,6 +117,19 @@ struct FlatEngineTests {
     expect(failure(type)?.code, equals: .damaged)
   }
 
+  /// RocksDB with assertions ends the process if it can't write its own log, as on a full disk.
+  @Test(arguments: types.filter { $0.name == "rocksdb" })
+  func theLibrarysOwnLogStaysEmpty(_ type: EngineType) throws {
+    try fill(type)
+    try type.open(path, EngineOptions(creation: .openExisting)).close()
+    let logs = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasPrefix("LOG") }
+    expect(logs.contains("LOG"), "\(logs)")
+    for log in logs {
+      let size = try FileManager.default.attributesOfItem(atPath: path + "/" + log)[.size] as? Int
+      expect(size, equals: 0, log)
+    }
+  }
+
   @Test(arguments: types) func entriesOfADroppedKeyspaceGo(_ type: EngineType) throws {
     try fill(type)
     let engine = try type.open(path, EngineOptions())
