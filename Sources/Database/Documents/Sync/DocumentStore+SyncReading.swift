@@ -243,16 +243,16 @@ extension DocumentStore {
     }
   }
 
-  /// Whether a stored revision isn't current, and each leaf that descends from it is a tombstone; with `byDeletion`, one that doesn't
+  /// Whether a stored revision isn't current, isn't a tombstone, and each leaf that descends from it is a tombstone; with `byDeletion`, one that doesn't
   /// end the branch for a conflict that was lost. False if it isn't stored.
   package func hasEnded(_ revision: String, of id: String, byDeletion: Bool) throws -> Bool {
     guard DocumentID.isStorable(id), let revision = RevisionID(revision) else { return false }
     return try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return false }
       let tree = history.tree
-      guard let ended = tree.nodes.indices.first(where: { tree.revisionID(of: $0) == revision }) else {
-        return false
-      }
+      guard let ended = tree.nodes.indices.first(where: { tree.revisionID(of: $0) == revision }),
+        !tree.nodes[ended].isDeleted
+      else { return false }
       return !tree.nodes.indices.contains { leaf in
         let flags = tree.nodes[leaf].flags
         guard flags.contains(.leaf),
