@@ -274,13 +274,17 @@ let modules: [Target] = [
   bench.module(
     "Datasets",
     ["Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy"]),
-  bench.module("Limits", ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"]),
+  // Loops in C, also over the libraries of optional engines.
+  .target(
+    name: "Limits",
+    dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"] + (hasRocksDB ? ["CRocksDB"] : []),
+    path: "Sources/Bench/Limits", cSettings: hasRocksDB ? [.define("ROCKSDB")] : []),
   bench.module(
     "Suites",
     [
       "Bytes", "Touchstone", "Replication", "ReplicationBLIP", "TouchstoneSync", "HTTP", "Server",
-      "TouchstoneServer", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "ChildProcesses",
-      "BenchmarkKit", "Datasets", "Limits", "CSQLite", "CLMDB", "CTimers",
+      "TouchstoneServer", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "StorageFlat",
+      "ChildProcesses", "BenchmarkKit", "Datasets", "Limits", "CSQLite", "CLMDB", "CTimers",
     ]),
 
   // Tool

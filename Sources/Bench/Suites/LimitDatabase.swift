@@ -20,43 +20,58 @@ final class LimitDatabase {
     var description: String { "\(message) (code \(code))" }
   }
 
-  private let isLMDB: Bool
+  private let family: ProbedEngine.LimitFamily
   private let database: OpaquePointer
 
   /// Opens the file at `path`. `engine` has made and closed it.
   init(_ engine: ProbedEngine, path: String, tables: [Table]) throws {
     let open = LimitOpening(engine: engine, tables: tables)
-    isLMDB = engine.isLMDB
+    guard let family = engine.limitFamily else {
+      throw StorageError(.unsupported, "there is no bare loop for the engine \(engine.type.name)", path: path)
+    }
+    self.family = family
     var outcome = limit_outcome()
     let opened =
-      isLMDB
-      ? open.withLMDB { limit_lmdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
-      : try open.withSQLite { limit_sqlite_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      switch family {
+      case .lmdb: open.withLMDB { limit_lmdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      case .sqlite: try open.withSQLite { limit_sqlite_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      case .rocksdb: open.withRocksDB { limit_rocksdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      }
     guard let opened else { throw LimitDatabase.failure(outcome) }
     database = opened
   }
 
   deinit {
-    if isLMDB { limit_lmdb_close(database) } else { limit_sqlite_close(database) }
+    switch family {
+    case .lmdb: limit_lmdb_close(database)
+    case .sqlite: limit_sqlite_close(database)
+    case .rocksdb: limit_rocksdb_close(database)
+    }
   }
 
   /// Calls the loop of the database's library. Returns what it measured.
   private func run<Loop>(
-    _ lmdb: Loop, _ sqlite: Loop, _ call: (Loop, inout limit_outcome) -> Void
+    _ lmdb: Loop, _ sqlite: Loop, _ rocksdb: Loop, _ call: (Loop, inout limit_outcome) -> Void
   ) throws -> limit_outcome {
-    try Self.run { call(isLMDB ? lmdb : sqlite, &$0) }
+    let loop =
+      switch family {
+      case .lmdb: lmdb
+      case .sqlite: sqlite
+      case .rocksdb: rocksdb
+      }
+    return try Self.run { call(loop, &$0) }
   }
 
   /// Puts all records, `batch` per transaction (0: all in one). `exist` says whether their keys exist
   /// already.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
-    try run(limit_lmdb_put, limit_sqlite_put) {
+    try run(limit_lmdb_put, limit_sqlite_put, limit_rocksdb_put) {
       $0(database, records.baseAddress, records.count, batch, exist, &$1)
     }
   }
 
   func delete(_ records: Records, batch: Int) throws -> limit_outcome {
-    try run(limit_lmdb_delete, limit_sqlite_delete) {
+    try run(limit_lmdb_delete, limit_sqlite_delete, limit_rocksdb_delete) {
       $0(database, records.baseAddress, records.count, batch, &$1)
     }
   }
@@ -66,7 +81,7 @@ final class LimitDatabase {
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
   ) throws -> limit_outcome {
-    try run(limit_lmdb_get, limit_sqlite_get) {
+    try run(limit_lmdb_get, limit_sqlite_get, limit_rocksdb_get) {
       $0(
         database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
         &$1)
@@ -80,33 +95,37 @@ final class LimitDatabase {
       case .descending: Int32(LIMIT_DESCENDING)
       case .stored: Int32(LIMIT_STORED)
       }
-    return try run(limit_lmdb_scan, limit_sqlite_scan) { $0(database, order, &$1) }
+    return try run(limit_lmdb_scan, limit_sqlite_scan, limit_rocksdb_scan) { $0(database, order, &$1) }
   }
 
   /// Reads `length` entries from each record's key on.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
-    try run(limit_lmdb_ranges, limit_sqlite_ranges) {
+    try run(limit_lmdb_ranges, limit_sqlite_ranges, limit_rocksdb_ranges) {
       $0(database, records.baseAddress, records.count, length, &$1)
     }
   }
 
   /// Puts each record in its own transaction, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
-    try run(limit_lmdb_commits, limit_sqlite_commits) {
+    try run(limit_lmdb_commits, limit_sqlite_commits, limit_rocksdb_commits) {
       $0(database, records.baseAddress, records.count, UInt32(threads), &$1)
     }
   }
 
   /// Gets each record in its own snapshot, while `writer` puts `writes` again and again on another thread,
-  /// `batch` per transaction. LMDB writes through the same environment and doesn't use `writer`.
+  /// `batch` per transaction. Only SQLite uses `writer`: the others write through the same handle.
   func readWhileWriting(
     _ records: Records, writer: LimitDatabase?, writes: Records, batch: Int
   ) throws -> limit_outcome {
     try Self.run {
-      if isLMDB {
+      switch family {
+      case .lmdb:
         limit_lmdb_read_while_writing(
           database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
-      } else {
+      case .rocksdb:
+        limit_rocksdb_read_while_writing(
+          database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
+      case .sqlite:
         guard let writer else {
           preconditionFailure("reading while writing on SQLite takes a second connection")
         }
@@ -122,7 +141,7 @@ final class LimitDatabase {
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
-    try run(limit_lmdb_replay, limit_sqlite_replay) {
+    try run(limit_lmdb_replay, limit_sqlite_replay, limit_rocksdb_replay) {
       $0(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$1)
     }
   }
@@ -131,10 +150,10 @@ final class LimitDatabase {
   /// the last call.
   func compact(_ path: String) throws -> limit_outcome {
     try Self.run {
-      if isLMDB {
-        limit_lmdb_compact(database, path, path + ".copy", &$0)
-      } else {
-        limit_sqlite_compact(database, &$0)
+      switch family {
+      case .lmdb: limit_lmdb_compact(database, path, path + ".copy", &$0)
+      case .sqlite: limit_sqlite_compact(database, &$0)
+      case .rocksdb: limit_rocksdb_compact(database, &$0)
       }
     }
   }
@@ -145,11 +164,16 @@ final class LimitDatabase {
   ) throws -> limit_outcome {
     let open = LimitOpening(engine: engine, tables: [table])
     return try run { outcome in
-      if engine.isLMDB {
+      switch engine.limitFamily {
+      case .lmdb:
         open.withLMDB { options, tables in
           limit_lmdb_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
         }
-      } else {
+      case .rocksdb:
+        open.withRocksDB { options, tables in
+          limit_rocksdb_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
+        }
+      case .sqlite, nil:
         try open.withSQLite { options, tables in
           limit_sqlite_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
         }

@@ -6,15 +6,25 @@ import SQLiteLibrary
 import Storage
 import StorageLMDB
 import StorageSQLite
+import Touchstone
 
 extension ProbedEngine {
-  /// Whether it is LMDB without encryption, for which there are bare C loops.
-  var isLMDB: Bool { type.name == LMDBEngines.lmdb.name }
-
-  /// The name of its bare C loops. Nil if it has none: only LMDB and the SQLite family do.
-  var limitName: String? {
-    isLMDB || SQLiteEngines.all.contains { $0.name == type.name } ? "\(library), bare C" : nil
+  /// The libraries that have bare C loops.
+  enum LimitFamily {
+    case lmdb, sqlite, rocksdb
   }
+
+  /// The library whose bare C loops fit the engine. Nil if there are none, as for encrypted LMDB.
+  var limitFamily: LimitFamily? {
+    switch type.name {
+    case LMDBEngines.lmdb.name: .lmdb
+    case EngineName.rocksdb.rawValue: .rocksdb
+    default: SQLiteEngines.all.contains { $0.name == type.name } ? .sqlite : nil
+    }
+  }
+
+  /// The name of its bare C loops. Nil if it has none.
+  var limitName: String? { limitFamily == nil ? nil : "\(library), bare C" }
 }
 
 /// The settings with which the bare C loops open a file. They are the same as the engine's.
@@ -77,13 +87,48 @@ struct LimitOpening {
     return lines.joined(separator: ";")
   }
 
+  func withRocksDB<Result>(
+    _ body: (UnsafePointer<limit_rocksdb_options>, UnsafeBufferPointer<limit_table>) throws -> Result
+  ) rethrows -> Result {
+    try rocksDBSettings.withCString { settings in
+      var options = limit_rocksdb_options(
+        settings: settings, sync: engine.setting("WriteOptions.sync") == "true",
+        disable_log: engine.setting("WriteOptions.disableWAL") == "true")
+      return try withTables({ $0.name }) { tables in try body(&options, tables) }
+    }
+  }
+
+  /// The engine's settings in the format of RocksDB's option strings. Those of tables stand in braces.
+  var rocksDBSettings: String {
+    let ofTables: Set<String> = [
+      "block_cache", "block_size", "block_restart_interval", "cache_index_and_filter_blocks", "filter_policy",
+      "format_version", "index_type", "data_block_index_type", "pin_l0_filter_and_index_blocks_in_cache",
+      "cache_index_and_filter_blocks_with_high_priority", "partition_filters", "whole_key_filtering",
+      "optimize_filters_for_memory", "metadata_block_size", "checksum",
+    ]
+    // Options have the names of the C++ interface, where compressions are constants.
+    let constants = [
+      "none": "kNoCompression", "lz4": "kLZ4Compression", "zstd": "kZSTD", "snappy": "kSnappyCompression",
+    ]
+    let settings = engine.settings.filter { !$0.name.hasPrefix("WriteOptions.") }.map { name, value in
+      (name, name.hasSuffix("compression") ? constants[value] ?? value : value)
+    }
+    func text(_ settings: [(String, String)]) -> String {
+      settings.map { "\($0)=\($1)" }.joined(separator: ";")
+    }
+    let tables = text(settings.filter { ofTables.contains($0.0) })
+    let others = text(settings.filter { !ofTables.contains($0.0) })
+    return "\(others);block_based_table_factory={\(tables)}"
+  }
+
   private func withTables<Result>(
     _ name: (LimitDatabase.Table) -> String, _ body: (UnsafeBufferPointer<limit_table>) throws -> Result
   ) rethrows -> Result {
     let names = tables.map { Array(name($0).utf8CString) }
     return try withNames(names, 0, []) { pointers in
       let converted = zip(pointers, tables).map { pointer, table in
-        limit_table(name: pointer, shape: Int32(table.keyspace.shape.rawValue))
+        limit_table(
+          name: pointer, shape: Int32(table.keyspace.shape.rawValue), number: UInt32(table.keyspace.number))
       }
       return try converted.withUnsafeBufferPointer(body)
     }

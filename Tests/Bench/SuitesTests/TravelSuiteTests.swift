@@ -18,4 +18,15 @@ import TestSupport
     let table = ResultsTable(file.results, engines: ["sqlite", "peer"]).text()
     expect(table.split(separator: "\n").first?.hasSuffix("peer"), equals: true)
   }
+
+  @Test("loops in bare C stand beside RocksDB in each workload that has them", arguments: optionalEngines)
+  func limits(_ engine: EngineName) throws {
+    guard engine == .rocksdb else { return }
+    let file = try ran(.travel, on: [engine], dataset: "synthetic-travel", documents: 60)
+    let rows = file.results.filter { $0.engine == engine.rawValue }
+    expect(rows.map(\.workload), equals: Suite.travel.workloadNames)
+    for row in rows where row.workload != "insert-threads" {
+      expect((row.limit?.seconds.median ?? 0) > 0, "\(row.label)")
+    }
+  }
 }

@@ -44,10 +44,11 @@ typedef struct limit_outcome {
 // How a keyspace is laid out: KeyspaceShape's raw values.
 enum { LIMIT_DOCUMENTS = 1, LIMIT_ENTRIES = 2, LIMIT_SEQUENCES = 3 };
 
-// A keyspace as the file knows it: its table in SQLite, its named database in LMDB.
+// A keyspace as the file knows it: its table in SQLite, its named database in LMDB, its number in RocksDB.
 typedef struct limit_table {
   const char *name;
   int shape;
+  unsigned number;
 } limit_table;
 
 enum { LIMIT_ASCENDING = 0, LIMIT_DESCENDING = 1, LIMIT_STORED = 2 };
@@ -85,6 +86,13 @@ typedef struct limit_sqlite_options {
   // Run at once after the key: page size, cache, synchronous, …
   const char *pragmas;
 } limit_sqlite_options;
+
+typedef struct limit_rocksdb_options {
+  // As rocksdb_get_options_from_string takes them: NAME=VALUE;…
+  const char *settings;
+  bool sync;
+  bool disable_log;
+} limit_rocksdb_options;
 
 // LMDB.
 
@@ -167,6 +175,42 @@ void limit_sqlite_replay(
 void limit_sqlite_compact(limit_sqlite *database, limit_outcome *outcome);
 void limit_sqlite_reopen(
     const char *path, const limit_sqlite_options *options, const limit_table *table,
+    const limit_record *record, size_t times, limit_outcome *outcome);
+
+// RocksDB, where the build has it.
+
+typedef struct limit_rocksdb limit_rocksdb;
+
+limit_rocksdb *limit_rocksdb_open(
+    const char *path, const limit_rocksdb_options *options, const limit_table *tables, size_t count,
+    limit_outcome *outcome);
+void limit_rocksdb_close(limit_rocksdb *database);
+void limit_rocksdb_put(
+    limit_rocksdb *database, const limit_record *records, size_t count, size_t batch, bool exist,
+    limit_outcome *outcome);
+void limit_rocksdb_delete(
+    limit_rocksdb *database, const limit_record *records, size_t count, size_t batch, limit_outcome *outcome);
+// A get alone sees the last commit: with `snapshot_each` no snapshot is made.
+void limit_rocksdb_get(
+    limit_rocksdb *database, const limit_record *records, size_t count, bool snapshot_each, void *buffer,
+    size_t buffer_bytes, limit_outcome *outcome);
+void limit_rocksdb_scan(limit_rocksdb *database, int order, limit_outcome *outcome);
+void limit_rocksdb_ranges(
+    limit_rocksdb *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
+// The threads put into one database, which joins their commits.
+void limit_rocksdb_commits(
+    limit_rocksdb *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+void limit_rocksdb_read_while_writing(
+    limit_rocksdb *database, const limit_record *records, size_t count, const limit_record *writes,
+    size_t write_count, size_t batch, limit_outcome *outcome);
+void limit_rocksdb_replay(
+    limit_rocksdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome);
+// Empties the first table and merges all files.
+void limit_rocksdb_compact(limit_rocksdb *database, limit_outcome *outcome);
+void limit_rocksdb_reopen(
+    const char *path, const limit_rocksdb_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);
 
 // Sockets.

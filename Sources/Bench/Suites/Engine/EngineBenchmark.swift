@@ -299,7 +299,7 @@ extension EngineBenchmark {
     }
     let database = try LimitDatabase(engine, path: path, tables: [table])
     let writer =
-      kind == .readwhilewriting && !engine.isLMDB
+      kind == .readwhilewriting && engine.limitFamily == .sqlite
       ? try LimitDatabase(engine, path: path, tables: [table]) : nil
     return Trial(
       run: { try checked(try runLimit(database, writer)) },
