@@ -231,22 +231,27 @@ examples: deps ## Builds the examples and runs the self-test of the notes; with 
 test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
 	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
-bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
+# RocksDB, where the build has it, for lists of engines.
+AND_ROCKSDB = $(if $(filter rocksdb,$(TOUCHSTONE_ENGINES)),$(comma)rocksdb)
+
+bench: build ## Weighs SQLite, LMDB, SQLCipher and, where it is installed, RocksDB on travel-sample, in under four minutes
 	@mkdir -p results/local
-	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --work-directory $(SCRATCH) \
-	  --output results/local/bench.json
+	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher$(AND_ROCKSDB) \
+	  --work-directory $(SCRATCH) --output results/local/bench.json
 
 bench-full: build ## Runs all suites, in under forty minutes on two cores: results/local/SUITE.json and report/
 	@mkdir -p $(RESULTS)
 	touchstone=$(SCRATCH)/release/touchstone
 	for suite in $$("$$touchstone" bench --list | sed -n 's/^\([a-z]*\): .*/\1/p'); do
 	  echo "bench-full: $$suite, from $$(date +%T)"
+	  samples=$(SAMPLES)
 	  case $$suite in
-	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted" ;;
+	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted$(AND_ROCKSDB)" ;;
+	    endure) options="--duration 10"; samples=1 ;;
 	    scale) options="--scale-docs $(SCALE_DOCS)" ;;
 	    *) options= ;;
 	  esac
-	  "$$touchstone" bench $$suite $$options --samples $(SAMPLES) --work-directory $(SCRATCH) \
+	  "$$touchstone" bench $$suite $$options --samples $$samples --work-directory $(SCRATCH) \
 	    --output $(RESULTS)/$$suite.json > $(RESULTS)/$$suite.txt
 	  files="$${files:-} $(RESULTS)/$$suite.json"
 	done
