@@ -10,6 +10,13 @@ package enum BenchEngines {
   package static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
 
+  /// All engines of this build, each library once, plain and encrypted.
+  static var every: [EngineType] {
+    let first: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
+    let others = Engines.names.filter { !first.contains($0) && $0 != .sqlcipherPlain }
+    return (first + others).compactMap { try? Engines.type($0) }
+  }
+
   /// Returns the engines with these names, and then all others that encrypt.
   static func encrypting(after names: [EngineName]) -> [EngineType] {
     let others = Engines.names.filter { name in

@@ -15,6 +15,8 @@ public struct Suite: Sendable {
   public let usesDataset: Bool
   /// The data that it uses if it doesn't use the data set.
   public private(set) var data = "made data"
+  /// The number of samples if none is given.
+  public private(set) var standardSamples = 5
   /// The engines that it compares if none is named; nil for the standard ones.
   package private(set) var standardEngines: (@Sendable () -> [EngineType])?
   /// Other subjects that it measures beside the engines, each in its own column.
@@ -30,10 +32,9 @@ public struct Suite: Sendable {
 
   /// All suites, in the order in which they run if none is named.
   public static let all = [
-    travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync,
-    replicate, http,
-    scale,
-    memory, harness,
+    travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, endure,
+    cold,
+    sync, replicate, http, scale, memory, harness,
   ]
 }
 
@@ -69,6 +70,8 @@ public struct BenchSettings: Sendable {
   public var threads = [1, 2]
   /// The target rates of the suite `ycsb`, in operations per second. Its workloads A and B also run at these.
   public var rates = [2_000, 8_000]
+  /// The settings of the suite `endure`.
+  public var endure = EndureSettings()
   /// The largest number of documents in the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
   /// The size of the engines' page caches in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10

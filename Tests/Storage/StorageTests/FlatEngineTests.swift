@@ -6,7 +6,7 @@ import Testing
 import TestTools
 
 #if ROCKSDB
-  import StorageRocksDB
+  @testable import StorageRocksDB
 #endif
 #if WIREDTIGER
   import StorageWiredTiger
@@ -174,4 +174,46 @@ struct FlatEngineTests {
     try expect(engine.maintenance.checkIntegrity(), equals: [])
     try engine.close()
   }
+
+  #if ROCKSDB
+    /// As RocksDB 7.8 writes it.
+    @Test func totalsOfRocksDBAreFoundInItsText() {
+      let heads =
+        "Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Moved(GB) W-Amp Rd(MB/s) Wr(MB/s) "
+        + "Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)"
+      let zeros = "0.0 0.0 0.0 0.1 0.1 0.0 0.0 0.0 20.8 20.8 5.43 0.65"
+      let text = """
+
+        ** Compaction Stats [default] **
+        Level    \(heads)
+          L0     13/10   3.11 MB \(zeros) 99 0.034 0 0 0.0 0.0
+        ** Compaction Stats [default] **
+        Priority    \(heads)
+         Low      0/0    0.00 KB \(zeros) 14 0.388 114K 0 0.0 0.0
+        High      0/0    0.00 KB \(zeros) 79 0.034 0 0 0.0 0.0
+        Stalls(count): 3 level0_slowdown, 2 level0_slowdown_with_compaction, 23 memtable_compaction, interval 23 total count
+        """
+      let totals = RocksTotals(text)
+      expect(totals.flushes, equals: 79)
+      expect(totals.compactions, equals: 14)
+      expect(totals.stalls, equals: 26)
+      expect(RocksTotals("Low\nPriority Comp(cnt)\nHigh 1\nStalls(count):"), equals: RocksTotals(""))
+    }
+
+    @Test func rocksDBCountsItsFlushes() throws {
+      let engine = try RocksDBEngines.rocksdb.open(path, EngineOptions(cacheBytes: 1 << 20))
+      let flat = try #require(engine as? FlatEngine)
+      try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("k", shape: .documents)
+        for number in 0..<2_000 {
+          try transaction.put(Array("\(number)".utf8), [UInt8](repeating: 1, count: 1_000), in: keyspace)
+        }
+      }
+      try flat.compact()
+      let activity = try flat.activity()
+      expect((activity.first { $0.name == "flushes" }?.value ?? 0) > 0, "\(activity)")
+      try engine.close()
+      #expect(throws: StorageError.self) { try flat.activity() }
+    }
+  #endif
 }

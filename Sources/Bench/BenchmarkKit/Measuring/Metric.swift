@@ -40,6 +40,15 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   case writeAmplification = "write_amplification"
   /// Size of the files divided by the bytes of data in them.
   case spaceAmplification = "space_amplification"
+  /// Bytes that the process gave to the disk, work in the background included, divided by the bytes of data that the
+  /// run wrote.
+  case diskWriteAmplification = "disk_write_amplification"
+  /// The greatest size of the files during the run divided by the bytes of data in them.
+  case peakSpaceAmplification = "peak_space_amplification"
+  /// The longest time in which nearly no operation ended, in seconds; 0 if there was none.
+  case longestStall = "longest_stall"
+  /// The time from the last operation until the process used no processor and wrote nothing any more, in seconds.
+  case secondsUntilQuiet = "seconds_until_quiet"
   /// Bytes that the kernel read from the disk during the run, including pages of mapped files.
   case diskBytesRead = "disk_bytes_read"
   /// The share of the files' pages that were in the kernel's page cache when the run began.
@@ -73,7 +82,7 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   package var unit: String {
     switch self {
     case .seconds, .cpuSeconds, .remoteCPUSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999,
-      .latencyMax:
+      .latencyMax, .longestStall, .secondsUntilQuiet:
       "s"
     case .opsPerSecond: "1/s"
     case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes,
@@ -81,7 +90,9 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
       "B"
     case .systemCalls, .allocations: "calls"
     case .messages: "messages"
-    case .writeAmplification, .spaceAmplification, .wireAmplification, .cachedShare, .keptShare: ""
+    case .writeAmplification, .spaceAmplification, .wireAmplification, .diskWriteAmplification,
+      .peakSpaceAmplification, .cachedShare, .keptShare:
+      ""
     }
   }
 

@@ -21,6 +21,8 @@ package enum ProcessUsage {
     /// `read_bytes`: bytes read from the disk, including pages of mapped files; nil if the kernel doesn't
     /// count them.
     var diskBytesRead: Int?
+    /// `write_bytes`: bytes given to the disk, including pages of mapped files; nil if the kernel doesn't count them.
+    var diskBytesWritten: Int?
 
     /// The totals so far; nil if the kernel doesn't report them. This call itself makes 1 or 2 reads of about
     /// a hundred bytes.
@@ -31,12 +33,16 @@ package enum ProcessUsage {
       else { return nil }
       return Transfers(
         bytesRead: read, bytesWritten: written, calls: reads + writes,
-        diskBytesRead: field("read_bytes:", in: text))
+        diskBytesRead: field("\nread_bytes:", in: text), diskBytesWritten: field("\nwrite_bytes:", in: text))
     }
   }
 
   /// The bytes that this process has passed to the kernel so far; nil if the kernel doesn't report them.
   package static func bytesWritten() -> Int? { Transfers.current()?.bytesWritten }
+
+  /// The bytes that this process has given to the disk so far, `write_bytes` of `/proc/self/io`: pages when they become
+  /// dirty. 0 on file systems in memory; nil if the kernel doesn't report them.
+  package static func diskBytesWritten() -> Int? { Transfers.current()?.diskBytesWritten }
 
   /// The resident memory now, in bytes: `VmRSS` of `/proc/self/status`.
   package static func residentMemory() -> Int? { field("VmRSS:", of: "/proc/self/status").map { $0 * 1_024 } }

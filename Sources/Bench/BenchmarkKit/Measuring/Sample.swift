@@ -1,6 +1,8 @@
 /// The metrics of one run.
 struct Sample {
   private(set) var values: [Metric: Double] = [:]
+  /// What the run did interval by interval, if it recorded that.
+  private(set) var series: TimeSeries?
 
   /// Runs a trial once, and reads the counters before and after. The time doesn't include reading the
   /// counters.
@@ -60,6 +62,7 @@ struct Sample {
       sample.values[.spaceAmplification] = fileBytes / Double(logical.stored)
     }
     for (metric, value) in try trial.metrics() { sample.values[metric] = value }
+    sample.series = trial.series()
     return sample
   }
 }
@@ -71,6 +74,12 @@ struct SampleSeries {
   mutating func append(_ sample: Sample) { samples.append(sample) }
 
   mutating func removeFirst() { samples.removeFirst() }
+
+  /// The series of the samples that have one; nil if none has.
+  var series: TimeSeriesList? {
+    let all = samples.compactMap(\.series)
+    return all.isEmpty ? nil : TimeSeriesList(all)
+  }
 
   /// One value per sample; nil if a sample doesn't have the metric.
   func values(of metric: Metric) -> [Double]? {

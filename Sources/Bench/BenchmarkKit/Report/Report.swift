@@ -115,6 +115,9 @@ package struct Report {
           name("\(suite)-latency-\(label)"), title: "\(suite) \(label): how long single operations take.",
           row, engines: engines, palette))
     }
+    for row in rows {
+      charts += Charts.series(suite, row, engines: engines, name: name)
+    }
     for growth in Growth.all(in: rows.flatMap { $0 }) {
       charts.append(
         Charts.growth(

@@ -109,7 +109,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   /// The bytes of the file. Members are in alphabetical order and results in the order of the run, so equal
   /// results have equal bytes.
   public func encoded() throws -> Data {
-    return try JSONEncoder.readable.encode(self) + Data([0x0A])
+    return try JSONEncoder.readable.encode(self).withNumbersOnOneLine + Data([0x0A])
   }
 
   /// Reads and checks the bytes of a file. Throws `InvalidResults` with all faults.

@@ -100,6 +100,7 @@ package enum ResultsSchema {
         }
         if counts.count > 1 { faults.append("\(place)metrics: they have different numbers of samples") }
       }
+      if result["series"] != nil { series(result, place) }
       if result["instructions"] != nil, let counts = object(result, "instructions", place) {
         _ = count(counts, "run", "\(place)instructions.")
         if counts["limit"] != nil { _ = count(counts, "limit", "\(place)instructions.") }
@@ -120,6 +121,33 @@ package enum ResultsSchema {
       guard let suite, let workload, let engine, let parameters else { return nil }
       let text = parameters.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
       return "\(suite) \(workload) \(engine) {\(text.joined(separator: ", "))}"
+    }
+
+    /// Checks the time series of version 1. Readers leave out those of other versions.
+    private mutating func series(_ result: [String: Any], _ place: String) {
+      guard let all = result["series"] as? [Any] else {
+        faults.append("\(place)series: it is not an array")
+        return
+      }
+      for (index, value) in all.enumerated() {
+        let place = "\(place)series[\(index)]."
+        guard let series = value as? [String: Any], let version = count(series, "version", place) else {
+          faults.append("\(place.dropLast()): it is not an object with a version")
+          continue
+        }
+        guard version == TimeSeries.currentVersion else { continue }
+        if let interval = number(series, "interval_seconds", place), interval <= 0 {
+          faults.append("\(place)interval_seconds: the number isn't positive")
+        }
+        let columns = object(series, "columns", place) ?? [:]
+        let activity = series["activity"] == nil ? [:] : object(series, "activity", place) ?? [:]
+        let lengths = (columns.merging(activity) { first, _ in first }).map {
+          ($0.value as? [NSNumber])?.count ?? 0
+        }
+        if columns.isEmpty || Set(lengths).count != 1 || lengths[0] == 0 {
+          faults.append("\(place)columns: they are missing, or not arrays of as many numbers")
+        }
+      }
     }
 
     private mutating func distribution(

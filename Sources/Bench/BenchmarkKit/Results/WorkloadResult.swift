@@ -82,6 +82,8 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
 
   /// The instructions of one run at small sizes; nil if they weren't counted.
   public var instructions: InstructionCounts?
+  /// What the runs did interval by interval; nil if they didn't record that.
+  public var series: TimeSeriesList?
   /// How often the first round was a warm-up and was repeated; nil for never.
   public var warmups: Int?
 
@@ -116,6 +118,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     self.warmups = warmups > 0 ? warmups : nil
     operations = workload.operations
     metrics = Metrics(samples)
+    series = samples.series
     self.limit = limit.map { name, samples in
       let seconds = Distribution(samples.values(of: .seconds) ?? [])
       return LimitResult(
@@ -130,6 +133,8 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     let all = [first] + others
     metrics = Metrics(merging: all.map(\.metrics))
     instructions = all.compactMap(\.instructions).first
+    let found = all.compactMap(\.series).flatMap(\.all)
+    series = found.isEmpty ? nil : TimeSeriesList(found)
     let limits = all.compactMap(\.limit)
     guard let limit = limits.first, limits.count == all.count else {
       self.limit = nil

@@ -114,6 +114,8 @@ package struct Trial {
   /// Other metrics that the run measured, read after it. They replace the kit's metrics of the same name. Not
   /// timed.
   package let metrics: () throws -> [Metric: Double]
+  /// What the run did interval by interval, read after it; nil if it didn't record that.
+  package let series: () -> TimeSeries?
   /// Closes what the run opened. Called also if `run` threw.
   package let finish: () throws -> Void
 
@@ -121,12 +123,13 @@ package struct Trial {
   package init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
     logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
-    finish: @escaping () throws -> Void = {}
+    series: @escaping () -> TimeSeries? = { nil }, finish: @escaping () throws -> Void = {}
   ) {
     self.run = run
     self.fileBytes = fileBytes
     self.logicalBytes = logicalBytes
     self.metrics = metrics
+    self.series = series
     self.finish = finish
   }
 

@@ -1,7 +1,7 @@
 /// Formats numbers for tables.
 package enum Format {
   /// A time with three significant digits and its unit: `1.04 µs`.
-  static func duration(_ seconds: Double) -> String {
+  package static func duration(_ seconds: Double) -> String {
     let units: [(scale: Double, name: String)] = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
     // The unit is chosen after rounding: 999.5 µs is 1.00 ms.
     let unit = units.first { seconds >= $0.scale * 0.9995 } ?? units[units.count - 1]

@@ -331,7 +331,7 @@ package final class FlatEngine: EngineMaintenance {
   }
 
   /// Runs `body` while the library can't be closed or opened anew.
-  private func using<Result>(_ body: () throws -> Result) throws -> Result {
+  func using<Result>(_ body: () throws -> Result) throws -> Result {
     try life.withLock { life in
       try checkOpen(life)
       if base.isUnreadable { try renew(life) }

@@ -32,11 +32,11 @@ struct BenchSession {
             "\(progress.done) of \(progress.total): \(progress.workload.name) on \(progress.engine)"
               + (progress.isLimit ? " (bare C)" : ""))
         }, shouldStop: { Interrupt.isRequested })
-      if countingInstructions {
+      if countingInstructions, !countedSuites.isEmpty {
         line.show("counting instructions")
         try addInstructions(to: &results)
       }
-      if countingAllocations {
+      if countingAllocations, !countedSuites.isEmpty {
         line.show("counting allocations")
         try addAllocations(to: &results)
       }
@@ -67,9 +67,17 @@ struct BenchSession {
     }
   }
 
+  /// The suites in which each run does the same work. What runs for a fixed time can't be counted.
+  private var countedSuites: [Suite] {
+    suites.filter { suite in
+      suite.name != Suite.endure.name
+        && settings.only.map { !$0.isDisjoint(with: suite.workloadNames) } ?? true
+    }
+  }
+
   /// The arguments of a child that runs the same workloads, without their sizes.
   private func childArguments(samples: Int, directory: String) -> [String] {
-    var arguments = ["bench"] + suites.map(\.name)
+    var arguments = ["bench"] + countedSuites.map(\.name)
     if let engines = settings.engines {
       arguments.add(option: "engines", engines.map(\.name).joined(separator: ","))
     }
@@ -81,7 +89,9 @@ struct BenchSession {
     arguments.add(option: "work-directory", directory)
     if settings.measuresAllPairs { arguments.append("--all-pairs") }
     if let dataset = settings.dataset { arguments.add(option: "dataset", dataset) }
-    if let only = settings.only { arguments.add(option: "only", only.sorted().joined(separator: ",")) }
+    if let only = settings.only?.intersection(countedSuites.flatMap(\.workloadNames)) {
+      arguments.add(option: "only", only.sorted().joined(separator: ","))
+    }
     return arguments
   }
 

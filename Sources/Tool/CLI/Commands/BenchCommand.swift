@@ -25,7 +25,7 @@ struct BenchCommand: Subcommand {
   private static let durability = Option<Durability>(
     "durability", "LEVEL", "full, normal or none (normal)", refusal: "isn't full, normal or none")
   private static let samples = Option(
-    "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
+    "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5; the suite endure: 1)")
   private static let precision = Option(
     "precision", "PCT",
     "Takes samples until the 95% interval of each median is within PCT percent; --samples is the minimum"
@@ -45,13 +45,23 @@ struct BenchCommand: Subcommand {
     "commits", "N", in: 16...1_000_000, "The number of single commits in the suite engine (1,000)")
   private static let cache = Option(
     "cache-mib", "N", in: 1...65_536,
-    "The page cache of each engine in MiB, in the suites travel and engine (40)")
+    "The page cache of each engine in MiB, in the suites travel, engine and endure (40)")
   private static let threads = Option(
-    "threads", "A,B", "The numbers of threads in the suite ycsb (1,2)"
+    "threads", "A,B", "The numbers of threads in the suites ycsb (1,2) and endure (1)"
   ) { try numbers($0, in: 1...64) }
   private static let rates = Option(
-    "rates", "A,B", "The rates for ycsb A and B, in operations per second (2000,8000)"
+    "rates", "A,B", "The rates for ycsb A and B (2000,8000) and for endure (500), in operations per second"
   ) { try numbers($0, in: 1...10_000_000) }
+  private static let valueBytes = Option(
+    "value-bytes", "A,B", "The sizes of values in the suite endure, in bytes (1000)"
+  ) { try numbers($0, in: 1...16_777_216) }
+  private static let reads = Option(
+    "reads", "A,B", "The shares of reads in the suite endure, in percent (0)"
+  ) { try numbers($0, in: 0...100) }
+  private static let dataPerCache = Option(
+    "data", "N", in: 1...10_000, "The size of the data in the suite endure, as a multiple of the cache (4)")
+  private static let duration = Option(
+    "duration", "SECONDS", in: 1...86_400, "How long the suite endure updates each database (20)")
   private static let scaleDocuments = Option(
     "scale-docs", "N", in: 10...100_000_000,
     "The largest number of documents in the suite scale (--docs, or 100,000)")
@@ -78,13 +88,15 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      cache, threads, rates, scaleDocuments, allPairs, only, instructions, allocations, delay, delayCounts,
+      cache, threads, rates, valueBytes, reads, dataPerCache, duration, scaleDocuments, allPairs, only,
+      instructions, allocations, delay, delayCounts,
       runLog,
       directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
       "touchstone bench engine --only readrandom,readseq --samples 9",
+      "touchstone bench endure --value-bytes 100,16384 --reads 50 --threads 4 --duration 120 --rates 1000",
     ],
     notes: """
       The engines run in turns, each run in a new directory, together with the same loop in bare C. The table shows
@@ -108,7 +120,8 @@ struct BenchCommand: Subcommand {
     settings.dataset = try arguments.value(Self.dataset)
     settings.documents = try arguments.value(Self.documents)
     if let durability = try arguments.value(Self.durability) { settings.durability = durability }
-    if let samples = try arguments.value(Self.samples) { settings.sampling = .fixed(samples) }
+    let samples = try arguments.value(Self.samples)
+    settings.sampling = .fixed(samples ?? chosen.map(\.standardSamples).max() ?? 5)
     if let precision = try arguments.value(Self.precision) {
       let least = settings.sampling.minimum
       settings.sampling = Sampling(
@@ -121,8 +134,16 @@ struct BenchCommand: Subcommand {
     if let keys = try arguments.value(Self.keys) { settings.keys = keys }
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
     settings.cacheBytes = try arguments.value(Self.cache).map { $0 << 20 }
-    if let threads = try arguments.value(Self.threads) { settings.threads = threads }
-    if let rates = try arguments.value(Self.rates) { settings.rates = rates }
+    if let threads = try arguments.value(Self.threads) {
+      (settings.threads, settings.endure.threads) = (threads, threads)
+    }
+    if let rates = try arguments.value(Self.rates) {
+      (settings.rates, settings.endure.rates) = (rates, rates)
+    }
+    if let sizes = try arguments.value(Self.valueBytes) { settings.endure.valueBytes = sizes }
+    if let reads = try arguments.value(Self.reads) { settings.endure.readPercents = reads }
+    if let data = try arguments.value(Self.dataPerCache) { settings.endure.dataPerCache = data }
+    if let seconds = try arguments.value(Self.duration) { settings.endure.seconds = Double(seconds) }
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
     settings.measuresAllPairs = arguments[Self.allPairs]
