@@ -1,2 +1,2 @@
 /// The release version of the tool.
-let touchstoneVersion = "0.2.0"
+let touchstoneVersion = "0.3.0"

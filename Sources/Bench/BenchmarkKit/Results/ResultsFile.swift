@@ -8,7 +8,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
 
   /// The schema version, 1.
   public var schema: Int
-  /// The version and revision of the project: `0.2.0+gitrev`.
+  /// The version and revision of the project: `0.3.0+gitrev`.
   public var touchstone: String
   /// The start of the run in UTC: `2026-11-20T10:00:00Z`.
   public var started: String

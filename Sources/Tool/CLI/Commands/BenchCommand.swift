@@ -209,7 +209,7 @@ struct BenchCommand: Subcommand {
   }
 
   /// The release, and the revision of the checkout that the executable was built from, if it is still in it:
-  /// `0.2.0+1a2b3c4`, or `0.2.0+1a2b3c4.changed` if files of the checkout differ from that revision.
+  /// `0.3.0+1a2b3c4`, or `0.3.0+1a2b3c4.changed` if files of the checkout differ from that revision.
   static var version: String {
     version(executable: Bundle.main.executablePath ?? "", source: #filePath)
   }
