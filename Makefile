@@ -65,6 +65,9 @@ SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 # The engines whose libraries are installed, looked for when a recipe begins, and so after `deps` (Package.swift).
 export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb,$(shell pkg-config --exists $(engine) 2>/dev/null && echo $(engine)))),none)
 
+# What belongs to one thread is checked to be used on it alone (Package.swift, docs/testing.md).
+export TOUCHSTONE_CHECKS := 1
+
 # Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \

@@ -38,6 +38,9 @@ let optionalModules: [Target.Dependency] =
 let optionalSettings: [SwiftSetting] =
   (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])
 
+// Checks that what belongs to one thread is used on it alone (docs/testing.md). An app's build has no such checks.
+let checksThreads = variable("TOUCHSTONE_CHECKS") != nil
+
 /// A floor of the architecture (docs/architecture.md). A module imports modules of its own floor or of floors below it;
 /// `make lint` checks that.
 ///
@@ -47,9 +50,10 @@ struct Floor {
 
   /// A module. `lends` gives it views over lent bytes. What a fuzz target tries is `fuzzed`.
   func module(
-    _ name: String, _ imports: [Target.Dependency] = [], lends: Bool = false, fuzzed: Bool = false
+    _ name: String, _ imports: [Target.Dependency] = [], lends: Bool = false, fuzzed: Bool = false,
+    defines: [String] = []
   ) -> Target {
-    var settings = lends ? lifetimes : []
+    var settings = (lends ? lifetimes : []) + defines.map { .define($0) }
     if fuzzed && fuzzing { settings += [.unsafeFlags(["-sanitize=fuzzer,address"]), .define("FUZZING")] }
     return .target(
       name: name, dependencies: imports, path: "Sources/\(self.name)/\(name)", swiftSettings: settings)
@@ -156,7 +160,7 @@ let optionalEngineModules: [Target] =
 let modules: [Target] = [
   // Ground
   ground.module("Bytes", lends: true, fuzzed: true),
-  ground.module("System", ["CFileSystem"]),
+  ground.module("System", ["CFileSystem"], defines: checksThreads ? ["THREAD_CHECKS"] : []),
   ground.module("Logs", ["Bytes", "System"]),
   // Starts other programs, and waits for them.
   ground.module("ChildProcesses", ["System"]),
@@ -342,7 +346,7 @@ let helpers: [Target] = [
     "Machine",
     ["Simulation", "SystemCalls", "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone"]),
   // Programs that tests start, one for each floor that needs one.
-  ground.program("ground-child", "GroundChild", ["ChildSupport", "Logs"]),
+  ground.program("ground-child", "GroundChild", ["ChildSupport", "System", "Logs"]),
   wire.program(
     "server-child", "ServerChild", ["ChildSupport", "TestTools", "HTTP", "Server", "Storage", "WebSocket"]),
   storage.program(
@@ -374,11 +378,11 @@ let helpers: [Target] = [
 
 let tests: [Target] = [
   ground.tests("Bytes", ["Bytes", "Expectations"], lends: true),
+  ground.tests("System", ["TestTools", "System", "ground-child"]),
   ground.tests("Logs", ["TestTools", "Logs", "ground-child"]),
   ground.tests("ChildProcesses", ["ChildProcesses", "Expectations"]),
 
   wire.tests("BLIP", ["Expectations", "StorageConformance", "Bytes", "Storage", "BLIP", "Transport"]),
-  ground.tests("System", ["TestTools", "System", "ground-child"]),
   wire.tests(
     "WebSocket",
     ["Expectations", "StorageConformance", "Bytes", "Storage", "Transport", "BLIP", "WebSocket", "CSockets"]),

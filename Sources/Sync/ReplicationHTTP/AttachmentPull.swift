@@ -124,6 +124,7 @@ final class AttachmentPull: @unchecked Sendable {
   }
 
   private func prepareNow(_ item: ArrivedRevision, _ done: @escaping Completion<[UInt8]>) throws {
+    lane.assertCurrent()
     let document = item.document
     var entries = document.attachments ?? [:]
     let hasStandIns = entries.keys.contains(where: BlobStandIn.mayName)

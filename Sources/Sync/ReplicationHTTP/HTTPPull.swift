@@ -97,6 +97,7 @@ final class HTTPPull: @unchecked Sendable {
 
   /// Does what can be done now.
   private func step() {
+    lane.assertCurrent()
     offer()
     fetchDocuments()
     fetchChanges()
@@ -121,6 +122,7 @@ final class HTTPPull: @unchecked Sendable {
   }
 
   private func take(_ page: ChangesPage.Answer) {
+    lane.assertCurrent()
     if head > 0 {
       rows.removeFirst(head)
       head = 0
@@ -150,6 +152,7 @@ final class HTTPPull: @unchecked Sendable {
   }
 
   private func take(_ answers: OfferAnswers, for changes: [OfferedChange]) {
+    lane.assertCurrent()
     lists -= 1
     for (change, answer) in zip(changes, answers.answers) {
       guard case .wanted(let ancestors) = answer else { continue }

@@ -3,5 +3,5 @@
 import ChildSupport
 
 @main enum Main {
-  static func main() { runChild([LogsCommands.self]) }
+  static func main() { runChild([LogsCommands.self, ThreadsCommands.self]) }
 }

@@ -57,6 +57,8 @@ final class DocumentWriter {
   @exclusivity(unchecked) private var newestChange: UInt64 = 0
   @exclusivity(unchecked) var mayHaveTombstones = true
   @exclusivity(unchecked) private var failure: (any Error)?
+  /// The thread of the open transaction.
+  let thread = ThreadChecker("the writer of documents")
   /// New blobs that this transaction has put in place.
   var installedBlobs: [BlobDigest] = []
   /// The claims on new blobs that this transaction has made. They end when it is undone. Its commit ends them

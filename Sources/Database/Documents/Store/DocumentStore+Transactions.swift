@@ -83,6 +83,7 @@ extension DocumentStore {
         try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
           times.begin()
           try writer.begin(context.checked(transaction), context, isObserved: notifier.isActive)
+          writer.thread.enter()
           writer.validations = currentValidations
           batchThread.store(thread, ordering: .relaxed)
           defer {
@@ -90,6 +91,7 @@ extension DocumentStore {
             run = writer.run
             claimed = writer.claimedBlobs
             writer.end(committing: committing)
+            writer.thread.leave()
           }
           do { result = try body(writer) } catch {
             // The body may have replaced the conflict with another error.

@@ -14,7 +14,7 @@
 ///
 /// A job that waits for something outside, such as a client, says so with `whileBlocked`. Up to `spare` such jobs don't count, and
 /// others run beside them.
-package final class Workers: Sendable {
+@usableFromInline package final class Workers: Sendable {
   /// A job to run.
   package typealias Job = @Sendable () -> Void
 
@@ -46,6 +46,26 @@ package final class Workers: Sendable {
     defer { shared.unblock() }
     return try body()
   }
+
+  /// Ends the process unless the calling thread runs a job of these workers: see `ThreadChecker`. With one thread, what its
+  /// jobs use needs no lock.
+  @inlinable
+  package func assertCurrent(_ subject: StaticString) {
+    #if THREAD_CHECKS
+      check(subject)
+    #endif
+  }
+
+  #if THREAD_CHECKS
+    @usableFromInline func check(_ subject: StaticString) {
+      let own = pthread_getspecific(Shared.key)
+      // Without any thread, jobs run where they are enqueued.
+      if own == Unmanaged.passUnretained(shared).toOpaque() || shared.state.withLock({ $0.running }) == 0 {
+        return
+      }
+      ThreadChecker.fail("\(subject) is used outside of its workers")
+    }
+  #endif
 
   /// Whether jobs wait although as many jobs are blocked as don't count.
   package var isStarved: Bool {

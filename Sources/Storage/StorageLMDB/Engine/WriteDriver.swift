@@ -8,6 +8,8 @@ package final class WriteDriver: WriteGroup, @unchecked Sendable {
   private unowned(unsafe) let environment: Environment
   private var leader: LMDBWriteTransaction?
   private var member: LMDBWriteTransaction?
+  /// Begins and ends a transaction.
+  private let thread = ThreadChecker("a write transaction of LMDB")
 
   package init(_ environment: Environment) { self.environment = environment }
 
@@ -15,6 +17,7 @@ package final class WriteDriver: WriteGroup, @unchecked Sendable {
 
   package func beginLeader() throws -> LMDBWriteTransaction {
     let leader = try environment.beginWrite()
+    thread.enter()
     self.leader = leader
     return leader
   }
@@ -23,6 +26,7 @@ package final class WriteDriver: WriteGroup, @unchecked Sendable {
     guard let leader else { return }
     self.leader = nil
     leader.bodyEnded()
+    thread.leave()
     try environment.commit(leader)
   }
 
@@ -30,6 +34,7 @@ package final class WriteDriver: WriteGroup, @unchecked Sendable {
     guard let leader else { return }
     self.leader = nil
     leader.bodyEnded()
+    thread.leave()
     environment.abort(leader)
   }
 

@@ -28,6 +28,8 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private var hasLooked = false
   private var transaction: SQLiteWriteTransaction?
   private var isClosed = false
+  /// Begins and ends a transaction.
+  private let thread = ThreadChecker("a write transaction of SQLite")
   /// Whether this writer has read since its first commit.
   private var isMarked = false
   /// The smallest number for a new keyspace. It is above the numbers from rolled-back transactions, because
@@ -98,6 +100,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       throw StorageError(.closed, "the database is closed and can't be written", path: connection.path)
     }
     try run(beginStatement, "beginning to write")
+    thread.enter()
     connection.state.pointee.isLost = false
     connection.isWriting = true
     connection.hasDropped = false
@@ -142,6 +145,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   }
 
   private func finish() {
+    thread.leave()
     connection.isWriting = false
     connection.clearCounts()
   }

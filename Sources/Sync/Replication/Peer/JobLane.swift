@@ -16,6 +16,7 @@ package final class JobLane: Sendable {
 
   private let pool: Workers
   private let state = Lock(State())
+  private let thread = ThreadChecker("what a lane's jobs use")
 
   /// Makes a lane on the threads of a pool. Without one it has a thread of its own while it has work.
   package init(on pool: Workers? = nil) { self.pool = pool ?? Workers() }
@@ -30,6 +31,9 @@ package final class JobLane: Sendable {
     if isFirst { pool.enqueue { [self] in run() } }
   }
 
+  /// Ends the process unless the calling thread runs a job of this lane: see `ThreadChecker`.
+  package func assertCurrent() { thread.assertCurrent() }
+
   private func run() {
     var count = 0
     while count < Self.jobsInTurn {
@@ -39,7 +43,9 @@ package final class JobLane: Sendable {
         return state.jobs
       }
       if jobs.isEmpty { return }
+      thread.enter()
       for job in jobs { job() }
+      thread.leave()
       count += jobs.count
     }
     pool.enqueue { [self] in run() }

@@ -199,6 +199,7 @@ final class Session: @unchecked Sendable {
   /// Looks at what is done after a step: tells the status, saves the checkpoint when there is nothing to do, and ends a
   /// one-shot session.
   func step() {
+    work.assertCurrent("a session")
     guard !isEnded, isBegun else { return }
     do { try sendForbiddenAgain() } catch { return end(ReplicationError(error)) }
     if var push {

@@ -79,6 +79,7 @@ final class BLIPLink: @unchecked Sendable {
   private var account: BLIPMemory.Account?
   private let mailbox = Lock(Mailbox())
   private let end = Lock(End())
+  private let thread = ThreadChecker("a BLIP connection")
   private let counted = Lock(BLIPMessageCounts())
 
   // Of the running job.
@@ -130,10 +131,12 @@ final class BLIPLink: @unchecked Sendable {
         return commands.isEmpty
       }
       if isOver { return }
+      thread.enter()
       for command in commands { handle(command) }
       sendFrames()
       noteMemory()
       counted.withLock { $0 = session.messages }
+      thread.leave()
     }
     // Connections that share workers take turns.
     workers.enqueue { self.run() }

@@ -71,6 +71,7 @@ final class CurlLoop: @unchecked Sendable {
   }
 
   private func handle(_ command: Command) {
+    workers.assertCurrent("a loop of transfers")
     switch command {
     case .add(let transfer):
       transfers[transfer.curl] = transfer
@@ -100,6 +101,7 @@ final class CurlLoop: @unchecked Sendable {
   }
 
   private func remove(_ transfer: CurlTransfer, _ code: CURLcode, _ reason: TransportClose?) {
+    workers.assertCurrent("a loop of transfers")
     guard transfers.removeValue(forKey: transfer.curl) != nil else { return }
     curl_multi_remove_handle(multi, transfer.curl)
     transfer.end(code, reason)

@@ -37,6 +37,7 @@ final class Sweeper: Sendable {
   }
 
   private func look(at connection: ServerConnection, _ now: Double) {
+    worker.assertCurrent("the sweeper")
     let limits = core.limits
     let phase = connection.phase.load(ordering: .relaxed)
     let seconds = now - connection.phaseSince

@@ -117,6 +117,7 @@ final class TLSConnection: @unchecked Sendable {
   }
 
   private func proceed() {
+    lane.loop.assertCurrent()
     if phase == .new { lookAtFirstByte() }
     if phase == .handshake { shakeHands() }
     guard phase == .open else { return }
@@ -198,6 +199,7 @@ final class TLSConnection: @unchecked Sendable {
 
   /// Closes both sides at once.
   func end(_ reason: String? = nil, isLingering: Bool = false) {
+    lane.loop.assertCurrent()
     guard phase != .ended else { return }
     phase = .ended
     if let reason {

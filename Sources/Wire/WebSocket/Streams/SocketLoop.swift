@@ -50,6 +50,7 @@ package final class SocketLoop: @unchecked Sendable {
   private let poll: CInt
   private let wake: CInt
   private let state = Lock(State())
+  private let thread = ThreadChecker("what a loop of sockets calls")
 
   /// Makes a loop, and starts its thread. Throws an error of the operating system.
   private init() throws(TransportClose) {
@@ -147,6 +148,9 @@ package final class SocketLoop: @unchecked Sendable {
 
   // MARK: The thread
 
+  /// Ends the process unless the calling thread is the loop's: see `ThreadChecker`.
+  package func assertCurrent() { thread.assertCurrent() }
+
   private func start() -> CInt {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
@@ -166,6 +170,7 @@ package final class SocketLoop: @unchecked Sendable {
   }
 
   private func run() {
+    thread.enter()
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Self.eventsAtOnce)
     while true {
       let count = epoll_wait(poll, events, CInt(Self.eventsAtOnce), beforeWaiting())
