@@ -72,7 +72,7 @@ public struct UserKey: Sendable, CustomStringConvertible {
   /// Creates a key from the file at `path`, by the rules of `init(fileContents:)`. Throws `invalidKey`, or a
   /// `StorageError` when the file can't be read.
   public init(contentsOfFile path: String) throws {
-    var bytes = try AtomicFile.read(path, limit: 4_096)
+    var bytes = try AtomicFile.read(path, limit: 4_096, mayBePipe: true)
     defer { SecretBytes.wipe(&bytes) }
     do { self = try UserKey(fileContents: bytes) } catch let error as EncryptionError { throw error.at(path) }
   }

@@ -15,7 +15,7 @@ enum PasswordFile {
 
   /// The bytes of a file.
   static func bytes(_ path: String) throws -> [UInt8] {
-    do { return try AtomicFile.read(path, limit: maximumBytes) } catch {
+    do { return try AtomicFile.read(path, limit: maximumBytes, mayBePipe: true) } catch {
       throw UsageError("can't read \(path): \(error)")
     }
   }

@@ -19,6 +19,9 @@ import Touchstone
   Engines.register(WiredTigerEngines.wiredtiger)
 #endif
 
+// A file at the limit of its size (`ulimit -f`) is an error of the write, and not the end of the process.
+signal(SIGXFSZ, SIG_IGN)
+
 /// Runs the command that `words` name, and returns the exit status.
 func run(_ words: ArraySlice<String>) -> ExitStatus {
   if words.first == "--log" {

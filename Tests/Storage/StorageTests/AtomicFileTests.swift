@@ -27,6 +27,16 @@ import TestTools
     } while !writer.isFinished
   }
 
+  @Test func aPipeIsReadOnlyWhereItMayBe() throws {
+    expect(mkfifo(path, 0o600), equals: 0)
+    let error = #expect(throws: StorageError.self) { try AtomicFile.read(path, limit: 10) }
+    expect(error?.code == .invalidArgument && error?.path == path, "\(String(describing: error))")
+    let path = path
+    let writer = Thread { try? Data([1, 2]).write(to: URL(filePath: path)) }
+    writer.start()
+    try expect(AtomicFile.read(path, limit: 10, mayBePipe: true), equals: [1, 2])
+  }
+
   @Test func anExistingFileIsKeptWhenReplacingIsRefused() throws {
     try AtomicFile.write([1], to: path, replacement: .refused)
     let error = #expect(throws: StorageError.self) {

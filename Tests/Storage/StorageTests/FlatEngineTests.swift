@@ -130,6 +130,13 @@ struct FlatEngineTests {
     }
   }
 
+  @Test(arguments: types) func aPipeInThePlaceOfAFileIsRefused(_ type: EngineType) throws {
+    try fill(type)
+    expect(mkfifo(path + "/pipe", 0o600), equals: 0)
+    let error = failure(type, EngineOptions(creation: .openExisting))
+    expect(error?.code == .notADatabase && error?.path == path + "/pipe", "\(String(describing: error))")
+  }
+
   @Test(arguments: types) func entriesOfADroppedKeyspaceGo(_ type: EngineType) throws {
     try fill(type)
     let engine = try type.open(path, EngineOptions())

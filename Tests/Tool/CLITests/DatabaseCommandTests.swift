@@ -2,6 +2,19 @@ import TestSupport
 
 /// The commands on a whole database, over every engine.
 @Suite struct DatabaseCommandTests {
+  @Test("a limit on the size of files is an error that says so", arguments: ["sqlite", "lmdb"])
+  func fileSizeLimit(_ engine: String) throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "db", "--engine", engine)
+      try tool.write(#"{"text":"\#(String(repeating: "x", count: 2_000_000))"}"# + "\n", to: "large.jsonl")
+      let result = try tool.run(
+        "/bin/bash", ["-c", "ulimit -f 500; exec \"$0\" import db large.jsonl", Tool.executable])
+      let isSaid = ["file size limit", "File too large"].contains { result.errors.contains($0) }
+      expect(result.status == 1 && isSaid, result.errors)
+      try tool.succeed("check", "db", "--deep")
+    }
+  }
+
   @Test(arguments: TestEngine.some) func infoTellsWhatItIs(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "a", "{}")

@@ -30,15 +30,19 @@ package enum AtomicFile {
   }
 
   /// Returns the bytes of the file at `path`. Throws `invalidArgument` if it has more than `limit` bytes, and
-  /// `notFound` if it doesn't exist.
-  package static func read(_ path: String, limit: Int) throws -> [UInt8] {
+  /// `notFound` if it doesn't exist. A device or a pipe is refused with `invalidArgument`, unless `mayBePipe`: then this waits for its end.
+  package static func read(_ path: String, limit: Int, mayBePipe: Bool = false) throws -> [UInt8] {
     try StorageError.checkPath(path)
-    let file = open(path, O_RDONLY | O_CLOEXEC)
+    // To open a pipe would wait for who writes to it.
+    let file = open(path, O_RDONLY | O_CLOEXEC | (mayBePipe ? 0 : O_NONBLOCK))
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
     guard status.st_mode & S_IFMT != S_IFDIR else { throw StorageError.system(EISDIR, "can't read", path) }
+    guard mayBePipe || status.st_mode & S_IFMT == S_IFREG else {
+      throw StorageError(.invalidArgument, "can't read: this isn't a regular file", path: path)
+    }
     // Reading one byte past the limit detects a file that is too long. Reading into the result leaves no
     // other copy of the bytes, which may be a key.
     return try [UInt8](unsafeUninitializedCapacity: limit + 1) { buffer, count in

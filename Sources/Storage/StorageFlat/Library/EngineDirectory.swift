@@ -51,6 +51,7 @@ package final class EngineDirectory: Sendable {
     }
     do {
       closedSequence = try Self.checkRecord(path, engine)
+      try Self.checkFiles(path)
       if !isReadOnly, faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 {
         throw StorageError.system(errno, "can't write to the directory", path)
       }
@@ -115,6 +116,19 @@ package final class EngineDirectory: Sendable {
   private static func write(_ sequence: UInt64, to path: String, _ engine: String) throws {
     try AtomicFile.write(
       "touchstone \(engine) \(format) \(sequence)\n".utf8, to: path + "/" + recordName, permissions: 0o644)
+  }
+
+  /// Libraries would wait for who writes to a pipe in the place of a file.
+  private static func checkFiles(_ path: String) throws {
+    for name in try FileTree.names(in: path) {
+      var status = stat()
+      let file = path + "/" + name
+      guard stat(file, &status) == 0 else { continue }
+      guard [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
+        throw StorageError(
+          .notADatabase, "the database can't be opened: this isn't a regular file", path: file)
+      }
+    }
   }
 
   /// Returns the sequence number of the last close.

@@ -107,7 +107,7 @@ package final class UserFile: PasswordChecker {
 
   private static func read(_ path: String) throws -> [ByteString: PasswordHash] {
     let bytes: [UInt8]
-    do { bytes = try AtomicFile.read(path, limit: maximumBytes) } catch {
+    do { bytes = try AtomicFile.read(path, limit: maximumBytes, mayBePipe: true) } catch {
       throw HTTPServerError(.fileUnreadable, "can't read the file of users: \(error)")
     }
     var users: [ByteString: PasswordHash] = [:]

@@ -35,7 +35,7 @@ package struct ClientCertificateCheck: Sendable {
   /// authorities. Throws an `HTTPServerError`.
   package init(authorities path: String) throws {
     let pem: [UInt8]
-    do { pem = try AtomicFile.read(path, limit: 1 << 20) } catch {
+    do { pem = try AtomicFile.read(path, limit: 1 << 20, mayBePipe: true) } catch {
       throw HTTPServerError(.fileUnreadable, "can't read the certificates of authorities: \(error)")
     }
     let authorities = Certificate.all(pem: pem).map(\.der)

@@ -47,7 +47,7 @@ package struct TLSIdentity: Sendable {
 
   private static func read(_ path: String, _ what: String) throws -> [UInt8] {
     do {
-      let bytes = try AtomicFile.read(path, limit: maximumBytes)
+      let bytes = try AtomicFile.read(path, limit: maximumBytes, mayBePipe: true)
       guard !bytes.contains(0) else {
         throw HTTPServerError(.fileInvalid, "the \(what) \(path) isn't in PEM format")
       }
