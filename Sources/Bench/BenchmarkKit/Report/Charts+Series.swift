@@ -66,7 +66,7 @@ extension Charts {
         title:
           "\(suite) \(label): bytes given to the disk for each byte of the data that was written, and bytes of "
           + "files for each byte of the data in them. Lower is better.", found,
-        left: SeriesAxis(title: "bytes per byte"), right: nil,
+        left: SeriesAxis(title: "bytes per byte", isLogarithmic: true, least: 0.5), right: nil,
         [
           Line(title: "written to the disk", colour: orange) { series, interval in
             ratio(series[.diskBytesWritten], series[.userBytes], interval)
@@ -126,7 +126,8 @@ extension Charts {
     var script = ["set multiplot layout \(found.count),1", "set xrange [0:\(end)]", "set grid x y"]
     script.append("set yrange \(range(left, isRight: false))")
     script.append("set ylabel \(Gnuplot.quoted(left.title)) noenhanced")
-    script.append("set ytics \(step(greatest(isRight: false)))")
+    script.append(
+      left.isLogarithmic ? "set logscale y\nset ytics 10" : "set ytics \(step(greatest(isRight: false)))")
     script.append("set format y '%.0s%c'")
     script.append("set lmargin 9")
     if let right {
