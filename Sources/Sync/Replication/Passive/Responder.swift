@@ -94,22 +94,25 @@ package final class Responder: Sendable {
           if try current.isDeleted && !hasLost(change, store) { return .send }
           return try conflict(change, current, store)
         }
-        let answer = try conflict(change, current, store)
-        guard case .conflict = answer, current.revision.hasSameBytes(as: parent) else { return answer }
-        return .send
+        guard current.revision.hasSameBytes(as: parent) else { return try conflict(change, current, store) }
+        return try hasEnded(change, current, store, byDeletion: true) ? .ended(current: parent) : .send
       }
       return ProposalAnswer(statuses, maximumHistory: store.maximumTreeDepth)
     }
   }
 
-  private func conflict(
-    _ change: ProposedChange, _ current: CurrentRevision, _ store: DocumentStore
-  ) throws -> ProposalStatus {
+  private func conflict(_ change: ProposedChange, _ current: CurrentRevision, _ store: DocumentStore) throws
+    -> ProposalStatus
+  {
     // A branch that lost against a tombstone has a closed one. Nobody has deleted it.
-    let hasEnded =
-      try current.hasOtherLeaves
-      && store.hasEnded(change.revision, of: change.id, byDeletion: current.isDeleted)
-    return hasEnded ? .ended(current: current.revision) : .conflict(current: current.revision)
+    try hasEnded(change, current, store, byDeletion: current.isDeleted)
+      ? .ended(current: current.revision) : .conflict(current: current.revision)
+  }
+
+  private func hasEnded(
+    _ change: ProposedChange, _ current: CurrentRevision, _ store: DocumentStore, byDeletion: Bool
+  ) throws -> Bool {
+    try current.hasOtherLeaves && store.hasEnded(change.revision, of: change.id, byDeletion: byDeletion)
   }
 
   /// Whether a proposed revision is known here, isn't a tombstone, and the current one doesn't descend from it. To send it once more would

@@ -171,6 +171,11 @@ extension Session {
         try conflicts(item, .conflict("the document has another revision there"), current: current)
       case .ended(let current):
         if try end(item, for: current) { continue }
+        // What names the peer's revision, the peer takes.
+        if let known = item.change.known, known.hasSameBytes(as: current) {
+          push?.queued.append(item)
+          continue
+        }
         if try proposeAgain(item, on: current) { continue }
         try conflicts(item, .conflict("the document has another revision there"), current: current)
       case .refused(let error): done(item, error)
