@@ -11,7 +11,13 @@ package final class FolderDatabases: DatabaseCatalog {
     var opened: [ByteString: Database] = [:]
     /// Those that wait for the end of what reads them, to be deleted. Nobody finds them any more.
     var deleted: Set<ByteString> = []
+    /// Those that are being opened or made, each with the number of those who wait for it or do it.
+    var turns: [ByteString: (turn: Turn, users: Int)] = [:]
   }
+
+  /// Who has it opens or makes a database. To open one may take as long as another process writes it: nobody waits who asks for
+  /// another one.
+  private final class Turn: Sendable { let lock = Lock(()) }
 
   /// The revisions that a database keeps of a document when a client has made it: as many as CouchDB's do. With less, a replica that is
   /// further behind would make conflicts.
@@ -38,24 +44,49 @@ package final class FolderDatabases: DatabaseCatalog {
 
   package func database(_ name: String) throws -> Database? {
     guard DatabaseFolder.isValidName(name) else { return nil }
-    return try state.withLock { state in
-      if state.deleted.contains(ByteString(name)) { return nil }
-      if let database = state.opened[ByteString(name)] { return database }
+    let key = ByteString(name)
+    if let found = find(key) { return found }
+    return try takingTurn(key) {
+      if let found = find(key) { return found }
       guard folder.exists(name) else { return nil }
       let database = try folder.openExisting(name)
-      state.opened[ByteString(name)] = database
+      state.withLock { $0.opened[key] = database }
       return database
     }
   }
 
+  /// The database that is open, and none for one that is being deleted. Nil if the folder has to be asked.
+  private func find(_ key: ByteString) -> Database?? {
+    state.withLock { state in
+      state.deleted.contains(key) ? .some(nil) : state.opened[key].map { .some($0) }
+    }
+  }
+
+  /// Calls `body` while nobody else opens or makes the database.
+  private func takingTurn<Result>(_ key: ByteString, _ body: () throws -> Result) rethrows -> Result {
+    let turn = state.withLock { state in
+      let turn = state.turns[key]?.turn ?? Turn()
+      state.turns[key] = (turn, (state.turns[key]?.users ?? 0) + 1)
+      return turn
+    }
+    defer {
+      state.withLock { state in
+        let users = (state.turns[key]?.users ?? 1) - 1
+        state.turns[key] = users == 0 ? nil : (turn, users)
+      }
+    }
+    return try turn.lock.withLock { _ in try body() }
+  }
+
   package func create(_ name: String) throws -> Bool {
-    try state.withLock { state in
-      guard state.opened[ByteString(name)] == nil, !folder.exists(name) else { return false }
+    let key = ByteString(name)
+    return try takingTurn(key) {
+      guard state.withLock({ $0.opened[key] == nil }), !folder.exists(name) else { return false }
       guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't made here") }
       var options = folder.options
       options.creation = .createNew
       let database = try folder.open(name, options: options)
-      state.opened[ByteString(name)] = database
+      state.withLock { $0.opened[key] = database }
       if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
       return true
     }
