@@ -126,7 +126,7 @@ struct FlatEngineTests {
     expect(logs.contains("LOG"), "\(logs)")
     for log in logs {
       let size = try FileManager.default.attributesOfItem(atPath: path + "/" + log)[.size] as? Int
-      expect(size, equals: 0, log)
+      expect(size, equals: 0, "\(log)")
     }
   }
 
