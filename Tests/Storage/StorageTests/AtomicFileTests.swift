@@ -28,10 +28,10 @@ import TestTools
   }
 
   @Test func aPipeIsReadOnlyWhereItMayBe() throws {
+    let path = path
     expect(mkfifo(path, 0o600), equals: 0)
     let error = #expect(throws: StorageError.self) { try AtomicFile.read(path, limit: 10) }
     expect(error?.code == .invalidArgument && error?.path == path, "\(String(describing: error))")
-    let path = path
     let writer = Thread { try? Data([1, 2]).write(to: URL(filePath: path)) }
     writer.start()
     try expect(AtomicFile.read(path, limit: 10, mayBePipe: true), equals: [1, 2])
