@@ -34,7 +34,7 @@ import Touchstone
     // Wherever the other thread waits now.
     for _ in 0..<100 { try expect(catalog.database("free") != nil) }
     mayEnd.signal()
-    waitUntil { opening.isFinished && writing.isFinished }
+    eventually { opening.isFinished && writing.isFinished }
     expect(isOpened.withLock { $0 })
     try expect(catalog.database("busy") === catalog.database("busy"))
     try writer.close()
