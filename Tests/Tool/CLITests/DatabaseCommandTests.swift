@@ -10,7 +10,7 @@ import TestSupport
       let result = try tool.run(
         "/bin/bash", ["-c", "ulimit -f 500; exec \"$0\" import db large.jsonl", Tool.executable])
       let isSaid = ["file size limit", "File too large"].contains { result.errors.contains($0) }
-      expect(result.status == 1 && isSaid, "\(result.errors)")
+      expect(result.status == 3 && isSaid, "\(result.errors)")
       try tool.succeed("check", "db", "--deep")
     }
   }

@@ -295,12 +295,13 @@ final class Exchange: @unchecked Sendable {
 
   /// The handler has had its time: it hears that nobody waits any more, and the client gets this answer.
   func timeOut(_ answer: HTTPAnswer) {
-    self.answer(answer)
+    // First: once the answer is sent, the request has ended, and a handler that begins then would never hear of it.
     let cancelled = state.withLock { state in
       state.isTimedOut = true
       defer { state.whenCancelled = [] }
       return state.whenCancelled
     }
+    self.answer(answer)
     for call in cancelled { core.threads.cancellations.enqueue(call) }
   }
 
