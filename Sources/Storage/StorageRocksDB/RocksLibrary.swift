@@ -9,7 +9,7 @@ import StorageFlat
 /// A RocksDB database, as a `FlatLibrary`.
 ///
 /// `@unchecked Sendable`: RocksDB's functions may be called from any thread. What changes here changes only in
-/// `renew` and `close`, while nobody else uses the library; `isBroken` only in the write transaction.
+/// `renew` and `close`, while nobody else uses the library.
 final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   let path: String
   let writeSettings: OpaquePointer?
@@ -19,7 +19,12 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   private let rocks: RocksSettings
   private let isReadOnly: Bool
   private let readSettings = rocksdb_readoptions_create()
-  private var isBroken = false
+  private let brokenness = Lock(false)
+  /// Whether RocksDB refuses to write, after a failure.
+  private var isBroken: Bool {
+    get { brokenness.withLock { $0 } }
+    set { brokenness.withLock { $0 = newValue } }
+  }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
     path = directory.path
@@ -79,7 +84,7 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   var needsRenewal: Bool { isBroken }
   var isUnreadable: Bool { database == nil }
 
-  /// Called when a commit has failed: RocksDB refuses to write from then on.
+  /// Called when a commit or a compaction has failed: RocksDB refuses to write from then on.
   func noteFailure() { isBroken = true }
 
   func renew() throws {
@@ -163,12 +168,27 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
     let database = try opened()
     let flush = rocksdb_flushoptions_create()
     defer { rocksdb_flushoptions_destroy(flush) }
-    try RocksError.checked("can't compact", path) { rocksdb_flush(database, flush, $0) }
+    let failures = backgroundErrors(database)
+    do { try RocksError.checked("can't compact", path) { rocksdb_flush(database, flush, $0) } } catch {
+      noteFailure()
+      throw error
+    }
     let options = rocksdb_compactoptions_create()
     defer { rocksdb_compactoptions_destroy(options) }
     // The lowest level too (kForce), where deleted entries may be left.
     rocksdb_compactoptions_set_bottommost_level_compaction(options, 2)
     rocksdb_compact_range_opt(database, options, nil, 0, nil, 0)
+    // The call itself doesn't say that it has failed.
+    guard backgroundErrors(database) == failures else {
+      noteFailure()
+      throw StorageError(.ioError, "can't compact: a file couldn't be written", path: path)
+    }
+  }
+
+  private func backgroundErrors(_ database: OpaquePointer) -> UInt64 {
+    var count: UInt64 = 0
+    rocksdb_property_int(database, "rocksdb.background-errors", &count)
+    return count
   }
 
   /// Reads every block, whose checksum RocksDB compares.

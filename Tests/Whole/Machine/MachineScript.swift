@@ -1,15 +1,13 @@
 import Foundation
 import Simulation
-import TestSupport
 
 /// A script of either kind, as it is printed and run again.
 package enum MachineScript: Codable, Sendable {
   case power(PowerLoss)
   case failing(FailingCalls)
 
-  /// The engines that scripts begin with.
-  package static let engines =
-    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + optionalEngines.map(\.rawValue)
+  /// The engines that a search begins scripts with.
+  package static let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
 
   private var steps: [MachineStep] {
     get {
