@@ -19,11 +19,15 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   private let rocks: RocksSettings
   private let isReadOnly: Bool
   private let readSettings = rocksdb_readoptions_create()
-  private let brokenness = Lock(false)
-  /// Whether RocksDB refuses to write, after a failure.
-  private var isBroken: Bool {
-    get { brokenness.withLock { $0 } }
-    set { brokenness.withLock { $0 = newValue } }
+  /// Why RocksDB refuses to write.
+  private let failure = Lock(Failure.none)
+
+  private enum Failure {
+    case none
+    /// A compaction failed, or a write whose record may stay in the log.
+    case harmless
+    /// A commit failed. It has to be undone if its record is in the log.
+    case refused(RefusedCommit)
   }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
@@ -81,28 +85,54 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
     return database
   }
 
-  var needsRenewal: Bool { isBroken }
+  var needsRenewal: Bool {
+    failure.withLock { if case .none = $0 { false } else { true } }
+  }
   var isUnreadable: Bool { database == nil }
 
   /// Called when a commit or a compaction has failed: RocksDB refuses to write from then on.
-  func noteFailure() { isBroken = true }
+  func noteFailure(_ commit: RefusedCommit? = nil) {
+    failure.withLock { failure in
+      if let commit {
+        failure = .refused(commit)
+      } else if case .none = failure {
+        failure = .harmless
+      }
+    }
+  }
 
+  /// Opening reads the log again, and the log may have the record of a commit whose sync failed. That commit was refused, so
+  /// it is undone before anybody sees it.
   func renew() throws {
+    let refused: RefusedCommit? = failure.withLock {
+      if case .refused(let commit) = $0 { commit } else { nil }
+    }
+    if database != nil { try refused?.prepare() }
     closeDatabase()
     do {
       try open(forReading: false)
-      isBroken = false
+      if let database, let refused, refused.isIn(sequence) { try refused.undo(database, path) }
+      failure.withLock { $0 = .none }
     } catch {
-      // The disk may still be full. What is there can be read.
+      closeDatabase()
+      // The disk may still be full. What is there can be read, unless a refused commit is in it.
       try? open(forReading: true)
+      if let refused, refused.isIn(sequence) { closeDatabase() }
       throw error
     }
   }
 
   func close() throws -> Bool {
-    guard let database else { return false }
-    defer { closeDatabase() }
-    guard !isReadOnly, !isBroken else { return false }
+    defer {
+      closeDatabase()
+      failure.withLock { $0 = .none }
+    }
+    guard !needsRenewal else {
+      // The next open shall not find a refused commit.
+      try? renew()
+      return false
+    }
+    guard let database, !isReadOnly else { return false }
     // Everything in tables, whose blocks have checksums, and nothing in the log.
     let options = rocksdb_flushoptions_create()
     defer { rocksdb_flushoptions_destroy(options) }
@@ -155,8 +185,13 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
       }
     }
     record.withUnsafeBytes { rocksdb_writebatch_delete(batch, $0.characters, $0.count) }
-    try RocksError.checked("can't remove a keyspace", path) {
-      rocksdb_write(database, writeSettings, batch, $0)
+    do {
+      try RocksError.checked("can't remove a keyspace", path) {
+        rocksdb_write(database, writeSettings, batch, $0)
+      }
+    } catch {
+      noteFailure()
+      throw error
     }
   }
 

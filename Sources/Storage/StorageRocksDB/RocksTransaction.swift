@@ -190,14 +190,55 @@ final class RocksBatch: FlatWrite {
 
   func commit() throws {
     guard rocksdb_writebatch_wi_count(batch) > 0 else { return }
+    let sequence = library.sequence
     do {
       try RocksError.checked("can't commit", library.path) {
         rocksdb_write_writebatch_wi(database, library.writeSettings, batch, $0)
       }
     } catch {
-      library.noteFailure()
+      library.noteFailure(RefusedCommit(self, after: sequence))
       throw error
     }
+  }
+
+  /// A batch that gives the keys of this one the values that the database has now. The caller destroys it.
+  func inverse() throws -> OpaquePointer? {
+    let inverse = rocksdb_writebatch_create()
+    do {
+      for key in changedKeys() {
+        try key.withUnsafeBytes { key in
+          let isFound = try library.read(key) { value in
+            rocksdb_writebatch_put(inverse, key.characters, key.count, value.characters, value.count)
+          }
+          if !isFound { rocksdb_writebatch_delete(inverse, key.characters, key.count) }
+        }
+      }
+      return inverse
+    } catch {
+      rocksdb_writebatch_destroy(inverse)
+      throw error
+    }
+  }
+
+  private func changedKeys() -> Set<[UInt8]> {
+    final class Keys { var all: Set<[UInt8]> = [] }
+    func insert(_ state: UnsafeMutableRawPointer?, _ key: UnsafePointer<CChar>?, _ count: Int) {
+      guard let state else { return }
+      let bytes = [UInt8](UnsafeRawBufferPointer(start: key, count: count))
+      Unmanaged<Keys>.fromOpaque(state).takeUnretainedValue().all.insert(bytes)
+    }
+    var count = 0
+    let bytes = rocksdb_writebatch_wi_data(batch, &count)
+    let copy = rocksdb_writebatch_create_from(bytes, count)
+    defer { rocksdb_writebatch_destroy(copy) }
+    let keys = Keys()
+    withExtendedLifetime(keys) {
+      rocksdb_writebatch_iterate(
+        copy, Unmanaged.passUnretained(keys).toOpaque(),
+        { state, key, count, _, _ in insert(state, key, count) },
+        { state, key, count in insert(state, key, count) })
+    }
+    return keys.all
   }
 
   func abort() {}

@@ -1,5 +1,6 @@
 import Foundation
 import Simulation
+import TestSupport
 
 /// A script of either kind, as it is printed and run again.
 package enum MachineScript: Codable, Sendable {
@@ -7,7 +8,8 @@ package enum MachineScript: Codable, Sendable {
   case failing(FailingCalls)
 
   /// The engines that a search begins scripts with.
-  package static let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
+  package static let engines =
+    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + optionalEngines.map(\.rawValue)
 
   private var steps: [MachineStep] {
     get {

@@ -2,12 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Scripts that once failed, as a simulation printed them: Tests/Whole/FoundScripts/WHAT-WAS-WRONG.jsonl.
+/// Scripts that once failed, as a simulation printed them: Tests/Whole/FoundScripts/WHAT-WAS-WRONG.jsonl. One that
+/// needs RocksDB ends with -rocksdb.jsonl.
 @Suite("Scripts that simulations have found", .enabled(if: !isSanitized))
 struct FoundScriptTests {
   private static let folder = URL(filePath: #filePath).appending(path: "../../FoundScripts")
     .standardizedFileURL
   static let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    .filter { !$0.hasSuffix("-rocksdb.jsonl") || optionalEngines.map(\.rawValue).contains("rocksdb") }
 
   @Test("there are some")
   func some() { expect(Self.names?.isEmpty == false) }

@@ -5,10 +5,7 @@ import Testing
 /// (Tests/Whole/Machine).
 @Suite("A machine whose calls fail and whose power is cut", .enabled(if: !isSanitized))
 struct MachineTests {
-  /// RocksDB only for short: a commit that was refused because its sync failed can come back when the engine opens the database
-  /// anew, which the model doesn't follow yet.
-  static let engines =
-    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + (isLong ? [] : optionalEngines.map(\.rawValue))
+  static let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + optionalEngines.map(\.rawValue)
   /// A short run can't tell much: it repeats known seeds.
   static let seed = isLong ? testSeed : 1
 

@@ -175,13 +175,22 @@ package final class FlatEngine: EngineMaintenance {
 
   /// Commits, and then removes the entries of dropped keyspaces.
   func commit(_ write: any FlatWrite, _ state: FlatWriter.State) throws {
+    do { try end(write, state) } catch {
+      // At once if it can be: a commit that was refused may be in the library's log, and until the library has been opened anew
+      // the death of the process would bring it back.
+      try? life.withLock { life in if base.needsRenewal { try renew(life) } }
+      throw error
+    }
+    if state.changesKeyspaces { finishDropping() }
+  }
+
+  private func end(_ write: any FlatWrite, _ state: FlatWriter.State) throws {
     defer { writeEnded() }
     guard state.changesKeyspaces else { return try write.commit() }
     try life.withLock { life in
       try write.commit()
       life.catalog = state.catalog
     }
-    finishDropping()
   }
 
   /// Removes the entries of dropped keyspaces. What fails is tried again after the next opening.
