@@ -248,9 +248,10 @@ final class RocksBatch: FlatWrite {
 final class RocksIterator: FlatIterator {
   private var iterator: OpaquePointer?
   private let settings = rocksdb_readoptions_create()
-  private let lower: [UInt8]
-  /// RocksDB keeps the address of the bound.
-  private let upper: UnsafeMutableRawBufferPointer
+  /// Both bounds, one after the other. RocksDB keeps their addresses.
+  private let bounds: UnsafeMutableRawBufferPointer
+  private let lower: UnsafeRawBufferPointer
+  private let upper: UnsafeRawBufferPointer
   /// Whether the keys of a batch are among those of the database. RocksDB doesn't keep them within the bounds.
   private let hasBatch: Bool
   private let path: String
@@ -259,24 +260,22 @@ final class RocksIterator: FlatIterator {
     _ database: OpaquePointer, _ batch: OpaquePointer?, _ snapshot: OpaquePointer?, _ lower: [UInt8],
     _ upper: [UInt8], _ path: String
   ) {
-    self.lower = lower
     self.path = path
-    self.upper = .allocate(byteCount: max(1, upper.count), alignment: 1)
-    self.upper.copyBytes(from: upper)
+    bounds = .allocate(byteCount: max(1, lower.count + upper.count), alignment: 1)
+    bounds.copyBytes(from: lower + upper)
+    self.lower = UnsafeRawBufferPointer(rebasing: bounds[..<lower.count])
+    self.upper = UnsafeRawBufferPointer(rebasing: bounds[lower.count..<(lower.count + upper.count)])
     hasBatch = batch != nil
-    boundCount = upper.count
     if let snapshot { rocksdb_readoptions_set_snapshot(settings, snapshot) }
-    rocksdb_readoptions_set_iterate_upper_bound(
-      settings, UnsafeRawBufferPointer(self.upper).characters, boundCount)
+    rocksdb_readoptions_set_iterate_lower_bound(settings, self.lower.characters, lower.count)
+    rocksdb_readoptions_set_iterate_upper_bound(settings, self.upper.characters, upper.count)
     let base = rocksdb_create_iterator(database, settings)
     iterator = batch == nil ? base : rocksdb_writebatch_wi_create_iterator_with_base(batch, base)
   }
 
-  private let boundCount: Int
-
   deinit {
     rocksdb_readoptions_destroy(settings)
-    upper.deallocate()
+    bounds.deallocate()
   }
 
   func close() {
@@ -310,10 +309,9 @@ final class RocksIterator: FlatIterator {
       try RocksError.checked("can't read", path) { rocksdb_iter_get_error(iterator, $0) }
       return false
     }
+    guard hasBatch else { return true }
     let key = key
-    guard lower.withUnsafeBytes({ compareBytes($0, key) }) <= 0 else { return false }
-    return !hasBatch
-      || compareBytes(key, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(upper)[..<boundCount])) < 0
+    return compareBytes(lower, key) <= 0 && compareBytes(key, upper) < 0
   }
 
   private var key: UnsafeRawBufferPointer {
