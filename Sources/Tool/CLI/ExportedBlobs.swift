@@ -1,4 +1,5 @@
 import Blobs
+import Storage
 import Touchstone
 
 #if canImport(Glibc)
@@ -15,6 +16,8 @@ struct ExportedBlobs {
   static func directory(beside file: String) -> String { file + ".blobs" }
 
   private let store: BlobStore
+  /// Whether the directory wasn't there.
+  private let isNew: Bool
   private var isDone: Set<BlobDigest> = []
   /// The number of blobs that were copied or were already there.
   private(set) var count = 0
@@ -23,6 +26,7 @@ struct ExportedBlobs {
 
   /// Opens the directory for reading or for writing.
   init(_ directory: String, isReadOnly: Bool) throws {
+    isNew = access(directory, F_OK) != 0
     store = try BlobStore(directory: directory, isReadOnly: isReadOnly, durability: .none)
   }
 
@@ -72,6 +76,12 @@ struct ExportedBlobs {
 
   /// Removes temporary files.
   func finish() { store.discardUnsaved() }
+
+  /// Undoes an export that has failed: removes the directory, unless it was there before.
+  func discard() {
+    finish()
+    if isNew { try? FileTree.remove(store.directory) }
+  }
 
   private static func copy(
     _ reader: BlobReader, to writer: BlobWriter, _ body: (StoredBlob) throws -> Void

@@ -69,6 +69,26 @@ import TestSupport
     }
   }
 
+  @Test(arguments: TestEngine.some) func anExportThatFailsLeavesNoBlobs(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "a", Self.document)
+      try tool.write("another", to: "b.txt")
+      try tool.succeed("put", "db", "b", "{}", "--attachment", "b=\(tool.path("b.txt"))")
+      let blobs = try FileManager.default.subpathsOfDirectory(atPath: tool.path("db.touchstone"))
+        .filter { $0.hasSuffix(".blob") }
+      expect(blobs.count, equals: 2)
+      for blob in blobs { try tool.write("damaged", to: "db.touchstone/" + blob) }
+      try expect(tool("export", "db", "out.jsonl").status, equals: 3)
+      expect(!FileManager.default.fileExists(atPath: tool.path("out.jsonl")))
+      expect(!FileManager.default.fileExists(atPath: tool.path("out.jsonl.blobs")))
+      // A directory that was there stays.
+      try FileManager.default.createDirectory(
+        atPath: tool.path("mine"), withIntermediateDirectories: false)
+      try expect(tool("export", "db", "out.jsonl", "--blobs", "mine").status, equals: 3)
+      expect(FileManager.default.fileExists(atPath: tool.path("mine")))
+    }
+  }
+
   @Test(arguments: TestEngine.some) func filesArePutAsAttachments(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.write("abc", to: "a.txt")

@@ -112,7 +112,8 @@ struct ExportCommand: Subcommand {
     let directory = blobs ?? (isStraight ? nil : ExportedBlobs.directory(beside: file))
     var exported = try directory.map { try ExportedBlobs($0, isReadOnly: false) }
     var leftOut = 0
-    defer { exported?.finish() }
+    var isComplete = false
+    defer { if isComplete { exported?.finish() } else { exported?.discard() } }
 
     func add(_ document: DocumentView) throws -> Bool {
       guard !Interrupt.isRequested else { throw Interrupted("the export is incomplete") }
@@ -138,6 +139,7 @@ struct ExportCommand: Subcommand {
       if withMetadata { try snapshot.forEachTombstone(add) }
     }
     try writer.finish()
+    isComplete = true
     progress.end()
     if leftOut > 0 {
       StandardError.line(
