@@ -102,7 +102,7 @@ import Touchstone
       ("PUT", "/db/a", "{}"), ("POST", "/db", "{}"), ("POST", "/db/_bulk_docs", #"{"docs":[{}]}"#),
       ("PUT", "/db/a/x", "x"),
       ("DELETE", "/db/a?rev=1-a", ""), ("DELETE", "/db/a/x?rev=1-a", ""), ("COPY", "/db/a", ""),
-      ("POST", "/db/_purge", "{}"),
+      ("POST", "/db/_purge", "{}"), ("POST", "/db/_view_cleanup", ""),
       ("DELETE", "/db/_local/a", ""),
     ] {
       try expect(client.send(method, target, body).status, equals: 403, "\(method) \(target)")

@@ -72,6 +72,7 @@ extension DatabaseCall {
 
   /// `_view_cleanup` drops the rows of views whose design documents are gone or don't have them any more.
   func cleanViews() throws -> HTTPAnswer {
+    try checkWritable()
     try checkContentType()
     try database.removeUnusedViews()
     return .ok(status: 202)
