@@ -99,11 +99,11 @@ public struct ReplicatorConfiguration: Sendable {
   public var conflictResolver = ReplicationConflictResolver.standard
   /// How connections over the network are made: authentication, headers, TLS, proxy, heartbeat.
   public var connection = ConnectionOptions()
-  /// Whether revisions that conflict with those of the peer are pushed, as another branch there. Only peers of Couchbase
-  /// Lite 2 may take them. Default: false.
+  /// Whether revisions that conflict with those of the peer are pushed, as another branch there. Couchbase Lite 2 and databases
+  /// of this library accept them, unless they refuse conflicts. Over HTTP all branches are pushed anyway. Default: false.
   public var pushesConflicts = false
-  /// How often a lost connection is tried again, one time after the other. Nil: 2 times, and for ever if it is
-  /// continuous. The count starts again with each connection.
+  /// How often the replicator connects again after a lost connection. Nil: 2 times, and without limit if it is continuous. The
+  /// count starts again after a connection that has replicated something or has come to the end.
   public var maximumRetries: Int?
   /// The longest wait before a retry, in seconds. Waits are 2, 4, 8 … seconds.
   public var maximumRetryWait = 600.0
@@ -115,7 +115,8 @@ public struct ReplicatorConfiguration: Sendable {
   public var purgesOnLostAccess = true
   /// Whether the first pull into an empty database leaves out tombstones. Default: true, as Couchbase Lite.
   public var skipsTombstonesOfFirstPull = true
-  /// Whether the start forgets how far earlier replications came. What the other side has isn't sent again.
+  /// Whether the first start of the replicator forgets how far earlier replications came. What the other side has isn't sent
+  /// again.
   public var resetsCheckpoint = false
 
   /// Where a replication begins that has no checkpoint yet: behind this sequence of the side that changes come from. Nil: at
