@@ -101,16 +101,16 @@ public struct RowChanges: Sendable {
     kept: [IndexPair], removed: [Int], inserted: [Int]
   ) {
     // For each key its first old row, and for each old row the next one with the same key.
-    var first: [RowKey: Int] = Dictionary(minimumCapacity: old.count)
+    var first: [ComparedRowKey: Int] = Dictionary(minimumCapacity: old.count)
     var next = [Int?](repeating: nil, count: old.count)
     for index in old.indices.reversed() {
-      let key = RowKey(old, index, key)
+      let key = ComparedRowKey(old, index, key)
       next[index] = first.updateValue(index, forKey: key)
     }
     var (kept, inserted): ([IndexPair], [Int]) = ([], [])
     var isKept = [Bool](repeating: false, count: old.count)
     for index in new.indices {
-      let key = RowKey(new, index, key)
+      let key = ComparedRowKey(new, index, key)
       guard let partner = first[key] else {
         inserted.append(index)
         continue
@@ -147,13 +147,15 @@ public struct RowChanges: Sendable {
 }
 
 /// The key of a row. It points into results that the caller holds.
-private struct RowKey: Hashable {
+private struct ComparedRowKey: Hashable {
   private let value: QueryValue
   private static var order: ValueOrder { ValueOrder(.empty) }
 
   init(_ rows: QueryResults, _ index: Int, _ column: Int) { value = rows.value(index, column) }
 
-  static func == (left: RowKey, right: RowKey) -> Bool { order.areSame(left.value, right.value) }
+  static func == (left: ComparedRowKey, right: ComparedRowKey) -> Bool {
+    order.areSame(left.value, right.value)
+  }
 
   func hash(into hasher: inout Hasher) { hasher.combine(Self.order.hash(value)) }
 }

@@ -84,7 +84,7 @@ extension QueryRow {
 }
 
 /// The name of a column, or the index of a row.
-private struct RowKey: CodingKey {
+private struct RowCodingKey: CodingKey {
   let stringValue: String
   let intValue: Int?
 
@@ -146,7 +146,7 @@ private struct RowDecoder: Decoder {
             + row.columnNames.joined(separator: ", ")))
     }
     return DocumentDecoder.decoder(
-      of: try row[0].jsonValue() ?? .null, at: [RowKey(column: row.columnNames[0])])
+      of: try row[0].jsonValue() ?? .null, at: [RowCodingKey(column: row.columnNames[0])])
   }
 
   /// The error with the row and the column in its path and its description.
@@ -165,7 +165,7 @@ private struct RowDecoder: Decoder {
           underlyingError: context.underlyingError)
       }
       return DecodingError.Context(
-        codingPath: [RowKey(row: index)] + context.codingPath,
+        codingPath: [RowCodingKey(row: index)] + context.codingPath,
         debugDescription: "row \(index), \(description)", underlyingError: context.underlyingError)
     }
     switch error {
