@@ -76,7 +76,7 @@ extension Exchange {
   func queue(_ answer: HTTPAnswer, _ mhd: OpaquePointer) -> MHD_Result {
     status = answer.status
     if case .other(let body) = answer.body {
-      if let upgrade = body as? Upgrade { return queueUpgrade(answer, upgrade, mhd) }
+      if let upgrade = body as? UpgradeBody { return queueUpgrade(answer, upgrade, mhd) }
       Log.write(.error, .network, nil, "listener: an answer has no body that can be sent")
       return .NO
     }

@@ -78,7 +78,7 @@ package final class UpgradedConnection: Sendable {
 }
 
 /// The connection speaks another protocol from this answer on.
-struct Upgrade: HTTPOtherBody {
+struct UpgradeBody: HTTPOtherBody {
   /// Called on a handler's thread.
   let takeOver: @Sendable (UpgradedConnection) -> Void
 }
@@ -104,7 +104,7 @@ final class UpgradedConnections: Sendable {
 extension Exchange {
   /// The upgrade that a handler has answered with.
   func queueUpgrade(
-    _ answer: HTTPAnswer, _ upgrade: Upgrade, _ mhd: OpaquePointer
+    _ answer: HTTPAnswer, _ upgrade: UpgradeBody, _ mhd: OpaquePointer
   ) -> MHD_Result {
     takeOver = upgrade.takeOver
     state.withLock { $0.output.isDone = true }

@@ -56,7 +56,7 @@ extension HTTPAnswer {
     var answer = HTTPAnswer(
       status: 101, headers: [HTTPHeader("Upgrade", "websocket"), HTTPHeader("Sec-WebSocket-Accept", proof)],
       body: .other(
-        Upgrade { connection in
+        UpgradeBody { connection in
           let stream = SocketStream(connection.descriptor) { descriptor in
             close(descriptor)
             connection.ended()
