@@ -12,7 +12,7 @@ import Synchronization
 #endif
 
 /// Gives the bytes of a blob.
-private final class BlobSource: BLIPSource, @unchecked Sendable {
+private final class BlobMessageSource: BLIPSource, @unchecked Sendable {
   // Used by the connection's executor only.
   private let reader: BlobReader
   /// What was read before and isn't given yet.
@@ -138,7 +138,7 @@ struct BlobTransfer: Sendable {
           let reader = try openBlob(digest)
           let mayCompress = request.message.properties.isTrue("compress")
           let head = mayCompress ? try reader.read(upTo: sampleBytes) : []
-          var reply = BLIPReply(body: .source(BlobSource(reader, head: head)))
+          var reply = BLIPReply(body: .source(BlobMessageSource(reader, head: head)))
           reply.isCompressed = mayCompress && isWorthCompressing(head)
           return reply
         }
