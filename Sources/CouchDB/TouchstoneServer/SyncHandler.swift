@@ -13,7 +13,7 @@ import WebSocket
 /// Answers the requests of replicators: `GET /NAME/_blipsync` becomes a WebSocket.
 final class SyncHandler: HTTPHandler {
   private let catalog: any DatabaseCatalog
-  private let options: Responder.Options
+  private let options: PassiveResponder.Options
   /// Connections take turns on these threads: frames on some, databases and files on the others.
   private let workers = Workers(maximum: 4)
   private let pool = Workers(maximum: 32)
@@ -23,7 +23,7 @@ final class SyncHandler: HTTPHandler {
 
   init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
     self.catalog = catalog
-    var options = Responder.Options()
+    var options = PassiveResponder.Options()
     options.acceptsRevisions = !configuration.isReadOnly
     options.refusesConflicts = configuration.refusesConflicts
     options.filters = configuration.filters

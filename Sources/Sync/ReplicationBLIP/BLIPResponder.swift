@@ -24,7 +24,7 @@ package final class BLIPResponder: Sendable {
   }
 
   private let connection: BLIPConnection
-  private let responder: Responder
+  private let responder: PassiveResponder
   private let state = Lock(State())
   private let pool: Workers?
   private let lane: JobLane
@@ -35,13 +35,14 @@ package final class BLIPResponder: Sendable {
   /// Makes a responder over a connection that isn't started. It lives until the connection ends. It works on threads of
   /// the pool, or on its own.
   package init(
-    _ connection: BLIPConnection, _ database: Database, _ options: Responder.Options = Responder.Options(),
+    _ connection: BLIPConnection, _ database: Database,
+    _ options: PassiveResponder.Options = PassiveResponder.Options(),
     on pool: Workers? = nil
   ) {
     self.connection = connection
     self.pool = pool
     lane = JobLane(on: pool)
-    let responder = Responder(database, options)
+    let responder = PassiveResponder(database, options)
     self.responder = responder
     let blobs = BlobTransfer(connection, on: pool)
     self.blobs = blobs

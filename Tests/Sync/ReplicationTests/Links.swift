@@ -22,7 +22,7 @@ let linksByBLIP = link == "blip" || link == "listener"
 let linksByHTTP = link == "http"
 
 /// Connects to a database in the way of this run.
-func connection(to database: Database, _ options: Responder.Options = Responder.Options())
+func connection(to database: Database, _ options: PassiveResponder.Options = PassiveResponder.Options())
   -> any PeerConnector
 {
   switch link {
@@ -34,7 +34,8 @@ func connection(to database: Database, _ options: Responder.Options = Responder.
 }
 
 /// Connects over a WebSocket to a listener of this process. It stops when the process ends.
-private func listenerConnector(_ database: Database, _ options: Responder.Options) -> any PeerConnector {
+private func listenerConnector(_ database: Database, _ options: PassiveResponder.Options) -> any PeerConnector
+{
   var configuration = SyncListenerConfiguration(databases: ["db": database])
   configuration.isReadOnly = !options.acceptsRevisions
   configuration.refusesConflicts = options.refusesConflicts
@@ -54,7 +55,7 @@ private func listenerConnector(_ database: Database, _ options: Responder.Option
 }
 
 /// Connects to the HTTP API of a listener of this process.
-private func httpConnector(_ database: Database, _ options: Responder.Options) -> any PeerConnector {
+private func httpConnector(_ database: Database, _ options: PassiveResponder.Options) -> any PeerConnector {
   var configuration = SyncListenerConfiguration(databases: ["db": database])
   configuration.servesHTTP = true
   configuration.isReadOnly = !options.acceptsRevisions
@@ -85,7 +86,7 @@ private struct RenamedConnector: PeerConnector {
 
 /// Connects to a database over BLIP.
 func pipeConnector(
-  _ database: Database, _ options: Responder.Options = Responder.Options(),
+  _ database: Database, _ options: PassiveResponder.Options = PassiveResponder.Options(),
   subprotocol: String? = ReplicationProtocol.offered[0]
 ) -> BLIPConnector {
   BLIPConnector(remoteID: LocalConnector(database).remoteID, name: database.path) { _, done in

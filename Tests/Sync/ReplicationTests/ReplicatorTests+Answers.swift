@@ -32,7 +32,7 @@ extension ReplicatorTests {
     let live = try database.save("live", ["n": 1]).revisionID.description
     try database.save("deleted", ["n": 1])
     let deleted = try database.delete("deleted").revisionID.description
-    let responder = Responder(database)
+    let responder = PassiveResponder(database)
     func answer(_ id: String, _ revision: String, _ parent: String?) throws -> ProposalStatus {
       try responder.answer([ProposedChange(id: id, revision: revision, remoteRevision: parent)]).statuses[0]
     }
@@ -99,7 +99,7 @@ extension ReplicatorTests {
       options.isReadOnly = true
       options.creation = .openExisting
       let database = try Database.open("test", in: directory, options: options)
-      let responder = Responder(database)
+      let responder = PassiveResponder(database)
       try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: ""), equals: "1-cc")
       try expect(responder.setCheckpoint("x", Array("{}".utf8), basedOn: "1-cc"), equals: "2-cc")
       try expect(responder.checkpoint("x") == nil)

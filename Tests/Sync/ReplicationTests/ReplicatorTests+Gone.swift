@@ -30,11 +30,11 @@ extension ReplicatorTests {
   @Test("a passive side that allows one direction refuses the other") func oneWay() throws {
     let (a, b) = try two()
     try a.save("a", ["n": 1])
-    var options = Responder.Options()
+    var options = PassiveResponder.Options()
     options.acceptsRevisions = false
     let target = ReplicatorTarget(connection(to: b, options))
     try expect(replicate(a, b) { $0.target = target }.status.error?.code, equals: 403)
-    options = Responder.Options()
+    options = PassiveResponder.Options()
     options.givesRevisions = false
     let other = ReplicatorTarget(connection(to: b, options))
     try expect(replicate(a, b) { $0.target = other }.status.error?.code, equals: 403)

@@ -12,7 +12,7 @@ extension ReplicatorConfiguration {
   ) throws {
     switch (ends.source, ends.target) {
     case (.here(let source, _), .here(let target, _)):
-      var options = Responder.Options()
+      var options = PassiveResponder.Options()
       let validation = ReplicationValidation(target, user: user)
       options.check = { revision in
         try validation.check(

@@ -6,7 +6,7 @@ import Touchstone
 package typealias NamedFilter =
   @Sendable (FilteredRevision, _ parameters: [String: String]) throws -> Bool
 
-extension Responder {
+extension PassiveResponder {
   /// The filter that a request names with its parameters, nil if it names none. Throws LiteCore 19 if there is no such filter.
   func filter(of request: PullRequest) throws -> ReplicationFilter? {
     guard request.filter != nil || request.channels != nil else { return nil }

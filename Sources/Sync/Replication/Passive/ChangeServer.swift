@@ -47,7 +47,7 @@ package final class ChangeServer: @unchecked Sendable {
   /// Makes a server that offers at most `listCount` changes in a list. It does nothing until `start()`. Throws HTTP 403 if the
   /// database gives no revisions, and LiteCore 19 if it hasn't the filter that the request names.
   package init(
-    _ responder: Responder, _ request: PullRequest, _ sink: any PullSink,
+    _ responder: PassiveResponder, _ request: PullRequest, _ sink: any PullSink,
     listCount: Int = ChangeServer.maximumListCount, on pool: Workers? = nil,
     onError: @escaping @Sendable (ReplicationError) -> Void
   ) throws {

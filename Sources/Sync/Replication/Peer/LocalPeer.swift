@@ -26,16 +26,17 @@ package final class LocalPeer: Peer {
   package var revisionsInFlight: Int { 4_000 }
   package let exchangesLeaves: Bool
 
-  private let responder: Responder
+  private let responder: PassiveResponder
   private let state = Lock(State())
   /// The threads: one for answers and blobs, one that writes.
   private let reading = Workers()
   private let writing = Workers()
 
   package init(
-    _ database: Database, _ options: Responder.Options = Responder.Options(), exchangesLeaves: Bool = false
+    _ database: Database, _ options: PassiveResponder.Options = PassiveResponder.Options(),
+    exchangesLeaves: Bool = false
   ) {
-    responder = Responder(database, options)
+    responder = PassiveResponder(database, options)
     self.exchangesLeaves = exchangesLeaves
   }
 
@@ -207,11 +208,12 @@ package final class LocalPeer: Peer {
 /// Connects to another database of this process. With `exchangesLeaves`, all leaves go there, as in the CouchDB family.
 package struct LocalConnector: PeerConnector {
   let database: Database
-  let options: Responder.Options
+  let options: PassiveResponder.Options
   let exchangesLeaves: Bool
 
   package init(
-    _ database: Database, _ options: Responder.Options = Responder.Options(), exchangesLeaves: Bool = false
+    _ database: Database, _ options: PassiveResponder.Options = PassiveResponder.Options(),
+    exchangesLeaves: Bool = false
   ) {
     self.database = database
     self.options = options

@@ -106,7 +106,7 @@ package final class RevisionInserter: @unchecked Sendable {
   }
 
   /// Stores what a replicator of the other side pushes. Conflicts are refused with HTTP 409.
-  package init(_ responder: Responder, on pool: Workers? = nil, fetchBlob: @escaping FetchBlob) {
+  package init(_ responder: PassiveResponder, on pool: Workers? = nil, fetchBlob: @escaping FetchBlob) {
     order = nil
     purgesOnLostAccess = nil
     lane = JobLane(on: pool)

@@ -55,8 +55,8 @@ import TouchstoneSync
     try revision.body()["color"].string == parameters["color"]
   }
 
-  private static func options(_ filters: [String: NamedFilter]) -> Responder.Options {
-    var options = Responder.Options()
+  private static func options(_ filters: [String: NamedFilter]) -> PassiveResponder.Options {
+    var options = PassiveResponder.Options()
     options.filters = filters
     return options
   }

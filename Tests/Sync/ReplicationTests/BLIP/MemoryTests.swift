@@ -178,7 +178,7 @@ import Transport
     let server = try databases.open(.lmdb)
     try fill(server, "server")
     let sink = ShortSink()
-    let changes = try ChangeServer(Responder(server), PullRequest(), sink) { Issue.record($0) }
+    let changes = try ChangeServer(PassiveResponder(server), PullRequest(), sink) { Issue.record($0) }
     changes.start()
     var taken = 0
     while taken < 150 {

@@ -175,7 +175,7 @@ import Touchstone
     let offered = Lock<[String]>([])
     let end = Awaited<Bool>()
     let client = ScriptedClient(
-      try longIDs(), Responder.Options(),
+      try longIDs(), PassiveResponder.Options(),
       [
         "changes": { request in
           guard case .array(let items) = request.message.json, !items.isEmpty else { return end.set(true) }

@@ -218,7 +218,7 @@ import Touchstone
             body: Array(request.message.body)))
       }
       let client = ScriptedClient(
-        database, Responder.Options(),
+        database, PassiveResponder.Options(),
         [
           "changes": { request in
             if !request.message.isNoReply { held.set(request) } else { request.reply() }
@@ -410,7 +410,7 @@ import Touchstone
     ] as [(String?, Int, String)] {
       let database = try database()
       let client = ScriptedClient(
-        database, Responder.Options(),
+        database, PassiveResponder.Options(),
         [
           "getAttachment": { request in
             guard let answer else {

@@ -192,7 +192,7 @@ final class ScriptedClient: Sendable {
 
   /// `answers` are those to the server's requests.
   init(
-    _ database: Database, _ options: Responder.Options = Responder.Options(),
+    _ database: Database, _ options: PassiveResponder.Options = PassiveResponder.Options(),
     serverLimits: BLIPLimits = BLIPLimits(),
     _ answers: [String: @Sendable (BLIPIncomingRequest) -> Void] = [:]
   ) {

@@ -60,7 +60,7 @@ final class RecordedClient: @unchecked Sendable {
     let passive = CountingTransport(end)
     serverEnd = passive
     connection = BLIPConnection(client, name: "recorded client")
-    var options = Responder.Options()
+    var options = PassiveResponder.Options()
     options.acceptsRevisions = !session.name.hasSuffix("/server-pull-only")
     options.givesRevisions = !session.name.hasSuffix("/server-push-only")
     options.refusesConflicts = ["/server-no-conflicts", "/push-outgoing-conflicts-refused"].contains {

@@ -7,7 +7,7 @@ import Storage
 import Touchstone
 
 /// Answers a replicator's requests over a database. Its calls block: they are for threads that may wait.
-package final class Responder: Sendable {
+package final class PassiveResponder: Sendable {
   /// What a passive database allows.
   package struct Options: Sendable {
     /// Whether it takes revisions.
