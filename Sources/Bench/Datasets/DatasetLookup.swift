@@ -11,7 +11,7 @@ package enum DatasetLookup {
   package static func path(
     of nameOrPath: String, environment: DataDirectory = .fromEnvironment
   ) throws -> String {
-    if let dataset = Manifest.dataset(named: nameOrPath) {
+    if let dataset = KnownDatasets.dataset(named: nameOrPath) {
       if let path = dataset.path(environment: environment) { return path }
       guard case .file(let relativePath) = dataset.origin else {
         throw DatasetError(.notHere, "\(dataset.name) is generated and has no file")
@@ -25,7 +25,7 @@ package enum DatasetLookup {
       )
     }
     if nameOrPath == "-" || access(nameOrPath, F_OK) == 0 { return nameOrPath }
-    let names = Manifest.datasets.map(\.name).joined(separator: ", ")
+    let names = KnownDatasets.datasets.map(\.name).joined(separator: ", ")
     throw DatasetError(
       .unknownDataset, "there is neither a file nor a data set '\(nameOrPath)'; known data sets are \(names)")
   }
@@ -37,7 +37,7 @@ package enum DatasetLookup {
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
     idProperty: String = "_id", environment: DataDirectory = .fromEnvironment
   ) throws -> any RecordSource {
-    if let dataset = Manifest.dataset(named: nameOrPath), case .generated = dataset.origin {
+    if let dataset = KnownDatasets.dataset(named: nameOrPath), case .generated = dataset.origin {
       return try SyntheticTravel(documentCount: documents ?? dataset.documents, seed: seed)
     }
     return try JSONLinesSource(

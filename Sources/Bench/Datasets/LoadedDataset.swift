@@ -51,7 +51,7 @@ package final class LoadedDataset: @unchecked Sendable {
     if let documents, documents < 1 {
       throw DatasetError(.invalidArgument, "a data set can't have \(documents) documents")
     }
-    let known = Manifest.dataset(named: nameOrPath)
+    let known = KnownDatasets.dataset(named: nameOrPath)
     if let known, case .generated = known.origin {
       return try generate(documents ?? known.documents, seed: seed)
     }
@@ -66,7 +66,7 @@ package final class LoadedDataset: @unchecked Sendable {
   }
 
   private static func generate(_ documents: Int, seed: UInt64) throws -> LoadedDataset {
-    let loaded = LoadedDataset(name: Manifest.syntheticTravel.name)
+    let loaded = LoadedDataset(name: KnownDatasets.syntheticTravel.name)
     let source = try SyntheticTravel(documentCount: documents, seed: seed)
     let digest = Digest()
     while let line = source.nextLine() {

@@ -62,11 +62,11 @@ public struct BenchRun {
   }
 
   private func loadDataset() throws -> LoadedDataset {
-    let name = settings.dataset ?? Manifest.standard().name
+    let name = settings.dataset ?? KnownDatasets.standard().name
     if CBLite2Dataset.isNamed(name) { return try CBLite2Dataset.load(name, documents: settings.documents) }
     let dataset = try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
     // The known ones are compared with their checksums.
-    if Manifest.dataset(named: name) == nil { try Self.checkDocuments(dataset) }
+    if KnownDatasets.dataset(named: name) == nil { try Self.checkDocuments(dataset) }
     return dataset
   }
 

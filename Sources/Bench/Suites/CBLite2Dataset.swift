@@ -2,7 +2,8 @@ import Datasets
 import Foundation
 import Touchstone
 
-/// Loads the documents of a Couchbase Lite 2.x or 3.x database as a data set, such as travel-sample.
+/// Loads the documents of a Couchbase Lite 2.x or 3.x database as a data set. None of the known data sets
+/// (`KnownDatasets`) is one.
 enum CBLite2Dataset {
   /// Whether the name of a data set is the path of such a database, zipped or not.
   static func isNamed(_ path: String) -> Bool {

@@ -23,21 +23,21 @@ struct LookupTests {
   }
 
   @Test func withoutTheRealSetTheGeneratedOneIsStandard() {
-    expect(Manifest.standard(environment: nowhere).name, equals: "synthetic-travel")
+    expect(KnownDatasets.standard(environment: nowhere).name, equals: "synthetic-travel")
   }
 
   @Test func namesAreUniqueAndTypesAddUp() {
-    expect(Set(Manifest.datasets.map(\.name)).count, equals: Manifest.datasets.count)
-    for dataset in Manifest.datasets {
+    expect(Set(KnownDatasets.datasets.map(\.name)).count, equals: KnownDatasets.datasets.count)
+    for dataset in KnownDatasets.datasets {
       expect(dataset.types.reduce(0) { $0 + $1.documents }, equals: dataset.documents, "\(dataset.name)")
       expect(dataset.sha256.count, equals: 64, "\(dataset.name)")
     }
   }
 
   /// Those that are on this machine; none may be.
-  @Test(arguments: Manifest.datasets.filter { $0.path() != nil }.map(\.name))
+  @Test(arguments: KnownDatasets.datasets.filter { $0.path() != nil }.map(\.name))
   func fileSetsAreAsTheManifestSays(_ name: String) throws {
-    let dataset = try #require(Manifest.dataset(named: name))
+    let dataset = try #require(KnownDatasets.dataset(named: name))
     let loaded = try LoadedDataset.load(name)
     expect(loaded.count, equals: dataset.documents)
     expect(loaded.jsonBytes, equals: dataset.jsonBytes)

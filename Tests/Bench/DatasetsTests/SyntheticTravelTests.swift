@@ -19,9 +19,9 @@ struct SyntheticTravelTests {
 
   @Test func defaultSetHasTheCommittedChecksum() throws {
     let loaded = try LoadedDataset.load("synthetic-travel")
-    expect(loaded.count, equals: Manifest.syntheticTravel.documents)
-    expect(loaded.jsonBytes, equals: Manifest.syntheticTravel.jsonBytes)
-    expect(loaded.sha256, equals: Manifest.syntheticTravel.sha256)
+    expect(loaded.count, equals: KnownDatasets.syntheticTravel.documents)
+    expect(loaded.jsonBytes, equals: KnownDatasets.syntheticTravel.jsonBytes)
+    expect(loaded.sha256, equals: KnownDatasets.syntheticTravel.sha256)
   }
 
   @Test func sameSeedGivesTheSameBytesAndAnotherSeedOthers() throws {

@@ -371,7 +371,7 @@ import TestSupport
 
   @Test("travel-sample, encrypted, holds nothing that can be read")
   func travelSample() throws {
-    let dataset = try LoadedDataset.load(Manifest.standard().name)
+    let dataset = try LoadedDataset.load(KnownDatasets.standard().name)
     for engine in Self.engines {
       let directory = TemporaryDirectory()
       let database = try Database.open(

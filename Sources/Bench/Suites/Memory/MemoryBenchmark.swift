@@ -121,7 +121,7 @@ struct StreamedDocuments: Sendable {
   init(_ settings: BenchSettings, for suite: String = "memory") throws {
     self.settings = settings
     self.suite = suite
-    name = settings.dataset ?? Manifest.standard().name
+    name = settings.dataset ?? KnownDatasets.standard().name
     let source = try Self.open(name, settings, suite)
     var count = 0
     while count < settings.documents ?? .max, try source.next() != nil { count += 1 }

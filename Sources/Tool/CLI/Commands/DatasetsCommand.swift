@@ -13,17 +13,17 @@ struct DatasetsCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     if asJSON {
-      for dataset in Manifest.datasets { try output.line(Self.json(dataset).jsonText) }
+      for dataset in KnownDatasets.datasets { try output.line(Self.json(dataset).jsonText) }
       return
     }
     var table = TextTable([("NAME", .left), ("DOCUMENTS", .right), ("BYTES", .right), ("HERE", .left)])
-    for dataset in Manifest.datasets {
+    for dataset in KnownDatasets.datasets {
       table.add(
         dataset.name, TextTable.grouped(dataset.documents), TextTable.grouped(dataset.jsonBytes),
         Self.place(dataset))
     }
     try output.lines(table.lines)
-    for dataset in Manifest.datasets {
+    for dataset in KnownDatasets.datasets {
       try output.line("\n\(dataset.name): \(dataset.summary)")
       if !dataset.types.isEmpty {
         let types = dataset.types.map { "\(TextTable.grouped($0.documents)) \($0.name)" }

@@ -1,5 +1,5 @@
 /// The known data sets. docs/datasets.md describes them.
-package enum Manifest {
+package enum KnownDatasets {
   /// All known data sets.
   package static let datasets: [Dataset] = [syntheticTravel, travelSample, beerSample, gamesimSample]
 
@@ -25,7 +25,7 @@ package enum Manifest {
     license: "Apache 2.0, as the project: made up, no text is taken from anywhere",
     source: "touchstone itself")
 
-  /// Couchbase Server's travel-sample, with about half of its landmarks.
+  /// Couchbase Server's travel-sample, with about half of its landmarks. `JSONLinesSource` reads its file.
   package static let travelSample = Dataset(
     name: "travel-sample",
     summary: "Airlines, airports, hotels, landmarks and routes: 29,396 of the 31,591 documents of Couchbase "
