@@ -151,7 +151,7 @@ struct EntryColumns {
     if plainText() == nil, !skipNumber() { try skipAnyType() }
   }
 
-  /// Skips a number (OrderedKey+Number.swift): a magnitude of up to 8 bytes, whose last bit says whether a
+  /// Skips a number (OrderedKeyNumber.swift): a magnitude of up to 8 bytes, whose last bit says whether a
   /// fraction follows. False when the next value isn't a complete number.
   @inline(__always)
   private mutating func skipNumber() -> Bool {

@@ -75,7 +75,7 @@ extension ViewKeyEncoder {
     return index <= bytes.count ? index : nil
   }
 
-  /// The length of a number: see Storage's OrderedKey+Number.swift.
+  /// The length of a number: see Storage's OrderedKeyNumber.swift.
   private static func numberLength(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int? {
     let code = bytes[start]
     switch code {

@@ -4,7 +4,7 @@
 //   value     = 0x08                        missing
 //             | 0x10                        null
 //             | 0x18 | 0x19                 false, true
-//             | number                      codes 0x25 … 0x3A, see OrderedKey+Number.swift
+//             | number                      codes 0x25 … 0x3A, see OrderedKeyNumber.swift
 //             | 0x50 text                   string, UTF-8
 //             | 0x51 text                   collation key of a string, made by a collator
 //             | 0x60 value* 0x00            array
