@@ -34,11 +34,6 @@ extension DatabaseService {
     }
   }
 
-  /// Throws 403 if clients only read.
-  func checkWritable() throws {
-    if configuration.isReadOnly { throw CouchDBError(403, "forbidden", "this server only lets you read") }
-  }
-
   /// The database in which CouchDB has its users. Here it is one like others.
   static let usersDatabase = "_users"
 

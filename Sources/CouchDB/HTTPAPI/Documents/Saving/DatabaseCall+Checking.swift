@@ -5,9 +5,6 @@ import Touchstone
 import Views
 
 extension DatabaseCall {
-  /// Throws 403 if clients only read.
-  func checkWritable() throws { try service.checkWritable() }
-
   /// Throws 413 if a document is too large.
   func checkSize(_ document: IncomingDocument, reason: String) throws {
     guard document.byteCount <= service.configuration.maximumDocumentBytes else {
