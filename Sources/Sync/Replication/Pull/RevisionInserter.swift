@@ -5,7 +5,8 @@ import Storage
 import Touchstone
 
 /// Stores revisions that arrive, on a thread of its own: fetches their blobs first, stores many in one transaction, and
-/// resolves conflicts, or reports them.
+/// resolves conflicts, or reports them. A revision whose parent isn't here is settled by `DocumentWriter.apply`
+/// (`Documents/Sync/DocumentWriter+ForeignHistory.swift`).
 package final class RevisionInserter: @unchecked Sendable {
   /// What became of a revision that wasn't refused.
   package enum Inserted: Sendable {

@@ -1,5 +1,9 @@
 import Storage
 
+// A revision that was made elsewhere comes with its history. The revision is put on the newest of its ancestors that is known here,
+// and those between the two are added without bodies. If none is known, it becomes a branch of its own. `DocumentWriter+Joining.swift`
+// adds what is missing below a known ancestor.
+
 extension DocumentWriter {
   /// What `apply` did.
   enum Applied { case added, known, conflict }
