@@ -21,6 +21,11 @@ struct FinishedTransaction {
   /// The number of bodies that it has removed.
   private(set) var removedBodies = 0
 
+  /// Upkeep looks at the database each time that the sequence has passed a multiple of this.
+  private static let changesBetweenLooks: UInt64 = 4_096
+  /// The purge of a document takes no sequence. So upkeep also looks each time that this many bodies were removed.
+  private static let removedBodiesBetweenLooks: UInt64 = 1_024
+
   init() {}
 
   /// Called at the end of a transaction, inside it.
@@ -45,11 +50,11 @@ struct FinishedTransaction {
     _ notifier: ObserverNotifier, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
   ) {
     if notifier.isActive { tell(notifier) }
-    // Every 4,096 changes. The purge of a document takes no sequence, so removed bodies count too: every 1,024.
-    var areMany = end >> 12 != begin >> 12
+    var areMany = end / Self.changesBetweenLooks != begin / Self.changesBetweenLooks
     if removedBodies > 0 {
       let (before, after) = removedInAll.add(UInt64(removedBodies), ordering: .relaxed)
-      areMany = areMany || after >> 10 != before >> 10
+      areMany =
+        areMany || after / Self.removedBodiesBetweenLooks != before / Self.removedBodiesBetweenLooks
     }
     if areMany { upkeep()?.manyChangesWereMade() }
     if let earliestExpiration { upkeep()?.expirationWasSet(earliestExpiration) }

@@ -1,6 +1,6 @@
 /// When a database compacts itself in the background.
 ///
-/// The database considers it after some thousands of changes, including purges and expirations. Bodies of
+/// The database considers it every 4,096 changes and every 1,024 removed bodies (`FinishedTransaction`). Bodies of
 /// replaced revisions are dropped in small transactions between those of other writers. Later writes reuse
 /// their pages. Making the file smaller (`freePages`) blocks writers while the used pages are copied. It
 /// therefore happens only if it frees enough, copies not too much, and nothing was written for a while
