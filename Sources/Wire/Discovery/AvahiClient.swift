@@ -1,7 +1,8 @@
 import CAvahi
 import Logs
 
-/// A connection to Avahi's daemon, with the thread on which the library calls back.
+/// A connection to Avahi's daemon, which speaks DNS-SD over multicast DNS (RFC 6763, RFC 6762), with the thread on which the
+/// library calls back.
 ///
 /// Between `init` and `close`, everything of the library's happens on that thread: the callbacks of the handler, and what they call.
 /// `close` ends the thread first, so nothing is called afterwards.
