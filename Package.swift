@@ -160,7 +160,7 @@ let optionalEngineModules: [Target] =
 let modules: [Target] = [
   // Ground
   ground.module("Bytes", lends: true, fuzzed: true),
-  ground.module("System", ["CFileSystem"], defines: checksThreads ? ["THREAD_CHECKS"] : []),
+  ground.module("System", ["CFileSystem", "CTimers"], defines: checksThreads ? ["THREAD_CHECKS"] : []),
   ground.module("Logs", ["Bytes", "System"]),
   // Starts other programs, and waits for them.
   ground.module("ChildProcesses", ["System"]),

@@ -15,6 +15,8 @@ final class Upkeep: DocumentUpkeep {
   private static let secondsAfterFailure = 60.0
   /// The longest sleep, in seconds (30 years). A timer can't be set further ahead.
   private static let longestSleep = 1e9
+  /// The longest sleep before an expiration, in seconds: the system's clock may be set meanwhile.
+  private static let longestSleepOfClock = 60.0
 
   /// Its jobs only start other work.
   private static let later = DispatchQueue(label: "touchstone.upkeep")
@@ -114,7 +116,7 @@ final class Upkeep: DocumentUpkeep {
           if isOver { return }
           continue
         }
-        sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleep)
+        sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleepOfClock)
       } catch {
         // The database was closed, or the loop tries again.
         note(error, "can't purge expired documents")

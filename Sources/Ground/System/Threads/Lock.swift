@@ -1,3 +1,5 @@
+import CTimers
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -67,16 +69,16 @@ package final class CountingSemaphore: @unchecked Sendable {
     }
   }
 
-  /// Waits like `wait()`, but at most `seconds` seconds. Returns false on timeout.
+  /// Waits like `wait()`, but at most `seconds` seconds, whatever happens to the system's clock meanwhile. Returns false on timeout.
   package func wait(seconds: Double) -> Bool {
     var deadline = timespec()
-    clock_gettime(CLOCK_REALTIME, &deadline)
+    clock_gettime(CLOCK_MONOTONIC, &deadline)
     let nanoseconds = deadline.tv_nsec + Int(seconds * 1e9)
     deadline.tv_sec += nanoseconds / 1_000_000_000
     deadline.tv_nsec = nanoseconds % 1_000_000_000
-    while sem_timedwait(semaphore, &deadline) != 0 {
+    while touchstone_wait_until(semaphore, &deadline) != 0 {
       if errno == ETIMEDOUT { return false }
-      precondition(errno == EINTR, "sem_timedwait: \(errno)")
+      precondition(errno == EINTR, "sem_clockwait: \(errno)")
     }
     return true
   }
