@@ -31,10 +31,11 @@ struct DatabaseArguments {
   }
 
   /// Opens the database, which must exist. The key is needed only if it is encrypted. With `watchesOtherProcesses`, changes
-  /// of other processes are noticed at once.
-  func open(watchesOtherProcesses: Bool = false) throws -> Database {
+  /// of other processes are noticed at once. With `checksFile` the engine checks its file first.
+  func open(watchesOtherProcesses: Bool = false, checksFile: Bool = false) throws -> Database {
     var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
     options.watchesOtherProcesses = watchesOtherProcesses
+    options.checksFile = checksFile
     if try Database.isEncrypted(path) { options.key = try key() }
     return try Database.open(path, options: options)
   }

@@ -255,6 +255,32 @@ import Touchstone
       databaseCode { _ = try Database.open("secret", in: directory.path, options: secret) }, equals: .damaged)
   }
 
+  @Test("a file with faults isn't opened where that is asked for", arguments: someEngines)
+  func checksFile(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    let database = try Database.open("a", in: directory.path, options: options)
+    for number in 0..<300 { try database.save("d\(number)", ["text": String(repeating: "x", count: number)]) }
+    let path = database.engineFile
+    try database.close()
+    options.checksFile = true
+    try Database.open("a", in: directory.path, options: options).close()
+    // The last half: leaves, whatever the engine.
+    var bytes = try Data(contentsOf: URL(filePath: path))
+    for offset in (bytes.count / 2)..<bytes.count { bytes[offset] = UInt8(truncatingIfNeeded: offset &* 31) }
+    try bytes.write(to: URL(filePath: path))
+    do {
+      try Database.open("a", in: directory.path, options: options).close()
+      expect(Bool(false), "a damaged file was opened")
+    } catch let damaged as DamagedFile {
+      expect(!damaged.faults.isEmpty && damaged.path.hasSuffix("a.touchstone"), "\(damaged)")
+    } catch {
+      // The engine may refuse it earlier.
+      expect(
+        (error as? StorageError)?.code == .damaged || (error as? DatabaseError)?.code == .damaged, "\(error)")
+    }
+  }
+
   @Test("a database open for reading only refuses writes", arguments: someEngines)
   func readOnly(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

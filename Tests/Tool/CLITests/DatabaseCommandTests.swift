@@ -15,6 +15,44 @@ import TestSupport
     }
   }
 
+  /// LMDB follows page numbers without a check of its own, and a wrong one ends the process.
+  @Test(arguments: [TestEngine.lmdb, .sqlite]) func aCheckOfADamagedFileEndsWithAnAnswer(engine: TestEngine)
+    throws
+  {
+    try engine.withDatabase { tool in
+      let lines = (0..<400).map {
+        #"{"_id":"d\#($0)","n":\#($0),"p":"\#(String(repeating: "p", count: $0 * 2))"}"#
+      }
+      try tool.write(lines.joined(separator: "\n"), to: "in.jsonl")
+      try tool.succeed("import", "db", "in.jsonl")
+      try tool.succeed("index", "db", "create", "i", "n")
+      let names = try FileManager.default.contentsOfDirectory(atPath: tool.path("db.touchstone"))
+      let name = try #require(names.first { $0.hasSuffix(".mdb") || $0.hasSuffix(".sqlite") })
+      let file = URL(filePath: tool.path("db.touchstone/" + name))
+      let whole = try Data(contentsOf: file)
+      let page = 4_096
+      var random = SeededGenerator(seed: testSeed)
+      var found = 0
+      let pages = 2..<(whole.count / page)
+      for number in stride(from: pages.lowerBound, to: pages.upperBound, by: max(1, pages.count / 16)) {
+        var damaged = whole
+        // With a whole header every other time.
+        let start = number * page + (number % 2 == 0 ? 16 : 0)
+        for offset in start..<((number + 1) * page) { damaged[offset] = UInt8(random.below(256)) }
+        try damaged.write(to: file)
+        let check = try tool("check", "db")
+        expect([0, 1, 3].contains(check.status), "page \(number): \(check.status) \(check.errors)")
+        if check.status == 1 {
+          expect(!check.faults.isEmpty && check.errors.contains("fault"), "page \(number): \(check.output)")
+        }
+        if check.status != 0 { found += 1 }
+      }
+      expect(found > 0)
+      try whole.write(to: file)
+      try expect(tool.succeed("check", "db").faults, equals: [])
+    }
+  }
+
   @Test(arguments: TestEngine.some) func infoTellsWhatItIs(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "a", "{}")

@@ -8,7 +8,7 @@ import Upgrade
 ///
 /// All opens of one path in a process share the engine. A second open that can write must therefore have the
 /// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
-/// `requireEngine`, `creation`, `key`, `makesParents`, `upgrade`, `queryOptions`, `slowQueryThreshold`, `watchesOtherProcesses`,
+/// `requireEngine`, `creation`, `key`, `checksFile`, `makesParents`, `upgrade`, `queryOptions`, `slowQueryThreshold`, `watchesOtherProcesses`,
 /// `scriptsPath` and `scriptLimits`. An open for reading only uses the
 /// options of the first open. If the first is for reading only, the options of the first open that can write
 /// replace its options.
@@ -40,6 +40,10 @@ public struct DatabaseOptions: Sendable {
   /// `damaged`. If false, only `Database.check(deep:)` and `Database.compare` compare checksums. Index
   /// entries have none.
   public var verifiesChecksums: Bool
+  /// Whether the engine checks its whole file before anything else is read of it, as `Database.check` does. A file with faults
+  /// isn't opened: `Database.open` throws `DamagedFile`. Damaged pages of LMDB can otherwise end the process
+  /// (docs/storage-lmdb.md). It takes as long as reading the file. Only the first open of a path in a process checks it.
+  public var checksFile = false
   /// The number of revisions stored together in a deep history (`DocumentStore.Options`). For tests.
   package var revisionsPerBlock: Int?
   /// The engine of a new database, instead of the one that `engine` names.

@@ -420,6 +420,7 @@ final class OpenDatabase: Sendable {
   ) throws -> DocumentStore {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
+    if options.checksFile { try checkFile(engine, directory) }
     let blobs = try blobStore(directory, description, dataKey, options)
     return try DocumentStore(engine: engine, options: storeOptions(options, directory), blobs: blobs)
   }
