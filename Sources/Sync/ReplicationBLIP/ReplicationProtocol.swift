@@ -71,9 +71,7 @@ extension ReplicationError {
     case .blip: BLIPErrorReply(domain: BLIPErrorReply.blipDomain, code: code, text: message)
     case .liteCore: BLIPErrorReply(domain: "LiteCore", code: code, text: message)
     // What is wrong with a document is wrong for good. Other failures of this side may pass.
-    case .touchstone:
-      BLIPErrorReply(
-        domain: "HTTP", code: code < 500 && ![408, 499].contains(code) ? code : 503, text: message)
+    case .touchstone: BLIPErrorReply(domain: "HTTP", code: isRefusal ? code : 503, text: message)
     case .webSocket, .posix, .network: BLIPErrorReply(domain: "HTTP", code: 503, text: message)
     }
   }

@@ -116,6 +116,58 @@ import Touchstone
     eventually { owner.ended.withLock { $0 } == error }
   }
 
+  @Test(
+    "what the other side fails to store is tried again, and what it refuses isn't", arguments: [false, true])
+  func failureOfTheOtherSide(byBLIP: Bool) throws {
+    let (local, other) = (try databases.open(.lmdb), try databases.open(.sqlite))
+    for id in ["full", "denied", "refused", "fine"] { try local.save(id, [:]) }
+    let isFailing = Lock(true)
+    var options = PassiveResponder.Options()
+    options.check = { revision in
+      guard isFailing.withLock({ $0 }) else { return }
+      switch revision.id {
+      case "full": throw StorageError(.diskFull, "there is no room")
+      case "denied": throw StorageError(.permissionDenied, "the file can't be written")
+      case "refused": throw DocumentError(.rejected, "never")
+      default: break
+      }
+    }
+    let connector: any PeerConnector = byBLIP ? pipeConnector(other, options) : LocalConnector(other, options)
+    func push() throws -> Outcome {
+      var configuration = ReplicatorConfiguration(local, ReplicatorTarget(connector))
+      configuration.direction = .push
+      configuration.maximumRetries = 0
+      return try run(configuration)
+    }
+    let first = try push()
+    expect(first.failed.keys.sorted(), equals: ["denied", "full", "refused"])
+    let undone = Set(first.documents.filter(\.isUndone).map(\.id))
+    expect(undone, equals: ["denied", "full"])
+    // Still full: it isn't forgotten, and the run says so.
+    try expect(Set(push().failed.keys), equals: ["denied", "full"])
+    isFailing.withLock { $0 = false }
+    try expect(push().failed.isEmpty)
+    for id in ["full", "denied", "fine"] { try expect(other.document(id) != nil, "\(id)") }
+    try expect(other.document("refused") == nil)
+  }
+
+  @Test("an error is a refusal only if it says something about the document") func refusals() {
+    let refusals: [(ReplicationError.Domain, [Int])] = [
+      (.http, [400, 401, 403, 404, 409, 413, 415]), (.blip, [404]), (.liteCore, [5, 15, 29]),
+      (.touchstone, [400, 404, 409, 413]),
+    ]
+    let failures: [(ReplicationError.Domain, [Int])] = [
+      (.http, [408, 429, 500, 503, 507]), (.blip, [13, 500]), (.liteCore, [11, 12, 13, 14, 16]),
+      (.touchstone, [401, 403, 408, 499, 500, 503, 507, 590, 591]), (.posix, [28]), (.webSocket, [1011]),
+    ]
+    for (domain, codes) in refusals {
+      for code in codes { expect(ReplicationError(domain, code, "").isRefusal, "\(domain) \(code)") }
+    }
+    for (domain, codes) in failures {
+      for code in codes { expect(!ReplicationError(domain, code, "").isRefusal, "\(domain) \(code)") }
+    }
+  }
+
   // MARK: What couldn't be replicated
 
   private func failed(_ id: String, _ code: Int, isUndone: Bool) -> ReplicatedDocument {

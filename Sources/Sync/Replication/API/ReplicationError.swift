@@ -119,6 +119,25 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
     }
   }
 
+  /// Whether the side that should have stored a document says with this error that it won't take this document, so that another try
+  /// changes nothing. Any other error is a failure of that side: its disk is full, or it may not write.
+  package var isRefusal: Bool {
+    switch domain {
+    case .http, .blip: 400..<500 ~= code && ![408, 429].contains(code)
+    case .touchstone: ErrorKind(rawValue: code).map(Self.refusals.contains) ?? false
+    case .liteCore: !Self.failuresOfLiteCore.contains(code)
+    case .webSocket, .posix, .network: false
+    }
+  }
+
+  /// A validation function's refusal is an HTTP 403. `forbidden` and `unauthorized` are about the files.
+  private static let refusals: Set<ErrorKind> = [
+    .badRequest, .notFound, .conflict, .duplicate, .tooLarge,
+  ]
+  /// A closed or unopenable file, errors of the system, no memory, not writable, busy, an error of another side. LiteCore counts as
+  /// such what its `C4ErrorCode` lists so.
+  private static let failuresOfLiteCore: Set<Int> = [6, 10, 11, 12, 13, 14, 16, 26]
+
   private static let transientPOSIX: Set<Int32> = [
     ENETRESET, ECONNABORTED, ECONNRESET, ETIMEDOUT, ECONNREFUSED,
   ]

@@ -389,13 +389,13 @@ package struct SendAnswer: Sendable {
   package var index: Int
   /// Nil if the revision is durable there.
   package var error: ReplicationError?
-  /// Whether the next run sends it again, because the error doesn't say that the peer refuses it for good. With a transient
-  /// error it does that anyway.
+  /// Whether the next run sends it again, because the error doesn't say that the peer refuses it for good.
   package var isUndone: Bool
 
-  package init(_ index: Int, _ error: ReplicationError? = nil, isUndone: Bool = false) {
+  /// Makes an answer. The default of `isUndone` is true for an error that isn't a refusal of the document.
+  package init(_ index: Int, _ error: ReplicationError? = nil, isUndone: Bool? = nil) {
     self.index = index
     self.error = error
-    self.isUndone = isUndone
+    self.isUndone = isUndone ?? error.map { !$0.isRefusal } ?? false
   }
 }
