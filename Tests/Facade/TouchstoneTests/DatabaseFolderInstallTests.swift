@@ -42,7 +42,8 @@ import Touchstone
     try expectNoLeftovers(folder.path, ["a.touchstone", "b.touchstone"])
   }
 
-  @Test("a zip file of a database is installed", arguments: [EngineName.sqlite, .lmdbEncrypted])
+  @Test(
+    "a zip file of a database is installed", arguments: [EngineName.sqlite, .lmdbEncrypted] + optionalEngines)
   func archive(_ engine: EngineName) throws {
     let folder = try folder(try options(engine))
     try makeDatabase(engine, at: directory.file("prebuilt"), "first")

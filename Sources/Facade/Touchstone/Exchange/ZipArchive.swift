@@ -33,7 +33,8 @@ final class ZipArchive {
         switch parts.count {
         case 1:
           parts[0] == "database.json" || DatabaseDirectory.isKeyFile(parts[0]) || parts[0].hasPrefix("data-")
-        case 2: DatabaseDirectory.isBlobDirectory(parts[0])
+        // An engine's files may be in a directory too.
+        case 2: DatabaseDirectory.isBlobDirectory(parts[0]) || parts[0].hasPrefix("data-")
         default: false
         }
       }
