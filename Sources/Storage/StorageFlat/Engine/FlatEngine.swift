@@ -76,7 +76,7 @@ package final class FlatEngine: EngineMaintenance {
       defer { snapshot.end() }
       life = Lock(Life(catalog: try FlatCatalog(snapshot, path: path)))
     } catch {
-      try? base.close()
+      _ = try? base.close()
       throw error
     }
     self.kind = kind
