@@ -18,10 +18,14 @@ import TestSupport
         try tool.succeed("info", name, "--json", "--key-file", key).json()["engine"] as? String
       }
 
-      try tool.succeed("convert", "db", "--engine", "lmdb")
+      try expect(
+        tool.succeed("convert", "db", "--engine", "lmdb").output, equals: "converted to lmdb: 20 documents\n")
       try expect(engine("db", "old.key"), equals: "lmdb")
       try expect(Set(export("db").split(separator: "\n")), equals: Set(before.split(separator: "\n")))
-      try tool.succeed("convert", "db", "--engine", "sqlite", "--output", "beside")
+      try expect(
+        tool.succeed("convert", "db", "--engine", "sqlite", "--output", "beside", "--quiet").output,
+        equals: "")
+      try expect(tool.succeed("check", "beside").output, equals: "sound: 20 documents\n")
       try expect(export("beside"), equals: before)
       try expect(tool("convert", "db", "--engine", "sqlite", "--output", "beside").status, equals: 2)
       try expect(tool("convert", "db").status, equals: 2)
@@ -30,7 +34,9 @@ import TestSupport
       // There is no key.
       try expect(tool("encrypt", "beside").status, equals: 2)
 
-      try tool.succeed("encrypt", "beside", "--new-key-file", "old.key")
+      try expect(
+        tool.succeed("encrypt", "beside", "--new-key-file", "old.key").output,
+        equals: "encrypted with sqlcipher: 20 documents\n")
       try expect(engine("beside", "old.key"), equals: "sqlcipher")
       try expect(export("beside", "old.key"), equals: before)
       try expect(tool("encrypt", "beside", "--new-key-file", "old.key").status, equals: 2)
@@ -41,7 +47,9 @@ import TestSupport
       try tool.succeed("rekey", "beside", "--key-file", "old.key", "--new-key-file", "new.key")
       try expect(tool("export", "beside", "--key-file", "old.key").status, equals: 3)
       try expect(export("beside", "new.key"), equals: before)
-      try tool.succeed("rekey", "beside", "--rotate", "--key-file", "new.key")
+      try expect(
+        tool.succeed("rekey", "beside", "--rotate", "--key-file", "new.key").output,
+        equals: "encrypted anew, on sqlcipher: 20 documents\n")
       try expect(export("beside", "new.key"), equals: before)
       tool.environment = ["TOUCHSTONE_KEY": "another one", "TOUCHSTONE_NEW_KEY": "a third"]
       try tool.succeed("rekey", "beside")
@@ -54,7 +62,7 @@ import TestSupport
         try tool.succeed("info", $0, "--json").json()["privateUUID"] as? String
       }
       expect(uuids[0] != uuids[1])
-      try tool.succeed("decrypt", "beside")
+      try expect(tool.succeed("decrypt", "beside").output, equals: "decrypted to sqlite: 20 documents\n")
       tool.environment = [:]
       try expect(export("beside"), equals: before)
       try expect(tool("decrypt", "beside", "--key-file", "old.key").status, equals: 2)

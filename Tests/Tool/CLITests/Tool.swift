@@ -13,8 +13,10 @@ struct Tool {
       try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] ?? [:]
     }
 
-    /// The lines of a `check` that tell of a fault: all but those that say how random a file looks.
-    var faults: [Substring] { output.split(separator: "\n").filter { !$0.hasPrefix("file ") } }
+    /// The lines of a `check` that tell of a fault: all but those that say how random a file looks, or that all is well.
+    var faults: [Substring] {
+      output.split(separator: "\n").filter { !$0.hasPrefix("file ") && !$0.hasPrefix("sound: ") }
+    }
   }
 
   struct Failure: Error, CustomStringConvertible {

@@ -2,7 +2,7 @@ import TestSupport
 
 /// `verify` over engines: its lines, its JSON, its statuses.
 @Suite struct VerifyCommandTests {
-  @Test(arguments: TestEngine.some) func equalIsSilentAndADifferenceIsALine(engine: TestEngine) throws {
+  @Test(arguments: TestEngine.some) func equalIsOneLineAndSoIsADifference(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "a", #"{"n":1}"#)
       try tool.succeed("put", "db", "b", #"{"n":2}"#)
@@ -10,7 +10,8 @@ import TestSupport
       try tool.succeed("create", "other", "--engine", "lmdb")
       try tool.succeed("put", "other", "b", #"{"n":2}"#)
       try tool.succeed("put", "other", "a", #"{"n":1}"#)
-      try expect(tool.succeed("verify", "db", "other").output, equals: "")
+      try expect(tool.succeed("verify", "--quiet", "db", "other").output, equals: "")
+      try expect(tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents\n")
       let equal = try tool.succeed("verify", "db", "other", "--json").json()
       expect(equal["equal"] as? Bool, equals: true)
       expect(equal["compared"] as? Int, equals: 2)

@@ -8,7 +8,7 @@ struct CheckCommand: Subcommand {
   static let usage = Usage(
     "check", "Checks a database for faults; status 1 if there are any",
     positionals: [DatabaseArguments.database],
-    options: [deep, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    options: [deep, SuccessLine.quiet, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: ["touchstone check travel --deep"],
     notes: """
       Each fault is one line: where it is, and what is wrong. At most 1,000 faults are printed. First the engine
@@ -20,28 +20,40 @@ struct CheckCommand: Subcommand {
   private let database: DatabaseArguments
   private let isDeep: Bool
   private let asJSON: Bool
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     isDeep = arguments[Self.deep]
     asJSON = arguments[DatabaseArguments.json]
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let database = try database.open()
+    let database: Database
+    do { database = try self.database.open(checksFile: true) } catch let damaged as DamagedFile {
+      return try report(damaged.faults, of: damaged.path, output)
+    }
     var files: [FileEntropy] = []
     let faults = try Self.faults(database, isDeep: isDeep) { files.append($0) }
     for file in files {
       try output.line(asJSON ? Self.json(file).jsonText : "file \(file.description)")
     }
+    let count = try database.documentCount
+    try database.close()
+    try report(faults, of: database.path, output)
+    if !asJSON { try success.write("sound: \(SuccessLine.documents(count))", to: output) }
+  }
+
+  /// Prints the faults, and throws a `Refusal` if there are any.
+  private func report(_ faults: [IntegrityFault], of path: String, _ output: StandardOutput) throws {
     for fault in faults {
       let object: JSONObjectText = ["subject": fault.subject, "problem": fault.problem]
       try output.line(asJSON ? object.jsonText : fault.description)
     }
-    try database.close()
     guard faults.isEmpty else {
-      throw Refusal("\(faults.count == 1 ? "1 fault" : "\(faults.count) faults") in \(database.path)")
+      throw Refusal("\(faults.count == 1 ? "1 fault" : "\(faults.count) faults") in \(path)")
     }
   }
 

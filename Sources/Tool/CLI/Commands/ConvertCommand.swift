@@ -9,7 +9,8 @@ struct ConvertCommand: Subcommand {
 
   static let usage = Usage(
     "convert", "Converts a database to another engine, in place or into a new database",
-    positionals: [DatabaseArguments.database], options: [engine, target, Keys.file, Keys.newFile],
+    positionals: [DatabaseArguments.database],
+    options: [engine, target, Keys.file, Keys.newFile, SuccessLine.quiet],
     examples: [
       "touchstone convert travel --engine lmdb",
       "touchstone convert travel --engine sqlcipher --output secret --new-key-file my.key",
@@ -27,6 +28,7 @@ struct ConvertCommand: Subcommand {
   private let engine: EngineName
   private let target: String?
   private let keys: Keys
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     path = try arguments.required(DatabaseArguments.database)
@@ -34,6 +36,7 @@ struct ConvertCommand: Subcommand {
     self.engine = engine
     target = try arguments.value(Self.target)
     keys = try Keys(arguments)
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -51,5 +54,7 @@ struct ConvertCommand: Subcommand {
     let line = PhaseProgressLine("convert")
     defer { line.end() }
     try Database.convert(path, to: engine, at: target, key: key, newKey: newKey, progress: line.update)
+    line.end()
+    try success.write("converted to", target ?? path, key: newKey ?? key, to: output)
   }
 }

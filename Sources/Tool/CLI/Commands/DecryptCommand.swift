@@ -7,17 +7,19 @@ struct DecryptCommand: Subcommand {
 
   static let usage = Usage(
     "decrypt", "Decrypts a database with its blobs",
-    positionals: [DatabaseArguments.database], options: [engine, Keys.file],
+    positionals: [DatabaseArguments.database], options: [engine, Keys.file, SuccessLine.quiet],
     examples: ["touchstone decrypt secret --key-file my.key"])
 
   private let path: String
   private let engine: EngineName?
   private let keys: Keys
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     path = try arguments.required(DatabaseArguments.database)
     engine = try arguments.value(Self.engine)
     keys = try Keys(arguments)
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -27,5 +29,7 @@ struct DecryptCommand: Subcommand {
     let line = PhaseProgressLine("decrypt")
     defer { line.end() }
     try Database.decrypt(path, key: keys.required(for: path), engine: engine, progress: line.update)
+    line.end()
+    try success.write("decrypted to", path, key: nil, to: output)
   }
 }

@@ -7,7 +7,7 @@ struct EncryptCommand: Subcommand {
 
   static let usage = Usage(
     "encrypt", "Encrypts a database with its blobs",
-    positionals: [DatabaseArguments.database], options: [engine, Keys.newFile, Keys.file],
+    positionals: [DatabaseArguments.database], options: [engine, Keys.newFile, Keys.file, SuccessLine.quiet],
     examples: ["touchstone encrypt travel --new-key-file my.key"],
     notes: """
       The key of the result is the new key (--new-key-file, or the variable TOUCHSTONE_NEW_KEY), or the key if there
@@ -18,11 +18,13 @@ struct EncryptCommand: Subcommand {
   private let path: String
   private let engine: EngineName?
   private let keys: Keys
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     path = try arguments.required(DatabaseArguments.database)
     engine = try arguments.value(Self.engine)
     keys = try Keys(arguments)
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -37,5 +39,7 @@ struct EncryptCommand: Subcommand {
     let line = PhaseProgressLine("encrypt")
     defer { line.end() }
     try Database.encrypt(path, key: key, engine: engine, progress: line.update)
+    line.end()
+    try success.write("encrypted with", path, key: key, to: output)
   }
 }

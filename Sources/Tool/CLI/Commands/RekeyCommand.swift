@@ -6,7 +6,7 @@ struct RekeyCommand: Subcommand {
 
   static let usage = Usage(
     "rekey", "Changes the key of an encrypted database",
-    positionals: [DatabaseArguments.database], options: [rotate, Keys.file, Keys.newFile],
+    positionals: [DatabaseArguments.database], options: [rotate, Keys.file, Keys.newFile, SuccessLine.quiet],
     examples: [
       "touchstone rekey secret --key-file old.key --new-key-file new.key",
       "touchstone rekey secret --rotate --key-file my.key",
@@ -20,11 +20,13 @@ struct RekeyCommand: Subcommand {
   private let path: String
   private let rotates: Bool
   private let keys: Keys
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     path = try arguments.required(DatabaseArguments.database)
     rotates = arguments[Self.rotate]
     keys = try Keys(arguments)
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -36,11 +38,15 @@ struct RekeyCommand: Subcommand {
     if rotates {
       let line = PhaseProgressLine("rekey")
       defer { line.end() }
-      return try Database.rotateKey(path, key: key, newKey: try keys.new(), progress: line.update)
+      let newKey = try keys.new()
+      try Database.rotateKey(path, key: key, newKey: newKey, progress: line.update)
+      line.end()
+      return try success.write("encrypted anew, on", path, key: newKey ?? key, to: output)
     }
     guard let newKey = try keys.new() ?? keys.askedNew(for: path) else {
       throw UsageError("there is no new key; use --new-key-file FILE or the variable \(Keys.newVariable)")
     }
     try Database.rekey(path, key: key, newKey: newKey)
+    try success.write("the key was changed; the data key is the same", to: output)
   }
 }

@@ -12,7 +12,8 @@ struct VerifyCommand: Subcommand {
   static let usage = Usage(
     "verify", "Compares two databases, revision by revision; status 1 if they differ",
     positionals: [left, right],
-    options: [sequences, current, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    options: [sequences, current, SuccessLine.quiet, DatabaseArguments.json]
+      + DatabaseArguments.readingOptions,
     examples: ["touchstone verify travel travel-on-lmdb", "touchstone verify --current travel copy"],
     notes: """
       Compares documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and the
@@ -25,6 +26,7 @@ struct VerifyCommand: Subcommand {
   private let comparesSequences: Bool
   private let onlyCurrent: Bool
   private let asJSON: Bool
+  private let success: SuccessLine
 
   init(_ arguments: Arguments) throws {
     databases = [
@@ -33,6 +35,7 @@ struct VerifyCommand: Subcommand {
     comparesSequences = arguments[Self.sequences]
     onlyCurrent = arguments[Self.current]
     asJSON = arguments[DatabaseArguments.json]
+    success = SuccessLine(arguments)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -54,6 +57,7 @@ struct VerifyCommand: Subcommand {
         "\(writer.count == 1 ? "1 difference" : "\(writer.count) differences") between \(opened[0].path) and "
           + opened[1].path)
     }
+    if !asJSON { try success.write("equal: \(SuccessLine.documents(compared))", to: output) }
   }
 
   /// Writes differences as they come, in constant memory.
