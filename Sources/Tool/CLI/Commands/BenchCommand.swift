@@ -270,6 +270,11 @@ struct BenchCommand: Subcommand {
       for note in suite.notes(rows) { try output.line(note) }
       for table in suite.tables(rows) { try output.line("\n" + table.lines.joined(separator: "\n")) }
     }
+    let advice = Advice(results.results, engines: compared)
+    if !advice.lines.isEmpty {
+      try output.line("\nWhich engine for what, by this run:")
+      for line in advice.lines { try output.line("  " + line) }
+    }
     let notes =
       (results.conditions?.notes(cores: results.machine.cores) ?? [])
       + ResultsSummary.samplingNotes(results.results)
