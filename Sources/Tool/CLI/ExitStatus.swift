@@ -14,6 +14,8 @@ enum ExitStatus: Int32 {
   case usage = 2
   /// The database couldn't be opened, failed, or is damaged.
   case database = 3
+  /// A gate couldn't see: nothing was judged, or samples vary too much.
+  case inconclusive = 4
   /// Ctrl-C, by the convention of shells.
   case interrupted = 130
 
@@ -21,6 +23,7 @@ enum ExitStatus: Int32 {
   init(_ error: any Error) {
     switch error {
     case is Refusal: self = .no
+    case is Inconclusive: self = .inconclusive
     case is Interrupted: self = .interrupted
     case is UsageError, is DatasetError: self = .usage
     case let error as QueryError: self = error.code == .cancelled ? .interrupted : .usage
@@ -79,6 +82,12 @@ extension ExitStatus {
 
 /// A negative answer and its reason.
 struct Refusal: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A gate that couldn't see, and why.
+struct Inconclusive: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }

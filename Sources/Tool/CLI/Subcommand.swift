@@ -24,7 +24,8 @@ enum Subcommands {
       JobsCommand.self, DiscoverCommand.self, SyncCommand.self, ServeCommand.self, UserCommand.self,
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
-      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, ReportCommand.self,
+      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self,
+      TrendCommand.self, ReportCommand.self,
     ]
   }
 
@@ -62,7 +63,7 @@ enum Subcommands {
       --log writes a log to standard error: info, or 'warning verbose:query' for one domain (docs/logs.md).
 
       Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database can't be opened or is
-      damaged.
+      damaged · 4 a gate couldn't see.
 
       """
   }

@@ -157,6 +157,145 @@ struct GateTests {
     expect(missed <= 2)
   }
 
+  // MARK: Thresholds
+
+  @Test func theLastPatternThatFitsSetsTheThreshold() throws {
+    var thresholds = Gate.Thresholds()
+    try thresholds.addExceptions(
+      """
+      # What is new.
+      5 travel insert *
+
+      2.5/40   travel  insert (n=1) on l*b
+      20 * on sqlite
+      """)
+    func of(_ identity: String) -> [Double] {
+      let found = thresholds.of(identity)
+      return [found.processor, found.waiting]
+    }
+    expect(of("travel insert (n=1) on lmdb"), equals: [0.025, 0.4])
+    expect(of("travel insert (n=2) on lmdb"), equals: [0.05, 0.05 * 3])
+    expect(of("travel insert (n=1) on sqlite"), equals: [0.2, 0.2 * 3])
+    expect(of("travel inserts on lmdb"), equals: [0.1, 0.1 * 3])
+    expect(of("travel insert (n=1) on lmdbs"), equals: [0.05, 0.05 * 3])
+    // They are used: 8% more instructions fail where 5% are allowed.
+    try thresholds.addExceptions("5 s w on *")
+    let old = try file(["w": Taken(seconds: Self.nine, instructions: 1_000)])
+    let new = try file(["w": Taken(seconds: Self.nine, instructions: 1_080)])
+    expect(Gate(new, baseline: old, thresholds: thresholds).rows.map(\.isBeyond), equals: [true])
+    expect(Gate(new, baseline: old).rows.map(\.isBeyond), equals: [false])
+  }
+
+  @Test(arguments: [
+    ("5", "line 1: the name of a workload is missing"), ("x insert", "line 1: 'x' isn't a percentage"),
+    ("\n5 a\n0 b", "line 3: '0' isn't"), ("1/2/3 a", "line 1: '1/2/3' has more than two"),
+    ("5/ a", "line 1: '' isn't"),
+  ])
+  func aLineThatIsNoThresholdIsNamed(_ text: String, _ wanted: String) {
+    var thresholds = Gate.Thresholds()
+    let error = #expect(throws: Gate.ThresholdsError.self) { try thresholds.addExceptions(text) }
+    expect(error?.description.hasPrefix(wanted) == true, "\(String(describing: error))")
+  }
+
+  // MARK: Stores
+
+  @Test func aStoreHasTheBaselinesOfEachMachine() throws {
+    let directory = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { directory.remove() }
+    let machine = Machine(
+      cpu: "AMD EPYC(R) 7763", cores: 2, memoryBytes: 1, os: "Debian GNU/Linux 12 (bookworm), Linux 6.1.0",
+      filesystem: "ext4")
+    let store = BaselineStore(directory.path + "/baselines", machine: machine)
+    expect(store.directory.hasSuffix("/amd-epyc-r-7763-2-cores-debian-gnu-linux-12-bookworm-ext4"))
+    try expect(store.names(), equals: [])
+    expect(!store.has("main"))
+    let results = try file(["w": Taken(seconds: Self.nine)])
+    let names = ["main", "topic/ä", "..", "a%2Fb"]
+    for name in names { try store.save(results, as: name) }
+    try expect(store.names(), equals: names.sorted())
+    let read = try Data(contentsOf: URL(filePath: store.path(of: "topic/ä")))
+    try expect(store.has("topic/ä") && ResultsFile(validating: read) == results)
+    // Another kernel is the same machine, another processor isn't.
+    var same = machine
+    same.os = "Debian GNU/Linux 12 (bookworm), Linux 6.2.0"
+    try expect(BaselineStore(directory.path + "/baselines", machine: same).names(), equals: names.sorted())
+    same.cores = 4
+    try expect(BaselineStore(directory.path + "/baselines", machine: same).names(), equals: [])
+  }
+
+  // MARK: Reports
+
+  /// A run with a row of each outcome, and one that can't be judged.
+  private func verdict() throws -> GateVerdict {
+    let old = try file([
+      "same": Taken(seconds: Self.nine, instructions: 1_000),
+      "slow|er": Taken(seconds: Self.nine, instructions: 1_000),
+      "once": Taken(seconds: Self.nine, instructions: 1_000), "wide": Taken(seconds: Self.nine),
+    ])
+    let wide = Self.nine.enumerated().map { $0 % 2 == 0 ? $1 * 1.2 : $1 / 1.2 }
+    let new = try file([
+      "same": Taken(seconds: Self.nine, instructions: 1_001),
+      "slow|er": Taken(seconds: Self.nine, instructions: 1_200),
+      "once": Taken(seconds: Self.nine, instructions: 1_300), "wide": Taken(seconds: wide),
+      "<new>": Taken(seconds: Self.nine),
+    ])
+    let again = try file([
+      "slow|er": Taken(seconds: Self.nine, instructions: 1_210),
+      "once": Taken(seconds: Self.nine, instructions: 1_000),
+    ])
+    return GateVerdict(Gate(new, baseline: old), repeated: Gate(again, baseline: old))
+  }
+
+  @Test func eachRowHasItsOutcome() throws {
+    let verdict = try verdict()
+    let outcomes = Dictionary(uniqueKeysWithValues: verdict.rows.map { ($0.row.workload, $0.outcome) })
+    expect(
+      outcomes, equals: ["same": .passed, "slow|er": .failed, "once": .notConfirmed, "wide": .inconclusive])
+    expect(verdict.outcome, equals: .failed)
+    expect(verdict.slower, equals: ["s slow|er on lmdb"])
+    let old = try file(["w": Taken(seconds: Self.nine)])
+    expect(GateVerdict(Gate(old, baseline: old), repeated: Gate(old, baseline: old)).outcome, equals: .passed)
+    let none = Gate(old, baseline: try file([:]))
+    expect(GateVerdict(none, repeated: none).outcome, equals: .inconclusive)
+  }
+
+  @Test func reportsAreWhatTheirReadersTake() throws {
+    let report = GateReport(try verdict(), isBaselineSampled: false)
+    expect(
+      report.text.contains("FAILED: s slow|er on lmdb: instructions 1.2x (95%: 1.2x to 1.2x), again 1.21x"))
+    expect(report.text.contains("not confirmed: s once on lmdb"))
+    expect(!report.text.hasSuffix("passed"))
+    expect(report.warnings.count, equals: 2)
+
+    let markdown = report.markdown.split(separator: "\n").map(String.init)
+    expect(markdown.first, equals: "## Touchstone gate: ❌ 1 slower than allowed")
+    // Each row of a table has as many cells as its head, whatever is in a name.
+    let cells = Set(
+      markdown.filter { $0.hasPrefix("|") }
+        .map { $0.replacing("\\|", with: "").filter { $0 == "|" }.count })
+    expect(cells, equals: [9])
+    expect(markdown.contains { $0.contains("slow\\|er") } && markdown.contains { $0.contains("\\<new\\>") })
+
+    let github = report.github(file: "results/a,b:c%.json").split(separator: "\n").map(String.init)
+    expect(
+      github.map { $0.prefix { $0 != " " } }.sorted(),
+      equals: ["::error", "::notice", "::notice", "::warning"])
+    expect(
+      github.contains {
+        $0.hasPrefix("::error file=results/a%2Cb%3Ac%25.json,title=slower than allowed::s slow|er on lmdb: ")
+      })
+
+    let junit = report.junit
+    expect(XMLCheck.isWellFormed(junit))
+    expect(junit.contains("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\""))
+
+    let json = try JSONSerialization.jsonObject(with: Data(report.json().utf8)) as? [String: Any]
+    expect(json?["outcome"] as? String, equals: "failed")
+    expect(json?["passed"] as? Bool, equals: false)
+    expect(json?["inconclusive"] as? Bool, equals: false)
+    expect((json?["rows"] as? [Any])?.count, equals: 4)
+  }
+
   @Test func plantedDelayTakesItsShare() {
     let delay = PlantedDelay(share: 0.15)
     expect(delay.run("w", seconds: 0.1) >= 0.015)

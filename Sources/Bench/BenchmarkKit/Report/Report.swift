@@ -15,19 +15,39 @@ package struct Report {
   }
 
   let sections: [Section]
+  /// How the workloads that several files have changed from run to run.
+  let trend: Trend
+  let trendCharts: [Charts.Chart]
+  /// Which engine is for what.
+  let advice: Advice
   /// The colours and marks of all engines.
   let palette: Palette
   let files: [ResultsFile]
 
-  /// A report on these files. `remarks` returns the remarks on the results of a suite.
+  /// A report on these files. `peers` are names in results that aren't those of engines. `remarks` returns the remarks on the
+  /// results of a suite.
   package init(
-    _ files: [ResultsFile],
+    _ files: [ResultsFile], peers: Set<String> = [],
     remarks: (_ suite: String, _ results: [WorkloadResult]) -> Remarks = { _, _ in Remarks() }
   ) {
     self.files = files
     let palette = Palette(engines: Report.engines(files))
     self.palette = palette
     var taken: Set<String> = []
+    // The last run of each suite.
+    let suites = files.flatMap { $0.results.map(\.suite) }.firstOccurrences()
+    let last = suites.flatMap { suite in
+      files.last { $0.results.contains { $0.suite == suite } }?.results.filter { $0.suite == suite } ?? []
+    }
+    advice = Advice(last, engines: palette.engines.filter { !peers.contains($0) })
+    let trend = Trend(files)
+    self.trend = trend
+    trendCharts = trend.rows.map(\.suite).firstOccurrences().compactMap { suite in
+      Charts.trend(
+        Report.name("trend-\(suite)", &taken),
+        title: "\(suite): how many times the first run's, run by run. Lower is better. A dot is a change.",
+        trend.rows.filter { $0.suite == suite }, palette)
+    }
     sections = files.flatMap { file in
       file.results.map(\.suite).firstOccurrences().map { suite in
         let results = file.results.filter { $0.suite == suite }
@@ -65,7 +85,7 @@ package struct Report {
       names.append(name)
     }
     var pictures: [String: String] = [:]
-    for chart in sections.flatMap(\.charts) {
+    for chart in trendCharts + sections.flatMap(\.charts) {
       let svg = try gnuplot.svg(width: chart.width, height: chart.height, chart.script)
       pictures[chart.name] = svg
       try write("\(chart.name).svg", Data(svg.utf8))
@@ -78,20 +98,23 @@ package struct Report {
     return names
   }
 
+  /// A file name for a chart that no other chart has.
+  private static func name(_ text: String, _ taken: inout Set<String>) -> String {
+    let plain = String(text.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+    var candidate = plain
+    var number = 2
+    while !taken.insert(candidate).inserted {
+      candidate = "\(plain)-\(number)"
+      number += 1
+    }
+    return candidate
+  }
+
   private static func charts(
     _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ palette: Palette,
     _ pairs: [Remarks.Pair], _ taken: inout Set<String>
   ) -> [Charts.Chart] {
-    func name(_ text: String) -> String {
-      let plain = String(text.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
-      var candidate = plain
-      var number = 2
-      while !taken.insert(candidate).inserted {
-        candidate = "\(plain)-\(number)"
-        number += 1
-      }
-      return candidate
-    }
+    func name(_ text: String) -> String { self.name(text, &taken) }
     var charts: [Charts.Chart?] = []
     for (part, group) in groups(rows).enumerated() {
       charts.append(

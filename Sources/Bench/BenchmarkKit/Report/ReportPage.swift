@@ -30,7 +30,9 @@ struct ReportPage {
     <main>
     <h1>Touchstone: benchmark results</h1>
     \(introduction())
+    \(advice())
     \(overview())
+    \(trend())
     <h2>Suites</h2>
     <p class="under">Open a suite for its workloads, its conditions and its charts.</p>
     \(report.sections.enumerated().map { section($0, $1) }.joined(separator: "\n"))
@@ -120,6 +122,19 @@ struct ReportPage {
       """
   }
 
+  private func advice() -> String {
+    guard !report.advice.lines.isEmpty else { return "" }
+    let items = report.advice.lines.map { "<li>\(HTML.escaped($0))</li>" }.joined(separator: "\n")
+    return """
+      <h2>Which engine for what</h2>
+      <ul>
+      \(items)
+      </ul>
+      <p class="under">Geometric means of the workloads of each use. Engines are level if the 95% interval reaches below
+      1.05×. A use whose samples say nothing is left out.</p>
+      """
+  }
+
   private func overview() -> String {
     let compared = report.sections.enumerated().filter { $0.element.standing.engines.count > 1 }
     guard !compared.isEmpty else { return "" }
@@ -182,6 +197,32 @@ struct ReportPage {
   private func heading(_ section: Report.Section) -> String {
     let isAlone = report.sections.count { $0.suite == section.suite } == 1
     return isAlone ? section.suite : "\(section.suite), run of \(section.file.started)"
+  }
+
+  // MARK: From run to run
+
+  private func trend() -> String {
+    guard !report.trend.rows.isEmpty else { return "" }
+    let changes = report.trend.rows.flatMap { row in
+      row.changes.map { change in
+        [
+          HTML.Cell(row.identity), HTML.Cell("\(Format.ratio(change.ratio))×"),
+          HTML.Cell(row.points[change.index].build), HTML.Cell(row.measure.rawValue),
+        ]
+      }
+    }
+    let figures = report.trendCharts.map { chart in
+      """
+      <figure><figcaption>\(HTML.escaped(chart.title))</figcaption>
+      <div class="scroll">\(labelled(pictures[chart.name] ?? "", chart.title))</div></figure>
+      """
+    }
+    return """
+      <h2>From run to run</h2>
+      \(changes.isEmpty ? "<p>No workload changed by more than the runs vary.</p>" : HTML.table(["workload", "change", "from", "by"], changes, isWords: true))
+      \(palette.legend(palette.engines.filter { engine in report.trend.rows.contains { $0.engine == engine } }))
+      \(figures.joined(separator: "\n"))
+      """
   }
 
   // MARK: Suites

@@ -5,21 +5,6 @@
 /// disk is judged by wall-clock time divided by the limit's, with or without counts. A workload without a
 /// limit and without counts isn't judged, because absolute times of two runs aren't comparable.
 package struct Gate: Sendable {
-  /// The allowed slowdowns, as shares: 0.1 is 10%.
-  package struct Thresholds: Sendable {
-    /// For instructions, and for processor time divided by the limit's.
-    package var processor: Double
-    /// For wall-clock time divided by the limit's, for workloads that wait for the disk. Their times vary
-    /// more.
-    package var waiting: Double
-
-    /// Makes thresholds. The default of `waiting` is three times `processor`.
-    package init(processor: Double = 0.1, waiting: Double? = nil) {
-      self.processor = processor
-      self.waiting = waiting ?? processor * 3
-    }
-  }
-
   /// The measure by which a workload is judged.
   package enum Measure: String, Sendable {
     /// Instructions, counted by callgrind.
@@ -105,6 +90,7 @@ package struct Gate: Sendable {
         ratio: found.ratio, interval: found.interval, allowed: allowed,
         visibleByBaseline: visible(byBaseline.ratio, byBaseline.interval, allowed))
     }
+    let thresholds = thresholds.of(new.identity)
     var rows: [Row] = []
     if let counted = new.instructions?.run, let before = old.instructions?.run, before > 0 {
       let ratio = Double(counted) / Double(before)

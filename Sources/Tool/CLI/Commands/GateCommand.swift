@@ -7,7 +7,12 @@ import Touchstone
 /// `touchstone gate`: checks whether this build is slower than a baseline.
 struct GateCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (those of the baseline)", count: .any)
-  private static let baseline = Option("baseline", "FILE", "The results file to compare with")
+  private static let baseline = Option(
+    "baseline", "FILE", "The results file to compare with; with --store a name (main)")
+  private static let store = Option(
+    "store", "DIR", "A directory of baselines, by machine and name: the one of this machine is compared with")
+  private static let saveAs = Option(
+    "save-as", "NAME", "With --store: saves the results under this name, unless a workload has failed")
   private static let against = Option(
     "against", "GITREV", "A git revision of this checkout; it is built, and both builds run in turns")
   private static let threshold = Option(
@@ -23,22 +28,48 @@ struct GateCommand: Subcommand {
   private static let only = Option("only", "A,B", "Runs only these workloads")
   private static let engines = Option("engines", "A,B", "Runs only these engines of the baseline")
   private static let documents = Option(
-    "docs", "N", in: 1...100_000_000, "With --against: the number of documents (5,000)")
+    "docs", "N", in: 1...100_000_000,
+    "With --against, or for a first baseline: the number of documents (5,000)")
   private static let wallOnly = Flag("no-instructions", "Doesn't count instructions")
   private static let directory = Option(
     "work-directory", "DIR", "The directory for temporary databases (the current directory)")
   private static let output = Option("output", "FILE", "Writes the results of the run to this file")
 
+  private static let thresholdFile = Option(
+    "thresholds", "FILE", "Other thresholds of some workloads: lines '5 travel insert *'")
+  private static let format = Option<Format>(
+    "format", "FORMAT", "text, json, markdown, github or junit (text)",
+    refusal: "isn't text, json, markdown, github or junit")
+  private static let markdownFile = Option(
+    "markdown", "FILE", "Also appends Markdown to this file, such as $GITHUB_STEP_SUMMARY")
+  private static let junitFile = Option("junit", "FILE", "Also writes JUnit's XML to this file")
+  private static let inconclusive = Option<WhenInconclusive>(
+    "inconclusive", "pass|fail", "Whether it fails, with status 4, if samples vary too much to tell (pass)",
+    refusal: "isn't pass or fail")
+
+  enum Format: String {
+    case text, json, markdown, github, junit
+  }
+
+  enum WhenInconclusive: String {
+    case pass, fail
+  }
+
   static let usage = Usage(
     "gate", "Checks whether this build is slower than a baseline; status 1 if it is",
     positionals: [suites],
     options: [
-      baseline, against, threshold, delay, samples, timeLimit, only, engines, documents, wallOnly, directory,
+      baseline, against, store, saveAs, threshold, thresholdFile, inconclusive, format, markdownFile,
+      junitFile, delay, samples,
+      timeLimit, only,
+      engines, documents, wallOnly, directory,
       output, DatabaseArguments.json,
     ],
     examples: [
       "touchstone gate --baseline results/baseline.json travel",
       "touchstone gate --against HEAD~1 engine --only readrandom",
+      "touchstone gate --store baselines --save-as main travel",
+      "touchstone gate --baseline main.json --format github --markdown $GITHUB_STEP_SUMMARY",
     ],
     notes: """
       Workloads are judged by instructions, counted by callgrind, if the baseline has them (bench --instructions),
@@ -47,10 +78,16 @@ struct GateCommand: Subcommand {
 
       A workload fails if the whole 95% interval of its ratio is above the threshold, in the run and again in a
       second run. Each row shows the smallest slowdown that its samples could have shown. If that is more than one
-      and a half times the threshold, a warning is printed. docs/method.md has the details.
+      and a half times the threshold, a warning is printed, and with --inconclusive fail the status is 4. The status is
+      also 4 if nothing could be judged.
+
+      A store has a baseline for each machine and name. The first run with --save-as makes it. docs/method.md has the details, and the format of --thresholds.
       """)
 
   private let names: [String]
+  private let store: BaselineStore?
+  private let saveName: String?
+  private let baselineName: String
   private let baselinePath: String?
   private let revision: String?
   private let thresholds: Gate.Thresholds
@@ -64,16 +101,26 @@ struct GateCommand: Subcommand {
   private let countsInstructions: Bool
   private let workDirectory: String
   private let outputPath: String?
-  private let asJSON: Bool
+  private let format: Format
+  private let markdownPath: String?
+  private let junitPath: String?
+  private let inconclusiveFails: Bool
 
   init(_ arguments: Arguments) throws {
     names = arguments.all(Self.suites)
-    baselinePath = try arguments.value(Self.baseline)
     revision = try arguments.value(Self.against)
+    workDirectory = try arguments.value(Self.directory) ?? "."
+    let machine = Machine.current(directory: workDirectory)
+    store = try arguments.value(Self.store).map { BaselineStore($0, machine: machine) }
+    saveName = try arguments.value(Self.saveAs)
+    let baseline = try arguments.value(Self.baseline)
+    baselineName = baseline ?? "main"
+    baselinePath = store?.path(of: baselineName) ?? baseline
     guard (baselinePath == nil) != (revision == nil) else {
-      throw UsageError("give either --baseline FILE or --against GITREV")
+      throw UsageError("give one of --baseline FILE, --store DIR and --against GITREV")
     }
-    thresholds = Gate.Thresholds(processor: Double(try arguments.value(Self.threshold) ?? 10) / 100)
+    guard store != nil || saveName == nil else { throw UsageError("--save-as needs --store DIR") }
+    var thresholds = Gate.Thresholds(processor: Double(try arguments.value(Self.threshold) ?? 10) / 100)
     delayShare = try arguments.value(Self.delay).map { Double($0) / 100 }
     sampleCount = try arguments.value(Self.samples) ?? 9
     sharpeningLimit = Double(try arguments.value(Self.timeLimit) ?? 300)
@@ -81,9 +128,19 @@ struct GateCommand: Subcommand {
     chosenEngines = try arguments.value(Self.engines).map { $0.split(separator: ",").map(String.init) }
     documentCount = try arguments.value(Self.documents)
     countsInstructions = !arguments[Self.wallOnly]
-    workDirectory = try arguments.value(Self.directory) ?? "."
     outputPath = try arguments.value(Self.output)
-    asJSON = arguments[DatabaseArguments.json]
+    let asJSON = arguments[DatabaseArguments.json]
+    format = try arguments.value(Self.format) ?? (asJSON ? .json : .text)
+    markdownPath = try arguments.value(Self.markdownFile)
+    junitPath = try arguments.value(Self.junitFile)
+    guard !asJSON || format == .json else { throw UsageError("give either --json or --format \(format)") }
+    inconclusiveFails = try arguments.value(Self.inconclusive) == .fail
+    if let path = try arguments.value(Self.thresholdFile) {
+      do { try thresholds.addExceptions(String(contentsOfFile: path, encoding: .utf8)) } catch {
+        throw UsageError("can't read thresholds from '\(path)': \(error)")
+      }
+    }
+    self.thresholds = thresholds
     for name in names where !Suite.all.contains(where: { $0.name == name }) {
       throw UsageError(
         "there is no suite '\(name)'; known are \(Suite.all.map(\.name).joined(separator: ", "))")
@@ -92,20 +149,63 @@ struct GateCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let (gate, repeated) = try baselinePath.map(judge(byBaseline:)) ?? judge(against: revision ?? "HEAD")
+    if try needsFirstBaseline() { return try makeFirstBaseline(output) }
+    let (gate, repeated, results) =
+      try baselinePath.map(judge(byBaseline:)) ?? judge(against: revision ?? "HEAD")
     let verdict = GateVerdict(gate, repeated: repeated)
-    try report(gate, repeated, verdict.failed, output)
-    let slower = verdict.slower
-    guard slower.isEmpty else {
+    try write(verdict, to: output)
+    if verdict.outcome != .failed, !verdict.rows.isEmpty, let saveName {
+      try store?.save(results, as: saveName)
+    }
+    switch verdict.outcome {
+    case .failed:
+      let slower = verdict.slower
       throw Refusal(
         "\(slower.count == 1 ? "1 workload is" : "\(slower.count) workloads are") slower than allowed: "
           + slower.joined(separator: ", "))
+    case .inconclusive where verdict.rows.isEmpty:
+      throw Inconclusive("nothing was judged")
+    case .inconclusive where inconclusiveFails:
+      let rows = verdict.rows(.inconclusive)
+      throw Inconclusive(
+        "\(rows.count == 1 ? "1 row varies" : "\(rows.count) rows vary") too much to show a slowdown: "
+          + rows.map(\.identity).joined(separator: ", "))
+    default: break
     }
+  }
+
+  // MARK: A store
+
+  /// Whether the store has no baseline of this machine yet.
+  private func needsFirstBaseline() throws -> Bool {
+    guard let store, !store.has(baselineName) else { return false }
+    guard saveName == nil else { return true }
+    let names = try store.names()
+    throw Inconclusive(
+      "'\(store.directory)' has no baseline '\(baselineName)'; "
+        + (names.isEmpty ? "it has none of this machine" : "it has \(names.joined(separator: ", "))")
+        + "; --save-as NAME makes one")
+  }
+
+  private func makeFirstBaseline(_ output: StandardOutput) throws {
+    guard let store, let saveName else { return }
+    var settings = BenchSettings(samples: sampleCount, workDirectory: workDirectory)
+    settings.engines = try chosenEngines?.map { try Engines.type(EngineName(rawValue: $0)) }
+    settings.documents = documentCount ?? 5_000
+    settings.only = chosenWorkloads
+    let suites = Suite.all.filter { names.isEmpty ? $0.name == "travel" : names.contains($0.name) }
+    let results = try BenchSession(settings: settings, suites: suites, version: BenchCommand.version)
+      .run(countingInstructions: countsInstructions)
+    try write(results)
+    try store.save(results, as: saveName)
+    StandardError.line(
+      "touchstone gate: there was nothing to compare with; this run is the first baseline: "
+        + store.path(of: saveName))
   }
 
   // MARK: A committed baseline
 
-  private func judge(byBaseline path: String) throws -> (Gate, Gate) {
+  private func judge(byBaseline path: String) throws -> (Gate, Gate, ResultsFile) {
     let baseline = try ResultsFile.read(path)
     let suites = try self.suites(of: baseline)
     var settings = try settings(of: baseline)
@@ -131,10 +231,10 @@ struct GateCommand: Subcommand {
     }
     try write(new)
     let suspects = gate.rows.filter(\.isBeyond)
-    guard !suspects.isEmpty else { return (gate, gate) }
+    guard !suspects.isEmpty else { return (gate, gate, new) }
     settings.only = Set(suspects.map(\.workload))
     let again = try run(settings, counting: hasCounts)
-    return (gate, Gate(again, baseline: baseline, thresholds: thresholds))
+    return (gate, Gate(again, baseline: baseline, thresholds: thresholds), new)
   }
 
   /// Takes more samples with `more`, for the workloads it receives, and judges again. It ends when no
@@ -202,7 +302,7 @@ struct GateCommand: Subcommand {
 
   // MARK: Another revision
 
-  private func judge(against revision: String) throws -> (Gate, Gate) {
+  private func judge(against revision: String) throws -> (Gate, Gate, ResultsFile) {
     let builds = try RevisionBuild(revision, workDirectory: workDirectory)
     defer { builds.remove() }
     var seed = 0
@@ -216,11 +316,11 @@ struct GateCommand: Subcommand {
     }
     try write(new)
     let suspects = gate.rows.filter(\.isBeyond)
-    guard !suspects.isEmpty else { return (gate, gate) }
+    guard !suspects.isEmpty else { return (gate, gate, new) }
     let again = try pairs(
       builds, only: Set(suspects.map(\.workload)), &seed,
       counting: suspects.contains { $0.measure == .instructions })
-    return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds))
+    return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds), new)
   }
 
   /// Runs both builds in turns, one round each, with seeds after `seed`. With `counting`, the first round
@@ -266,62 +366,28 @@ struct GateCommand: Subcommand {
     try AtomicFile.write(results.encoded(), to: outputPath, permissions: 0o644)
   }
 
-  private func report(_ gate: Gate, _ repeated: Gate, _ failed: [Gate.Row], _ output: StandardOutput) throws {
-    if asJSON { return try output.line(json(gate, failed)) }
-    for line in gate.notJudged { StandardError.line("not judged: \(line)") }
-    for measure in [Gate.Measure.instructions, .processor, .wall] {
-      let rows = gate.rows.filter { $0.measure == measure }
-      guard let allowed = rows.first?.allowed else { continue }
-      let worst = rows.max { $0.ratio < $1.ratio }
-      try output.line(
-        "\(measure.rawValue): \(rows.count) judged, allowed \(text(allowed)), median "
-          + "\(text(SampleStatistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
-      )
+  private func write(_ verdict: GateVerdict, to output: StandardOutput) throws {
+    let report = GateReport(verdict, isBaselineSampled: revision != nil)
+    if format == .text {
+      for warning in report.warnings { StandardError.line(warning) }
     }
-    var table = TextTable(["ratio", "would show", "by", "workload"])
-    for row in gate.rows { table.add(text(row.ratio), text(row.visible), row.measure.rawValue, row.identity) }
-    try output.line(table.text)
-    for row in gate.rows where row.isBlurred && !row.isBeyond {
-      StandardError.line(
-        "warning: \(row.identity) varies too much: a slowdown by \(row.measure.rawValue) of less than \(text(row.visible)) "
-          + "isn't detected"
-          + (row.canBeSharper || revision != nil
-            ? "; use a longer --time-limit to take more samples"
-            : "; the samples of the baseline vary, so make it again with more samples"))
+    let text =
+      switch format {
+      case .text: report.text
+      case .json: try report.json()
+      case .markdown: report.markdown
+      case .github: report.github(file: baselinePath)
+      case .junit: report.junit
+      }
+    if let junitPath {
+      try AtomicFile.write(Data((report.junit + "\n").utf8), to: junitPath, permissions: 0o644)
     }
-    for row in gate.rows where row.isBeyond {
-      let second = repeated.rows.first { $0.isSame(as: row) }
-      try output.line(
-        "\(failed.contains { $0.isSame(as: row) } ? "FAILED" : "not confirmed"): \(row.identity): "
-          + "\(row.measure.rawValue) \(text(row.ratio)) (95%: \(text(row.interval.lowerBound)) to "
-          + "\(text(row.interval.upperBound))), again \(second.map { text($0.ratio) } ?? "-")")
+    if let markdownPath {
+      let older = FileManager.default.contents(atPath: markdownPath) ?? Data()
+      try AtomicFile.write(
+        older + Data((report.markdown + "\n").utf8), to: markdownPath, permissions: 0o644)
     }
-    if failed.isEmpty { try output.line("passed") }
-  }
-
-  private func text(_ ratio: Double) -> String { "\((ratio * 1_000).rounded() / 1_000)x" }
-
-  private func json(_ gate: Gate, _ failed: [Gate.Row]) throws -> String {
-    struct Row: Encodable {
-      let identity, measure: String
-      let ratio: Double
-      let ci95: [Double]
-      let allowed: Double
-      let visible: Double?
-      let failed: Bool
-    }
-    struct Object: Encodable {
-      let passed: Bool
-      let rows: [Row]
-      let notJudged: [String]
-    }
-    let rows = gate.rows.map { row in
-      Row(
-        identity: row.identity, measure: row.measure.rawValue, ratio: row.ratio,
-        ci95: [row.interval.lowerBound, row.interval.upperBound], allowed: row.allowed,
-        visible: row.visible.isFinite ? row.visible : nil, failed: failed.contains { $0.isSame(as: row) })
-    }
-    let object = Object(passed: failed.isEmpty, rows: rows, notJudged: gate.notJudged)
-    return String(decoding: try JSONEncoder.readable.encode(object), as: UTF8.self)
+    // GitHub's commands may be none.
+    if !text.isEmpty { try output.line(text) }
   }
 }

@@ -28,7 +28,8 @@ struct ReportCommand: Subcommand {
   }
 
   func run(_ output: StandardOutput) throws {
-    let report = Report(try paths.map(ResultsFile.read)) { name, results in
+    let peers = Set(Suite.all.flatMap(\.peers).map(\.name))
+    let report = Report(try paths.map(ResultsFile.read), peers: peers) { name, results in
       Suite.all.first { $0.name == name }?.remarks(results) ?? Remarks()
     }
     let names: [String]
