@@ -14,7 +14,7 @@ extension DocumentStore {
     checkers.withLock { $0.removeAll { $0.subject == subject } }
   }
 
-  /// Checks the engine's file, documents, blobs and indexes. `others` are additional parts that run last.
+  /// Checks the engine's file, and if that is sound, documents, blobs and indexes. `others` are additional parts that run last.
   package func check(
     deep: Bool = false, limit: Int = 1_000,
     others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],
@@ -23,13 +23,14 @@ extension DocumentStore {
     var faults =
       try (context.engine as? any EngineMaintenance)?.checkIntegrity()
       .map { IntegrityFault("engine", $0) } ?? []
-    guard faults.count < limit else { return Array(faults.prefix(limit)) }
+    // What a damaged file says of documents is worth nothing, and on LMDB reading it can end the process.
+    guard faults.isEmpty else { return Array(faults.prefix(limit)) }
     do {
-      faults += try withSnapshot(attempts: 1) { transaction, context in
+      faults = try withSnapshot(attempts: 1) { transaction, context in
         let documents = DocumentSnapshot(self, transaction, context, isOfBatch: false)
         defer { documents.end() }
         let check = IntegrityCheck(
-          transaction, documents, isDeep: deep, limit: limit - faults.count, progress: progress)
+          transaction, documents, isDeep: deep, limit: limit, progress: progress)
         do {
           try DocumentCheck(check, context.keyspaces, blobs: blobs).run(self)
           try checkIndexes(check, context)

@@ -4,7 +4,7 @@ extension Database {
   /// Checks the database for faults and returns them; empty if the database is sound. Readers and writers can
   /// go on.
   ///
-  /// The engine checks its file first. Then documents, revision trees, changes, separately stored bodies,
+  /// The engine checks its file first. If that finds faults, the check ends. Then documents, revision trees, changes, separately stored bodies,
   /// counts and indexes are checked, and that blobs exist with the right lengths. `deep` also reads every
   /// body and every blob. In an encrypted database, `deep` also searches all files of the directory for
   /// plaintext (docs/encryption.md). The check reports at most `limit` faults.

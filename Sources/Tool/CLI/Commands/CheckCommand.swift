@@ -12,7 +12,7 @@ struct CheckCommand: Subcommand {
     examples: ["touchstone check travel --deep"],
     notes: """
       Each fault is one line: where it is, and what is wrong. At most 1,000 faults are printed. First the engine
-      checks its file. Then documents, revision trees, changes, bodies that are stored separately, counts, indexes
+      checks its file, and the check ends if that finds faults. Then documents, revision trees, changes, bodies that are stored separately, counts, indexes
       and blobs are compared with each other. With --deep, the entropy of each file of an encrypted database is
       printed, and the files are searched for samples of the stored data.
       """)
