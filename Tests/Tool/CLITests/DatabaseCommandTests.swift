@@ -1,4 +1,5 @@
 import TestSupport
+import Touchstone
 
 /// The commands on a whole database, over every engine.
 @Suite struct DatabaseCommandTests {
@@ -12,6 +13,26 @@ import TestSupport
       let isSaid = ["file size limit", "File too large"].contains { result.errors.contains($0) }
       expect(result.status == 3 && isSaid, "\(result.errors)")
       try tool.succeed("check", "db", "--deep")
+    }
+  }
+
+  /// A reader that may not make the file or read it locks the directory instead.
+  @Test(arguments: TestEngine.some) func filesStayWhileAReaderWithoutALockFileReads(engine: TestEngine) throws
+  {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "a", "{}")
+      try FileManager.default.removeItem(atPath: tool.path("db.touchstone/lock"))
+      var options = DatabaseOptions(creation: .openExisting, isReadOnly: true)
+      if let file = tool.keyFile { options.key = try .raw(Array(Data(contentsOf: URL(filePath: file)))) }
+      let reader = try Database.open(tool.path("db"), options: options)
+      try expect(reader.document("a") != nil)
+      let other = engine.encrypts ? "sqlcipher" : "lmdb"
+      let refused = try tool("convert", "db", "--engine", other)
+      expect(refused.status == 3 && refused.errors.contains("open in another process"), "\(refused.errors)")
+      try tool.succeed("put", "db", "b", "{}")
+      try expect(reader.document("b") != nil)
+      try reader.close()
+      try tool.succeed("convert", "db", "--engine", other)
     }
   }
 

@@ -19,13 +19,18 @@ final class DirectoryLock: @unchecked Sendable {
   private let state: Lock<State>
 
   private struct State {
-    /// The descriptor of the lock file; -1 if there is none.
+    /// The descriptor of the lock file, or of the directory; -1 after `release`.
     var descriptor: Int32
+    /// Whether it is that of the directory: there is no lock file that this process may read.
+    var isOfDirectory = false
     /// The descriptor of the locked directory; -1 if this process hasn't locked it.
     var right: Int32 = -1
   }
 
   /// Opens the lock file, and makes it if `creates`. It takes no lock yet.
+  ///
+  /// A reader that finds no lock file, or may not read it, locks the directory instead. Whoever wants the exclusive lock
+  /// locks that first.
   init(_ path: String, in directory: String, creates: Bool) throws {
     self.path = path
     self.directory = directory
@@ -35,17 +40,27 @@ final class DirectoryLock: @unchecked Sendable {
     // In a directory that can't be written, an existing lock file can still be locked.
     if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
     if descriptor < 0, creates { throw StorageError.system(errno, "can't make", path) }
-    state = Lock(State(descriptor: descriptor))
+    let isOfDirectory = descriptor < 0
+    if isOfDirectory {
+      descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard descriptor >= 0 else {
+        throw StorageError.system(errno, "can't lock the database against changes of its files", path)
+      }
+    }
+    state = Lock(State(descriptor: descriptor, isOfDirectory: isOfDirectory))
   }
 
   /// Makes the lock file if it didn't exist, and takes it shared. For a database that was open for reading
   /// only and is now opened for writing.
   func create() throws {
     try state.withLock { state in
-      guard state.descriptor < 0 else { return }
-      state.descriptor = open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0o644)
-      if state.descriptor < 0 { state.descriptor = open(path, O_RDONLY | O_CLOEXEC) }
-      guard state.descriptor >= 0 else { throw StorageError.system(errno, "can't make", path) }
+      guard state.isOfDirectory else { return }
+      var descriptor = open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0o644)
+      if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
+      guard descriptor >= 0 else { throw StorageError.system(errno, "can't make", path) }
+      unlockAndClose(state.descriptor)
+      state.descriptor = descriptor
+      state.isOfDirectory = false
     }
     try share()
   }
@@ -59,7 +74,8 @@ final class DirectoryLock: @unchecked Sendable {
       guard state.descriptor >= 0 else { return true }
       var ours = stat()
       var named = stat()
-      return fstat(state.descriptor, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev
+      let name = state.isOfDirectory ? directory : path
+      return fstat(state.descriptor, &ours) == 0 && stat(name, &named) == 0 && ours.st_dev == named.st_dev
         && ours.st_ino == named.st_ino
     }
   }
@@ -85,8 +101,8 @@ final class DirectoryLock: @unchecked Sendable {
   /// Runs `body` while no other process can take the lock exclusively or run such a body. Waits at most `seconds`.
   func withRight<Result>(seconds: Double = 10, _ body: () throws -> Result) throws -> Result {
     try state.withLock { state in
-      // Without a lock file (read-only media) there is nothing to lock against.
-      guard state.descriptor >= 0, state.right < 0 else { return try body() }
+      // A locked directory keeps such bodies away already.
+      guard state.descriptor >= 0, !state.isOfDirectory, state.right < 0 else { return try body() }
       state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       guard state.right >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }
       defer { giveUpRight(&state) }
@@ -102,8 +118,7 @@ final class DirectoryLock: @unchecked Sendable {
   func takeAlone(seconds: Double = 0, unless isDone: () -> Bool = { false }, orShare: Bool) throws {
     let refusal = "the database is open in another process; close it there first"
     try state.withLock { state in
-      // Without a lock file (read-only media) there is nothing to lock against.
-      guard state.descriptor >= 0 else { return }
+      guard state.descriptor >= 0, !state.isOfDirectory else { return }
       if state.right < 0 {
         state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard state.right >= 0 else {
