@@ -33,6 +33,22 @@ import TestSupport
     }
   }
 
+  @Test func aQueryIsReadFromStandardInputAndRowsArePrintedLineByLine() throws {
+    try TestEngine.sqlite.withDatabase { tool in
+      try fill(tool)
+      let text = "SELECT name, n, tags\nFROM _ -- all hotels\nWHERE type = $t ORDER BY name;\n"
+      let lines = try tool.succeed(
+        "query", "db", "-", "--param", "t=hotel", "--format", "line", input: text
+      ).output
+      expect(lines, equals: "name = Apple, \"Droid\"\n   n = 2\n\nname = Zoo\ntags = [\"x\"]\n")
+      let mistake = try tool("query", "db", "-", input: "SELECT n\nFRM _")
+      expect(mistake.status == 2 && mistake.errors.contains("line 2, column "), "\(mistake.errors)")
+      let empty = try tool("query", "db", "-", input: " \n")
+      expect(empty.status, equals: 2)
+      expect(empty.errors, equals: "touchstone query: the query is missing: standard input is empty\n")
+    }
+  }
+
   @Test(arguments: TestEngine.some) func limitsOfRowsAndTimeEndAQueryWithStatus2(engine: TestEngine)
     throws
   {

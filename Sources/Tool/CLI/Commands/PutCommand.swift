@@ -1,4 +1,3 @@
-import Datasets
 import Foundation
 import Touchstone
 
@@ -40,7 +39,7 @@ struct PutCommand: Subcommand {
   }
 
   func run(_ output: StandardOutput) throws {
-    let json = text == "-" ? try Self.standardInput() : Array(text.utf8)
+    let json = text == "-" ? try StandardInput.bytes() : Array(text.utf8)
     let database = try database.open()
     let saved = try database.save(
       id, try body(json, in: database), basedOn: revisionID,
@@ -70,13 +69,6 @@ struct PutCommand: Subcommand {
       }
     }
     return .value(document.body)
-  }
-
-  private static func standardInput() throws -> [UInt8] {
-    let reader = LineReader(descriptor: 0, name: "standard input")
-    var bytes: [UInt8] = []
-    while let line = try reader.next() { bytes += line + [UInt8(ascii: "\n")] }
-    return bytes
   }
 }
 
