@@ -72,7 +72,7 @@ export TOUCHSTONE_CHECKS := 1
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
-  snappy:libsnappy-dev rocksdb:librocksdb-dev
+  snappy:libsnappy-dev rocksdb:librocksdb-dev libedit:libedit-dev
 DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.

@@ -128,6 +128,7 @@ let libraries =
   [
     library("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     library("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+    library("CEdit", pkgConfig: "libedit", debian: "libedit-dev"),
     library("CFileSystem"),
     library("CISAL", pkgConfig: "libisal", debian: "libisal-dev"),
     library("CLMDB", pkgConfig: "lmdb", debian: "liblmdb-dev"),
@@ -143,6 +144,8 @@ let libraries =
     shim("CAllocationCounter"),
     shim("CAvahi", links: ["dl"]),
     shim("CICU", links: ["icui18n", "icuuc"]),
+    // Lines typed on a terminal.
+    shim("CLineEditor", ["CEdit"]),
     // What has to be said to OpenSSL before its first use.
     shim("COpenSSLExit", ["CCrypto"]),
     shim("CSQLite", links: ["dl"]),
@@ -296,7 +299,7 @@ let modules: [Target] = [
     name: "touchstone",
     dependencies: [
       "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
-      "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites",
+      "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites", "CLineEditor",
     ] + optionalModules,
     path: "Sources/Tool/CLI", swiftSettings: optionalSettings),
 ]

@@ -1,13 +1,13 @@
 /// Finds names similar to a misspelled one.
-enum Suggestions {
+package enum Suggestions {
   /// The text ` (did you mean A or B?)`, or an empty text.
-  static func hint(for name: String, among names: some Sequence<String>) -> String {
+  package static func hint(for name: String, among names: some Sequence<String>) -> String {
     let near = nearest(to: name, among: names)
     return near.isEmpty ? "" : " (did you mean \(near.joined(separator: " or "))?)"
   }
 
   /// The nearest names, at most three, nearest first.
-  static func nearest(to name: String, among names: some Sequence<String>) -> [String] {
+  package static func nearest(to name: String, among names: some Sequence<String>) -> [String] {
     let wanted = letters(name)
     guard wanted.count <= 40 else { return [] }
     let reach = max(1, wanted.count / 3)

@@ -24,7 +24,9 @@ struct Arguments {
         continue
       }
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      guard text.hasPrefix("--"), let option = options[String(parts[0].dropFirst(2))] else {
+      let named = parts[0].hasPrefix("--") ? options[String(parts[0].dropFirst(2))] : nil
+      guard let option = named ?? usage.options.first(where: { $0.letter.map { "-\($0)" } == parts[0] })
+      else {
         throw UsageError(
           "there is no option '\(parts[0])'; put -- before a name that begins with -, after all options")
       }

@@ -17,6 +17,8 @@ struct Option<Value: Sendable>: Sendable {
   let help: String
   /// Parses the value. Throws a `UsageError` with the fault.
   let parse: @Sendable (String) throws -> Value
+  /// The letter after one dash, if it has one too: `-f`.
+  private(set) var letter: Character?
 
   init(
     _ name: String, _ placeholder: String, _ help: String, parse: @escaping @Sendable (String) throws -> Value
@@ -25,6 +27,13 @@ struct Option<Value: Sendable>: Sendable {
     self.placeholder = placeholder
     self.help = help
     self.parse = parse
+  }
+
+  /// The same option with a letter: `-f`.
+  func short(_ letter: Character) -> Self {
+    var option = self
+    option.letter = letter
+    return option
   }
 }
 
@@ -86,12 +95,15 @@ protocol NamedOption: Sendable {
   var help: String { get }
   /// Nil for an option without a value.
   var valuePlaceholder: String? { get }
+  /// The letter after one dash, if it has one too.
+  var letter: Character? { get }
   /// Throws a `UsageError` if `text` isn't a valid value.
   func check(_ text: String) throws
 }
 
 extension Flag: NamedOption {
   var valuePlaceholder: String? { nil }
+  var letter: Character? { nil }
   func check(_ text: String) throws {}
 }
 

@@ -41,7 +41,10 @@ struct Usage: Sendable {
   var help: String {
     var text = "\(summary)\n\nUsage: \(synopsis)\n"
     let optionRows = options.map { option in
-      ["--\(option.name)" + (option.valuePlaceholder.map { " \($0)" } ?? ""), option.help]
+      [
+        (option.letter.map { "-\($0), " } ?? "") + "--\(option.name)"
+          + (option.valuePlaceholder.map { " \($0)" } ?? ""), option.help,
+      ]
     }
     let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this help"]]
     text += "\n"

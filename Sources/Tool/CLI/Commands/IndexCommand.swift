@@ -122,15 +122,7 @@ struct IndexCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     let database = try database.open()
     switch action {
-    case .list:
-      let indexes = try database.indexes
-      if asJSON {
-        for index in indexes { try output.line(Self.json(index).jsonText) }
-      } else if !indexes.isEmpty {
-        var table = TextTable([("index", .left), ("kind", .left), ("on", .left)])
-        for index in indexes { table.add(index.name, index.kind, index.text) }
-        try output.lines(table.lines)
-      }
+    case .list: try Self.list(database, asJSON: asJSON, to: output)
     case .create(let name, let definition): try database.createIndex(name, definition)
     case .createFullText(let name, let definition): try database.createFullTextIndex(name, definition)
     case .delete(let name):
@@ -139,6 +131,18 @@ struct IndexCommand: Subcommand {
       }
     }
     try database.close()
+  }
+
+  /// Prints the indexes of a database.
+  static func list(_ database: Database, asJSON: Bool, to output: StandardOutput) throws {
+    let indexes = try database.indexes
+    if asJSON {
+      for index in indexes { try output.line(json(index).jsonText) }
+    } else if !indexes.isEmpty {
+      var table = TextTable([("index", .left), ("kind", .left), ("on", .left)])
+      for index in indexes { table.add(index.name, index.kind, index.text) }
+      try output.lines(table.lines)
+    }
   }
 
   static func json(_ index: DatabaseIndex) -> JSONObjectText {

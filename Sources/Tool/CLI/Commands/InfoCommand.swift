@@ -50,8 +50,17 @@ struct InfoCommand: Subcommand {
     // The database is closed before its files are listed, so that files which exist only while it is open are
     // left out.
     try database.close()
-    let files = try Self.files(in: facts.path)
-    guard !asJSON else { return try output.line(Self.json(facts, files).jsonText) }
+    try Self.show(facts, asJSON: asJSON, to: output)
+  }
+
+  /// Prints the properties of a database that stays open.
+  static func show(_ database: Database, asJSON: Bool, to output: StandardOutput) throws {
+    try show(Facts(database), asJSON: asJSON, to: output)
+  }
+
+  private static func show(_ facts: Facts, asJSON: Bool, to output: StandardOutput) throws {
+    let files = try files(in: facts.path)
+    guard !asJSON else { return try output.line(json(facts, files).jsonText) }
     var table = TextTable([("", .left), ("", .left)])
     table.add("path", facts.path)
     table.add("engine", facts.engine)

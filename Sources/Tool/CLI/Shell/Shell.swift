@@ -1,0 +1,192 @@
+import Datasets
+import Query
+import Touchstone
+
+/// A failure in a script, with its place in front: `report.n1ql:3:8: …`.
+struct ScriptFailure: Error, CustomStringConvertible {
+  let description: String
+  let status: ExitStatus
+}
+
+/// What the shell knows while it runs: a database, and how rows are printed.
+final class Shell {
+  let database: Database
+  let output: StandardOutput
+  let signals: ShellSignals
+  var format: RowFormat
+  var parameters: [String: JSONValue]
+  var explains = false
+  var showsTime = false
+  var isEnded = false
+  private let limits: Query.Options
+  private let keepsGoing: Bool
+  /// What completes the lines of a person.
+  private(set) lazy var completion = ShellCompletion { [unowned self] in propertyPaths() }
+  /// How many files are being read, one from within another.
+  private var depth = 0
+  private static let maximumDepth = 20
+  /// With `keepsGoing`, the number of statements that failed, and the first one's status.
+  private var failures: (count: Int, status: ExitStatus) = (0, .done)
+
+  init(
+    _ database: Database, _ signals: ShellSignals, format: RowFormat, parameters: [String: JSONValue],
+    limits: Query.Options, keepsGoing: Bool, output: StandardOutput
+  ) {
+    self.database = database
+    self.signals = signals
+    self.format = format
+    self.parameters = parameters
+    self.limits = limits
+    self.keepsGoing = keepsGoing
+    self.output = output
+  }
+
+  /// Runs all statements. Throws the first error, but for those of a person at a terminal, who sees them.
+  func run(_ lines: some LineSource) throws {
+    try statements(of: lines)
+    guard failures.count > 0 else { return }
+    let statements = failures.count == 1 ? "1 statement" : "\(failures.count) statements"
+    throw ScriptFailure(description: "\(statements) failed", status: failures.status)
+  }
+
+  /// Runs the statements of a file.
+  func read(_ path: String) throws {
+    guard depth < Self.maximumDepth else {
+      throw UsageError(
+        "files are read from within each other \(Self.maximumDepth) times; does \(path) read itself?")
+    }
+    depth += 1
+    defer { depth -= 1 }
+    try statements(of: InputLines(path, signals))
+  }
+
+  private func statements(of lines: some LineSource) throws {
+    let prompt = database.name + "> "
+    let continuation = String(repeating: " ", count: max(0, database.name.count - 3)) + "...> "
+    var reader = StatementReader()
+    var typed: [String] = []
+    while !isEnded {
+      if let name = lines.name, signals.isInterrupted { throw Interrupted("the rest of \(name) wasn't run") }
+      if lines.name == nil { completion.isInsideStatement = reader.isInside }
+      switch try lines.next(reader.isInside ? continuation : prompt) {
+      case .interrupted:
+        if let name = lines.name { throw Interrupted("the rest of \(name) wasn't run") }
+        guard !signals.isEnding else { throw Interrupted("the shell was ended") }
+        reader.reset()
+        typed = []
+        try output.line("^C")
+        try output.flush()
+      case .end:
+        if let statement = reader.end() { try perform(statement, of: lines) }
+        // The prompt's line ends before what follows.
+        if lines.name == nil { try output.line("") }
+        return
+      case .line(let text):
+        let found = reader.add(text)
+        typed.append(text)
+        if !reader.isInside {
+          let whole = typed.joined(separator: "\n")
+          if !whole.allSatisfy(\.isWhitespace) { lines.remember(whole) }
+          typed = []
+        }
+        for statement in found where !isEnded { try perform(statement, of: lines) }
+      }
+    }
+  }
+
+  private func perform(_ statement: ShellStatement, of lines: some LineSource) throws {
+    do {
+      switch statement.kind {
+      case .query: try query(statement.text)
+      case .command: try ShellCommands.run(statement.text, in: self)
+      }
+      try output.flush()
+    } catch let error where !signals.isEnding && !Self.isOfOutput(error) {
+      // The rows before the error belong to the answer.
+      try output.flush()
+      guard let name = lines.name else {
+        StandardError.line(Self.message(error))
+        return
+      }
+      guard !signals.isInterrupted, !(error is ScriptFailure) else { throw error }
+      let failure = Self.failure(error, in: statement, of: name)
+      guard keepsGoing else { throw failure }
+      StandardError.line("touchstone shell: \(failure)")
+      if failures.count == 0 { failures.status = failure.status }
+      failures.count += 1
+    }
+  }
+
+  private func query(_ text: String) throws {
+    let begin = ContinuousClock.now
+    let query = try database.query(text, options: limits)
+    var printer = try RowPrinter(format, columns: query.columnNames, to: output)
+    try signals.cancelling { cancellation in
+      if explains, query.columnNames != ["plan"] {
+        try output.lines(query.explain(parameters, cancellation: cancellation).lines + [""])
+      }
+      do {
+        try query.forEach(parameters, cancellation: cancellation) { row in
+          try printer.add(row)
+          return true
+        }
+      } catch let error as QueryError where error.code == .cancelled {
+        try printer.end()
+        throw Interrupted("\(printer.count) rows were printed")
+      }
+    }
+    try printer.end()
+    guard showsTime else { return }
+    try output.flush()
+    let time = begin.duration(to: .now)
+    let rows = printer.count == 1 ? "1 row" : "\(TextTable.grouped(printer.count)) rows"
+    StandardError.line("\(rows), \(time.formatted())")
+  }
+
+  // MARK: Errors
+
+  private static func message(_ error: any Error) -> String {
+    CommandWords.of((error as? UsageError)?.message ?? "\(error)")
+  }
+
+  /// What can't be printed ends the shell.
+  private static func isOfOutput(_ error: any Error) -> Bool {
+    (error as? DatasetError)?.path == "standard output"
+  }
+
+  private static func failure(_ error: any Error, in statement: ShellStatement, of name: String)
+    -> ScriptFailure
+  {
+    let status = ExitStatus(error)
+    guard let error = error as? QueryError, let location = error.location else {
+      return ScriptFailure(description: "\(name):\(statement.line): \(message(error))", status: status)
+    }
+    let line = statement.line + location.line - 1
+    let column = location.column + (location.line == 1 ? statement.column : 0)
+    let text = "\(name):\(line):\(column): \(CommandWords.of(error.message))\n\(location.excerpt)"
+    return ScriptFailure(description: text, status: status)
+  }
+
+  /// The paths of the properties for completion, without the items of arrays. A failure shows up elsewhere.
+  private func propertyPaths() -> [String] {
+    guard let schema = try? SampledSchema(of: database, isStopped: { signals.isInterrupted }) else {
+      return []
+    }
+    return schema.properties.map(\.path).filter { !$0.contains("[]") }
+  }
+}
+
+extension Duration {
+  /// The time for people: `3.2 ms`, `1.50 s`.
+  fileprivate func formatted() -> String {
+    let seconds = Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    func rounded(_ value: Double, _ digits: Int) -> String {
+      let scale = digits == 1 ? 10.0 : 100.0
+      let whole = Int((value * scale).rounded())
+      let fraction = String(whole % Int(scale))
+      let zeros = String(repeating: "0", count: digits - fraction.count)
+      return "\(whole / Int(scale)).\(zeros)\(fraction)"
+    }
+    return seconds < 1 ? "\(rounded(seconds * 1_000, 1)) ms" : "\(rounded(seconds, 2)) s"
+  }
+}

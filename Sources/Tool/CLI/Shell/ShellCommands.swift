@@ -1,0 +1,162 @@
+import Query
+import Touchstone
+
+/// A command of the shell: a line that begins with a dot.
+struct ShellDotCommand: Sendable {
+  /// What completes its argument.
+  enum Completion: Sendable {
+    case none, commands, properties, files
+    case words([String])
+  }
+
+  let name: String
+  /// The arguments in the help: `on|off`.
+  let arguments: String
+  let help: String
+  let completion: Completion
+  let run: @Sendable (Shell, [String]) throws -> Void
+
+  init(
+    _ name: String, _ arguments: String, _ help: String, completion: Completion = .none,
+    run: @escaping @Sendable (Shell, [String]) throws -> Void
+  ) {
+    self.name = name
+    self.arguments = arguments
+    self.help = help
+    self.completion = completion
+    self.run = run
+  }
+
+  /// The call: `.timer on|off`.
+  var synopsis: String { arguments.isEmpty ? ".\(name)" : ".\(name) \(arguments)" }
+}
+
+/// The commands of the shell.
+enum ShellCommands {
+  static let all: [ShellDotCommand] = [
+    ShellDotCommand("engine", "", "Shows the engine and its library") { shell, words in
+      try none(words)
+      try shell.output.line("\(shell.database.engineName) (\(shell.database.engineLibrary))")
+    },
+    ShellDotCommand(
+      "explain", "on|off", "Shows the plan of each query before its rows", completion: .words(["on", "off"])
+    ) { shell, words in shell.explains = try isOn(words, shell.explains) },
+    ShellDotCommand("help", "[COMMAND]", "Shows these commands", completion: .commands) {
+      shell, words in
+      try help(words, shell.output)
+    },
+    ShellDotCommand("indexes", "", "Lists the indexes") { shell, words in
+      try none(words)
+      try IndexCommand.list(shell.database, asJSON: shell.format == .json, to: shell.output)
+    },
+    ShellDotCommand("info", "", "Shows counts, identifiers and files of the database") { shell, words in
+      try none(words)
+      try InfoCommand.show(shell.database, asJSON: shell.format == .json, to: shell.output)
+    },
+    ShellDotCommand(
+      "mode", RowFormat.allCases.map(\.rawValue).joined(separator: "|"), "Chooses how rows are printed",
+      completion: .words(RowFormat.allCases.map(\.rawValue))
+    ) { shell, words in
+      guard words.count == 1, let format = RowFormat(rawValue: words[0]) else {
+        throw UsageError(".mode needs table, json, csv or line; it is \(shell.format.rawValue)")
+      }
+      shell.format = format
+    },
+    ShellDotCommand(
+      "param", "[NAME=VALUE|clear]", "Sets the value of $NAME: JSON, otherwise a string; or lists all",
+      completion: .words(["clear"])
+    ) { shell, words in try parameter(words, shell) },
+    ShellDotCommand("quit", "", "Ends the shell") { shell, words in
+      try none(words)
+      shell.isEnded = true
+    },
+    ShellDotCommand("read", "FILE", "Runs the statements of a file", completion: .files) { shell, words in
+      guard words.count == 1 else { throw UsageError(".read needs the name of a file") }
+      try shell.read(words[0])
+    },
+    ShellDotCommand(
+      "schema", "[PROPERTY]", "Shows the properties of a sample of documents, and their types",
+      completion: .properties
+    ) { shell, words in
+      guard words.count <= 1 else { throw UsageError(".schema takes one property") }
+      let schema = try SampledSchema(of: shell.database) { shell.signals.isInterrupted }
+      try schema.print(below: words.first, asJSON: shell.format == .json, to: shell.output)
+    },
+    ShellDotCommand(
+      "timer", "on|off", "Shows how long each query takes", completion: .words(["on", "off"])
+    ) { shell, words in shell.showsTime = try isOn(words, shell.showsTime) },
+  ]
+
+  /// Runs a line such as `.mode csv`.
+  static func run(_ line: String, in shell: Shell) throws {
+    let words = try split(line.dropFirst())
+    guard let name = words.first else { return try help([], shell.output) }
+    // What other shells call it.
+    let known = ["exit": "quit", "q": "quit", "h": "help"][name] ?? name
+    try find(known).run(shell, Array(words.dropFirst()))
+  }
+
+  private static func find(_ name: String) throws -> ShellDotCommand {
+    guard let command = all.first(where: { $0.name == name }) else {
+      let hint = Suggestions.hint(for: name, among: all.map(\.name))
+      throw UsageError("there is no command .\(name)\(hint); .help lists all commands")
+    }
+    return command
+  }
+
+  private static func help(_ words: [String], _ output: StandardOutput) throws {
+    let shown =
+      try words.isEmpty ? all : words.map { try find($0.first == "." ? String($0.dropFirst()) : $0) }
+    for command in shown { try output.line(TextTable.padded(command.synopsis, to: 30) + command.help) }
+    guard words.isEmpty else { return }
+    try output.line("A query ends with a semicolon, and may have several lines. Ctrl-C stops it.")
+  }
+
+  private static func none(_ words: [String]) throws {
+    if let extra = words.first { throw UsageError("unexpected argument '\(extra)'") }
+  }
+
+  /// The value of `on` or `off`; without one, the opposite of what is set.
+  private static func isOn(_ words: [String], _ current: Bool) throws -> Bool {
+    switch words {
+    case ["on"]: return true
+    case ["off"]: return false
+    default: throw UsageError("it needs on or off; it is \(current ? "on" : "off")")
+    }
+  }
+
+  private static func parameter(_ words: [String], _ shell: Shell) throws {
+    switch words.count {
+    case 0:
+      for (name, value) in shell.parameters.sorted(by: { $0.key < $1.key }) {
+        try shell.output.line("$\(name) = \(value)")
+      }
+    case 1 where words[0] == "clear": shell.parameters = [:]
+    default:
+      let parameter = try QueryParameter(words.joined(separator: " "))
+      shell.parameters[parameter.name] = parameter.value
+    }
+  }
+
+  /// The words of a line. Quotes keep blanks inside of a word that begins with them.
+  static func split(_ line: some StringProtocol) throws -> [String] {
+    var words: [String] = []
+    var word: String?
+    var quote: Character?
+    for character in line {
+      if let open = quote {
+        if character == open { quote = nil } else { word?.append(character) }
+      } else if word == nil, character == "'" || character == "\"" {
+        quote = character
+        word = ""
+      } else if character.isWhitespace {
+        if let word { words.append(word) }
+        word = nil
+      } else {
+        word = (word ?? "") + String(character)
+      }
+    }
+    guard quote == nil else { throw UsageError("a quote has no end") }
+    return words + (word.map { [$0] } ?? [])
+  }
+}
