@@ -18,6 +18,7 @@ enum Subcommands {
       CreateCommand.self, InfoCommand.self, DeleteCommand.self,
       ImportCommand.self, ExportCommand.self,
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
+      PurgeCommand.self, ExpireCommand.self, ConflictsCommand.self, LocalCommand.self, SchemaCommand.self,
       QueryCommand.self, ShellCommand.self,
       IndexCommand.self, ViewCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,

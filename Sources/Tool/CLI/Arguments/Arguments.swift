@@ -54,7 +54,10 @@ struct Arguments {
         guard let text = texts.popFirst() else { throw UsageError("\(definition.name) is missing") }
         positionals[definition.name] = [text]
       case .optional: positionals[definition.name] = texts.popFirst().map { [$0] } ?? []
-      case .any:
+      case .any, .many:
+        guard definition.count == .any || !texts.isEmpty else {
+          throw UsageError("\(definition.name) is missing")
+        }
         positionals[definition.name] = Array(texts)
         texts = []
       }

@@ -74,6 +74,8 @@ struct Positional: Sendable {
   enum Count: Sendable {
     case one
     case optional
+    /// One or more. Only for the last positional.
+    case many
     /// Any number, including none. Only for the last positional.
     case any
   }

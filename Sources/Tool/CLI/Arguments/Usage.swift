@@ -33,6 +33,7 @@ struct Usage: Sendable {
       case .one: words.append(positional.name)
       case .optional: words.append("[\(positional.name)]")
       case .any: words.append("[\(positional.name)…]")
+      case .many: words.append("\(positional.name)…")
       }
     }
     return (words + (options.isEmpty ? [] : ["[options]"])).joined(separator: " ")

@@ -2,26 +2,33 @@ import Touchstone
 
 /// `touchstone get`: prints a document, one of its revisions, or all of them.
 struct GetCommand: Subcommand {
-  private static let id = Positional("ID", "The document's ID")
+  private static let ids = Positional(
+    "ID", "The document's ID; with several, one document a line", count: .any)
+  private static let file = Option(
+    "ids", "FILE", "Prints the documents whose IDs are the lines of FILE (- for standard input)")
   private static let revision = Option("rev", "REV", "Prints this revision instead of the current one")
   private static let history = Flag("history", "Prints all known revisions, the current one first")
   private static let attachment = Option(
     "attachment", "NAME", "Prints the bytes of this attachment, or of the blob in the property NAME")
 
   static let usage = Usage(
-    "get", "Prints a document",
-    positionals: [DatabaseArguments.database, id],
-    options: [revision, history, attachment, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    "get", "Prints a document, or several",
+    positionals: [DatabaseArguments.database, ids],
+    options: [revision, history, attachment, file, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: [
       "touchstone get travel airline_10", "touchstone get travel airline_10 --json --history",
       "touchstone get travel airline_10 --attachment logo.png > logo.png",
+      "touchstone get travel airline_10 airline_112 --json",
+      "touchstone ls travel --prefix hotel_ | touchstone get travel --ids - --json",
     ],
     notes: """
-      Without --json, only the body is printed, and a deleted document gives status 1.
+      Without --json, only the body is printed, and a deleted document gives status 1. Of several documents,
+      those that are there are printed in the order of the IDs, and the status is 1 if one isn't.
       """)
 
   private let database: DatabaseArguments
-  private let id: String
+  private let ids: [String]
+  private let file: String?
   private let revisionID: RevisionID?
   private let showsHistory: Bool
   private let attachment: String?
@@ -29,15 +36,61 @@ struct GetCommand: Subcommand {
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
-    id = try arguments.required(Self.id)
+    ids = arguments.all(Self.ids)
+    file = try arguments.value(Self.file)
     revisionID = try arguments.value(Self.revision).map(parseRevisionID)
     showsHistory = arguments[Self.history]
     attachment = try arguments.value(Self.attachment)
     asJSON = arguments[DatabaseArguments.json]
+    guard !ids.isEmpty || file != nil else { throw UsageError("ID is missing") }
+    guard ids.isEmpty || file == nil else { throw UsageError("ID and --ids can't be combined") }
+    guard (ids.count == 1) || (revisionID == nil && !showsHistory && attachment == nil) else {
+      throw UsageError("--rev, --history and --attachment work with one ID only")
+    }
   }
 
   func run(_ output: StandardOutput) throws {
+    let ids = try file.map(Self.lines) ?? ids
     let database = try database.open()
+    if ids.count == 1, file == nil {
+      try printOne(ids[0], of: database, to: output)
+    } else {
+      try printAll(ids, of: database, to: output)
+    }
+    try database.close()
+  }
+
+  /// The IDs in a file. Empty lines are none.
+  private static func lines(_ path: String) throws -> [String] {
+    guard let text = String(validating: try InputFile.bytes(path), as: UTF8.self) else {
+      throw UsageError("--ids: \(path) isn't UTF-8")
+    }
+    return text.split(whereSeparator: \.isNewline).map(String.init)
+  }
+
+  private func printAll(_ ids: [String], of database: Database, to output: StandardOutput) throws {
+    Interrupt.listen()
+    var missing: [String] = []
+    for id in ids {
+      guard !Interrupt.isRequested else { throw Interrupted("the next document is '\(id)'") }
+      guard let document = try database.document(id) else {
+        missing.append(id)
+        continue
+      }
+      let body = String(decoding: try document.json(), as: UTF8.self)
+      let object: JSONObjectText = [
+        "id": id, "rev": document.revisionID.description, "sequence": document.sequence, "deleted": false,
+        "body": JSONLiteral(jsonText: body),
+      ]
+      try output.line(asJSON ? object.jsonText : body)
+    }
+    guard !missing.isEmpty else { return }
+    let shown = missing.prefix(5).map { "'\($0)'" }.joined(separator: ", ") + (missing.count > 5 ? ", …" : "")
+    throw Refusal(
+      "\(missing.count) of \(ids.count) documents aren't in \(database.path): \(shown)")
+  }
+
+  private func printOne(_ id: String, of database: Database, to output: StandardOutput) throws {
     guard let revisions = try database.revisions(of: id) else {
       throw Refusal("there is no document '\(id)' in \(database.path)")
     }
@@ -46,9 +99,9 @@ struct GetCommand: Subcommand {
       throw Refusal("the document '\(id)' has no revision \(revisionID.map(\.description) ?? "")")
     }
     if let attachment {
-      try write(attachment, of: chosen, in: database, to: output)
+      try write(attachment, of: chosen, of: id, in: database, to: output)
     } else if asJSON {
-      try output.line(try json(chosen, revisions).jsonText)
+      try output.line(try json(id, chosen, revisions).jsonText)
     } else if showsHistory {
       var table = TextTable([("REVISION", .left), ("PARENT", .left), ("STATE", .left), ("BODY", .left)])
       for revision in revisions {
@@ -68,13 +121,12 @@ struct GetCommand: Subcommand {
       }
       try output.line(try body.canonicalJSON())
     }
-    try database.close()
   }
 
   /// Writes the bytes of an attachment or a blob.
-  private func write(_ name: String, of revision: Revision, in database: Database, to output: StandardOutput)
-    throws
-  {
+  private func write(
+    _ name: String, of revision: Revision, of id: String, in database: Database, to output: StandardOutput
+  ) throws {
     guard let body = revision.body else {
       throw Refusal("the body of revision \(revision.id) of document '\(id)' is no longer stored")
     }
@@ -91,7 +143,7 @@ struct GetCommand: Subcommand {
     }
   }
 
-  private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObjectText {
+  private func json(_ id: String, _ chosen: Revision, _ revisions: [Revision]) throws -> JSONObjectText {
     [
       "id": id, "rev": chosen.id.description, "sequence": chosen.sequence, "deleted": chosen.isDeleted,
       "body": try Self.body(chosen), "revisions": showsHistory ? try revisions.map(Self.json) : nil,

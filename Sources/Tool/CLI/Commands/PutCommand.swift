@@ -51,14 +51,7 @@ struct PutCommand: Subcommand {
   /// The document's body with the attachments. Stores their bytes.
   private func body(_ json: [UInt8], in database: Database) throws -> DocumentBody {
     guard !attachments.isEmpty else { return .json(json) }
-    let value: JSONValue
-    do { value = try json.withUnsafeBytes { try JSONValue(json: $0) } } catch {
-      throw UsageError("the body isn't valid JSON: \(error)")
-    }
-    guard case .object = value else {
-      throw UsageError("the body isn't a JSON object, such as {\"type\":\"hotel\"}")
-    }
-    var document = MutableDocument(id: id, value)
+    var document = MutableDocument(id: id, try JSONInput.object(json, "the body"))
     for attached in attachments {
       let (path, contentType) = attached.file
       do {

@@ -61,7 +61,7 @@ struct RowPrinter {
   }
 
   /// The text of a table cell: one line of at most 60 characters.
-  private static func cell(_ text: String) -> String {
+  static func cell(_ text: String) -> String {
     let line = String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
     return line.count > 60 ? line.prefix(59) + "…" : line
   }
