@@ -143,6 +143,10 @@ let libraries =
     library("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
     shim("CAllocationCounter"),
     shim("CAvahi", links: ["dl"]),
+    // The commit that is built. A change of the variable compiles this target again, and nothing else.
+    .target(
+      name: "CBuild", path: "Sources/CLibraries/CBuild",
+      cSettings: variable("TOUCHSTONE_COMMIT").map { [.define("TOUCHSTONE_COMMIT", to: "\"\($0)\"")] } ?? []),
     shim("CICU", links: ["icui18n", "icuuc"]),
     // Lines typed on a terminal.
     shim("CLineEditor", ["CEdit"]),
@@ -299,7 +303,8 @@ let modules: [Target] = [
     name: "touchstone",
     dependencies: [
       "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
-      "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites", "CLineEditor",
+      "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites", "CBuild",
+      "CLineEditor",
     ] + optionalModules,
     path: "Sources/Tool/CLI", swiftSettings: optionalSettings),
 ]

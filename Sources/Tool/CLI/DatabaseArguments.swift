@@ -17,7 +17,7 @@ struct DatabaseArguments {
       let name = EngineName(rawValue: text)
       _ = try Engines.type(name)
       return name
-    }
+    }.choosing(Engines.names.map(\.rawValue))
   }
 
   let path: String

@@ -1,3 +1,5 @@
+import Query
+
 /// A command of the tool. To add one, add a type that conforms to this protocol, and its name in
 /// `Subcommands.all`.
 protocol Subcommand: SendableMetatype {
@@ -25,8 +27,8 @@ enum Subcommands {
       JobsCommand.self, DiscoverCommand.self, SyncCommand.self, ServeCommand.self, UserCommand.self,
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
-      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self,
-      TrendCommand.self, ReportCommand.self,
+      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, TrendCommand.self,
+      ReportCommand.self, VersionCommand.self,
     ]
   }
 
@@ -39,33 +41,39 @@ enum Subcommands {
       throw UsageError(
         "'\(word)' isn't a complete command; commands are: \(continuations.joined(separator: ", "))")
     }
-    throw UsageError("there is no command '\(word)'; touchstone --help lists all commands")
+    let hint = Suggestions.hint(for: word, among: all.map { $0.usage.words[0] })
+    if let known = synonyms[word] { throw UsageError("there is no command '\(word)'; it is called \(known)") }
+    throw UsageError("there is no command '\(word)'\(hint); touchstone --help lists all commands")
   }
+
+  /// What the commands are called elsewhere.
+  private static let synonyms = [
+    "cat": "get", "list": "ls", "remove": "rm", "save": "put", "select": "query", "sql": "query",
+    "replicate": "sync", "server": "serve", "console": "shell", "migrate": "upgrade", "vacuum": "compact",
+    "backup": "copy", "dump": "export", "load": "import", "benchmark": "bench",
+  ]
 
   static var help: String {
-    var text = """
-      touchstone: a document database with interchangeable storage engines, and a benchmark that compares them.
-
-      Usage: touchstone [--log LEVELS] COMMAND …
-
-
-      """
-    for command in all {
-      text += "  " + TextTable.padded(command.usage.name, to: 12) + command.usage.summary + "\n"
-    }
-    return text + """
-
-      touchstone COMMAND --help shows the options of a command and an example.
-
-      DB is the path of a NAME.touchstone directory. The suffix may be left out. Put -- before IDs and names that
-      begin with -, after all options: touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument. It
-      comes from --key-file FILE, from the variable TOUCHSTONE_KEY, or from a prompt on a terminal.
-
-      --log writes a log to standard error: info, or 'warning verbose:query' for one domain (docs/logs.md).
-
-      Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database can't be opened or is
-      damaged · 4 a gate couldn't see.
-
-      """
+    let commands = all.map { (name: $0.usage.name, help: $0.usage.summary) }
+    return Usage.paragraphs(
+      "touchstone: a document database with interchangeable storage engines, and a benchmark that compares them."
+    )
+      + "\n" + Style.output.bold("Usage:") + " touchstone [--log LEVELS] COMMAND …\n\n"
+      + Usage.columns(commands, indent: 16) + "\n" + Usage.paragraphs(notes)
   }
+
+  static let notes = """
+    touchstone COMMAND --help shows the options of a command and an example. touchstone version shows
+    the version.
+
+    DB is the path of a NAME.touchstone directory. The suffix may be left out. Put -- before IDs and names that
+    begin with -, after all options: touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument. It
+    comes from --key-file FILE, from the variable TOUCHSTONE_KEY, or from a prompt on a terminal.
+
+    --log writes a log to standard error: info, or 'warning verbose:query' for one domain (docs/logs.md). With the
+    variable NO_COLOR, nothing is coloured.
+
+    Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database can't be opened or is
+    damaged · 4 a gate couldn't see · 130 stopped by Ctrl-C.
+    """
 }

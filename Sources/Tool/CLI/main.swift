@@ -41,8 +41,10 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
       StandardError.write(Subcommands.help)
       return .usage
     case "--help", "-h", "help":
-      try output.write(
-        words.count > 1 ? Subcommands.find(words.dropFirst()).usage.help : Subcommands.help)
+      switch words.dropFirst().first {
+      case nil: try output.write(Subcommands.help)
+      default: try output.write(Subcommands.find(words.dropFirst()).usage.help)
+      }
     case "--version": try output.line("touchstone \(touchstoneVersion)")
     default:
       let command = try Subcommands.find(words)
@@ -62,7 +64,7 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
     return .done
   } catch {
     let message = (error as? UsageError)?.message ?? "\(error)"
-    StandardError.line("\(name): \(CommandWords.of(message))")
+    StandardError.line("\(Style.errors.error("\(name):")) \(CommandWords.of(message))")
     return ExitStatus(error)
   }
 }

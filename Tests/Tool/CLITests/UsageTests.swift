@@ -7,16 +7,20 @@ import TestSupport
   @Test func everyCommandHasHelpWithAnExample() throws {
     try Tool.run { tool in
       let overview = try tool.succeed("--help")
+      expect(overview.lines.allSatisfy { $0.count <= 80 }, "\(overview.output)")
       for command in Subcommands.all {
         let words = command.usage.name.split(separator: " ").map(String.init)
-        expect(overview.output.contains("  \(command.usage.name) "))
+        expect(
+          overview.lines.contains {
+            $0 == "  \(command.usage.name)" || $0.hasPrefix("  \(command.usage.name) ")
+          })
         let help = try tool.run(Tool.executable, words + ["--help"])
         expect(help.status, equals: 0)
         expect(help.errors, equals: "")
         let example = try #require(help.output.range(of: "\nExample:\n"))
         expect(help.output[example.upperBound...].contains("touchstone \(command.usage.name)"))
         for option in command.usage.options { expect(help.output.contains("--\(option.name)")) }
-        expect(help.lines.allSatisfy { $0.count <= 110 }, "\(help.output)")
+        expect(help.lines.allSatisfy { $0.count <= 80 }, "\(help.output)")
         try expect(tool.run(Tool.executable, ["help"] + words).output, equals: help.output)
       }
     }
@@ -24,6 +28,11 @@ import TestSupport
 
   @Test(arguments: [
     (["frobnicate"], "touchstone: there is no command 'frobnicate'; touchstone --help lists all commands"),
+    (["impotr"], "touchstone: there is no command 'impotr' (did you mean import?); touchstone --help"),
+    (["sql"], "touchstone: there is no command 'sql'; it is called query"),
+    (
+      ["get", "--jsno", "db", "id"], "touchstone get: there is no option '--jsno' (did you mean --json?); put"
+    ),
     (["key"], "touchstone: 'key' isn't a complete command; commands are: key show"),
     (["get", "--frob", "db", "id"], "touchstone get: there is no option '--frob'"),
     (["get", "-j", "db", "id"], "touchstone get: there is no option '-j'"),
@@ -32,7 +41,7 @@ import TestSupport
       "touchstone get: there is no option '-rSvBcUzkbsB9gO'; put -- before a name that begins with -"
     ),
     (["get", "db"], "touchstone get: ID is missing"),
-    (["get", "db", "id", "other"], "touchstone get: unexpected argument 'other'"),
+    (["rm", "db", "id", "other"], "touchstone rm: unexpected argument 'other'"),
     (["get", "db", "id", "--rev"], "touchstone get: --rev needs a value (REV)"),
     (["get", "db", "id", "--json=yes"], "touchstone get: --json takes no value"),
     (["get", "db", "id", "--rev", "x"], "touchstone get: --rev: 'x' isn't a revision ID"),
@@ -51,6 +60,34 @@ import TestSupport
       expect(result.output, equals: "")
       expect(result.errors.hasPrefix(message))
       expect(result.errors.filter(\.isNewline).count, equals: 1)
+    }
+  }
+
+  @Test func theVersionTellsTheLibrariesOfTheEngines() throws {
+    try Tool.run { tool in
+      let text = try tool.succeed("version").output
+      expect(text.hasPrefix("touchstone \(touchstoneVersion)"), "\(text)")
+      let json = try tool.succeed("version", "--json").json()
+      expect(json["version"] as? String, equals: touchstoneVersion)
+      let libraries = try #require(json["libraries"] as? [String: String])
+      for (engine, name) in [("sqlite", "SQLite "), ("lmdb", "LMDB "), ("sqlcipher", "SQLCipher ")] {
+        expect(libraries[engine]?.hasPrefix(name) ?? false, "\(libraries)")
+      }
+    }
+  }
+
+  @Test func onATerminalErrorsAreColouredUnlessNO_COLORIsSet() throws {
+    try Tool.run { tool in
+      let coloured = try PseudoTerminal(tool, "frobnicate")
+      try expect(coloured.end(), equals: 2)
+      expect(coloured.raw.hasPrefix("\u{1B}[1;31mtouchstone:\u{1B}[m there is no command"), "\(coloured.raw)")
+      var tool = tool
+      for plain in [["NO_COLOR": "1"], ["TERM": "dumb"]] {
+        tool.environment = plain
+        let terminal = try PseudoTerminal(tool, "frobnicate")
+        try expect(terminal.end(), equals: 2)
+        expect(terminal.raw.hasPrefix("touchstone: there is no command"), "\(terminal.raw)")
+      }
     }
   }
 
@@ -159,6 +196,18 @@ import TestSupport
     table.add("a", "1,000")
     table.add("longer", "1")
     expect(table.lines, equals: ["NAME    COUNT", "a       1,000", "longer      1"])
+  }
+
+  @Test func longExamplesGoOnInTheNextLineAsAShellReadsThem() {
+    let usage = Usage(
+      "x", "Does", examples: ["touchstone x --one 'a b c' " + String(repeating: "w", count: 50) + " --two 2"],
+      notes: "One\nparagraph.\n\nTwo.")
+    let help = usage.help
+    expect(
+      help.hasSuffix(
+        "\nExample:\n  touchstone x --one 'a b c' \\\n    \(String(repeating: "w", count: 50)) --two 2\n"),
+      "\(help)")
+    expect(help.contains("\n\nOne paragraph.\n\nTwo.\n"), "\(help)")
   }
 
   @Test func longHelpIsBrokenAtBlanks() {

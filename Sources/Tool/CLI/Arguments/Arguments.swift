@@ -1,3 +1,5 @@
+import Query
+
 /// The arguments of one command, checked against its usage.
 ///
 /// Options may appear anywhere, as `--name value` or `--name=value`. `--` ends them, for names that begin
@@ -27,8 +29,11 @@ struct Arguments {
       let named = parts[0].hasPrefix("--") ? options[String(parts[0].dropFirst(2))] : nil
       guard let option = named ?? usage.options.first(where: { $0.letter.map { "-\($0)" } == parts[0] })
       else {
+        let names = usage.options.map { "--\($0.name)" } + ["--help"]
+        let hint = parts[0].hasPrefix("--") ? Suggestions.hint(for: parts[0], among: names) : ""
         throw UsageError(
-          "there is no option '\(parts[0])'; put -- before a name that begins with -, after all options")
+          "there is no option '\(parts[0])'\(hint); put -- before a name that begins with -, after all options"
+        )
       }
       if option.valuePlaceholder == nil {
         guard parts.count == 1 else { throw UsageError("--\(option.name) takes no value") }

@@ -19,6 +19,8 @@ struct Option<Value: Sendable>: Sendable {
   let parse: @Sendable (String) throws -> Value
   /// The letter after one dash, if it has one too: `-f`.
   private(set) var letter: Character?
+  /// The values that completion offers. Empty if there are too many to name.
+  private(set) var choices: [String] = []
 
   init(
     _ name: String, _ placeholder: String, _ help: String, parse: @escaping @Sendable (String) throws -> Value
@@ -27,6 +29,13 @@ struct Option<Value: Sendable>: Sendable {
     self.placeholder = placeholder
     self.help = help
     self.parse = parse
+  }
+
+  /// The same option with values that completion offers.
+  func choosing(_ choices: [String]) -> Self {
+    var option = self
+    option.choices = choices
+    return option
   }
 
   /// The same option with a letter: `-f`.
@@ -83,11 +92,20 @@ struct Positional: Sendable {
   let name: String
   let count: Count
   let help: String
+  /// The words that completion offers. Empty if it can be anything.
+  private(set) var choices: [String] = []
 
   init(_ name: String, _ help: String, count: Count = .one) {
     self.name = name
     self.count = count
     self.help = help
+  }
+
+  /// The same argument with words that completion offers.
+  func choosing(_ choices: [String]) -> Self {
+    var positional = self
+    positional.choices = choices
+    return positional
   }
 }
 
@@ -99,6 +117,8 @@ protocol NamedOption: Sendable {
   var valuePlaceholder: String? { get }
   /// The letter after one dash, if it has one too.
   var letter: Character? { get }
+  /// The values that completion offers.
+  var choices: [String] { get }
   /// Throws a `UsageError` if `text` isn't a valid value.
   func check(_ text: String) throws
 }
@@ -106,6 +126,7 @@ protocol NamedOption: Sendable {
 extension Flag: NamedOption {
   var valuePlaceholder: String? { nil }
   var letter: Character? { nil }
+  var choices: [String] { [] }
   func check(_ text: String) throws {}
 }
 

@@ -3,7 +3,8 @@ import Touchstone
 
 /// `touchstone expire`: shows and sets when documents are purged.
 struct ExpireCommand: Subcommand {
-  private static let action = Positional("ACTION", "list, show, set, clear or purge")
+  private static let action = Positional("ACTION", "list, show, set, clear or purge").choosing(
+    ["list", "show", "set", "clear", "purge"])
   private static let ids = Positional("ID", "The documents' IDs, for show, set and clear", count: .any)
   private static let date = Option<Date>(
     "at", "DATE", "For set: the date, such as 2027-01-31 or 2027-01-31T12:00:00Z", parse: { try date($0) })

@@ -2,7 +2,8 @@ import Touchstone
 
 /// `touchstone index`: lists, makes and removes indexes.
 struct IndexCommand: Subcommand {
-  private static let action = Positional("ACTION", "list, create or delete")
+  private static let action = Positional("ACTION", "list, create or delete").choosing(
+    ["list", "create", "delete"])
   private static let name = Positional("NAME", "The name of the index", count: .optional)
   private static let expressions = Positional(
     "EXPR", "The expressions to index, the most significant first", count: .any)

@@ -2,7 +2,8 @@ import Touchstone
 
 /// `touchstone local`: reads and writes local documents.
 struct LocalCommand: Subcommand {
-  private static let action = Positional("ACTION", "list, get, put or rm")
+  private static let action = Positional("ACTION", "list, get, put or rm").choosing(
+    ["list", "get", "put", "rm"])
   private static let id = Positional("ID", "The local document's ID", count: .optional)
   private static let body = Positional(
     "JSON", "For put: the body, a JSON object; - for standard input", count: .optional)

@@ -7,7 +7,8 @@ struct QueryCommand: Subcommand {
     "QUERY", "The query; the database is _ or its name; - for standard input")
   static let format = Option<RowFormat>(
     "format", "FORMAT", "table, json (one object per line), csv or line (one property per line)",
-    refusal: "isn't table, json, csv or line")
+    refusal: "isn't table, json, csv or line"
+  ).choosing(RowFormat.allCases.map(\.rawValue))
   static let rowLimit = Option<Int>(
     "row-limit", "N", in: 0...Int.max, "Fails after N rows if the query has more")
   static let timeLimit = Option<Duration>(

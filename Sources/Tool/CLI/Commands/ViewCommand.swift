@@ -5,7 +5,8 @@ import Views
 
 /// `touchstone view`: lists, makes, queries and removes map/reduce views.
 struct ViewCommand: Subcommand {
-  private static let action = Positional("ACTION", "list, create, query or delete")
+  private static let action = Positional("ACTION", "list, create, query or delete").choosing(
+    ["list", "create", "query", "delete"])
   private static let name = Positional(
     "NAME", "The view: DESIGN/VIEW is VIEW of the document _design/DESIGN; NAME alone is NAME/NAME",
     count: .optional)

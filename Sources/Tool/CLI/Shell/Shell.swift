@@ -105,13 +105,13 @@ final class Shell {
       // The rows before the error belong to the answer.
       try output.flush()
       guard let name = lines.name else {
-        StandardError.line(Self.message(error))
+        StandardError.line("\(Style.errors.error("error:")) \(Self.message(error))")
         return
       }
       guard !signals.isInterrupted, !(error is ScriptFailure) else { throw error }
       let failure = Self.failure(error, in: statement, of: name)
       guard keepsGoing else { throw failure }
-      StandardError.line("touchstone shell: \(failure)")
+      StandardError.line("\(Style.errors.error("touchstone shell:")) \(failure)")
       if failures.count == 0 { failures.status = failure.status }
       failures.count += 1
     }

@@ -48,7 +48,10 @@ struct RowPrinter {
 
   /// Prints what was kept.
   func end() throws {
-    if format == .table { try output.lines(table.lines) }
+    guard format == .table else { return }
+    var lines = table.lines
+    if !lines.isEmpty { lines[0] = Style.output.bold(lines[0]) }
+    try output.lines(lines)
   }
 
   /// A string unchanged, any other value as JSON, and nothing for a missing value.

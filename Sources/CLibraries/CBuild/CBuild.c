@@ -1,0 +1,7 @@
+#include "include/CBuild.h"
+
+#ifndef TOUCHSTONE_COMMIT
+#define TOUCHSTONE_COMMIT ""
+#endif
+
+const char *touchstone_commit(void) { return TOUCHSTONE_COMMIT; }

@@ -1,0 +1,60 @@
+import BenchmarkKit
+import CBuild
+import Foundation
+import Touchstone
+
+/// `touchstone version`: the version, the commit it was built from, and the libraries it uses.
+struct VersionCommand: Subcommand {
+  static let usage = Usage(
+    "version", "Shows the version, the commit, and the versions of the engines' libraries",
+    positionals: [], options: [DatabaseArguments.json],
+    examples: ["touchstone version", "touchstone version --json"],
+    notes: """
+      The commit is that of the build, if the build was told (make build tells it). With --json, there is one
+      object: version, commit, swift, and libraries by engine.
+      """)
+
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws { asJSON = arguments[DatabaseArguments.json] }
+
+  func run(_ output: StandardOutput) throws {
+    let commit = String(cString: touchstone_commit())
+    var libraries = JSONObjectText()
+    var table = TextTable(["", ""])
+    for engine in Engines.names {
+      let library = try Self.library(engine)
+      libraries.add(engine.rawValue, library)
+      table.add(engine.rawValue, library)
+    }
+    let object: JSONObjectText = [
+      "version": touchstoneVersion, "commit": commit.isEmpty ? nil : commit, "swift": Self.compiler,
+      "libraries": libraries,
+    ]
+    guard !asJSON else { return try output.line(object.jsonText) }
+    try output.line("touchstone \(touchstoneVersion)" + (commit.isEmpty ? "" : " (\(commit))"))
+    try output.lines(table.lines)
+  }
+
+  /// The library as an open database names it, since engines open some of theirs at run time.
+  private static func library(_ engine: EngineName) throws -> String {
+    let directory = try TrialDirectory(in: FileManager.default.temporaryDirectory.path)
+    defer { directory.remove() }
+    let isEncrypted = try Engines.type(engine).encrypts
+    let key = try isEncrypted ? UserKey.raw([UInt8](repeating: 0, count: 32)) : nil
+    let database = try Database.open(
+      directory.path + "/version", options: .init(engine: engine, creation: .createNew, key: key))
+    defer { try? database.close() }
+    return database.engineLibrary
+  }
+
+  private static var compiler: String {
+    #if swift(>=6.4)
+      "6.4 or later"
+    #elseif swift(>=6.3)
+      "6.3"
+    #else
+      "6.0 or later"
+    #endif
+  }
+}
