@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build install uninstall test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -121,6 +121,31 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
+
+# Where `make install` puts the command, below DESTDIR if that is set.
+PREFIX ?= /usr/local
+DESTDIR ?=
+INSTALLED = bin/touchstone bin/touchstone-scripts share/man/man1/touchstone.1 \
+  share/bash-completion/completions/touchstone share/zsh/site-functions/_touchstone \
+  share/fish/vendor_completions.d/touchstone.fish
+
+install: ## Installs what `make build` built, with a manual page and completions: PREFIX=DIR
+	@built=$(SCRATCH)/release
+	for program in touchstone touchstone-scripts; do
+	  [ -x "$$built/$$program" ] || { echo "install: run make build first: there is no $$built/$$program" >&2; exit 2; }
+	done
+	to="$(DESTDIR)$(PREFIX)"
+	install -d "$$to/bin" "$$to/share/man/man1" "$$to/share/bash-completion/completions" \
+	  "$$to/share/zsh/site-functions" "$$to/share/fish/vendor_completions.d"
+	install "$$built/touchstone" "$$built/touchstone-scripts" "$$to/bin"
+	"$$built/touchstone" help --man > "$$to/share/man/man1/touchstone.1"
+	"$$built/touchstone" completions bash > "$$to/share/bash-completion/completions/touchstone"
+	"$$built/touchstone" completions zsh > "$$to/share/zsh/site-functions/_touchstone"
+	"$$built/touchstone" completions fish > "$$to/share/fish/vendor_completions.d/touchstone.fish"
+	for file in $(INSTALLED); do echo "install: $$to/$$file"; done
+
+uninstall: ## Removes what `make install` installed: PREFIX=DIR
+	@for file in $(INSTALLED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
 
 # Builds and runs the tests: in several processes, the longest first (Tests/Support/TestRunner). The build makes the
 # command too: one without tests before it would make everything twice.

@@ -28,7 +28,7 @@ enum Subcommands {
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, TrendCommand.self,
-      ReportCommand.self, VersionCommand.self,
+      ReportCommand.self, CompletionsCommand.self, VersionCommand.self,
     ]
   }
 
@@ -63,8 +63,8 @@ enum Subcommands {
   }
 
   static let notes = """
-    touchstone COMMAND --help shows the options of a command and an example. touchstone version shows
-    the version.
+    touchstone COMMAND --help shows the options of a command and an example. touchstone help --man prints a manual
+    page, and touchstone version the version.
 
     DB is the path of a NAME.touchstone directory. The suffix may be left out. Put -- before IDs and names that
     begin with -, after all options: touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument. It

@@ -43,6 +43,7 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
     case "--help", "-h", "help":
       switch words.dropFirst().first {
       case nil: try output.write(Subcommands.help)
+      case "--man": try output.write(ManualPage.text)
       default: try output.write(Subcommands.find(words.dropFirst()).usage.help)
       }
     case "--version": try output.line("touchstone \(touchstoneVersion)")
