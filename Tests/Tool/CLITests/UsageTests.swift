@@ -63,6 +63,24 @@ import TestSupport
     }
   }
 
+  @Test func everyExampleOfTheHelpIsACallThatTheCommandTakes() throws {
+    for command in Subcommands.all {
+      for example in command.usage.examples {
+        var names: [String] = []
+        for call in example.components(separatedBy: " | ") where call.hasPrefix("touchstone ") {
+          // Without what the shell does with files.
+          let words = try ShellCommands.split(call).prefix { $0 != ">" && $0 != "<" }.dropFirst()
+          let found = try Subcommands.find(words)
+          names.append(found.usage.name)
+          do {
+            _ = try Arguments(words.dropFirst(found.usage.words.count), usage: found.usage)
+          } catch { expect(Bool(false), "\(example): \(error)") }
+        }
+        expect(names.contains(command.usage.name), "\(example)")
+      }
+    }
+  }
+
   @Test func theVersionTellsTheLibrariesOfTheEngines() throws {
     try Tool.run { tool in
       let text = try tool.succeed("version").output
