@@ -92,7 +92,7 @@ struct ExpireCommand: Subcommand {
     case .purge:
       let count = try database.purgeExpired()
       let object: JSONObjectText = ["purged": count]
-      try output.line(asJSON ? object.jsonText : "purged \(count == 1 ? "1 document" : "\(count) documents")")
+      try output.line(asJSON ? object.jsonText : "purged \(TextTable.counted(count, "document"))")
     }
     try database.close()
   }

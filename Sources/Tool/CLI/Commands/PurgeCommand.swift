@@ -42,7 +42,7 @@ struct PurgeCommand: Subcommand {
       try database.inBatch { for id in ids { try database.purge(id) } }
       let object: JSONObjectText = ["purged": ids.count]
       try output.line(
-        asJSON ? object.jsonText : "purged \(ids.count == 1 ? "1 document" : "\(ids.count) documents")")
+        asJSON ? object.jsonText : "purged \(TextTable.counted(ids.count, "document"))")
     }
     try database.close()
   }

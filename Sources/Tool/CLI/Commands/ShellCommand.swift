@@ -74,7 +74,7 @@ struct ShellCommand: Subcommand {
 
   private func greet(_ database: Database, _ output: StandardOutput) throws {
     let count = try database.documentCount
-    let documents = count == 1 ? "1 document" : "\(TextTable.grouped(count)) documents"
+    let documents = TextTable.counted(count, "document")
     try output.line(
       "touchstone \(touchstoneVersion): \(database.name), \(database.engineName) (\(database.engineLibrary)), \(documents)"
     )

@@ -45,8 +45,8 @@ final class Shell {
   func run(_ lines: some LineSource) throws {
     try statements(of: lines)
     guard failures.count > 0 else { return }
-    let statements = failures.count == 1 ? "1 statement" : "\(failures.count) statements"
-    throw ScriptFailure(description: "\(statements) failed", status: failures.status)
+    throw ScriptFailure(
+      description: "\(TextTable.counted(failures.count, "statement")) failed", status: failures.status)
   }
 
   /// Runs the statements of a file.
@@ -105,7 +105,8 @@ final class Shell {
       // The rows before the error belong to the answer.
       try output.flush()
       guard let name = lines.name else {
-        StandardError.line("\(Style.errors.error("error:")) \(Self.message(error))")
+        let mark = error is Interrupted ? "" : Style.errors.error("error:") + " "
+        StandardError.line(mark + Self.message(error))
         return
       }
       guard !signals.isInterrupted, !(error is ScriptFailure) else { throw error }
@@ -139,8 +140,7 @@ final class Shell {
     guard showsTime else { return }
     try output.flush()
     let time = begin.duration(to: .now)
-    let rows = printer.count == 1 ? "1 row" : "\(TextTable.grouped(printer.count)) rows"
-    StandardError.line("\(rows), \(time.formatted())")
+    StandardError.line("\(TextTable.counted(printer.count, "row")), \(time.formatted())")
   }
 
   // MARK: Errors

@@ -19,4 +19,9 @@ extension TextTable {
     }
     return (number < 0 ? "-" : "") + ([digits] + groups).joined(separator: ",")
   }
+
+  /// A number with its noun: `1 document`, `31,591 documents`.
+  static func counted(_ number: Int, _ noun: String) -> String {
+    "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+  }
 }
