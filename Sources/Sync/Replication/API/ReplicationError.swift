@@ -123,7 +123,9 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
   /// changes nothing. Any other error is a failure of that side: its disk is full, or it may not write.
   package var isRefusal: Bool {
     switch domain {
-    case .http, .blip: 400..<500 ~= code && ![408, 429].contains(code)
+    case .http: 400..<500 ~= code && ![408, 429].contains(code)
+    // 501: it has no such request.
+    case .blip: 400..<500 ~= code || code == 501
     case .touchstone: ErrorKind(rawValue: code).map(Self.refusals.contains) ?? false
     case .liteCore: !Self.failuresOfLiteCore.contains(code)
     case .webSocket, .posix, .network: false
