@@ -3,7 +3,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <wiredtiger.h>
+
+// Of the system, which declares it only for programs that ask for all of GNU's functions.
+int fallocate(int file, int mode, off_t offset, off_t bytes);
 
 // What Swift can't call: functions with any number of arguments.
 
@@ -28,15 +32,27 @@ typedef struct {
   pthread_mutex_t mutex;
   int disk_error;
   int has_panicked;
+  // The session in whose call the library gave up first.
+  WT_SESSION *panicked;
+  // Whether a write to the log has failed, in any session.
+  int log_failed;
   char last[512];
 } cwt_messages;
 
+// Whether the disk is at fault, and not the files' content.
+static inline int cwt_is_disk_error(int error) {
+  return error == ENOSPC || error == EFBIG || error == EDQUOT || error == EIO;
+}
+
 static inline int cwt_note_error(WT_EVENT_HANDLER *handler, WT_SESSION *session, int error, const char *message) {
   cwt_messages *messages = (cwt_messages *)handler;
-  (void)session;
   pthread_mutex_lock(&messages->mutex);
-  if (error == ENOSPC || error == EFBIG || error == EDQUOT) messages->disk_error = error;
-  if (error == WT_PANIC) messages->has_panicked = 1;
+  if (cwt_is_disk_error(error) && messages->disk_error == 0) messages->disk_error = error;
+  if (strstr(message, "fatal log failure") != NULL) messages->log_failed = 1;
+  if (error == WT_PANIC && !messages->has_panicked) {
+    messages->has_panicked = 1;
+    messages->panicked = session;
+  }
   strncpy(messages->last, message, sizeof messages->last - 1);
   pthread_mutex_unlock(&messages->mutex);
   return 0;
@@ -65,13 +81,14 @@ static inline void cwt_free_messages(cwt_messages *messages) {
   free(messages);
 }
 
-// Copies the last error and forgets it. Returns what the disk said, or 0.
+// Copies the last error and forgets it. Returns what the disk said, or 0. After a panic that is kept.
 static inline int cwt_take_error(cwt_messages *messages, char *text, size_t bytes) {
   pthread_mutex_lock(&messages->mutex);
   int disk_error = messages->disk_error;
   strncpy(text, messages->last, bytes - 1);
   text[bytes - 1] = 0;
   messages->last[0] = 0;
+  if (!messages->has_panicked) messages->disk_error = 0;
   pthread_mutex_unlock(&messages->mutex);
   return disk_error;
 }
@@ -84,11 +101,21 @@ static inline int cwt_has_panicked(cwt_messages *messages) {
   return has_panicked;
 }
 
+// Whether a commit of this session, which has succeeded, may be missing in the log.
+static inline int cwt_has_lost(cwt_messages *messages, WT_SESSION *session) {
+  pthread_mutex_lock(&messages->mutex);
+  int has_lost = messages->log_failed || (messages->has_panicked && messages->panicked == session);
+  pthread_mutex_unlock(&messages->mutex);
+  return has_lost;
+}
+
 // Forgets everything, for a new opening.
 static inline void cwt_clear_messages(cwt_messages *messages) {
   pthread_mutex_lock(&messages->mutex);
   messages->disk_error = 0;
   messages->has_panicked = 0;
+  messages->panicked = NULL;
+  messages->log_failed = 0;
   messages->last[0] = 0;
   pthread_mutex_unlock(&messages->mutex);
 }

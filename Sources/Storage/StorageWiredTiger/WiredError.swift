@@ -21,7 +21,8 @@ struct WiredMessages: @unchecked Sendable {
     let (said, diskError) = takeLast()
     let code: StorageError.Code =
       switch result {
-      case WT_ROLLBACK, WT_CACHE_FULL: .transactionTooLarge
+      // The call has waited too long for room in the cache.
+      case WT_ROLLBACK, WT_CACHE_FULL: .busy
       case WT_RUN_RECOVERY: .readOnly
       case WT_TRY_SALVAGE, WT_ERROR, WT_PANIC, ENOENT, EILSEQ: .damaged
       case EBUSY: .inUse
@@ -31,7 +32,9 @@ struct WiredMessages: @unchecked Sendable {
       default: result > 0 ? .ioError : .engineFailure
       }
     return StorageError(
-      diskError != 0 && code == .damaged ? .diskFull : code, what, path: path, engineCode: Int(result),
+      diskError != 0 && (code == .damaged || code == .busy)
+        ? (diskError == EIO ? .ioError : .diskFull) : code,
+      what, path: path, engineCode: Int(result),
       engineMessage: String(cString: wiredtiger_strerror(result)) + (said.isEmpty ? "" : ": " + said))
   }
 

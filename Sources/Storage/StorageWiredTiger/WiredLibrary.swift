@@ -9,18 +9,28 @@ import StorageFlat
 /// A connection of WiredTiger, as a `FlatLibrary`.
 ///
 /// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
-/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken` only
-/// in the write transaction.
+/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken` and
+/// `unthrottled` only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
-  private let messages: WiredMessages
-  private let wired: WiredSettings
+  let messages: WiredMessages
+  let wired: WiredSettings
   private let isReadOnly: Bool
   private let isNew: Bool
   private var connection: UnsafeMutablePointer<WT_CONNECTION>?
-  private let sessions = Lock<[WiredSession]>([])
+  private let sessions = Lock(Sessions())
   private var isBroken = false
+  /// The bytes of commits since a writer has last waited for room in the cache.
+  private var unthrottled = 0
   /// The number of sessions that wait to be used again.
   private static let maximumIdle = 64
+  /// The bytes of commits after which a writer waits for room in the cache.
+  private static let throttledBytes = 1 << 20
+
+  /// Sessions without a transaction.
+  private struct Sessions {
+    var readers: [WiredSession] = []
+    var writer: WiredSession?
+  }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
     messages = WiredMessages(path: directory.path, messages: cwt_make_messages())
@@ -66,7 +76,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     connection = opened
     guard !isReadOnly else { return }
     do {
-      let session = try WiredSession(opened, messages)
+      let session = try WiredSession(opened, messages, writes: true)
       try session.create(wired.tableSettings)
       giveBack(session)
     } catch {
@@ -85,7 +95,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   private func closeConnection() {
     // Closing a connection closes its sessions.
-    sessions.withLock { $0 = [] }
+    sessions.withLock { $0 = Sessions() }
     if let connection { _ = connection.pointee.close(connection, nil) }
     connection = nil
   }
@@ -114,10 +124,15 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   func close() throws -> Bool {
     guard let connection else { return false }
     // Closing the connection writes a checkpoint.
-    sessions.withLock { $0 = [] }
+    sessions.withLock { $0 = Sessions() }
     self.connection = nil
     let result = connection.pointee.close(connection, nil)
-    guard !isReadOnly, !isBroken, !hasPanicked else { return false }
+    guard !isReadOnly else { return false }
+    if isBroken || hasPanicked {
+      // The log has all commits, but not those of a bulk load.
+      guard wired.isBulkLoad else { return false }
+      throw messages.error(result == 0 ? WT_PANIC : result, "can't close the database")
+    }
     try messages.check(result, "can't close the database")
     unlink(openMark)
     return true
@@ -128,20 +143,26 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   // MARK: Sessions
 
-  private func session() throws -> WiredSession {
-    if let session = sessions.withLock({ $0.popLast() }) { return session }
+  private func session(writes: Bool = false) throws -> WiredSession {
+    let idle = sessions.withLock { writes ? $0.writer.take() : $0.readers.popLast() }
+    if let idle { return idle }
     guard let connection else {
       throw StorageError(
         .ioError, "the database couldn't be opened anew after a failure", path: messages.path)
     }
-    return try WiredSession(connection, messages)
+    return try WiredSession(connection, messages, writes: writes)
   }
 
   /// Keeps a session without a transaction for later.
   func giveBack(_ session: WiredSession) {
     let isKept = sessions.withLock { sessions in
-      guard sessions.count < Self.maximumIdle else { return false }
-      sessions.append(session)
+      if session.writes {
+        guard sessions.writer == nil else { return false }
+        sessions.writer = session
+      } else {
+        guard sessions.readers.count < Self.maximumIdle else { return false }
+        sessions.readers.append(session)
+      }
       return true
     }
     if !isKept { session.close() }
@@ -151,7 +172,30 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   func beginRead() throws -> any FlatRead { try WiredSnapshot(self, try session()) }
 
-  func beginWrite() throws -> any FlatWrite { try WiredWrite(self, try session()) }
+  func beginWrite() throws -> any FlatWrite { try beginWriting() }
+
+  private func beginWriting() throws -> WiredWrite {
+    if unthrottled >= Self.throttledBytes { try waitForRoomInCache() }
+    return try WiredWrite(self, try session(writes: true))
+  }
+
+  /// Sessions that write don't wait for room in the cache, so this does: a snapshot begins when there is some.
+  private func waitForRoomInCache() throws {
+    let session = try session()
+    // An error says that this has taken `WiredSettings.cacheWait`, or that WiredTiger has given up.
+    do {
+      try session.begin()
+      session.rollBack()
+      giveBack(session)
+    } catch { session.close() }
+    unthrottled = 0
+  }
+
+  /// Makes sure that the disk has room for a commit of so many bytes.
+  func reserveLog(_ bytes: Int) throws {
+    unthrottled += bytes
+    try WiredLog(directory: messages.path).reserve(bytes, isBuffered: bytes <= wired.bufferedRecordBytes)
+  }
 
   func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
     let session = try session()
@@ -161,7 +205,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   }
 
   func removeRange(from lower: [UInt8], to upper: [UInt8], record: [UInt8]) throws {
-    let write = try WiredWrite(self, try session())
+    let write = try beginWriting()
     do {
       try write.truncate(from: lower, to: upper)
       _ = try record.withUnsafeBytes { try write.delete($0) }

@@ -7,14 +7,20 @@ final class WiredSession {
 
   let messages: WiredMessages
   private let session: UnsafeMutablePointer<WT_SESSION>
+  /// Whether the session is for write transactions.
+  let writes: Bool
   private var idle: [Cursor] = []
   private static let maximumIdle = 8
 
-  init(_ connection: UnsafeMutablePointer<WT_CONNECTION>, _ messages: WiredMessages) throws {
+  init(_ connection: UnsafeMutablePointer<WT_CONNECTION>, _ messages: WiredMessages, writes: Bool) throws {
     self.messages = messages
+    self.writes = writes
+    // A session that writes doesn't help to make room in the cache. In WiredTiger 3.2 a commit whose write to the
+    // log failed would wait for that room forever, because the threads that make it have ended.
+    let settings = writes ? "ignore_cache_size=true" : nil
     var session: UnsafeMutablePointer<WT_SESSION>?
     try messages.check(
-      connection.pointee.open_session(connection, nil, nil, &session), "can't open a session")
+      connection.pointee.open_session(connection, nil, settings, &session), "can't open a session")
     guard let session else {
       throw StorageError(.engineFailure, "can't open a session", path: messages.path)
     }
@@ -34,8 +40,12 @@ final class WiredSession {
       session.pointee.begin_transaction(session, "isolation=snapshot"), "can't begin a transaction")
   }
 
+  /// WiredTiger 3.2 commits although the log couldn't be written, if the record is larger than half a buffer of the
+  /// log: it loses the error, gives up, and says so only in a message.
   func commit() throws {
     try messages.check(session.pointee.commit_transaction(session, nil), "can't commit")
+    guard let known = messages.messages, cwt_has_lost(known, session) != 0 else { return }
+    throw messages.error(WT_PANIC, "can't write the log")
   }
 
   func rollBack() { _ = session.pointee.rollback_transaction(session, nil) }

@@ -7,20 +7,25 @@ struct WiredSettings {
   /// The library's own threads and the writer have sessions too.
   static let sessions = maximumReaders + 64
   static let minimumCacheBytes = 16 << 20
-  static let logFileBytes = 16 << 20
   static let logExtensionBytes = 256 << 10
-  static let checkpointLogBytes = 32 << 20
+  /// How long a read waits for room in the cache, in milliseconds.
+  static let cacheWait = 10_000
   /// The environment variable that chooses the compression of new tables.
   static let compressionVariable = "TOUCHSTONE_WIREDTIGER_COMPRESSION"
 
   static let table = "table:entries"
 
   let cacheBytes: Int
+  /// The bytes of the log after which a checkpoint begins. Files of the log go after a checkpoint.
+  let checkpointLogBytes: Int
+  let isBulkLoad: Bool
   let sync: String
   let compression: String
 
   init(_ options: EngineOptions) throws {
     cacheBytes = max(Self.minimumCacheBytes, options.cacheBytes)
+    checkpointLogBytes = min(max(1 << 20, options.cacheBytes), 32 << 20)
+    isBulkLoad = options.isBulkLoad
     sync =
       options.isBulkLoad
       ? "(enabled=false)"
@@ -33,12 +38,17 @@ struct WiredSettings {
     }
   }
 
+  var logFileBytes: Int { checkpointLogBytes / 2 }
+
+  /// A record of the log that is larger goes to the file without a buffer.
+  var bufferedRecordBytes: Int { min(256 << 10, logFileBytes / 10) / 2 }
+
   /// The settings for people who compare engines.
   var listed: [(name: String, value: String)] {
     [
-      ("cache_size", "\(cacheBytes)"), ("transaction_sync", sync), ("log.file_max", "\(Self.logFileBytes)"),
-      ("file_extend.log", "\(Self.logExtensionBytes)"), ("checkpoint.log_size", "\(Self.checkpointLogBytes)"),
-      ("session_max", "\(Self.sessions)"),
+      ("cache_size", "\(cacheBytes)"), ("transaction_sync", sync), ("log.file_max", "\(logFileBytes)"),
+      ("file_extend.log", "\(Self.logExtensionBytes)"), ("checkpoint.log_size", "\(checkpointLogBytes)"),
+      ("cache_max_wait_ms", "\(Self.cacheWait)"), ("session_max", "\(Self.sessions)"),
       ("eviction", "(threads_min=1,threads_max=2)"), ("block_compressor", compression),
       ("leaf_page_max", "16KB"), ("checksum", "on"), ("isolation", "snapshot"),
     ]
@@ -48,16 +58,16 @@ struct WiredSettings {
     var words = [
       "create=\(creates && !isReadOnly)", "cache_size=\(cacheBytes)", "session_max=\(Self.sessions)",
       "transaction_sync=\(sync)", "eviction=(threads_min=1,threads_max=2)", "config_base=false",
-      "mmap=false",
+      "mmap=false", "cache_max_wait_ms=\(Self.cacheWait)",
     ]
     if isReadOnly {
       // Without the log, commits that are only there would silently be left out.
       words += ["readonly=true", "log=(enabled=true,recover=error)"]
     } else {
-      words.append("log=(enabled=true,file_max=\(Self.logFileBytes),prealloc=false)")
+      words.append("log=(enabled=true,file_max=\(logFileBytes),prealloc=false)")
       // A new log file would otherwise take its whole size at once.
       words.append("file_extend=(log=\(Self.logExtensionBytes))")
-      words.append("checkpoint=(log_size=\(Self.checkpointLogBytes))")
+      words.append("checkpoint=(log_size=\(checkpointLogBytes))")
     }
     if compression != "none" { words.append("extensions=[libwiredtiger_\(compression).so]") }
     return words.joined(separator: ",")

@@ -45,7 +45,8 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   }
 
   private var undo: [Undo]?
-  private var hasChanges = false
+  /// About what the transaction takes in the log.
+  private var bytes = 0
   private var writing: WiredSession.Cursor?
 
   /// The transaction ends with `commit` or `abort`.
@@ -54,9 +55,23 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   private func cursor(at key: UnsafeRawBufferPointer) throws -> WiredSession.Cursor {
     let cursor = try writing ?? session.cursor()
     writing = cursor
-    hasChanges = true
     cwt_set_key(cursor, key.baseAddress, key.count)
     return cursor
+  }
+
+  /// WiredTiger's limit is 4 GiB, with what it adds.
+  private static let maximumBytes = 2 << 30
+  /// What WiredTiger adds to a write, at most.
+  private static let overheadBytes = 32
+
+  /// Counts a write.
+  private func count(_ key: UnsafeRawBufferPointer, _ value: Int) throws {
+    bytes += key.count + value + Self.overheadBytes
+    guard bytes <= Self.maximumBytes else {
+      throw StorageError(
+        .transactionTooLarge, "a transaction writes more than \(Self.maximumBytes) bytes",
+        path: session.messages.path)
+    }
   }
 
   /// Keeps what a write to a key replaces, within a part.
@@ -74,6 +89,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
 
   private func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     if try addIfNew(key, value) { return true }
+    try count(key, value.count)
     let cursor = try cursor(at: key)
     cwt_set_value(cursor, value.baseAddress, value.count)
     try session.messages.check(cursor.pointee.update(cursor), "can't write")
@@ -86,6 +102,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
     let result = cursor.pointee.insert(cursor)
     if result == WT_DUPLICATE_KEY { return false }
     try session.messages.check(result, "can't write")
+    try count(key, value.count)
     return true
   }
 
@@ -104,6 +121,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   }
 
   private func removeIfThere(_ key: UnsafeRawBufferPointer) throws -> Bool {
+    try count(key, 0)
     let cursor = try cursor(at: key)
     let result = cursor.pointee.remove(cursor)
     if result == WT_NOTFOUND { return false }
@@ -115,7 +133,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
 
   /// Removes a range of entries. Not within a part.
   func truncate(from lower: [UInt8], to upper: [UInt8]) throws {
-    hasChanges = true
+    bytes += lower.count + upper.count + Self.overheadBytes
     try session.truncate(from: lower, to: upper)
   }
 
@@ -137,9 +155,10 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
 
   func commit() throws {
     giveBackCursor()
-    guard hasChanges else {
-      session.rollBack()
-      return library.giveBack(session)
+    guard bytes > 0 else { return rollBack() }
+    do { try library.reserveLog(bytes) } catch {
+      rollBack()
+      throw error
     }
     do { try session.commit() } catch {
       library.noteFailure(session)
@@ -150,6 +169,10 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
 
   func abort() {
     giveBackCursor()
+    rollBack()
+  }
+
+  private func rollBack() {
     session.rollBack()
     library.giveBack(session)
   }

@@ -49,10 +49,7 @@ let strictSubjects: [ConformanceSuite.Subject] = [
 ]
 
 /// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
-let knownFailures: Set<String> = [
-  // A value larger than the cache is committed although the log can't hold it (docs/storage-wiredtiger.md).
-  "wiredtiger: a full disk is a typed error that loses nothing, and passes"
-]
+let knownFailures: Set<String> = []
 
 /// A behaviour with an engine that has to hold it.
 struct ConformanceCase: CustomTestStringConvertible, Sendable {

@@ -1,0 +1,49 @@
+import CWiredTiger
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The log's files and the disk that they are on.
+///
+/// WiredTiger gives up when it can't write its log, and version 3.2 tries without end to begin a new file of the log on
+/// a full disk. So a commit is refused before that.
+struct WiredLog {
+  let directory: String
+  /// What must be left on the disk besides a commit: WiredTiger writes blocks of tables and begins files of the log.
+  private static let spareBytes = 1 << 20
+
+  /// Throws `diskFull` unless there is room for a record of so many bytes.
+  func reserve(_ bytes: Int, isBuffered: Bool) throws {
+    var disk = statvfs()
+    if statvfs(directory, &disk) == 0 {
+      let (free, needed) = (UInt64(disk.f_bavail) * UInt64(disk.f_frsize), Self.spareBytes + bytes)
+      guard free >= needed else {
+        throw StorageError(
+          .diskFull, "the disk has \(free) bytes left, and the commit needs \(needed)", path: directory)
+      }
+    }
+    // The file takes all of a large record, and doesn't end at `log.file_max`.
+    if !isBuffered, let name = try newestFile() { try extend(directory + "/" + name, by: bytes) }
+  }
+
+  private func newestFile() throws -> String? {
+    try FileTree.names(in: directory).filter { $0.hasPrefix("WiredTigerLog.") }.max()
+  }
+
+  /// Takes room behind the end of a file. WiredTiger extends the files of its log in this way too.
+  private func extend(_ path: String, by bytes: Int) throws {
+    let file = Glibc.open(path, O_WRONLY | O_CLOEXEC)
+    // The file may just have been removed.
+    guard file >= 0 else { return }
+    defer { Glibc.close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0, fallocate(file, 0, status.st_size, off_t(bytes)) != 0 else { return }
+    let error = errno
+    guard error == ENOSPC || error == EFBIG || error == EDQUOT else { return }
+    throw StorageError(
+      .diskFull, "the log has no room for a commit of \(bytes) bytes", path: path, engineCode: Int(error),
+      engineMessage: String(cString: strerror(error)))
+  }
+}
