@@ -9,8 +9,8 @@ import StorageFlat
 /// A connection of WiredTiger, as a `FlatLibrary`.
 ///
 /// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
-/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken` and
-/// `unthrottled` only in the write transaction.
+/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken`, `unthrottled`
+/// and `unmeasured` only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
   let wired: WiredSettings
@@ -21,6 +21,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private var isBroken = false
   /// The bytes of commits since a writer has last waited for room in the cache.
   private var unthrottled = 0
+  /// The bytes of commits since the log was measured last.
+  private var unmeasured = 0
   /// The number of sessions that wait to be used again.
   private static let maximumIdle = 64
   /// The bytes of commits after which a writer waits for room in the cache.
@@ -194,6 +196,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
     unthrottled += bytes
+    unmeasured += bytes
     try WiredLog(directory: messages.path).reserve(bytes, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
 
@@ -202,6 +205,19 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     defer { giveBack(session) }
     // A read without a transaction sees the last commit.
     return try session.read(key, body)
+  }
+
+  /// Writes a checkpoint if the log is twice as long as it should be: a writer can be faster than the thread of
+  /// WiredTiger's that writes them, and then the log would grow without end.
+  func limitLog(_ session: WiredSession) {
+    guard unmeasured >= wired.logFileBytes else { return }
+    unmeasured = 0
+    guard let bytes = try? WiredLog(directory: messages.path).bytes(), bytes > 2 * wired.checkpointLogBytes
+    else {
+      return
+    }
+    // The commit is done. If this fails, WiredTiger gives up, and the next transaction opens the files anew.
+    try? session.writeCheckpoint()
   }
 
   func removeRange(from lower: [UInt8], to upper: [UInt8], record: [UInt8]) throws {

@@ -25,11 +25,14 @@ struct WiredLog {
       }
     }
     // The file takes all of a large record, and doesn't end at `log.file_max`.
-    if !isBuffered, let name = try newestFile() { try extend(directory + "/" + name, by: bytes) }
+    if !isBuffered, let path = try files().max() { try extend(path, by: bytes) }
   }
 
-  private func newestFile() throws -> String? {
-    try FileTree.names(in: directory).filter { $0.hasPrefix("WiredTigerLog.") }.max()
+  /// The length of all its files.
+  func bytes() throws -> Int { try files().reduce(0) { $0 + FileSize.of($1) } }
+
+  private func files() throws -> [String] {
+    try FileTree.names(in: directory).filter { $0.hasPrefix("WiredTigerLog.") }.map { directory + "/" + $0 }
   }
 
   /// Takes room behind the end of a file. WiredTiger extends the files of its log in this way too.

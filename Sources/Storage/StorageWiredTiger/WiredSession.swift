@@ -48,6 +48,11 @@ final class WiredSession {
     throw messages.error(WT_PANIC, "can't write the log")
   }
 
+  /// Writes what has changed to the table's file. Then blocks and files of the log from before are free.
+  func writeCheckpoint() throws {
+    try messages.check(session.pointee.checkpoint(session, nil), "can't write a checkpoint")
+  }
+
   func rollBack() { _ = session.pointee.rollback_transaction(session, nil) }
 
   func truncate(from lower: [UInt8], to upper: [UInt8]) throws {

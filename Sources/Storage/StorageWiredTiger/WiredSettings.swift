@@ -7,7 +7,6 @@ struct WiredSettings {
   /// The library's own threads and the writer have sessions too.
   static let sessions = maximumReaders + 64
   static let minimumCacheBytes = 16 << 20
-  static let logExtensionBytes = 256 << 10
   /// How long a read waits for room in the cache, in milliseconds.
   static let cacheWait = 10_000
   /// The environment variable that chooses the compression of new tables.
@@ -24,7 +23,7 @@ struct WiredSettings {
 
   init(_ options: EngineOptions) throws {
     cacheBytes = max(Self.minimumCacheBytes, options.cacheBytes)
-    checkpointLogBytes = min(max(1 << 20, options.cacheBytes), 32 << 20)
+    checkpointLogBytes = min(max(256 << 10, options.cacheBytes / 4), 32 << 20)
     isBulkLoad = options.isBulkLoad
     sync =
       options.isBulkLoad
@@ -40,6 +39,8 @@ struct WiredSettings {
 
   var logFileBytes: Int { checkpointLogBytes / 2 }
 
+  var logExtensionBytes: Int { min(256 << 10, logFileBytes) }
+
   /// A record of the log that is larger goes to the file without a buffer.
   var bufferedRecordBytes: Int { min(256 << 10, logFileBytes / 10) / 2 }
 
@@ -47,7 +48,7 @@ struct WiredSettings {
   var listed: [(name: String, value: String)] {
     [
       ("cache_size", "\(cacheBytes)"), ("transaction_sync", sync), ("log.file_max", "\(logFileBytes)"),
-      ("file_extend.log", "\(Self.logExtensionBytes)"), ("checkpoint.log_size", "\(checkpointLogBytes)"),
+      ("file_extend.log", "\(logExtensionBytes)"), ("checkpoint.log_size", "\(checkpointLogBytes)"),
       ("cache_max_wait_ms", "\(Self.cacheWait)"), ("session_max", "\(Self.sessions)"),
       ("eviction", "(threads_min=1,threads_max=2)"), ("block_compressor", compression),
       ("leaf_page_max", "16KB"), ("checksum", "on"), ("isolation", "snapshot"),
@@ -66,7 +67,7 @@ struct WiredSettings {
     } else {
       words.append("log=(enabled=true,file_max=\(logFileBytes),prealloc=false)")
       // A new log file would otherwise take its whole size at once.
-      words.append("file_extend=(log=\(Self.logExtensionBytes))")
+      words.append("file_extend=(log=\(logExtensionBytes))")
       words.append("checkpoint=(log_size=\(checkpointLogBytes))")
     }
     if compression != "none" { words.append("extensions=[libwiredtiger_\(compression).so]") }
