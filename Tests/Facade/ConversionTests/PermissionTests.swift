@@ -56,7 +56,7 @@ import TestSupport
     case .compact: try open { try $0.compact() }
     case .convert:
       let other: EngineName =
-        engine == .lmdb || engine == .rocksdb
+        engine == .lmdb || optionalEngines.contains(engine)
         ? .sqlite : engine == .sqlite ? .lmdb : engine == .sqlcipher ? .lmdbEncrypted : .sqlcipher
       try Database.convert(path, to: other, key: key)
     case .convertToOptional:
@@ -84,9 +84,9 @@ import TestSupport
   func modes(_ engine: EngineName, _ change: Change) throws {
     let encrypts = try encrypts(engine)
     if change == .encrypt && encrypts || [.decrypt, .rotate, .rekey].contains(change) && !encrypts { return }
-    if ![EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted, .rocksdb].contains(engine) { return }
+    if engine == .sqlcipherPlain { return }
     // Encrypting goes to the engine of the same library.
-    if engine == .rocksdb && change == .encrypt { return }
+    if optionalEngines.contains(engine) && change == .encrypt { return }
     for mode: UInt32 in [0o600, 0o660] {
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: directory.file("source.touchstone"))

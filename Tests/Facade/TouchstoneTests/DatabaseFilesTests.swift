@@ -87,7 +87,7 @@ import Touchstone
 
   @Test("an engine that this build doesn't have is an error that says how to get it")
   func unbuiltEngine() throws {
-    for (name, need) in [(EngineName.wiredtiger, "TOUCHSTONE_ENGINES"), (.rocksdb, "librocksdb-dev")]
+    for (name, need) in [(EngineName.wiredtiger, "libwiredtiger-dev"), (.rocksdb, "librocksdb-dev")]
     where !Engines.names.contains(name) {
       let error = try #require(throws: DatabaseError.self) { try Engines.type(name) }
       expect(

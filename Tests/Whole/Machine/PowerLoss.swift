@@ -193,7 +193,8 @@ extension MachineStep {
     // What is encrypted stays so.
     let engines =
       engine == "sqlcipher" || engine == "lmdb-encrypted"
-      ? ["sqlcipher", "lmdb-encrypted"] : ["sqlite", "lmdb"] + (engine == "rocksdb" ? [engine] : [])
+      ? ["sqlcipher", "lmdb-encrypted"]
+      : ["sqlite", "lmdb"] + (engine == "rocksdb" || engine == "wiredtiger" ? [engine] : [])
     var generator = StepGenerator(
       seed: random.next(), World.Settings(engine: engine, workers: 1, lastOnlyReads: false),
       engines: engines)

@@ -30,8 +30,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
   /// `RocksDBEngines.rocksdb` first.
   public static let rocksdb: EngineName = "rocksdb"
-  /// WiredTiger, the engine of MongoDB. The engine isn't finished. It is built only with `TOUCHSTONE_ENGINES`
-  /// (docs/storage-wiredtiger.md); without it, the name gets the error `unknownEngine`.
+  /// WiredTiger, the B+ tree of MongoDB. The product `TouchstoneWiredTiger` has it: an app registers
+  /// `WiredTigerEngines.wiredtiger` first.
   public static let wiredtiger: EngineName = "wiredtiger"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
@@ -72,8 +72,7 @@ public enum Engines {
   /// How to get the engines that not every build has.
   private static let optional: [EngineName: String] = [
     .rocksdb: "it needs the product TouchstoneRocksDB and the Debian package librocksdb-dev",
-    .wiredtiger:
-      "the engine isn't finished, and is built only with TOUCHSTONE_ENGINES (docs/storage-wiredtiger.md)",
+    .wiredtiger: "it needs the product TouchstoneWiredTiger and the Debian package libwiredtiger-dev",
   ]
 
   /// The names of all engines, sorted.
