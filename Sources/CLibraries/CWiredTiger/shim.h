@@ -25,6 +25,14 @@ static inline int cwt_get_key(WT_CURSOR *cursor, WT_ITEM *item) { return cursor-
 
 static inline int cwt_get_value(WT_CURSOR *cursor, WT_ITEM *item) { return cursor->get_value(cursor, item); }
 
+// The value of a statistic, at a cursor over statistics.
+static inline int cwt_get_statistic(WT_CURSOR *cursor, int number, int64_t *value) {
+  const char *description = NULL, *text = NULL;
+  cursor->set_key(cursor, number);
+  int result = cursor->search(cursor);
+  return result == 0 ? cursor->get_value(cursor, &description, &text, value) : result;
+}
+
 // The library's messages. It prints them unless a handler takes them; the last error is kept. What the disk said is
 // kept as well: after a failed write the library gives up, and its last error says only that.
 typedef struct {
@@ -107,6 +115,14 @@ static inline int cwt_has_lost(cwt_messages *messages, WT_SESSION *session) {
   int has_lost = messages->log_failed || (messages->has_panicked && messages->panicked == session);
   pthread_mutex_unlock(&messages->mutex);
   return has_lost;
+}
+
+// Whether the library has given up, but not in a call of this session.
+static inline int cwt_panicked_elsewhere(cwt_messages *messages, WT_SESSION *session) {
+  pthread_mutex_lock(&messages->mutex);
+  int panicked_elsewhere = messages->has_panicked && messages->panicked != session;
+  pthread_mutex_unlock(&messages->mutex);
+  return panicked_elsewhere;
 }
 
 // Forgets everything, for a new opening.

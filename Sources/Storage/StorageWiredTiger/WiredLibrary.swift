@@ -9,8 +9,8 @@ import StorageFlat
 /// A connection of WiredTiger, as a `FlatLibrary`.
 ///
 /// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
-/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken`, `unthrottled`
-/// and `unmeasured` only in the write transaction.
+/// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken`, and
+/// the bytes of commits, only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
   let wired: WiredSettings
@@ -19,6 +19,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private var connection: UnsafeMutablePointer<WT_CONNECTION>?
   private let sessions = Lock(Sessions())
   private var isBroken = false
+  /// The bytes of commits since the open.
+  private var committedBytes = 0
   /// The bytes of commits since a writer has last waited for room in the cache.
   private var unthrottled = 0
   /// The bytes of commits since the log was measured last.
@@ -32,6 +34,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private struct Sessions {
     var readers: [WiredSession] = []
     var writer: WiredSession?
+    /// Whether a session is stuck.
+    var isStuck = false
   }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
@@ -76,6 +80,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       throw messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
     }
     connection = opened
+    committedBytes = 0
     guard !isReadOnly else { return }
     do {
       let session = try WiredSession(opened, messages, writes: true)
@@ -111,10 +116,13 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// A commit has failed. WiredTiger may refuse everything from then on.
   func noteFailure(_ session: WiredSession) {
     isBroken = true
-    session.close()
+    if session.isStuck { giveBack(session) } else { session.close() }
   }
 
   func renew() throws {
+    // It has no log from which its commits could come back.
+    if wired.isBulkLoad { throw messages.error(WT_PANIC, "a bulk load has failed") }
+    try checkNoneIsStuck()
     closeConnection()
     if let messages = messages.messages { cwt_clear_messages(messages) }
     // Until it is open.
@@ -125,6 +133,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   func close() throws -> Bool {
     guard let connection else { return false }
+    try checkNoneIsStuck()
     // Closing the connection writes a checkpoint.
     sessions.withLock { $0 = Sessions() }
     self.connection = nil
@@ -140,12 +149,22 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     return true
   }
 
+  /// Throws if WiredTiger has given up in the middle of a transaction. It has no way then to end that, and not even
+  /// to close its files.
+  private func checkNoneIsStuck() throws {
+    guard hasPanicked, sessions.withLock({ $0.isStuck }) else { return }
+    throw messages.error(
+      WT_PANIC,
+      "WiredTiger gave up while a transaction was open, and can't close its files; open the database in a new process"
+    )
+  }
+
   /// WiredTiger has no number of commits. 1 says that its files are there.
   var sequence: UInt64 { 1 }
 
   // MARK: Sessions
 
-  private func session(writes: Bool = false) throws -> WiredSession {
+  func session(writes: Bool = false) throws -> WiredSession {
     let idle = sessions.withLock { writes ? $0.writer.take() : $0.readers.popLast() }
     if let idle { return idle }
     guard let connection else {
@@ -158,6 +177,10 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// Keeps a session without a transaction for later.
   func giveBack(_ session: WiredSession) {
     let isKept = sessions.withLock { sessions in
+      guard !session.isStuck else {
+        sessions.isStuck = true
+        return true
+      }
       if session.writes {
         guard sessions.writer == nil else { return false }
         sessions.writer = session
@@ -174,30 +197,13 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   func beginRead() throws -> any FlatRead { try WiredSnapshot(self, try session()) }
 
-  func beginWrite() throws -> any FlatWrite { try beginWriting() }
-
-  private func beginWriting() throws -> WiredWrite {
-    if unthrottled >= Self.throttledBytes { try waitForRoomInCache() }
-    return try WiredWrite(self, try session(writes: true))
-  }
-
-  /// Sessions that write don't wait for room in the cache, so this does: a snapshot begins when there is some.
-  private func waitForRoomInCache() throws {
-    let session = try session()
-    // An error says that this has taken `WiredSettings.cacheWait`, or that WiredTiger has given up.
-    do {
-      try session.begin()
-      session.rollBack()
-      giveBack(session)
-    } catch { session.close() }
-    unthrottled = 0
-  }
+  func beginWrite() throws -> any FlatWrite { try WiredWrite(self, try session(writes: true)) }
 
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
-    unthrottled += bytes
-    unmeasured += bytes
-    try WiredLog(directory: messages.path).reserve(bytes, isBuffered: bytes <= wired.bufferedRecordBytes)
+    let unwritten = min(committedBytes, 2 * wired.checkpointLogBytes)
+    try WiredLog(directory: messages.path).reserve(
+      bytes, spare: unwritten, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
 
   func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
@@ -207,11 +213,35 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     return try session.read(key, body)
   }
 
+  /// Called after a commit of about so many bytes, between two transactions of the session.
+  func committed(_ bytes: Int, _ session: WiredSession) {
+    committedBytes += bytes
+    unthrottled += bytes
+    unmeasured += bytes
+    if unthrottled >= Self.throttledBytes {
+      unthrottled = 0
+      waitForRoomInCache()
+    }
+    if unmeasured >= wired.logFileBytes {
+      unmeasured = 0
+      limitLog(session)
+    }
+  }
+
+  /// Sessions that write don't wait for room in the cache, so this does: a snapshot begins when there is some.
+  private func waitForRoomInCache() {
+    guard let session = try? session() else { return }
+    // An error says that this has taken `WiredSettings.cacheWait`, or that WiredTiger has given up.
+    do {
+      try session.begin()
+      session.rollBack()
+      giveBack(session)
+    } catch { session.close() }
+  }
+
   /// Writes a checkpoint if the log is twice as long as it should be: a writer can be faster than the thread of
   /// WiredTiger's that writes them, and then the log would grow without end.
-  func limitLog(_ session: WiredSession) {
-    guard unmeasured >= wired.logFileBytes else { return }
-    unmeasured = 0
+  private func limitLog(_ session: WiredSession) {
     guard let bytes = try? WiredLog(directory: messages.path).bytes(), bytes > 2 * wired.checkpointLogBytes
     else {
       return
@@ -221,7 +251,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   }
 
   func removeRange(from lower: [UInt8], to upper: [UInt8], record: [UInt8]) throws {
-    let write = try beginWriting()
+    let write = try WiredWrite(self, try session(writes: true))
     do {
       try write.truncate(from: lower, to: upper)
       _ = try record.withUnsafeBytes { try write.delete($0) }

@@ -11,14 +11,15 @@ import Storage
 /// a full disk. So a commit is refused before that.
 struct WiredLog {
   let directory: String
-  /// What must be left on the disk besides a commit: WiredTiger writes blocks of tables and begins files of the log.
+  /// What must be left on the disk in any case: WiredTiger begins files of the log.
   private static let spareBytes = 1 << 20
 
-  /// Throws `diskFull` unless there is room for a record of so many bytes.
-  func reserve(_ bytes: Int, isBuffered: Bool) throws {
+  /// Throws `diskFull` unless there is room for a record of so many bytes, and `spare` for what WiredTiger has yet to
+  /// write to the table.
+  func reserve(_ bytes: Int, spare: Int, isBuffered: Bool) throws {
     var disk = statvfs()
     if statvfs(directory, &disk) == 0 {
-      let (free, needed) = (UInt64(disk.f_bavail) * UInt64(disk.f_frsize), Self.spareBytes + bytes)
+      let (free, needed) = (UInt64(disk.f_bavail) * UInt64(disk.f_frsize), Self.spareBytes + spare + bytes)
       guard free >= needed else {
         throw StorageError(
           .diskFull, "the disk has \(free) bytes left, and the commit needs \(needed)", path: directory)

@@ -9,6 +9,9 @@ final class WiredSession {
   private let session: UnsafeMutablePointer<WT_SESSION>
   /// Whether the session is for write transactions.
   let writes: Bool
+  /// Whether a transaction or a position couldn't be given up, because WiredTiger has given up itself. Such a
+  /// session can't be closed either, and closing the connection would wait for it forever.
+  private(set) var isStuck = false
   private var idle: [Cursor] = []
   private static let maximumIdle = 8
 
@@ -43,8 +46,12 @@ final class WiredSession {
   /// WiredTiger 3.2 commits although the log couldn't be written, if the record is larger than half a buffer of the
   /// log: it loses the error, gives up, and says so only in a message.
   func commit() throws {
-    try messages.check(session.pointee.commit_transaction(session, nil), "can't commit")
-    guard let known = messages.messages, cwt_has_lost(known, session) != 0 else { return }
+    let result = session.pointee.commit_transaction(session, nil)
+    guard let known = messages.messages else { return try messages.check(result, "can't commit") }
+    // A commit that fails undoes itself, unless WiredTiger has given up before it began.
+    if result != 0, cwt_panicked_elsewhere(known, session) != 0 { isStuck = true }
+    try messages.check(result, "can't commit")
+    guard cwt_has_lost(known, session) != 0 else { return }
     throw messages.error(WT_PANIC, "can't write the log")
   }
 
@@ -53,7 +60,7 @@ final class WiredSession {
     try messages.check(session.pointee.checkpoint(session, nil), "can't write a checkpoint")
   }
 
-  func rollBack() { _ = session.pointee.rollback_transaction(session, nil) }
+  func rollBack() { if session.pointee.rollback_transaction(session, nil) != 0 { isStuck = true } }
 
   func truncate(from lower: [UInt8], to upper: [UInt8]) throws {
     let (start, stop) = (try cursor(), try cursor())
@@ -81,13 +88,24 @@ final class WiredSession {
     return cursor
   }
 
+  /// Values of the connection's statistics.
+  func statistics(_ numbers: [Int32]) throws -> [Int] {
+    var cursor: Cursor?
+    try messages.check(
+      session.pointee.open_cursor(session, "statistics:", nil, nil, &cursor), "can't open the statistics")
+    guard let cursor else { return [] }
+    defer { _ = cursor.pointee.close(cursor) }
+    return try numbers.map { number in
+      var value: Int64 = 0
+      try messages.check(cwt_get_statistic(cursor, number, &value), "can't read a statistic")
+      return Int(value)
+    }
+  }
+
   func giveBack(_ cursor: Cursor) {
     // Gives up the page, which could otherwise not be evicted.
-    guard cursor.pointee.reset(cursor) == 0, idle.count < Self.maximumIdle else {
-      _ = cursor.pointee.close(cursor)
-      return
-    }
-    idle.append(cursor)
+    guard cursor.pointee.reset(cursor) == 0 else { return isStuck = true }
+    if idle.count < Self.maximumIdle { idle.append(cursor) } else { _ = cursor.pointee.close(cursor) }
   }
 
   /// Lends the value at a key, in the cursor's memory.

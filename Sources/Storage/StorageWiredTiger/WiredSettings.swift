@@ -59,7 +59,7 @@ struct WiredSettings {
     var words = [
       "create=\(creates && !isReadOnly)", "cache_size=\(cacheBytes)", "session_max=\(Self.sessions)",
       "transaction_sync=\(sync)", "eviction=(threads_min=1,threads_max=2)", "config_base=false",
-      "mmap=false", "cache_max_wait_ms=\(Self.cacheWait)",
+      "mmap=false", "statistics=(fast)", "cache_max_wait_ms=\(Self.cacheWait)",
     ]
     if isReadOnly {
       // Without the log, commits that are only there would silently be left out.

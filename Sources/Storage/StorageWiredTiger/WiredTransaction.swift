@@ -164,7 +164,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
       library.noteFailure(session)
       throw error
     }
-    library.limitLog(session)
+    library.committed(bytes, session)
     library.giveBack(session)
   }
 

@@ -12,7 +12,7 @@ struct EngineSuiteTests {
     let file = try ran(.engine, on: [engine]) { ($0.keys, $0.commits) = (300, 20) }
     // Two sizes of values, and three numbers of threads for one workload.
     expect(file.results.count, equals: (EngineWorkload.allCases.count + 2) * 2)
-    // There is no bare loop over encrypted trees, and none over a library that isn't finished.
+    // There is no bare loop over encrypted trees, and none over WiredTiger yet.
     let hasLimit = engine != .lmdbEncrypted && engine != .wiredtiger
     for result in file.results {
       expect((result.limit != nil), equals: hasLimit, "\(result.label)")

@@ -215,10 +215,12 @@ extension Child {
       try expectEqual(commits.verify(opened, acknowledged: acknowledged), acknowledged, "commits \(when)")
     }
     try expectExactly("on the full disk")
-    // A large value fails too, even if small ones don't.
-    try expectError(.diskFull, from: "a large value on a full disk") {
-      try opened.write {
-        try $0.put(Array("large".utf8), [UInt8](repeating: 1, count: 64 << 20), in: $0.known("state"))
+    // Large values fail too, even if small ones don't: those that fit a cache, and those that don't.
+    for size in [4 << 20, 64 << 20] {
+      try expectError(.diskFull, from: "a value of \(size) bytes on a full disk") {
+        try opened.write {
+          try $0.put(Array("large".utf8), [UInt8](repeating: 1, count: size), in: $0.known("state"))
+        }
       }
     }
     try expectExactly("after another failure")

@@ -9,7 +9,7 @@ import TestTools
   @testable import StorageRocksDB
 #endif
 #if WIREDTIGER
-  import StorageWiredTiger
+  @testable import StorageWiredTiger
 #endif
 
 /// What the engines have in common whose libraries have a directory of their own.
@@ -181,6 +181,28 @@ struct FlatEngineTests {
     try expect(engine.maintenance.checkIntegrity(), equals: [])
     try engine.close()
   }
+
+  @Test(arguments: types) func aTransactionMayBeLargerThanTheCache(_ type: EngineType) throws {
+    let engine = try type.open(path, EngineOptions(durability: .none, cacheBytes: 1 << 20))
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let value = [UInt8](repeating: 1, count: 16_000)
+    try engine.write { transaction in
+      for number in 0..<2_000 { try transaction.put(Array("\(number)".utf8), value, in: keyspace) }
+    }
+    try expect(engine.read { try $0.count(of: keyspace) }, equals: 2_000)
+    try expect(engine.maintenance.checkIntegrity(), equals: [])
+    try engine.close()
+  }
+
+  #if WIREDTIGER
+    /// WiredTiger itself gives up when its log doesn't fit the disk.
+    @Test func aCommitThatTheDiskHasNoRoomForIsRefusedBeforeWiredTigerSeesIt() throws {
+      let log = WiredLog(directory: directory.path)
+      try log.reserve(1_000, spare: 1_000, isBuffered: true)
+      let error = #expect(throws: StorageError.self) { try log.reserve(1 << 60, spare: 0, isBuffered: true) }
+      expect(error?.code == .diskFull && error?.path == directory.path, "\(String(describing: error))")
+    }
+  #endif
 
   #if ROCKSDB
     /// As RocksDB 7.8 writes it.
