@@ -5,7 +5,7 @@ import Testing
 /// (Tests/Whole/Machine).
 @Suite("A machine whose calls fail and whose power is cut", .enabled(if: !isSanitized))
 struct MachineTests {
-  static let engines = ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + optionalEngines.map(\.rawValue)
+  static let engines = MachineScript.engines
   /// A short run can't tell much: it repeats known seeds.
   static let seed = isLong ? testSeed : 1
 
