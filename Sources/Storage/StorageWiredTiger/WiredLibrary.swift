@@ -46,7 +46,13 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     try open()
   }
 
-  deinit { cwt_free_messages(messages.messages) }
+  /// An engine that was replaced while snapshots were open isn't closed by anyone else.
+  deinit {
+    // A connection that can't be closed goes on using the messages.
+    if connection != nil, (try? checkNoneIsStuck()) == nil { return }
+    closeConnection()
+    cwt_free_messages(messages.messages)
+  }
 
   var library: String {
     var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)

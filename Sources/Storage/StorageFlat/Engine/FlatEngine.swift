@@ -243,6 +243,8 @@ package final class FlatEngine: EngineMaintenance {
       let copy = try FlatEngine(kind, path: path, options: options)
       do {
         try copy.fill(from: source)
+        // Its close gives the files the access of the directory.
+        try FileAccess(of: location)?.apply(to: path)
         try copy.close()
         try AtomicFile.syncDirectory(of: path)
       } catch {
