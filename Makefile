@@ -63,7 +63,7 @@ endif
 SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 
 # The engines whose libraries are installed, looked for when a recipe begins, and so after `deps` (Package.swift).
-export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb wiredtiger,$(shell pkg-config --exists $(engine) 2>/dev/null && echo $(engine)))),none)
+export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb,$(shell pkg-config --exists $(engine) 2>/dev/null && echo $(engine)))),none)
 
 # The commit, which `touchstone version` tells.
 export TOUCHSTONE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)

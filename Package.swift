@@ -18,7 +18,8 @@ let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 
 // The engines whose libraries not every machine has. An app or the command has one of them only where its library is
 // installed. The Makefile says in TOUCHSTONE_ENGINES which are (its names, separated by spaces, or "none"): the package
-// manager keeps what it has read of this file, and reads it again only when a variable changes.
+// manager keeps what it has read of this file, and reads it again only when a variable changes. WiredTiger hasn't passed the suites above
+// the engines yet (docs/storage-wiredtiger.md), and is there only when that variable names it.
 let namedEngines = variable("TOUCHSTONE_ENGINES")?.split(separator: " ").map(String.init)
 /// Whether the library of this name is installed.
 func isInstalled(_ package: String) -> Bool {
@@ -29,7 +30,7 @@ func isInstalled(_ package: String) -> Bool {
   return folders.contains { FileManager.default.fileExists(atPath: "\($0)/\(package).pc") }
 }
 let hasRocksDB = namedEngines?.contains("rocksdb") ?? isInstalled("rocksdb")
-let hasWiredTiger = namedEngines?.contains("wiredtiger") ?? isInstalled("wiredtiger")
+let hasWiredTiger = namedEngines?.contains("wiredtiger") ?? false
 /// The modules of those engines.
 let optionalModules: [Target.Dependency] =
   (hasRocksDB ? ["StorageRocksDB"] : []) + (hasWiredTiger ? ["StorageWiredTiger"] : [])

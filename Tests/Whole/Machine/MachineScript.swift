@@ -9,7 +9,8 @@ package enum MachineScript: Codable, Sendable {
 
   /// The engines that a search begins scripts with.
   package static let engines =
-    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"] + optionalEngines.map(\.rawValue)
+    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
+    + optionalEngines.map(\.rawValue).filter { $0 != "wiredtiger" }
 
   private var steps: [MachineStep] {
     get {

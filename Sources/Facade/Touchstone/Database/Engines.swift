@@ -30,8 +30,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
   /// `RocksDBEngines.rocksdb` first.
   public static let rocksdb: EngineName = "rocksdb"
-  /// WiredTiger, the B+ tree of MongoDB. The product `TouchstoneWiredTiger` has it: an app registers
-  /// `WiredTigerEngines.wiredtiger` first.
+  /// WiredTiger, the B+ tree of MongoDB. It is on trial, and built only with `TOUCHSTONE_ENGINES` (docs/storage-wiredtiger.md);
+  /// without that, the name gets the error `unknownEngine`.
   public static let wiredtiger: EngineName = "wiredtiger"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
@@ -72,7 +72,9 @@ public enum Engines {
   /// How to get the engines that not every build has.
   private static let optional: [EngineName: String] = [
     .rocksdb: "it needs the product TouchstoneRocksDB and the Debian package librocksdb-dev",
-    .wiredtiger: "it needs the product TouchstoneWiredTiger and the Debian package libwiredtiger-dev",
+    .wiredtiger:
+      "the engine is on trial, and is built only with TOUCHSTONE_ENGINES and the Debian package libwiredtiger-dev "
+      + "(docs/storage-wiredtiger.md)",
   ]
 
   /// The names of all engines, sorted.

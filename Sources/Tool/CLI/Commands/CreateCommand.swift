@@ -3,7 +3,7 @@ import Touchstone
 /// `touchstone create`: makes a new, empty database.
 struct CreateCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted, sqlcipher-plain, rocksdb or wiredtiger")
+    "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted, sqlcipher-plain or rocksdb")
 
   private static let parents = Flag("parents", "Makes the parent directories")
 
