@@ -88,6 +88,8 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   var needsRenewal: Bool {
     failure.withLock { if case .none = $0 { false } else { true } }
   }
+  /// RocksDB writes tables in threads of its own, and refuses all writes after one of them has failed.
+  var hasFailedInBackground: Bool { database.map { backgroundErrors($0) > 0 } ?? false }
   var isUnreadable: Bool { database == nil }
 
   /// Called when a commit or a compaction has failed: RocksDB refuses to write from then on.
@@ -114,6 +116,7 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
       if let database, let refused, refused.isIn(sequence) { try refused.undo(database, path) }
       failure.withLock { $0 = .none }
     } catch {
+      noteFailure()
       closeDatabase()
       // The disk may still be full. What is there can be read, unless a refused commit is in it.
       try? open(forReading: true)

@@ -117,6 +117,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private var hasPanicked: Bool { messages.messages.map { cwt_has_panicked($0) != 0 } ?? false }
 
   var needsRenewal: Bool { isBroken || hasPanicked }
+  /// A failed checkpoint is tried again, and what WiredTiger can't go on after is a panic.
+  var hasFailedInBackground: Bool { false }
   var isUnreadable: Bool { connection == nil || isBroken || hasPanicked }
 
   /// A commit has failed. WiredTiger may refuse everything from then on.

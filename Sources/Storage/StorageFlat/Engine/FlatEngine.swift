@@ -150,19 +150,23 @@ package final class FlatEngine: EngineMaintenance {
     try queue.run(FlatWriteGroup(self), body)
   }
 
-  /// Begins a transaction of the library. After a failed commit the library is opened anew first.
+  /// Begins a transaction of the library. After a failed commit, or failed work in the background, the library is opened
+  /// anew first.
   func beginWrite() throws -> (any FlatWrite, FlatCatalog) {
     try life.withLock { life in
       try checkOpen(life)
-      if base.needsRenewal { try renew(life) }
+      if base.needsRenewal || base.hasFailedInBackground && isUnused(life) { try renew(life) }
       let write = try base.beginWrite()
       life.isWriting = true
       return (write, life.catalog)
     }
   }
 
+  /// Whether the library can be opened anew.
+  private func isUnused(_ life: Life) -> Bool { life.readers == 0 && !life.isWriting && life.users == 0 }
+
   private func renew(_ life: Life) throws {
-    guard life.readers == 0, !life.isWriting, life.users == 0 else {
+    guard isUnused(life) else {
       throw StorageError(
         .busy, "a write has failed, and the files can be opened anew only when no snapshot is open",
         path: location)

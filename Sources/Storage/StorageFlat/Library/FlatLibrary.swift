@@ -22,6 +22,9 @@ package protocol FlatLibrary: AnyObject, Sendable {
   /// Whether a failed commit has left the library in a state in which it refuses to write. The engine then
   /// calls `renew` before the next write.
   var needsRenewal: Bool { get }
+  /// Whether work of the library in the background has failed, so that it may refuse the next write though the cause
+  /// is gone. The engine then calls `renew` before the next write, unless a snapshot is open.
+  var hasFailedInBackground: Bool { get }
   /// Whether it then refuses to read too. The engine calls `renew` before the next read.
   var isUnreadable: Bool { get }
   /// Opens the directory anew. Nothing else uses the library meanwhile, and no snapshot is open. If it can't be
