@@ -216,6 +216,9 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread
 	$(MAKE) --no-print-directory examples SANITIZE=thread
+	echo "test-long: an app and the library in debug mode"
+	swift build --package-path Examples/Notes --scratch-path .build/app
+	timeout 600 .build/app/debug/notes selftest
 	$(MAKE) --no-print-directory valgrind
 
 simulate: deps ## Runs simulations of several processes on one database, and of a machine that fails, until one is wrong (docs/testing.md)
@@ -252,12 +255,12 @@ valgrind: deps ## Runs the conformance suite, and random transactions, under val
 	  done
 	done
 
+# Their packages share the objects of this one: with the same flags and the same directory nothing of it is built twice.
 examples: deps ## Builds the examples and runs the self-test of the notes; with SANITIZE=thread or address only the notes
 	@for example in Examples/$(if $(SANITIZE),Notes,*)/Package.swift; do
-	  swift build --package-path "$$(dirname "$$example")" --scratch-path $(SCRATCH)/examples \
-	    $(if $(SANITIZE),--sanitize $(SANITIZE) -Xswiftc -use-ld=lld)
+	  swift build $(SWIFT_FLAGS) $(if $(SANITIZE),,--scratch-path $(SCRATCH)) --package-path "$$(dirname "$$example")"
 	done
-	timeout 300 $(SCRATCH)/examples/debug/notes selftest
+	timeout 300 $(SCRATCH)/release/notes selftest
 
 test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
 	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
