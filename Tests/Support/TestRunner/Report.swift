@@ -11,6 +11,7 @@ struct Report {
   private var endedParts = 0
   private var tests: [(name: String, seconds: Double)] = []
   private var suites: [(name: String, seconds: Double)] = []
+  private var processorTimes: [(name: String, seconds: Double)] = []
   /// For each part that failed: its log, and what to say of it.
   private var failures: [(log: String, lines: [String])] = []
 
@@ -28,6 +29,7 @@ struct Report {
     tests += log.ended.map { (prefix + $0.name, $0.seconds) }
     let name = prefix + running.part.suites.joined(separator: ", ")
     suites.append((name, running.seconds))
+    processorTimes.append((name, running.processorSeconds))
     if running.part.suites.count == 1 {
       weights[name] = log.ended.reduce(0) { $0 + $1.seconds }
     }
@@ -58,6 +60,7 @@ struct Report {
     }
     printSlowest("tests", tests)
     printSlowest("suites", suites)
+    printSlowest("suites in processor time", processorTimes)
     for (reason, count) in skipped.sorted(by: { $0.value > $1.value }) {
       print("\(count) skipped: \(reason)")
     }
@@ -65,7 +68,8 @@ struct Report {
       print("FAILED; the whole log is \(log)")
       for line in lines.prefix(40) { print("  " + line.prefix(500)) }
     }
-    print(String(format: "Tests took %.0f seconds.", seconds))
+    let processor = processorTimes.reduce(0) { $0 + $1.seconds }
+    print(String(format: "Tests took %.0f seconds, and %.0f of processor time.", seconds, processor))
     print("\(passed) passed, \(failed) failed, \(skipped.values.reduce(0, +)) skipped")
   }
 }

@@ -12,6 +12,8 @@ final class RunningPart {
   private var growth: (bytes: Int, time: ContinuousClock.Instant)
   /// The test that took too long, if the process was killed for that.
   private(set) var hung: String?
+  /// The seconds of processor time that the process took, with all that it has started and waited for; 0 until it has ended.
+  private(set) var processorSeconds = 0.0
 
   init(_ part: Plan.Part, binary: String, log: String) throws {
     self.part = part
@@ -30,7 +32,21 @@ final class RunningPart {
   var seconds: Double { (ContinuousClock.now - begin) / .seconds(1) }
 
   /// How it ended; nil while it runs.
-  var ending: SpawnedProcess.Ending? { process.ending }
+  var ending: SpawnedProcess.Ending? {
+    // The system adds what a process took when somebody has waited for it: here.
+    let before = Self.processorSecondsOfEnded
+    guard let ending = process.ending else { return nil }
+    processorSeconds += Self.processorSecondsOfEnded - before
+    return ending
+  }
+
+  /// What all processes took that have ended so far.
+  private static var processorSecondsOfEnded: Double {
+    var usage = rusage()
+    getrusage(RUSAGE_CHILDREN.rawValue, &usage)
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+  }
 
   /// What it has said so far.
   var said: TestLog {
