@@ -36,8 +36,7 @@ struct DatabaseArguments {
     var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
     options.watchesOtherProcesses = watchesOtherProcesses
     options.checksFile = checksFile
-    if try Database.isEncrypted(path) { options.key = try key() }
-    return try Database.open(path, options: options)
+    return try keys.open(path, options)
   }
 
   /// The key. Throws `keyRequired` if none is given or typed.

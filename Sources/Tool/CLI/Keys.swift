@@ -39,6 +39,21 @@ struct Keys {
     return key
   }
 
+  /// Opens a database that exists, with the key if it is encrypted. Another process may encrypt or decrypt it while this one waits
+  /// for it: then this one looks again.
+  func open(_ path: String, _ options: DatabaseOptions) throws -> Database {
+    var options = options
+    while true {
+      let isEncrypted = try Database.isEncrypted(path)
+      options.key = isEncrypted ? try required(for: path) : nil
+      do { return try Database.open(path, options: options) } catch let error as DatabaseError
+        where error.code == (isEncrypted ? .notEncrypted : .keyRequired)
+      {
+        guard try Database.isEncrypted(path) != isEncrypted else { throw error }
+      }
+    }
+  }
+
   /// The key that was given, without a prompt.
   func given() throws -> UserKey? {
     if let path { return try UserKey(contentsOfFile: path) }

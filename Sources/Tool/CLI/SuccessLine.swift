@@ -17,11 +17,16 @@ struct SuccessLine {
     guard !isQuiet else { return }
     var options = DatabaseOptions(creation: .openExisting, isReadOnly: true)
     if try Database.isEncrypted(path) { options.key = key }
-    let database = try Database.open(path, options: options)
-    let count = try database.documentCount
-    let engine = database.engineName
-    try database.close()
-    try output.line("\(done) \(engine): \(Self.documents(count))")
+    do {
+      let database = try Database.open(path, options: options)
+      let count = try database.documentCount
+      let engine = database.engineName
+      try database.close()
+      try output.line("\(done) \(engine): \(Self.documents(count))")
+    } catch let error as any TouchstoneError where error.kind == .busy {
+      // The work is done, and somebody else goes on with the database already.
+      try output.line("done; the documents aren't counted, since another process has the database open")
+    }
   }
 
   static func documents(_ count: Int) -> String {

@@ -102,9 +102,7 @@ struct JobsCommand: Subcommand {
     }
     let database = (path.hasSuffix("/") ? path : path + "/") + "_replicator"
     guard Database.exists(database) else { return [] }
-    var options = DatabaseOptions(creation: .openExisting, isReadOnly: true)
-    if try Database.isEncrypted(database) { options.key = try keys.required(for: database) }
-    let opened = try Database.open(database, options: options)
+    let opened = try keys.open(database, DatabaseOptions(creation: .openExisting, isReadOnly: true))
     defer { try? opened.close() }
     return try ReplicationListing.documents(of: opened)
   }
