@@ -65,6 +65,9 @@ public struct SyncListenerConfiguration: Sendable {
   public var folder: DatabaseFolder?
   /// Whether clients of the HTTP API make and delete databases in `folder`. Default: no.
   public var letsClientsMakeDatabases = false
+  /// Whether databases of `folder` that aren't encrypted are served too where its options have a key. Default: no. A plain database in the
+  /// place of an encrypted one is then an error.
+  public var servesPlainDatabases = false
   /// Whether clients of CouchDB are answered too (docs/http.md): CouchDB's replicator, PouchDB, HTTP libraries. Default: no.
   public var servesHTTP = false
   /// Web pages of which origins may use the HTTP API. Default: none.
@@ -136,8 +139,9 @@ public struct SyncListenerConfiguration: Sendable {
 
   /// The databases as the handlers find them.
   func catalog() -> any DatabaseCatalog {
-    folder.map { FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases) }
-      ?? NamedDatabases(databases)
+    folder.map {
+      FolderDatabases($0, letsClientsMake: letsClientsMakeDatabases, opensPlain: servesPlainDatabases)
+    } ?? NamedDatabases(databases)
   }
 
   /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.

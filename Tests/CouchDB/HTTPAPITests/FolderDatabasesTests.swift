@@ -1,8 +1,9 @@
-import HTTPAPI
 import Storage
 import TestSupport
 import Testing
 import Touchstone
+
+@testable import HTTPAPI
 
 /// The databases of a folder, which are opened when a client asks for them.
 @Suite struct FolderDatabasesTests {
@@ -39,5 +40,35 @@ import Touchstone
     try expect(catalog.database("busy") === catalog.database("busy"))
     try writer.close()
     try catalog.close()
+  }
+
+  @Test("a folder with a key opens plain databases only if it is told to")
+  func plainBesideEncrypted() throws {
+    let key = try UserKey.raw([UInt8](repeating: 7, count: 32))
+    var options = DatabaseOptions(engine: .lmdbEncrypted)
+    options.key = key
+    let folder = try DatabaseFolder(directory.path, options: options)
+    try folder.open("secret").close()
+    try folder.open("plain", options: DatabaseOptions(engine: .lmdb)).close()
+    for opensPlain in [true, false] {
+      let catalog = FolderDatabases(folder, opensPlain: opensPlain)
+      try expect(catalog.database("secret") != nil)
+      if opensPlain {
+        try expect(catalog.database("plain") != nil)
+      } else {
+        let error = try #require(throws: DatabaseError.self) { try catalog.database("plain") }
+        expect(error.code, equals: .notEncrypted)
+      }
+      try catalog.close()
+    }
+  }
+
+  @Test("what fails here says why, and not where the files are") func failures() {
+    let full = CouchDBError(failure: StorageError(.diskFull, "can't commit", path: "/secret/place"))
+    expect(full, equals: CouchDBError(507, "insufficient_storage", "the disk is full: can't commit"))
+    let inUse = CouchDBError(failure: DatabaseError(.inUse, "it is being converted", path: "/secret/place"))
+    expect(inUse, equals: CouchDBError(503, "service_unavailable", "it is being converted"))
+    let broken = CouchDBError(failure: StorageError(.ioError, "can't read", path: "/secret/place"))
+    expect(broken, equals: CouchDBError(500, "internal_server_error", "can't read"))
   }
 }

@@ -47,6 +47,28 @@ import Testing
     }
   }
 
+  @Test("a folder's key opens what is encrypted, and the rest is served without it") func mixedFolder() throws
+  {
+    try Tool.run { tool in
+      try tool.write("open sesame\n", to: "key")
+      try tool.succeed("create", "local", "--engine", "lmdb")
+      try FileManager.default.createDirectory(atPath: tool.path("dbs"), withIntermediateDirectories: true)
+      for (name, options) in [
+        ("plain", ["sqlite"]), ("secret", ["lmdb-encrypted", "--new-key-file", "key"]),
+      ] {
+        try expect(
+          tool.run(Tool.executable, ["create", "dbs/\(name)", "--engine"] + options).status, equals: 0)
+        try tool.succeed("put", "dbs/\(name)", name, "{}", "--key-file", "key")
+      }
+      try serving(tool, "dbs", "--key-file", "key") { lines in
+        for name in ["plain", "secret"] {
+          try tool.succeed("sync", "local", lines[0] + name, "--pull")
+          try tool.succeed("get", "local", name)
+        }
+      }
+    }
+  }
+
   @Test func conflictsAreCounted() throws {
     try Tool.run { tool in
       for name in ["a", "b"] {

@@ -1,4 +1,7 @@
 import Documents
+import Logs
+import Storage
+import Touchstone
 import Views
 
 extension CouchDBError {
@@ -29,5 +32,17 @@ extension CouchDBError {
         .snapshotEnded:
         CouchDBError(500, "internal_server_error", "\(error)")
       }
+  }
+
+  /// The error of something that failed here. Clients don't get to see where the files are.
+  init(failure error: any Error) {
+    let message =
+      (error as? StorageError)?.message ?? (error as? DatabaseError)?.message ?? LogText.of(error)
+    switch (error as? any TouchstoneError)?.kind {
+    // Such as a database that another process has open, or that is being converted.
+    case .busy: self.init(503, "service_unavailable", message)
+    case .diskFull: self.init(507, "insufficient_storage", "the disk is full: " + message)
+    default: self.init(500, "internal_server_error", message)
+    }
   }
 }

@@ -116,8 +116,7 @@ package final class DatabaseService: Sendable {
 
   private func unexpected(_ error: any Error) -> CouchDBError {
     Log.write(.warning, .network, "HTTP", "a request failed: \(LogText.of(error))")
-    // Clients don't get to see where the files are.
-    return CouchDBError(500, "internal_server_error", (error as? StorageError)?.message ?? LogText.of(error))
+    return CouchDBError(failure: error)
   }
 
   // MARK: Delivering

@@ -27,13 +27,15 @@ package final class FolderDatabases: DatabaseCatalog {
 
   private let folder: DatabaseFolder
   private let letsClientsMake: Bool
+  private let opensPlain: Bool
   private let state = Lock(State())
 
   /// Makes a catalog of the databases in a folder, whose options count for those that are opened and made. `letsClientsMake` says whether
-  /// clients make and delete databases.
-  package init(_ folder: DatabaseFolder, letsClientsMake: Bool = true) {
+  /// clients make and delete databases, `opensPlain` whether plain ones are opened too where the options have a key.
+  package init(_ folder: DatabaseFolder, letsClientsMake: Bool = true, opensPlain: Bool = false) {
     self.folder = folder
     self.letsClientsMake = letsClientsMake
+    self.opensPlain = opensPlain
   }
 
   package func names() throws -> [String] {
@@ -49,10 +51,17 @@ package final class FolderDatabases: DatabaseCatalog {
     return try takingTurn(key) {
       if let found = find(key) { return found }
       guard folder.exists(name) else { return nil }
-      let database = try folder.openExisting(name)
+      let database = try folder.openExisting(name, options: options(for: name))
       state.withLock { $0.opened[key] = database }
       return database
     }
+  }
+
+  /// The options that open a database.
+  private func options(for name: String) throws -> DatabaseOptions {
+    var options = folder.options
+    if options.key != nil, opensPlain, try !Database.isEncrypted(folder.path(of: name)) { options.key = nil }
+    return options
   }
 
   /// The database that is open, and none for one that is being deleted. Nil if the folder has to be asked.

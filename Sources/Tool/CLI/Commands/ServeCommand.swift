@@ -152,7 +152,10 @@ struct ServeCommand: Subcommand {
     Interrupt.listen()
     if let folder = try folder() {
       defer { try? folder.close() }
-      return try serve(SyncListenerConfiguration(folder: folder), selfSignedIn: folder.path, output)
+      var configuration = SyncListenerConfiguration(folder: folder)
+      // As everywhere, the key opens what is encrypted.
+      configuration.servesPlainDatabases = true
+      return try serve(configuration, selfSignedIn: folder.path, output)
     }
     var databases: [(name: String, database: Database)] = []
     defer { for (_, database) in databases { try? database.close() } }
@@ -247,12 +250,10 @@ struct ServeCommand: Subcommand {
     if let engine, isMade {
       options = DatabaseOptions(engine: engine, creation: .createNew, durability: durability)
       options.key = try keys.new() ?? keys.given()
-    } else if try Database.isEncrypted(path) {
-      options.key = try keys.required(for: path)
     }
     // Clients that wait for changes get those of other processes too.
     options.watchesOtherProcesses = true
-    let database = try Database.open(path, options: options)
+    let database = try isMade ? Database.open(path, options: options) : keys.open(path, options)
     // As many as those have that clients make in a directory.
     if isMade { try database.setMaximumTreeDepth(1_000) }
     return database

@@ -103,7 +103,7 @@ extension CouchDBError {
       self.init(500, Self.errorName(in: error.message) ?? "error", error.message)
     case let error as ViewError where error.code == .invalidDesign:
       self.init(500, "compilation_error", error.message)
-    default: self.init(500, "internal_server_error", "\(error)")
+    default: self.init(failure: error)
     }
   }
 
