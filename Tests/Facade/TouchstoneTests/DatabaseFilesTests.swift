@@ -260,7 +260,9 @@ import Touchstone
     let directory = TemporaryDirectory()
     var options = try options(engine)
     let database = try Database.open("a", in: directory.path, options: options)
-    for number in 0..<300 { try database.save("d\(number)", ["text": .string(String(repeating: "x", count: number))]) }
+    for number in 0..<300 {
+      try database.save("d\(number)", ["text": .string(String(repeating: "x", count: number))])
+    }
     let path = database.engineFile
     try database.close()
     options.checksFile = true

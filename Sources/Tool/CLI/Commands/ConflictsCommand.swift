@@ -1,3 +1,4 @@
+import Bytes
 import Touchstone
 
 /// `touchstone conflicts`: lists, shows and resolves conflicts.
@@ -147,20 +148,20 @@ struct ConflictsCommand: Subcommand {
         equal += 1
         continue
       }
-      table.add([path] + cells.map { cell in RowPrinter.cell(cell ?? "") })
+      table.add([path.string] + cells.map { cell in RowPrinter.cell(cell?.string ?? "") })
     }
     let note = equal == 1 ? "1 property is the same" : "\(equal) properties are the same"
     return table.lines + (equal > 0 ? [note] : [])
   }
 
   /// The JSON of each property, by its path. Objects are taken apart, arrays aren't.
-  private static func properties(of body: JSONValue) throws -> [String: String] {
-    var result: [String: String] = [:]
+  private static func properties(of body: JSONValue) throws -> [ByteString: ByteString] {
+    var result: [ByteString: ByteString] = [:]
     func add(_ value: JSONValue, _ path: String) throws {
       if case .object(let members) = value, !members.isEmpty {
         for (name, member) in members { try add(member, path.isEmpty ? name : path + "." + name) }
       } else if !path.isEmpty {
-        result[path] = try value.canonicalJSON()
+        result[ByteString(path)] = ByteString(try value.canonicalJSON())
       }
     }
     try add(body, "")

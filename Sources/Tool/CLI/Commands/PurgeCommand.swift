@@ -1,3 +1,4 @@
+import Bytes
 import Touchstone
 
 /// `touchstone purge`: removes documents without a trace.
@@ -38,7 +39,9 @@ struct PurgeCommand: Subcommand {
       let object: JSONObjectText = ["purged": removed.map(\.description)]
       if asJSON { try output.line(object.jsonText) } else { try output.lines(removed.map(\.description)) }
     } else {
-      let ids = Set(ids)
+      // Once each, in the order in which they were given: an error names the first one that is unknown.
+      var known: Set<ByteString> = []
+      let ids = ids.filter { known.insert(ByteString($0)).inserted }
       try database.inBatch { for id in ids { try database.purge(id) } }
       let object: JSONObjectText = ["purged": ids.count]
       try output.line(

@@ -1,3 +1,4 @@
+import Bytes
 import Fleece
 import Query
 import Touchstone
@@ -27,7 +28,7 @@ struct SampledSchema {
   private(set) var sampled = 0
   /// Whether there are more properties than are kept.
   private(set) var isIncomplete = false
-  private var found: [String: Property] = [:]
+  private var found: [ByteString: Property] = [:]
 
   /// The number of documents that are read where nothing else was said.
   static let standardSample = 1_000
@@ -36,7 +37,7 @@ struct SampledSchema {
   private static let maximumDepth = 20
 
   /// The properties in the order of their paths.
-  var properties: [Property] { found.values.sorted { $0.path < $1.path } }
+  var properties: [Property] { found.values.sorted { $0.path.precedesInBytes($1.path) } }
 
   /// Reads at most `limit` documents. Of more, they are spread evenly over the order of the last changes. `isStopped` is
   /// asked between documents.
@@ -74,19 +75,20 @@ struct SampledSchema {
   }
 
   private mutating func add(_ value: JSONValue, _ path: String, depth: Int) {
-    if found[path] == nil {
+    let key = ByteString(path)
+    if found[key] == nil {
       guard found.count < Self.maximumProperties else {
         isIncomplete = true
         return
       }
-      found[path] = Property(path: path)
+      found[key] = Property(path: path)
     }
     let isBlob = if case .object(let members) = value { members["@type"] == "blob" } else { false }
     let type = isBlob ? "blob" : Self.type(of: value)
-    found[path]?.types[type, default: 0] += 1
-    if found[path]?.last != sampled {
-      found[path]?.last = sampled
-      found[path]?.documents += 1
+    found[key]?.types[type, default: 0] += 1
+    if found[key]?.last != sampled {
+      found[key]?.last = sampled
+      found[key]?.documents += 1
     }
     guard depth < Self.maximumDepth, !isBlob else { return }
     switch value {
