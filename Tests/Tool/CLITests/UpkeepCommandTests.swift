@@ -15,6 +15,10 @@ import TestSupport
       try expect(tool.succeed("ls", "db").lines, equals: ["a", "b", "c"])
       try expect(tool.succeed("purge", "db", "a", "b", "a").output, equals: "purged 2 documents\n")
       try expect(tool.succeed("purge", "db", "c", "--json").output, equals: "{\"purged\":1}\n")
+      // Two documents, although Swift's strings are equal.
+      let twins = ["caf\u{E9}", "cafe\u{301}"]
+      for id in twins { try tool.succeed("put", "db", id, "{}") }
+      try expect(tool.succeed("purge", "db", twins[0], twins[1]).output, equals: "purged 2 documents\n")
       try expect(tool.succeed("ls", "db", "--include-deleted").lines, equals: [])
       try expect(tool("purge", "db").status, equals: 2)
       try expect(tool("purge", "db", "a", "b", "--rev", "1-a").status, equals: 2)
