@@ -10,6 +10,8 @@ import Touchstone
   import StorageWiredTiger
 #endif
 
+StandardDescriptors.openClosed()
+
 // Register external engines here, before the first command: Engines.register(MyEngine.type)
 // (docs/engines.md).
 #if ROCKSDB

@@ -123,4 +123,39 @@ import TestSupport
       }
     }
   }
+
+  @Test(
+    "print nothing into the database where their output is closed",
+    arguments: [">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+  func closedDescriptors(_ redirections: String) throws {
+    try withTool { tool in
+      let before = try tool.read("db.touchstone/lock")
+      let script = "exec \(redirections); exec '\(Tool.executable)' export db"
+      let status = try tool.run("/bin/sh", ["-c", script]).status
+      // What nobody can read isn't written.
+      expect((status == 0) == (redirections == "2>&-"))
+      try expect(tool.read("db.touchstone/lock"), equals: before)
+      try tool.succeed("check", "db", "--deep")
+    }
+  }
+
+  /// What runs a program as a user who has nothing.
+  private static let asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+
+  /// Whether the tool can be run as that user.
+  private static let hasNobody: Bool = {
+    let launch = ProgramLaunch("/usr/bin/setpriv", asNobody + [Tool.executable, "version"])
+    return getuid() == 0 && (try? ChildProcess(launch).end()) == .exited(0)
+  }()
+
+  @Test("say that a private database can't be looked for", .enabled(if: hasNobody, "this isn't root"))
+  func privateDatabase() throws {
+    try withTool { tool in
+      expect(chmod(tool.directory, 0o755) == 0 && chmod(tool.path("db.touchstone"), 0o700) == 0)
+      for command in [["get", "db", "a"], ["put", "db", "b", "{}"], ["copy", "db", "copy"]] {
+        let result = try tool.run("/usr/bin/setpriv", Self.asNobody + [Tool.executable] + command)
+        expect(result.status == 3 && result.errors.contains("Permission denied"), "\(command): \(result)")
+      }
+    }
+  }
 }

@@ -82,7 +82,7 @@ package struct SimulatedDatabase {
       return .names(try ids("SELECT META().id FROM _ WHERE MATCH(\(Self.textIndex), '\(word)')"))
     case .total:
       let row = try database.query("SELECT COUNT(*), SUM(number) FROM _").run()[0]
-      return .numbers([Int(try row[0].int ?? 0), Int(try row[1].int ?? 0)])
+      return .numbers([Int(row[0].int ?? 0), Int(row[1].int ?? 0)])
     case .check: return .names(try database.check(deep: true).map { "\($0)" })
     case .replica(let operation): return .replica(try result(operation))
     }
@@ -96,7 +96,7 @@ package struct SimulatedDatabase {
   }
 
   private func ids(_ query: String) throws -> [String] {
-    try database.query(query).run().map { try $0[0].string ?? "" }.sorted()
+    try database.query(query).run().map { $0[0].string ?? "" }.sorted()
   }
 
   // MARK: Contents

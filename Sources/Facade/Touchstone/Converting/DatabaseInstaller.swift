@@ -48,10 +48,7 @@ struct DatabaseInstaller {
     from source: DatabaseDirectory, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
   ) throws {
-    guard source.isComplete else {
-      throw DatabaseError(
-        source.exists ? .notADatabase : .notFound, "there is no database", path: source.path)
-    }
+    guard source.isComplete else { throw source.missing }
     try make(
       in: try PartialDirectory(beside: target.path), from: source, engine: engine, key: key, newKey: newKey,
       isAnotherPeer: isAnotherPeer, progress: progress

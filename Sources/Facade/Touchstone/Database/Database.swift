@@ -95,9 +95,7 @@ public final class Database: Sendable {
   /// Whether the database at `path` is encrypted.
   public static func isEncrypted(_ path: String, in directory: String? = nil) throws -> Bool {
     let directory = try DatabaseDirectory(path, in: directory)
-    guard directory.isComplete else {
-      throw DatabaseError(.notFound, "there is no database", path: directory.path)
-    }
+    guard directory.isComplete else { throw directory.missing }
     return try directory.readDescription().key != nil
   }
 

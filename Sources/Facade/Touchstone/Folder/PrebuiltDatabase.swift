@@ -49,7 +49,7 @@ struct PrebuiltDatabase {
     if database.isComplete { return .database(database) }
     // A directory that is no database: the reader of Couchbase Lite databases says what it is.
     if isThere, !database.exists { return .couchbaseLite }
-    throw DatabaseError(database.exists ? .notADatabase : .notFound, "there is no database", path: path)
+    throw database.missing
   }
 
   /// Whether a file begins as a zip file does.

@@ -158,6 +158,15 @@ struct DatabaseDirectory {
   /// Whether the database is complete: `database.json` is written last.
   var isComplete: Bool { isThere(descriptionPath) }
 
+  /// The error of a database that isn't there, is no database, or lies in a directory that this user may not enter.
+  var missing: any Error {
+    var status = stat()
+    if stat(descriptionPath, &status) != 0, errno == EACCES {
+      return StorageError.system(EACCES, "can't look for the database", path)
+    }
+    return DatabaseError(exists ? .notADatabase : .notFound, "there is no database", path: path)
+  }
+
   func isThere(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0

@@ -13,10 +13,7 @@ final class LockedDirectory {
     _ directory: DatabaseDirectory, waitingSeconds: Double = 0, unless isDone: () -> Bool = { false }
   ) throws {
     self.directory = directory
-    guard directory.isComplete else {
-      throw DatabaseError(
-        directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
-    }
+    guard directory.isComplete else { throw directory.missing }
     try OpenDatabase.reserve(directory)
     do {
       lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)

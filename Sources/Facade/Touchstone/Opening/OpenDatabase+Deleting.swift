@@ -43,12 +43,7 @@ extension OpenDatabase {
       guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
-      guard directory.exists else {
-        throw DatabaseError(.notFound, "there is no database", path: directory.path)
-      }
-      guard directory.isComplete else {
-        throw DatabaseError(.notADatabase, "the directory contains no database", path: directory.path)
-      }
+      guard directory.isComplete else { throw directory.missing }
       let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       try lock.takeAlone(orShare: false)
       guard lock.isCurrent, directory.isComplete else {

@@ -304,8 +304,7 @@ final class OpenDatabase: Sendable {
       }
     } else {
       guard options.creation != .openExisting, !options.isReadOnly else {
-        throw DatabaseError(
-          directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
+        throw directory.missing
       }
       // This check comes before the directory is made, so a refusal leaves nothing behind.
       _ = try engineType(forNew: directory, options)
