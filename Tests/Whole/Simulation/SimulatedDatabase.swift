@@ -50,7 +50,7 @@ package struct SimulatedDatabase {
       return .leaves(try leaves(id))
     case .increment(let id, let times):
       for _ in 0..<times {
-        try database.update(id) { $0["number"] = .int((try $0["number"].int ?? 0) + 1) }
+        try database.update(id) { $0["number"] = .int(($0["number"].int ?? 0) + 1) }
       }
     case .setExpiration(let id, let day): try database.setExpiration(of: id, at: day.map(date))
     case .purgeExpired(let day): return .count(try database.purgeExpired(asOf: date(day)))
