@@ -30,17 +30,30 @@ package enum DatasetLookup {
       .unknownDataset, "there is neither a file nor a data set '\(nameOrPath)'; known data sets are \(names)")
   }
 
-  /// Opens the documents of a data set by name, or of a file of JSON lines by path. They are streamed.
+  /// Opens the documents of a data set by name, or of a file of JSON lines or CSV by path. They are streamed.
   ///
-  /// `documents` is the number of documents to generate. Other data sets return all documents.
+  /// Without a format, the name of the file tells it. `documents` is the number of documents to generate. Other data sets return all documents.
   package static func open(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
-    idProperty: String = "_id", environment: DataDirectory = .fromEnvironment
+    idProperty: String = "_id", format: Format? = nil, environment: DataDirectory = .fromEnvironment
   ) throws -> any RecordSource {
     if let dataset = KnownDatasets.dataset(named: nameOrPath), case .generated = dataset.origin {
       return try SyntheticTravel(documentCount: documents ?? dataset.documents, seed: seed)
     }
-    return try JSONLinesSource(
-      path: path(of: nameOrPath, environment: environment), idProperty: idProperty)
+    let path = try path(of: nameOrPath, environment: environment)
+    if format ?? .of(path) == .csv { return try CSVSource(path: path, idProperty: idProperty) }
+    return try JSONLinesSource(path: path, idProperty: idProperty)
+  }
+
+  /// The formats of files with documents.
+  package enum Format: String, Sendable {
+    case jsonl
+    case csv
+
+    /// The format that a name tells: CSV if it ends with `.csv` or `.csv.gz`.
+    package static func of(_ path: String) -> Format {
+      let name = path.lowercased()
+      return name.hasSuffix(".csv") || name.hasSuffix(".csv.gz") ? .csv : .jsonl
+    }
   }
 }

@@ -21,7 +21,7 @@ struct DatabaseArguments {
   }
 
   let path: String
-  private let keys: Keys
+  let keys: Keys
   private let isReadOnly: Bool
 
   init(_ arguments: Arguments, _ database: Positional = Self.database) throws {

@@ -105,10 +105,27 @@ struct ExportedBlobs {
     return count
   }
 
-  /// Calls `body` for each text in a line of JSON that looks like a digest. JSON may write a slash as `\/`.
-  /// `isReference` says whether it is the value of a digest: `"digest":"sha1-…"`.
+  /// Calls `body` for each blob that a line of JSON names by its digest, `"digest":"sha1-…"`, with the position after the quote
+  /// that ends the digest.
+  static func forEachReference(
+    in line: UnsafeRawBufferPointer, _ body: (_ digest: BlobDigest, _ end: Int) throws -> Void
+  ) throws {
+    try forEachDigest(in: line) { digest, isReference, end in
+      if isReference, end < line.count, line[end] == UInt8(ascii: "\"") { try body(digest, end + 1) }
+    }
+  }
+
   private static func forEachDigest(
     in line: UnsafeRawBufferPointer, _ body: (_ digest: BlobDigest, _ isReference: Bool) throws -> Void
+  ) throws {
+    try forEachDigest(in: line) { digest, isReference, _ in try body(digest, isReference) }
+  }
+
+  /// Calls `body` for each text in a line of JSON that looks like a digest. JSON may write a slash as `\/`.
+  /// `isReference` says whether it is the value of a digest: `"digest":"sha1-…"`, and `end` is the position after it.
+  private static func forEachDigest(
+    in line: UnsafeRawBufferPointer,
+    _ body: (_ digest: BlobDigest, _ isReference: Bool, _ end: Int) throws -> Void
   ) throws {
     guard let base = line.baseAddress else { return }
     func stands(_ text: StaticString, before end: Int) -> Bool {
@@ -129,7 +146,7 @@ struct ExportedBlobs {
         index += 1
       }
       if let digest = text.withUnsafeBytes({ BlobDigest(text: $0) }) {
-        try body(digest, stands("\"digest\":\"", before: start))
+        try body(digest, stands("\"digest\":\"", before: start), index)
       }
     }
   }

@@ -21,6 +21,7 @@ enum Subcommands {
       ImportCommand.self, ExportCommand.self,
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
       PurgeCommand.self, ExpireCommand.self, ConflictsCommand.self, LocalCommand.self, SchemaCommand.self,
+      DepthCommand.self,
       QueryCommand.self, ShellCommand.self,
       IndexCommand.self, ViewCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,

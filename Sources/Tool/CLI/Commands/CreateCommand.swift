@@ -2,8 +2,7 @@ import Touchstone
 
 /// `touchstone create`: makes a new, empty database.
 struct CreateCommand: Subcommand {
-  private static let engine = DatabaseArguments.engine(
-    "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted, sqlcipher-plain or rocksdb")
+  private static let engine = DatabaseArguments.engine("\(NewDatabase.engineNames) (sqlite)")
 
   private static let parents = Flag("parents", "Makes the parent directories")
 
@@ -30,16 +29,7 @@ struct CreateCommand: Subcommand {
   }
 
   func run(_ output: StandardOutput) throws {
-    var key = try keys.new()
-    let engine = engine ?? (key == nil ? .sqlite : .sqlcipher)
-    if try Engines.type(engine, encrypted: key != nil).encrypts {
-      key = try key ?? keys.requiredNew(for: path, engine: engine)
-    } else if key != nil {
-      throw Keys.cannotEncrypt(engine)
-    }
-    let database = try Database.open(
-      path,
-      options: .init(engine: engine, creation: .createNew, key: key, makesParents: makesParents))
+    let database = try NewDatabase.make(path, engine: engine, keys: keys, makesParents: makesParents)
     try output.line("made \(database.path) (\(database.engineLibrary))")
     try database.close()
   }

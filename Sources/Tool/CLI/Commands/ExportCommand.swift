@@ -10,28 +10,44 @@ struct ExportCommand: Subcommand {
   private static let metadata = Flag(
     "metadata", "Adds _rev, _sequence and _deleted, and exports tombstones too")
   private static let format = Option<Format>(
-    "format", "FORMAT", "jsonl, or cblite2 for a Couchbase Lite 2.x database (from the name of FILE)",
-    refusal: "is neither jsonl nor cblite2")
+    "format", "FORMAT", "jsonl, csv, or cblite2 for a Couchbase Lite 2.x database (from the name of FILE)",
+    refusal: "isn't jsonl, csv or cblite2"
+  ).choosing(["jsonl", "csv", "cblite2"])
+  private static let attachments = Option<Attachments>(
+    "attachments", "WHERE",
+    "directory: blobs are files in a directory (the default). inline: they are in the lines, in base64",
+    refusal: "is neither directory nor inline"
+  ).choosing(["directory", "inline"])
 
   private enum Format: String {
-    case jsonl
-    case cblite2
+    case jsonl, csv, cblite2
+  }
+
+  private enum Attachments: String {
+    case directory, inline
   }
 
   static let usage = Usage(
-    "export", "Writes all documents as JSON lines, by ID, or as a .cblite2 database",
+    "export", "Writes all documents as JSON lines or CSV, by ID, or as a .cblite2 database",
     positionals: [DatabaseArguments.database, file],
-    options: [metadata, format, ExportedBlobs.option, DatabaseArguments.json]
+    options: [metadata, format, attachments, ExportedBlobs.option, DatabaseArguments.json]
       + DatabaseArguments.readingOptions,
     examples: [
       "touchstone export travel travel.jsonl.gz", "touchstone export travel --metadata | wc -l",
+      "touchstone export travel travel.csv",
+      "touchstone export travel --attachments inline | touchstone import other -",
       "touchstone export travel travel.cblite2 --format cblite2",
     ],
     notes: """
       One line per document: a JSON object with _id first. The command import reads these lines. The file appears
       when it is complete. A file that it replaces keeps its owner and permissions, and a link keeps leading to it.
       Blobs and attachments of the documents are written as files into a directory: FILE.blobs, or --blobs. For
-      standard output, a pipe or a device, blobs are left out unless --blobs is given.
+      standard output, a pipe or a device, blobs are left out unless --blobs is given. With --attachments inline, they
+      are in the lines, and import takes them from there.
+
+      CSV has a header with the names of all properties, those that most documents have first. A missing property is
+      an empty field, an empty string is "", and numbers, booleans, null, arrays and objects are written as JSON. Text
+      that would read as one of these is in quotes. Blobs are left out.
 
       A .cblite2 database contains whole revision trees, tombstones, expirations, local documents and blobs. It has
       no indexes and isn't encrypted. Revision IDs that the format doesn't allow (3-foo) are replaced and reported.
@@ -44,6 +60,7 @@ struct ExportCommand: Subcommand {
   private let format: Format
   private let asJSON: Bool
   private let blobs: String?
+  private let isInline: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
@@ -52,7 +69,21 @@ struct ExportCommand: Subcommand {
     asJSON = arguments[DatabaseArguments.json]
     blobs = try arguments.value(ExportedBlobs.option)
     let isNamed = file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/")
-    format = try arguments.value(Self.format) ?? (isNamed ? .cblite2 : .jsonl)
+    format =
+      try arguments.value(Self.format)
+      ?? (isNamed ? .cblite2 : DatasetLookup.Format.of(file) == .csv ? .csv : .jsonl)
+    isInline = try arguments.value(Self.attachments) == .inline
+    guard !isInline || (format == .jsonl && blobs == nil) else {
+      throw UsageError(
+        format == .jsonl
+          ? "--blobs and --attachments inline exclude each other" : "--attachments works only with JSON lines"
+      )
+    }
+    if format == .csv {
+      guard !withMetadata, blobs == nil else {
+        throw UsageError("--metadata and --blobs work only with JSON lines, not with CSV")
+      }
+    }
     guard format == .cblite2 else { return }
     guard file != "-" else {
       throw UsageError(
@@ -109,9 +140,24 @@ struct ExportCommand: Subcommand {
     defer { progress.end() }
     var count = 0
     var line: [UInt8] = []
-    let directory = blobs ?? (isStraight ? nil : ExportedBlobs.directory(beside: file))
+    if format == .csv {
+      try database.read { snapshot in
+        let export = try CSVExport(snapshot, to: writer) { Interrupt.isRequested }
+        try snapshot.forEachDocument(order: .ascending) { document in
+          guard !Interrupt.isRequested else { throw Interrupted("the export is incomplete") }
+          try export.write(document, &line)
+          count += 1
+          if count & 0xFF == 0 { progress.update(count) }
+          return true
+        }
+      }
+      try writer.finish()
+      return count
+    }
+    let directory = isInline ? nil : blobs ?? (isStraight ? nil : ExportedBlobs.directory(beside: file))
     var exported = try directory.map { try ExportedBlobs($0, isReadOnly: false) }
     var leftOut = 0
+    var missing = 0
     var isComplete = false
     defer { if isComplete { exported?.finish() } else { exported?.discard() } }
 
@@ -128,7 +174,11 @@ struct ExportCommand: Subcommand {
       // Replaces the body's opening brace: a comma follows the metadata, unless the body is empty.
       if line.count == brace + 2 { line.remove(at: brace) } else { line[brace] = UInt8(ascii: ",") }
       try exported?.export(namedIn: line, from: database)
-      if exported == nil { leftOut += try ExportedBlobs.count(namedIn: line, of: database) }
+      if isInline {
+        line = try InlineBlobs.adding(to: line, from: database, missing: &missing)
+      } else if exported == nil {
+        leftOut += try ExportedBlobs.count(namedIn: line, of: database)
+      }
       try line.withUnsafeBytes { try writer.writeLine($0) }
       count += 1
       if count & 0xFF == 0 { progress.update(count) }
@@ -144,9 +194,10 @@ struct ExportCommand: Subcommand {
     if leftOut > 0 {
       StandardError.line(
         "touchstone export: blobs were left out, so another database can't import these lines;"
-          + " use --blobs DIR, or give a FILE")
+          + " use --blobs DIR, --attachments inline, or give a FILE")
     }
-    if let missing = exported?.missing, missing > 0 {
+    missing += exported?.missing ?? 0
+    if missing > 0 {
       StandardError.line("touchstone export: \(missing) blobs that documents name aren't in the database")
     }
     return count

@@ -11,12 +11,16 @@ import Touchstone
 struct ImportCommand: Subcommand {
   private static let file = Positional(
     "FILE",
-    "JSON lines, plain or gzip; - for standard input; the name of a data set; or a NAME.cblite2, or a zip file with one"
+    "JSON lines or CSV, plain or gzip; - for standard input; the name of a data set; or a NAME.cblite2, or a zip file with one"
   )
   private static let idProperty = Option("id-property", "NAME", "The property with the document ID (_id)")
   private static let documents = Option(
     "docs", "N", in: 1...100_000_000, "The number of documents of a generated data set (all)")
   private static let batch = Option("batch", "N", in: 1...100_000, "Documents per transaction (1,000)")
+  private static let format = Option<DatasetLookup.Format>(
+    "format", "FORMAT", "jsonl, or csv with a header (from the name of FILE)",
+    refusal: "is neither jsonl nor csv"
+  ).choosing(["jsonl", "csv"])
   private static let collection = Option(
     "collection", "NAME", "The collection of a .cblite2 database: scope.name (_default)")
 
@@ -24,18 +28,26 @@ struct ImportCommand: Subcommand {
     "import", "Saves documents from JSON lines, a known data set or a .cblite2 database",
     positionals: [DatabaseArguments.database, file],
     options: [
-      idProperty, documents, batch, collection, ExportedBlobs.option, DatabaseArguments.json, Keys.file,
+      NewDatabase.engine, format, idProperty, documents, batch, collection, ExportedBlobs.option,
+      DatabaseArguments.json,
+      Keys.file, Keys.newFile,
     ],
     examples: [
-      "touchstone import travel travel-sample.jsonl.gz", "touchstone import travel - < more.jsonl",
-      "touchstone import big synthetic-travel --docs 1000000",
+      "touchstone import travel travel-sample.jsonl.gz --engine lmdb",
+      "touchstone import travel - < more.jsonl",
+      "touchstone import travel hotels.csv --id-property id",
+      "touchstone import big synthetic-travel --docs 1000 --engine sqlite",
       "touchstone import travel travel-sample.cblite2 --json",
     ],
     notes: """
-      A line without the ID property gets a UUID as its ID. The last write wins. Lines of export --metadata keep
+      With --engine, DB is made if it doesn't exist. A line without the ID property gets a UUID as its ID. The last write wins. Lines of export --metadata keep
       their revision IDs (_rev): a new document gets the ID of its line, and a document that has this revision
       doesn't change. _sequence is ignored. An invalid line ends the import. Earlier transactions are kept. Blobs
       that the database doesn't have are read from the directory that export made: FILE.blobs, or --blobs.
+
+      The first line of CSV (RFC 4180) names the properties. A field without quotes that JSON reads as a number,
+      true, false or null is that, and so is a valid JSON object or array; all other text is a string. A field with
+      nothing in it is a missing property, and "" an empty string.
 
       From a Couchbase Lite 2.x or 3.x database, whole revision trees with their IDs, tombstones, expirations,
       local documents and blobs are imported. The source is only read. The report lists what isn't imported, and
@@ -44,22 +56,26 @@ struct ImportCommand: Subcommand {
 
   private let database: DatabaseArguments
   private let file: String
-  private let idProperty: String
+  private let idProperty: String?
+  private let format: DatasetLookup.Format?
   private let documentCount: Int?
   private let batchCount: Int
   private let collection: String?
   private let asJSON: Bool
   private let blobs: String?
+  private let engine: EngineName?
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     file = try arguments.required(Self.file)
-    idProperty = try arguments.value(Self.idProperty) ?? "_id"
+    idProperty = try arguments.value(Self.idProperty)
+    format = try arguments.value(Self.format)
     documentCount = try arguments.value(Self.documents)
     batchCount = try arguments.value(Self.batch) ?? 1_000
     collection = try arguments.value(Self.collection)
     asJSON = arguments[DatabaseArguments.json]
     blobs = try arguments.value(ExportedBlobs.option)
+    engine = try arguments.value(NewDatabase.engine)
   }
 
   func run(_ output: StandardOutput) throws {
@@ -71,13 +87,18 @@ struct ImportCommand: Subcommand {
       return try importCBLite2(output)
     }
     guard collection == nil else { throw UsageError("--collection works only with a .cblite2 database") }
-    let source = try DatasetLookup.open(file, documents: documentCount, idProperty: idProperty)
+    let source = try DatasetLookup.open(
+      file, documents: documentCount, idProperty: idProperty ?? "_id", format: format)
     var blobs = try exportedBlobs()
-    let database = try database.open()
+    let (database, isNew) = try opened()
+    var imported = 0
+    var isDone = false
+    // Without documents, the next try should find what this one found.
+    defer { if isNew, !isDone, imported == 0 { Self.remove(database) } }
     var progress = Progress("import", unit: "documents")
     defer { progress.end() }
-    var imported = 0
     var missing = MissingBlobs()
+    var hasIDs = false
     var isAtEnd = false
     while !isAtEnd {
       guard !Interrupt.isRequested else { throw Interrupted("\(imported) documents were imported") }
@@ -89,9 +110,23 @@ struct ImportCommand: Subcommand {
               isAtEnd = true
               return count
             }
-            let lost = try ExportedBlobs.import(namedIn: record.json, from: &blobs, into: database)
-            missing.add(lost, of: record, line: source.lineNumber)
-            try save(record, in: database, line: source.lineNumber)
+            if record.id != nil { hasIDs = true }
+            func save(_ record: Record) throws {
+              let lost = try ExportedBlobs.import(namedIn: record.json, from: &blobs, into: database)
+              missing.add(lost, of: record, line: source.lineNumber)
+              try self.save(record, in: database, line: source.lineNumber)
+            }
+            let line: [UInt8]?
+            do { line = try InlineBlobs.taking(from: record.json, into: database) } catch let error
+              as UsageError
+            {
+              throw fault(error.message, line: source.lineNumber)
+            }
+            if let line {
+              try line.withUnsafeBytes { try save(Record(id: record.id, json: $0)) }
+            } else {
+              try save(record)
+            }
           }
           return batchCount
         }
@@ -106,10 +141,27 @@ struct ImportCommand: Subcommand {
       MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
+    if let idProperty, !hasIDs, imported > 0 {
+      StandardError.line(
+        "touchstone import: no line has the property '\(idProperty)', so all documents got random IDs")
+    }
     if let remark = missing.remark { StandardError.line("touchstone import: \(remark)") }
     try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
+    isDone = true
     try database.close()
   }
+
+  /// Opens the database, or makes it if there is none and an engine is named.
+  private func opened() throws -> (database: Database, isNew: Bool) {
+    do { return try database.open(makingWith: engine) } catch let error as DatabaseError
+      where error.code == .notFound
+    {
+      throw UsageError("\(error); to make it, add --engine ENGINE")
+    }
+  }
+
+  /// Removes a database that this command has made.
+  private static func remove(_ database: Database) { try? database.delete() }
 
   /// References of imported documents to blobs that the database doesn't have.
   private struct MissingBlobs {
@@ -162,7 +214,9 @@ struct ImportCommand: Subcommand {
   }
 
   private func importCBLite2(_ output: StandardOutput) throws {
-    let database = try database.open()
+    let (database, isNew) = try opened()
+    var isDone = false
+    defer { if isNew, !isDone, (try? database.documentCount) == 0 { Self.remove(database) } }
     var progress = Progress("import", unit: "documents")
     defer { progress.end() }
     let report = try database.importCBLite2(file, collection: collection, batchCount: batchCount) { count in
@@ -172,7 +226,12 @@ struct ImportCommand: Subcommand {
     }
     progress.end()
     try output.lines(asJSON ? [report.json] : report.lines)
+    isDone = true
     try database.close()
+  }
+
+  private func fault(_ message: String, line: Int) -> UsageError {
+    UsageError("\(file == "-" ? "standard input" : file): line \(line): \(message)")
   }
 
   private func save(_ record: Record, in database: Database, line: Int) throws {
@@ -184,7 +243,7 @@ struct ImportCommand: Subcommand {
         try database.restore(id, json: record.json)
       }
     } catch  where ExitStatus(error) == .usage {
-      throw UsageError("\(file == "-" ? "standard input" : file): line \(line): \(error)")
+      throw fault("\(error)", line: line)
     }
   }
 }

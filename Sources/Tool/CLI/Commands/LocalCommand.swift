@@ -21,8 +21,8 @@ struct LocalCommand: Subcommand {
     positionals: [DatabaseArguments.database, action, id, body],
     options: [revision, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: [
-      "touchstone local travel list", "touchstone local travel get settings",
-      "touchstone local travel put settings '{\"theme\":\"dark\"}'", "touchstone local travel rm settings",
+      "touchstone local travel put settings '{\"theme\":\"dark\"}'", "touchstone local travel list",
+      "touchstone local travel get settings", "touchstone local travel rm settings",
     ],
     notes: """
       Replications keep their checkpoints in local documents: who changes one begins a replication anew. With

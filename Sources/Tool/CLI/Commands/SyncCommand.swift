@@ -62,16 +62,17 @@ struct SyncCommand: Subcommand {
     positionals: [DatabaseArguments.database, target],
     options: [
       push, pull, continuous, user, passwordFile, bearer, header, channels, ids, filter, parameter, selector,
-      createTarget, reset, pinned, selfSigned,
-      DatabaseArguments.json, Keys.file,
+      NewDatabase.engine, createTarget, reset, pinned, selfSigned,
+      DatabaseArguments.json, Keys.file, Keys.newFile,
     ],
     examples: [
-      "touchstone sync travel backup/travel --create-target", "touchstone sync travel other --pull --json",
+      "touchstone sync travel backup --create-target", "touchstone sync travel other --pull --json",
+      "touchstone sync copy ws://127.0.0.1:4984/travel --engine lmdb",
       "touchstone sync travel wss://example.com:4984/travel --user me --password-file secret --continuous",
       "touchstone sync travel https://me@example.com/travel --password-file secret --create-target",
     ],
     notes: """
-      The other side of ws:// is 'touchstone serve', Couchbase Lite 2 or 3, or Sync Gateway; that of http://
+      With --engine, DB is made if it doesn't exist. The other side of ws:// is 'touchstone serve', Couchbase Lite 2 or 3, or Sync Gateway; that of http://
       CouchDB, PouchDB, Couchbase Lite 1, Sync Gateway, or 'touchstone serve'. Conflicts are resolved in DB by
       the rules of Couchbase Lite, and the results are sent to TARGET; over http:// they stay, and all branches
       go both ways. A filter and a selector choose what is fetched, so they need --pull. A second run begins
@@ -98,6 +99,7 @@ struct SyncCommand: Subcommand {
   private let parameters: [(name: String, value: String)]
   private let selector: JSONValue?
   private let createsTarget: Bool
+  private let engine: EngineName?
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
@@ -144,6 +146,7 @@ struct SyncCommand: Subcommand {
       }
     }
     createsTarget = arguments[Self.createTarget]
+    engine = try arguments.value(NewDatabase.engine)
     if case .url = target, connector == nil, createsTarget {
       throw UsageError("--create-target needs a TARGET that is a path, http:// or https://")
     }
@@ -182,7 +185,9 @@ struct SyncCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    let local = try Self.existing(database, "DB") { try database.open(watchesOtherProcesses: isContinuous) }
+    let local = try Self.existing(database, "DB") {
+      try database.open(makingWith: engine, watchesOtherProcesses: isContinuous).database
+    }
     var opened = [local]
     defer { for database in opened { try? database.close() } }
     let replicatorTarget: ReplicatorTarget
@@ -260,7 +265,7 @@ struct SyncCommand: Subcommand {
     do { return try open() } catch let error as DatabaseError where error.code == .notFound {
       throw UsageError(
         "\(name): \(error); make it with 'touchstone create \(arguments.path)'"
-          + (name == "TARGET" ? ", or add --create-target" : ""))
+          + ", or add " + (name == "TARGET" ? "--create-target" : "--engine ENGINE"))
     }
   }
 
