@@ -26,6 +26,7 @@ enum ExitStatus: Int32 {
     case is Inconclusive: self = .inconclusive
     case is Interrupted: self = .interrupted
     case let error as ScriptFailure: self = error.status
+    case let error as SeveralFailed: self = error.status
     case is UsageError, is DatasetError: self = .usage
     case let error as QueryError: self = error.code == .cancelled ? .interrupted : .usage
     case let error as CouchDBError: self = Self.of(error)

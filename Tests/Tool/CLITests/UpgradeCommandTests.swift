@@ -109,4 +109,46 @@ import TestSupport
       try expect(names(tool), equals: ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
     }
   }
+
+  @Test func aCheckSaysWhatWouldBeCarriedOverAndMakesNothing() throws {
+    try Tool.run { tool in
+      var tool = tool
+      tool.environment["TMPDIR"] = tool.path("tmp")
+      try FileManager.default.createDirectory(atPath: tool.path("tmp"), withIntermediateDirectories: false)
+      let source = try make(tool)
+      let sound = try tool.succeed("upgrade", "old.cblite2", "--check", "--verify")
+      expect(
+        sound.lines.last?.hasPrefix("nothing was made; an upgrade of old.cblite2 takes about "), equals: true)
+      expect(sound.lines.contains("verified: 30 documents are equal to the source"))
+      let blobs = source + "/attachments/"
+      let lost = try #require(try FileManager.default.contentsOfDirectory(atPath: blobs).first)
+      try FileManager.default.removeItem(atPath: blobs + lost)
+      let report = try tool("upgrade", "old.cblite2", "--check", "--json")
+      expect(report.status == 1 && report.errors.contains("not everything could be carried over: "))
+      try expect(report.json()["target"] as? String, equals: "")
+      try expect(names(tool), equals: ["old.cblite2", "tmp"])
+      try expect(FileManager.default.contentsOfDirectory(atPath: tool.path("tmp")), equals: [])
+    }
+  }
+
+  @Test func severalDatabasesAreUpgradedAtOnce() throws {
+    try Tool.run { tool in
+      _ = try make(tool)
+      try FileManager.default.copyItem(atPath: tool.path("old.cblite2"), toPath: tool.path("new.cblite2"))
+      try tool.write("no database", to: "bad.cblite")
+      let result = try tool(
+        "upgrade", "old.cblite2", "bad.cblite", "new.cblite2", "--into", "a/b", "--parents", "--engine",
+        "lmdb")
+      expect(result.status, equals: 2)
+      expect(result.errors.contains("touchstone upgrade: bad.cblite: "), "\(result.errors)")
+      expect(result.errors.contains("1 of 3 databases had faults: bad.cblite"), "\(result.errors)")
+      let made = try FileManager.default.contentsOfDirectory(atPath: tool.path("a/b")).sorted()
+      expect(made, equals: ["new.touchstone", "old.touchstone"])
+      try tool.succeed("verify", "a/b/old", "a/b/new")
+      for arguments in [
+        ["old.cblite2"], ["old.cblite2", "x", "y"], ["old.cblite2", "--check", "--in-place"],
+        ["old.cblite2", "c/old.cblite2", "--into", "d"],
+      ] { try expect(tool.run(Tool.executable, ["upgrade"] + arguments).status, equals: 2, "\(arguments)") }
+    }
+  }
 }
