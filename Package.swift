@@ -508,7 +508,7 @@ let tests: [Target] = [
       "TestSupport", "Suites", "Limits", "Touchstone", "StorageLMDB", "StorageConformance", "touchstone",
     ]),
 
-  tool.tests("CLI", ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
+  tool.tests("CLI", ["TestSupport", "touchstone", "Touchstone", "Datasets", "Query", "Storage", "Suites"]),
 
   whole.tests("Simulation", ["Simulation", "TestSupport", "whole-child"]),
 ]

@@ -42,11 +42,12 @@ package final class LoadedDataset: @unchecked Sendable {
   ///
   /// `documents` is the number of documents. Generated data sets can have any number. From others that many
   /// are taken, evenly spread, or all if there are fewer. `seed` is used only by generated data sets. `name`
-  /// is the name of a data set from a file. A complete data set of the manifest is compared with its
+  /// is the name of a data set from a file. `idProperty` is the property of a file's lines with the ID, of which at least one line
+  /// must have it; if it is nil, that is `_id`, and lines may lack it. A complete data set of the manifest is compared with its
   /// checksum. Throws `DatasetError`.
   package static func load(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
-    environment: DataDirectory = .fromEnvironment, as name: String? = nil
+    environment: DataDirectory = .fromEnvironment, as name: String? = nil, idProperty: String? = nil
   ) throws -> LoadedDataset {
     if let documents, documents < 1 {
       throw DatasetError(.invalidArgument, "a data set can't have \(documents) documents")
@@ -56,7 +57,7 @@ package final class LoadedDataset: @unchecked Sendable {
       return try generate(documents ?? known.documents, seed: seed)
     }
     let path = try DatasetLookup.path(of: nameOrPath, environment: environment)
-    let loaded = try read(path, name: name ?? nameOrPath, documents: documents)
+    let loaded = try read(path, name: name ?? nameOrPath, documents: documents, idProperty: idProperty)
     if let known, loaded.count == known.documents, loaded.sha256 != known.sha256 {
       throw DatasetError(
         .corrupt, "the file has the SHA-256 \(loaded.sha256), but \(known.name) has \(known.sha256)",
@@ -78,11 +79,14 @@ package final class LoadedDataset: @unchecked Sendable {
     return loaded
   }
 
-  private static func read(_ path: String, name: String, documents: Int?) throws -> LoadedDataset {
+  private static func read(_ path: String, name: String, documents: Int?, idProperty: String?) throws
+    -> LoadedDataset
+  {
     let total = try documents.map { _ in try countLines(path) } ?? 0
     let loaded = LoadedDataset(name: name, path: path)
     let digest = Digest()
-    let source = try JSONLinesSource(path: path)
+    let source = try JSONLinesSource(path: path, idProperty: idProperty ?? "_id")
+    var hasIDs = false
     var index = 0
     var isWanted = true
     source.lineObserver = { line in
@@ -95,6 +99,7 @@ package final class LoadedDataset: @unchecked Sendable {
     }
     while let record = try source.next() {
       guard isWanted else { continue }
+      if record.id != nil { hasIDs = true }
       loaded.append(record)
       loaded.lines.append(UInt32(clamping: source.lineNumber))
     }
@@ -103,12 +108,17 @@ package final class LoadedDataset: @unchecked Sendable {
       throw DatasetError(
         .empty, "there are no documents; a data set needs at least one line with a JSON object", path: path)
     }
-    try loaded.checkIDs()
+    if let idProperty, !hasIDs {
+      throw DatasetError(
+        .badLine, "no line has the property '\(idProperty)'; name the property with the ID of a document",
+        path: path)
+    }
+    try loaded.checkIDs(property: idProperty ?? "_id")
     return loaded
   }
 
   /// Throws `duplicateID` if two documents have the same ID.
-  private func checkIDs() throws {
+  private func checkIDs(property: String) throws {
     // The first document with each hash, and the others, which are few.
     var first: [Int: UInt32] = [:]
     first.reserveCapacity(count)
@@ -125,7 +135,7 @@ package final class LoadedDataset: @unchecked Sendable {
         throw DatasetError(
           .duplicateID,
           "the document has the ID \(String(decoding: id(index).prefix(300), as: UTF8.self)) of line "
-            + "\(line(earlier) ?? 0); give each document its own _id", path: path, line: line(index))
+            + "\(line(earlier) ?? 0); give each document its own \(property)", path: path, line: line(index))
       }
       others[hash, default: []].append(index)
     }

@@ -10,6 +10,11 @@ package enum BenchEngines {
   package static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
 
+  /// All engines of this build, the common ones first.
+  package static var all: [EngineType] {
+    every + [EngineName.sqlcipherPlain].compactMap { try? Engines.type($0) }
+  }
+
   /// All engines of this build, each library once, plain and encrypted.
   static var every: [EngineType] {
     let first: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]

@@ -58,21 +58,24 @@ public struct BenchRun {
       dataset: dataset.map {
         .init(name: $0.name, documents: $0.count, jsonBytes: $0.jsonBytes, sha256: $0.sha256)
       },
-      conditions: watch.conditions(), results: results)
+      conditions: watch.conditions(),
+      ownWork: suites.contains { $0.name == Suite.mine.name } ? settings.mine.description : nil,
+      results: results)
   }
 
   private func loadDataset() throws -> LoadedDataset {
     let name = settings.dataset ?? KnownDatasets.standard().name
     if CBLite2Dataset.isNamed(name) { return try CBLite2Dataset.load(name, documents: settings.documents) }
-    let dataset = try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
+    let dataset = try LoadedDataset.load(
+      name, documents: settings.documents, seed: settings.seed, idProperty: settings.idProperty)
     // The known ones are compared with their checksums.
-    if KnownDatasets.dataset(named: name) == nil { try Self.checkDocuments(dataset) }
+    if KnownDatasets.dataset(named: name) == nil { try checkDocuments(dataset) }
     return dataset
   }
 
   /// Throws a `DatasetError` for a line that can't be saved as a document. A run would end with an error that doesn't name
   /// the line.
-  private static func checkDocuments(_ dataset: LoadedDataset) throws {
+  private func checkDocuments(_ dataset: LoadedDataset) throws {
     for index in 0..<dataset.count {
       do { _ = try JSONValue(json: dataset.json(index)) } catch {
         throw dataset.fault(index, "it is not a JSON object: \(error)")
@@ -81,7 +84,7 @@ public struct BenchRun {
       guard id.first != UInt8(ascii: "_") else {
         throw dataset.fault(
           index,
-          "the ID \(String(decoding: id.prefix(300), as: UTF8.self)) begins with an underscore; give it another _id"
+          "the ID \(String(decoding: id.prefix(300), as: UTF8.self)) begins with an underscore; give it another \(settings.idProperty ?? "_id")"
         )
       }
     }

@@ -34,7 +34,7 @@ public struct Suite: Sendable {
   public static let all = [
     travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, endure,
     cold,
-    sync, replicate, http, scale, memory, harness,
+    sync, replicate, http, scale, memory, harness, mine,
   ]
 }
 
@@ -72,6 +72,10 @@ public struct BenchSettings: Sendable {
   public var rates = [2_000, 8_000]
   /// The settings of the suite `endure`.
   public var endure = EndureSettings()
+  /// The settings of the suite `mine`.
+  package var mine = MineSettings()
+  /// The property of the data set's lines with the ID of a document. Nil: `_id`, and lines may lack it.
+  public var idProperty: String?
   /// The largest number of documents in the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
   /// The size of the engines' page caches in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10

@@ -3,6 +3,8 @@ struct Sample {
   private(set) var values: [Metric: Double] = [:]
   /// What the run did interval by interval, if it recorded that.
   private(set) var series: TimeSeries?
+  /// How the engine found what the run asked for, if there is a plan.
+  private(set) var plan: [String]?
 
   /// Runs a trial once, and reads the counters before and after. The time doesn't include reading the
   /// counters.
@@ -63,6 +65,7 @@ struct Sample {
     }
     for (metric, value) in try trial.metrics() { sample.values[metric] = value }
     sample.series = trial.series()
+    sample.plan = trial.plan()
     return sample
   }
 }
@@ -80,6 +83,9 @@ struct SampleSeries {
     let all = samples.compactMap(\.series)
     return all.isEmpty ? nil : TimeSeriesList(all)
   }
+
+  /// The plan of the last sample; nil if it has none.
+  var plan: [String]? { samples.last?.plan }
 
   /// One value per sample; nil if a sample doesn't have the metric.
   func values(of metric: Metric) -> [Double]? {

@@ -20,6 +20,8 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   public var dataset: DatasetDescription?
   /// The state of the machine during the run; nil in older files.
   public var conditions: RunConditions?
+  /// What the suite `mine` ran; nil if it didn't run.
+  public var ownWork: OwnWork?
   /// The results, workload by workload.
   public var results: [WorkloadResult]
 
@@ -64,10 +66,46 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     }
   }
 
+  /// What the suite `mine` ran beside the data set, so that it can run again.
+  public struct OwnWork: Codable, Equatable, Sendable {
+    /// The text of the file of queries.
+    public var queries: String?
+    /// The property with the IDs of the documents, if one was named.
+    public var idProperty: String?
+    /// The mix of operations: `read=80,update=15,query=5,distribution=zipfian`.
+    public var mix: String?
+    /// The number of documents of the longest scan of the mix.
+    public var longestScan: Int?
+    /// How long the mix ran, in seconds.
+    public var seconds: Double?
+    /// The numbers of threads of the mix.
+    public var threads: [Int]?
+    /// The rate of the mix in operations per second; nil for full speed.
+    public var rate: Int?
+
+    private enum CodingKeys: String, CodingKey {
+      case queries
+      case idProperty = "id_property"
+      case mix
+      case longestScan = "longest_scan"
+      case seconds, threads, rate
+    }
+
+    /// A description of nothing.
+    public init() {}
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case schema, touchstone, started, machine, engines, dataset, conditions
+    case ownWork = "own_work"
+    case results
+  }
+
   /// A results file of the current schema. `started` is now if nil.
   package init(
     touchstone: String, started: String? = nil, machine: Machine, engines: [String: EngineDescription],
-    dataset: DatasetDescription?, conditions: RunConditions? = nil, results: [WorkloadResult]
+    dataset: DatasetDescription?, conditions: RunConditions? = nil, ownWork: OwnWork? = nil,
+    results: [WorkloadResult]
   ) {
     schema = ResultsFile.currentSchema
     self.touchstone = touchstone
@@ -76,6 +114,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     self.engines = engines
     self.dataset = dataset
     self.conditions = conditions
+    self.ownWork = ownWork
     self.results = results
   }
 

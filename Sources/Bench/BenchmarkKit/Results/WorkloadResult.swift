@@ -84,6 +84,9 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
   public var instructions: InstructionCounts?
   /// What the runs did interval by interval; nil if they didn't record that.
   public var series: TimeSeriesList?
+  /// How the engine found what the runs asked for, one line for each operation, the last operation first; nil if there is no
+  /// plan.
+  public var plan: [String]?
   /// How often the first round was a warm-up and was repeated; nil for never.
   public var warmups: Int?
 
@@ -119,6 +122,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     operations = workload.operations
     metrics = Metrics(samples)
     series = samples.series
+    plan = samples.plan
     self.limit = limit.map { name, samples in
       let seconds = Distribution(samples.values(of: .seconds) ?? [])
       return LimitResult(

@@ -116,6 +116,8 @@ package struct Trial {
   package let metrics: () throws -> [Metric: Double]
   /// What the run did interval by interval, read after it; nil if it didn't record that.
   package let series: () -> TimeSeries?
+  /// How the engine finds what the run asks for, read after it; nil if it has no plan.
+  package let plan: () -> [String]?
   /// Closes what the run opened. Called also if `run` threw.
   package let finish: () throws -> Void
 
@@ -123,13 +125,15 @@ package struct Trial {
   package init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
     logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
-    series: @escaping () -> TimeSeries? = { nil }, finish: @escaping () throws -> Void = {}
+    series: @escaping () -> TimeSeries? = { nil }, plan: @escaping () -> [String]? = { nil },
+    finish: @escaping () throws -> Void = {}
   ) {
     self.run = run
     self.fileBytes = fileBytes
     self.logicalBytes = logicalBytes
     self.metrics = metrics
     self.series = series
+    self.plan = plan
     self.finish = finish
   }
 

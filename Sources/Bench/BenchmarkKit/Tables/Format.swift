@@ -13,6 +13,17 @@ package enum Format {
     value < 9.995 ? decimals(value, 2) : threeDigits(value)
   }
 
+  /// A number of operations with three significant digits: `0.52`, `21,300`.
+  package static func count(_ value: Double) -> String {
+    guard value.isFinite, value >= 999.5, value < 1e15 else { return threeDigits(value) }
+    var scale = 1.0
+    while value / scale >= 999.5 { scale *= 10 }
+    let digits = Array(String(Int((value / scale).rounded() * scale)))
+    return digits.enumerated().map { index, digit in
+      (index > 0 && (digits.count - index) % 3 == 0 ? "," : "") + String(digit)
+    }.joined()
+  }
+
   /// Text of a ratio with its interval: `1.25x (95%: 1.20 to 1.31)`.
   package static func ratio(_ found: (ratio: Double, interval: ClosedRange<Double>)) -> String {
     "\(ratio(found.ratio))x (95%: \(interval(found.interval)))"

@@ -1,6 +1,6 @@
 extension Sequence where Element: Hashable {
   /// Each element once, in the order of its first occurrence.
-  func firstOccurrences() -> [Element] {
+  package func firstOccurrences() -> [Element] {
     var seen: Set<Element> = []
     return filter { seen.insert($0).inserted }
   }
@@ -10,7 +10,7 @@ extension [WorkloadResult] {
   /// The engines of the results, in order, each once.
   package var engines: [String] { map(\.engine).firstOccurrences() }
   /// The results with the same suite, workload and parameters, a row for each.
-  var rows: [[WorkloadResult]] {
+  package var rows: [[WorkloadResult]] {
     let groups = Dictionary(grouping: self) { "\($0.suite) \($0.label)" }
     return map { "\($0.suite) \($0.label)" }.firstOccurrences().compactMap { groups[$0] }
   }

@@ -41,7 +41,13 @@ struct IDSplitter {
   mutating func split(_ line: UnsafeMutableRawBufferPointer) throws(Fault) -> Record {
     var scanner = BracketScanner(line)
     scanner.skipSpace()
-    guard scanner.take(0x7B) else { throw Fault(reason: "it is not a JSON object") }
+    guard scanner.take(0x7B) else {
+      let isArray = scanner.take(0x5B)
+      throw Fault(
+        reason: isArray
+          ? "it is not a JSON object but an array; write each of its objects on a line, as 'jq -c .[]' does"
+          : "it is not a JSON object")
+    }
     let open = scanner.position - 1
     guard contains(line) else { return Record(id: nil, json: UnsafeRawBufferPointer(line)) }
 
@@ -55,7 +61,12 @@ struct IDSplitter {
       guard scanner.take(0x3A) else { throw Fault(reason: "a colon is missing after a property's name") }
       scanner.skipSpace()
       if isName(line, name) {
-        guard let id = scanner.takeString() else { throw Fault(reason: "its ID is not a string") }
+        guard let id = scanner.takeString() else {
+          throw Fault(
+            reason:
+              "its ID is not a string; write the value of \(String(decoding: quotedName, as: UTF8.self)) in quotes"
+          )
+        }
         scanner.skipSpace()
         return try remove(id, from: line, open: open, member: memberStart..<scanner.position)
       }

@@ -1,6 +1,7 @@
 import BenchmarkKit
 import Documents
 import Limits
+import Storage
 import Touchstone
 
 /// A benchmark of the travel suite. It makes the runs on an engine and those of the limit.
@@ -42,27 +43,31 @@ struct TravelBenchmark: Sendable {
     let directory = try data.directory(engine, kind.start, trial)
     let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
     if kind == .reopen {
-      return Trial(
-        timing: { try reopen(engine, directory) }, fileBytes: fileBytes)
+      return Trial(run: { .latencies(try reopen(engine, directory)) }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
     if kind == .insertThreads {
       return Trial(
-        run: { .seconds(try insertByThreads(database)) }, fileBytes: fileBytes,
-        finish: { try database.close() })
+        run: { try insertByThreads(database) }, fileBytes: fileBytes, finish: { try database.close() })
     }
     let bytes = kind == .insertBatch ? data.bytes : 0
     return Trial(
-      timing: { try run(database) }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
+      run: { try run(database) }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
       finish: { try database.close() })
   }
 
-  private func run(_ database: Database) throws {
+  private func run(_ database: Database) throws -> Trial.Duration {
     switch kind {
     case .insertBatch, .update: try data.saveAll(database)
     case .insertSingle:
-      for number in data.singles { try database.save(data.ids[number], json: data.dataset.json(number)) }
-    case .read: try read(database)
+      var latencies = LatencyHistogram()
+      for number in data.singles {
+        let start = Clock.nanoseconds()
+        try database.save(data.ids[number], json: data.dataset.json(number))
+        latencies.record(Clock.nanoseconds() - start)
+      }
+      return .latencies(latencies)
+    case .read: return .latencies(try read(database))
     case .scan: try scan(database)
     case .syncApply:
       for start in stride(from: 0, to: data.pulled.count, by: TravelWorkload.pulledBatch) {
@@ -73,31 +78,43 @@ struct TravelBenchmark: Sendable {
     case .compact: try database.compact()
     case .insertThreads, .reopen: break
     }
+    return .whole
   }
 
-  private func insertByThreads(_ database: Database) throws -> Double {
+  private func insertByThreads(_ database: Database) throws -> Trial.Duration {
     let (data, threads) = (data, TravelWorkload.threads)
+    let total = Lock(LatencyHistogram())
     let seconds = try ThreadGroup.run(threads) { thread in
+      var latencies = LatencyHistogram()
       for index in stride(from: thread, to: data.singles.count, by: threads) {
         let number = data.singles[index]
+        let start = Clock.nanoseconds()
         try database.save(data.ids[number], json: data.dataset.json(number))
+        latencies.record(Clock.nanoseconds() - start)
       }
+      total.withLock { [latencies] in $0.add(latencies) }
     }
     try RunMismatch.check(try database.documentCount, data.singles.count)
-    return seconds
+    return .latencies(total.withLock { $0 }, seconds: seconds)
   }
 
-  private func read(_ database: Database) throws {
+  /// Reads documents, and times one in `TravelWorkload.timedReads` by itself: the clock takes 50 ns.
+  private func read(_ database: Database) throws -> LatencyHistogram {
     let key = try database.key(TravelData.property)
+    var latencies = LatencyHistogram()
     var found = 0
     var bytes = 0
-    for number in data.reads {
+    for (index, number) in data.reads.enumerated() {
+      let isTimed = index % TravelWorkload.timedReads == 0
+      let start = isTimed ? Clock.nanoseconds() : 0
       guard let document = try database.document(data.ids[number]) else { continue }
       found += 1
       bytes &+= document[key].string?.utf8.count ?? 0
+      if isTimed { latencies.record(Clock.nanoseconds() - start) }
     }
     try RunMismatch.check(found, data.reads.count)
     withExtendedLifetime(bytes) {}
+    return latencies
   }
 
   private func scan(_ database: Database) throws {
@@ -117,12 +134,17 @@ struct TravelBenchmark: Sendable {
     withExtendedLifetime(bytes) {}
   }
 
-  private func reopen(_ engine: ProbedEngine, _ directory: String) throws {
+  private func reopen(_ engine: ProbedEngine, _ directory: String) throws -> LatencyHistogram {
+    var latencies = LatencyHistogram()
     for _ in 0..<TravelWorkload.opens {
+      let start = Clock.nanoseconds()
       let database = try data.open(engine, in: directory)
-      defer { try? database.close() }
-      try RunMismatch.check(try database.document(data.ids[0]) == nil ? 0 : 1, 1)
+      let found = Result { try database.document(data.ids[0]) }
+      try database.close()
+      latencies.record(Clock.nanoseconds() - start)
+      try RunMismatch.check(try found.get() == nil ? 0 : 1, 1)
     }
+    return latencies
   }
 
   // MARK: The limit

@@ -10,7 +10,7 @@ extension Suite {
       + "that parses the same JSON and moves the same records.",
     workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true,
     peers: [Peer(name: LiteCoreLayout.name, description: LiteCoreLayout.description)],
-    notes: TravelNotes.lines
+    notes: TravelNotes.lines, tables: TravelNotes.tables
   ) { context in
     let dataset = try context.dataset(for: "travel")
     let data = try TravelData(dataset, context)
@@ -38,6 +38,7 @@ enum TravelWorkload: String, CaseIterable {
   static let threads = 16
   static let scans = 10
   static let opens = 20
+  static let timedReads = 16
 
   var summary: String {
     switch self {

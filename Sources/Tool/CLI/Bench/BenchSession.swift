@@ -1,5 +1,6 @@
 import BenchmarkKit
 import Foundation
+import Storage
 import Suites
 
 /// Runs suites for a command, with a progress line. Ctrl-C stops it. It can also count instructions and
@@ -15,6 +16,7 @@ struct BenchSession {
   static let countedDocuments = 300
   static let countedKeys = 500
   static let countedCommits = 32
+  static let countedExecutions = 5
 
   /// Runs the suites. The file at `runLog` is replaced, and gets a line before each run.
   func run(countingInstructions: Bool, countingAllocations: Bool = false, runLog: String? = nil) throws
@@ -53,7 +55,7 @@ struct BenchSession {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
     let output = "\(directory.path)/results.json"
-    var arguments = childArguments(samples: 2, directory: directory.path)
+    var arguments = try childArguments(samples: 2, directory: directory.path)
     if let documents = settings.documents { arguments.add(option: "docs", documents) }
     if let documents = settings.scaleDocuments { arguments.add(option: "scale-docs", documents) }
     arguments.add(option: "keys", settings.keys)
@@ -70,13 +72,19 @@ struct BenchSession {
   /// The suites in which each run does the same work. What runs for a fixed time can't be counted.
   private var countedSuites: [Suite] {
     suites.filter { suite in
-      suite.name != Suite.endure.name
-        && settings.only.map { !$0.isDisjoint(with: suite.workloadNames) } ?? true
+      // The mix of the suite mine is left out when the number of executions is fixed.
+      suite.name != Suite.endure.name && (suite.name != Suite.mine.name || !settings.mine.queries.isEmpty)
+        && settings.only.map { !$0.isDisjoint(with: names(of: suite)) } ?? true
     }
   }
 
+  /// The names of a suite's workloads in this run.
+  private func names(of suite: Suite) -> [String] {
+    suite.name == Suite.mine.name ? settings.mine.queries.map(\.name) : suite.workloadNames
+  }
+
   /// The arguments of a child that runs the same workloads, without their sizes.
-  private func childArguments(samples: Int, directory: String) -> [String] {
+  private func childArguments(samples: Int, directory: String) throws -> [String] {
     var arguments = ["bench"] + countedSuites.map(\.name)
     if let engines = settings.engines {
       arguments.add(option: "engines", engines.map(\.name).joined(separator: ","))
@@ -88,8 +96,15 @@ struct BenchSession {
     arguments.add(option: "rates", settings.rates.map(String.init).joined(separator: ","))
     arguments.add(option: "work-directory", directory)
     if settings.measuresAllPairs { arguments.append("--all-pairs") }
+    if let property = settings.idProperty { arguments.add(option: "id-property", property) }
+    if let queries = settings.mine.description?.queries, !settings.mine.queries.isEmpty {
+      let path = directory + "/queries"
+      try AtomicFile.write(Array(queries.utf8), to: path, permissions: 0o600)
+      arguments.add(option: "queries", path)
+      arguments.add(option: "executions", Self.countedExecutions)
+    }
     if let dataset = settings.dataset { arguments.add(option: "dataset", dataset) }
-    if let only = settings.only?.intersection(countedSuites.flatMap(\.workloadNames)) {
+    if let only = settings.only?.intersection(countedSuites.flatMap(names)) {
       arguments.add(option: "only", only.sorted().joined(separator: ","))
     }
     return arguments
@@ -100,7 +115,7 @@ struct BenchSession {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
     let logPath = "\(directory.path)/runs"
-    var arguments = childArguments(samples: 1, directory: directory.path)
+    var arguments = try childArguments(samples: 1, directory: directory.path)
     arguments.add(option: "docs", Self.countedDocuments)
     arguments.add(option: "keys", Self.countedKeys)
     arguments.add(option: "commits", Self.countedCommits)

@@ -10,14 +10,9 @@ struct BenchCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (travel)", count: .any)
   private static let list = Flag("list", "Lists the suites and their workloads")
   private static let engines = Option(
-    "engines", "A,B", "The engines; the others are compared with the first one (sqlite,lmdb,sqlcipher)"
-  ) { text in
-    try text.split(separator: ",").map { name in
-      do { return try Engines.type(EngineName(rawValue: String(name))) } catch let error as DatabaseError {
-        throw UsageError(error.message)
-      }
-    }
-  }
+    "engines", "A,B",
+    "The engines, or all; the others are compared with the first one (sqlite,lmdb,sqlcipher)",
+    parse: engineTypes)
   private static let dataset = Option(
     "dataset", "NAME|PATH",
     "The documents (travel-sample if it is on this machine, otherwise synthetic-travel)")
@@ -47,7 +42,7 @@ struct BenchCommand: Subcommand {
     "cache-mib", "N", in: 1...65_536,
     "The page cache of each engine in MiB, in the suites travel, engine and endure (40)")
   private static let threads = Option(
-    "threads", "A,B", "The numbers of threads in the suites ycsb (1,2) and endure (1)"
+    "threads", "A,B", "The numbers of threads in the suites ycsb (1,2), endure (1) and mine (1)"
   ) { try numbers($0, in: 1...64) }
   private static let rates = Option(
     "rates", "A,B", "The rates for ycsb A and B (2000,8000) and for endure (500), in operations per second"
@@ -61,7 +56,21 @@ struct BenchCommand: Subcommand {
   private static let dataPerCache = Option(
     "data", "N", in: 1...10_000, "The size of the data in the suite endure, as a multiple of the cache (4)")
   private static let duration = Option(
-    "duration", "SECONDS", in: 1...86_400, "How long the suite endure updates each database (20)")
+    "duration", "SECONDS", in: 1...86_400, "How long the suites endure and mine work on each database (20)")
+  private static let queries = Option(
+    "queries", "FILE",
+    "The suite mine: a file of queries and the indexes that they want; - for standard input")
+  private static let mix = Option<OperationMix>(
+    "mix", "MIX",
+    "The suite mine: shares of operations, such as read=80,update=15,query=5, or a YCSB workload file",
+    parse: operationMix)
+  private static let rate = Option(
+    "rate", "R", in: 1...10_000_000, "The suite mine: operations of the mix per second (as fast as it goes)")
+  private static let idProperty = Option(
+    "id-property", "NAME", "The property of the documents with their ID (_id)")
+  private static let executions = Option(
+    "executions", "N", in: 1...1_000_000,
+    "The suite mine: runs of a query in a sample (as many as fit in a quarter of a second)")
   private static let scaleDocuments = Option(
     "scale-docs", "N", in: 10...100_000_000,
     "The largest number of documents in the suite scale (--docs, or 100,000)")
@@ -87,8 +96,10 @@ struct BenchCommand: Subcommand {
     "bench", "Compares the engines",
     positionals: [suites],
     options: [
-      list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
+      list, engines, dataset, documents, idProperty, queries, mix, rate, durability, samples, precision,
+      budget, seed, keys, commits,
       cache, threads, rates, valueBytes, reads, dataPerCache, duration, scaleDocuments, allPairs, only,
+      executions,
       instructions, allocations, delay, delayCounts,
       runLog,
       directory, output,
@@ -96,11 +107,15 @@ struct BenchCommand: Subcommand {
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
       "touchstone bench engine --only readrandom,readseq --samples 9",
+      "touchstone bench mine --dataset travel-sample.jsonl --queries queries.n1ql --mix read=80,update=15,query=5",
       "touchstone bench endure --value-bytes 100,16384 --reads 50 --threads 4 --duration 120 --rates 1000",
     ],
     notes: """
       The engines run in turns, each run in a new directory, together with the same loop in bare C. The table shows
       the median time of one operation and its ratios to the loop and to the first engine.
+
+      The suite mine runs your own queries over your own documents, with and without the indexes that they want, and a mix of
+      operations. docs/bench-mine.md describes the file of queries.
       """)
 
   private let isList: Bool
@@ -144,12 +159,25 @@ struct BenchCommand: Subcommand {
     if let reads = try arguments.value(Self.reads) { settings.endure.readPercents = reads }
     if let data = try arguments.value(Self.dataPerCache) { settings.endure.dataPerCache = data }
     if let seconds = try arguments.value(Self.duration) { settings.endure.seconds = Double(seconds) }
+    settings.idProperty = try arguments.value(Self.idProperty)
+    settings.mine = try Self.mine(arguments, settings)
+    let isMine = chosen.contains { $0.name == Suite.mine.name }
+    let isTold = !settings.mine.queries.isEmpty || settings.mine.mix != nil
+    guard isMine == isTold else {
+      throw UsageError(
+        isMine
+          ? "the suite mine needs --queries FILE, --mix MIX, or both"
+          : "--queries and --mix belong to the suite mine: touchstone bench mine …")
+    }
+    guard !isMine || settings.dataset != nil else {
+      throw UsageError("the suite mine needs --dataset FILE, with a JSON object a line, or --dataset NAME")
+    }
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
     settings.measuresAllPairs = arguments[Self.allPairs]
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
-      let known = Set(chosen.flatMap(\.workloadNames))
+      let known = Set(chosen.flatMap(\.workloadNames) + settings.mine.queries.map(\.name))
       if let unknown = names.subtracting(known).min() {
         throw UsageError("there is no workload '\(unknown)' in \(chosen.map(\.name).joined(separator: ", "))")
       }
@@ -181,6 +209,43 @@ struct BenchCommand: Subcommand {
       }
       return number
     }
+  }
+
+  /// The engines of a list of names, or all.
+  static func engineTypes(_ text: String) throws -> [EngineType] {
+    if text == "all" { return BenchEngines.all }
+    return try text.split(separator: ",").map { name in
+      do { return try Engines.type(EngineName(rawValue: String(name))) } catch let error as DatabaseError {
+        throw UsageError(error.message + ", or all")
+      }
+    }
+  }
+
+  /// The mix of an option: its text, or the file of YCSB's properties that it names.
+  private static func operationMix(_ text: String) throws -> OperationMix {
+    do {
+      guard !text.contains("=") else { return try OperationMix(parsing: text) }
+      return try OperationMix(
+        ycsb: String(decoding: InputFile.bytes(text), as: UTF8.self), path: text)
+    } catch let error as DatasetError { throw UsageError("\(error)") }
+  }
+
+  /// The settings of the suite `mine`.
+  private static func mine(_ arguments: Arguments, _ settings: BenchSettings) throws -> MineSettings {
+    var mine = MineSettings()
+    let file = try arguments.value(queries).map { try QueryFile(path: $0) }
+    mine.queries = file?.queries ?? []
+    mine.mix = try arguments.value(mix)
+    if mine.mix?.needsQueries == true, mine.queries.isEmpty {
+      throw UsageError("--mix has a share of queries, so it needs --queries FILE")
+    }
+    if let seconds = try arguments.value(duration) { mine.seconds = Double(seconds) }
+    if let threads = try arguments.value(threads) { mine.threads = threads }
+    mine.rate = try arguments.value(rate)
+    guard mine.rate == nil || mine.mix != nil else { throw UsageError("--rate needs --mix") }
+    mine.executions = try arguments.value(executions)
+    mine.describe(queries: file?.text, idProperty: settings.idProperty)
+    return mine
   }
 
   private static func suite(named name: String) throws -> Suite {
@@ -235,9 +300,17 @@ struct BenchCommand: Subcommand {
   }
 
   private func list(_ output: StandardOutput) throws {
-    for suite in Suite.all {
-      try output.line("\(suite.name): \(suite.summary)")
-      try output.line("  " + suite.workloadNames.joined(separator: " "))
+    for (number, suite) in Suite.all.enumerated() {
+      if number > 0 { try output.line("") }
+      try output.write(Usage.paragraphs("\(suite.name): \(suite.summary)"))
+      var rows = try suite.listing().map { (name: $0.name, help: $0.summary) }
+      if rows.isEmpty {
+        rows = [
+          ("NAME", "each of your queries, by its name, without indexes and with them"),
+          ("mix", "your mix of operations, for a fixed time"),
+        ]
+      }
+      try output.write(Usage.columns(rows, indent: 26))
     }
   }
 

@@ -26,7 +26,8 @@ struct GateCommand: Subcommand {
     "time-limit", "SECONDS", in: 0...86_400,
     "The time limit for more samples of rows that vary (300)")
   private static let only = Option("only", "A,B", "Runs only these workloads")
-  private static let engines = Option("engines", "A,B", "Runs only these engines of the baseline")
+  private static let engines = Option(
+    "engines", "A,B", "Runs only these engines of the baseline, or all of them")
   private static let documents = Option(
     "docs", "N", in: 1...100_000_000,
     "With --against, or for a first baseline: the number of documents (5,000)")
@@ -125,7 +126,9 @@ struct GateCommand: Subcommand {
     sampleCount = try arguments.value(Self.samples) ?? 9
     sharpeningLimit = Double(try arguments.value(Self.timeLimit) ?? 300)
     chosenWorkloads = try arguments.value(Self.only).map { Set($0.split(separator: ",").map(String.init)) }
-    chosenEngines = try arguments.value(Self.engines).map { $0.split(separator: ",").map(String.init) }
+    chosenEngines = try arguments.value(Self.engines).map { text in
+      text == "all" ? BenchEngines.all.map(\.name) : text.split(separator: ",").map(String.init)
+    }
     documentCount = try arguments.value(Self.documents)
     countsInstructions = !arguments[Self.wallOnly]
     outputPath = try arguments.value(Self.output)
@@ -141,6 +144,9 @@ struct GateCommand: Subcommand {
       }
     }
     self.thresholds = thresholds
+    guard !names.contains(Suite.mine.name) || (revision == nil && store?.has(baselineName) != false) else {
+      throw UsageError("the suite mine needs a baseline, which 'touchstone bench mine … --output FILE' makes")
+    }
     for name in names where !Suite.all.contains(where: { $0.name == name }) {
       throw UsageError(
         "there is no suite '\(name)'; known are \(Suite.all.map(\.name).joined(separator: ", "))")
@@ -223,6 +229,11 @@ struct GateCommand: Subcommand {
     }
     var new = try run(settings, counting: hasCounts)
     func judged() -> Gate { Gate(new, baseline: baseline, thresholds: thresholds) }
+    if let digest = new.dataset?.sha256, let old = baseline.dataset?.sha256, digest != old {
+      StandardError.line(
+        "warning: the documents aren't those of the baseline: \(new.dataset?.name ?? "") has changed, so the results may be wrong"
+      )
+    }
     let gate = try sharpened(judged()) { blurred in
       var settings = settings
       settings.only = blurred
@@ -283,6 +294,7 @@ struct GateCommand: Subcommand {
     settings.dataset = baseline.dataset?.name
     settings.documents = baseline.dataset?.documents
     if let seed = baseline.conditions?.seed { settings.seed = seed }
+    if let work = baseline.ownWork { try Self.add(work, to: &settings) }
     if let level = baseline.engines.values.compactMap({ $0.settings["durability"] }).first.flatMap(
       Durability.init)
     {
@@ -298,6 +310,21 @@ struct GateCommand: Subcommand {
     settings.only = chosenWorkloads ?? Set(baseline.results.map(\.workload))
     settings.plantedDelay = delayShare.map { PlantedDelay(share: $0) }
     return settings
+  }
+
+  /// Sets the queries and the mix of the suite `mine` as the baseline had them.
+  private static func add(_ work: ResultsFile.OwnWork, to settings: inout BenchSettings) throws {
+    settings.idProperty = work.idProperty
+    if let text = work.queries {
+      settings.mine.queries = try QueryFile(text, name: "the queries of the baseline").queries
+    }
+    if let mix = work.mix {
+      settings.mine.mix = try OperationMix(parsing: mix, longestScan: work.longestScan)
+      settings.mine.seconds = work.seconds ?? settings.mine.seconds
+      settings.mine.threads = work.threads ?? settings.mine.threads
+      settings.mine.rate = work.rate
+    }
+    settings.mine.describe(queries: work.queries, idProperty: work.idProperty)
   }
 
   // MARK: Another revision
