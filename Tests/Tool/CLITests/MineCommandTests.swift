@@ -173,3 +173,56 @@ import TestSupport
     return (file?["results"] as? [[String: Any]] ?? [], file?["own_work"] as? [String: Any] ?? [:])
   }
 }
+
+/// `advise`: indexes that would help.
+@Suite struct AdviseCommandTests {
+  @Test(arguments: TestEngine.some) func itFindsWhatHelpsAndWhatNoQueryUses(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      let lines = (0..<3_000).map { #"{"_id":"d\#($0)","kind":"k\#($0 % 500)","n":\#($0)}"# }
+      try tool.succeed("import", "db", "-", input: lines.joined(separator: "\n"))
+      try tool.succeed("index", "db", "create", "idle", "absent")
+      try tool.succeed("index", "db", "create", "byN", "n")
+      try tool.write(
+        """
+        -- name: kind
+        -- param: k = k7
+        SELECT n FROM _ WHERE kind = $k;
+        -- name: used
+        SELECT kind FROM _ WHERE n = 5;
+        -- name: everything
+        SELECT COUNT(*) AS many FROM _;
+        """, to: "queries")
+      let before = try tool.succeed("index", "db", "list").output
+      let json = try tool.succeed("advise", "db", "--queries", "queries", "--seconds", "0", "--json").json()
+      let queries = try #require(json["queries"] as? [[String: Any]])
+      expect(queries.map { $0["name"] as? String }, equals: ["kind", "used", "everything"])
+      let best = (queries[0]["indexes"] as? [[String: Any]])?.first
+      expect((best?["on"] as? [String])?.first, equals: "kind", "\(queries)")
+      expect((best?["ratio"] as? Double ?? 0) > 1.2)
+      expect((queries[2]["indexes"] as? [Any])?.count, equals: 0)
+      expect(json["unused"] as? [String], equals: ["idle"])
+      // The database is as it was, and the copy is gone.
+      try expect(tool.succeed("index", "db", "list").output, equals: before)
+    }
+  }
+
+  @Test func candidatesComeFromConditionsOrderGroupsAndArrays() throws {
+    func candidates(_ text: String) throws -> [String] {
+      try IndexCandidates(SelectStatement(parsing: text)).definitions.map(\.text)
+    }
+    try expect(
+      candidates("SELECT * FROM _ WHERE type = 'a' AND n > 5 ORDER BY name").prefix(2),
+      equals: ["type, n", "type, name"])
+    try expect(candidates("SELECT name FROM _ AS d WHERE d.type = $t")[0], equals: "type")
+    try expect(candidates("SELECT LOWER(name) AS l FROM _ ORDER BY l"), equals: ["LOWER(name)"])
+    try expect(
+      candidates("SELECT r.x FROM _ UNNEST reviews AS r WHERE r.stars = 5"),
+      equals: ["r.stars UNNEST reviews AS r"])
+    try expect(
+      candidates("SELECT name FROM _ WHERE ANY l IN likes SATISFIES l = 'x' END"),
+      equals: ["l UNNEST likes AS l"])
+    try expect(
+      candidates("SELECT a.x FROM _ AS a JOIN _ AS b ON b.owner = a.id").contains("owner"))
+    try expect(candidates("SELECT META().id FROM _ WHERE META().id = 'x'"), equals: [])
+  }
+}
