@@ -85,9 +85,9 @@ struct ActionTests {
           ])
       }
       let options =
-        "--only readrandom --engines lmdb --samples 3 --no-instructions --time-limit 0"
+        "--only together --samples 3 --no-instructions --time-limit 0"
       var inputs = [
-        "executable": Tool.executable, "suites": "engine", "store": "baselines", "options": options,
+        "executable": Tool.executable, "suites": "harness", "store": "baselines", "options": options,
       ]
       try expect(step(inputs).status, equals: 4)
       inputs["save-as"] = "main"

@@ -80,65 +80,72 @@ struct BenchCommandTests {
   @Test(.disabled(if: isSanitized, "it takes a minute"))
   func aGateEndsWithItsAnswerInEachFormat() throws {
     try Tool.run { tool in
-      try tool.succeed(
-        "bench", "engine", "--only", "readrandom", "--keys", "400", "--samples", "3", "--engines", "lmdb",
-        "--output", "old.json")
       func gate(_ arguments: String...) throws -> Tool.Result {
         try tool.run(
           Tool.executable,
           [
-            "gate", "engine", "--baseline", "old.json", "--samples", "3", "--no-instructions", "--time-limit",
+            "gate", "harness", "--only", "together", "--samples", "3", "--no-instructions", "--time-limit",
             "0",
-          ]
-            + arguments)
+          ] + arguments)
       }
-      let passed = try gate("--threshold", "1000", "--format", "json")
+      // A store gets its first baseline, is compared with, and keeps it when a workload has failed.
+      let none = try gate("--store", "baselines")
+      expect(none.status == 4 && none.errors.contains("has no baseline 'main'"), "\(none.errors)")
+      let first = try gate("--store", "baselines", "--save-as", "main")
+      expect(first.status == 0 && first.errors.contains("the first baseline"), "\(first.errors)")
+      let files = try FileManager.default.subpathsOfDirectory(atPath: tool.path("baselines"))
+      let baseline = try #require(files.first { $0.hasSuffix("main.json") }.map { "baselines/" + $0 })
+
+      let passed = try gate(
+        "--store", "baselines", "--save-as", "topic/a", "--threshold", "1000", "--format", "json")
       expect(passed.status, equals: 0, "\(passed.errors)")
       let object = try #require(
         try JSONSerialization.jsonObject(with: Data(passed.output.utf8)) as? [String: Any])
       expect(object["outcome"] as? String != "failed" && (object["rows"] as? [Any])?.isEmpty == false)
 
-      try tool.write("# All.\n10 engine *\n", to: "thresholds")
+      try tool.write("# All.\n10 harness *\n", to: "thresholds")
       let failed = try gate(
-        "--threshold", "1000", "--thresholds", "thresholds", "--inject-delay", "1000", "--format", "github")
+        "--store", "baselines", "--save-as", "slow", "--threshold", "1000", "--thresholds", "thresholds",
+        "--inject-delay", "1000", "--format", "github", "--markdown", "summary.md", "--junit", "junit.xml")
       expect(failed.status, equals: 1, "\(failed.errors)")
-      expect(failed.output.contains("::error file=old.json,title=slower than allowed::engine readrandom"))
+      expect(failed.output.contains("::error file="), "\(failed.output)")
+      expect(failed.output.contains("title=slower than allowed::harness together"), "\(failed.output)")
+      try expect(tool.read("summary.md").contains("slower than allowed"))
+      try expect(tool.read("junit.xml").contains("<failure"))
+      try expect(gate("--store", "baselines", "--baseline", "slow").status, equals: 4)
+      let other = try gate("--store", "baselines", "--baseline", "other")
+      expect(other.status == 4 && other.errors.contains("it has main, topic/a"), "\(other.errors)")
 
       // Without a limit and without instructions there is nothing to judge by.
-      let old = try tool.read("old.json").replacing("\"limit\"", with: "\"unlimited\"")
-      try tool.write(old, to: "bare.json")
-      let blind = try tool.run(
-        Tool.executable,
-        ["gate", "engine", "--baseline", "bare.json", "--samples", "3", "--format", "junit"])
+      try tool.write(tool.read(baseline).replacing("\"limit\"", with: "\"unlimited\""), to: "bare.json")
+      let blind = try gate("--baseline", "bare.json", "--format", "junit")
       expect(blind.status == 4 && blind.errors.contains("nothing was judged"), "\(blind.errors)")
 
-      // A store gets its first baseline, is compared with, and keeps it when a workload has failed.
-      func stored(_ arguments: String...) throws -> Tool.Result {
-        try tool.run(
-          Tool.executable,
-          [
-            "gate", "engine", "--store", "baselines", "--only", "readrandom", "--engines", "lmdb",
-            "--samples", "3",
-            "--no-instructions", "--time-limit", "0",
-          ] + arguments)
-      }
-      let none = try stored()
-      expect(none.status == 4 && none.errors.contains("has no baseline 'main'"), "\(none.errors)")
-      let first = try stored("--save-as", "main")
-      expect(first.status == 0 && first.errors.contains("the first baseline"), "\(first.errors)")
-      try expect(stored("--threshold", "1000", "--save-as", "topic/a").status, equals: 0)
-      let other = try stored("--baseline", "other")
-      expect(other.status == 4 && other.errors.contains("it has main, topic/a"), "\(other.errors)")
-      let slow = try stored("--threshold", "10", "--inject-delay", "1000", "--save-as", "slow")
-      expect(slow.status, equals: 1, "\(slow.errors)")
-      try expect(stored("--baseline", "slow").status, equals: 4)
-      try expect(gate("--save-as", "main").status, equals: 2)
-
       try tool.write("10 engine *\nten travel", to: "thresholds")
-      let wrong = try gate("--thresholds", "thresholds")
+      let wrong = try gate("--baseline", baseline, "--thresholds", "thresholds")
       expect(wrong.status == 2 && wrong.errors.contains("'thresholds': line 2: 'ten'"), "\(wrong.errors)")
-      try expect(gate("--json", "--format", "markdown").status, equals: 2)
-      try expect(gate("--inconclusive", "maybe").status, equals: 2)
+      for arguments in [
+        ["--json", "--format", "markdown"], ["--inconclusive", "maybe"], ["--save-as", "main"],
+      ] {
+        let result = try tool.run(
+          Tool.executable, ["gate", "harness", "--baseline", baseline] + arguments)
+        expect(result.status, equals: 2, "\(arguments)")
+      }
+    }
+  }
+
+  @Test func theListSaysWhatEachWorkloadDoesIn80Columns() throws {
+    try Tool.run { tool in
+      let list = try tool.succeed("bench", "--list")
+      expect(list.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(list.output)")
+      expect(
+        list.output.contains("\n  insert-single           2,000 documents, a transaction each\n"),
+        "\(list.output)")
+      for suite in ["travel", "query", "endure", "mine"] {
+        expect(list.output.hasPrefix(suite + ": ") || list.output.contains("\n" + suite + ": "))
+      }
+      let wrong = try tool("bench", "--engines", "oracle")
+      expect(wrong.status == 2 && wrong.errors.contains(", or all"), "\(wrong.errors)")
     }
   }
 }
