@@ -106,6 +106,8 @@ final class Child {
 
   /// The ID of the process.
   var identifier: pid_t { process.identifier }
+  /// Whether it hasn't ended.
+  var isRunning: Bool { process.ending == nil }
   /// What is on standard output by now.
   var output: String { process.outputText }
   /// What is on standard error by now.
