@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build install uninstall test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build install uninstall deb test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -146,6 +146,28 @@ install: ## Installs what `make build` built, with a manual page and completions
 
 uninstall: ## Removes what `make install` installed: PREFIX=DIR
 	@for file in $(INSTALLED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
+
+# Packages that only `make deb` needs, and where it writes.
+DEB_PACKAGES := dpkg-dev patchelf fakeroot lintian
+DEB ?= .build/deb
+
+deb: deps ## Makes a Debian package that needs no Swift, and checks it with lintian: DEB=DIR
+	@missing=()
+	for package in $(DEB_PACKAGES); do
+	  [ "$$(dpkg-query -W -f '$${db:Status-Status}' "$$package" 2>/dev/null)" = installed ] || missing+=("$$package")
+	done
+	if [ "$${#missing[@]}" -gt 0 ]; then
+	  echo "deb: these packages are missing: apt-get install $${missing[*]}" >&2
+	  exit 2
+	fi
+	# The runtime is linked into the programs, so what is built is kept apart.
+	for product in touchstone touchstone-scripts; do
+	  swift build -c release -Xswiftc -no-emit-module-separately-wmo --static-swift-stdlib --scratch-path .build/static \
+	    --product "$$product"
+	done
+	package=$$(Packaging/make-deb .build/static/release "$(DEB)")
+	lintian --fail-on error --no-tag-display-limit "$$package"
+	echo "deb: $$package, $$(stat -c %s "$$package") bytes"
 
 # Builds and runs the tests: in several processes, the longest first (Tests/Support/TestRunner). The build makes the
 # command too: one without tests before it would make everything twice.
