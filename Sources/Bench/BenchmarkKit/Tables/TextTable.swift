@@ -12,7 +12,7 @@ package struct TextTable {
 
   /// Makes a table without rows. If all titles are empty, it has no title row.
   package init(_ columns: [(title: String, alignment: Alignment)]) {
-    titles = columns.map(\.title)
+    titles = columns.map { TerminalText.escapedLine($0.title) }
     alignments = columns.map(\.alignment)
   }
 
@@ -32,10 +32,10 @@ package struct TextTable {
   }
 
   /// Adds a row, with a cell for each column.
-  package mutating func add(_ cells: String...) { rows.append(cells) }
+  package mutating func add(_ cells: String...) { add(cells) }
 
-  /// Adds a row, with a cell for each column.
-  package mutating func add(_ cells: [String]) { rows.append(cells) }
+  /// Adds a row, with a cell for each column. Control characters are escaped.
+  package mutating func add(_ cells: [String]) { rows.append(cells.map(TerminalText.escapedLine)) }
 
   /// The lines, without trailing spaces.
   package var lines: [String] {

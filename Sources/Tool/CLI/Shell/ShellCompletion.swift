@@ -1,3 +1,4 @@
+import BenchmarkKit
 import Foundation
 import Query
 
@@ -6,7 +7,8 @@ final class ShellCompletion {
   /// Whether earlier lines have begun a query. Then a dot at the beginning is no command.
   var isInsideStatement = false
   private let readProperties: () -> [String]
-  private lazy var properties = readProperties()
+  // What can't be typed isn't offered: documents of others may have control characters in names, which a terminal would obey.
+  private lazy var properties = readProperties().filter { TerminalText.escapedLine($0) == $0 }
 
   /// `properties` returns the paths of the documents' properties. It is called for the first completion.
   init(properties: @escaping () -> [String]) { readProperties = properties }

@@ -1,3 +1,4 @@
+import BenchmarkKit
 import Bytes
 import Touchstone
 
@@ -41,7 +42,8 @@ struct RowPrinter {
       let width = names.map(\.count).max() ?? 0
       for (index, name) in names.enumerated() where row[index].exists {
         let indent = String(repeating: " ", count: width - name.count)
-        try output.line("\(indent)\(name) = \(try Self.text(row[index]))")
+        let line = "\(indent)\(name) = \(try Self.text(row[index]))"
+        try output.line(String(decoding: TerminalText.escaped(Array(line.utf8)), as: UTF8.self))
       }
     }
   }

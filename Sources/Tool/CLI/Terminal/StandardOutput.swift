@@ -1,10 +1,11 @@
+import BenchmarkKit
 import Datasets
 
 #if canImport(Glibc)
   import Glibc
 #endif
 
-/// Standard output for results. It is buffered; `flush()` writes it.
+/// Standard output for results. It is buffered; `flush()` writes it. On a terminal, control characters in it are escaped.
 final class StandardOutput {
   private var buffer: [UInt8] = []
   private static let bufferBytes = 64 << 10
@@ -38,6 +39,7 @@ final class StandardOutput {
   }
 
   func flush() throws {
+    if Self.isTerminal { buffer = TerminalText.escaped(buffer) }
     var written = 0
     defer { buffer.removeAll(keepingCapacity: true) }
     while written < buffer.count {
@@ -58,7 +60,10 @@ final class StandardOutput {
 enum StandardError {
   static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-  static func line(_ text: String) { write(text + "\n") }
+  /// Writes a message. It may quote what comes from documents, so control characters are escaped.
+  static func line(_ text: String) {
+    write(String(decoding: TerminalText.escaped(Array(text.utf8)), as: UTF8.self) + "\n")
+  }
 
   static func write(_ text: String) {
     let bytes = Array(text.utf8)
