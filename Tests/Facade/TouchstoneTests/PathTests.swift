@@ -50,4 +50,36 @@ import Touchstone
     expect(again.engineName, equals: .lmdb)
     try again.close()
   }
+
+  @Test(
+    "a database that is deleted through a link takes the link along, and a link to nothing is said to be one")
+  func links() throws {
+    let directory = TemporaryDirectory()
+    try Database.open(directory.file("a")).close()
+    let link = directory.file("link.touchstone")
+    expect(symlink("a.touchstone", link), equals: 0)
+    try Database.delete(directory.file("link"))
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path), equals: [])
+
+    expect(symlink("nothing.touchstone", link), equals: 0)
+    let error = try #require(throws: DatabaseError.self) { try Database.open(link) }
+    expect(error.code == .notADatabase && error.message.contains("leads nowhere"), "\(error)")
+  }
+
+  @Test("a database isn't made inside the directory of another one, which would take it along")
+  func inside() throws {
+    let directory = TemporaryDirectory()
+    let outer = directory.file("a.touchstone")
+    try Database.open(outer).close()
+    for make: (String) throws -> Void in [
+      { try Database.open($0).close() }, { try Database.copy(outer, to: $0) },
+      { try Database.convert(outer, to: .lmdb, at: $0) },
+    ] {
+      let error = try #require(throws: DatabaseError.self) { try make(outer + "/Attachments/b") }
+      expect(error.code == .invalidName || error.code == .noParentDirectory, "\(error)")
+      let direct = try #require(throws: DatabaseError.self) { try make(outer + "/b") }
+      expect(direct.code, equals: .invalidName, "\(direct)")
+    }
+    try Database.open(outer).close()
+  }
 }

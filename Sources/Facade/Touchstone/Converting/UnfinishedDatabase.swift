@@ -31,6 +31,7 @@ struct UnfinishedDatabase {
 
   /// Throws `alreadyExists` if there is something at `target`.
   static func checkNothing(at target: DatabaseDirectory) throws {
+    try target.checkIsOutsideOfOthers()
     guard !target.exists else {
       throw DatabaseError(
         .alreadyExists, "the new database can't be made: a file or directory with this name exists",

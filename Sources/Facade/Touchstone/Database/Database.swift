@@ -99,9 +99,11 @@ public final class Database: Sendable {
     return try directory.readDescription().key != nil
   }
 
-  /// Removes the database at `path` with all its files. Throws `inUse` if it is open.
+  /// Removes the database at `path` with all its files, and the symbolic link if `path` is one. Throws `inUse` if it is open.
   public static func delete(_ path: String, in directory: String? = nil) throws {
-    try OpenDatabase.delete(try DatabaseDirectory(path, in: directory))
+    let directory = try DatabaseDirectory(path, in: directory)
+    try OpenDatabase.delete(directory)
+    try directory.removeLink()
   }
 
   /// Closes the database. The last close of a path in a process closes its files, after waiting for running

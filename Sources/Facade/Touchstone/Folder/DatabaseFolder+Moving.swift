@@ -1,22 +1,12 @@
-import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension DatabaseFolder {
   /// Removes the database of that name with all its files, in one step: after a crash it is complete or gone.
   ///
   /// Throws `notFound` or `notADatabase` if there is none, and `inUse` if it is open in this or another
   /// process.
   public func delete(_ name: String) throws {
-    let path = try self.path(of: name)
-    try LockedDirectory(DatabaseDirectory(path)).remove()
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return }
-    // The database was elsewhere.
-    guard unlink(path) == 0 else { throw StorageError.system(errno, "can't remove the symbolic link", path) }
-    try AtomicFile.syncDirectory(of: path)
+    let directory = try DatabaseDirectory(self.path(of: name))
+    try LockedDirectory(directory).remove()
+    try directory.removeLink()
   }
 
   /// Gives the database `name` the name `newName`, in one step: after a crash it has one of them.

@@ -30,6 +30,8 @@ struct DatabaseDirectory {
   /// The path with symbolic links resolved. While the parent directory doesn't exist, it is the path as
   /// given.
   let path: String
+  /// The path as it was given, if a symbolic link is there.
+  let link: String?
 
   /// The content of `database.json`.
   struct Description: Codable, Equatable {
@@ -70,6 +72,7 @@ struct DatabaseDirectory {
     guard !base.elementsEqual(".".utf8), !base.elementsEqual("..".utf8) else {
       throw DatabaseError(.invalidName, "a database can't have the name '.' or '..'", path: path)
     }
+    link = Self.isLink(path) ? path : nil
     // One directory has one path, whichever links lead to it.
     if let resolved = realpath(path, nil) {
       path = String(cString: resolved)
@@ -167,6 +170,18 @@ struct DatabaseDirectory {
     return DatabaseError(exists ? .notADatabase : .notFound, "there is no database", path: path)
   }
 
+  private static func isLink(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+  }
+
+  /// Removes the symbolic link that led to the directory, if one did. Called when the directory is gone.
+  func removeLink() throws {
+    guard let link, Self.isLink(link) else { return }
+    guard unlink(link) == 0 else { throw StorageError.system(errno, "can't remove the symbolic link", link) }
+    try AtomicFile.syncDirectory(of: link)
+  }
+
   func isThere(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0
@@ -220,8 +235,27 @@ struct DatabaseDirectory {
   /// Throws `notADatabase` if there is a file in place of the directory.
   func checkIsDirectory() throws {
     var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return }
+    guard stat(path, &status) == 0 else {
+      guard Self.isLink(path) else { return }
+      throw DatabaseError(.notADatabase, "this is a symbolic link that leads nowhere", path: path)
+    }
+    guard status.st_mode & S_IFMT != S_IFDIR else { return }
     throw DatabaseError(.notADatabase, "this is a file, but a database is a directory", path: path)
+  }
+
+  /// Throws `invalidName` if the path lies inside the directory of another database, which would be removed with that one.
+  func checkIsOutsideOfOthers() throws {
+    var parent = self.parent
+    while parent != "/", parent != "." {
+      if parent.utf8.suffix(Self.suffix.utf8.count).elementsEqual(Self.suffix.utf8),
+        isThere(parent + "/" + Self.descriptionName)
+      {
+        throw DatabaseError(
+          .invalidName, "a database can't lie inside the directory of another one, which is \(parent)",
+          path: path)
+      }
+      parent = Self.parent(of: parent)
+    }
   }
 
   /// The names in the directory, sorted.

@@ -307,6 +307,7 @@ final class OpenDatabase: Sendable {
         throw directory.missing
       }
       // This check comes before the directory is made, so a refusal leaves nothing behind.
+      try directory.checkIsOutsideOfOthers()
       _ = try engineType(forNew: directory, options)
       guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
         if errno == ENOENT { throw DatabaseDirectory.noParent(of: directory.path) }
