@@ -71,4 +71,17 @@ import Touchstone
     let broken = CouchDBError(failure: StorageError(.ioError, "can't read", path: "/secret/place"))
     expect(broken, equals: CouchDBError(500, "internal_server_error", "can't read"))
   }
+
+  @Test("a database that can't be opened doesn't hide the others from _dbs_info") func information() throws {
+    let folder = try DatabaseFolder(directory.path)
+    try folder.open("good").close()
+    var options = DatabaseOptions(engine: .lmdbEncrypted)
+    options.key = try .raw([UInt8](repeating: 7, count: 32))
+    try folder.open("secret", options: options).close()
+    let answer = try APIClient(folder: folder).get("/_dbs_info")
+    expect(answer.status, equals: 200)
+    let entries = try (answer.json().array ?? []).map { $0.object ?? [:] }
+    expect(entries.map { $0["key"]?.string }, equals: ["good", "secret"])
+    expect(entries.map { $0["error"]?.string }, equals: [nil, "internal_server_error"])
+  }
 }

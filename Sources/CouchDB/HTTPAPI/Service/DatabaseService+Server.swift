@@ -118,10 +118,15 @@ extension DatabaseService {
     return try .json(
       .array(
         names.map { name in
-          guard let database = try catalog.database(name) else {
-            return ["key": .string(name), "error": "not_found"]
+          do {
+            guard let database = try catalog.database(name) else {
+              return ["key": .string(name), "error": "not_found"]
+            }
+            return ["key": .string(name), "info": try information(name, database)]
+          } catch let error as any TouchstoneError {
+            // One that can't be opened doesn't hide the others.
+            return ["key": .string(name), "error": .string(CouchDBError(failure: error).error)]
           }
-          return ["key": .string(name), "info": try information(name, database)]
         }))
   }
 

@@ -1,4 +1,5 @@
 import Bytes
+import Touchstone
 
 /// What clients may do, and how much of it.
 package struct DatabaseServiceConfiguration: Sendable {
@@ -34,7 +35,7 @@ package struct DatabaseServiceConfiguration: Sendable {
   /// The most replications that run at a time. Others wait for their turn.
   package var maximumReplications = 100
   /// The release of this software.
-  package var version = "0.1.0"
+  package var version = touchstoneVersion
 
   /// Makes a configuration with the defaults.
   package init() {}
