@@ -379,7 +379,8 @@ let helpers: [Target] = [
   whole.program(
     "whole-child", "WholeChild", ["ChildSupport", "TestSupport", "Touchstone", "Simulation", "Machine"]),
   // Asks random queries until one is answered wrongly.
-  database.program("random-queries", "RandomQueries", ["ChildSupport", "QueryDifferential", "Touchstone"]),
+  database.program(
+    "random-queries", "RandomQueries", ["ChildSupport", "TestSupport", "QueryDifferential", "Touchstone"]),
   // Runs the tests in several processes (docs/testing.md).
   support.program("test-runner", "TestRunner", ["ChildProcesses", "System"]),
 ]

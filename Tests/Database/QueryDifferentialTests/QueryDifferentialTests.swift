@@ -4,7 +4,7 @@ import TestSupport
 /// Random queries over random documents: the same rows on every engine, by every way of taking them, with indexes and
 /// without, as the naive evaluator gives.
 @Suite struct QueryDifferentialTests {
-  private static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
+  private static let engines: [EngineName] = onlyEngines ?? [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
 
   @Test("engines, plans and ways agree with the naive evaluator") func campaign() throws {
     var campaign = QueryCampaign(engines: Self.engines)

@@ -5,13 +5,15 @@
 import ChildSupport
 import Foundation
 import QueryDifferential
+import TestSupport
 import Touchstone
 
 @main enum RandomQueries {
   static func main() throws {
     var seed = UInt64.random(in: 0..<1_000_000_000)
     var rounds = Int.max
-    var engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
+    // Registers those too whose libraries not every machine has.
+    var engines = onlyEngines ?? [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted] + optionalEngines
     var file: String?
     var arguments = CommandLine.arguments.dropFirst()
     while let option = arguments.popFirst() {

@@ -12,15 +12,25 @@ import Touchstone
   import StorageWiredTiger
 #endif
 
+/// The engines that TOUCHSTONE_ONLY_ENGINES names, separated by spaces: the suites that choose engines from the lists below then run on
+/// these only. Nil without the variable.
+package let onlyEngines: [EngineName]? = environmentVariable("TOUCHSTONE_ONLY_ENGINES").map { names in
+  // Registers them.
+  _ = optionalEngines
+  return names.split(separator: " ").map { EngineName(rawValue: String($0)) }
+}
+
 /// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB;
 /// the others are variants of these.
 package let allEngines: [EngineName] =
-  isStrict
-  ? [.sqlite, .lmdb]
-  : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted] + (isLong ? optionalEngines : [])
+  onlyEngines
+  ?? (isStrict
+    ? [.sqlite, .lmdb]
+    : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted] + (isLong ? optionalEngines : []))
 
 /// All engines, also in a short run: for suites that try each once.
-package let everyEngine: [EngineName] = isStrict || isLong ? allEngines : allEngines + optionalEngines
+package let everyEngine: [EngineName] =
+  onlyEngines ?? (isStrict || isLong ? allEngines : allEngines + optionalEngines)
 
 /// The engines whose libraries not every machine has, registered. Most suites run on them only in the long run.
 package let optionalEngines: [EngineName] = {
@@ -36,7 +46,16 @@ package let optionalEngines: [EngineName] = {
 }()
 
 /// The engines on which most suites above the engines run: all in the long run, otherwise one of each kind.
-package let someEngines: [EngineName] = isLong ? allEngines : [.sqlite, .lmdb]
+package let someEngines: [EngineName] = onlyEngines ?? (isLong ? allEngines : [.sqlite, .lmdb])
+
+/// Whether several processes can have a database on an engine open.
+package func isShared(_ engine: EngineName) -> Bool { !optionalEngines.contains(engine) }
+
+/// The engines of `someEngines` whose databases several processes can have open.
+package let sharedEngines: [EngineName] = someEngines.filter(isShared)
+
+/// Whether a large value is read together with its key. It is on engines whose libraries have no position that shows keys alone.
+package func readsValuesWithKeys(_ engine: EngineName) -> Bool { optionalEngines.contains(engine) }
 
 /// The key of test databases on an engine; nil if it doesn't encrypt.
 package func key(of engine: EngineName) throws -> UserKey? {

@@ -7,9 +7,10 @@ import Touchstone
 
 /// The pairs of engines on which all must be alike.
 package let enginePairs: [(EngineName, EngineName)] =
-  isStrict
-  ? [(.sqlite, .lmdb), (.lmdb, .sqlite)]
-  : [(.sqlite, .sqlite), (.lmdb, .lmdb), (.sqlite, .lmdb), (.lmdbEncrypted, .sqlcipher)]
+  onlyEngines?.flatMap { [($0, $0), (.lmdb, $0)] }
+  ?? (isStrict
+    ? [(.sqlite, .lmdb), (.lmdb, .sqlite)]
+    : [(.sqlite, .sqlite), (.lmdb, .lmdb), (.sqlite, .lmdb), (.lmdbEncrypted, .sqlcipher)])
 
 /// The result of a one-shot replication.
 package struct Outcome {

@@ -9,7 +9,7 @@ import Touchstone
 struct TranscriptTests {
   @Test(
     "recorded sessions are answered as CouchDB answers them", arguments: Recording.names,
-    [EngineName.sqlite, .lmdb])
+    onlyEngines ?? [.sqlite, .lmdb])
   func session(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine)
     try replay.run()
@@ -18,7 +18,7 @@ struct TranscriptTests {
 
   @Test(
     "recorded sessions of CouchDB's replicator end equally with the server's own",
-    arguments: Recording.names.filter { $0.hasPrefix("replicator-") }, [EngineName.sqlite, .lmdb])
+    arguments: Recording.names.filter { $0.hasPrefix("replicator-") }, onlyEngines ?? [.sqlite, .lmdb])
   func ownReplication(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine, replicator: .own)
     try replay.run()

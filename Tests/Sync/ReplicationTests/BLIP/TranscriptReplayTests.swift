@@ -14,8 +14,7 @@ import Touchstone
   .enabled(
     if: transcriptFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded sessions to replay"))
 struct TranscriptReplayTests {
-  static let engines: [EngineName] =
-    environmentVariable("TOUCHSTONE_REPLAY_ENGINE").map { [EngineName(rawValue: $0)] } ?? [.sqlite, .lmdb]
+  static let engines: [EngineName] = onlyEngines ?? [.sqlite, .lmdb]
 
   @Test("our client does what the recorded clients did", arguments: engines) func client(_ engine: EngineName)
     throws
