@@ -3,13 +3,17 @@ import TestSupport
 import Testing
 
 /// Scripts that once failed, as a simulation printed them: Tests/Whole/FoundScripts/WHAT-WAS-WRONG.jsonl. One that
-/// needs RocksDB ends with -rocksdb.jsonl.
+/// needs RocksDB or WiredTiger ends with -rocksdb.jsonl or -wiredtiger.jsonl.
 @Suite("Scripts that simulations have found", .enabled(if: !isSanitized))
 struct FoundScriptTests {
   private static let folder = URL(filePath: #filePath).appending(path: "../../FoundScripts")
     .standardizedFileURL
   static let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-    .filter { !$0.hasSuffix("-rocksdb.jsonl") || optionalEngines.map(\.rawValue).contains("rocksdb") }
+    .filter { name in
+      ["rocksdb", "wiredtiger"].allSatisfy {
+        !name.hasSuffix("-\($0).jsonl") || optionalEngines.map(\.rawValue).contains($0)
+      }
+    }
 
   @Test("there are some")
   func some() { expect(Self.names?.isEmpty == false) }

@@ -53,6 +53,8 @@ package final class FlatEngine: EngineMaintenance {
 
   private struct Life {
     var catalog: FlatCatalog
+    /// Whether the library was opened anew, and the catalog couldn't be read again.
+    var isStale = false
     /// Open snapshots.
     var readers = 0
     /// Whether a write transaction is open.
@@ -106,7 +108,7 @@ package final class FlatEngine: EngineMaintenance {
         throw StorageError(
           .tooManyReaders, "\(life.readers) snapshots are open, which is the limit", path: location)
       }
-      if base.isUnreadable { try renew(life) }
+      if base.isUnreadable || life.isStale { try renew(&life) }
       let snapshot = try base.beginRead()
       life.readers += 1
       return (snapshot, life.catalog)
@@ -121,7 +123,7 @@ package final class FlatEngine: EngineMaintenance {
     try life.withLock { life in
       try checkOpen(life)
       guard life.catalog.names[keyspace.number] != nil else { throw Self.noSuchKeyspace(keyspace) }
-      if base.isUnreadable { try renew(life) }
+      if base.isUnreadable || life.isStale { try renew(&life) }
       // The value that is lent may be in the library's memory.
       life.readers += 1
     }
@@ -155,7 +157,9 @@ package final class FlatEngine: EngineMaintenance {
   func beginWrite() throws -> (any FlatWrite, FlatCatalog) {
     try life.withLock { life in
       try checkOpen(life)
-      if base.needsRenewal || base.hasFailedInBackground && isUnused(life) { try renew(life) }
+      if base.needsRenewal || life.isStale || base.hasFailedInBackground && isUnused(life) {
+        try renew(&life)
+      }
       let write = try base.beginWrite()
       life.isWriting = true
       return (write, life.catalog)
@@ -165,13 +169,19 @@ package final class FlatEngine: EngineMaintenance {
   /// Whether the library can be opened anew.
   private func isUnused(_ life: Life) -> Bool { life.readers == 0 && !life.isWriting && life.users == 0 }
 
-  private func renew(_ life: Life) throws {
+  /// Opens the library anew. Its log may have brought back a commit that was refused, and so a keyspace.
+  private func renew(_ life: inout Life) throws {
     guard isUnused(life) else {
       throw StorageError(
         .busy, "a write has failed, and the files can be opened anew only when no snapshot is open",
         path: location)
     }
     try base.renew()
+    life.isStale = true
+    let snapshot = try base.beginRead()
+    defer { snapshot.end() }
+    life.catalog = try FlatCatalog(snapshot, path: location)
+    life.isStale = false
   }
 
   /// Called after a write transaction of the library has ended.
@@ -182,7 +192,7 @@ package final class FlatEngine: EngineMaintenance {
     do { try end(write, state) } catch {
       // At once if it can be: a commit that was refused may be in the library's log, and until the library has been opened anew
       // the death of the process would bring it back.
-      try? life.withLock { life in if base.needsRenewal { try renew(life) } }
+      try? life.withLock { life in if base.needsRenewal || life.isStale { try renew(&life) } }
       throw error
     }
     if state.changesKeyspaces { finishDropping() }
@@ -349,7 +359,7 @@ package final class FlatEngine: EngineMaintenance {
   func using<Result>(_ body: () throws -> Result) throws -> Result {
     try life.withLock { life in
       try checkOpen(life)
-      if base.isUnreadable { try renew(life) }
+      if base.isUnreadable || life.isStale { try renew(&life) }
       life.users += 1
     }
     defer { life.withLock { $0.users -= 1 } }
