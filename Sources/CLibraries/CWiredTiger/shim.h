@@ -47,9 +47,13 @@ typedef struct {
   char last[512];
 } cwt_messages;
 
-// Whether the disk is at fault, and not the files' content.
+// Whether the disk or the system's means are at fault, and not the files' content.
 static inline int cwt_is_disk_error(int error) {
-  return error == ENOSPC || error == EFBIG || error == EDQUOT || error == EIO;
+  switch (error) {
+  case ENOSPC: case EFBIG: case EDQUOT: case EIO: case EINTR: case EAGAIN: case ENOMEM: case EMFILE: case ENFILE: case ENOLCK:
+    return 1;
+  default: return 0;
+  }
 }
 
 static inline int cwt_note_error(WT_EVENT_HANDLER *handler, WT_SESSION *session, int error, const char *message) {

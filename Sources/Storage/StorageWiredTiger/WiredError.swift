@@ -33,7 +33,7 @@ struct WiredMessages: @unchecked Sendable {
       }
     return StorageError(
       diskError != 0 && (code == .damaged || code == .busy)
-        ? (diskError == EIO ? .ioError : .diskFull) : code,
+        ? ([ENOSPC, EFBIG, EDQUOT].contains(diskError) ? .diskFull : .ioError) : code,
       what, path: path, engineCode: Int(result),
       engineMessage: String(cString: wiredtiger_strerror(result)) + (said.isEmpty ? "" : ": " + said))
   }
