@@ -101,7 +101,8 @@ struct Disk {
   }
 
   private func split(_ path: String) -> [String] {
-    path.dropFirst(root.utf8.count).split(separator: "/").map(String.init)
+    // WiredTiger puts "./" before the names of its log.
+    path.dropFirst(root.utf8.count).split(separator: "/").filter { $0 != "." }.map(String.init)
   }
 
   private func live(_ path: String) throws -> Int? {

@@ -9,8 +9,7 @@ package enum MachineScript: Codable, Sendable {
 
   /// The engines that a search begins scripts with.
   package static let engines =
-    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
-    + optionalEngines.map(\.rawValue).filter { $0 != "wiredtiger" }
+    (onlyEngines ?? [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted] + optionalEngines).map(\.rawValue)
 
   private var steps: [MachineStep] {
     get {

@@ -5,10 +5,8 @@ import Testing
 /// (Tests/Whole/Machine).
 @Suite("A machine whose calls fail and whose power is cut", .enabled(if: !isSanitized))
 struct MachineTests {
-  /// WiredTiger hasn't been tried here.
   static let engines =
-    ["sqlite", "lmdb", "sqlcipher", "lmdb-encrypted"]
-    + optionalEngines.map(\.rawValue).filter { $0 != "wiredtiger" }
+    (onlyEngines ?? [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted] + optionalEngines).map(\.rawValue)
   /// A short run can't tell much: it repeats known seeds.
   static let seed = isLong ? testSeed : 1
 
