@@ -1,4 +1,6 @@
 import StorageConformance
+import TestSupport
+import Touchstone
 
 /// Draws the steps of a simulation from a seed.
 package struct StepGenerator {
@@ -10,7 +12,8 @@ package struct StepGenerator {
   package init(seed: UInt64, _ settings: World.Settings, engines: [String]) {
     random = SeededGenerator(seed: seed)
     self.settings = settings
-    self.engines = engines
+    self.engines =
+      settings.workers > 1 ? engines.filter { isShared(EngineName(rawValue: $0)) } : engines
   }
 
   private var worker: Int { mutating get { random.below(settings.workers) } }

@@ -13,10 +13,11 @@ package final class World {
     /// Whether the last one opens the database for reading only.
     package var lastOnlyReads: Bool
 
+    /// An engine that serves one process gets one.
     package init(engine: String, workers: Int, lastOnlyReads: Bool) {
       self.engine = engine
-      self.workers = workers
-      self.lastOnlyReads = lastOnlyReads && workers > 1
+      self.workers = isShared(EngineName(rawValue: engine)) ? workers : 1
+      self.lastOnlyReads = lastOnlyReads && self.workers > 1
     }
   }
 

@@ -32,14 +32,17 @@ enum SimulationCommands: ChildCommands {
       guard var seed = UInt64(arguments[1]), let steps = Int(arguments[2]),
         let attempts = Int(arguments.dropFirst(3).first ?? "120")
       else { throw WrongUsage() }
-      let engines = allEngines.map { "\($0)" }
+      let engines = everyEngine.map { "\($0)" }
+      let shared = everyEngine.filter(isShared).map { "\($0)" }
       while true {
         if arguments[0] == "search" {
           try Simulation(seed: seed, steps: steps, engines: engines).runAndReduce(
             seed: seed, attempts: attempts)
         }
-        try ReplicaSimulation(seed: seed, steps: steps, engines: engines).runAndReduce(
-          seed: seed, attempts: attempts)
+        if !shared.isEmpty {
+          try ReplicaSimulation(seed: seed, steps: steps, engines: shared).runAndReduce(
+            seed: seed, attempts: attempts)
+        }
         say("\(seed)")
         seed += 1
       }
