@@ -75,7 +75,7 @@ import TestSupport
   @Test("indexes stay right when transactions conflict too", arguments: [EngineName.sqlite, .lmdb])
   func conflicts(_ engine: EngineName) throws { try run(engine, conflicts: 4, mayChangeIndexes: true) }
 
-  @Test("two processes write a database with a full-text index at the same time", arguments: someEngines)
+  @Test("two processes write a database with a full-text index at the same time", arguments: sharedEngines)
   func processes(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open(
@@ -92,7 +92,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("the depth of trees that another process sets holds from the next write on", arguments: someEngines)
+  @Test("the depth of trees that another process sets holds from the next write on", arguments: sharedEngines)
   func treeDepth(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open(

@@ -13,7 +13,7 @@ import TestSupport
     return database
   }
 
-  @Test("threads and processes agree on one order", arguments: someEngines)
+  @Test("threads and processes agree on one order", arguments: sharedEngines)
   func order(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -77,7 +77,7 @@ import TestSupport
     }
   }
 
-  @Test("32 threads and another process count one document up, and nobody gives up", arguments: someEngines)
+  @Test("32 threads and another process count one document up, and nobody gives up", arguments: sharedEngines)
   func counting(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open("test", in: directory.path, options: options(engine))

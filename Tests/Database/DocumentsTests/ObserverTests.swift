@@ -402,7 +402,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     #expect(try database.document("answer") != nil)
   }
 
-  @Test("changes of another process are told when they are noticed", arguments: someEngines)
+  @Test("changes of another process are told when they are noticed", arguments: sharedEngines)
   func otherProcess(_ engine: EngineName) throws {
     var options = try options(engine)
     options.durability = .normal

@@ -46,7 +46,7 @@ import Testing
     try expect(child.wait(), equals: .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
-  @Test("saves, purges, expirations and purged branches are heard without a write", arguments: someEngines)
+  @Test("saves, purges, expirations and purged branches are heard without a write", arguments: sharedEngines)
   func everything(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -83,7 +83,7 @@ import Testing
     try database.close()
   }
 
-  @Test("a live query runs again", arguments: someEngines)
+  @Test("a live query runs again", arguments: sharedEngines)
   func liveQuery(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -108,7 +108,7 @@ import Testing
     try database.close()
   }
 
-  @Test("a process that writes meanwhile hears all, and of nothing twice", arguments: someEngines)
+  @Test("a process that writes meanwhile hears all, and of nothing twice", arguments: sharedEngines)
   func bothWrite(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -135,7 +135,7 @@ import Testing
     try database.close()
   }
 
-  @Test("a purge isn't reported after the save that made the document again", arguments: someEngines)
+  @Test("a purge isn't reported after the save that made the document again", arguments: sharedEngines)
   func madeAgain(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory, watches: false)
@@ -157,7 +157,7 @@ import Testing
     try database.close()
   }
 
-  @Test("the entry of a purged branch, as earlier builds wrote it, is read", arguments: someEngines)
+  @Test("the entry of a purged branch, as earlier builds wrote it, is read", arguments: sharedEngines)
   func entryOfBranch(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
@@ -171,7 +171,7 @@ import Testing
     try database.close()
   }
 
-  @Test("more purges than are recorded are reported as missed", arguments: someEngines)
+  @Test("more purges than are recorded are reported as missed", arguments: sharedEngines)
   func tooMany(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try open(engine, directory, watches: false)
@@ -220,7 +220,8 @@ import Testing
   }
 
   @Test(
-    "the thread and its descriptor go with the last observer, and with the database", arguments: someEngines)
+    "the thread and its descriptor go with the last observer, and with the database", arguments: sharedEngines
+  )
   func resources(_ engine: EngineName) throws {
     func watches() throws -> Int {
       try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {

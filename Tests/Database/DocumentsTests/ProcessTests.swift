@@ -18,7 +18,7 @@ import TestSupport
     try Database.open("test", in: directory.path, options: options(engine, durability: .normal))
   }
 
-  @Test("two processes add properties and documents, and none is lost", arguments: someEngines)
+  @Test("two processes add properties and documents, and none is lost", arguments: sharedEngines)
   func twoWriters(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     let count = isLong ? 900 : 120
@@ -48,7 +48,7 @@ import TestSupport
     try database.close()
   }
 
-  @Test("names that another process has added are resolved, also in a batch", arguments: someEngines)
+  @Test("names that another process has added are resolved, also in a batch", arguments: sharedEngines)
   func namesOfAnother(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     try database.save("ours", ["n": 1])
@@ -88,7 +88,8 @@ import TestSupport
   }
 
   @Test(
-    "a compaction that changes files is refused while another process has them open", arguments: someEngines)
+    "a compaction that changes files is refused while another process has them open", arguments: sharedEngines
+  )
   func compactionBesideAnother(_ engine: EngineName) throws {
     let database = try open(engine, directory)
     for number in 0..<50 { try database.save("doc\(number)", ["n": 1, "k\(number)": 1]) }

@@ -99,7 +99,7 @@ import TestSupport
     expect(total > 8, "only \(total) batches: nothing was tested")
   }
 
-  @Test("queries are right while another process makes and removes indexes", arguments: someEngines)
+  @Test("queries are right while another process makes and removes indexes", arguments: sharedEngines)
   func changes(_ engine: EngineName) throws {
     let path = directory.path
     let options = try options(engine)

@@ -82,7 +82,7 @@ import TestSupport
     expect(updated > 5, "only \(updated) kills came in the middle of something")
   }
 
-  @Test("two processes update the same views while documents change", arguments: someEngines)
+  @Test("two processes update the same views while documents change", arguments: sharedEngines)
   func twoProcesses(_ engine: EngineName) throws {
     let (database, views) = try open(engine, directory)
     try database.changeTestDocuments(0)
