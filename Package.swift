@@ -288,8 +288,10 @@ let modules: [Target] = [
   // Loops in C, also over the libraries of optional engines.
   .target(
     name: "Limits",
-    dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"] + (hasRocksDB ? ["CRocksDB"] : []),
-    path: "Sources/Bench/Limits", cSettings: hasRocksDB ? [.define("ROCKSDB")] : []),
+    dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"] + (hasRocksDB ? ["CRocksDB"] : [])
+      + (hasWiredTiger ? ["CWiredTiger"] : []),
+    path: "Sources/Bench/Limits",
+    cSettings: (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])),
   bench.module(
     "Suites",
     [

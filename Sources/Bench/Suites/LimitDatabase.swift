@@ -36,6 +36,8 @@ final class LimitDatabase {
       case .lmdb: open.withLMDB { limit_lmdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
       case .sqlite: try open.withSQLite { limit_sqlite_open(path, $0, $1.baseAddress, $1.count, &outcome) }
       case .rocksdb: open.withRocksDB { limit_rocksdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      case .wiredtiger:
+        open.withWiredTiger { limit_wiredtiger_open(path, $0, $1.baseAddress, $1.count, &outcome) }
       }
     guard let opened else { throw LimitDatabase.failure(outcome) }
     database = opened
@@ -46,18 +48,21 @@ final class LimitDatabase {
     case .lmdb: limit_lmdb_close(database)
     case .sqlite: limit_sqlite_close(database)
     case .rocksdb: limit_rocksdb_close(database)
+    case .wiredtiger: limit_wiredtiger_close(database)
     }
   }
 
   /// Calls the loop of the database's library. Returns what it measured.
   private func run<Loop>(
-    _ lmdb: Loop, _ sqlite: Loop, _ rocksdb: Loop, _ call: (Loop, inout limit_outcome) -> Void
+    _ lmdb: Loop, _ sqlite: Loop, _ rocksdb: Loop, _ wiredtiger: Loop,
+    _ call: (Loop, inout limit_outcome) -> Void
   ) throws -> limit_outcome {
     let loop =
       switch family {
       case .lmdb: lmdb
       case .sqlite: sqlite
       case .rocksdb: rocksdb
+      case .wiredtiger: wiredtiger
       }
     return try Self.run { call(loop, &$0) }
   }
@@ -65,13 +70,13 @@ final class LimitDatabase {
   /// Puts all records, `batch` per transaction (0: all in one). `exist` says whether their keys exist
   /// already.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
-    try run(limit_lmdb_put, limit_sqlite_put, limit_rocksdb_put) {
+    try run(limit_lmdb_put, limit_sqlite_put, limit_rocksdb_put, limit_wiredtiger_put) {
       $0(database, records.baseAddress, records.count, batch, exist, &$1)
     }
   }
 
   func delete(_ records: Records, batch: Int) throws -> limit_outcome {
-    try run(limit_lmdb_delete, limit_sqlite_delete, limit_rocksdb_delete) {
+    try run(limit_lmdb_delete, limit_sqlite_delete, limit_rocksdb_delete, limit_wiredtiger_delete) {
       $0(database, records.baseAddress, records.count, batch, &$1)
     }
   }
@@ -81,7 +86,7 @@ final class LimitDatabase {
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
   ) throws -> limit_outcome {
-    try run(limit_lmdb_get, limit_sqlite_get, limit_rocksdb_get) {
+    try run(limit_lmdb_get, limit_sqlite_get, limit_rocksdb_get, limit_wiredtiger_get) {
       $0(
         database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
         &$1)
@@ -95,19 +100,21 @@ final class LimitDatabase {
       case .descending: Int32(LIMIT_DESCENDING)
       case .stored: Int32(LIMIT_STORED)
       }
-    return try run(limit_lmdb_scan, limit_sqlite_scan, limit_rocksdb_scan) { $0(database, order, &$1) }
+    return try run(limit_lmdb_scan, limit_sqlite_scan, limit_rocksdb_scan, limit_wiredtiger_scan) {
+      $0(database, order, &$1)
+    }
   }
 
   /// Reads `length` entries from each record's key on.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
-    try run(limit_lmdb_ranges, limit_sqlite_ranges, limit_rocksdb_ranges) {
+    try run(limit_lmdb_ranges, limit_sqlite_ranges, limit_rocksdb_ranges, limit_wiredtiger_ranges) {
       $0(database, records.baseAddress, records.count, length, &$1)
     }
   }
 
   /// Puts each record in its own transaction, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
-    try run(limit_lmdb_commits, limit_sqlite_commits, limit_rocksdb_commits) {
+    try run(limit_lmdb_commits, limit_sqlite_commits, limit_rocksdb_commits, limit_wiredtiger_commits) {
       $0(database, records.baseAddress, records.count, UInt32(threads), &$1)
     }
   }
@@ -125,6 +132,9 @@ final class LimitDatabase {
       case .rocksdb:
         limit_rocksdb_read_while_writing(
           database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
+      case .wiredtiger:
+        limit_wiredtiger_read_while_writing(
+          database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
       case .sqlite:
         guard let writer else {
           preconditionFailure("reading while writing on SQLite takes a second connection")
@@ -141,7 +151,7 @@ final class LimitDatabase {
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
-    try run(limit_lmdb_replay, limit_sqlite_replay, limit_rocksdb_replay) {
+    try run(limit_lmdb_replay, limit_sqlite_replay, limit_rocksdb_replay, limit_wiredtiger_replay) {
       $0(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$1)
     }
   }
@@ -154,6 +164,7 @@ final class LimitDatabase {
       case .lmdb: limit_lmdb_compact(database, path, path + ".copy", &$0)
       case .sqlite: limit_sqlite_compact(database, &$0)
       case .rocksdb: limit_rocksdb_compact(database, &$0)
+      case .wiredtiger: limit_wiredtiger_compact(database, path, path + ".copy", &$0)
       }
     }
   }
@@ -172,6 +183,10 @@ final class LimitDatabase {
       case .rocksdb:
         open.withRocksDB { options, tables in
           limit_rocksdb_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
+        }
+      case .wiredtiger:
+        open.withWiredTiger { options, tables in
+          limit_wiredtiger_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
         }
       case .sqlite, nil:
         try open.withSQLite { options, tables in

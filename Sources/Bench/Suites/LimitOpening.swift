@@ -11,7 +11,7 @@ import Touchstone
 extension ProbedEngine {
   /// The libraries that have bare C loops.
   enum LimitFamily {
-    case lmdb, sqlite, rocksdb
+    case lmdb, sqlite, rocksdb, wiredtiger
   }
 
   /// The library whose bare C loops fit the engine. Nil if there are none, as for encrypted LMDB.
@@ -19,6 +19,7 @@ extension ProbedEngine {
     switch type.name {
     case LMDBEngines.lmdb.name: .lmdb
     case EngineName.rocksdb.rawValue: .rocksdb
+    case EngineName.wiredtiger.rawValue: .wiredtiger
     default: SQLiteEngines.all.contains { $0.name == type.name } ? .sqlite : nil
     }
   }
@@ -119,6 +120,40 @@ struct LimitOpening {
     let tables = text(settings.filter { ofTables.contains($0.0) })
     let others = text(settings.filter { !ofTables.contains($0.0) })
     return "\(others);block_based_table_factory={\(tables)}"
+  }
+
+  func withWiredTiger<Result>(
+    _ body: (UnsafePointer<limit_wiredtiger_options>, UnsafeBufferPointer<limit_table>) throws -> Result
+  ) rethrows -> Result {
+    let settings = wiredTigerSettings
+    return try settings.connection.withCString { connection in
+      try settings.session.withCString { session in
+        try settings.transaction.withCString { transaction in
+          try settings.table.withCString { table in
+            var options = limit_wiredtiger_options(
+              connection: connection, session: session, transaction: transaction, table: table)
+            return try withTables({ $0.name }) { tables in try body(&options, tables) }
+          }
+        }
+      }
+    }
+  }
+
+  /// The engine's settings in the format of WiredTiger's configuration strings.
+  var wiredTigerSettings: (connection: String, session: String, transaction: String, table: String) {
+    let ofSessions: Set<String> = ["ignore_cache_size"]
+    let ofTransactions: Set<String> = ["isolation"]
+    let ofTables: Set<String> = [
+      "key_format", "value_format", "leaf_page_max", "internal_page_max", "leaf_value_max", "memory_page_max",
+      "checksum", "block_compressor", "prefix_compression", "allocation_size",
+    ]
+    func text(_ isWanted: (String) -> Bool) -> String {
+      engine.settings.filter { isWanted($0.name) }.map { "\($0.name)=\($0.value)" }.joined(separator: ",")
+    }
+    return (
+      text { !ofSessions.contains($0) && !ofTransactions.contains($0) && !ofTables.contains($0) },
+      text(ofSessions.contains), text(ofTransactions.contains), text(ofTables.contains)
+    )
   }
 
   private func withTables<Result>(

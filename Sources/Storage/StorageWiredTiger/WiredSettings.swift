@@ -46,37 +46,40 @@ struct WiredSettings {
 
   /// The settings for people who compare engines.
   var listed: [(name: String, value: String)] {
-    [
-      ("cache_size", "\(cacheBytes)"), ("transaction_sync", sync), ("log.file_max", "\(logFileBytes)"),
-      ("file_extend.log", "\(logExtensionBytes)"), ("checkpoint.log_size", "\(checkpointLogBytes)"),
-      ("cache_max_wait_ms", "\(Self.cacheWait)"), ("session_max", "\(Self.sessions)"),
-      ("eviction", "(threads_min=1,threads_max=2)"), ("block_compressor", compression),
-      ("leaf_page_max", "16KB"), ("checksum", "on"), ("isolation", "snapshot"),
-    ]
+    ofConnection + [("ignore_cache_size", "true"), ("isolation", "snapshot")] + ofTable
   }
 
-  func connection(creates: Bool, isReadOnly: Bool) -> String {
-    var words = [
-      "create=\(creates && !isReadOnly)", "cache_size=\(cacheBytes)", "session_max=\(Self.sessions)",
-      "transaction_sync=\(sync)", "eviction=(threads_min=1,threads_max=2)", "config_base=false",
-      "mmap=false", "statistics=(fast)", "cache_max_wait_ms=\(Self.cacheWait)",
-    ]
-    if isReadOnly {
-      // Without the log, commits that are only there would silently be left out.
-      words += ["readonly=true", "log=(enabled=true,recover=error)"]
-    } else {
-      words.append("log=(enabled=true,file_max=\(logFileBytes),prealloc=false)")
+  private var ofConnection: [(name: String, value: String)] {
+    [
+      ("cache_size", "\(cacheBytes)"), ("cache_max_wait_ms", "\(Self.cacheWait)"),
+      ("eviction", "(threads_min=1,threads_max=2)"), ("session_max", "\(Self.sessions)"),
+      ("transaction_sync", sync), ("log", "(enabled=true,file_max=\(logFileBytes),prealloc=false)"),
       // A new log file would otherwise take its whole size at once.
-      words.append("file_extend=(log=\(logExtensionBytes))")
-      words.append("checkpoint=(log_size=\(checkpointLogBytes))")
-    }
-    if compression != "none" { words.append("extensions=[libwiredtiger_\(compression).so]") }
-    return words.joined(separator: ",")
+      ("file_extend", "(log=\(logExtensionBytes))"), ("checkpoint", "(log_size=\(checkpointLogBytes))"),
+      ("statistics", "(fast)"), ("mmap", "false"), ("config_base", "false"),
+    ] + (compression == "none" ? [] : [("extensions", "[libwiredtiger_\(compression).so]")])
   }
 
   /// Small pages: a document is read without thirty others.
-  var tableSettings: String {
-    "key_format=u,value_format=u,leaf_page_max=16KB,checksum=on"
-      + (compression == "none" ? "" : ",block_compressor=\(compression)")
+  private var ofTable: [(name: String, value: String)] {
+    [
+      ("key_format", "u"), ("value_format", "u"), ("leaf_page_max", "16KB"), ("checksum", "on"),
+      ("block_compressor", compression),
+    ]
   }
+
+  private static func text(_ settings: [(name: String, value: String)]) -> String {
+    settings.map { "\($0.name)=\($0.value)" }.joined(separator: ",")
+  }
+
+  func connection(creates: Bool, isReadOnly: Bool) -> String {
+    guard isReadOnly else { return Self.text([("create", "\(creates)")] + ofConnection) }
+    // Without the log, commits that are only there would silently be left out.
+    let ofWriters: Set<String> = ["log", "file_extend", "checkpoint"]
+    return Self.text(
+      ofConnection.filter { !ofWriters.contains($0.name) }
+        + [("readonly", "true"), ("log", "(enabled=true,recover=error)")])
+  }
+
+  var tableSettings: String { Self.text(ofTable) }
 }

@@ -12,8 +12,8 @@ struct EngineSuiteTests {
     let file = try ran(.engine, on: [engine]) { ($0.keys, $0.commits) = (300, 20) }
     // Two sizes of values, and three numbers of threads for one workload.
     expect(file.results.count, equals: (EngineWorkload.allCases.count + 2) * 2)
-    // There is no bare loop over encrypted trees, and none over WiredTiger yet.
-    let hasLimit = engine != .lmdbEncrypted && engine != .wiredtiger
+    // There is no bare loop over encrypted trees.
+    let hasLimit = engine != .lmdbEncrypted
     for result in file.results {
       expect((result.limit != nil), equals: hasLimit, "\(result.label)")
       expect(result.metrics.seconds.median > 0, "\(result.label)")
@@ -65,6 +65,22 @@ struct EngineSuiteTests {
     expect(tables.contains("block_cache=4194304;") && tables.contains("filter_policy=bloomfilter:10"))
     expect(!opening.rocksDBSettings.contains("WriteOptions"))
     expect(opening.withRocksDB { options, _ in options.pointee.sync }, equals: durability == .full)
+  }
+
+  @Test(arguments: Durability.allCases)
+  func limitsOpenWiredTigerWithTheSettingsOfTheEngine(_ durability: Durability) throws {
+    guard let name = optionalEngines.first(where: { $0 == .wiredtiger }) else { return }
+    let probed = try ProbedEngine(
+      try Engines.type(name), durability: durability, cacheBytes: 32 << 20,
+      workDirectory: NSTemporaryDirectory())
+    let settings = LimitOpening(engine: probed, tables: []).wiredTigerSettings
+    let method = durability == .full ? "fsync" : "none"
+    expect(settings.connection.contains("cache_size=33554432,"))
+    expect(settings.connection.contains(",transaction_sync=(enabled=true,method=\(method)),log=(enabled="))
+    expect(!settings.connection.contains("page_max") && !settings.connection.contains("isolation"))
+    expect(settings.session, equals: "ignore_cache_size=true")
+    expect(settings.transaction, equals: "isolation=snapshot")
+    expect(settings.table.contains("leaf_page_max=16KB,checksum=on"))
   }
 
   @Test func suiteNamesAreUniqueAndWorkloadsAreAsListed() throws {

@@ -44,7 +44,7 @@ typedef struct limit_outcome {
 // How a keyspace is laid out: KeyspaceShape's raw values.
 enum { LIMIT_DOCUMENTS = 1, LIMIT_ENTRIES = 2, LIMIT_SEQUENCES = 3 };
 
-// A keyspace as the file knows it: its table in SQLite, its named database in LMDB, its number in RocksDB.
+// A keyspace as the file knows it: its table in SQLite, its named database in LMDB, its number in RocksDB and WiredTiger.
 typedef struct limit_table {
   const char *name;
   int shape;
@@ -93,6 +93,15 @@ typedef struct limit_rocksdb_options {
   bool sync;
   bool disable_log;
 } limit_rocksdb_options;
+
+// Configuration strings: NAME=VALUE,…
+typedef struct limit_wiredtiger_options {
+  const char *connection;
+  const char *session;
+  const char *transaction;
+  // Of the table in a copy that a compaction makes.
+  const char *table;
+} limit_wiredtiger_options;
 
 // LMDB.
 
@@ -211,6 +220,46 @@ void limit_rocksdb_replay(
 void limit_rocksdb_compact(limit_rocksdb *database, limit_outcome *outcome);
 void limit_rocksdb_reopen(
     const char *path, const limit_rocksdb_options *options, const limit_table *table,
+    const limit_record *record, size_t times, limit_outcome *outcome);
+
+// WiredTiger, where the build has it.
+
+typedef struct limit_wiredtiger limit_wiredtiger;
+
+limit_wiredtiger *limit_wiredtiger_open(
+    const char *path, const limit_wiredtiger_options *options, const limit_table *tables, size_t count,
+    limit_outcome *outcome);
+void limit_wiredtiger_close(limit_wiredtiger *database);
+void limit_wiredtiger_put(
+    limit_wiredtiger *database, const limit_record *records, size_t count, size_t batch, bool exist,
+    limit_outcome *outcome);
+void limit_wiredtiger_delete(
+    limit_wiredtiger *database, const limit_record *records, size_t count, size_t batch,
+    limit_outcome *outcome);
+// A search alone sees the last commit: with `snapshot_each` no transaction is begun.
+void limit_wiredtiger_get(
+    limit_wiredtiger *database, const limit_record *records, size_t count, bool snapshot_each, void *buffer,
+    size_t buffer_bytes, limit_outcome *outcome);
+void limit_wiredtiger_scan(limit_wiredtiger *database, int order, limit_outcome *outcome);
+void limit_wiredtiger_ranges(
+    limit_wiredtiger *database, const limit_record *records, size_t count, size_t length,
+    limit_outcome *outcome);
+// Each thread has a session. The library joins their writes to the log.
+void limit_wiredtiger_commits(
+    limit_wiredtiger *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+void limit_wiredtiger_read_while_writing(
+    limit_wiredtiger *database, const limit_record *records, size_t count, const limit_record *writes,
+    size_t write_count, size_t batch, limit_outcome *outcome);
+void limit_wiredtiger_replay(
+    limit_wiredtiger *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome);
+// Empties the first table, loads what is left into a new directory `copy`, closes the database and puts the copy in the place of its
+// directory `path`.
+void limit_wiredtiger_compact(
+    limit_wiredtiger *database, const char *path, const char *copy, limit_outcome *outcome);
+void limit_wiredtiger_reopen(
+    const char *path, const limit_wiredtiger_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);
 
 // Sockets.
