@@ -23,9 +23,14 @@ struct VersionCommand: Subcommand {
     var libraries = JSONObjectText()
     var table = TextTable(["", ""])
     for engine in Engines.names {
-      let library = try Self.library(engine)
-      libraries.add(engine.rawValue, library)
-      table.add(engine.rawValue, library)
+      // A library that is opened at run time may not be installed.
+      let library = Result { try Self.library(engine) }
+      libraries.add(engine.rawValue, try? library.get())
+      switch library {
+      case .success(let name): table.add(engine.rawValue, name)
+      case .failure(let error as DatabaseError): table.add(engine.rawValue, "can't be used: \(error.message)")
+      case .failure(let error): table.add(engine.rawValue, "can't be used: \(error)")
+      }
     }
     let object: JSONObjectText = [
       "version": touchstoneVersion, "commit": commit.isEmpty ? nil : commit, "swift": Self.compiler,
