@@ -104,17 +104,27 @@ struct BenchCommandTests {
       expect(object["outcome"] as? String != "failed" && (object["rows"] as? [Any])?.isEmpty == false)
 
       try tool.write("# All.\n10 harness *\n", to: "thresholds")
-      let failed = try gate(
-        "--store", "baselines", "--save-as", "slow", "--threshold", "1000", "--thresholds", "thresholds",
-        "--inject-delay", "1000", "--format", "github", "--markdown", "summary.md", "--junit", "junit.xml")
+      // On a machine that is busy enough, samples vary too much to tell. That has a status of its own.
+      var attempt = 1
+      func slowed() throws -> Tool.Result {
+        try gate(
+          "--store", "baselines", "--save-as", "slow\(attempt)", "--inconclusive", "fail", "--threshold",
+          "1000", "--thresholds", "thresholds",
+          "--inject-delay", "1000", "--format", "github", "--markdown", "summary.md", "--junit", "junit.xml")
+      }
+      var failed = try slowed()
+      while failed.status == 4, attempt < 5 {
+        attempt += 1
+        failed = try slowed()
+      }
       expect(failed.status, equals: 1, "\(failed.errors)")
       expect(failed.output.contains("::error file="), "\(failed.output)")
       expect(failed.output.contains("title=slower than allowed::harness together"), "\(failed.output)")
       try expect(tool.read("summary.md").contains("slower than allowed"))
       try expect(tool.read("junit.xml").contains("<failure"))
-      try expect(gate("--store", "baselines", "--baseline", "slow").status, equals: 4)
+      try expect(gate("--store", "baselines", "--baseline", "slow\(attempt)").status, equals: 4)
       let other = try gate("--store", "baselines", "--baseline", "other")
-      expect(other.status == 4 && other.errors.contains("it has main, topic/a"), "\(other.errors)")
+      expect(other.status == 4 && other.errors.contains("it has main, "), "\(other.errors)")
 
       // Without a limit and without instructions there is nothing to judge by.
       try tool.write(tool.read(baseline).replacing("\"limit\"", with: "\"unlimited\""), to: "bare.json")

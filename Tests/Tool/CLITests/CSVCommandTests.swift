@@ -102,7 +102,7 @@ import TestSupport
     try Tool.run { tool in
       try tool.write(#"{"_id":"a"}"#, to: "lines")
       let without = try tool("import", "db", "lines")
-      expect(without.status == 2 && without.errors.contains("add --engine ENGINE"), "\(without.errors)")
+      expect(without.status == 3 && without.errors.contains("add --engine ENGINE"), "\(without.errors)")
       try tool.succeed("import", "db", "lines", "--engine", "lmdb")
       try tool.succeed("import", "db", "lines", "--engine", "lmdb")
       let other = try tool("import", "db", "lines", "--engine", "sqlite")

@@ -156,7 +156,8 @@ struct ImportCommand: Subcommand {
     do { return try database.open(makingWith: engine) } catch let error as DatabaseError
       where error.code == .notFound
     {
-      throw UsageError("\(error); to make it, add --engine ENGINE")
+      throw DatabaseError(
+        .notFound, error.message + "; to make it, add --engine ENGINE", path: error.path)
     }
   }
 
