@@ -1,3 +1,5 @@
+import Touchstone
+
 /// The manual page, touchstone(1), made from the same usage as the help.
 enum ManualPage {
   static var text: String {
