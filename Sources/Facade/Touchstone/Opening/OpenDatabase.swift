@@ -339,6 +339,9 @@ final class OpenDatabase: Sendable {
       } else if options.creation == .createNew {
         throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
       }
+    } else if options.creation == .createNew {
+      // Another process has made it since the first look.
+      throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
     }
     try lock.share()
     guard lock.isCurrent, directory.isComplete else { return nil }
