@@ -1,4 +1,6 @@
-import Foundation
+#if canImport(Glibc)
+  import Glibc
+#endif
 import System
 
 /// A child process whose output is collected as it arrives. It is killed with its object.

@@ -1,4 +1,6 @@
-import Foundation
+#if canImport(Glibc)
+  import Glibc
+#endif
 import System
 
 /// What comes from a socket. A thread reads it until its end, so that the writer never waits.
@@ -22,7 +24,7 @@ final class CollectedOutput: Sendable {
 
   init(_ socket: OwnedDescriptor) {
     let (state, end) = (state, end)
-    Thread.detachNewThread {
+    Workers(maximum: 1).enqueue {
       var buffer = [UInt8](repeating: 0, count: 65_536)
       while true {
         let count = read(socket.number, &buffer, buffer.count)

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A program to start, and what it gets.
 package struct ProgramLaunch: Sendable {

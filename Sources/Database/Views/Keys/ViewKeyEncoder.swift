@@ -1,6 +1,6 @@
 import Bytes
 import Fleece
-import Foundation
+import FoundationEssentials
 import Storage
 
 /// Encodes JSON values so that the order of their bytes is a collation's order. ViewKeyCodes.swift has the grammar.
