@@ -6,6 +6,9 @@
 #   make test-long               everything: long campaigns, strict engines, sanitizers, valgrind (docs/testing.md)
 #   make bench                   builds, weighs the engines against each other, prints who won what
 #   make bench-full              all suites, and a web page of them
+#   make library                 builds libtouchstone.so for C
+#   make wheel                   builds the Python package: dist/touchstone-….whl
+#   make test-python             tests the wheel in a virtual environment of its own
 #   make docs                    compiles the code in the pages, and builds the API reference
 #
 # Everything is built in release mode: a debug build is tens of times slower. `-enable-testing` is given to
@@ -16,7 +19,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build install uninstall deb test quick test-weights test-long simulate planted valgrind examples bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build library wheel test-python fuzz-c install uninstall deb test quick test-weights test-long simulate planted valgrind examples examples-c bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -122,12 +125,68 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
+# The shared library for C. Swift's runtime is inside, so it loads where no Swift is installed.
+SONAME = libtouchstone.so.0
+LIBRARY = $(SCRATCH)/library/$(SONAME)
+# What it links: what pkg-config knows, and what has no .pc file (Package.swift).
+LIBRARY_PACKAGES = libcrypto libcurl libisal lmdb libmicrohttpd libssl snappy libzip zlib $(filter rocksdb,$(TOUCHSTONE_ENGINES))
+LIBRARY_LIBRARIES = -licui18n -licuuc -lsimdjson -lstemmer -lwslay -lstdc++ -ldl
+# Parts of Swift's static Foundation that its archives need but don't name.
+FOUNDATION = -lFoundationEssentials -l_FoundationCollections -l_FoundationCShims -lBlocksRuntime
+
+library: deps ## Builds the shared library for C, and checks that it exports what touchstone.h declares
+	@TOUCHSTONE_LIBRARY=1 swift build $(SWIFT_FLAGS) --product touchstone-c
+	folder=$(dir $(LIBRARY))
+	mkdir -p "$$folder"
+	printf '{ global: touchstone_*; local: *; };\n' > "$$folder/exports.map"
+	# Libraries beside it are found first: those of the wheel.
+	# shellcheck disable=SC2046
+	swiftc -emit-library -static-stdlib -use-ld=lld -o "$(LIBRARY)" \
+	  -Xlinker --whole-archive $(SCRATCH)/release/libtouchstone-c.a -Xlinker --no-whole-archive \
+	  $(if $(SANITIZE),-sanitize=$(SANITIZE),-Xlinker -z -Xlinker defs) -Xlinker --gc-sections \
+	  -Xlinker --version-script="$$folder/exports.map" -Xlinker -soname=$(SONAME) \
+	  -Xlinker --disable-new-dtags -Xlinker -rpath='$$ORIGIN' \
+	  $(LIBRARY_LIBRARIES) $$(pkg-config --libs $(LIBRARY_PACKAGES)) $(FOUNDATION)
+	ln -sf $(SONAME) "$$folder/libtouchstone.so"
+	Tests/Bindings/check-exports "$(LIBRARY)"
+	echo "library: $(LIBRARY)"
+
+# Where `make wheel` writes.
+DIST ?= dist
+# The Python that `make wheel` and `make test-python` use, from 3.9.
+PYTHON ?= python3
+
+wheel: library ## Builds the Python package with all libraries inside: DIST=DIR
+	@rm -f $(DIST)/touchstone-*.whl
+	$(PYTHON) python/make-wheel.py "$(LIBRARY)" "$(DIST)"
+
+# Arguments of pytest.
+PYTEST ?=
+
+test-python: wheel ## Tests the wheel in an empty virtual environment without Swift on the PATH; skips where PyPI can't be reached
+	@folder=$(SCRATCH)/python
+	rm -rf "$$folder"
+	$(PYTHON) -m venv "$$folder"
+	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow; then
+	  echo "test-python: skipped: pip can't install pytest, pandas and pyarrow" >&2
+	  exit 0
+	fi
+	"$$folder/bin/pip" install -q --disable-pip-version-check $(DIST)/touchstone-*.whl
+	tests=$$PWD/python/tests
+	bin=$$PWD/$$folder/bin
+	cd "$$folder"
+	package=$$(env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" "$$bin/python" -c 'import touchstone; print(*touchstone.__path__)')
+	env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" PYTHONDEVMODE=1 \
+	  "$$bin/python" -m pytest -q -p no:cacheprovider --doctest-modules "$$package" "$$tests" $(PYTEST)
+
 # Where `make install` puts the command, below DESTDIR if that is set.
 PREFIX ?= /usr/local
 DESTDIR ?=
 INSTALLED = bin/touchstone bin/touchstone-scripts share/man/man1/touchstone.1 \
   share/bash-completion/completions/touchstone share/zsh/site-functions/_touchstone \
   share/fish/vendor_completions.d/touchstone.fish
+# And, if `make library` has built it.
+INSTALLED_LIBRARY = lib/$(SONAME) lib/libtouchstone.so include/touchstone.h lib/pkgconfig/touchstone.pc
 
 install: ## Installs what `make build` built, with a manual page and completions: PREFIX=DIR
 	@built=$(SCRATCH)/release
@@ -143,9 +202,18 @@ install: ## Installs what `make build` built, with a manual page and completions
 	"$$built/touchstone" completions zsh > "$$to/share/zsh/site-functions/_touchstone"
 	"$$built/touchstone" completions fish > "$$to/share/fish/vendor_completions.d/touchstone.fish"
 	for file in $(INSTALLED); do echo "install: $$to/$$file"; done
+	[ -e "$(LIBRARY)" ] || { echo "install: without the library for C: make library builds it"; exit 0; }
+	install -d "$$to/lib/pkgconfig" "$$to/include"
+	install -m 644 -s "$(LIBRARY)" "$$to/lib/$(SONAME)"
+	ln -sf $(SONAME) "$$to/lib/libtouchstone.so"
+	install -m 644 Sources/Bindings/CTouchstone/touchstone.h "$$to/include/touchstone.h"
+	version=$$(sed -n 's/^package let touchstoneVersion = "\(.*\)"/\1/p' Sources/Facade/Touchstone/Version.swift)
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: touchstone' 'Description: A database of JSON documents' "Version: $$version" \
+	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltouchstone' > "$$to/lib/pkgconfig/touchstone.pc"
+	for file in $(INSTALLED_LIBRARY); do echo "install: $$to/$$file"; done
 
 uninstall: ## Removes what `make install` installed: PREFIX=DIR
-	@for file in $(INSTALLED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
+	@for file in $(INSTALLED) $(INSTALLED_LIBRARY); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
 
 # Packages that only `make deb` needs, and where it writes.
 DEB_PACKAGES := dpkg-dev patchelf fakeroot lintian
@@ -284,6 +352,34 @@ examples: deps ## Builds the examples and runs the self-test of the notes; with 
 	done
 	timeout 300 $(SCRATCH)/release/notes selftest
 
+# The compilers that build the example in C.
+C_COMPILERS ?= gcc clang
+# What reports errors of the library's users and not of the library: valgrind doesn't know all that Swift does.
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=Tests/valgrind.supp
+
+examples-c: library ## Builds the example in C with gcc and clang, and runs it, under the address sanitizer and under valgrind
+	@folder=$$PWD/$(SCRATCH)/examples-c
+	library=$$PWD/$(dir $(LIBRARY))
+	for compiler in $(C_COMPILERS); do
+	  for sanitizer in '' '-fsanitize=address,undefined'; do
+	    # The default linker warns about each of the sanitizer's own symbols.
+	    [ "$$compiler" != clang ] || sanitizer="$$sanitizer -fuse-ld=lld"
+	    rm -rf "$$folder"
+	    mkdir -p "$$folder/databases"
+	    $$compiler -std=c11 -g -Wall -Wextra -Werror -pedantic $$sanitizer -I Sources/Bindings/CTouchstone \
+	      -o "$$folder/hotels" Examples/C/hotels.c -L "$$library" -ltouchstone -Wl,-rpath,"$$library"
+	    ASAN_OPTIONS=detect_leaks=0 timeout 300 "$$folder/hotels" "$$folder/databases" > "$$folder/output"
+	    grep -qx closed "$$folder/output"
+	  done
+	done
+	if ! command -v valgrind >/dev/null; then echo "examples-c: without valgrind, which isn't installed"; exit 0; fi
+	$(firstword $(C_COMPILERS)) -std=c11 -g -I Sources/Bindings/CTouchstone -o "$$folder/hotels" Examples/C/hotels.c \
+	  -L "$$library" -ltouchstone -Wl,-rpath,"$$library"
+	rm -rf "$$folder/databases"; mkdir "$$folder/databases"
+	# It can't reserve the addresses that LMDB's map has by default.
+	TOUCHSTONE_LMDB_MAP_BYTES=1073741824 timeout 900 $(VALGRIND) "$$folder/hotels" "$$folder/databases" > "$$folder/output"
+	grep -qx closed "$$folder/output"
+
 test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
 	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
@@ -406,6 +502,19 @@ fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
 	    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target- \
 	    2> >(grep -vE '^#[0-9]+' >&2)
 	done
+
+# Where `make fuzz-c` begins, and how many calls it makes. 1000000 is the long count.
+C_SEED ?= 1
+CALLS ?= 20000
+
+fuzz-c: library ## Makes random calls of the C interface under the address sanitizer: C_SEED=N, CALLS=N
+	@folder=$$PWD/$(SCRATCH)/fuzz-c
+	rm -rf "$$folder"
+	mkdir -p "$$folder/databases"
+	$(firstword $(C_COMPILERS)) -std=c11 -g -Wall -Wextra -Werror -fsanitize=address -I Sources/Bindings/CTouchstone \
+	  -o "$$folder/calls" Fuzz/C/calls.c -L "$(dir $(LIBRARY))" -ltouchstone -Wl,-rpath,"$$PWD/$(dir $(LIBRARY))"
+	# Swift keeps tags in the bits of an enum's pointers, so that the leak detector takes its globals' memory for lost.
+	ASAN_OPTIONS=detect_leaks=0 "$$folder/calls" $(C_SEED) $(CALLS) "$$folder/databases"
 
 # Where `make fuzz-queries` begins; empty is anywhere. QUERY_CASE runs one failing case again, from a file of its text.
 QUERY_SEED ?=

@@ -10,6 +10,9 @@ func variable(_ name: String) -> String? {
 // The fuzz targets link libFuzzer's main, so they exist only when asked for: `make fuzz`.
 let fuzzing = variable("TOUCHSTONE_FUZZ") != nil
 
+// The shared library for C is linked from an archive, which exists only when asked for: `make library`.
+let makesLibrary = variable("TOUCHSTONE_LIBRARY") != nil
+
 // A package of only the tests of some parts and what these need: TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build …
 let testTargets = variable("TOUCHSTONE_TESTS")?.split(separator: ",").map(String.init)
 
@@ -95,6 +98,7 @@ let facade = Floor(name: "Facade")
 let wire = Floor(name: "Wire")
 let sync = Floor(name: "Sync")
 let couchDB = Floor(name: "CouchDB")
+let bindings = Floor(name: "Bindings")
 let bench = Floor(name: "Bench")
 let tool = Floor(name: "Tool")
 let whole = Floor(name: "Whole")
@@ -279,6 +283,16 @@ let modules: [Target] = [
       "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "Transport", "WebSocket", "Replication",
       "ReplicationBLIP", "ReplicationHTTP", "HTTP", "HTTPAPI", "Server", "Discovery",
     ]),
+
+  // Bindings: the interface for C, which other languages call too
+  .systemLibrary(name: "CTouchstone", path: "Sources/Bindings/CTouchstone"),
+  .target(
+    name: "TouchstoneC",
+    dependencies: [
+      "Bytes", "System", "Storage", "Touchstone", "TouchstoneSync", "Replication", "TouchstoneServer",
+      "CTouchstone",
+    ] + optionalModules,
+    path: "Sources/Bindings/TouchstoneC", swiftSettings: optionalSettings),
 
   // Bench: depends on the library, never the reverse
   bench.module("BenchmarkKit", ["Bytes", "System", "ChildProcesses", "CTimers"]),
@@ -503,6 +517,8 @@ let tests: [Target] = [
       "sync-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
     ]),
 
+  bindings.tests("TouchstoneC", ["TestSupport", "TouchstoneC", "CTouchstone"]),
+
   bench.tests("BenchmarkKit", ["BenchmarkKit", "Expectations"]),
   bench.tests("Datasets", ["ChildProcesses", "Datasets", "Expectations"]),
   bench.tests(
@@ -576,6 +592,7 @@ let products: [Product] =
     .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
   ]
+  + (makesLibrary ? [.library(name: "touchstone-c", type: .static, targets: ["TouchstoneC"])] : [])
   // Engines that an app registers itself (docs/engines.md).
   + (hasRocksDB ? [.library(name: "TouchstoneRocksDB", targets: ["StorageRocksDB"])] : [])
   + (hasWiredTiger ? [.library(name: "TouchstoneWiredTiger", targets: ["StorageWiredTiger"])] : [])

@@ -44,7 +44,7 @@ func dumpPackage() throws -> Package {
 let floors: [(name: String, standsOn: [String])] = [
   ("Ground", []), ("Wire", ["Ground"]), ("Storage", ["Ground"]), ("Database", ["Storage"]),
   ("Legacy", ["Database"]), ("Facade", ["Legacy"]), ("Sync", ["Facade", "Wire"]), ("CouchDB", ["Sync"]),
-  ("Bench", ["CouchDB"]), ("Tool", ["Bench"]),
+  ("Bindings", ["CouchDB"]), ("Bench", ["CouchDB"]), ("Tool", ["Bench"]),
 ]
 // Tests reach a module through a database, read the data sets, replicate with a listener, and look at whole products.
 let testedThrough = ["Facade", "Datasets", "TouchstoneServer", "Suites", "touchstone"]
