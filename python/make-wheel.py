@@ -1,0 +1,156 @@
+"""Makes the wheel of the Python package: python3 make-wheel.py LIBRARY OUTPUT-DIRECTORY
+
+The wheel holds the package, libtouchstone.so.0 and the libraries that it needs, so that it runs on a Debian 12 or a newer
+system on which only Python is installed. What every such system has stays outside (PEP 600): glibc, libgcc_s, libstdc++.
+It needs nothing but Python's standard library, ldd and strip.
+"""
+
+import base64
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NAME = "touchstone"
+#: The libraries that systems of the platform tag have.
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil|libgcc_s|libstdc\+\+)[.-]")
+#: Libraries that are opened at run time (docs/storage-sqlite.md).
+OPENED = ["libsqlite3.so.0", "libsqlcipher.so.0"]
+
+METADATA = """Metadata-Version: 2.1
+Name: touchstone
+Version: {version}
+Summary: A database of JSON documents with revisions, queries and sync, on the storage engine of your choice
+Requires-Python: >=3.9
+License: {license}
+Provides-Extra: pandas
+Requires-Dist: pandas; extra == "pandas"
+Provides-Extra: arrow
+Requires-Dist: pyarrow; extra == "arrow"
+Description-Content-Type: text/markdown
+
+{description}
+"""
+
+DESCRIPTION = """A database of JSON documents with revision trees, N1QL queries, full-text search, live queries and sync, on SQLite, LMDB,
+SQLCipher and other engines. The wheel has everything inside.
+
+```python
+import touchstone
+
+with touchstone.open("travel.touchstone", engine="lmdb") as db:
+    db["hotel_1"] = {"type": "hotel", "name": "Apple Droid", "country": "France"}
+    for row in db.query("SELECT name FROM _ WHERE country = $country", country="France"):
+        print(row["name"])
+```
+"""
+
+
+def needed(library):
+    """The libraries that one loads, by their names, with their paths."""
+    lines = subprocess.run(["ldd", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = {}
+    for line in lines.splitlines():
+        match = re.match(r"\s*(\S+) => (\S+) \(", line)
+        if match:
+            found[match.group(1)] = match.group(2)
+        elif "not found" in line:
+            sys.exit("make-wheel: %s needs %s" % (library, line.strip()))
+    return {name: path for name, path in found.items() if not SYSTEM.match(name)}
+
+
+def opened(name):
+    """The path of a library that the loader finds."""
+    lines = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    match = re.search(r"^\s*%s .*=> (\S+)$" % re.escape(name), lines, re.MULTILINE)
+    if not match:
+        sys.exit("make-wheel: there is no %s" % name)
+    return match.group(1)
+
+
+def version(library):
+    """The version that the library tells."""
+    code = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); f = l.touchstone_version; f.restype = ctypes.c_char_p; print(f().decode())"
+    return subprocess.run(
+        [sys.executable, "-c", code, library], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+
+
+def tag(libraries):
+    """The platform tag: the newest version of glibc that a library asks for."""
+    newest = (2, 17)
+    for library in libraries:
+        symbols = subprocess.run(["nm", "-D", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for major, minor in re.findall(r"@GLIBC_(\d+)\.(\d+)", symbols):
+            newest = max(newest, (int(major), int(minor)))
+    return "manylinux_%d_%d_%s" % (*newest, platform.machine())
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.splitlines()[0])
+    library, output = os.path.abspath(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory() as work:
+        package = os.path.join(work, NAME)
+        shutil.copytree(
+            os.path.join(HERE, NAME), package, ignore=shutil.ignore_patterns("__pycache__", "*.so*", "lib")
+        )
+        folder = os.path.join(package, "lib")
+        os.mkdir(folder)
+        sources = {"libtouchstone.so.0": library}
+        for name in OPENED:
+            sources[name] = opened(name)
+        for path in list(sources.values()):
+            sources.update(needed(path))
+        for name, path in sources.items():
+            target = os.path.join(folder, name)
+            shutil.copyfile(path, target)
+            subprocess.run(["strip", "--strip-unneeded", target], check=True)
+        libraries = [os.path.join(folder, name) for name in sources]
+        number, platform_tag = version(library), tag(libraries)
+        info = "%s-%s.dist-info" % (NAME, number)
+        os.mkdir(os.path.join(work, info))
+
+        def write(name, content):
+            with open(os.path.join(work, info, name), "w", encoding="utf-8") as file:
+                file.write(content)
+
+        with open(os.path.join(HERE, "..", "LICENSE"), encoding="utf-8") as file:
+            text = file.read()
+        write("LICENSE", text)
+        write("METADATA", METADATA.format(version=number, license=text.splitlines()[0].strip(), description=DESCRIPTION))
+        write(
+            "WHEEL",
+            "Wheel-Version: 1.0\nGenerator: make-wheel\nRoot-Is-Purelib: false\nTag: py3-none-%s\n" % platform_tag,
+        )
+        os.makedirs(output, exist_ok=True)
+        wheel = os.path.join(output, "%s-%s-py3-none-%s.whl" % (NAME, number, platform_tag))
+        record = []
+        with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for directory, folders, files in os.walk(work):
+                folders.sort()
+                for file in sorted(files):
+                    path = os.path.join(directory, file)
+                    name = os.path.relpath(path, work)
+                    with open(path, "rb") as opened_file:
+                        content = opened_file.read()
+                    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+                    record.append("%s,sha256=%s,%d" % (name, digest, len(content)))
+                    entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    entry.external_attr = 0o644 << 16
+                    archive.writestr(entry, content, compresslevel=9)
+            record.append("%s/RECORD,," % info)
+            entry = zipfile.ZipInfo("%s/RECORD" % info, (2020, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, "\n".join(record) + "\n")
+    print("wheel: %s, %.1f MB, %d libraries" % (wheel, os.path.getsize(wheel) / 1e6, len(sources)))
+
+
+main()

@@ -1,0 +1,297 @@
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import touchstone
+
+
+def test_blobs_are_files(db):
+    content = bytes(range(256)) * 2000
+    blob = db.blob(io.BytesIO(content), "image/png")
+    assert blob.length == len(content) and blob.content_type == "image/png"
+    db["a"] = {"photo": blob}
+    assert db["a"]["photo"]["@type"] == "blob"
+    with db.open_blob(db["a"]["photo"]) as file:
+        assert file.read() == content
+        assert file.seek(-3, io.SEEK_END) == len(content) - 3
+        assert file.read(2) == content[-3:-1]
+        assert file.tell() == len(content) - 1
+        assert len(file) == len(content)
+    with io.BufferedReader(db.open_blob(blob.digest)) as file:
+        assert file.read(5) == content[:5]
+    empty = db.blob(b"")
+    db["b"] = {"empty": empty}
+    assert db.open_blob(empty).read() == b""
+    with pytest.raises(touchstone.NotFoundError):
+        db.open_blob("sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+    with pytest.raises(touchstone.BadRequestError):
+        db.open_blob("nothing")
+
+
+def test_observers_hear_of_commits(db):
+    heard, arrived = [], threading.Event()
+
+    def hear(changes):
+        heard.extend(changes)
+        if len({change.id for change in heard}) == 2:
+            arrived.set()
+
+    with db.observe(hear):
+        db["a"] = {"n": 1}
+        db["b"] = {"n": 1}
+        db.purge("b")
+        assert arrived.wait(60)
+    db["c"] = {}
+    assert {change.id for change in heard} == {"a", "b"}
+    one, got = threading.Event(), []
+    with db.observe(lambda changes: (got.extend(changes), one.set()), id="a"):
+        db["b"] = {}
+        db["a"] = {"n": 2}
+        assert one.wait(60)
+    assert {change.id for change in got} == {"a"}
+    assert got[-1].revision == db["a"].revision
+
+
+def test_an_observer_may_end_itself(memory):
+    done = threading.Event()
+
+    def hear(changes):
+        observer.close()
+        done.set()
+
+    observer = memory.observe(hear)
+    memory["a"] = {}
+    assert done.wait(60)
+
+
+def test_live_queries_by_callback(memory):
+    counts, arrived = [], threading.Event()
+
+    def hear(rows, error):
+        assert error is None
+        counts.append(len(rows))
+        if counts[-1] == 1:
+            arrived.set()
+
+    with memory.observe_query("SELECT n FROM _ WHERE n = $n", hear, n=1):
+        memory["a"] = {"n": 1}
+        assert arrived.wait(60)
+    assert counts in ([0, 1], [1])
+
+
+def test_asyncio_and_threads_at_once(db):
+    async def work():
+        async with db.watch() as changes, db.live("SELECT COUNT(*) AS n FROM _") as counts:
+            threads = [
+                threading.Thread(target=lambda part=part: [db.save("%d-%d" % (part, n), {}) for n in range(25)])
+                for part in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+
+            async def all_changes():
+                seen = set()
+                async for change in changes:
+                    seen.add(change.id)
+                    if len(seen) == 100:
+                        return
+
+            async def last_count():
+                async for rows in counts:
+                    if rows == [{"n": 100}]:
+                        return
+
+            await asyncio.wait_for(asyncio.gather(all_changes(), last_count()), 120)
+            for thread in threads:
+                thread.join()
+
+    asyncio.run(work())
+
+
+def test_a_stream_ends_with_its_database():
+    async def work():
+        db = touchstone.open(in_memory=True)
+        changes = db.watch()
+        db.close()
+        return [change async for change in changes]
+
+    assert asyncio.run(work()) == []
+
+
+def run(program, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=dict(os.environ, **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_after_a_fork_calls_fail_with_misuse(tmp_path):
+    done = run(
+        """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import touchstone
+db = touchstone.open(sys.argv[1] if len(sys.argv) > 1 else %r, engine="lmdb")
+db["a"] = {"n": 1}
+child = os.fork()
+if child == 0:
+    try:
+        db["a"]
+    except touchstone.MisuseError as error:
+        assert "fork" in str(error)
+        try:
+            touchstone.open(in_memory=True)
+        except touchstone.MisuseError:
+            os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7 if hasattr(os, "waitstatus_to_exitcode") else True
+assert db["a"] == {"n": 1}
+db.close()
+del db
+child = os.fork()
+if child == 0:
+    # Nothing was open at the fork.
+    with touchstone.open(in_memory=True) as other:
+        other["a"] = {}
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+        % str(tmp_path / "forked")
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_the_interpreter_ends_with_everything_open(tmp_path):
+    done = run(
+        """
+import touchstone
+db = touchstone.open(%r, engine="sqlite")
+observer = db.observe(lambda changes: None)
+live = db.observe_query("SELECT COUNT(*) FROM _", lambda rows, error: None)
+db.save_many((str(n), {"n": n}) for n in range(1000))
+rows = iter(db.query("SELECT n FROM _"))
+next(rows)
+print("done")
+"""
+        % str(tmp_path / "left")
+    )
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
+def test_checked_handles_catch_use_after_free():
+    done = run(
+        """
+import ctypes
+from touchstone._library import lib, call, handle
+import touchstone
+db = handle("touchstone_open", b"", 0, b'{"inMemory": true}', 18)
+lib.touchstone_database_free(db)
+for wrong in (db, 4096):
+    try:
+        call("touchstone_count", wrong)
+    except touchstone.MisuseError as error:
+        print(error)
+db = handle("touchstone_open", b"", 0, b'{"inMemory": true}', 18)
+try:
+    call("touchstone_query_run", db, None, 0, ctypes.byref(ctypes.c_void_p()))
+except touchstone.MisuseError as error:
+    print("another type" in str(error))
+""",
+        TOUCHSTONE_HANDLES="checked",
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and "was freed" in lines[0] and "is no handle" in lines[1] and lines[2] == "True", done
+
+
+def test_conversion_keeps_everything(tmp_path):
+    phases = set()
+    with touchstone.open(tmp_path / "x", engine="sqlite") as db:
+        db.save_many((str(n), {"n": n}) for n in range(200))
+        db.create_index("byN", ["n"])
+        first = db.save("c", {"n": 1})
+        for n in (2, 3):
+            db.save("c", {"n": n}, base=first.revision, on_conflict="branch")
+    touchstone.convert(
+        tmp_path / "x", "lmdb", target=str(tmp_path / "y"), progress=lambda phase, done, total: phases.add(phase)
+    )
+    assert "copying" in phases
+    with touchstone.open(tmp_path / "x") as old, touchstone.open(tmp_path / "y") as new:
+        assert new.engine == "lmdb"
+        assert old.verify(new, sequences=True) == []
+        new["0"] = {"n": -1}
+        assert any("0" in difference for difference in old.verify(new))
+        assert new.check(deep=True) == []
+        new.compact()
+
+    def stop(phase, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        touchstone.convert(tmp_path / "x", "lmdb", progress=stop)
+    with touchstone.open(tmp_path / "x", create="never") as db:
+        assert db.engine == "sqlite"
+
+
+def test_replication_over_a_listener(tmp_path):
+    with touchstone.open(in_memory=True) as here, touchstone.open(tmp_path / "there") as there:
+        here.save_many((str(n), {"n": n}) for n in range(50))
+        with touchstone.Listener({"here": here}, users={"ada": "pw"}) as listener:
+            statuses = []
+            replicator = touchstone.Replicator(there, listener.urls[0], direction="pull", user="ada", password="pw")
+            with replicator, replicator.observe(statuses.append):
+                replicator.start()
+                assert replicator.wait(60)
+                assert replicator.status["error"] is None and replicator.status["received"] > 0
+            refused = there.replicate(listener.urls[0], direction="pull", user="ada", password="no")
+            assert refused.wait(60) and refused.status["error"]["code"] == 401
+        assert len(there) == 50
+        assert there.verify(here, only_current=True) == []
+        with pytest.raises(touchstone.BadRequestError):
+            there.replicate("ftp://x/y")
+
+
+def test_an_upgrade_of_nothing_says_what_is_missing(tmp_path):
+    with pytest.raises(touchstone.NotFoundError) as caught:
+        touchstone.upgrade(tmp_path / "none.cblite2", tmp_path / "new")
+    assert "none.cblite2" in caught.value.path
+
+
+def test_results_files_become_data_frames(tmp_path):
+    pytest.importorskip("pandas")
+    from touchstone import results
+
+    value = {
+        "schema": 1,
+        "engines": {"lmdb": {"library": "LMDB 0.9.24"}},
+        "results": [
+            {
+                "suite": "travel",
+                "workload": "load",
+                "engine": "lmdb",
+                "operations": 10,
+                "parameters": {"threads": 2},
+                "metrics": {"seconds": {"median": 0.5, "samples": [0.5], "ci95": [0.4, 0.6]}},
+                "limit": {"name": "C", "normalized": 1.5},
+            }
+        ],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(value))
+    frame = results.load(str(tmp_path / "*.json"))
+    row = frame.iloc[0]
+    assert (row["engine"], row["seconds"], row["normalized"], row["parameter.threads"]) == ("lmdb", 0.5, 1.5, 2)
+    with pytest.raises(FileNotFoundError):
+        results.load(str(tmp_path / "none*.json"))
+    (tmp_path / "b.json").write_text(json.dumps(dict(value, schema=2)))
+    with pytest.raises(ValueError):
+        results.load(tmp_path / "b.json")

@@ -1,0 +1,127 @@
+"""Blobs: files inside the database that documents refer to."""
+
+from __future__ import annotations
+
+import io
+import weakref
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Optional, Union
+
+from ._documents import decode, encode
+from ._library import call, encoded, handle, lib, text
+
+if TYPE_CHECKING:
+    from ._database import Database
+
+#: How many bytes of a blob a call takes.
+PIECE = 1 << 16
+
+
+class Blob:
+    """What a document has of a blob: put it into a document and save that.
+
+    >>> import touchstone
+    >>> db = touchstone.open(in_memory=True)
+    >>> photo = db.blob(b"not really a photo", "image/jpeg")
+    >>> _ = db.save("hotel_1", {"name": "Apple Droid", "photo": photo})
+    >>> with db.open_blob(db["hotel_1"]["photo"]) as file:
+    ...     file.read(10)
+    b'not really'
+    """
+
+    def __init__(self, reference: Dict[str, Any]) -> None:
+        self._reference = reference
+
+    @property
+    def digest(self) -> str:
+        """The SHA-1 of its bytes: ``"sha1-…"``."""
+        return self._reference["digest"]  # type: ignore[no-any-return]
+
+    @property
+    def length(self) -> int:
+        """Its length in bytes."""
+        return self._reference["length"]  # type: ignore[no-any-return]
+
+    @property
+    def content_type(self) -> Optional[str]:
+        """Its media type, if it has one."""
+        return self._reference.get("content_type")
+
+    def __json__(self) -> Dict[str, Any]:
+        return self._reference
+
+    def __repr__(self) -> str:
+        return "<Blob %s, %d bytes>" % (self.digest, self.length)
+
+
+def store(database: "Database", content: Union[bytes, bytearray, memoryview, BinaryIO], content_type: str) -> Blob:
+    """Stores the bytes of a blob, or those of a file that is read to its end."""
+    writer = handle("touchstone_blob_writer_new", database._open_handle())
+    try:
+        if isinstance(content, (bytes, bytearray, memoryview)):
+            content = io.BytesIO(content)
+        while True:
+            piece = content.read(PIECE)
+            if not piece:
+                break
+            piece = bytes(piece)
+            call("touchstone_blob_write", writer, piece, len(piece))
+        kind = encoded(content_type)
+        return Blob(decode(text("touchstone_blob_finish", writer, kind, len(kind)).decode()))
+    finally:
+        lib.touchstone_blob_writer_free(writer)
+
+
+class BlobFile(io.RawIOBase):
+    """The bytes of a blob as a file, which can be read and sought, in constant memory."""
+
+    def __init__(self, database: "Database", reference: Any) -> None:
+        super().__init__()
+        if isinstance(reference, str):
+            name = encoded(reference)
+        else:
+            name = encode(reference)
+        self._handle = handle("touchstone_blob_open", database._open_handle(), name, len(name))
+        self._close = weakref.finalize(self, lib.touchstone_blob_free, self._handle)
+        self._close.atexit = False
+        self._length: int = lib.touchstone_blob_length(self._handle)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        import ctypes
+
+        self._check()
+        view = memoryview(buffer).cast("B")
+        place = (ctypes.c_char * len(view)).from_buffer(view)
+        count = call("touchstone_blob_read", self._handle, place, len(view))
+        self._position += count
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check()
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
+        # As in any file, one can be behind the end; there is nothing to read there.
+        position = min(max(start + offset, 0), self._length)
+        call("touchstone_blob_seek", self._handle, position)
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        return self._position
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on a closed blob")
+
+    def close(self) -> None:
+        if not self.closed:
+            self._close()
+        super().close()
