@@ -265,8 +265,11 @@ import TestSupport
     expect(reader.add("SELECT 1  ").isEmpty)
     expect(reader.end()?.text, equals: "SELECT 1")
     expect(reader.end() == nil)
-    expect(reader.add("/* nothing").isEmpty)
+    // What a comment without an end hides isn't dropped in silence: no parser takes it.
+    expect(reader.add(" /* SELECT 2;").isEmpty)
+    expect(reader.add("SELECT 3;").isEmpty)
     expect(reader.isInside)
+    expect(reader.end(), equals: ShellStatement(kind: .query, text: "/*", line: 2, column: 1))
     expect(reader.end() == nil)
   }
 

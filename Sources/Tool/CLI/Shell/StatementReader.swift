@@ -27,6 +27,8 @@ struct StatementReader {
   private var bytes: [UInt8] = []
   private var isBlank = true
   private var start = (line: 0, column: 0)
+  /// Where the last comment of several lines has begun.
+  private var comment = (line: 0, column: 0)
   private var line = 0
 
   /// Whether a query has begun and not ended.
@@ -56,6 +58,7 @@ struct StatementReader {
         case (UInt8(ascii: "-"), UInt8(ascii: "-")): state = .lineComment
         case (UInt8(ascii: "/"), UInt8(ascii: "*")):
           state = .blockComment
+          comment = (self.line, String(decoding: line[..<index], as: UTF8.self).count)
           append(byte, at: index, of: line)
           index += 1
           append(next, at: index, of: line)
@@ -83,10 +86,14 @@ struct StatementReader {
     return statements
   }
 
-  /// Ends the query that has begun, if there is one: the input has ended.
+  /// Ends the query that has begun, if there is one: the input has ended. A comment without its end may hide statements, so it is
+  /// one, which no parser accepts.
   mutating func end() -> ShellStatement? {
     defer { reset() }
-    guard !isBlank else { return nil }
+    guard !isBlank else {
+      return isInsideComment
+        ? ShellStatement(kind: .query, text: "/*", line: comment.line, column: comment.column) : nil
+    }
     while let last = bytes.last, last == UInt8(ascii: "\n") || last == UInt8(ascii: " ") {
       bytes.removeLast()
     }
