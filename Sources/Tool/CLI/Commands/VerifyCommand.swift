@@ -19,7 +19,8 @@ struct VerifyCommand: Subcommand {
       Compares documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and the
       bytes of blobs. Each difference is one line: the document, what differs, and the values in DB1 and DB2. The
       key opens each encrypted database and is ignored for a plain one. Databases that replicate have the same
-      current revisions; the other branches of resolved conflicts stay where they are.
+      current revisions; the other branches of resolved conflicts stay where they are. Of a document that was deleted on
+      both sides they may show different tombstones (docs/conflicts.md), which is a difference here.
       """)
 
   private let databases: [DatabaseArguments]
