@@ -132,7 +132,8 @@ LIBRARY = $(SCRATCH)/library/$(SONAME)
 LIBRARY_PACKAGES = libcrypto libcurl libisal lmdb libmicrohttpd libssl snappy libzip zlib $(filter rocksdb,$(TOUCHSTONE_ENGINES))
 LIBRARY_LIBRARIES = -licui18n -licuuc -lsimdjson -lstemmer -lwslay -lstdc++ -ldl
 # Parts of Swift's static Foundation that its archives need but don't name.
-FOUNDATION = -lFoundationEssentials -l_FoundationCollections -l_FoundationCShims -lBlocksRuntime
+FOUNDATION = -lFoundationEssentials -l_FoundationCollections -l_FoundationCShims -l_FoundationICU -lCoreFoundation -l_CFXMLInterface \
+  -lBlocksRuntime
 
 library: deps ## Builds the shared library for C, and checks that it exports what touchstone.h declares
 	@TOUCHSTONE_LIBRARY=1 swift build $(SWIFT_FLAGS) --product touchstone-c

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import sys
 import threading
@@ -135,6 +134,9 @@ class Stream(AsyncIterator[Any]):
     """
 
     def __init__(self, start: Callable[["Stream"], Observer], keeps_latest: bool = False) -> None:
+        # Not at the top: it takes as long to import as the rest.
+        import asyncio
+
         self._loop = asyncio.get_running_loop()
         self._queue: List[Any] = []
         self._arrived = asyncio.Event()
