@@ -517,7 +517,7 @@ let tests: [Target] = [
       "sync-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
     ]),
 
-  bindings.tests("TouchstoneC", ["TestSupport", "TouchstoneC", "CTouchstone"]),
+  bindings.tests("TouchstoneC", ["TestSupport", "Touchstone", "TouchstoneC", "CTouchstone"]),
 
   bench.tests("BenchmarkKit", ["BenchmarkKit", "Expectations"]),
   bench.tests("Datasets", ["ChildProcesses", "Datasets", "Expectations"]),

@@ -58,7 +58,7 @@ public func touchstone_version() -> UnsafePointer<CChar>? { version }
 
 /// Lives as long as the process.
 private nonisolated(unsafe) let version: UnsafePointer<CChar>? = {
-  let text = Array("0.3.0".utf8CString)
+  let text = Array(touchstoneVersion.utf8CString)
   let copy = UnsafeMutablePointer<CChar>.allocate(capacity: text.count)
   copy.initialize(from: text, count: text.count)
   return UnsafePointer(copy)
