@@ -2,6 +2,7 @@ import Storage
 import TestSupport
 import Testing
 import Touchstone
+import Views
 
 @testable import HTTPAPI
 
