@@ -4,4 +4,4 @@
 #define TOUCHSTONE_COMMIT ""
 #endif
 
-const char *touchstone_commit(void) { return TOUCHSTONE_COMMIT; }
+const char *build_commit(void) { return TOUCHSTONE_COMMIT; }

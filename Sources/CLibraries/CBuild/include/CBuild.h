@@ -5,6 +5,6 @@
 
 // The commit that was built, as `git describe --always --dirty` names it; empty if the build wasn't told
 // (Package.swift).
-const char *touchstone_commit(void);
+const char *build_commit(void);
 
 #endif

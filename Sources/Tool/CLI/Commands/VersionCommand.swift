@@ -19,7 +19,7 @@ struct VersionCommand: Subcommand {
   init(_ arguments: Arguments) throws { asJSON = arguments[DatabaseArguments.json] }
 
   func run(_ output: StandardOutput) throws {
-    let commit = String(cString: touchstone_commit())
+    let commit = String(cString: build_commit())
     var libraries = JSONObjectText()
     var table = TextTable(["", ""])
     for engine in Engines.names {
