@@ -156,7 +156,9 @@ extension ConformanceSuite {
           }
           sizes.append(try engine.maintenance.statistics().totalPages)
         }
-        try expect(sizes[29] <= sizes[5] * 2, "the file grows with every round: \(sizes)")
+        // An engine that merges in the background may just have done that in any single round.
+        let first = sizes[..<8].max() ?? 0
+        try expect(sizes[29] <= first * 2, "the file grows with every round: \(sizes)")
       }
     },
 
