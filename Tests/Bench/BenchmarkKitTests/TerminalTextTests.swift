@@ -25,6 +25,6 @@ import Testing
   @Test func aCellIsOneLine() {
     var table = TextTable(["na\u{1B}me", "value"])
     table.add("a\nb", "\u{9B}")
-    expect(table.lines, equals: [#"na\u001Bme  value"#, #"a\u000Ab     \u009B"#])
+    expect(table.lines, equals: [#"na\u001Bme  value"#, #"a\u000Ab    \u009B"#])
   }
 }

@@ -121,7 +121,7 @@ enum Toolchain {
 
   /// How the modules' C is found: the module maps of the sources, those that the build made, and headers.
   private static var clangOptions: [String] {
-    let sources = entries(root.appending(path: "Sources/CLibraries"))
+    let sources = ["CLibraries", "Bindings"].flatMap { entries(root.appending(path: "Sources/\($0)")) }
     let headers = sources.map { $0.appending(path: "include") }
     let maps =
       (sources + headers + entries(products).filter { $0.pathExtension == "build" })
