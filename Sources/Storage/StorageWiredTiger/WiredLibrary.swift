@@ -10,7 +10,7 @@ import StorageFlat
 ///
 /// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
 /// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken`, and
-/// the bytes of commits that aren't in `sessions`, only in the write transaction.
+/// the bytes of commits, only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
   let wired: WiredSettings
@@ -19,6 +19,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private var connection: UnsafeMutablePointer<WT_CONNECTION>?
   private let sessions = Lock(Sessions())
   private var isBroken = false
+  /// The bytes of commits since the open.
+  private var committedBytes = 0
   /// The bytes of commits since a writer has last waited for room in the cache.
   private var unthrottled = 0
   /// The bytes of commits since the log was measured last.
@@ -34,10 +36,6 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     var writer: WiredSession?
     /// Whether a session is stuck.
     var isStuck = false
-    /// The bytes of commits since the open.
-    var committedBytes = 0
-    /// Whether there were commits since the last checkpoint of `unusedBytes`.
-    var hasCommitted = false
   }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
@@ -88,6 +86,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       throw messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
     }
     connection = opened
+    committedBytes = 0
     guard !isReadOnly else { return }
     do {
       let session = try WiredSession(opened, messages, writes: true)
@@ -210,7 +209,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
-    let unwritten = min(sessions.withLock { $0.committedBytes }, 2 * wired.checkpointLogBytes)
+    let unwritten = min(committedBytes, 2 * wired.checkpointLogBytes)
     try WiredLog(directory: messages.path).reserve(
       bytes, spare: unwritten, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
@@ -224,10 +223,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   /// Called after a commit of about so many bytes, between two transactions of the session.
   func committed(_ bytes: Int, _ session: WiredSession) {
-    sessions.withLock { sessions in
-      sessions.committedBytes += bytes
-      sessions.hasCommitted = true
-    }
+    committedBytes += bytes
     unthrottled += bytes
     unmeasured += bytes
     if unthrottled >= Self.throttledBytes {
@@ -285,17 +281,5 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// all entries, and so all blocks that aren't in the cache, whose checksums WiredTiger compares.
   func checkFiles() throws -> [String] { [] }
 
-  /// Bytes of blocks that the table's file has and doesn't use. What was removed is among them only after a checkpoint.
-  func unusedBytes() throws -> Int {
-    let session = try session()
-    defer { giveBack(session) }
-    let isBehind = sessions.withLock { sessions in
-      defer { sessions.hasCommitted = false }
-      return sessions.hasCommitted
-    }
-    // On a full disk WiredTiger would give up.
-    if isBehind, (try? reserveLog(0)) != nil { try session.writeCheckpoint() }
-    return try session.statistics(
-      [WT_STAT_DSRC_BLOCK_REUSE_BYTES], of: "statistics:\(WiredSettings.table)")[0]
-  }
+  func unusedBytes() throws -> Int { 0 }
 }

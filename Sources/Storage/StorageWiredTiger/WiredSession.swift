@@ -88,13 +88,12 @@ final class WiredSession {
     return cursor
   }
 
-  /// Values of statistics: those of the connection, or of a table.
-  func statistics(_ numbers: [Int32], of source: String = "statistics:") throws -> [Int] {
+  /// Values of the connection's statistics.
+  func statistics(_ numbers: [Int32]) throws -> [Int] {
     var cursor: Cursor?
     try messages.check(
-      session.pointee.open_cursor(session, source, nil, "statistics=(fast)", &cursor),
-      "can't open the statistics")
-    guard let cursor else { return numbers.map { _ in 0 } }
+      session.pointee.open_cursor(session, "statistics:", nil, nil, &cursor), "can't open the statistics")
+    guard let cursor else { return [] }
     defer { _ = cursor.pointee.close(cursor) }
     return try numbers.map { number in
       var value: Int64 = 0
