@@ -140,10 +140,11 @@ library: deps ## Builds the shared library for C, and checks that it exports wha
 	folder=$(dir $(LIBRARY))
 	mkdir -p "$$folder"
 	printf '{ global: touchstone_*; local: *; };\n' > "$$folder/exports.map"
+	# The objects, and not their archive: what protocols a type conforms to is found at run time, and nothing refers to it.
 	# Libraries beside it are found first: those of the wheel.
 	# shellcheck disable=SC2046
 	swiftc -emit-library -static-stdlib -use-ld=lld -o "$(LIBRARY)" \
-	  -Xlinker --whole-archive $(SCRATCH)/release/libtouchstone-c.a -Xlinker --no-whole-archive \
+	  @$(SCRATCH)/release/touchstone-c.product/Objects.LinkFileList \
 	  $(if $(SANITIZE),-sanitize=$(SANITIZE),-Xlinker -z -Xlinker defs) -Xlinker --gc-sections \
 	  -Xlinker --version-script="$$folder/exports.map" -Xlinker -soname=$(SONAME) \
 	  -Xlinker --disable-new-dtags -Xlinker -rpath='$$ORIGIN' \
