@@ -76,6 +76,8 @@ class BlobFile(io.RawIOBase):
 
     def __init__(self, database: "Database", reference: Any) -> None:
         super().__init__()
+        # `close` is called also for an object that wasn't made, since there is no such blob.
+        self._close: Any = lambda: None
         if isinstance(reference, str):
             name = encoded(reference)
         else:
