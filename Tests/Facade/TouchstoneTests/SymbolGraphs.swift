@@ -53,10 +53,10 @@ struct SymbolGraphs {
     }
   }
 
-  /// The modules of all floors in `Sources`, and those that the products have elsewhere.
+  /// The modules of all floors in `Sources`, and those that the products have elsewhere. What the bindings show is in headers.
   private static func moduleNames() throws -> [String] {
     let sources = Toolchain.root.appending(path: "Sources").path
-    return try FileManager.default.contentsOfDirectory(atPath: sources).flatMap {
+    return try FileManager.default.contentsOfDirectory(atPath: sources).filter { $0 != "Bindings" }.flatMap {
       try FileManager.default.contentsOfDirectory(atPath: "\(sources)/\($0)")
     } + ["StorageConformance"]
   }
@@ -121,7 +121,7 @@ enum Toolchain {
 
   /// How the modules' C is found: the module maps of the sources, those that the build made, and headers.
   private static var clangOptions: [String] {
-    let sources = ["CLibraries", "Bindings"].flatMap { entries(root.appending(path: "Sources/\($0)")) }
+    let sources = entries(root.appending(path: "Sources/CLibraries"))
     let headers = sources.map { $0.appending(path: "include") }
     let maps =
       (sources + headers + entries(products).filter { $0.pathExtension == "build" })
