@@ -165,8 +165,13 @@ wheel: library ## Builds the Python package with all libraries inside: DIST=DIR
 # Arguments of pytest.
 PYTEST ?=
 
-test-python: wheel ## Tests the wheel in an empty virtual environment without Swift on the PATH; skips where PyPI can't be reached
-	@folder=$(SCRATCH)/python
+test-python: deps ## Tests the wheel in an empty virtual environment without Swift on the PATH; skips without Python or PyPI
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then
+	  echo "test-python: skipped: there is no $(PYTHON) with venv (python3-venv)" >&2
+	  exit 0
+	fi
+	$(MAKE) --no-print-directory wheel
+	folder=$(SCRATCH)/python
 	rm -rf "$$folder"
 	$(PYTHON) -m venv "$$folder"
 	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow; then
@@ -363,6 +368,7 @@ examples-c: library ## Builds the example in C with gcc and clang, and runs it, 
 	@folder=$$PWD/$(SCRATCH)/examples-c
 	library=$$PWD/$(dir $(LIBRARY))
 	for compiler in $(C_COMPILERS); do
+	  if ! command -v "$$compiler" >/dev/null; then echo "examples-c: without $$compiler, which isn't installed"; continue; fi
 	  for sanitizer in '' '-fsanitize=address,undefined'; do
 	    # The default linker warns about each of the sanitizer's own symbols.
 	    [ "$$compiler" != clang ] || sanitizer="$$sanitizer -fuse-ld=lld"
@@ -377,7 +383,7 @@ examples-c: library ## Builds the example in C with gcc and clang, and runs it, 
 	if ! command -v valgrind >/dev/null; then echo "examples-c: without valgrind, which isn't installed"; exit 0; fi
 	# Its reader of debugging information doesn't know all that the compiler writes.
 	strip -o "$$folder/$(SONAME)" "$(LIBRARY)"
-	$(firstword $(C_COMPILERS)) -std=c11 -g -I Sources/Bindings/CTouchstone -o "$$folder/hotels" Examples/C/hotels.c \
+	clang -std=c11 -I Sources/Bindings/CTouchstone -o "$$folder/hotels" Examples/C/hotels.c \
 	  -L "$$library" -ltouchstone -Wl,-rpath,"$$folder"
 	rm -rf "$$folder/databases"; mkdir "$$folder/databases"
 	# It can't reserve the addresses that LMDB's map has by default.
