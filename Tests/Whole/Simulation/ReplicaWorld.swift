@@ -110,11 +110,15 @@ package final class ReplicaWorld {
       usleep(UInt32(microseconds))
       _ = try target.ask(.stopServing)
       _ = try source.nextAnswer()
+      try endRequests(of: target)
     case .source(let microseconds):
       try source.tell(operation)
       usleep(UInt32(microseconds))
       try source.restart()
-      if run.transport != .local { _ = try target.ask(.stopServing) }
+      if run.transport != .local {
+        _ = try target.ask(.stopServing)
+        try endRequests(of: target)
+      }
     case .target(let microseconds):
       try source.tell(operation)
       usleep(UInt32(microseconds))
@@ -123,6 +127,12 @@ package final class ReplicaWorld {
     }
     return nil
   }
+}
+
+extension ReplicaWorld {
+  /// Ends what a cut connection has begun: a request that was received whole may still commit after the listener has stopped. Nothing but
+  /// the end of its process is sure to come after that.
+  private func endRequests(of target: World) throws { try target.restart() }
 }
 
 /// A world as one of several replicas. Its first process speaks for it.
