@@ -88,8 +88,12 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   var needsRenewal: Bool {
     failure.withLock { if case .none = $0 { false } else { true } }
   }
-  /// RocksDB writes tables in threads of its own, and refuses all writes after one of them has failed.
-  var hasFailedInBackground: Bool { database.map { backgroundErrors($0) > 0 } ?? false }
+  /// RocksDB writes tables in threads of its own, and refuses all writes after one of them has failed. Without a log, it goes on
+  /// refusing: what isn't in tables yet would be lost if the database were opened anew.
+  var hasFailedInBackground: Bool {
+    guard rocks.writesLog, let database else { return false }
+    return backgroundErrors(database) > 0
+  }
   var isUnreadable: Bool { database == nil }
 
   /// Called when a commit or a compaction has failed: RocksDB refuses to write from then on.
