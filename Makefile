@@ -38,7 +38,7 @@ ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 FILTER ?=
 # Seconds after which a test that says nothing is taken for hung: it is named, and killed with its process. 0: never.
 HUNG_AFTER ?= $(if $(SANITIZE),0,900)
-# Processes of tests at the same time; by default one more than there are cores.
+# Processes of tests at the same time; by default three for each core.
 JOBS ?=
 # The first seed of `make simulate`.
 SIMULATION_SEED ?= $(shell date +%s)
