@@ -53,6 +53,14 @@ package final class DocumentRevisions {
     return found
   }
 
+  /// Returns the IDs of a revision and of its ancestors, the newest first, as far as the depth of revision trees reaches now. It may
+  /// have been lowered after the document was saved: what is beyond it goes with the next save. Gaps are filled
+  /// (`RevisionHistory.dense`).
+  package func keptHistory(of index: Int) throws -> [RevisionID] {
+    let depth = try store.currentTreeDepth(transaction, context)
+    return Array(try RevisionHistory.dense(ancestry(of: index).map { id(of: $0) }).prefix(depth))
+  }
+
   /// Returns whether the body of a revision is stored.
   package func hasBody(_ index: Int) throws -> Bool {
     let node = history.tree.nodes[index]

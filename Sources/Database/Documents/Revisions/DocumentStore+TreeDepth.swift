@@ -30,11 +30,14 @@ extension DocumentStore {
 
   /// Returns the number of revisions that are kept of each branch now.
   package func currentTreeDepth() throws -> Int {
-    try reading { transaction, context in
-      let generation = try State(transaction, context.keyspaces.meta).indexGeneration
-      guard generation != context.treeDepth.generation else { return context.treeDepth.depth }
-      return try KnownTreeDepth(generation, options, transaction, context.keyspaces.meta).depth
-    }
+    try reading { transaction, context in try currentTreeDepth(transaction, context) }
+  }
+
+  /// Returns the number of revisions that are kept of each branch in a transaction.
+  func currentTreeDepth(_ transaction: any ReadTransaction, _ context: Context) throws -> Int {
+    let generation = try State(transaction, context.keyspaces.meta).indexGeneration
+    guard generation != context.treeDepth.generation else { return context.treeDepth.depth }
+    return try KnownTreeDepth(generation, options, transaction, context.keyspaces.meta).depth
   }
 
   /// Sets that number, for now and for later opens. 0 and less mean the default.

@@ -315,6 +315,38 @@ import Touchstone
       client.send("COPY", "/db/src", headers: [("Destination", "http://h/db/x")]).status, equals: 400)
   }
 
+  @Test("a lowered _revs_limit shortens histories at once", arguments: someEngines)
+  func revisionsLimit(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    var revisions: [String] = []
+    for number in 1...8 {
+      let before = revisions.last.map { "?rev=\($0)" } ?? ""
+      revisions.append(try client.save("/db/bar\(before)", "{\"n\":\(number)}"))
+    }
+    func history() throws -> [Int?] {
+      let document = try client.get("/db/bar?revs=true&revs_info=true").json()
+      let answers = try client.send("POST", "/db/_bulk_get?revs=true", #"{"docs":[{"id":"bar"}]}"#).json()
+      return [
+        document["_revisions"]["start"].int.map { Int($0) }, document["_revisions"]["ids"].array?.count,
+        document["_revs_info"].array?.count,
+        answers["results"][0]["docs"][0]["ok"]["_revisions"]["ids"].array?.count,
+      ]
+    }
+    try expect(history(), equals: [8, 8, 8, 8])
+    try expect(client.send("PUT", "/db/_revs_limit", "3").status, equals: 200)
+    try expect(history(), equals: [8, 3, 3, 3])
+    _ = try client.send("POST", "/db/_compact")
+    try expect(history(), equals: [8, 3, 3, 3])
+    // The next save removes what is beyond it.
+    try client.save("/db/bar?rev=\(revisions[7])", #"{"n":9}"#)
+    _ = try client.send("PUT", "/db/_revs_limit", "1000")
+    try expect(history(), equals: [9, 3, 3, 3])
+    for limit in [2, 1] {
+      _ = try client.send("PUT", "/db/_revs_limit", "\(limit)")
+      try expect(history(), equals: [9, limit, limit, limit])
+    }
+  }
+
   @Test("local documents have the revisions that clients give them", arguments: someEngines)
   func local(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)

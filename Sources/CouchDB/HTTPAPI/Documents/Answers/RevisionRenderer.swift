@@ -49,8 +49,7 @@ struct RevisionRenderer {
     if revisions.isDeleted(index) { json.append(literal: ",\"_deleted\":true") }
     // What is behind a gap that is too long isn't told, so nothing counts as known for it.
     let history =
-      options.revisions || options.attachmentsSince != nil
-      ? RevisionHistory.dense(try revisions.ancestry(of: index).map { revisions.id(of: $0) }) : []
+      options.revisions || options.attachmentsSince != nil ? try revisions.keptHistory(of: index) : []
     if options.revisions { append(history: history, to: &json) }
     if isCurrent { written.hasMeta = try append(meta: revisions, to: &json) }
     pieces.append(json)
@@ -107,7 +106,9 @@ struct RevisionRenderer {
     var hasMeta = false
     if options.revisionsInfo {
       json.append(literal: ",\"_revs_info\":[")
-      for (position, index) in try revisions.ancestry(of: 0).enumerated() {
+      let last = try revisions.keptHistory(of: 0).last?.generation ?? 0
+      let kept = try revisions.ancestry(of: 0).prefix { revisions.id(of: $0).generation >= last }
+      for (position, index) in kept.enumerated() {
         if position > 0 { json.append(literal: ",") }
         json.append(literal: "{\"rev\":\"")
         json.append(raw: revisions.id(of: index).description)
