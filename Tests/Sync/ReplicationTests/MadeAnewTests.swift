@@ -125,6 +125,42 @@ import Touchstone
     try expect(a.document("d")?["n"].int, equals: 2)
   }
 
+  @Test("the content from before a deletion, made again after a purge of the tombstone, is deleted once more")
+  func contentOfDeleted() throws {
+    let (a, b) = try two()
+    for database in [a, b] { try database.save("d", ["n": 1]) }
+    try replicate(a, b)
+    try a.delete("d")
+    try replicate(a, b)
+    try a.purge("d")
+    // It has the ID of the first revision again, which the other side has deleted.
+    try a.save("d", ["n": 1])
+    try expect(replicate(a, b).failed, equals: [:])
+    try expectEqual(a, b)
+    try expect(a.document("d") == nil && b.document("d") == nil)
+    try a.save("d", ["n": 1])
+    try expect(replicate(a, b).failed, equals: [:])
+    try expectEqual(a, b)
+    try expect(b.document("d")?["n"].int, equals: 1)
+  }
+
+  @Test("a push alone of what was deleted there is a conflict in each run", .disabled(if: linksByHTTP))
+  func pushOfDeleted() throws {
+    let (a, b) = try two()
+    try a.save("d", ["n": 1])
+    try replicate(a, b)
+    try a.delete("d")
+    try replicate(a, b)
+    try a.purge("d")
+    try a.save("d", ["n": 1])
+    for _ in 0..<2 {
+      let outcome = try replicate(a, b) { $0.direction = .push }
+      expect(outcome.failed.mapValues(\.code), equals: ["d": 409])
+    }
+    try expect(replicate(a, b).failed, equals: [:])
+    try expectEqual(a, b)
+  }
+
   @Test("a push alone says the conflict in each run, and never that all is well", .disabled(if: linksByHTTP))
   func pushAlone() throws {
     let (a, b) = try two()

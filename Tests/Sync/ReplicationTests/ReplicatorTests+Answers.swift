@@ -48,7 +48,9 @@ extension ReplicatorTests {
     try expect(answer("deleted", "3-aa", deleted), equals: .send)
     try expect(answer("deleted", "3-aa", "2-bb"), equals: .conflict(current: deleted))
     try expect(answer("_bad", "1-aa", nil), equals: .send)
-    // A live revision that lost against a deletion here isn't news. Its ancestors and the tombstone of its branch go on as before.
+    // A live revision that lost against a deletion here isn't news, nor is one that was deleted here. The tombstone of a branch goes on.
+    try expect(answer("deleted", live, nil), equals: .conflict(current: deleted))
+    try expect(answer("deleted", live, ""), equals: .conflict(current: deleted))
     try database.apply(PulledRevision(id: "lost", history: ["1-11"], body: ["n": 1]))
     try database.apply(PulledRevision(id: "lost", history: ["2-aa", "1-11"], body: ["n": 2]))
     try database.apply(
@@ -60,7 +62,7 @@ extension ReplicatorTests {
     try expect(answer("lost", "2-aa", nil), equals: .conflict(current: "2-bb"))
     try expect(answer("lost", "2-aa", ""), equals: .conflict(current: "2-bb"))
     try expect(answer("lost", "2-aa", "2-bb"), equals: .send)
-    try expect(answer("lost", "1-11", nil), equals: .send)
+    try expect(answer("lost", "1-11", nil), equals: .conflict(current: "2-bb"))
     try expect(answer("lost", ended.id.description, nil), equals: .send)
     try expect(answer("lost", "1-22", nil), equals: .send)
     // Its branch was deleted, and another one is current.

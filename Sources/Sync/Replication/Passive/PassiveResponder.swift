@@ -77,7 +77,7 @@ package final class PassiveResponder: Sendable {
   /// | the proposed revision is current | any | known |
   /// | live | none | conflict |
   /// | deleted | none | send |
-  /// | deleted, and the proposed live revision lost against that | none | conflict |
+  /// | deleted, and the proposed live revision lost against that, or is an ancestor of it | none | conflict |
   /// | current = parent | given | send |
   /// | current ≠ parent | given | conflict |
   ///
@@ -115,11 +115,12 @@ package final class PassiveResponder: Sendable {
     try current.hasOtherLeaves && store.hasEnded(change.revision, of: change.id, byDeletion: byDeletion)
   }
 
-  /// Whether a proposed revision is known here, isn't a tombstone, and the current one doesn't descend from it. To send it once more would
-  /// change nothing, and the peer would take it for the current one here.
+  /// Whether a proposed revision is known here, isn't current, and isn't a tombstone. To send it once more would change nothing, and the
+  /// peer would take it for the current one here. The current one is a tombstone that ended another branch, or this one: then the
+  /// peer has purged the document and made it anew with the content that it had, or hasn't pulled the tombstone yet.
   private func hasLost(_ change: ProposedChange, _ store: DocumentStore) throws -> Bool {
     guard let revision = RevisionID(change.revision),
-      try store.syncKnowledge(of: [(change.id, change.revision)]) == [.known(.aside)]
+      case .known = try store.syncKnowledge(of: [(change.id, change.revision)])[0]
     else { return false }
     return try store.revisions(of: change.id, withBodies: false)?.first { $0.id == revision }?.isDeleted
       == false
