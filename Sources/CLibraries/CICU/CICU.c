@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <unicode/ubrk.h>
+#include <unicode/ucal.h>
 #include <unicode/uchar.h>
 #include <unicode/ucol.h>
 #include <unicode/uloc.h>
@@ -156,6 +157,28 @@ int32_t icu_regex_end(icu_regex *regex, int32_t group) {
 int32_t icu_regex_groups(icu_regex *regex) {
   UErrorCode status = U_ZERO_ERROR;
   return uregex_groupCount(REGEX, &status);
+}
+
+icu_zone *icu_zone_open(const uint16_t *name, int32_t count) {
+  UChar canonical[64];
+  UBool is_known = 0;
+  UErrorCode status = U_ZERO_ERROR;
+  ucal_getCanonicalTimeZoneID(name, count, canonical, 64, &is_known, &status);
+  if (U_FAILURE(status) || !is_known) return NULL;
+  UCalendar *calendar = ucal_open(name, count, "", UCAL_GREGORIAN, &status);
+  if (U_SUCCESS(status)) return (icu_zone *)calendar;
+  ucal_close(calendar);
+  return NULL;
+}
+
+void icu_zone_close(icu_zone *zone) { ucal_close((UCalendar *)zone); }
+
+int32_t icu_zone_offset(icu_zone *zone, double time) {
+  UCalendar *calendar = (UCalendar *)zone;
+  UErrorCode status = U_ZERO_ERROR;
+  ucal_setMillis(calendar, time, &status);
+  int32_t offset = ucal_get(calendar, UCAL_ZONE_OFFSET, &status) + ucal_get(calendar, UCAL_DST_OFFSET, &status);
+  return U_SUCCESS(status) ? offset : 0;
 }
 
 int32_t icu_fold_turkic(int32_t c) { return u_foldCase(c, U_FOLD_CASE_EXCLUDE_SPECIAL_I); }

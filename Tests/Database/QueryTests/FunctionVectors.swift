@@ -25,7 +25,8 @@ private let null = JSONValue?.some(.null)
 
 extension FunctionVector {
   /// Each scalar function once at least, with arguments that tell it from its neighbours.
-  static let scalars: [FunctionVector] = strings + patterns + numbers + arrays + types + conditions + dates
+  static let scalars: [FunctionVector] =
+    strings + patterns + numbers + arrays + types + conditions + dates + reference
 
   private static let strings: [FunctionVector] = [
     .init("CONCAT", "a", 1, 2.5, true, null, [1], gives: "a12.5truenull[1]"),

@@ -29,7 +29,7 @@ import TestSupport
     ("SELECT a FROM x.y", 15, "scopes and collections aren't supported"),
     ("SELECT a FROM _ UNNEST a || b", 30, "expected AS and a name for the unnested items"),
     ("SELECT SUBSTRING(a)", 8, "there is no function SUBSTRING (did you mean SUBSTR?)"),
-    ("SELECT 1 + lenght(a)", 12, "there is no function LENGHT (did you mean LENGTH?)"),
+    ("SELECT 1 + lenght(a)", 12, "there is no function LENGHT (did you mean LEN or LENGTH?)"),
     ("SELECT LENGTH(a, b)", 8, "LENGTH takes one argument, not 2"),
     ("SELECT NULLIF(a)", 8, "NULLIF takes 2 arguments, not 1"),
     ("SELECT ROUND()", 8, "ROUND takes 1 to 2 arguments, not 0"),

@@ -1,5 +1,5 @@
-// A thin C face of ICU: text in UTF-8 and UTF-16, cases and classes of characters, collators, regular expressions and word
-// breaks.
+// A thin C face of ICU: text in UTF-8 and UTF-16, cases and classes of characters, collators, regular expressions, time
+// zones and word breaks.
 //
 // ICU's own headers stay out of it for two reasons: its function names carry its version (ucol_open_72) by macros that Swift
 // can't see, and its types have other definitions in the ICU that Foundation brings.
@@ -79,6 +79,13 @@ int icu_regex_find_next(icu_regex *regex, icu_status *status);
 int32_t icu_regex_start(icu_regex *regex, int32_t group);
 int32_t icu_regex_end(icu_regex *regex, int32_t group);
 int32_t icu_regex_groups(icu_regex *regex);
+
+typedef struct icu_zone icu_zone;
+/// Opens the rules of a time zone by its IANA name. NULL for an unknown name. One thread at a time may use it.
+icu_zone *icu_zone_open(const uint16_t *name, int32_t count);
+void icu_zone_close(icu_zone *zone);
+/// The milliseconds east of UTC at a time in milliseconds since 1970.
+int32_t icu_zone_offset(icu_zone *zone, double time);
 
 // What the words of text are made of.
 int32_t icu_fold_turkic(int32_t c);

@@ -215,7 +215,7 @@ struct ExpressionCompiler {
       collation: try program.collation(effective), like: LikeOptions(effective),
       pattern: function.usesPattern ? program.newPattern() : 0)
     let node = CallNode(scalar, arguments, site)
-    return function.isDeterministic ? folded(node) : node
+    return function.volatility == .immutable ? folded(node) : node
   }
 
   /// Replaces a node by a constant when all of its parts are constants. Otherwise returns the node.

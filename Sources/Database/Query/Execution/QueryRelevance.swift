@@ -148,13 +148,9 @@ extension ResolvedQuery {
     return found
   }
 
-  /// Whether the query calls no function that depends on the current time.
-  private var isTimeless: Bool {
-    !hasParts { part in
-      guard case .call(let call) = part else { return false }
-      return call.name.hasPrefix("NOW_") || call.name.hasPrefix("CLOCK_")
-    }
-  }
+  /// Whether another run on the same documents has the same result: the query calls no function that depends on
+  /// the current time or on chance.
+  private var isTimeless: Bool { !hasParts { $0.callVolatility >= .run } }
 
   /// Whether rows depend on expiration times. These can change without a change of the document.
   var readsExpirations: Bool {

@@ -18,8 +18,8 @@ enum FullTextFunctions {
 
   /// The table is for the parser. `PlanScope` compiles these functions.
   static let table = [
-    QueryFunction(snippet, 1...5, isDeterministic: false) { _, _, _ in .missing },
-    QueryFunction(offsets, 1...1, isDeterministic: false) { _, _, _ in .missing },
+    QueryFunction(snippet, 1...5, volatility: .environment) { _, _, _ in .missing },
+    QueryFunction(offsets, 1...1, volatility: .environment) { _, _, _ in .missing },
   ]
 }
 

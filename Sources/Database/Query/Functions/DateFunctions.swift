@@ -3,19 +3,20 @@
 
 enum DateFunctions {
   static let table: [QueryFunction] = [
-    QueryFunction("STR_TO_MILLIS", 1...1, isDeterministic: false) { arguments, _, _ in
+    QueryFunction("STR_TO_MILLIS", 1...1, volatility: .environment) { arguments, _, _ in
       date(arguments) { .int($0.milliseconds) }
     },
-    QueryFunction("STR_TO_UTC", 1...2, isDeterministic: false) { arguments, context, _ in
+    QueryFunction("STR_TO_UTC", 1...2, volatility: .environment) { arguments, context, _ in
       date(arguments) { text($0.milliseconds, 0, format(arguments, 1), context) }
     },
-    QueryFunction("STR_TO_TZ", 2...3, isDeterministic: false) { arguments, context, _ in
+    QueryFunction("STR_TO_TZ", 2...3, usesPattern: true, volatility: .environment) {
+      arguments, context, site in
       date(arguments) { date in
-        guard let offset = zone(arguments[1]) else { return .null }
-        return text(date.milliseconds, offset, format(arguments, 2), context)
+        guard let zone = Zone(arguments[1], context, site) else { return .null }
+        return text(date.milliseconds, zone.offset(at: date.milliseconds), format(arguments, 2), context)
       }
     },
-    QueryFunction("MILLIS_TO_STR", 1...2, isDeterministic: false) { arguments, context, _ in
+    QueryFunction("MILLIS_TO_STR", 1...2, volatility: .environment) { arguments, context, _ in
       milliseconds(arguments) {
         text($0, DateTime.localOffset(at: $0), format(arguments, 1), context)
       }
@@ -23,13 +24,13 @@ enum DateFunctions {
     QueryFunction("MILLIS_TO_UTC", 1...2) { arguments, context, _ in
       milliseconds(arguments) { text($0, 0, format(arguments, 1), context) }
     },
-    QueryFunction("MILLIS_TO_TZ", 2...3) { arguments, context, _ in
+    QueryFunction("MILLIS_TO_TZ", 2...3, usesPattern: true) { arguments, context, site in
       milliseconds(arguments) { milliseconds in
-        guard let offset = zone(arguments[1]) else { return .null }
-        return text(milliseconds, offset, format(arguments, 2), context)
+        guard let zone = Zone(arguments[1], context, site) else { return .null }
+        return text(milliseconds, zone.offset(at: milliseconds), format(arguments, 2), context)
       }
     },
-    QueryFunction("DATE_DIFF_STR", 3...3, isDeterministic: false) { arguments, _, _ in
+    QueryFunction("DATE_DIFF_STR", 3...3, volatility: .environment) { arguments, _, _ in
       if let unknown = unknown(among: arguments) { return unknown }
       guard case .string(let a) = arguments[0], case .string(let b) = arguments[1],
         let first = DateTime(a), let second = DateTime(b), let part = DatePart(arguments[2])
@@ -70,7 +71,7 @@ enum DateFunctions {
   static let latest: Int64 = 253_402_300_799_999
   static let earliest: Int64 = -377_705_116_800_000
 
-  private static func date(
+  static func date(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (DateTime) -> QueryValue
   ) -> QueryValue {
     if let unknown = unknown(among: arguments) { return unknown }
@@ -78,7 +79,7 @@ enum DateFunctions {
     return body(date)
   }
 
-  private static func milliseconds(
+  static func milliseconds(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (Int64) -> QueryValue
   ) -> QueryValue {
     if let unknown = unknown(among: arguments) { return unknown }
@@ -87,26 +88,20 @@ enum DateFunctions {
   }
 
   /// A number as milliseconds, within the years -9999 to 9999.
-  private static func moment(_ value: QueryValue) -> Int64? {
+  static func moment(_ value: QueryValue) -> Int64? {
     guard let milliseconds = value.integer, milliseconds >= earliest, milliseconds <= latest else {
       return nil
     }
     return milliseconds
   }
 
-  /// A zone in minutes east of UTC: less than a day in either direction.
-  private static func zone(_ value: QueryValue) -> Int? {
-    guard let minutes = value.integer, minutes > -1440, minutes < 1440 else { return nil }
-    return Int(minutes)
-  }
-
   /// The format in an argument. Nil when there is no such argument, or it is not a format.
-  private static func format(_ arguments: UnsafeBufferPointer<QueryValue>, _ index: Int) -> DateFormat? {
+  static func format(_ arguments: UnsafeBufferPointer<QueryValue>, _ index: Int) -> DateFormat? {
     guard index < arguments.count, case .string(let text) = arguments[index] else { return nil }
     return DateFormat(text)
   }
 
-  private static func text(
+  static func text(
     _ milliseconds: Int64, _ offset: Int, _ format: DateFormat?, _ context: EvaluationContext
   ) -> QueryValue {
     let text = (format ?? .iso).text(milliseconds, offset: offset)

@@ -35,8 +35,21 @@ enum NumberFunctions {
       return UInt64(exactly: a / b).map { .uint($0) } ?? .null
     },
     rounding("ROUND", .toNearestOrAwayFromZero), rounding("ROUND_EVEN", .toNearestOrEven),
-    rounding("TRUNC", .towardZero),
+    rounding("TRUNC", .towardZero), QueryFunction("RANDOM", 0...1, volatility: .call, random),
   ]
+
+  /// `RANDOM([seed])`: a number from 0 up to, but not including, 1. A seed always gives the same number.
+  @Sendable private static func random(
+    _ arguments: Arguments, _ context: EvaluationContext, _ site: CallSite
+  ) -> QueryValue {
+    guard let seed = arguments.first else { return .double(Double.random(in: 0..<1)) }
+    guard let number = StringFunctions.wholeNumber(seed) else { return seed.isMissing ? .missing : .null }
+    // SplitMix64: each bit of the seed changes about half of the bits of the result.
+    var bits = UInt64(bitPattern: Int64(number)) &+ 0x9E37_79B9_7F4A_7C15
+    bits = (bits ^ bits >> 30) &* 0xBF58_476D_1CE4_E5B9
+    bits = (bits ^ bits >> 27) &* 0x94D0_49BB_1331_11EB
+    return .double(Double((bits ^ bits >> 31) >> 11) / Double(1 << 53))
+  }
 
   /// A number as an integer, without its fraction. Nil for other types, and for numbers outside the range of
   /// 64-bit integers (signed or unsigned).

@@ -51,8 +51,75 @@ enum PatternFunctions {
         return .int(Int64(before.count))
       }
     },
+    QueryFunction("REGEXP_POSITION1", 2...2, usesPattern: true) { arguments, context, site in
+      find(arguments, context, site) { _, units, found in
+        guard let found else { return .int(0) }
+        let before = UTF16Text.text(UnsafeBufferPointer(rebasing: units[..<found]), context.arena)
+        return .int(Int64(before.count) + 1)
+      }
+    },
     QueryFunction("REGEXP_REPLACE", 3...4, usesPattern: true, replace),
+    QueryFunction("REGEXP_MATCHES", 2...2, usesPattern: true) { arguments, context, site in
+      parts(arguments, context, site) { units, found in
+        found.map { .string(UTF16Text.text(UnsafeBufferPointer(rebasing: units[$0]), context.arena)) }
+      }
+    },
+    QueryFunction("REGEXP_SPLIT", 2...2, usesPattern: true) { arguments, context, site in
+      parts(arguments, context, site) { units, found in
+        // An empty match at the start splits nothing off. Without a match there are no parts.
+        let cuts = found.filter { !$0.isEmpty || $0.lowerBound > 0 }
+        guard !cuts.isEmpty else { return [] }
+        var start = 0
+        var pieces = cuts.map { cut in
+          defer { start = cut.upperBound }
+          return units[start..<cut.lowerBound]
+        }
+        if start < units.count { pieces.append(units[start...]) }
+        return pieces.map { .string(UTF16Text.text(UnsafeBufferPointer(rebasing: $0), context.arena)) }
+      }
+    },
   ]
+
+  /// An array of what `body` makes of all matches.
+  private static func parts(
+    _ arguments: Arguments, _ context: EvaluationContext, _ site: CallSite,
+    _ body: (UnsafeBufferPointer<UInt16>, [Range<Int>]) -> [QueryValue]
+  ) -> QueryValue {
+    StringFunctions.texts2(arguments) { text, source in
+      let units = UTF16Text.units(text, context.arena)
+      guard let icu = prepare(source, units, context, site) else { return .missing }
+      var status = icu_status(0)
+      var found: [Range<Int>] = []
+      while icu_regex_find_next(icu, &status) != 0, icu_failed(status) == 0, context.goesOn {
+        found.append(Int(icu_regex_start(icu, 0))..<Int(icu_regex_end(icu, 0)))
+        if found.count > context.limits.items { return context.tooManyItems(of: "a regular expression") }
+      }
+      if icu_failed(status) != 0 { return failed(status, context) }
+      return context.array(body(units, found), of: "a regular expression")
+    }
+  }
+
+  /// Whether a regular expression matches in a text. False after an error, which the context has.
+  static func isMatch(
+    _ text: String, _ source: TextSlice, _ context: EvaluationContext, _ site: CallSite
+  ) -> Bool {
+    context.arena.scope { position(of: source, in: context.arena.copy(text), context, site) != nil }
+  }
+
+  /// The position in code points where a regular expression first matches in a text. Nil when it doesn't, and
+  /// after an error, which the context has.
+  static func position(
+    of source: TextSlice, in text: TextSlice, _ context: EvaluationContext, _ site: CallSite
+  ) -> Int? {
+    let units = UTF16Text.units(text, context.arena)
+    guard let icu = prepare(source, units, context, site) else { return nil }
+    var status = icu_status(0)
+    let isFound = icu_regex_find(icu, 0, &status) != 0
+    if icu_failed(status) != 0 { _ = failed(status, context) }
+    guard isFound, icu_failed(status) == 0 else { return nil }
+    let before = units[..<Int(icu_regex_start(icu, 0))]
+    return UTF16Text.text(UnsafeBufferPointer(rebasing: before), context.arena).scalarCount
+  }
 
   /// The result of a failed match. MISSING when the query has to stop, else an error such as ICU's time or
   /// stack limit.

@@ -11,9 +11,11 @@ struct CallSite {
   var pattern: Int
 }
 
+/// The values of a call's arguments.
+typealias Arguments = UnsafeBufferPointer<QueryValue>
+
 /// Computes a function. The number of arguments is always one that the table allows.
-typealias ScalarFunction =
-  @Sendable (UnsafeBufferPointer<QueryValue>, EvaluationContext, CallSite) -> QueryValue
+typealias ScalarFunction = @Sendable (Arguments, EvaluationContext, CallSite) -> QueryValue
 
 /// A function of the query language.
 struct QueryFunction: Sendable {
@@ -23,6 +25,19 @@ struct QueryFunction: Sendable {
     case aggregate(AggregateKind)
   }
 
+  /// How long a call with the same arguments has the same result. Calls with constant arguments are computed
+  /// in advance only if it is `immutable`.
+  enum Volatility: Sendable, Comparable {
+    /// For ever.
+    case immutable
+    /// As long as the process keeps its settings, such as the local time zone, or for the current document.
+    case environment
+    /// During one run of a query. Another run can give another result for the same documents.
+    case run
+    /// Each call has a result of its own.
+    case call
+  }
+
   /// The name in upper case.
   let name: String
   /// The numbers of arguments that the function takes.
@@ -30,19 +45,18 @@ struct QueryFunction: Sendable {
   let kind: Kind
   /// Whether the call keeps a compiled pattern.
   let usesPattern: Bool
-  /// Whether the result depends on the arguments only. Otherwise a call with constant arguments isn't
-  /// computed in advance.
-  let isDeterministic: Bool
+  /// How long a call with the same arguments has the same result.
+  let volatility: Volatility
 
   init(
-    _ name: String, _ arguments: ClosedRange<Int>, usesPattern: Bool = false, isDeterministic: Bool = true,
-    _ function: @escaping ScalarFunction
+    _ name: String, _ arguments: ClosedRange<Int>, usesPattern: Bool = false,
+    volatility: Volatility = .immutable, _ function: @escaping ScalarFunction
   ) {
     self.name = name
     self.arguments = arguments
     kind = .scalar(function)
     self.usesPattern = usesPattern
-    self.isDeterministic = isDeterministic
+    self.volatility = volatility
   }
 
   init(_ name: String, _ aggregate: AggregateKind) {
@@ -50,7 +64,7 @@ struct QueryFunction: Sendable {
     arguments = 1...1
     kind = .aggregate(aggregate)
     usesPattern = false
-    isDeterministic = true
+    volatility = .immutable
   }
 
   /// The maximum number of arguments of any function.
@@ -60,8 +74,10 @@ struct QueryFunction: Sendable {
   static let all: [String: QueryFunction] = {
     var all: [String: QueryFunction] = [:]
     let tables = [
-      aggregates, StringFunctions.table, PatternFunctions.table, NumberFunctions.table, ArrayFunctions.table,
-      TypeFunctions.table, ConditionalFunctions.table, DateFunctions.table,
+      aggregates, StringFunctions.table, TextFunctions.table, TokenFunctions.table, PatternFunctions.table,
+      NumberFunctions.table, BitFunctions.table, ArrayFunctions.table, ArrayEditing.table, ArraySets.table,
+      ObjectFunctions.table, ObjectPathFunctions.table, JSONFunctions.table, TypeFunctions.table,
+      ConditionalFunctions.table, DateFunctions.table, DatePartFunctions.table, ClockFunctions.table,
       FullTextFunctions.table,
     ]
     for table in tables { for function in table { all[function.name] = function } }
@@ -69,15 +85,6 @@ struct QueryFunction: Sendable {
   }()
 
   private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
-
-  /// Alternative names in upper case, and the functions they stand for.
-  static let aliases: [String: String] = [
-    "IS_ARRAY": "ISARRAY", "IS_ATOM": "ISATOM", "IS_BOOLEAN": "ISBOOLEAN", "IS_NUMBER": "ISNUMBER",
-    "IS_OBJECT": "ISOBJECT", "IS_STRING": "ISSTRING", "TO_ARRAY": "TOARRAY", "TO_ATOM": "TOATOM",
-    "TO_BOOLEAN": "TOBOOLEAN", "TO_NUMBER": "TONUMBER", "TO_OBJECT": "TOOBJECT", "TO_STRING": "TOSTRING",
-    "TYPENAME": "TYPE", "REGEX_CONTAINS": "REGEXP_CONTAINS", "REGEX_LIKE": "REGEXP_LIKE",
-    "REGEX_POSITION": "REGEXP_POSITION", "REGEX_REPLACE": "REGEXP_REPLACE",
-  ]
 
   /// Finds a function by its name in upper case, or by an alias. Nil when there is none.
   static func named(_ name: String) -> QueryFunction? {

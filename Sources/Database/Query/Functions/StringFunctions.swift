@@ -97,7 +97,7 @@ enum StringFunctions {
     return find(site.like.folded(other, arena), in: site.like.folded(text, arena), from: 0) != nil
   }
 
-  private static func cased(_ text: TextSlice, isUpper: Bool, _ context: EvaluationContext) -> TextSlice {
+  static func cased(_ text: TextSlice, isUpper: Bool, _ context: EvaluationContext) -> TextSlice {
     if text.isASCII {
       let bytes = context.arena.allocate(text.count, of: UInt8.self)
       for index in 0..<text.count {
@@ -159,7 +159,7 @@ enum StringFunctions {
 
   /// `SUBSTR(text, position[, length])`. A negative position counts from the end. A position outside the text
   /// gives null.
-  private static func substring(_ arguments: UnsafeBufferPointer<QueryValue>) -> QueryValue {
+  static func substring(_ arguments: UnsafeBufferPointer<QueryValue>) -> QueryValue {
     if let unknown = unknown(among: arguments) { return unknown }
     guard case .string(let text) = arguments[0], let position = wholeNumber(arguments[1]) else {
       return .null

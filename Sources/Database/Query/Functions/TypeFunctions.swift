@@ -7,6 +7,7 @@ enum TypeFunctions {
     [QueryFunction("TYPE", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) }]
     + test("ARRAY") { $0 == .array } + test("BOOLEAN") { $0 == .boolean } + test("NUMBER") { $0 == .number }
     + test("OBJECT") { $0 == .object } + test("STRING") { $0 == .string }
+    + test("BINARY") { $0 == .binary }
     + test("ATOM") { $0 == .boolean || $0 == .number || $0 == .string }
     + conversion("ARRAY", toArray) + conversion("ATOM") { value, _ in toAtom(value, depth: 0) }
     + conversion("BOOLEAN") { value, _ in .bool(toBoolean(value)) }

@@ -165,7 +165,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     case .star: return "* is a whole document"
     case .collate: return "an index orders text by its bytes"
     case .exists, .match, .rank: return "it depends on other documents"
-    case .call(let call) where call.name.hasPrefix("NOW_") || call.name.hasPrefix("CLOCK_"):
+    case .call(let call) where expression.callVolatility >= .run:
       return "\(call.name)() has another result each time"
     default: break
     }

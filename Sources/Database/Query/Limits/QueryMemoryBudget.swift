@@ -1,5 +1,5 @@
 /// The memory that one run of a query uses for rows that it keeps: for sorting, grouping, DISTINCT and joins.
-/// The EXISTS queries of the run share its budget.
+/// The EXISTS queries of the run share its budget, and with it the time of the run.
 ///
 /// Code that keeps rows reports each allocation, and then calls `check`, which throws when the limit is
 /// exceeded. So the limit is exceeded by one allocation at most: one value, or the growth of one table. Use
@@ -14,6 +14,9 @@ final class QueryMemoryBudget {
   @exclusivity(unchecked) private var grantedToRow = 0
   // One thread runs a query, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private(set) var used = 0
+
+  /// The time of the run in microseconds since 1970. The first expression that asks sets it for all.
+  private(set) lazy var time: Int64 = ClockFunctions.microseconds
 
   init(limit: Int, of shared: QueryMemory? = nil) {
     self.limit = limit

@@ -93,6 +93,8 @@ extension QueryExpression {
   /// The key conditions in this condition on expressions of the source `name`. Compared values may depend on
   /// the sources in `bound`. Empty when no range can express the condition.
   func keyTerms(of name: ByteString, bound: Set<ByteString>, conjunct: Int) -> [KeyTerm] {
+    // A value of its own for each row is no key.
+    if isVolatile { return [] }
     // Keys aren't compared under a COLLATE.
     func isKey(_ expression: QueryExpression) -> Bool {
       !expression.isCollated && expression.reads(only: name)

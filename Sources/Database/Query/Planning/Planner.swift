@@ -41,11 +41,14 @@ struct Planner {
   private struct Condition {
     var expression: QueryExpression
     var sources: Set<ByteString>
+    /// Whether it is the same for all rows.
+    var isConstant: Bool
 
     /// Results of subqueries and values of groups aren't sources. They are known from the start.
     init(_ expression: QueryExpression, _ query: ResolvedQuery) {
       self.expression = expression
       sources = expression.sources.filter { name in query.sources.contains { $0.name == name } }
+      isConstant = sources.isEmpty && (query.sources.isEmpty || !expression.isVolatile)
     }
   }
 
@@ -143,8 +146,8 @@ struct Planner {
     }
     var bound: Set<ByteString> = []
     var plan = QueryPlan(query: query, steps: [])
-    plan.constantConditions = conditions.filter { $0.sources.isEmpty }.map(\.expression)
-    var pending = conditions.filter { !$0.sources.isEmpty }
+    plan.constantConditions = conditions.filter(\.isConstant).map(\.expression)
+    var pending = conditions.filter { !$0.isConstant }
     var rows = 1.0
     var cost = 0.0
     for (position, source) in sources.enumerated() {

@@ -53,6 +53,11 @@ extension Parser {
     case .any, .every:
       try advance()
       return try quantified(isAny: first.kind == .any)
+    case .left, .right:
+      // The functions LEFT and RIGHT. Otherwise the words belong to joins.
+      guard try peek().kind == .leftParenthesis else { throw unexpected("an expression") }
+      try advance()
+      return try call(first)
     case .select: throw nestedQuery()
     default: throw unexpected("an expression")
     }

@@ -47,6 +47,14 @@ final class ValueSet {
     count > 0 && find(value, order.hash(value), order).found != nil
   }
 
+  /// The index of an equal value, which has to be in the set.
+  func place(of value: QueryValue, _ order: ValueOrder) -> Int {
+    guard let found = find(value, order.hash(value), order).found else {
+      preconditionFailure("a value isn't in its set")
+    }
+    return found
+  }
+
   /// Adds a value, after `copy` has made a copy to keep. Returns false when the set contains an equal value.
   @discardableResult
   func insert(
