@@ -125,6 +125,24 @@ import Touchstone
     try expect(a.document("d")?["n"].int, equals: 2)
   }
 
+  @Test("the content of an older revision, made again on the other side, gets what has followed it")
+  func sameContentThere() throws {
+    let (a, b) = try two()
+    for id in ["d", "e"] { try a.save(id, ["n": 1]) }
+    try replicate(a, b)
+    try a.update("d") { $0["n"] = 2 }
+    try a.delete("e")
+    try replicate(a, b)
+    for id in ["d", "e"] {
+      try b.purge(id)
+      try b.save(id, ["n": 1])
+    }
+    try expect(replicate(a, b).failed, equals: [:])
+    try expectEqual(a, b)
+    try expect(b.document("d")?["n"].int == 2 && b.document("e") == nil)
+    try expect(replicate(a, b).documents, equals: [])
+  }
+
   @Test("the content from before a deletion, made again after a purge of the tombstone, is deleted once more")
   func contentOfDeleted() throws {
     let (a, b) = try two()

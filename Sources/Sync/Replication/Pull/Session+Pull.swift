@@ -74,6 +74,7 @@ extension Session: PullSink {
     answers.reserveCapacity(changes.count)
     var known: [(id: String, revision: String)] = []
     var older: [String] = []
+    var goneBack: [String] = []
     for (change, knowledge) in zip(changes, knowledge) {
       guard !change.isAccessLost, documentIDs?.contains(ByteString(change.id)) ?? true else {
         pass(change.sequence)
@@ -87,6 +88,8 @@ extension Session: PullSink {
         } else if !peer.exchangesLeaves {
           known.append((change.id, change.revision))
           older.append(change.id)
+        } else if relation == .ancestor {
+          goneBack.append(change.id)
         }
         pass(change.sequence)
         answers.append(.unwanted)
@@ -114,6 +117,7 @@ extension Session: PullSink {
     try mark(known)
     // Now it is known what the peer has, and it isn't what is current here.
     try proposeAgain(older)
+    try proposeLost(goneBack)
     answer(OfferAnswers(answers, maximumHistory: depth))
   }
 

@@ -203,6 +203,24 @@ extension Session {
     try scan()
   }
 
+  /// Proposes documents whose current revision was there once, while the peer offers an ancestor of it now: it may have purged them and
+  /// made them anew. A peer that has the revision says so.
+  func proposeLost(_ ids: [String]) throws {
+    guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
+    let remote = remote
+    for id in ids where push?.active[ByteString(id)] == nil {
+      guard
+        let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }).map(
+          PushChange.init),
+        let known = change.known, known.hasSameBytes(as: change.revision), try passes(change)
+      else { continue }
+      progress.total += 1
+      push?.active.updateValue(nil, forKey: ByteString(id))
+      push?.again.append(PushState.Item(change: change, ticket: -1))
+    }
+    try scan()
+  }
+
   func mark(_ revisions: [(id: String, revision: String)]) throws {
     guard !revisions.isEmpty else { return }
     let remote = remote
