@@ -20,6 +20,31 @@ import TestTools
     expect(seen.withLock { $0 }, equals: Array(0..<1_000))
   }
 
+  @Test func whoWaitsForTheEndOfAllJobsWaitsForThoseThatTheyEnqueueToo() {
+    let workers = Workers(maximum: 3)
+    expect(workers.waitUntilQuiet(seconds: 0))
+    for _ in 0..<200 {
+      let ended = Lock(0)
+      for _ in 0..<5 {
+        workers.enqueue {
+          workers.enqueue { ended.withLock { $0 += 1 } }
+          ended.withLock { $0 += 1 }
+        }
+      }
+      expect(workers.waitUntilQuiet(seconds: 300))
+      expect(ended.withLock { $0 }, equals: 10)
+    }
+    let (mayGo, waited) = (CountingSemaphore(), CountingSemaphore())
+    workers.enqueue {
+      mayGo.wait()
+      // Not for itself.
+      if workers.waitUntilQuiet(seconds: 300) { waited.signal() }
+    }
+    expect(!workers.waitUntilQuiet(seconds: 0))
+    mayGo.signal()
+    expect(waited.wait(seconds: 300))
+  }
+
   /// The end of a thread is seen by what it destroys of its own.
   private static let ended: (key: pthread_key_t, count: CountingSemaphore) = {
     var key = pthread_key_t()

@@ -85,9 +85,14 @@ import Testing
 
   @Test func aBusyServerStopsAfterItsGraceTime() throws {
     let (began, goOn) = (CountingSemaphore(), CountingSemaphore())
-    let cancelled = Lock(0)
+    let (cancelled, running) = (Lock(0), Lock(0))
     let server = try TestServer { request, responder in
-      request.onCancel { cancelled.withLock { $0 += 1 } }
+      running.withLock { $0 += 1 }
+      defer { running.withLock { $0 -= 1 } }
+      request.onCancel {
+        cancelled.withLock { $0 += 1 }
+        goOn.signal()
+      }
       switch String(decoding: request.target.raw, as: UTF8.self) {
       case "/work":
         began.signal()
@@ -131,9 +136,25 @@ import Testing
     clients += try (0..<2).map { _ in try server.client() }
     try clients.last?.send("GET / HT")
     server.server.stop(graceSeconds: 0.2)
+    // No handler runs any more.
+    expect(cancelled.withLock { $0 } == 20 && running.withLock { $0 } == 0)
     for client in clients { _ = try client.rest() }
-    waitUntil { cancelled.withLock { $0 } == 20 }
-    for _ in 0..<10 { goOn.signal() }
+  }
+
+  @Test func aHandlerThatStopsItsServerDoesNotWaitForItself() throws {
+    let server = Lock<HTTPServer?>(nil)
+    let stopped = CountingSemaphore()
+    let test = try TestServer { _, _ in
+      server.withLock { $0 }?.stop(graceSeconds: 0)
+      stopped.signal()
+    }
+    server.withLock { $0 = test.server }
+    defer { server.withLock { $0 = nil } }
+    let client = try test.client()
+    try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    stopped.wait()
+    _ = try client.rest()
+    expect(test.server.port == nil)
   }
 
   @Test func serversComeAndGo() throws {

@@ -72,6 +72,10 @@
     shared.state.withLock { shared.spare > 0 && $0.blocked >= shared.spare && $0.jobs.count > $0.head }
   }
 
+  /// Waits until no job runs or waits, but for the one that calls this, at most so many seconds. Returns whether that is so. Whoever
+  /// enqueues jobs meanwhile makes it wait for them too.
+  package func waitUntilQuiet(seconds: Double) -> Bool { shared.waitUntilQuiet(seconds: seconds) }
+
   /// The state that the threads hold. It may outlive the `Workers` object.
   private final class Shared: Sendable {
     struct State {
@@ -85,6 +89,19 @@
       var blocked = 0
       /// Whether the `Workers` object is gone, so that no more jobs come.
       var isReleased = false
+      /// Who waits until no job is left, with the number of their own threads among those that run: 0 or 1.
+      var whenQuiet: [(semaphore: CountingSemaphore, own: Int)] = []
+
+      /// Whether no job waits, and none runs but for so many.
+      func isQuiet(but own: Int) -> Bool { head == jobs.count && running - idle <= own }
+
+      /// A thread has no work any more.
+      mutating func wakeThoseWhoWait() {
+        guard !whenQuiet.isEmpty else { return }
+        let all = whenQuiet
+        whenQuiet = all.filter { !isQuiet(but: $0.own) }
+        for waiting in all where isQuiet(but: waiting.own) { waiting.semaphore.signal() }
+      }
     }
     private static let nothing: Job = {}
     /// Gives the workers that a thread belongs to.
@@ -162,6 +179,22 @@
       return true
     }
 
+    func waitUntilQuiet(seconds: Double) -> Bool {
+      let own = pthread_getspecific(Self.key) == Unmanaged.passUnretained(self).toOpaque() ? 1 : 0
+      let semaphore = CountingSemaphore()
+      let isQuiet = state.withLock { state in
+        if state.isQuiet(but: own) { return true }
+        state.whenQuiet.append((semaphore, own))
+        return false
+      }
+      if isQuiet || semaphore.wait(seconds: max(0, seconds)) { return true }
+      // It may have become quiet just now.
+      return state.withLock { state in
+        state.whenQuiet.removeAll { $0.semaphore === semaphore }
+        return state.isQuiet(but: own)
+      }
+    }
+
     /// Wakes the idle threads, so that they end.
     func release() {
       let idle = state.withLock { state in
@@ -211,9 +244,11 @@
           // Those that were blocked go on, and there are enough of them; or there are no jobs any more.
           if active(state) > maximum || state.isReleased || isOver {
             state.running -= 1
+            defer { state.wakeThoseWhoWait() }
             return .end(nextWake(&state))
           }
           state.idle += 1
+          state.wakeThoseWhoWait()
           return .wait
         }
         switch step {

@@ -29,7 +29,7 @@ package final class HTTPServer: Sendable {
   private let state = Lock((State.new, [CountingSemaphore]()))
   /// Files that the rest of the process may need.
   private static let otherFiles = 64
-  /// How long those who took over a connection have to give it back after it was cut off.
+  /// How long handlers have to end, and those who took over a connection to give it back, after it was cut off.
   private static let lastSeconds = 60.0
 
   /// Makes a server that doesn't run yet.
@@ -177,8 +177,8 @@ package final class HTTPServer: Sendable {
   }
 
   /// Stops: refuses new connections, lets requests that are being worked on end within `graceSeconds`, says goodbye to
-  /// WebSockets, cuts off the rest. Returns when nothing is left; a second call waits for the first. Don't call it from
-  /// a handler.
+  /// WebSockets, cuts off the rest. Returns when nothing is left and no handler runs; a second call waits for the first.
+  /// A handler that calls it, or that has the last reference to the server, doesn't wait for itself.
   package func stop(graceSeconds: Double = 10) {
     let other = CountingSemaphore()
     enum Part { case stop(Running), wait, nothing }
@@ -231,6 +231,10 @@ package final class HTTPServer: Sendable {
     }
     running.sweeper.stop()
     running.daemon.stop()
+    // A handler whose client was cut off looks at its cancellation, but not while it waits for a lock of a database.
+    if !core.threads.waitUntilQuiet(until: max(deadline, MonotonicClock.now)) {
+      Log.write(.error, .network, nil, "listener: handlers go on after their requests were cut off")
+    }
   }
 
   /// Lets the process open more files, up to `count` and to what the system allows it. A server with many connections

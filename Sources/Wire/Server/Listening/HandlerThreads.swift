@@ -36,6 +36,20 @@ struct HandlerThreads: Sendable {
     }
   }
 
+  private var all: [Workers] { HTTPWorkload.allCases.map { self[$0] } + [events, cancellations] }
+
+  /// Waits until no handler runs, at most until `deadline` on the monotonic clock. Returns whether that is so. A handler that calls this
+  /// doesn't wait for itself.
+  func waitUntilQuiet(until deadline: Double) -> Bool {
+    // What ends on one kind of threads may go on with a job on another kind.
+    while !all.allSatisfy({ $0.waitUntilQuiet(seconds: 0) }) {
+      for workers in all {
+        guard workers.waitUntilQuiet(seconds: deadline - MonotonicClock.now) else { return false }
+      }
+    }
+    return true
+  }
+
   /// Whether requests wait because all threads of their kind wait for clients.
   var areStarved: Bool { HTTPWorkload.allCases.contains { self[$0].isStarved } }
 }
