@@ -31,6 +31,7 @@ public enum ConformanceChild {
       case "increment": try child.increment()
       case "fill": try child.fill()
       case "load-full": try child.loadOnFullDisk()
+      case "read-full": try child.readOnFullDisk()
       case "nobody": try child.readAsNobody()
       case "watch": try child.watchAsNobody()
       case "snapshots": try child.openSnapshots()
@@ -155,6 +156,18 @@ struct Child {
     for _ in 0..<(try number(1)) { try Counters.increment(opened) }
     try opened.close()
     say("done")
+  }
+
+  /// `read-full PATH` reads everything while no file may grow.
+  func readOnFullDisk() throws {
+    let unlimit = limitFileSize(0)
+    defer { unlimit() }
+    let opened = try engine.open(arguments[0], options(isReadOnly: true, creation: .openExisting))
+    let content = try Content(opened)
+    try expectEqual(opened.maintenance.checkIntegrity(), [], "faults")
+    try opened.close()
+    unlimit()
+    say("content \(content)")
   }
 
   /// `nobody PATH CLOSED` becomes another user, reads the file at PATH, tries to write it, and tries to read

@@ -96,6 +96,19 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("a closed file can be read on a full disk", needs: [.child]) { suite in
+      guard !suite.subject.lacks.contains(.readingOnFullDisk) else { return }
+      let path = suite.path("main")
+      let content = try suite.withEngine { try suite.fill($0) }
+      try expectEqual(suite.runChild("read-full", [path]).last, "content \(content)", "what the child reads")
+      guard !suite.subject.lacks.contains(.readingAfterKill) else { return }
+      // So is a log that nobody has copied into the file.
+      let child = try suite.startChild("leave", [suite.path("left"), "20"])
+      try expectEqual(try child.wait(), .signalled(SIGKILL), "the writer's end")
+      let left = try suite.runChild("read-full", [suite.path("left")]).last
+      try suite.withEngine("left") { try expectEqual(left, "content \(Content($0))", "what the child reads") }
+    },
+
     Behaviour("a load whose body goes on after a full disk leaves nothing", needs: [.child]) { suite in
       try expectEqual(suite.runChild("load-full", [suite.path("loaded")]).last, "done", "what the child says")
       try suite.withEngine("loaded") { engine in

@@ -49,6 +49,41 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   /// Only used inside the queue.
   private var isClosed = false
 
+  private static func openForWriting(_ file: SQLiteFile, _ options: EngineOptions) throws -> Connection {
+    do {
+      let first = try file.open(cacheBytes: options.cacheBytes)
+      if options.isBulkLoad {
+        // Without a log nothing is written twice. The next opening sets WAL mode again.
+        try storing("preparing a bulk load", file.path) { try first.execute("PRAGMA journal_mode = OFF") }
+      }
+      return first
+    } catch let error as StorageError where error.code == .diskFull {
+      throw StorageError(
+        .diskFull, error.message + "; it can still be opened for reading only", path: file.path,
+        engineCode: error.engineCode, engineMessage: error.engineMessage)
+    }
+  }
+
+  /// Opens a connection, with the file kept still if nothing may be written beside it, or nothing can: there is no room for the
+  /// library's shared memory on a full disk. The caller leaves the visit.
+  private static func openForReading(
+    _ file: inout SQLiteFile, _ claim: OpenFiles.Claim, _ options: EngineOptions
+  ) throws -> (Connection, StillFile?, StillFile.Visit?) {
+    let path = file.path
+    if !StillFile.isNeeded(path) {
+      file.access = .readOnly
+      do { return (try file.open(cacheBytes: options.cacheBytes), nil, nil) } catch let error as StorageError
+        where error.code == .diskFull
+      {}
+    }
+    let still = StillFile(path, claim)
+    let (first, visit) = try still.connecting(upTo: StillFile.patience) { visit in
+      file.access = visit.access
+      return try file.open(cacheBytes: options.cacheBytes)
+    }
+    return (first, still, visit)
+  }
+
   /// Opens or creates a file. `SQLiteEngines` lists the kinds of engine.
   ///
   /// - Parameters:
@@ -72,25 +107,10 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     let log = WriteAheadLog(path: path, claim)
     self.log = log
     do {
-      let first: Connection
-      var visit: StillFile.Visit?
-      let still = options.isReadOnly && StillFile.isNeeded(path) ? StillFile(path, claim) : nil
       try file.checkPermission(toWrite: !options.isReadOnly)
-      if let still {
-        (first, visit) = try still.connecting(upTo: StillFile.patience) { visit in
-          file.access = visit.access
-          return try file.open(cacheBytes: options.cacheBytes)
-        }
-      } else if options.isReadOnly {
-        file.access = .readOnly
-        first = try file.open(cacheBytes: options.cacheBytes)
-      } else {
-        first = try file.open(cacheBytes: options.cacheBytes)
-        if options.isBulkLoad {
-          // Without a log nothing is written twice. The next opening sets WAL mode again.
-          try storing("preparing a bulk load", path) { try first.execute("PRAGMA journal_mode = OFF") }
-        }
-      }
+      let (first, still, visit) =
+        options.isReadOnly
+        ? try Self.openForReading(&file, claim, options) : (try Self.openForWriting(file, options), nil, nil)
       let reader: EngineConnection?
       let queue = queue
       do {
