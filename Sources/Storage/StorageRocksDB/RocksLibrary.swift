@@ -110,6 +110,8 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   /// Opening reads the log again, and the log may have the record of a commit whose sync failed. That commit was refused, so
   /// it is undone before anybody sees it.
   func renew() throws {
+    // Without a log, what isn't in tables yet would be lost.
+    guard rocks.writesLog else { throw StorageError(.ioError, "a bulk load has failed", path: path) }
     let refused: RefusedCommit? = failure.withLock {
       if case .refused(let commit) = $0 { commit } else { nil }
     }
