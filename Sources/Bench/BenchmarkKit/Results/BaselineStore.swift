@@ -27,9 +27,17 @@ package struct BaselineStore: Sendable {
       .compactMap { String($0.dropLast(5)).removingPercentEncoding }.sorted()
   }
 
+  /// Makes the directory of the machine if it is missing. Throws an error with the path unless files can be written there.
+  package func prepare() throws {
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    guard access(directory, W_OK | X_OK) == 0 else {
+      throw StorageError.system(errno, "can't save baselines", directory)
+    }
+  }
+
   /// Saves results, in place of older ones with that name.
   package func save(_ results: ResultsFile, as name: String) throws {
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try prepare()
     try AtomicFile.write(results.encoded(), to: path(of: name), permissions: 0o644)
   }
 

@@ -1,5 +1,6 @@
 import BenchmarkKit
 import Foundation
+import System
 
 /// `touchstone compare`: compares two results files, metric by metric.
 struct CompareCommand: Subcommand {
@@ -69,10 +70,14 @@ struct CompareCommand: Subcommand {
 }
 
 extension ResultsFile {
+  /// The maximum size of a results file, in bytes. One of all suites and engines has about a megabyte.
+  private static let maximumSize = 64 << 20
+
   /// Reads a results file. Throws a `UsageError` with the path and the fault.
   static func read(_ path: String) throws -> ResultsFile {
-    guard let data = FileManager.default.contents(atPath: path) else {
-      throw UsageError("\(path): the file can't be read")
+    let data: Data
+    do { data = Data(try AtomicFile.read(path, limit: maximumSize, mayBePipe: true)) } catch {
+      throw UsageError("\(error)")
     }
     do {
       return try ResultsFile(validating: data)

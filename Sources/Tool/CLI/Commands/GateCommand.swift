@@ -155,6 +155,8 @@ struct GateCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
+    // Not after minutes of measuring.
+    if saveName != nil { try store?.prepare() }
     if try needsFirstBaseline() { return try makeFirstBaseline(output) }
     let (gate, repeated, results) =
       try baselinePath.map(judge(byBaseline:)) ?? judge(against: revision ?? "HEAD")

@@ -46,7 +46,7 @@ struct TrendCommand: Subcommand {
       return try output.line(String(decoding: data, as: UTF8.self))
     }
     let trend = Trend(files)
-    if format == .json { return try output.line(trend.json()) }
+    if format == .json { try output.line(trend.json()) }
     if trend.foreignRuns > 0 {
       StandardError.line(
         "warning: \(trend.foreignRuns) of \(files.count) runs were made on another machine than the last one; their seconds are left out"
@@ -55,6 +55,6 @@ struct TrendCommand: Subcommand {
     guard !trend.rows.isEmpty else {
       throw Refusal("no workload is in two of the runs, so there is nothing to follow")
     }
-    try output.line(trend.table)
+    if format == .text { try output.line(trend.table) }
   }
 }
