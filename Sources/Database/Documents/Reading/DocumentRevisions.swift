@@ -53,12 +53,20 @@ package final class DocumentRevisions {
     return found
   }
 
-  /// Returns the IDs of a revision and of its ancestors, the newest first, as far as the depth of revision trees reaches now. It may
-  /// have been lowered after the document was saved: what is beyond it goes with the next save. Gaps are filled
-  /// (`RevisionHistory.dense`).
-  package func keptHistory(of index: Int) throws -> [RevisionID] {
+  /// Returns a revision and its ancestors, the newest first, as far as the depth of revision trees reaches now. It may have been
+  /// lowered after the document was saved: what is beyond it goes with the next save. A revision behind a gap stays: pruning has kept
+  /// it, because another database has it.
+  package func keptAncestry(of index: Int) throws -> [Int] {
     let depth = try store.currentTreeDepth(transaction, context)
-    return Array(try RevisionHistory.dense(ancestry(of: index).map { id(of: $0) }).prefix(depth))
+    let all = try ancestry(of: index)
+    return all.indices.filter { place in
+      place < depth || id(of: all[place - 1]).generation != id(of: all[place]).generation + 1
+    }.map { all[$0] }
+  }
+
+  /// Returns the IDs of `keptAncestry`. Gaps are filled (`RevisionHistory.dense`).
+  package func keptHistory(of index: Int) throws -> [RevisionID] {
+    RevisionHistory.dense(try keptAncestry(of: index).map { id(of: $0) })
   }
 
   /// Returns whether the body of a revision is stored.

@@ -106,9 +106,7 @@ struct RevisionRenderer {
     var hasMeta = false
     if options.revisionsInfo {
       json.append(literal: ",\"_revs_info\":[")
-      let last = try revisions.keptHistory(of: 0).last?.generation ?? 0
-      let kept = try revisions.ancestry(of: 0).prefix { revisions.id(of: $0).generation >= last }
-      for (position, index) in kept.enumerated() {
+      for (position, index) in try revisions.keptAncestry(of: 0).enumerated() {
         if position > 0 { json.append(literal: ",") }
         json.append(literal: "{\"rev\":\"")
         json.append(raw: revisions.id(of: index).description)
