@@ -4,7 +4,7 @@ import Storage
 ///
 /// The records lie in blocks. A change copies the list of blocks if a snapshot shares it, and one block. So a
 /// transaction over n records copies n / 128 references once, and at most 256 for each change.
-struct SortedRecords: Sendable {
+package struct SortedRecords: Sendable {
   /// A sorted part of the records. Snapshots share blocks; only an unshared one is changed.
   private final class Block: @unchecked Sendable {
     var records: [MemoryRecord]
@@ -12,10 +12,10 @@ struct SortedRecords: Sendable {
   }
 
   /// The position of a record, or the end of the records.
-  struct Position: Comparable {
+  package struct Position: Comparable {
     var block: Int
     var index: Int
-    static func < (left: Position, right: Position) -> Bool {
+    package static func < (left: Position, right: Position) -> Bool {
       (left.block, left.index) < (right.block, right.index)
     }
   }
@@ -24,26 +24,30 @@ struct SortedRecords: Sendable {
   private static let maximumBlockCount = 256
 
   private var blocks: [Block] = []
+
+  /// No records.
+  package init() {}
+
   /// The number of records.
-  private(set) var count = 0
+  package private(set) var count = 0
   /// The size of all keys and values, in bytes.
-  private(set) var byteCount = 0
+  package private(set) var byteCount = 0
 
   // MARK: Positions
 
-  var start: Position { Position(block: 0, index: 0) }
-  var end: Position { Position(block: blocks.count, index: 0) }
+  package var start: Position { Position(block: 0, index: 0) }
+  package var end: Position { Position(block: blocks.count, index: 0) }
 
-  subscript(position: Position) -> MemoryRecord { blocks[position.block].records[position.index] }
+  package subscript(position: Position) -> MemoryRecord { blocks[position.block].records[position.index] }
 
-  func after(_ position: Position) -> Position {
+  package func after(_ position: Position) -> Position {
     position.index + 1 < blocks[position.block].records.count
       ? Position(block: position.block, index: position.index + 1)
       : Position(block: position.block + 1, index: 0)
   }
 
   /// The position before, nil before the first record.
-  func before(_ position: Position) -> Position? {
+  package func before(_ position: Position) -> Position? {
     if position.index > 0 { return Position(block: position.block, index: position.index - 1) }
     guard position.block > 0 else { return nil }
     return Position(block: position.block - 1, index: blocks[position.block - 1].records.count - 1)
@@ -72,7 +76,7 @@ struct SortedRecords: Sendable {
   }
 
   /// The positions of the records in a range of keys.
-  func positions(in range: KeyRange) -> (lower: Position, upper: Position) {
+  package func positions(in range: KeyRange) -> (lower: Position, upper: Position) {
     func place(_ key: [UInt8], isAfterEqual: Bool) -> Position {
       let (position, isFound) = position(of: key.span.bytes)
       return isFound && isAfterEqual ? after(position) : position
@@ -93,7 +97,7 @@ struct SortedRecords: Sendable {
   }
 
   /// The record with this key, or nil.
-  func record(at key: RawSpan) -> MemoryRecord? {
+  package func record(at key: RawSpan) -> MemoryRecord? {
     let (position, isFound) = position(of: key)
     return isFound ? self[position] : nil
   }
@@ -106,12 +110,12 @@ struct SortedRecords: Sendable {
     body(&blocks[block].records)
   }
 
-  /// Sets the value at a key. If `replaces` is false and the key exists, it changes nothing and returns
-  /// false.
-  mutating func set(_ key: RawSpan, _ value: RawSpan, replaces: Bool) -> Bool {
+  /// Sets the value at a key, with a mark. If `replaces` is false and the key exists, it changes nothing and
+  /// returns false.
+  package mutating func set(_ key: RawSpan, _ value: RawSpan, replaces: Bool, mark: UInt8 = 0) -> Bool {
     var (position, isFound) = position(of: key)
     guard replaces || !isFound else { return false }
-    let record = MemoryRecord(key: key, value: value)
+    let record = MemoryRecord(key: key, value: value, mark: mark)
     byteCount += record.byteCount
     if isFound {
       byteCount -= self[position].byteCount
@@ -141,7 +145,7 @@ struct SortedRecords: Sendable {
   }
 
   /// Removes the record with this key. Returns false if there is none.
-  mutating func remove(_ key: RawSpan) -> Bool {
+  package mutating func remove(_ key: RawSpan) -> Bool {
     let (position, isFound) = position(of: key)
     if isFound { remove(position.block, position.index..<(position.index + 1)) }
     return isFound

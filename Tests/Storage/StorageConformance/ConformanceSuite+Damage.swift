@@ -3,7 +3,7 @@ import Storage
 
 extension ConformanceSuite {
   static let damageBehaviours: [Behaviour] = [
-    Behaviour("files that are no database are a typed error, and stay as they are", needs: [.child]) {
+    Behaviour("files that are no database are a typed error, and stay as they are", needs: [.files, .child]) {
       suite in
       var generator = SeededGenerator(seed: suite.seed)
       var files: [Variant] = [
@@ -51,7 +51,7 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("truncated files are an error, faults, or what they were", needs: [.child]) { suite in
+    Behaviour("truncated files are an error, faults, or what they were", needs: [.files, .child]) { suite in
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
@@ -65,7 +65,7 @@ extension ConformanceSuite {
       try suite.expectMostNoticed(found, content, "truncated files")
     },
 
-    Behaviour("overwritten pages are found by the check", needs: [.child]) { suite in
+    Behaviour("overwritten pages are found by the check", needs: [.files, .child]) { suite in
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
@@ -86,7 +86,8 @@ extension ConformanceSuite {
     },
 
     Behaviour(
-      "flipped bytes never crash a check, nor what reads after a check found nothing", needs: [.child]
+      "flipped bytes never crash a check, nor what reads after a check found nothing",
+      needs: [.files, .child]
     ) {
       suite in
       let (bytes, _) = try suite.soundFile()

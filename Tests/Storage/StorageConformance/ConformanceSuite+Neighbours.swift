@@ -4,7 +4,9 @@ import Storage
 extension ConformanceSuite {
   /// The traces that other processes leave, and those that this process leaves for them.
   static let neighbourBehaviours: [Behaviour] = [
-    Behaviour("a reader killed in its snapshot costs no more space than a live one", needs: [.sharing]) {
+    Behaviour(
+      "a reader killed in its snapshot costs no more space than a live one", needs: [.files, .sharing]
+    ) {
       suite in
       let commits = suite.isLong ? 20_000 : 1_500
       try suite.withEngine("main", suite.options(durability: .none)) { engine in
@@ -84,8 +86,9 @@ extension ConformanceSuite {
       try expectEqual(FileState.all(in: suite.directory), before, "the directory, after an open that failed")
     },
 
-    Behaviour("an open for reading has the commits of a killed writer, and leaves its files", needs: [.child])
-    { suite in
+    Behaviour(
+      "an open for reading has the commits of a killed writer, and leaves its files", needs: [.files, .child]
+    ) { suite in
       let path = suite.path("main")
       let child = try suite.startChild("leave", [path, "\(killedCommits)"])
       try expectEqual(try child.wait(), .signalled(SIGKILL), "the writer's end")
@@ -118,7 +121,7 @@ extension ConformanceSuite {
 
   /// Runs a command on one path in several processes at the same time, and returns the output of each.
   private func race(_ command: String, _ path: String, _ count: Int) throws -> [[String]] {
-    let start = path + "-start"
+    let start = "\(directory)/start"
     let children = try (0..<count).map { try startChild(command, [path, "\($0)", start]) }
     for child in children { try child.waitForOutput() }
     try Data().write(to: URL(fileURLWithPath: start))

@@ -75,7 +75,8 @@ extension ConformanceSuite {
       try suite.killAgainAndAgain(rounds: suite.isLong ? 2_000 : 30)
     },
 
-    Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.child]) { suite in
+    Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.files, .child]) {
+      suite in
       var generator = SeededGenerator(seed: suite.seed)
       for round in 0..<(suite.isLong ? 100 : 4) {
         let limit = 300_000 + generator.below(900_000)
@@ -96,7 +97,7 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("a closed file can be read on a full disk", needs: [.child]) { suite in
+    Behaviour("a closed file can be read on a full disk", needs: [.files, .child]) { suite in
       guard !suite.subject.lacks.contains(.readingOnFullDisk) else { return }
       let path = suite.path("main")
       let content = try suite.withEngine { try suite.fill($0) }
@@ -109,7 +110,8 @@ extension ConformanceSuite {
       try suite.withEngine("left") { try expectEqual(left, "content \(Content($0))", "what the child reads") }
     },
 
-    Behaviour("a load whose body goes on after a full disk leaves nothing", needs: [.child]) { suite in
+    Behaviour("a load whose body goes on after a full disk leaves nothing", needs: [.files, .child]) {
+      suite in
       try expectEqual(suite.runChild("load-full", [suite.path("loaded")]).last, "done", "what the child says")
       try suite.withEngine("loaded") { engine in
         try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
@@ -140,7 +142,9 @@ extension ConformanceSuite {
       try expectEqual(lines, ["content \(content)", "done"], "what another user reads")
     },
 
-    Behaviour("another user reads whole states while the owner writes, opens and closes", needs: [.sharing]) {
+    Behaviour(
+      "another user reads whole states while the owner writes, opens and closes", needs: [.files, .sharing]
+    ) {
       suite in
       var generation = 0
       try suite.withEngine { try Generations.write(generation, $0) }

@@ -40,12 +40,15 @@ public struct ConformanceSuite: Sendable {
     public let lacks: Set<Ability>
     /// Whether it implements `load` itself. Its `load` refuses other writes until it returns.
     public let loadsItself: Bool
+    /// For an engine on a server: the location of the database with that label, for the run in that directory. Other processes
+    /// and later opens find the data, as with files, but there are no files. Nil for other engines.
+    public let locations: (@Sendable (_ directory: String, _ label: String) -> String)?
 
     /// Makes a subject. By default its engine keeps files.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
       survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, lacks: Set<Ability> = [],
-      loadsItself: Bool = true
+      loadsItself: Bool = true, locations: (@Sendable (_ directory: String, _ label: String) -> String)? = nil
     ) {
       self.engine = engine
       self.keepsFiles = keepsFiles
@@ -54,7 +57,11 @@ public struct ConformanceSuite: Sendable {
       self.authenticatesHeader = authenticatesHeader
       self.lacks = lacks
       self.loadsItself = loadsItself
+      self.locations = locations
     }
+
+    /// Whether other processes and later opens find the data.
+    var keepsData: Bool { keepsFiles || locations != nil }
   }
 
   /// A behaviour, named by a sentence.
@@ -140,10 +147,10 @@ public struct ConformanceSuite: Sendable {
     behaviour.needs.allSatisfy { need in
       switch need {
       case .files: subject.keepsFiles
-      case .child: subject.keepsFiles && childPath != nil
-      case .sharing: subject.keepsFiles && !subject.lacks.contains(.sharing) && childPath != nil
+      case .child: subject.keepsData && childPath != nil
+      case .sharing: subject.keepsData && !subject.lacks.contains(.sharing) && childPath != nil
       case .otherUsers: subject.keepsFiles && !subject.lacks.contains(.otherUsers) && childPath != nil
-      case .exclusion: subject.keepsFiles && subject.lacks.contains(.sharing) && childPath != nil
+      case .exclusion: subject.keepsData && subject.lacks.contains(.sharing) && childPath != nil
       case .encryption: subject.engine.encrypts
       }
     }
@@ -178,8 +185,10 @@ extension ConformanceSuite {
     return generator.bytes(32)
   }
 
-  /// A path in the directory, with the engine's file extension.
-  func path(_ label: String) -> String { "\(directory)/\(label).\(subject.engine.fileExtension)" }
+  /// A path in the directory, with the engine's file extension, or a location on a server.
+  func path(_ label: String) -> String {
+    subject.locations?(directory, label) ?? "\(directory)/\(label).\(subject.engine.fileExtension)"
+  }
 
   func options(
     creation: FileCreation = .openOrCreate, isReadOnly: Bool = false,

@@ -11,12 +11,12 @@ package enum ForkCount {
     nil, nil, { ForkCount.count.add(1, ordering: .relaxed) })
 
   /// Counts from the first call on. Returns the number of forks until now.
-  static func register() -> Int {
+  package static func register() -> Int {
     _ = registration
     return now
   }
 
   /// The number of forks between this process and the one that registered.
   @inline(__always)
-  static var now: Int { count.load(ordering: .relaxed) }
+  package static var now: Int { count.load(ordering: .relaxed) }
 }
