@@ -66,7 +66,7 @@ endif
 SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 
 # The engines whose libraries are installed, looked for when a recipe begins, and so after `deps` (Package.swift).
-export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb,$(shell pkg-config --exists $(engine) 2>/dev/null && echo $(engine)))),none)
+export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb libpq:postgres,$(shell pkg-config --exists $(firstword $(subst :, ,$(engine))) 2>/dev/null && echo $(lastword $(subst :, ,$(engine)))))),none)
 
 # The commit, which `touchstone version` tells.
 export TOUCHSTONE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
@@ -78,8 +78,8 @@ export TOUCHSTONE_CHECKS := 1
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
-  snappy:libsnappy-dev rocksdb:librocksdb-dev libedit:libedit-dev
-DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
+  snappy:libsnappy-dev rocksdb:librocksdb-dev libedit:libedit-dev libpq:libpq-dev
+DPKG_PACKAGES := postgresql-15 libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
 export SWIFT_BACKTRACE := enable=no
@@ -473,7 +473,7 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	  git apply --check "$$patch" || { echo "lint: $$patch doesn't apply any more" >&2; exit 1; }
 	done
 	# The architecture page names every module and draws what Package.swift says.
-	TOUCHSTONE_ENGINES='rocksdb wiredtiger' swift docs/draw-modules.swift --check
+	TOUCHSTONE_ENGINES='rocksdb wiredtiger postgres' swift docs/draw-modules.swift --check
 	# The numbers of lines in docs/testing.md are right to 3 %.
 	lines() { git ls-files "$$1/*.swift" "$$1/*.c" "$$1/*.h" "$$1/*.cpp" | xargs cat | wc -l; }
 	said=$$(sed -nE 's/^about ([0-9,]+) lines of tests for ([0-9,]+) lines .*/\1 \2/p' docs/testing.md | tr -d ,)

@@ -34,12 +34,16 @@ func isInstalled(_ package: String) -> Bool {
 }
 let hasRocksDB = namedEngines?.contains("rocksdb") ?? isInstalled("rocksdb")
 let hasWiredTiger = namedEngines?.contains("wiredtiger") ?? false
+let hasPostgres = namedEngines?.contains("postgres") ?? isInstalled("libpq")
 /// The modules of those engines.
 let optionalModules: [Target.Dependency] =
   (hasRocksDB ? ["StorageRocksDB"] : []) + (hasWiredTiger ? ["StorageWiredTiger"] : [])
+/// And those of an engine on a server. The command and the bindings don't have it: they open databases by their paths.
+let serverModules: [Target.Dependency] = hasPostgres ? ["StoragePostgres"] : []
 /// What code that names engines is compiled with.
 let optionalSettings: [SwiftSetting] =
   (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])
+let serverSettings: [SwiftSetting] = hasPostgres ? [.define("POSTGRES")] : []
 
 // Checks that what belongs to one thread is used on it alone (docs/testing.md). An app's build has no such checks.
 let checksThreads = variable("TOUCHSTONE_CHECKS") != nil
@@ -68,16 +72,17 @@ struct Floor {
     namesEngines: Bool = false
   ) -> Target {
     .testTarget(
-      name: part + "Tests", dependencies: imports + (namesEngines ? optionalModules : []),
+      name: part + "Tests", dependencies: imports + (namesEngines ? optionalModules + serverModules : []),
       path: "Tests/\(name)/\(part)Tests", exclude: exclude,
-      swiftSettings: (lends ? lifetimes : []) + (namesEngines ? optionalSettings : []))
+      swiftSettings: (lends ? lifetimes : []) + (namesEngines ? optionalSettings + serverSettings : []))
   }
 
   /// A module that only tests use.
   func testing(_ name: String, _ imports: [Target.Dependency], namesEngines: Bool = false) -> Target {
     .target(
-      name: name, dependencies: imports + (namesEngines ? optionalModules : []),
-      path: "Tests/\(self.name)/\(name)", swiftSettings: namesEngines ? optionalSettings : [])
+      name: name, dependencies: imports + (namesEngines ? optionalModules + serverModules : []),
+      path: "Tests/\(self.name)/\(name)", swiftSettings: namesEngines ? optionalSettings + serverSettings : []
+    )
   }
 
   /// A program that tests start as a child process (docs/testing.md), or that runs them.
@@ -85,8 +90,9 @@ struct Floor {
     _ name: String, _ folder: String, _ imports: [Target.Dependency], namesEngines: Bool = false
   ) -> Target {
     .executableTarget(
-      name: name, dependencies: imports + (namesEngines ? optionalModules : []),
-      path: "Tests/\(self.name)/\(folder)", swiftSettings: namesEngines ? optionalSettings : [])
+      name: name, dependencies: imports + (namesEngines ? optionalModules + serverModules : []),
+      path: "Tests/\(self.name)/\(folder)",
+      swiftSettings: namesEngines ? optionalSettings + serverSettings : [])
   }
 }
 
@@ -161,12 +167,16 @@ let libraries =
   ]
   + (hasRocksDB ? [library("CRocksDB", pkgConfig: "rocksdb", debian: "librocksdb-dev")] : [])
   + (hasWiredTiger ? [library("CWiredTiger", pkgConfig: "wiredtiger", debian: "libwiredtiger-dev")] : [])
+  + (hasPostgres ? [library("CPostgres", pkgConfig: "libpq", debian: "libpq-dev")] : [])
 
 // Engines whose libraries not every machine has.
 let optionalEngineModules: [Target] =
   (hasRocksDB ? [storage.module("StorageRocksDB", ["Bytes", "Storage", "StorageFlat", "CRocksDB"])] : [])
   + (hasWiredTiger
     ? [storage.module("StorageWiredTiger", ["Bytes", "Storage", "StorageFlat", "CWiredTiger"])] : [])
+  + (hasPostgres
+    ? [storage.module("StoragePostgres", ["Bytes", "Storage", "StorageFlat", "StorageMemory", "CPostgres"])]
+    : [])
 
 let modules: [Target] = [
   // Ground
@@ -532,6 +542,10 @@ let tests: [Target] = [
   whole.tests("Simulation", ["Simulation", "TestSupport", "whole-child"]),
 ]
 
+/// Tests of engines whose libraries not every machine has.
+let optionalTests: [Target] =
+  hasPostgres ? [storage.tests("StoragePostgres", ["TestTools", "StoragePostgres"])] : []
+
 /// A program that libFuzzer drives: `Fuzz/FOLDER`.
 func fuzzTarget(_ name: String, _ folder: String, _ imports: [Target.Dependency]) -> Target {
   .executableTarget(
@@ -554,12 +568,13 @@ let fuzzTargets: [Target] = [
 
 // Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
 let compared = ["StorageConformance", "QueryDifferential", "FullTextReference", "Machine"]
-for target in tests + helpers.filter({ !compared.contains($0.name) }) {
+for target in tests + optionalTests + helpers.filter({ !compared.contains($0.name) }) {
   let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
   target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
 }
 
-let targets = libraries + modules + optionalEngineModules + helpers + tests + (fuzzing ? fuzzTargets : [])
+let targets =
+  libraries + modules + optionalEngineModules + helpers + tests + optionalTests + (fuzzing ? fuzzTargets : [])
 
 /// The targets with these names, and those that they need.
 func needed(by names: [String], in targets: [Target]) -> Set<String> {
@@ -596,6 +611,7 @@ let products: [Product] =
   // Engines that an app registers itself (docs/engines.md).
   + (hasRocksDB ? [.library(name: "TouchstoneRocksDB", targets: ["StorageRocksDB"])] : [])
   + (hasWiredTiger ? [.library(name: "TouchstoneWiredTiger", targets: ["StorageWiredTiger"])] : [])
+  + (hasPostgres ? [.library(name: "TouchstonePostgres", targets: ["StoragePostgres"])] : [])
 
 let package = Package(
   name: "Touchstone",

@@ -11,13 +11,14 @@ struct PublicSurfaceTests {
     "TouchstoneBench": ["Suites", "BenchmarkKit"],
     "TouchstoneSync": ["Replication", "ReplicationBLIP", "ReplicationHTTP", "TouchstoneSync"],
     "TouchstoneServer": ["TouchstoneServer"], "TouchstoneRocksDB": ["StorageRocksDB"],
-    "TouchstoneWiredTiger": ["StorageWiredTiger"],
+    "TouchstoneWiredTiger": ["StorageWiredTiger"], "TouchstonePostgres": ["StoragePostgres"],
   ]
   /// An engine comes from a module that imports `Storage`, so `Engines` may name what only that product shows. What such
   /// a module gives is handed to `Engines`.
   private static let forEngineWriters = [
     "Touchstone.Engines": "Storage.EngineType", "StorageRocksDB.RocksDBEngines": "Storage.EngineType",
     "StorageWiredTiger.WiredTigerEngines": "Storage.EngineType",
+    "StoragePostgres.PostgresEngines": "Storage.EngineType",
   ]
 
   private let graphs: SymbolGraphs

@@ -12,6 +12,9 @@ import StorageSQLite
 #if WIREDTIGER
   import StorageWiredTiger
 #endif
+#if POSTGRES
+  import StoragePostgres
+#endif
 
 enum ConformanceCommands: ChildCommands {
   static let name = "storage"
@@ -25,6 +28,9 @@ enum ConformanceCommands: ChildCommands {
     #endif
     #if WIREDTIGER
       engines.append(WiredTigerEngines.wiredtiger)
+    #endif
+    #if POSTGRES
+      engines.append(PostgresEngines.postgres)
     #endif
     ConformanceChild.main(
       CommandLine.arguments, childArguments: [name],

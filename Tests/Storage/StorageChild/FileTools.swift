@@ -18,7 +18,7 @@ func fileTools(_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool] 
           """,
         ], output: "ok")
     ]
-  case "rocksdb", "wiredtiger": []
+  case "rocksdb", "wiredtiger", "postgres", "strict(postgres)": []
   default:
     [FileTool(["mdb_stat", "-n", "-a", "-e", "-f", path]), FileTool(["mdb_dump", "-n", "-a", path])]
   }

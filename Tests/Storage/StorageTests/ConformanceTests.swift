@@ -11,6 +11,9 @@ import TestTools
 #if WIREDTIGER
   import StorageWiredTiger
 #endif
+#if POSTGRES
+  import StoragePostgres
+#endif
 
 /// The engines that have to pass. An engine is added by a line here and one in `Tests/Storage/StorageChild/ConformanceCommands.swift`.
 let subjects: [ConformanceSuite.Subject] =
@@ -37,8 +40,28 @@ private var optionalSubjects: [ConformanceSuite.Subject] {
         engine: WiredTigerEngines.wiredtiger,
         lacks: [.sharing, .readingAfterKill, .readingOnFullDisk, .otherUsers], loadsItself: false))
   #endif
+  #if POSTGRES
+    if let absence = PostgresServer.absence {
+      print("skipped the conformance of postgres: \(absence)")
+    } else {
+      subjects.append(
+        .init(
+          engine: PostgresEngines.postgres, keepsFiles: false, loadsItself: false, locations: postgresLocation
+        ))
+    }
+  #endif
   return subjects
 }
+
+#if POSTGRES
+  /// A schema for each run and label, on the server of this process.
+  @Sendable private func postgresLocation(_ directory: String, _ label: String) -> String {
+    switch PostgresServer.shared {
+    case .success(let server): server.location("\(directory.suffix(12))-\(label)")
+    case .failure(let error): "postgres://\(error)#"
+    }
+  }
+#endif
 
 /// Strict engines have to pass as well: a test that fails on them only is then one of code that trusts more than it is
 /// promised.

@@ -1,0 +1,10 @@
+import Storage
+
+/// The engine over PostgreSQL and what speaks its wire (docs/storage-postgres.md).
+public enum PostgresEngines {
+  /// A database in a schema of a PostgreSQL server. Its location is a connection string of libpq with the name of the
+  /// schema behind a `#`: `postgres://host/db#travel`.
+  public static let postgres = EngineType(name: "postgres", fileExtension: "postgres", encrypts: false) {
+    try PostgresEngine(location: $0, options: $1)
+  }
+}
