@@ -164,6 +164,8 @@ wheel: library ## Builds the Python package with all libraries inside: DIST=DIR
 
 # Arguments of pytest.
 PYTEST ?=
+# 1: `make test-python` runs the notebook in Examples too, with the command that `make build` has built.
+NOTEBOOK ?=
 
 test-python: deps ## Tests the wheel in an empty virtual environment without Swift on the PATH; skips without Python or PyPI
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then
@@ -174,16 +176,17 @@ test-python: deps ## Tests the wheel in an empty virtual environment without Swi
 	folder=$(SCRATCH)/python
 	rm -rf "$$folder"
 	$(PYTHON) -m venv "$$folder"
-	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow; then
-	  echo "test-python: skipped: pip can't install pytest, pandas and pyarrow" >&2
+	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow $(if $(NOTEBOOK),nbclient ipykernel matplotlib); then
+	  echo "test-python: skipped: pip can't install what it needs" >&2
 	  exit 0
 	fi
 	"$$folder/bin/pip" install -q --disable-pip-version-check $(DIST)/touchstone-*.whl
 	tests=$$PWD/python/tests
 	bin=$$PWD/$$folder/bin
+	notebook=($(if $(NOTEBOOK),TOUCHSTONE_COMMAND="$(abspath $(SCRATCH))/release/touchstone" TOUCHSTONE_NOTEBOOK="$$PWD/Examples/WhichEngine/which-engine.ipynb"))
 	cd "$$folder"
 	package=$$(env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" "$$bin/python" -c 'import touchstone; print(*touchstone.__path__)')
-	env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" PYTHONDEVMODE=1 \
+	env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" PYTHONDEVMODE=1 "$${notebook[@]}" \
 	  "$$bin/python" -m pytest -q -p no:cacheprovider --doctest-modules "$$package" "$$tests" $(PYTEST)
 
 # Where `make install` puts the command, below DESTDIR if that is set.
