@@ -24,6 +24,11 @@ package struct ScriptView: Sendable, Equatable {
   package let name: String
   /// How it reduces.
   package let reduce: Reduce
+
+  package init(name: String, reduce: Reduce) {
+    self.name = name
+    self.reduce = reduce
+  }
 }
 
 /// What a validation function says of a change.

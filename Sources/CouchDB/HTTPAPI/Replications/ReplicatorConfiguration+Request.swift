@@ -2,6 +2,7 @@ import Bytes
 import Documents
 import Fleece
 import Replication
+import System
 import Touchstone
 import Views
 
@@ -66,8 +67,9 @@ extension ReplicatorConfiguration {
   /// Replicates only what a request chooses.
   private mutating func choose(_ request: ReplicationRequest, _ ends: ReplicationEnds) throws {
     guard let source = ends.source.database else { return try chooseThere(request, ends) }
-    guard request.selector == nil else {
-      throw CouchDBError(501, "not_implemented", "a `selector` needs a source on another server")
+    if let selector = try request.selector.map({ try MangoSelector($0) }) {
+      pushFilter = try Self.filter(selector)
+      return
     }
     guard let name = request.filter else { return }
     let filter: DesignFilter
@@ -93,6 +95,18 @@ extension ReplicatorConfiguration {
         id: revision.documentID, history: [RevisionID(revision.revisionID)].compactMap { $0 },
         isDeleted: revision.isDeleted, body)
       return try filter.choose([revision], request: argument).first ?? false
+    }
+  }
+
+  /// Chooses revisions by a selector.
+  private static func filter(_ selector: MangoSelector) throws -> ReplicationFilter {
+    let matcher = Lock(try MangoMatcher(selector))
+    return { revision in
+      var body = try revision.body().object ?? [:]
+      body["_id"] = .string(revision.documentID)
+      body["_rev"] = .string(revision.revisionID)
+      if revision.isDeleted { body["_deleted"] = true }
+      return matcher.withLock { $0.matches(.object(body)) }
     }
   }
 

@@ -74,12 +74,16 @@ enum Routes {
     Route("_temp_view", "POST", checksMethod: false) { call, _ in try call.temporaryView() },
     Route("_view_cleanup", "POST") { call, _ in try call.cleanViews() },
     Route("_query", "POST") { call, _ in try call.runQuery() },
-    Route("_find", "POST") { call, _ in try call.refuseMango() },
-    Route("_find/…") { call, _ in try call.refuseMango() },
-    Route("_explain", "POST") { call, _ in try call.refuseMango() },
-    Route("_explain/…") { call, _ in try call.refuseMango() },
-    Route("_index", "GET", "POST", "DELETE") { call, _ in try call.refuseMango() },
-    Route("_index/…") { call, _ in try call.refuseMango() },
+    Route("_find", "POST") { call, _ in try call.find() },
+    Route("_explain", "POST") { call, _ in try call.explain() },
+    Route("_index", "GET", "POST") { call, _ in try call.mangoIndexes() },
+    Route("_index/_bulk_delete", "POST") { call, _ in try call.deleteIndexes() },
+    Route("_index/_design/{design}/{type}/{name}", "DELETE") { call, values in
+      try call.deleteIndex(values[0], values[1], values[2])
+    },
+    Route("_index/{design}/{type}/{name}", "DELETE") { call, values in
+      try call.deleteIndex(values[0], values[1], values[2])
+    },
     Route("_design/{design}/_view") { _, _ in throw MethodNotAllowed(["GET", "POST", "HEAD"]) },
     Route("_design/{design}/_view/{view}", "GET", "POST", "HEAD") { call, values in
       try call.view(values[0], values[1])

@@ -101,7 +101,7 @@ package final class DesignDocument: Sendable {
       reduces.append(reduce)
       members.append(
         GroupMember(
-          name: ViewName.joined(name, view.name), map: nil,
+          name: ViewName.joined(name, view.name), map: try (context as? MangoContext)?.map(view: index),
           mapVersion: Array(try DesignDocument.digest(map).utf8),
           collation: collation, documentType: nil, reducer: reduce?.reducer))
     }
@@ -135,6 +135,11 @@ package final class DesignDocument: Sendable {
   /// How the views are updated together. Log entries name `path`. `checkWanted` throws when nobody wants the rows any more.
   func group(path: String, checkWanted: @escaping () throws -> Void = {}) -> UpdateGroup {
     let (members, context, options) = (members, context, options)
+    if context is MangoContext {
+      return UpdateGroup(members: members, options: options) { encoders, report in
+        ClosureMapper(members, encoders, report: report)
+      }
+    }
     return UpdateGroup(members: members, options: options) { encoders, report in
       ScriptMapper(
         members, views: Array(members.indices), encoders, context, options, path: path,

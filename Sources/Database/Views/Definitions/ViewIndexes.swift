@@ -35,10 +35,13 @@ package final class ViewIndexes: Sendable {
   /// Those whose views don't compile, without their views.
   private let withoutViews = Lock<[ByteString: DesignDocument]>([:])
 
-  package init(_ store: DocumentStore, workers: Workers, languages: [any ScriptLanguage] = [JavaScript()]) {
+  /// `languages` are those besides that of the indexes of `_find`.
+  package init(
+    _ store: DocumentStore, workers: Workers, languages: [any ScriptLanguage] = [JavaScript()]
+  ) {
     self.store = store
     self.workers = workers
-    self.languages = languages
+    self.languages = languages + [MangoLanguage()]
   }
 
   /// The functions of a view. They change under the lock.

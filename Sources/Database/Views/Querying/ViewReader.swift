@@ -15,17 +15,24 @@ package final class ViewReader {
   let reducer: (any Reducer)?
 
   /// Returns nil if the view isn't whole.
-  init?(_ view: View, _ reducer: ViewReduce?, _ snapshot: DocumentSnapshot) throws {
+  convenience init?(_ view: View, _ reducer: ViewReduce?, _ snapshot: DocumentSnapshot) throws {
+    try self.init(rowsOf: view.name, in: view.indexes, reducer, snapshot)
+  }
+
+  /// Returns nil if the view with this name isn't whole.
+  init?(rowsOf name: String, in indexes: ViewIndexes, _ reducer: ViewReduce?, _ snapshot: DocumentSnapshot)
+    throws
+  {
     let transaction = try snapshot.storage
-    guard let record = try ViewRecord.read(view.name, in: transaction), record.stage == .whole else {
+    guard let record = try ViewRecord.read(name, in: transaction), record.stage == .whole else {
       return nil
     }
-    name = view.name
-    store = view.indexes.store
+    self.name = name
+    store = indexes.store
     self.snapshot = snapshot
     self.transaction = transaction
     self.record = record
-    tables = try ViewTables(record, of: view.name, in: transaction)
+    tables = try ViewTables(record, of: name, in: transaction)
     encoder = try ViewKeyEncoder(record.collation)
     self.reducer = reducer?.reducer
     // The view may not have been updated since the reducer was set, or another process has another one.

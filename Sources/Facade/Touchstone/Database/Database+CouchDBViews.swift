@@ -87,3 +87,11 @@ extension Database {
     try open.views.validate(new, replacing: old, by: user)
   }
 }
+
+extension Database {
+  /// The indexes of CouchDB's `_find`, with the list of all documents.
+  package func mangoIndexes() throws -> [MangoIndex] { try open.views.mangoIndexes() }
+
+  /// Reads the documents that a query of CouchDB's `_find` chooses.
+  package func mangoReader(_ plan: MangoPlan) throws -> MangoReader { try MangoReader(plan, open.views) }
+}

@@ -110,6 +110,20 @@ import Touchstone
     try expect(client.contents("a"), equals: client.contents("b"))
   }
 
+  @Test(arguments: someEngines) func aSelectorChooses(_ engine: EngineName) throws {
+    let client = try ReplicationClient(engine)
+    try client.make("a")
+    try client.make("b")
+    for number in 0..<6 {
+      try expect(client.ask("PUT", "/a/d\(number)", ["n": .int(Int64(number))]).status, equals: 201)
+    }
+    let body: JSONValue = ["source": "a", "target": "b", "selector": ["n": ["$gte": 4]]]
+    try expect(client.replicate(body).json()["history"][0]["docs_written"], equals: 2)
+    try expect(client.contents("b").keys.sorted(), equals: ["d4", "d5"])
+    let wrong: JSONValue = ["source": "a", "target": "b", "selector": ["n": ["$foo": 4]]]
+    try expect(client.replicate(wrong).json()["error"], equals: "invalid_operator")
+  }
+
   @Test(arguments: someEngines) func allLeavesAreCopied(_ engine: EngineName) throws {
     let client = try ReplicationClient(engine)
     try client.make("a")

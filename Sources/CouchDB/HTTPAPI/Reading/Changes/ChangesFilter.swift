@@ -18,6 +18,8 @@ enum ChangesFilter: Sendable {
   case channels(Set<String>)
   /// Those that a function of a design document chooses. It gets the JSON of a request.
   case script(DesignFilter, JSONObject)
+  /// Those that a selector chooses. Documents in the answer have these fields; nil for all.
+  case selector(MangoSelector, fields: [MangoField]?)
 
   /// Up to so many documents are looked up by their IDs, as in CouchDB.
   static let mostLookups = 100
@@ -38,10 +40,18 @@ enum ChangesFilter: Sendable {
     }
   }
 
+  /// Whether each leaf is chosen by itself, by what it has.
+  var looksAtLeaves: Bool {
+    switch self {
+    case .script, .selector: true
+    default: false
+    }
+  }
+
   /// Whether a document can be chosen without a script.
   func mayChoose(_ document: DocumentView, _ sharedKeys: SharedKeys) -> Bool {
     switch self {
-    case .none, .few, .design, .script: true
+    case .none, .few, .design, .script, .selector: true
     case .documents(let ids): ids.contains(ByteString([UInt8](copying: document.idBytes)))
     case .channels(let channels): document.isDeleted || isIn(channels, document, sharedKeys)
     }
@@ -80,10 +90,14 @@ extension DatabaseCall {
       guard method == "POST" else {
         throw CouchDBError(400, "bad_request", "Selector must be specified in POST payload")
       }
-      guard body?.object?["selector"]?.object != nil else {
+      guard let selector = body?.object?["selector"], selector.object != nil else {
         throw CouchDBError(400, "bad_request", "Selector error: expected a JSON object")
       }
-      throw CouchDBError.notImplemented
+      do {
+        let fields =
+          try body?.object?["fields"].map { try MangoQuery.fields(OrderedJSON(sorting: $0)) } ?? nil
+        return .selector(try MangoSelector(selector), fields: try fields?.map { try MangoField($0) })
+      } catch let error as CouchDBError { throw CouchDBError(400, "bad_request", error.reason) }
     case "_view":
       guard let view = query["view"], !view.isEmpty else {
         throw CouchDBError(400, "bad_request", "`view` filter parameter is not provided.")

@@ -96,7 +96,18 @@ final class ChangesReader: @unchecked Sendable {
         }
       }
     }
-    if case .script(let filter, let request) = filter { try choose(candidates, filter, request) }
+    guard !candidates.isEmpty else { return }
+    switch filter {
+    case .script(let filter, let request): try write(candidates, try choose(candidates, filter, request))
+    case .selector(let selector, let fields):
+      let matcher = try MangoMatcher(selector)
+      try write(
+        candidates,
+        candidates.flatMap(\.scripted).map { revision in
+          try matcher.matches(revision.json.withUnsafeBytes { try JSONValue(json: $0) })
+        }, fields: fields)
+    default: break
+    }
   }
 
   private func beginPass(_ snapshot: DocumentSnapshot) throws {
@@ -119,8 +130,7 @@ final class ChangesReader: @unchecked Sendable {
   private func scan(_ snapshot: DocumentSnapshot, _ candidates: inout [Candidate]) throws {
     let writer = try CouchDBDocumentWriter(snapshot, options.document, contents: attachments.reader)
     let sharedKeys = try snapshot.sharedKeys
-    var isScript = false
-    if case .script = filter { isScript = true }
+    let looksAtLeaves = filter.looksAtLeaves
     var looked = 0
     var scriptBytes = 0
     var isAtEnd = true
@@ -132,7 +142,7 @@ final class ChangesReader: @unchecked Sendable {
       looked += 1
       position = sequence
       if filter.mayChoose(document, sharedKeys), !options.isActiveOnly || !document.isDeleted {
-        if isScript {
+        if looksAtLeaves {
           let candidate = try Candidate(document, sequence, options, snapshot, writer, sharedKeys)
           scriptBytes += candidate.bytes
           candidates.append(candidate)
@@ -296,14 +306,18 @@ final class ChangesReader: @unchecked Sendable {
     }
   }
 
-  /// Writes the rows of the leaves that a script chooses.
-  private func choose(_ candidates: [Candidate], _ filter: DesignFilter, _ request: JSONObject) throws {
-    guard !candidates.isEmpty else { return }
-    let chosen: [Bool]
+  /// Which leaves a script chooses.
+  private func choose(
+    _ candidates: [Candidate], _ filter: DesignFilter, _ request: JSONObject
+  ) throws -> [Bool] {
     do {
-      chosen = try filter.choose(
+      return try filter.choose(
         candidates.flatMap(\.scripted), request: request, checkWanted: checkWanted)
     } catch let error as ViewError { throw Self.error(error) }
+  }
+
+  /// Writes the rows of the chosen leaves.
+  private func write(_ candidates: [Candidate], _ chosen: [Bool], fields: [MangoField]? = nil) throws {
     var next = 0
     for candidate in candidates {
       let revisions = zip(candidate.revisions, chosen[next...]).filter { $0.1 }.map { $0.0 }
@@ -320,7 +334,12 @@ final class ChangesReader: @unchecked Sendable {
       append(candidate.isDeleted ? "],\"deleted\":true" : "]")
       if let document = candidate.document {
         append(",\"doc\":")
-        document.withUnsafeBytes { text.append(json: $0) }
+        if let fields {
+          let value = try document.withUnsafeBytes { try JSONValue(json: $0) }
+          MangoField.choose(fields, of: value).write(to: &text)
+        } else {
+          document.withUnsafeBytes { text.append(json: $0) }
+        }
       }
       endRow(candidate.sequence)
       guard left == 0 else { continue }

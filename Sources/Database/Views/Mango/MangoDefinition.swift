@@ -1,0 +1,87 @@
+import Fleece
+
+/// The body of a request that makes an index: `POST _index`.
+package struct MangoDefinition: Sendable {
+  /// The ID of the design document.
+  package let designID: String
+  package let name: String
+  /// The columns, and the filter as the client gave it.
+  private let columns: [MangoIndex.Column]
+  private let filter: OrderedJSON?
+  /// The definition as the client gave it.
+  private let definition: OrderedJSON
+
+  /// Reads a body. Throws CouchDB's errors.
+  package init(_ body: OrderedJSON) throws {
+    var options = MangoOptions(body)
+    guard let definition = options.take("index") else { throw MangoOptions.missing("index") }
+    let type = try options.string("type", "invalid_string", "Invalid string") ?? "json"
+    switch type {
+    case "json": break
+    // CouchDB without its search servers says the same.
+    case "text", "nouveau": throw CouchDBError(503, "required index service unavailable", type)
+    default: throw CouchDBError(400, "invalid_index", "Invalid type for index: \(type)")
+    }
+    let name = try options.string("name", "invalid_string", "Invalid string")
+    let design = try options.string("ddoc", "invalid_string", "Invalid string")
+    guard name?.isEmpty != true, design?.isEmpty != true else {
+      throw CouchDBError(400, "invalid_empty_string", "Index name or ddoc cannot be empty string")
+    }
+    _ = try options.count("w")
+    if let isPartitioned = try options.flag("partitioned"), isPartitioned {
+      throw CouchDBError(
+        400, "bad_request", "`partitioned` option cannot be true on a non-partitioned database.")
+    }
+    try options.finish()
+    guard definition.members != nil else {
+      throw CouchDBError(
+        400, "invalid_index", "JSON indexes must be an object, not: \(definition.term)")
+    }
+    var parts = MangoOptions(definition)
+    guard let fields = parts.take("fields") else { throw MangoOptions.missing("fields") }
+    columns = try MangoQuery.columns(fields)
+    let filter = parts.take("partial_filter_selector")
+    if let filter { _ = try MangoSelector(filter) }
+    self.filter = filter?.members?.isEmpty ?? true ? nil : filter
+    try parts.finish()
+    self.definition = definition
+    // The same definition has the same name.
+    let automatic = try DesignDocument.signature(of: .array([definition.value, .string(name ?? "")]))
+    self.name = name ?? automatic
+    let given = design ?? automatic
+    designID = DesignDocument.name(ofID: given) == nil ? DesignDocument.idPrefix + given : given
+  }
+
+  /// Adds the index to the body of its design document, which is empty if there is none. Returns whether that changed. Throws CouchDB's
+  /// error for a design document in another language.
+  package func add(to body: inout JSONObject) throws -> Bool {
+    if let language = body["language"]?.string, language != MangoLanguage.name {
+      let term = OrderedJSON.scalar(.string(language)).term
+      throw CouchDBError(
+        400, "invalid_ddoc_lang", "Existing design doc has an invalid language: \(term)")
+    }
+    var views = body["views"]?.object ?? JSONObject()
+    let view = view
+    guard views[name] != view else { return false }
+    views[name] = view
+    body["language"] = .string(MangoLanguage.name)
+    body["views"] = .object(views)
+    return true
+  }
+
+  private var view: JSONValue {
+    var map: JSONObject = [
+      "fields": .object(JSONObject(columns.map { ($0.name, JSONValue.string($0.direction)) }))
+    ]
+    map["partial_filter_selector"] = filter?.value ?? [:]
+    return ["map": .object(map), "reduce": "_count", "options": ["def": definition.value]]
+  }
+
+  /// Removes an index from the body of its design document. Returns whether others are left.
+  package static func remove(_ name: String, from body: inout JSONObject) -> Bool {
+    var views = body["views"]?.object ?? JSONObject()
+    views[name] = nil
+    body["views"] = .object(views)
+    return !views.isEmpty
+  }
+}

@@ -1,0 +1,112 @@
+import Fleece
+import TestSupport
+import Testing
+import Touchstone
+
+@testable import Views
+
+/// Random queries with random indexes, compared with a naive evaluation of all documents.
+@Suite("Queries with selectors") struct MangoQueryTests {
+  private static let indexes: [[String]] = [["a"], ["b", "a"], ["a", "b", "c"], ["a.b"], ["c", "_id"]]
+
+  private func view(_ fields: [String]) -> JSONValue {
+    [
+      "map": ["fields": .object(JSONObject(fields.map { ($0, JSONValue.string("asc")) }))],
+      "reduce": "_count",
+      "options": ["def": ["fields": .array(fields.map { .string($0) })]],
+    ]
+  }
+
+  @Test("an index changes neither what is found nor the order that is asked for", arguments: someEngines)
+  func random(_ engine: EngineName) throws {
+    let databases = TestDatabases()
+    let database = try databases.open(engine)
+    var random = RandomSelectors(seed: testSeed)
+    var documents: [String: JSONValue] = [:]
+    func save(_ number: Int) throws {
+      let id = "d\(1_000 + number)"
+      guard var body = random.object().object else { return }
+      try database.save(id, .value(.object(body)))
+      body["_id"] = .string(id)
+      documents[id] = .object(body)
+    }
+    try database.inBatch { for number in 0..<120 { try save(number) } }
+    for (number, fields) in Self.indexes.enumerated() {
+      try database.save("_design/i\(number)", ["language": "query", "views": ["v": view(fields)]])
+    }
+    var (indexed, found) = (0, 0)
+    for step in 0..<(isLong ? 3_000 : 300) {
+      if step % 10 == 0 { try save(Int.random(in: 0..<140, using: &random.random)) }
+      let selector = random.selector()
+      let sort = random.sort(Self.indexes)
+      var query = MangoQuery()
+      query.selector = try MangoSelector(selector)
+      query.limit = .max
+      query.sort = try sort.map {
+        .init(name: $0.name, field: try MangoField($0.name), direction: $0.direction)
+      }
+      let plan: MangoPlan
+      do { plan = try MangoPlan(query, database.mangoIndexes()) } catch let error as CouchDBError {
+        expect(error.error, equals: "no_usable_index")
+        continue
+      }
+      let context = "TOUCHSTONE_SEED=\(testSeed), \(engine), step \(step): \(selector), sort \(sort)"
+      let ids = try self.ids(database, plan)
+      // A sort needs the fields: who lacks one isn't found.
+      let wanted = documents.filter { _, document in
+        NaiveSelector.passes(document, selector)
+          && sort.allSatisfy { NaiveSelector.find($0.name, in: document) != nil }
+      }.keys.sorted()
+      expect(ids.sorted(), equals: wanted, "\(context)")
+      let rows = ids.map { id in sort.map { NaiveSelector.find($0.name, in: documents[id] ?? .null) ?? .null }
+      }
+      let isSorted = zip(rows, rows.dropFirst()).allSatisfy { row, next in
+        let order = NaiveSelector.order(.array(row), .array(next))
+        return query.isDescending ? order >= 0 : order <= 0
+      }
+      expect(isSorted, "\(context)")
+      if plan.index?.isOfAllDocuments == false { indexed += 1 }
+      found += ids.count
+    }
+    expect(indexed > 50 && found > 500, "\(indexed) by an index, \(found) found")
+  }
+
+  private func ids(_ database: Database, _ plan: MangoPlan) throws -> [String] {
+    let reader = try database.mangoReader(plan)
+    var ids: [String] = []
+    repeat {
+      try reader.read()
+      let text = Array("[".utf8) + reader.text.withBytes { Array($0) } + Array("]".utf8)
+      let rows = try text.withUnsafeBytes { try JSONValue(json: $0) }
+      ids += rows.array?.compactMap { $0["_id"].string } ?? []
+    } while !reader.isDone
+    return ids
+  }
+}
+
+extension NaiveSelector {
+  /// What a field leads to.
+  static func find(_ field: String, in document: JSONValue) -> JSONValue? {
+    var value = document
+    for part in field.split(separator: ".") {
+      if let member = value.object?[String(part)] {
+        value = member
+      } else if let items = value.array, let place = Int(part), items.indices.contains(place) {
+        value = items[place]
+      } else {
+        return nil
+      }
+    }
+    return value
+  }
+}
+
+extension RandomSelectors {
+  /// Mostly none; otherwise the beginning of an index.
+  mutating func sort(_ indexes: [[String]]) -> [(name: String, direction: String)] {
+    guard Int.random(in: 0..<3, using: &random) == 0 else { return [] }
+    let fields = indexes[Int.random(in: 0..<indexes.count, using: &random)]
+    let direction = Bool.random(using: &random) ? "asc" : "desc"
+    return fields.prefix(Int.random(in: 1...fields.count, using: &random)).map { ($0, direction) }
+  }
+}

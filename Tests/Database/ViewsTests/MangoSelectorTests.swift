@@ -1,0 +1,106 @@
+import Fleece
+import TestSupport
+import Testing
+
+@testable import Views
+
+@Suite("Selectors") struct MangoSelectorTests {
+  private func selector(_ text: String) throws -> MangoSelector {
+    try MangoSelector(try OrderedJSON(parsing: Array(text.utf8)))
+  }
+
+  private func passes(_ document: JSONValue, _ text: String) throws -> Bool {
+    try MangoMatcher(try selector(text)).matches(document)
+  }
+
+  @Test("random selectors choose what a naive evaluation of their JSON chooses") func random() throws {
+    var random = RandomSelectors(seed: testSeed)
+    var (chosen, left) = (0, 0)
+    let documents = (0..<40).map { _ in random.object() }
+    for _ in 0..<(isLong ? 200_000 : 20_000) {
+      let json = random.selector()
+      let matcher = try MangoMatcher(try MangoSelector(json))
+      for _ in 0..<4 {
+        let document = documents[Int.random(in: 0..<documents.count, using: &random.random)]
+        let wanted = NaiveSelector.passes(document, json)
+        if wanted { chosen += 1 } else { left += 1 }
+        guard matcher.matches(document) != wanted else { continue }
+        Issue.record("TOUCHSTONE_SEED=\(testSeed): \(json) of \(document) should be \(wanted)")
+        return
+      }
+    }
+    // Both happen often enough to mean something.
+    expect(chosen > 5_000 && left > 5_000, "\(chosen) chosen, \(left) not")
+  }
+
+  @Test("the order of values is that of CouchDB's collation") func order() throws {
+    let ascending: [JSONValue] = [
+      .null, false, true, -1, 0, 0.5, 1, "", "a", "A", "aa", "b", "B", "ä", [], [1], [1, 2], [2], [:],
+      ["a": 1],
+      ["a": 2], ["a": 2, "b": 1], ["b": 1],
+    ]
+    let collation = try MangoCollation()
+    for (place, value) in ascending.enumerated() {
+      for (other, bound) in ascending.enumerated() {
+        // "ä" comes behind "a" and its relatives.
+        if value == "ä" || bound == "ä" { continue }
+        let order = collation.compare(value, MangoOperand(bound, collation))
+        expect(order.signum() == (place - other).signum(), "\(value) and \(bound): \(order)")
+      }
+    }
+    // Text that is canonically equivalent is equal, and numbers are equal whatever their form.
+    try expect(passes(["x": "\u{E9}"], #"{"x": "e\u0301"}"#))
+    try expect(passes(["x": 1.0], #"{"x": 1}"#))
+    try expect(passes(["x": 9_007_199_254_740_993], #"{"x": {"$gt": 9007199254740992}}"#))
+  }
+
+  @Test("fields have escaped dots, places in arrays, and aren't empty") func fields() throws {
+    let document: JSONValue = ["a.b": 1, "c": ["d": [["e": 2], 3]]]
+    try expect(passes(document, #"{"a\\.b": 1}"#))
+    try expect(passes(document, #"{"c": {"d": {"$size": 2}}}"#))
+    try expect(passes(document, #"{"c.d.0.e": 2}"#))
+    try expect(!passes(document, #"{"c.d.2": {"$exists": false}}"#))
+    try expect(passes(document, #"{"c.x": {"$exists": false}}"#))
+    for text in [#"{"a..b": 1}"#, #"{"": 1}"#, #"{".": 1}"#] {
+      #expect(throws: CouchDBError.self) { try selector(text) }
+    }
+  }
+
+  @Test(
+    "a wrong selector is CouchDB's error",
+    arguments: [
+      (#"[]"#, "invalid_selector_json", "Selector must be a JSON object, not: []"),
+      (#"{"a": {"$foo": 1}}"#, "invalid_operator", "Invalid operator: $foo"),
+      (#"{"$gt": 1}"#, "invalid_selector", "One or more conditions is missing a field name."),
+      (#"{"a": {"$in": 1}}"#, "bad_arg", "Bad argument for operator $in: 1"),
+      (#"{"a": {"$regex": "("}}"#, "bad_arg", "Bad argument for operator $regex: <<40>>"),
+      (#"{"a": {"$mod": [1]}}"#, "bad_arg", "Bad argument for operator $mod: [1]"),
+      (#"{"a": {"$mod": [0, 1]}}"#, "bad_arg", "Bad argument for operator $mod: [0,1]"),
+      (#"{"a": {"$size": -1}}"#, "bad_arg", "Bad argument for operator $size: -1"),
+      (#"{"a": {"$exists": "x"}}"#, "bad_arg", "Bad argument for operator $exists: <<120>>"),
+      (#"{"$and": {}}"#, "bad_arg", "Bad argument for operator $and: {[]}"),
+      (#"{"a": {"$where": 1}}"#, "not_supported", "Unsupported operator: $where"),
+    ])
+  func errors(_ text: String, _ error: String, _ reason: String) {
+    do {
+      _ = try selector(text)
+      Issue.record("\(text) should be refused")
+    } catch let found as CouchDBError {
+      expect(found, equals: CouchDBError(400, error, reason))
+    } catch { Issue.record(error) }
+  }
+
+  @Test(
+    "the normal form has whole fields, and negations at the conditions",
+    arguments: [
+      (#"{"a": {"b": 1, "c": {"$gt": 2}}}"#, #"{"$and":[{"a.b":{"$eq":1}},{"a.c":{"$gt":2}}]}"#),
+      (#"{"$not": {"$and": [{"a": {"$gt": 1}}, {"b": 2}]}}"#, #"{"$or":[{"a":{"$lte":1}},{"b":{"$ne":2}}]}"#),
+      (#"{"$nor": [{"a": 1}, {"b": {"$in": [1]}}]}"#, #"{"$and":[{"a":{"$ne":1}},{"b":{"$nin":[1]}}]}"#),
+      (#"{"a": {"$not": {"$regex": "x"}}}"#, #"{"a":{"$not":{"$regex":"x"}}}"#),
+      (#"{"a": {"$elemMatch": {"$not": {"b": 1}}}}"#, #"{"a":{"$elemMatch":{"$not":{"b":{"$eq":1}}}}}"#),
+      (#"{}"#, #"{}"#),
+    ])
+  func normalForm(_ text: String, _ wanted: String) throws {
+    try expect(String(decoding: selector(text).json.jsonText, as: UTF8.self), equals: wanted)
+  }
+}
