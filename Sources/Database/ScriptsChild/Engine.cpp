@@ -361,6 +361,17 @@ bool Engine::useRequire(Design& design, bool ofDesign) {
   return true;
 }
 
+/// Whether it is `_top_N` or `_bottom_N` with N from 1 to 100.
+static bool isRank(const std::string& source) {
+  for (const std::string prefix : {"_top_", "_bottom_"}) {
+    if (source.rfind(prefix, 0) != 0) continue;
+    std::string digits = source.substr(prefix.size());
+    bool isNumber = !digits.empty() && digits.size() <= 3 && digits.find_first_not_of("0123456789") == std::string::npos;
+    return isNumber && std::stoi(digits) >= 1 && std::stoi(digits) <= 100;
+  }
+  return false;
+}
+
 static Outcome invalid(std::string text) {
   Outcome outcome;
   outcome.kind = Outcome::failed;
@@ -483,9 +494,10 @@ Outcome Engine::fill(Design& design, JS::HandleObject document) {
       std::string source = utf8(context, text);
       if (!isMap && source.compare(0, 1, "_") == 0) {
         // Whatever follows a name is ignored, as the end of the line of a file that a tool has sent.
-        for (const char *builtIn : {"_sum", "_count", "_stats", "_approx_count_distinct"}) {
+        for (const char *builtIn : {"_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"}) {
           if (source.rfind(builtIn, 0) == 0) view->builtIn = builtIn;
         }
+        if (isRank(source)) view->builtIn = source;
         if (view->builtIn.empty()) {
           return invalid("`" + source + "` is not a supported reduce function.");
         }

@@ -141,7 +141,7 @@ import Touchstone
   @Test("whatever follows the name of a built-in reducer is ignored", arguments: someEngines)
   func namesWithMore(_ engine: EngineName) throws {
     let database = try databases.open(engine)
-    for name in ["_sum", "_count", "_stats", "_approx_count_distinct"] {
+    for name in ["_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"] {
       for more in ["\n", " ", "orama", "\nand\nmore"] {
         let view: JSONValue = ["map": "function (doc) { emit(1, 2); }", "reduce": .string(name + more)]
         try database.save("_design/d", ["views": ["v": view]])
@@ -149,7 +149,7 @@ import Touchstone
         let value = try JSONValue(json: answer(database, "d/v"))["rows"].array?.first?["value"]
         let expected: JSONValue =
           switch name {
-          case "_sum": 2
+          case "_sum", "_first", "_last": 2
           case "_stats": ["sum": 2, "count": 1, "min": 2, "max": 2, "sumsqr": 4]
           default: 1
           }

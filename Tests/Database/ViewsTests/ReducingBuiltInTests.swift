@@ -16,6 +16,29 @@ import Testing
     expect(ViewReduce.builtIn("sum") == nil)
   }
 
+  @Test("_first and _last are the values of the first and the last row")
+  func positions() throws {
+    try expect(result("_first", "3", "1", "2"), equals: "3")
+    try expect(result("_last", "3", "1", "{\"a\":2}"), equals: "{\"a\":2}")
+  }
+
+  @Test("_top_N and _bottom_N are different values in the order of the collation")
+  func ranks() throws {
+    try expect(result("_top_3", "3", "1", "2", "3", "5"), equals: "[5,3,2]")
+    try expect(result("_bottom_2", "\"b\"", "\"B\"", "[1]", "\"a\"", "\"a\""), equals: "[\"a\",\"b\"]")
+    try expect(result("_top_2", "null", "true", "{}", "[]"), equals: "[{},[]]")
+    // 1 and 1.0 are equal: the first one stays.
+    try expect(result("_top_5", "1", "1.0"), equals: "[1]")
+    for name in ["_top_", "_top_0", "_top_101", "_bottom_-1", "_top_5x", "_topp_5"] {
+      expect(ViewReduce.builtIn(name) == nil, "\(name)")
+    }
+    let reducer = try #require(ViewReduce.builtIn("_top_2")).reducer
+    let reduction = try reducer.makeReduction()
+    try reduction.merge(try reducer.partial(["7", "9", "8"].testRows))
+    try reduction.merge(try reducer.partial(["1", "8", "10"].testRows))
+    try expect(reduction.text, equals: "[10,9]")
+  }
+
   @Test("_sum adds numbers, arrays and objects as CouchDB does")
   func sums() throws {
     try expect(result("_sum", "1", "2.5"), equals: "3.5")

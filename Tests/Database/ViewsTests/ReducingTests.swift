@@ -154,7 +154,8 @@ import Testing
       (.count, [0, 1, 4]), (.sum, [0, 4]), (.min, [0, 4]), (.max, [0, 4]), (.average, [0, 4]),
       (.standardDeviation, [0, 4]), (.stats, [0, 4]),
     ]
-    + ["_count", "_sum", "_stats", "_approx_count_distinct"].compactMap { name in
+    + ["_count", "_sum", "_stats", "_approx_count_distinct", "_first", "_last", "_top_3", "_bottom_2"]
+    .compactMap { name in
       ViewReduce.builtIn(name).map { ($0, name == "_stats" ? [0, 3, 4] : [0, 1, 2, 4]) }
     }
 

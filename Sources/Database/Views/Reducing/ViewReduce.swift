@@ -70,15 +70,17 @@ public struct ViewReduce: Sendable {
         maximumBytes: ViewReduce.maximumCallBytes, function: function))
   }
 
-  /// The built-in reducer of a design document: `_count`, `_sum`, `_stats` or `_approx_count_distinct`. Nil for
-  /// any other name.
+  /// The built-in reducer of a design document: `_count`, `_sum`, `_stats`, `_approx_count_distinct`, `_first`, `_last`, `_top_N` or
+  /// `_bottom_N` with N from 1 to 100. Nil for any other name.
   package static func builtIn(_ name: String) -> ViewReduce? {
     switch name {
     case "_count": ViewReduce(CountReducer())
     case "_sum": ViewReduce(StructuredSumReducer())
     case "_stats": ViewReduce(StructuredStatsReducer())
     case "_approx_count_distinct": ViewReduce(DistinctKeysReducer())
-    default: nil
+    case "_first": ViewReduce(PositionReducer(isFirst: true))
+    case "_last": ViewReduce(PositionReducer(isFirst: false))
+    default: RankReducer(name).map { ViewReduce($0) }
     }
   }
 

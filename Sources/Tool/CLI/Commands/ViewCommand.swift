@@ -13,7 +13,7 @@ struct ViewCommand: Subcommand {
   private static let map = Option("map", "FILE", "create: the map function in JavaScript")
   private static let reduce = Option(
     "reduce", "REDUCE",
-    "create: _sum, _count, _stats, _approx_count_distinct or the file of a function. query: false for the rows as they are"
+    "create: _sum, _count, _stats, _approx_count_distinct, _first, _last, _top_N, _bottom_N or the file of a function. query: false for the rows as they are"
   )
   private static let key = Option("key", "JSON", "query: only rows with this key")
   private static let keys = Option("keys", "JSON", "query: only rows with a key of this array, in its order")
