@@ -22,7 +22,7 @@ enum Subcommands {
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
       PurgeCommand.self, ExpireCommand.self, ConflictsCommand.self, LocalCommand.self, SchemaCommand.self,
       DepthCommand.self,
-      QueryCommand.self, ShellCommand.self, AdviseCommand.self,
+      QueryCommand.self, FindCommand.self, ShellCommand.self, AdviseCommand.self,
       IndexCommand.self, ViewCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       JobsCommand.self, DiscoverCommand.self, SyncCommand.self, ServeCommand.self, UserCommand.self,
