@@ -191,6 +191,10 @@ extension SelectStatement {
       case .join(let kind, let source, let condition):
         for simpler in condition?.simpler ?? [] { add { $0.joins[index] = .join(kind, source, on: simpler) } }
         if kind == .leftOuter { add { $0.joins[index] = .join(.inner, source, on: condition) } }
+      case .nest(let source, let condition, let isLeftOuter):
+        for simpler in condition.simpler {
+          add { $0.joins[index] = .nest(source, on: simpler, isLeftOuter: isLeftOuter) }
+        }
       case .unnest(let array, let name, let isLeftOuter):
         for simpler in array.simpler {
           add { $0.joins[index] = .unnest(simpler, as: name, isLeftOuter: isLeftOuter) }
@@ -207,7 +211,7 @@ extension QueryExpression {
     case .literal(.int(0)), .literal(.int(1)), .literal(.bool): 0
     case .literal: 1
     case .property(let path): path.steps.count
-    case .exists: 6
+    case .exists, .subquery: 6
     case .contained(_, _, let negated), .like(_, _, let negated), .between(_, _, _, let negated):
       negated ? 4 : 3
     default: 3

@@ -8,7 +8,7 @@ import TestSupport
     let seeds = UInt64.random(in: 0...1_000_000_000)
     for seed in seeds..<(seeds + (isLong ? 200_000 : 4_000)) {
       var tree = RandomTree(seed: seed)
-      let select = tree.select(depth: Int(seed % 4))
+      let select = tree.query(depth: Int(seed % 4))
       let text = select.description
       do {
         let again = try SelectStatement(parsing: text)

@@ -10,7 +10,7 @@ struct RandomTree {
 
   static let names = [
     "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain",
-    "full",
+    "full", "raw", "Value", "let", "union", "with", "use", "nest", "exclude", "lateral", "keys",
     "null", "mr.grieves", "a`b", "``", "größe", "two words", "", "*", "NOCASE", "meta", "with\nbreak",
     "e\u{301}'`", "e\u{301}", "\u{E9}",
   ]
@@ -83,7 +83,7 @@ struct RandomTree {
     case 14:
       return .quantified(
         one(Quantifier.allCases), variable: name(), in: deeper(&self), satisfies: deeper(&self))
-    case 15: return .exists(select(depth: depth - 1))
+    case 15: return chance(50) ? .exists(query(depth: depth - 1)) : .subquery(query(depth: depth - 1))
     case 16:
       let signature = one(QueryFunction.all.values.sorted { $0.name < $1.name })
       let count = min(
@@ -105,7 +105,45 @@ struct RandomTree {
     }
   }
 
-  mutating func source() -> DataSource { DataSource(name(), as: maybe(60) { $0.name() }) }
+  mutating func source(depth: Int = 0) -> DataSource {
+    var source = DataSource(name(), as: maybe(60) { $0.name() })
+    if depth > 0, chance(25) {
+      let items = chance(50) ? .subquery(select(depth: depth - 1)) : expression(depth: depth - 1)
+      source = DataSource(items: items, as: name())
+    } else {
+      source.keys = maybe(15) { $0.expression(depth: max(0, depth - 1)) }
+    }
+    if chance(15) { source.indexes = some(1...2) { $0.name() } }
+    return source
+  }
+
+  private mutating func bindings(depth: Int) -> [LetBinding] {
+    some(1...2) { LetBinding($0.name(), $0.expression(depth: depth)) }
+  }
+
+  /// A query of sets, or one with WITH.
+  mutating func query(depth: Int) -> SelectStatement {
+    guard depth > 0, chance(40) else { return select(depth: depth) }
+    var query = select(depth: depth - 1)
+    if chance(60) {
+      query = SelectStatement(results: [])
+      query.combination = .combined(
+        self.query(depth: depth - 1), one(SetOperator.allCases), isAll: chance(40),
+        self.query(depth: depth - 1))
+      query.limit = maybe(30) { $0.expression(depth: 0) }
+    }
+    if chance(40) {
+      query.isRecursive = chance(30)
+      query.with = some(1...2) { tree in
+        let value =
+          tree.chance(50) ? .subquery(tree.query(depth: depth - 1)) : tree.expression(depth: depth - 1)
+        var binding = WithBinding(tree.name(), value)
+        if query.isRecursive, tree.chance(50) { binding.levels = .literal(.int(3)) }
+        return binding
+      }
+    }
+    return query
+  }
 
   mutating func select(depth: Int) -> SelectStatement {
     func inner(_ tree: inout RandomTree) -> QueryExpression { tree.expression(depth: max(0, depth)) }
@@ -113,20 +151,36 @@ struct RandomTree {
       isDistinct: chance(30),
       results: some(1...3) { ResultColumn(inner(&$0), as: $0.maybe(50) { $0.name() }) })
     if chance(90) {
-      select.source = source()
+      select.source = source(depth: depth)
       select.joins = some(0...2) { tree in
+        if tree.chance(15) {
+          return .nest(tree.source(depth: depth), on: inner(&tree), isLeftOuter: tree.chance(50))
+        }
         if tree.chance(30) { return .unnest(inner(&tree), as: tree.name(), isLeftOuter: tree.chance(50)) }
         let kind = tree.one(JoinKind.allCases)
-        return .join(kind, tree.source(), on: kind == .cross ? nil : inner(&tree))
+        return .join(kind, tree.source(depth: depth), on: kind == .cross ? nil : inner(&tree))
       }
     }
+    if chance(20) {
+      select.isRaw = true
+      select.results = [select.results[0]]
+    }
+    if chance(15) {
+      select.excluded = some(1...2) { tree in PropertyReference(tree.some(1...2) { .name($0.name()) }) }
+    }
+    if chance(25) { select.lets = bindings(depth: max(0, depth)) }
     select.condition = maybe(60, inner)
     // A number or a text alone is no group and no order.
     func isTerm(_ expression: QueryExpression) -> Bool {
       if case .literal = expression.uncollated.operand { false } else { true }
     }
     select.groupBy = chance(30) ? some(1...2, inner).filter(isTerm) : []
-    if !select.groupBy.isEmpty { select.having = maybe(50, inner) }
+    if !select.groupBy.isEmpty {
+      for index in select.groupBy.indices where chance(30) { select.groupNames[index] = name() }
+      select.groupArray = maybe(20) { $0.name() }
+      if chance(20) { select.letting = bindings(depth: max(0, depth)) }
+      select.having = maybe(50, inner)
+    }
     select.orderBy = some(0...2) { Ordering(inner(&$0), isDescending: $0.chance(50)) }.filter {
       isTerm($0.expression)
     }

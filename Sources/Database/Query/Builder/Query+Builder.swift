@@ -101,8 +101,8 @@ extension Ordering {
 public enum Join {
   /// A JOIN without its condition.
   public struct Pending: Sendable {
-    fileprivate let kind: JoinKind
-    fileprivate let source: DataSource
+    let kind: JoinKind
+    let source: DataSource
 
     /// Sets the condition that joined rows have to meet.
     public func on(_ condition: QueryExpression) -> JoinClause { .join(kind, source, on: condition) }

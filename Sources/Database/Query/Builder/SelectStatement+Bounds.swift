@@ -16,6 +16,25 @@ extension SelectStatement {
       return bounded
     }
     var copy = self
+    for index in copy.with.indices {
+      copy.with[index].value = try bounded(with[index].value, "\"\(with[index].name)\" of the WITH")
+    }
+    if case .combined(let left, let operation, let isAll, let right)? = combination {
+      guard depth < Parser.depthLimit else {
+        throw QueryError(
+          .tooDeep, "the query that was built combines more than \(Parser.depthLimit) queries")
+      }
+      copy.combination = .combined(
+        try left.bounded(depth + 1), operation, isAll: isAll, try right.bounded(depth + 1))
+    }
+    copy.source = try source.map { source throws(QueryError) in try source.bounded(bounded) }
+    for index in copy.lets.indices {
+      copy.lets[index].value = try bounded(lets[index].value, "\"\(lets[index].name)\" of the LET")
+    }
+    for index in copy.letting.indices {
+      copy.letting[index].value = try bounded(
+        letting[index].value, "\"\(letting[index].name)\" of the LETTING")
+    }
     for index in copy.results.indices {
       let name = results[index].alias.map { "the result \"\($0)\"" } ?? "result \(index + 1)"
       copy.results[index].expression = try bounded(results[index].expression, name)
@@ -24,8 +43,13 @@ extension SelectStatement {
       switch joins[index] {
       case .join(let kind, let source, let condition?):
         let name = "the ON of \"\(source.alias ?? source.name)\""
-        copy.joins[index] = .join(kind, source, on: try bounded(condition, name))
-      case .join: break
+        copy.joins[index] = .join(kind, try source.bounded(bounded), on: try bounded(condition, name))
+      case .join(let kind, let source, nil):
+        copy.joins[index] = .join(kind, try source.bounded(bounded), on: nil)
+      case .nest(let source, let condition, let isLeftOuter):
+        let name = "the ON of \"\(source.alias ?? source.name)\""
+        copy.joins[index] = .nest(
+          try source.bounded(bounded), on: try bounded(condition, name), isLeftOuter: isLeftOuter)
       case .unnest(let array, let alias, let isLeftOuter):
         copy.joins[index] = .unnest(
           try bounded(array, "the UNNEST of \"\(alias)\""), as: alias, isLeftOuter: isLeftOuter)
@@ -59,6 +83,21 @@ extension SelectStatement {
   }
 }
 
+extension DataSource {
+  fileprivate func bounded(
+    _ body: (QueryExpression, String) throws(QueryError) -> QueryExpression
+  ) throws(QueryError) -> DataSource {
+    var copy = self
+    if case .items(let items) = content {
+      copy.content = .items(try body(items, "the source \"\(ownName)\""))
+    }
+    copy.keys = try keys.map { keys throws(QueryError) in
+      try body(keys, "the USE KEYS of \"\(ownName)\"")
+    }
+    return copy
+  }
+}
+
 extension QueryExpression {
   /// The expression with its longest ANDs and ORs grouped in halves. Nil when it is too deep.
   fileprivate func bounded(_ depth: Int) throws(QueryError) -> QueryExpression? {
@@ -67,6 +106,7 @@ extension QueryExpression {
       guard depth < Parser.depthLimit else { throw TooDeep() }
       switch expression {
       case .exists(let statement): return .exists(try statement.bounded(depth + 1))
+      case .subquery(let statement): return .subquery(try statement.bounded(depth + 1))
       case .binary(let sign, _, _) where sign == .and || sign == .or:
         let operands = expression.operands(of: sign)
         guard operands.count > Parser.longestChain else { break }

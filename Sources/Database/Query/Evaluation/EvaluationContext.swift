@@ -56,6 +56,8 @@ final class EvaluationContext {
   private static let freeRowBytes = 1 << 20
   /// The results of the query's MATCHes, by their numbers.
   var matches: [FullTextMatch] = []
+  /// The inner queries of the run.
+  var subqueries: SubqueryRuns?
 
   /// Creates a context with at least one row and one slot. All values are missing.
   ///
@@ -111,7 +113,7 @@ final class EvaluationContext {
   /// - Throws: `unsetParameter`, which names the first parameter without a value.
   func bind(_ values: [String: JSONValue]) throws(QueryError) {
     parameterArena.reset()
-    for (number, name) in program.parameterNames.enumerated() {
+    for (number, name) in program.parameterNames.enumerated() where !InternalName.isCapture(name) {
       // The dictionary also finds a key that differs in Unicode normalization, so the bytes are compared too.
       guard let place = values.index(forKey: name.string), values[place].key.utf8.elementsEqual(name.bytes)
       else { throw QueryError(.unsetParameter, "the parameter $\(name) has no value; pass one to run") }

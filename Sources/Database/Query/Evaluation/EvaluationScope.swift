@@ -14,6 +14,10 @@ protocol EvaluationScope {
   func source(_ name: SourceName?) throws(QueryError) -> Int
   /// Throws when a parameter can't be used here.
   func checkParameter(_ name: ByteString) throws(QueryError)
+  /// Compiles the value of an inner query. Throws when it can't be used here.
+  func compile(
+    subquery number: Int, _ captures: [CompiledExpression], isConstant: Bool
+  ) throws(QueryError) -> CompiledExpression
   /// Compiles what isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws
   /// when it can't be used here.
   func compile(
@@ -37,6 +41,12 @@ extension EvaluationScope {
   func checkParameter(_ name: ByteString) throws(QueryError) {}
 
   func compile(
+    subquery number: Int, _ captures: [CompiledExpression], isConstant: Bool
+  ) throws(QueryError) -> CompiledExpression {
+    throw QueryError(.unsupported, "a query inside parentheses can't be used here")
+  }
+
+  func compile(
     special expression: QueryExpression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression {
     switch expression {
@@ -51,6 +61,7 @@ extension EvaluationScope {
   func unusable(_ expression: QueryExpression) -> QueryError {
     switch expression {
     case .exists: QueryError(.unsupported, "EXISTS can't be used here")
+    case .subquery: QueryError(.unsupported, "a query inside parentheses can't be used here")
     case .call(let call):
       QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
     default: QueryError(.invalidUse, "this can't be used here")

@@ -84,7 +84,7 @@ struct ExpressionCompiler {
         quantifier, variable: variables.count - 1, items, try compile(condition, collation))
     case .call(let call): return try compile(call, collation)
     case .collate(let operand, let inner): return try compile(operand, inner)
-    case .exists, .match, .rank: return try scope.compile(special: expression, &self)
+    case .exists, .subquery, .match, .rank: return try scope.compile(special: expression, &self)
     }
   }
 
@@ -204,6 +204,7 @@ struct ExpressionCompiler {
   private mutating func compile(
     _ call: FunctionCall, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
+    if InternalName.isCall(call.name) { return try compile(internal: call, collation) }
     let function = try QueryFunction.named(call)
     if FullTextFunctions.names.contains(call.name) { return try scope.compile(special: .call(call), &self) }
     guard case .scalar(let scalar) = function.kind else {
@@ -216,6 +217,18 @@ struct ExpressionCompiler {
       pattern: function.usesPattern ? program.newPattern() : 0)
     let node = CallNode(scalar, arguments, site)
     return function.volatility == .immutable ? folded(node) : node
+  }
+
+  private mutating func compile(
+    internal call: FunctionCall, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    if let number = InternalName.subqueryNumber(call.name) {
+      return try scope.compile(
+        subquery: number, try compile(call.arguments, nil),
+        isConstant: call.arguments.allSatisfy(\.isConstant))
+    }
+    return ExclusionNode(
+      try compile(call.arguments[0], collation), Array(call.arguments.dropFirst()), program)
   }
 
   /// Replaces a node by a constant when all of its parts are constants. Otherwise returns the node.

@@ -15,8 +15,8 @@ final class CompiledQuery: @unchecked Sendable {
   let orderBy: [CompiledOrdering]
   let limit: CompiledExpression?
   let offset: CompiledExpression?
-  /// The queries inside EXISTS, and the slots for their results.
-  let subqueries: [(query: CompiledQuery, slot: Int)]
+  /// The queries inside this one. The index of each is its number in contexts.
+  let subqueries: [CompiledSubquery]
   /// The MATCHes of the query. The index of each is its number in contexts.
   let matches: [CompiledMatch]
 
@@ -27,14 +27,10 @@ final class CompiledQuery: @unchecked Sendable {
     self.program = program
     let query = plan.query
     var scope = PlanScope(query)
-    var subqueries: [(CompiledQuery, Int)] = []
     for (number, subquery) in query.subqueries.enumerated() {
-      let compiled = try CompiledQuery(Planner.plan(subquery, context), context)
-      // A subquery has the parameters of the whole query.
-      for name in compiled.program.parameterNames { _ = program.parameter(name) }
-      subqueries.append((compiled, scope.addSlot(InternalName.reference(InternalName.subquery(number)))))
+      scope.subqueries.append(try CompiledSubquery(subquery, number, context, program, &scope))
     }
-    self.subqueries = subqueries
+    subqueries = scope.subqueries
     scope.matches = try CompiledMatch.compile(plan, context, program, scope)
     matches = scope.matches
     for step in plan.steps {
@@ -46,7 +42,11 @@ final class CompiledQuery: @unchecked Sendable {
         scope.addSlot(name, also: access.isCovering ? key : nil)
       }
     }
-    steps = try plan.steps.map { step throws(QueryError) in try CompiledStep(step, program, scope) }
+    var steps: [CompiledStep] = []
+    for step in plan.steps {
+      steps.append(try CompiledStep(step, program, scope, isFirst: steps.isEmpty))
+    }
+    self.steps = steps
     constantFilter = try program.compile(all: plan.constantConditions, in: scope)
     // LIMIT and OFFSET are computed before the rows. Only the results of EXISTS are in slots then.
     let constantScope = scope.ofGroups
@@ -77,6 +77,7 @@ struct PlanScope: EvaluationScope {
   private var slots: [QueryExpression: Int] = [:]
   private(set) var slotCount = 0
   var matches: [CompiledMatch] = []
+  var subqueries: [CompiledSubquery] = []
 
   init(_ query: ResolvedQuery) {
     for (number, source) in query.sources.enumerated() { sources[source.name] = number }
@@ -161,6 +162,7 @@ extension QueryExpression {
     case .property, .meta: return 1
     case .like: return 8
     case .quantified: return 20
+    case .call(let call) where InternalName.subqueryNumber(call.name) != nil: return 100
     case .call: return 6
     default:
       var effort = 1

@@ -11,13 +11,17 @@ final class CompiledStep: @unchecked Sendable {
   let needsRecord: Bool
   let includesDeleted: Bool
 
-  init(_ step: PlanStep, _ program: EvaluationProgram, _ scope: PlanScope) throws(QueryError) {
+  init(
+    _ step: PlanStep, _ program: EvaluationProgram, _ scope: PlanScope, isFirst: Bool
+  ) throws(QueryError) {
     guard let source = scope.sourceNumber(step.source.name) else {
       throw QueryError(.unknownName, "there is no source \"\(step.source.name)\"")
     }
     self.source = source
     kind = step.kind
-    access = try CompiledAccess(step.access, program, scope, step.source.name)
+    access = try CompiledAccess(
+      step.access, program, scope, step.source.name, isFirst: isFirst,
+      mayStream: !step.kind.keepsUnmatched)
     filter = try program.compile(all: step.filter, in: scope)
     outerFilter = try program.compile(all: step.outerFilter, in: scope)
     needsRecord = step.needsRecord
@@ -33,10 +37,15 @@ indirect enum CompiledAccess {
   case union([CompiledAccess])
   case hash(CompiledHashJoin)
   case unnest(CompiledExpression)
+  /// The rows of an inner query, which aren't kept.
+  case rows(SubqueryNode)
+  case items(CompiledExpression)
+  case value(CompiledExpression)
   case fullText(CompiledFullTextAccess)
 
   init(
-    _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString
+    _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString,
+    isFirst: Bool = false, mayStream: Bool = true
   ) throws(QueryError) {
     switch path {
     case .documents(nil): self = .documents(.stored)
@@ -54,8 +63,17 @@ indirect enum CompiledAccess {
         CompiledHashJoin(
           build: try CompiledAccess(build, program, scope, source),
           filter: try program.compile(all: filter, in: scope),
-          keys: try program.compile(keys, in: scope), probes: try program.compile(probes, in: scope)))
+          keys: try program.compile(keys, in: scope), probes: try program.compile(probes, in: scope),
+          isSameForAllRuns: path.isSameForAllRuns))
     case .unnest(let array): self = .unnest(try program.compile(array, in: scope))
+    case .items(let items):
+      let compiled = try program.compile(items, in: scope)
+      if let node = compiled as? SubqueryNode, !node.isShared, mayStream, !items.isConstant || isFirst {
+        self = .rows(node)
+      } else {
+        self = .items(compiled)
+      }
+    case .value(let value): self = .value(try program.compile(value, in: scope))
     case .fullText(let access): self = .fullText(CompiledFullTextAccess(access, scope))
     }
   }
@@ -68,11 +86,14 @@ final class CompiledHashJoin: @unchecked Sendable {
   let filter: CompiledExpression?
   let keys: [CompiledExpression]
   let probes: [CompiledExpression]
+  /// Whether the table can be kept for other rows of the query around this one.
+  let isSameForAllRuns: Bool
 
   init(
     build: CompiledAccess, filter: CompiledExpression?, keys: [CompiledExpression],
-    probes: [CompiledExpression]
+    probes: [CompiledExpression], isSameForAllRuns: Bool
   ) {
+    self.isSameForAllRuns = isSameForAllRuns
     self.build = build
     self.filter = filter
     self.keys = keys

@@ -113,7 +113,7 @@ public final class Query: Sendable {
     self.options = options
     resolved = try NameResolver.resolve(
       statement, databaseName: source.name, starColumnName: options.starColumnName, text: text)
-    columns = ResultColumns(resolved.columns)
+    columns = ResultColumns(resolved)
     // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
     // then.
     _ = try read { try prepare($0, QueryCancellation()) }
@@ -380,32 +380,5 @@ public final class Query: Sendable {
     let time = begin.duration(to: .now).wholeNanoseconds
     return QueryExplanation(
       run.compiled, QueryExplanation.Measured(steps: run.counts, rows: rows, nanoseconds: time))
-  }
-}
-
-extension SelectStatement {
-  /// The names of the parameters, in order of first use.
-  public var parameterNames: [String] { parameters.map(\.string) }
-
-  private var parameters: [ByteString] {
-    var names: [ByteString] = []
-    func collect(_ expression: QueryExpression) {
-      if case .parameter(let name) = expression, !names.contains(name) { names.append(name) }
-      if case .exists(let inner) = expression {
-        for name in inner.parameters where !names.contains(name) { names.append(name) }
-      }
-      expression.forEachPart(collect)
-    }
-    for result in results { collect(result.expression) }
-    for join in joins {
-      switch join {
-      case .join(_, _, let condition): if let condition { collect(condition) }
-      case .unnest(let array, _, _): collect(array)
-      }
-    }
-    for part in [condition, having, limit, offset].compactMap({ $0 }) + groupBy + orderBy.map(\.expression) {
-      collect(part)
-    }
-    return names
   }
 }

@@ -12,10 +12,28 @@ extension QueryExecution {
     isTimed: Bool = false,
     output: RowOutput
   ) throws -> [StepCounts] {
-    context.begin(sharedKeys)
-    context.begin(cancellation, budget)
+    defer { end(context) }
+    try begin(
+      compiled, context,
+      SubqueryRuns.Environment(
+        snapshot: snapshot, sharedKeys: sharedKeys, parameters: parameters, cancellation: cancellation,
+        budget: budget))
+    let execution = try QueryExecution(
+      compiled, context, snapshot, sharedKeys, try sink(compiled, context, output, rowLimit: rowLimit),
+      cancellation, isTimed: isTimed)
+    try execution.run()
+    return compiled.steps.indices.map { execution.counts[$0] }
+  }
+
+  /// Prepares a context for runs of a query, with its parameters and its inner queries.
+  static func begin(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ environment: SubqueryRuns.Environment
+  ) throws {
+    let snapshot = environment.snapshot
+    context.begin(environment.sharedKeys)
+    context.begin(environment.cancellation, environment.budget)
     context.arena.reset()
-    try context.bind(parameters)
+    try context.bind(environment.parameters)
     if !compiled.matches.isEmpty { try beginMatches(compiled, context, snapshot) }
     context.revisionID = { row in
       guard row.isDocument else { return nil }
@@ -24,43 +42,43 @@ extension QueryExecution {
     context.expiration = { id in
       try snapshot.expiration(ofBytes: id.bytes.bytes)
     }
-    defer {
-      context.revisionID = nil
-      context.expiration = nil
-      context.matches = []
-    }
     for index in 0..<compiled.sourceCount { context.rows[index] = SourceRow() }
-    for (subquery, slot) in compiled.subqueries {
-      context.slots[slot] = .bool(
-        try exists(subquery, snapshot, sharedKeys, parameters, cancellation, budget))
+    guard !compiled.subqueries.isEmpty else { return }
+    let subqueries = SubqueryRuns(compiled.subqueries, environment)
+    context.subqueries = subqueries
+    // The results of EXISTS that are the same for all rows.
+    for (number, subquery) in compiled.subqueries.enumerated() {
+      guard let slot = subquery.slot else { continue }
+      let none = context.arena.allocate(1, of: QueryValue.self)
+      context.slots[slot] = try subqueries.value(number, none, context, isKept: false)
     }
+  }
+
+  /// Ends the runs in a context.
+  static func end(_ context: EvaluationContext) {
+    context.revisionID = nil
+    context.expiration = nil
+    context.matches = []
+    context.subqueries = nil
+  }
+
+  /// The operations after the last step: groups, order, results.
+  private static func sink(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ output: RowOutput, rowLimit: Int? = nil
+  ) throws -> RowSink {
     var window = try RowWindow(compiled, context)
     if let rowLimit, rowLimit < window.limit ?? .max { window.limit = rowLimit + 1 }
     let projection: RowSink =
       compiled.orderBy.isEmpty
       ? ProjectingSink(compiled, context, window, output)
       : SortingSink(compiled, context, window, output)
-    let sink = compiled.grouping.map { GroupingSink($0, context, projection) } ?? projection
-    let execution = try QueryExecution(
-      compiled, context, snapshot, sharedKeys, sink, cancellation, isTimed: isTimed)
-    try execution.run()
-    return compiled.steps.indices.map { execution.counts[$0] }
+    return compiled.grouping.map { GroupingSink($0, context, projection) } ?? projection
   }
 
-  /// Whether a query inside EXISTS returns a row.
-  private static func exists(
-    _ compiled: CompiledQuery, _ snapshot: DocumentSnapshot, _ sharedKeys: SharedKeys,
-    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, _ budget: QueryMemoryBudget
-  ) throws -> Bool {
-    let context = try EvaluationContext(
-      compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
-    var found = false
-    let output = RowOutput.receiver { _ in
-      found = true
-      return false
-    }
-    try run(
-      compiled, context, snapshot, sharedKeys, parameters, cancellation, budget, output: output)
-    return found
+  /// Runs the query once more in its context, with other values of captures.
+  func runAgain(_ output: RowOutput) throws {
+    begin(try QueryExecution.sink(compiled, context, output))
+    defer { begin(RowSink()) }
+    try run()
   }
 }

@@ -28,10 +28,13 @@ final class QueryExecution {
   let sharedKeys: SharedKeys
   let counts: UnsafeMutablePointer<StepCounts>
   private let steps: [CompiledStep]
-  let sink: RowSink
+  // One thread runs the query.
+  @exclusivity(unchecked) private(set) var sink: RowSink
   let cancellation: QueryCancellation
   private let isTimed: Bool
   var hashTables: [Int: HashJoinTable] = [:]
+  /// The matched rows of RIGHT and FULL joins, by step.
+  var unmatched: [Int: Matches] = [:]
   /// The memos of the steps, empty until a join looks up a document.
   @exclusivity(unchecked) private var memos: [LookupMemo?] = []
   let documents: DocumentReader
@@ -55,6 +58,17 @@ final class QueryExecution {
 
   deinit { counts.deallocate() }
 
+  /// Prepares another run, with another sink. Hash tables stay if no run can change them.
+  func begin(_ sink: RowSink) {
+    self.sink = sink
+    unmatched = [:]
+    guard !hashTables.isEmpty else { return }
+    for number in hashTables.keys {
+      if case .hash(let join) = steps[number].access, join.isSameForAllRuns { continue }
+      hashTables[number] = nil
+    }
+  }
+
   /// Runs the query to the end, or until the sink wants no more rows.
   func run() throws {
     try cancellation.check()
@@ -63,7 +77,7 @@ final class QueryExecution {
     } else if case .documentCount? = compiled.plan.grouping {
       try sink.countRows(try snapshot.documentCount)
     } else {
-      _ = try advance(0)
+      _ = try advance(0) && rowsWithoutMatch()
     }
     try context.check()
     try sink.finish()
@@ -71,7 +85,7 @@ final class QueryExecution {
 
   /// Produces the rows of a step for the current rows of the previous steps. False when no more rows are
   /// wanted.
-  private func advance(_ number: Int) throws -> Bool {
+  func advance(_ number: Int) throws -> Bool {
     guard number < steps.count else { return try sink.row() }
     let step = steps[number]
     if isTimed {
@@ -83,6 +97,7 @@ final class QueryExecution {
   }
 
   private func rows(of step: CompiledStep, _ number: Int) throws -> Bool {
+    if step.kind.keepsUnmatched { return try rows(keepingUnmatched: step, number) }
     guard step.kind == .leftOuter else {
       if number + 1 == steps.count, !isTimed {
         let sink = sink
@@ -97,7 +112,12 @@ final class QueryExecution {
       if let outerFilter, outerFilter.truth(self.context) != .true { return true }
       return try self.advance(number + 1)
     }
-    if hasMatch || !goesOn { return goesOn }
+    return try hasMatch || !goesOn ? goesOn : rowWithoutMatch(of: step, number)
+  }
+
+  /// Passes on the row of an outer join whose left side has no match.
+  func rowWithoutMatch(of step: CompiledStep, _ number: Int) throws -> Bool {
+    let outerFilter = step.outerFilter
     context.rows[step.source] = SourceRow()
     return try context.arena.scope {
       if case .index(let access) = step.access { access.readMissing(context) }
@@ -112,7 +132,7 @@ final class QueryExecution {
 
   // MARK: Access paths
 
-  private func rows(
+  func rows(
     of step: CompiledStep, _ number: Int, _ access: CompiledAccess, _ next: () throws -> Bool
   ) throws -> Bool {
     switch access {
@@ -122,6 +142,10 @@ final class QueryExecution {
     case .union(let paths): return try union(step, number, paths, next)
     case .hash(let join): return try hash(step, number, join, next)
     case .unnest(let array): return try unnest(step, number, array, next)
+    case .rows(let node):
+      return try node.forEachRow(context) { try item($0, step, number, next) }
+    case .items(let items): return try self.items(step, number, items, next)
+    case .value(let value): return try item(value.evaluate(context), step, number, next)
     case .fullText(let access): return try fullText(step, number, access, next)
     }
   }
@@ -307,7 +331,7 @@ final class QueryExecution {
       }
     case .union(let paths): for path in paths { try forEachIdentifier(path, body) }
     case .fullText(let access): try forEachMatch(of: access, body)
-    case .hash, .unnest: break
+    case .hash, .unnest, .rows, .items, .value: break
     }
     try context.check()
   }

@@ -123,6 +123,7 @@ extension ResolvedQuery {
     guard matches.isEmpty, isTimeless, !readsExpirations else { return nil }
     var found: [(name: ByteString, conditions: [QueryExpression])] = []
     for source in sources {
+      guard !source.joinKind.keepsUnmatched else { return nil }
       guard case .documents(let kind, let on) = source.kind else { continue }
       guard !source.includesDeleted else { return nil }
       // In a left outer join, WHERE can't be used: even a match that WHERE refuses prevents the row without a
@@ -134,6 +135,8 @@ extension ResolvedQuery {
             switch part {
             case .meta(_, let member): member != .id
             case .exists, .match, .rank, .star: true
+            case .parameter(let name): InternalName.isCapture(name)
+            case .call(let call): InternalName.isCall(call.name)
             default: false
             }
           }
@@ -141,7 +144,7 @@ extension ResolvedQuery {
       guard !own.isEmpty else { return nil }
       found.append((source.name, own))
     }
-    for subquery in subqueries {
+    for subquery in subqueries.flatMap(\.queries) {
       guard let inner = subquery.conditionsOfSources else { return nil }
       found += inner
     }
@@ -159,7 +162,7 @@ extension ResolvedQuery {
       case .meta(_, .expiration), .meta(_, nil): true
       default: false
       }
-    } || subqueries.contains(where: \.readsExpirations)
+    } || subqueries.contains { $0.queries.contains(where: \.readsExpirations) }
   }
 
   private func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {

@@ -46,7 +46,11 @@ public struct QueryResults: RandomAccessCollection, Sendable {
     }
   }
 
-  /// All rows as JSON objects, one on each line. Members are in the order of the columns.
+  /// Whether each row is the value of the only column, and not an object of columns (SELECT RAW).
+  public var isRaw: Bool { storage.columns.isRaw }
+
+  /// All rows as JSON, one on each line: objects whose members are in the order of the columns, or with SELECT
+  /// RAW the values.
   public func jsonLines() throws -> [UInt8] {
     var lines: [UInt8] = []
     for row in self {
@@ -94,6 +98,8 @@ final class ResultColumns: @unchecked Sendable {
   let stars: [Int]
   /// The numbers of all columns, without a `*` that has no alias and is the only one.
   let named: [Int]
+  /// Whether a row is the value of the only column.
+  let isRaw: Bool
   private let texts: [TextSlice]
   private let numbers: [ByteString: Int]
   /// Owns the texts.
@@ -102,7 +108,13 @@ final class ResultColumns: @unchecked Sendable {
   private static let few = 16
 
   /// The columns of a query.
-  convenience init(_ columns: [ResolvedColumn]) {
+  convenience init(_ query: ResolvedQuery) {
+    let columns = query.columns
+    guard !query.isRaw else {
+      // Like a `*` without an alias, the value gives its members to types that are decoded from rows.
+      self.init(columns.map(\.name.string), stars: [0], named: [], isRaw: true)
+      return
+    }
     let stars = columns.indices.filter { columns[$0].isStar }
     self.init(
       columns.map(\.name.string), stars: stars,
@@ -112,7 +124,8 @@ final class ResultColumns: @unchecked Sendable {
   /// Columns that are no `*`.
   convenience init(_ names: [String]) { self.init(names, stars: [], named: Array(names.indices)) }
 
-  private init(_ names: [String], stars: [Int], named: [Int]) {
+  private init(_ names: [String], stars: [Int], named: [Int], isRaw: Bool = false) {
+    self.isRaw = isRaw
     self.names = names
     self.stars = stars
     self.named = named

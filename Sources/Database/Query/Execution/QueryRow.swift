@@ -37,8 +37,19 @@ public struct QueryRow: @unchecked Sendable {
       columns.number(of: name).map { UnsafeRawPointer(values + $0) } ?? storage.missing, storage)
   }
 
-  /// The row as an object, without missing columns.
+  /// Whether the row is the value of its only column, and not an object of columns (SELECT RAW).
+  public var isRaw: Bool { columns.isRaw }
+
+  /// The row as a value: an object without missing columns, or with SELECT RAW the value of the column. A
+  /// missing value is null.
+  public func jsonValue() throws -> JSONValue {
+    isRaw ? try values[0].jsonValue(.empty) ?? .null : .object(try jsonObject())
+  }
+
+  /// The row as an object, without missing columns. With SELECT RAW, an object is returned as it is, and
+  /// another value as the member with the column's name.
   public func jsonObject() throws -> JSONObject {
+    if isRaw, case .object(let object)? = try values[0].jsonValue(.empty) { return object }
     var object = JSONObject()
     for (number, name) in columns.names.enumerated() {
       if let value = try values[number].jsonValue(.empty) { object[name] = value }
@@ -46,8 +57,8 @@ public struct QueryRow: @unchecked Sendable {
     return object
   }
 
-  /// Appends the row as a JSON object. Members are in the order of the columns, and missing ones are left
-  /// out.
+  /// Appends the row as JSON: an object, or with SELECT RAW the value. Members are in the order of the columns,
+  /// and missing ones are left out. A missing value of SELECT RAW is null.
   public func writeJSON(into json: inout [UInt8]) throws {
     var writer = JSONWriter()
     try write(into: &writer)
@@ -56,6 +67,7 @@ public struct QueryRow: @unchecked Sendable {
 
   private func write(into writer: inout JSONWriter) throws {
     try withExtendedLifetime(storage) {
+      guard !isRaw else { return try values[0].writeJSON(.empty, into: &writer) }
       writer.append(byte: UInt8(ascii: "{"))
       var isFirst = true
       for (number, name) in columns.names.enumerated() where !values[number].isMissing {
@@ -69,7 +81,7 @@ public struct QueryRow: @unchecked Sendable {
     }
   }
 
-  /// The row as the text of a JSON object.
+  /// The row as JSON text: an object, or with SELECT RAW the value.
   public func json() throws -> String {
     var writer = JSONWriter()
     try write(into: &writer)

@@ -27,7 +27,7 @@ extension PlanningContext {
       }
       matchEstimates[match.expression] = estimate
     }
-    for subquery in query.subqueries {
+    for subquery in query.subqueries.flatMap(\.queries) {
       try addFullText(of: subquery, snapshot, text: text, cancellation, budget)
     }
   }
@@ -56,5 +56,7 @@ extension PlanningContext {
 
 extension ResolvedQuery {
   /// Whether the query or one of its subqueries has a MATCH.
-  var usesFullText: Bool { !matches.isEmpty || subqueries.contains { $0.usesFullText } }
+  var usesFullText: Bool {
+    !matches.isEmpty || subqueries.contains { $0.queries.contains(where: \.usesFullText) }
+  }
 }

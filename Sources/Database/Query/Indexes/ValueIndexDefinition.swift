@@ -164,7 +164,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
       return "of META() only the id is of the document's body"
     case .star: return "* is a whole document"
     case .collate: return "an index orders text by its bytes"
-    case .exists, .match, .rank: return "it depends on other documents"
+    case .exists, .subquery, .match, .rank: return "it depends on other documents"
     case .call(let call) where expression.callVolatility >= .run:
       return "\(call.name)() has another result each time"
     default: break

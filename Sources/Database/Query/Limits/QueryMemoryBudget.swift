@@ -69,7 +69,7 @@ struct QueryLimits {
 
 /// The clauses that keep rows in memory.
 enum MemoryClause {
-  case orderBy, distinct, groupBy, join, union, unnest, index, match, row
+  case orderBy, distinct, groupBy, join, union, unnest, index, match, row, subquery, combination, recursion
 
   /// The error when other queries have the memory.
   static func busy(_ total: Int) -> QueryError {
@@ -100,6 +100,10 @@ enum MemoryClause {
           "MATCH keeps the found documents and the words of a prefix",
           "AND instead of OR, and a longer prefix, need less"
         )
+      case .subquery: ("the rows of an inner query are kept", "a LIMIT or fewer columns need less")
+      case .combination:
+        ("UNION, INTERSECT and EXCEPT keep rows to compare them", "UNION ALL needs less")
+      case .recursion: ("a recursive query keeps the rows of a step", "a narrower condition needs less")
       case .row:
         (
           "the values computed for one row are kept until the row is done",

@@ -75,9 +75,23 @@ struct AccessChoice {
     if usesIndexes { choices += unions() }
     let best = choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
     // A hash join costs one probe and one document for each row, besides building its table.
+    if isFirst, planner.query.isCorrelated { return correlated(best) }
     if isFirst || best.cost <= max(1, outerRows) * (Cost.probe + Cost.fetch) { return best }
     guard let hash = hashJoin(), (hash.cost, hash.name) < (best.cost, best.name) else { return best }
     return hash
+  }
+
+  /// The number of outer rows for which a correlated query is planned.
+  private static let correlatedRuns = 100.0
+
+  /// The choice for a query that runs for each row of another one. A hash table on what the two rows have in
+  /// common is built by the first run, and used by the others.
+  private func correlated(_ best: Choice) -> Choice {
+    guard best.cost > Cost.seek + Cost.probe + Cost.fetch, var hash = hashJoin(),
+      hash.access.isSameForAllRuns, hash.access.readsCaptures
+    else { return best }
+    hash.cost = hash.cost / Self.correlatedRuns + Cost.probe + Cost.fetch
+    return hash.cost < best.cost ? hash : best
   }
 
   var documentCount: Double { Double(max(1, planner.context.documentCount)) }
@@ -274,11 +288,8 @@ struct AccessChoice {
     // Conditions and arrays of other sources can also read rows of this one.
     needed += planner.query.conditions.subtracting(conditions)
     for other in planner.query.sources {
-      switch other.kind {
       // The source's own ON too: a condition that names a later source is checked there.
-      case .documents(_, let on): needed += on.subtracting(conditions)
-      case .unnest(let array, _): needed.append(array)
-      }
+      needed += other.expressions.subtracting(conditions)
     }
     return needed.allSatisfy { !$0.readsRecord(of: source.name, besides: index.keys) }
   }
@@ -315,7 +326,8 @@ struct AccessChoice {
     var rest: [QueryExpression] = []
     var own: [QueryExpression] = []
     for condition in conditions {
-      if condition.reads(within: [source.name]) {
+      // A value of the outer query is probed with, like one of an earlier source.
+      if condition.reads(within: [source.name]), !(isFirst && condition.hasCaptures) {
         own.append(condition)
         continue
       }
@@ -354,6 +366,20 @@ struct AccessChoice {
       cost: build.cost + build.rowsPerOuterRow * Cost.hashedRow
         + max(1, outerRows) * (Cost.probe + min(matches, 4) * Cost.fetch),
       rowsPerOuterRow: matches * selectivity(rest), name: "hash")
+  }
+}
+
+extension AccessPath {
+  /// Whether the table of a hash join is the same for all rows of the outer query.
+  var isSameForAllRuns: Bool {
+    guard case .hash(let build, let filter, let keys, _) = self else { return false }
+    return !(build.expressions + filter + keys).contains { $0.hasCaptures || $0.hasSubqueries }
+  }
+
+  /// Whether a hash join compares with values of the outer query.
+  var readsCaptures: Bool {
+    guard case .hash(_, _, _, let probes) = self else { return false }
+    return probes.contains(where: \.hasCaptures)
   }
 }
 

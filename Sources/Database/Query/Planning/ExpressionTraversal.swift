@@ -3,10 +3,10 @@
 import Storage
 
 extension QueryExpression {
-  /// Calls `body` with each direct part. The query inside EXISTS isn't a part.
+  /// Calls `body` with each direct part. Queries inside aren't parts.
   func forEachPart(_ body: (QueryExpression) throws -> Void) rethrows {
     switch self {
-    case .literal, .parameter, .property, .star, .meta, .exists, .rank: break
+    case .literal, .parameter, .property, .star, .meta, .exists, .subquery, .rank: break
     case .member(let base, _): try body(base)
     case .array(let items): for item in items { try body(item) }
     case .object(let members): for member in members { try body(member.value) }
@@ -44,7 +44,7 @@ extension QueryExpression {
   /// A copy in which `body` has replaced each direct part.
   func mappingParts(_ body: (QueryExpression) throws -> QueryExpression) rethrows -> QueryExpression {
     switch self {
-    case .literal, .parameter, .property, .star, .meta, .exists, .rank: return self
+    case .literal, .parameter, .property, .star, .meta, .exists, .subquery, .rank: return self
     case .member(let base, let steps): return .member(try body(base), steps)
     case .array(let items): return .array(try items.map(body))
     case .object(let members):

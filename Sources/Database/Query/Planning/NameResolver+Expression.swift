@@ -25,24 +25,11 @@ extension NameResolver {
       inner.variables[variable] = name
       return .quantified(quantifier, variable: name, in: collection, satisfies: try resolve(condition, inner))
     case .call(let call): return try resolve(call, scope)
-    case .exists(let statement):
-      var resolver = NameResolver(databaseName: databaseName, text: text)
-      resolver.outerNames = outerNames.union(scope.sources.map(\.name)).union(scope.variables.keys)
-      try resolver.resolve(subquery: statement)
-      query.subqueries.append(resolver.query)
-      return InternalName.reference(InternalName.subquery(query.subqueries.count - 1))
+    case .exists(let statement): return try resolve(subquery: statement, .exists, scope)
+    case .subquery(let statement): return try resolve(subquery: statement, .rows, scope)
     case .match(let index, let text): return try resolveMatch(index, text, scope)
     case .rank(let index): return .rank(try resolve(index, scope, "RANK"))
     default: return try expression.mappingParts { try resolve($0, scope) }
-    }
-  }
-
-  /// Resolves a query inside EXISTS. It can't use the rows of the outer query.
-  private mutating func resolve(subquery statement: SelectStatement) throws {
-    do { try resolve(statement) } catch let error as QueryError where error.code == .unknownName {
-      throw QueryError(
-        .unsupported, error.message + "; a query in EXISTS can't use the rows of the outer query",
-        at: SourcePosition(error.location?.offset), in: text)
     }
   }
 
@@ -65,22 +52,13 @@ extension NameResolver {
           .invalidUse, "\"\(first)\" is an aggregate, which isn't allowed in \(clause)",
           at: reference.position)
       }
-      let rest = Array(reference.steps.dropFirst())
-      guard !rest.isEmpty else { return aliased }
-      guard case .property(var path) = aliased else {
-        if case .star(let source?) = aliased {
-          return .property(PropertyReference([.name(source.name)] + rest, position: reference.position))
-        }
-        return .member(aliased, rest)
-      }
-      path.steps += rest
-      return .property(path)
+      return aliased.stepping(reference.steps.dropFirst())
     }
-    let documents = scope.documents
-    // The document may have a property of that name. An error is better here than a query that finds no rows.
-    if outerNames.contains(first) {
-      throw failure(
-        .unknownName, "\"\(first)\" is a name of the outer query", at: reference.position)
+    if let bound = scope.bindings[first] { return bound.stepping(reference.steps.dropFirst()) }
+    if let outer = try enclosing?.resolve(reference) { return outer }
+    let documents = scope.propertySources
+    if scope.sources.isEmpty, query.sources.isEmpty, let outer = enclosing?.property(reference) {
+      return outer
     }
     guard let source = documents.first else {
       throw failure(
@@ -114,16 +92,19 @@ extension NameResolver {
         return .property(PropertyReference([.name(variable)], position: source.position))
       }
       guard let found = scope.sources.first(where: { $0.name == source.name }) else {
+        let path = PropertyReference([.name(source.name)], position: source.position)
+        if let outer = try enclosing?.resolve(path) { return outer }
         throw failure(.unknownName, "there is no source \"\(source.name)\"", at: source.position)
       }
       usedNames.insert(source.name)
       return whole(found, at: source.position)
     }
     guard let only = scope.sources.first else { throw failure(.invalidUse, "* needs a FROM") }
-    guard scope.documents.count == 1 else {
+    let sources = scope.propertySources
+    guard sources.count == 1 else {
       throw failure(.invalidUse, "* inside an expression needs a source's name: \(only.name).*")
     }
-    return whole(scope.documents[0], at: SourcePosition())
+    return whole(sources[0], at: SourcePosition())
   }
 
   private mutating func resolveMeta(_ source: SourceName?, _ member: MetaProperty?, _ scope: Scope) throws
@@ -133,6 +114,11 @@ extension NameResolver {
     let found: ResolvedSource
     if let source {
       guard let named = documents.first(where: { $0.name == source.name }) else {
+        if !scope.sources.contains(where: { $0.name == source.name }),
+          let outer = enclosing?.meta(source, member)
+        {
+          return outer
+        }
         throw failure(
           .unknownName, "META(\(source.name)): there is no source of documents \"\(source.name)\"",
           at: source.position)

@@ -17,19 +17,27 @@ struct NameResolver {
     var sources: [ResolvedSource] = []
     /// The aliases of results, in clauses that can use them.
     var aliases: [ByteString: QueryExpression] = [:]
+    /// The values of the names of WITH.
+    var bindings: [ByteString: QueryExpression] = [:]
     /// The variables of quantifiers, and their names in the canonical form.
     var variables: [ByteString: ByteString] = [:]
     /// The clause to name in an error when an aggregate is used here. Nil where aggregates are allowed.
     var noAggregates: String?
     /// In the definition of an index, the name of the document. No path of a definition begins with it.
     var documentName: ByteString?
-    /// The sources that a path without a source's name can belong to.
+    /// The sources of documents.
     var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
+    /// The sources that a path without a source's name can belong to.
+    var propertySources: [ResolvedSource] { sources.filter(\.hasProperties) }
+    /// The sources that `*` stands for.
+    var visibleSources: [ResolvedSource] { sources.filter { !$0.isHidden } }
   }
 
   var query = ResolvedQuery()
-  /// For a subquery, the names of the outer query's sources and variables.
-  var outerNames: Set<ByteString> = []
+  /// For a query inside another one, the names of that one.
+  var enclosing: EnclosingScope?
+  /// The values of the names of WITH.
+  var bindings: [ByteString: QueryExpression] = [:]
   var mentionsDeleted: Set<ByteString> = []
   /// The names of sources that expressions begin with.
   var usedNames: Set<ByteString> = []
@@ -63,24 +71,30 @@ struct NameResolver {
   }
 
   mutating func resolve(_ statement: SelectStatement) throws {
+    try resolveBindings(statement)
+    if let combination = statement.combination { return try resolve(combination, of: statement) }
     try resolveSources(statement)
+    var lets = try resolveLets(statement)
     let sources = query.sources
     query.isDistinct = statement.isDistinct
-    let plain = Scope(sources: sources)
+    query.isRaw = statement.isRaw
+    let grouped = try resolveGroups(statement, lets)
+    let plain = Scope(sources: sources, aliases: grouped, bindings: bindings)
     try resolveColumns(statement, plain)
 
-    var aliases: [ByteString: QueryExpression] = [:]
     for (index, result) in statement.results.enumerated() where result.alias != nil {
-      if let alias = result.alias { aliases[alias] = resultExpressions[index] }
+      // A name of LET takes precedence in WHERE, and the name of a result elsewhere.
+      if let alias = result.alias, lets[alias] == nil { lets[alias] = resultExpressions[index] }
     }
-    var aliased = Scope(sources: sources, aliases: aliases)
+    var aliased = Scope(sources: sources, aliases: lets, bindings: bindings)
     aliased.noAggregates = "WHERE: it picks rows before they are grouped; HAVING picks groups"
     if let condition = statement.condition {
-      query.conditions = try resolve(condition, aliased).conjuncts
+      query.conditions += try resolve(condition, aliased).conjuncts
     }
     aliased.noAggregates = "GROUP BY"
     let groupBy = try statement.groupBy.map { try resolve($0, aliased) }
     aliased.noAggregates = nil
+    aliased.aliases.merge(grouped) { result, _ in result }
     if let having = statement.having {
       guard !statement.groupBy.isEmpty else {
         throw failure(.invalidUse, "HAVING needs a GROUP BY; without GROUP BY, use WHERE")
@@ -100,6 +114,7 @@ struct NameResolver {
     if hasAggregates || !groupBy.isEmpty { query.groupBy = groupBy }
     try checkRanks()
     try checkAlias(statement)
+    try exclude(statement)
     for index in query.sources.indices where mentionsDeleted.contains(query.sources[index].name) {
       query.sources[index].includesDeleted = true
     }
@@ -107,54 +122,7 @@ struct NameResolver {
 
   // MARK: Sources
 
-  private mutating func resolveSources(_ statement: SelectStatement) throws {
-    guard let first = statement.source else {
-      guard statement.joins.isEmpty else { throw failure(.invalidUse, "a JOIN needs a FROM") }
-      return
-    }
-    try add(.documents(.cross, on: []), first)
-    for clause in statement.joins {
-      switch clause {
-      case .join(let kind, let source, let condition):
-        try add(.documents(kind, on: []), source)
-        guard let condition else {
-          guard kind == .cross else {
-            throw failure(.invalidUse, "a JOIN needs ON, unless it is a CROSS JOIN", at: source.position)
-          }
-          continue
-        }
-        guard kind != .cross else {
-          throw failure(.invalidUse, "a CROSS JOIN takes no ON", at: source.position)
-        }
-        var scope = Scope(sources: query.sources)
-        scope.noAggregates = "ON"
-        let resolved = try resolve(condition, scope).conjuncts
-        query.sources[query.sources.count - 1].kind = .documents(kind, on: resolved)
-      case .unnest(let expression, let alias, let isLeftOuter):
-        var scope = Scope(sources: query.sources)
-        scope.noAggregates = "UNNEST"
-        let resolved = try resolve(expression, scope)
-        try checkUnused(alias, SourcePosition())
-        query.sources.append(
-          ResolvedSource(name: alias, kind: .unnest(resolved, isLeftOuter: isLeftOuter)))
-      }
-    }
-  }
-
-  private mutating func add(_ kind: ResolvedSource.Kind, _ source: DataSource) throws {
-    let known: [ByteString] = ["_", "_default", "_default._default", ByteString(databaseName)]
-    guard known.contains(source.name) else {
-      throw failure(
-        .unknownName,
-        "there is no source \"\(source.name)\"; the source for the documents of the database is _ or \(databaseName)",
-        at: source.position)
-    }
-    let alias = source.ownName
-    try checkUnused(alias, source.position)
-    query.sources.append(ResolvedSource(name: alias, kind: kind))
-  }
-
-  private func checkUnused(_ alias: ByteString, _ position: SourcePosition) throws {
+  func checkUnused(_ alias: ByteString, _ position: SourcePosition) throws {
     guard !query.sources.contains(where: { $0.name == alias }) else {
       throw failure(
         .duplicateName, "two sources are called \"\(alias)\"; give one of them another alias", at: position)
@@ -173,10 +141,10 @@ struct NameResolver {
       at: path.position)
   }
 
-  private mutating func resolveConstant(_ expression: QueryExpression, _ clause: String) throws
+  mutating func resolveConstant(_ expression: QueryExpression, _ clause: String) throws
     -> QueryExpression
   {
-    var scope = Scope()
+    var scope = Scope(bindings: bindings)
     scope.noAggregates = clause
     do { return try resolve(expression, scope) } catch let error as QueryError
       where error.code == .unknownName
@@ -194,7 +162,7 @@ struct NameResolver {
     let names = try statement.uniqueColumnNames(in: text, ofStar: star)
     var taken = Set(names)
     for (result, name) in zip(statement.results, names) {
-      guard case .star(nil) = result.expression, scope.sources.count > 1 else {
+      guard case .star(nil) = result.expression, scope.visibleSources.count > 1 else {
         let expression = try resolve(result.expression, scope)
         query.columns.append(
           ResolvedColumn(name: name, expression: expression, isNamed: result.alias != nil))
@@ -206,7 +174,10 @@ struct NameResolver {
           .invalidUse, "* of several sources is several columns, which can't share one alias",
           at: result.position)
       }
-      for (number, source) in scope.sources.enumerated() {
+      guard !statement.isRaw else {
+        throw failure(.invalidUse, "RAW takes one value, and * of several sources is several")
+      }
+      for (number, source) in scope.visibleSources.enumerated() {
         var column = number == 0 ? name : source.name
         var count = 1
         while number > 0, !taken.insert(column).inserted {

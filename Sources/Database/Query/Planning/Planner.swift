@@ -63,7 +63,12 @@ struct Planner {
     var indexes: [ByteString: [PlannedIndex]] = [:]
     var reads: [ByteString: [QueryExpression]] = [:]
     for source in query.sources where source.isDocuments {
-      if context.usesIndexes { indexes[source.name] = context.knowledge.indexes(of: source.name) }
+      if context.usesIndexes {
+        let all = context.knowledge.indexes(of: source.name)
+        let named = source.indexes.isEmpty ? [] : all.filter { source.indexes.contains($0.name) }
+        // A hint that names no index is ignored.
+        indexes[source.name] = named.isEmpty ? all : named
+      }
       var found: [QueryExpression] = []
       for expression in rowExpressions { expression.collectReads(of: source.name, into: &found) }
       reads[source.name] = found
@@ -72,10 +77,8 @@ struct Planner {
     self.reads = reads
     conditions = query.conditions.map { Condition($0, query) }
     var joinConditions: [ByteString: [Condition]] = [:]
-    for source in query.sources {
-      if case .documents(_, let on) = source.kind, !on.isEmpty {
-        joinConditions[source.name] = on.map { Condition($0, query) }
-      }
+    for source in query.sources where !source.on.isEmpty {
+      joinConditions[source.name] = source.on.map { Condition($0, query) }
     }
     self.joinConditions = joinConditions
   }
@@ -112,7 +115,7 @@ struct Planner {
   private func sourceOrders() -> [[ResolvedSource]] {
     let sources = query.sources
     let isFree = sources.allSatisfy {
-      if case .documents(let kind, _) = $0.kind { kind != .leftOuter } else { false }
+      if case .documents(let kind, _) = $0.kind { kind == .inner || kind == .cross } else { false }
     }
     guard isFree, sources.count > 1, sources.count <= 4 else { return [sources] }
     var orders: [[ResolvedSource]] = []
@@ -134,27 +137,35 @@ struct Planner {
   private func plan(
     _ sources: [ResolvedSource], below limit: Double?
   ) -> (plan: QueryPlan, cost: Double)? {
-    var conditions = conditions
+    // Conditions of WHERE are checked after the last RIGHT or FULL JOIN. A row that one of them refuses may be
+    // the match of another row.
+    let lastUnmatched = sources.lastIndex { $0.joinKind.keepsUnmatched } ?? 0
+    var conditions = conditions.map { (condition: $0, earliest: lastUnmatched) }
     var outer: Set<ByteString> = []
-    for source in sources {
-      guard case .documents(let kind, _) = source.kind else { continue }
-      if kind == .leftOuter, !rejectsUnmatched(source) {
+    for (position, source) in sources.enumerated() {
+      if source.joinKind.keepsUnmatched || source.joinKind == .leftOuter && !rejectsUnmatched(source) {
         outer.insert(source.name)
       } else {
-        conditions += joinConditions[source.name] ?? []
+        conditions += (joinConditions[source.name] ?? []).map { ($0, lastUnmatched == 0 ? 0 : position) }
       }
     }
     var bound: Set<ByteString> = []
     var plan = QueryPlan(query: query, steps: [])
-    plan.constantConditions = conditions.filter(\.isConstant).map(\.expression)
-    var pending = conditions.filter { !$0.isConstant }
+    let isConstant = { (entry: (condition: Condition, earliest: Int)) in
+      entry.condition.isConstant && entry.earliest <= lastUnmatched
+    }
+    plan.constantConditions = conditions.filter(isConstant).map(\.condition.expression)
+    var pending = conditions.filter { !isConstant($0) }
     var rows = 1.0
     var cost = 0.0
     for (position, source) in sources.enumerated() {
       bound.insert(source.name)
       if let limit, cost >= limit { return nil }
-      let ready = pending.filter { $0.sources.isSubset(of: bound) }.map(\.expression)
-      pending.removeAll { $0.sources.isSubset(of: bound) }
+      let isReady = { [bound] (entry: (condition: Condition, earliest: Int)) in
+        entry.earliest <= position && entry.condition.sources.isSubset(of: bound)
+      }
+      let ready = pending.filter(isReady).map(\.condition.expression)
+      pending.removeAll(where: isReady)
       switch source.kind {
       case .unnest(let array, let isLeftOuter):
         rows *= 4
@@ -168,22 +179,36 @@ struct Planner {
         rows *= step.filter.isEmpty ? 1 : 0.3
         step.estimatedRows = rows
         plan.steps.append(step)
-      case .documents(_, let on):
+      case .items(let items, let kind, let on):
+        let isOuter = outer.contains(source.name)
+        rows *= 10
+        cost += rows
+        var step = PlanStep(
+          source: source, kind: isOuter ? kind : .inner, access: .items(items), filter: isOuter ? on : ready)
+        if isOuter { step.outerFilter = ready }
+        step.estimatedRows = rows
+        plan.steps.append(step)
+      case .value(let value):
+        cost += rows
+        var step = PlanStep(source: source, kind: .inner, access: .value(value), filter: ready)
+        step.estimatedRows = rows
+        plan.steps.append(step)
+      case .documents(let kind, let on):
         let isOuter = outer.contains(source.name)
         let filter = isOuter ? on : ready
         let choice = AccessChoice(
           planner: self, source: source, bound: bound.subtracting([source.name]), conditions: filter,
-          unnestConditions: unnestConditions(of: source, pending, ready, sources),
+          unnestConditions: unnestConditions(of: source, pending.map(\.condition), ready, sources),
           outerRows: rows, isFirst: position == 0
         ).best()
         cost += choice.cost
         rows = max(rows * choice.rowsPerOuterRow, isOuter ? rows : 0)
         var step = PlanStep(
-          source: source, kind: isOuter ? .leftOuter : .inner, access: choice.access, filter: choice.filter)
+          source: source, kind: isOuter ? kind : .inner, access: choice.access, filter: choice.filter)
         if isOuter { step.outerFilter = ready }
         step.estimatedRows = rows
         plan.steps.append(step)
-        if position == 0 { plan.isOrdered = choice.isOrdered }
+        if position == 0 { plan.isOrdered = choice.isOrdered && lastUnmatched == 0 }
         if case .index(let access) = choice.access, access.isCovering {
           plan.substitutions.merge(access.index.keyReferences(of: source.name)) { first, _ in first }
         }
@@ -213,7 +238,8 @@ struct Planner {
   private func unnestConditions(
     of source: ResolvedSource, _ pending: [Condition], _ ready: [QueryExpression], _ sources: [ResolvedSource]
   ) -> [ItemConditions] {
-    guard sources.contains(where: { !$0.isDocuments }) else { return [] }
+    guard sources.contains(where: { !$0.isDocuments }), !sources.contains(where: \.joinKind.keepsUnmatched)
+    else { return [] }
     let conditions = pending.map(\.expression) + ready
     return sources.compactMap { unnest in
       guard case .unnest(let array, false) = unnest.kind, array.sources == [source.name] else { return nil }
@@ -238,6 +264,11 @@ struct Planner {
     }
     return all
   }
+}
+
+extension JoinKind {
+  /// Whether rows of the joined source without a match stay.
+  var keepsUnmatched: Bool { self == .rightOuter || self == .fullOuter }
 }
 
 /// Conditions that one item of an array has to meet.
@@ -323,6 +354,7 @@ extension AccessPath {
     case .union(let paths): paths.flatMap(\.expressions)
     case .hash(let build, let filter, let keys, let probes): build.expressions + filter + keys + probes
     case .unnest(let array): [array]
+    case .items(let value), .value(let value): [value]
     case .fullText(let access): [access.match.text]
     }
   }
@@ -334,7 +366,8 @@ extension QueryPlan {
   /// rows.
   fileprivate var isGroupOrdered: Bool {
     guard let groupBy = query.groupBy, !groupBy.isEmpty, case .index(let access)? = steps.first?.access,
-      access.index.isExact, access.index.unnest == nil, access.ranges.count == 1
+      access.index.isExact, access.index.unnest == nil, access.ranges.count == 1,
+      !query.sources.contains(where: \.joinKind.keepsUnmatched)
     else { return false }
     let equal = access.ranges[0].prefix(while: \.isEquality).count
     let fixed = Set(access.index.keys.prefix(equal))

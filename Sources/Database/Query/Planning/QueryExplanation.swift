@@ -62,6 +62,9 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
       }
       lines[lines.count - 1] += " (" + facts.joined(separator: ", ") + ")"
     }
+    for (number, subquery) in compiled.subqueries.enumerated() {
+      lines += subquery.explained(number)
+    }
     self.lines = lines
   }
 
@@ -86,10 +89,18 @@ extension QueryExpression {
   }
 
   private var substitutingInternalNames: QueryExpression {
-    if case .property(let path) = self, case .name(let name)? = path.steps.first,
-      InternalName.isSubquery(name)
-    {
-      return .property(PropertyReference([.name("EXISTS")]))
+    switch self {
+    case .property(var path):
+      guard case .name(let name)? = path.steps.first else { return self }
+      if InternalName.isSubquery(name) { return .property(PropertyReference([.name("EXISTS")])) }
+      if name == InternalName.combination { path.steps[0] = .name("rows") }
+      return .property(path)
+    case .parameter(let name) where InternalName.isCapture(name):
+      return .property(PropertyReference([.name(ByteString(name.bytes.dropFirst()))]))
+    case .call(let call):
+      guard let number = InternalName.subqueryNumber(call.name) else { break }
+      return .call(FunctionCall("QUERY\(number + 1)", call.arguments.map(\.substitutingInternalNames)))
+    default: break
     }
     return mappingParts(\.substitutingInternalNames)
   }
@@ -103,7 +114,14 @@ extension PlanStep {
     }
     var filterText = ""
     if !filter.isEmpty { filterText = ", filter: " + filter.map(\.explained).joined(separator: " AND ") }
-    let join = isFirst ? "" : kind == .leftOuter ? "Left outer join, " : "Join, "
+    let join =
+      switch kind {
+      case _ where isFirst: ""
+      case .leftOuter: "Left outer join, "
+      case .rightOuter: "Right outer join, "
+      case .fullOuter: "Full outer join, "
+      case .inner, .cross: "Join, "
+      }
     let record = source.isDocuments && !needsRecord && !access.isCovering ? ", IDs only" : ""
     lines.append(join + access.explained(source.name) + record + filterText)
     return lines
@@ -143,6 +161,9 @@ extension AccessPath {
         + (filter.isEmpty ? "" : ", filter: " + filter.map(\.explained).joined(separator: " AND ")) + "]"
     case .fullText(let access): return access.explained(source)
     case .unnest(let array): return "Unnest \(array.explained) as \(source)"
+    case .items(let items):
+      return "Rows of \(items.explained) as \(source == InternalName.combination ? "rows" : source)"
+    case .value(let value): return "Value \(value.explained) as \(source)"
     }
   }
 }

@@ -53,6 +53,10 @@ indirect enum AccessPath: Sendable {
   /// They are looked up by the values of `probes`.
   case hash(build: AccessPath, filter: [QueryExpression], keys: [QueryExpression], probes: [QueryExpression])
   case unnest(QueryExpression)
+  /// The items of an array, such as the rows of a query.
+  case items(QueryExpression)
+  /// One row, the value of an expression.
+  case value(QueryExpression)
   /// The documents that a MATCH finds.
   case fullText(FullTextAccess)
 }

@@ -20,8 +20,12 @@ struct ResolvedQuery: Sendable {
   var orderBy: [Ordering] = []
   var limit: QueryExpression?
   var offset: QueryExpression?
-  /// The queries inside EXISTS. Each is computed once, before the rows.
-  var subqueries: [ResolvedQuery] = []
+  /// Whether rows are the values of the only column.
+  var isRaw = false
+  /// The queries inside this one.
+  var subqueries: [ResolvedSubquery] = []
+  /// Whether the query reads values of the query around it, and so runs for each of its rows.
+  var isCorrelated = false
   /// The MATCHes of the query, each once.
   var matches: [ResolvedMatch] = []
 
@@ -51,20 +55,55 @@ struct ResolvedSource: Sendable {
     case documents(JoinKind, on: [QueryExpression])
     /// The items of an array.
     case unnest(QueryExpression, isLeftOuter: Bool)
+    /// The items of an array, such as the rows of a query. Another value is one row.
+    case items(QueryExpression, JoinKind, on: [QueryExpression])
+    /// The value of an expression, which is one row: a name of LET, or the array of NEST.
+    case value(QueryExpression)
   }
   /// The alias. Expressions use this name.
   var name: ByteString
   var kind: Kind
   /// Whether tombstones are rows too, because the query uses `META().deleted`.
   var includesDeleted = false
+  /// Whether `*` leaves it out.
+  var isHidden = false
+  /// The indexes that may be used. Empty means all of them.
+  var indexes: [ByteString] = []
 
   var isDocuments: Bool { if case .documents = kind { true } else { false } }
 
-  /// The conditions of its ON, or the array of its UNNEST.
+  /// Whether a path without a source's name can belong to it.
+  var hasProperties: Bool {
+    switch kind {
+    case .documents, .items: true
+    case .unnest, .value: false
+    }
+  }
+
+  /// The kind of its join. UNNEST and values of LET are inner joins, unless they are LEFT OUTER.
+  var joinKind: JoinKind {
+    switch kind {
+    case .documents(let kind, _), .items(_, let kind, _): kind
+    case .unnest(_, let isLeftOuter): isLeftOuter ? .leftOuter : .inner
+    case .value: .inner
+    }
+  }
+
+  /// The conditions of its ON.
+  var on: [QueryExpression] {
+    switch kind {
+    case .documents(_, let on), .items(_, _, let on): on
+    case .unnest, .value: []
+    }
+  }
+
+  /// The conditions of its ON, and the expression of its rows.
   var expressions: [QueryExpression] {
     switch kind {
     case .documents(_, let on): on
     case .unnest(let array, _): [array]
+    case .items(let items, _, let on): on + [items]
+    case .value(let value): [value]
     }
   }
 }

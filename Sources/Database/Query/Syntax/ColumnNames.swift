@@ -15,6 +15,11 @@ extension SelectStatement {
 
   /// - Parameter star: the name of a `*` whose source has no alias. Nil means the source's own name.
   func uniqueColumnNames(in text: String?, ofStar star: ByteString?) throws(QueryError) -> [ByteString] {
+    if case .combined(let left, _, _, let right)? = combination {
+      let names = try left.uniqueColumnNames(in: text, ofStar: star)
+      let others = try right.uniqueColumnNames(in: text, ofStar: star)
+      return names + others.filter { !names.contains($0) }
+    }
     var aliases: Set<ByteString> = []
     for result in results {
       guard let alias = result.alias, !aliases.insert(alias).inserted else { continue }

@@ -22,7 +22,7 @@ extension Parser {
       return try withSteps(.rank(index))
     case "EXISTS":
       try advance()
-      guard token.kind == .select else {
+      guard try beginsQuery() || token.kind == .leftParenthesis else {
         throw unexpected("SELECT (whether a property is there: IS NOT MISSING)")
       }
       nesting += 1

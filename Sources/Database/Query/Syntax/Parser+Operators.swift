@@ -248,7 +248,11 @@ extension Parser {
   private mutating func collection() throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .leftParenthesis else { return try binary(.relation) }
     try advance()
-    if token.kind == .select { throw nestedQuery() }
+    if try beginsQuery() {
+      let query = try subquery()
+      try expect(.rightParenthesis, "\")\"")
+      return query
+    }
     let start = token.start
     let items = try expressions(until: .rightParenthesis)
     if items.count == 1, lastParentheses == start..<endOfLast {

@@ -37,8 +37,7 @@ extension Parser {
       return .star(source: nil)
     case .leftParenthesis:
       try advance()
-      if token.kind == .select { throw nestedQuery() }
-      let expression = try expression()
+      let expression = try beginsQuery() ? subquery() : expressionOrSets()
       try expect(.rightParenthesis, "an operator or \")\"")
       lastParentheses = first.start..<endOfLast
       return expression

@@ -1,12 +1,24 @@
 // The grammar, in the form that the parser follows:
 //
-//   query      = [EXPLAIN [ANALYZE]] select [";"]
-//   select     = SELECT [DISTINCT | ALL] result {"," result} [FROM source {join | unnest}] [WHERE expr]
-//                [GROUP BY expr {"," expr} [HAVING expr]] [ORDER BY ordering {"," ordering}]
+//   statement  = [EXPLAIN [ANALYZE]] query [";"]
+//   query      = [with] term {set term} [ORDER BY ordering {"," ordering}]
 //                [LIMIT expr [OFFSET expr] | OFFSET expr [LIMIT expr]]
+//   with       = WITH [RECURSIVE] binding {"," binding}
+//   binding    = name AS "(" (query | expr) ")" [OPTIONS object]
+//   set        = (UNION | INTERSECT | EXCEPT) [ALL]
+//   term       = select | "(" query ")"
+//   select     = projection [from clauses] | from clauses projection
+//   projection = SELECT [DISTINCT | ALL] (result {"," result} | (RAW | VALUE | ELEMENT) expr [[AS] name])
+//                [EXCLUDE path {"," path}]
 //   result     = expr [[AS] name]
-//   source     = name [[AS] name]
-//   join       = [LEFT [OUTER] | INNER] JOIN source ON expr | CROSS JOIN source
+//   from       = FROM source {join | nest | unnest | "," source}
+//   clauses    = [LET name "=" expr {"," name "=" expr}] [WHERE expr]
+//                [GROUP BY group {"," group} [GROUP AS name] [LETTING name "=" expr {"," …}] [HAVING expr]]
+//   group      = expr [[AS] name]
+//   source     = (name | "(" query ")" | expr) [[AS] name] {USE (KEYS expr | INDEX "(" name {"," name} ")")}
+//   join       = [LEFT [OUTER] | RIGHT [OUTER] | FULL [OUTER] | INNER] JOIN source on | CROSS JOIN source
+//   on         = ON expr | ON KEYS expr | ON KEY expr FOR name | USING "(" name {"," name} ")"
+//   nest       = [LEFT [OUTER] | INNER] NEST source on
 //   unnest     = [LEFT [OUTER] | INNER] UNNEST expr [[AS] name]
 //   ordering   = expr [ASC | DESC]
 //   expr       = or [COLLATE (collation | "(" collation {collation} ")")]
@@ -104,13 +116,30 @@ extension Parser {
     return try ahead.next()
   }
 
+  /// The two tokens after the next one.
+  func peekTwo() throws(SyntaxFault) -> (first: Token, second: Token) {
+    var ahead = lexer
+    let first = try ahead.next()
+    return (first, try ahead.next())
+  }
+
   /// Whether something follows a token without a space between them.
   func followsDirectly(_ token: Token) -> Bool {
     token.end < lexer.bytes.count && lexer.bytes[token.end] > UInt8(ascii: " ")
   }
 
   /// Whether the next token is this word, in any case. The word isn't reserved.
-  func isWord(_ word: StaticString) -> Bool {
+  func isWord(_ word: StaticString) -> Bool { isWord(word, token) }
+
+  /// Takes the next token if it is this word. The word isn't reserved.
+  mutating func takeWord(_ word: StaticString) throws(SyntaxFault) -> Bool {
+    guard isWord(word) else { return false }
+    try advance()
+    return true
+  }
+
+  /// Whether a token is this word, in any case. The word isn't reserved.
+  func isWord(_ word: StaticString, _ token: Token) -> Bool {
     guard token.kind == .name, token.end - token.start == word.utf8CodeUnitCount else { return false }
     for index in 0..<word.utf8CodeUnitCount
     where lexer.bytes[token.start + index] & 0xDF != word.utf8Start[index] {
@@ -198,7 +227,7 @@ extension Parser {
   func tooDeep() -> SyntaxFault { fault(.tooDeep, "nested deeper than \(Self.depthLimit) levels") }
 
   func nestedQuery() -> SyntaxFault {
-    fault(.unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
+    fault(.syntax, "a query inside an expression needs parentheses of its own: (SELECT …)")
   }
 
   /// Adds one level to the tree of the last expression.

@@ -7,9 +7,9 @@ import Storage
 struct Printer {
   private(set) var text = ""
 
-  private mutating func put(_ part: String) { text += part }
+  mutating func put(_ part: String) { text += part }
 
-  private mutating func put(name: ByteString) {
+  mutating func put(name: ByteString) {
     let name = name.string
     guard ReservedWords.mustBeQuoted(name) else { return put(name) }
     text += "`" + name.doubling("`") + "`"
@@ -21,7 +21,7 @@ struct Printer {
     text.append(quote)
   }
 
-  private mutating func put<Item>(_ items: [Item], _ each: (inout Printer, Item) -> Void) {
+  mutating func put<Item>(_ items: [Item], _ each: (inout Printer, Item) -> Void) {
     for (index, item) in items.enumerated() {
       if index > 0 { put(", ") }
       each(&self, item)
@@ -114,6 +114,10 @@ struct Printer {
       put("EXISTS (")
       put(select)
       put(")")
+    case .subquery(let select):
+      put("(")
+      put(select)
+      put(")")
     case .call(let call):
       put(call.name + (call.isDistinct ? "(DISTINCT " : "("))
       put(call.arguments) { $0.put($1) }
@@ -147,7 +151,7 @@ struct Printer {
     }
   }
 
-  private mutating func write(_ steps: [PathStep], isFirst: Bool = true) {
+  mutating func write(_ steps: [PathStep], isFirst: Bool = true) {
     for (index, step) in steps.enumerated() {
       switch step {
       case .name(let name):
@@ -162,7 +166,8 @@ struct Printer {
   /// parsed as a part of it.
   private mutating func put(base: QueryExpression) {
     switch base {
-    case .array, .object, .call, .conditional, .quantified, .exists, .match, .rank, .meta(_, _?): write(base)
+    case .array, .object, .call, .conditional, .quantified, .exists, .subquery, .match, .rank, .meta(_, _?):
+      write(base)
     default:
       put("(")
       write(base)
@@ -219,7 +224,9 @@ struct Printer {
   /// Prints the right side of IN: a list in parentheses, or another expression, in doubled parentheses where
   /// single ones would make a list.
   private mutating func write(collection: QueryExpression) {
-    if case .array(let items) = collection {
+    if case .subquery = collection {
+      put(collection)
+    } else if case .array(let items) = collection {
       var inside = Printer()
       inside.put(items) { $0.put($1) }
       let looksDoubled = items.count == 1 && inside.text.hasPrefix("(")
@@ -270,66 +277,6 @@ struct Printer {
     if collation.isUnicode, !collation.ignoresCase { options.removeAll { $0 == "CASE" } }
     put(" COLLATE ")
     put(options.count == 1 ? options[0] : "(" + options.joined(separator: " ") + ")")
-  }
-
-  // MARK: Clauses
-
-  mutating func put(_ select: SelectStatement) {
-    put(select.isDistinct ? "SELECT DISTINCT " : "SELECT ")
-    put(select.results) { printer, result in
-      printer.put(result.expression)
-      printer.put(alias: result.alias)
-    }
-    if let source = select.source {
-      put(" FROM ")
-      put(source)
-    }
-    for join in select.joins { put(join) }
-    put(" WHERE ", select.condition)
-    if !select.groupBy.isEmpty {
-      put(" GROUP BY ")
-      put(select.groupBy) { $0.put($1) }
-    }
-    put(" HAVING ", select.having)
-    if !select.orderBy.isEmpty {
-      put(" ORDER BY ")
-      put(select.orderBy) { printer, ordering in
-        printer.put(ordering.expression)
-        if ordering.isDescending { printer.put(" DESC") }
-      }
-    }
-    put(" LIMIT ", select.limit)
-    put(" OFFSET ", select.offset)
-  }
-
-  private mutating func put(_ clause: String, _ expression: QueryExpression?) {
-    guard let expression else { return }
-    put(clause)
-    put(expression)
-  }
-
-  private mutating func put(alias: ByteString?) {
-    guard let alias else { return }
-    put(" AS ")
-    put(name: alias)
-  }
-
-  private mutating func put(_ source: DataSource) {
-    put(name: source.name)
-    put(alias: source.alias)
-  }
-
-  private mutating func put(_ join: JoinClause) {
-    switch join {
-    case .join(let kind, let source, let condition):
-      put(kind == .inner ? " JOIN " : " \(kind.rawValue) JOIN ")
-      put(source)
-      put(" ON ", condition)
-    case .unnest(let array, let alias, let isLeftOuter):
-      put(isLeftOuter ? " LEFT OUTER UNNEST " : " UNNEST ")
-      put(array)
-      put(alias: alias)
-    }
   }
 }
 

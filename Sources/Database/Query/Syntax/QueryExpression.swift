@@ -44,6 +44,8 @@ public indirect enum QueryExpression: Hashable, Sendable {
   case quantified(Quantifier, variable: ByteString, in: QueryExpression, satisfies: QueryExpression)
   /// `EXISTS (SELECT …)`.
   case exists(SelectStatement)
+  /// `(SELECT …)`: the array of a query's rows.
+  case subquery(SelectStatement)
   /// A call of a function, including aggregates.
   case call(FunctionCall)
   /// `MATCH(index, text)`.

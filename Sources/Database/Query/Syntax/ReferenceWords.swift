@@ -6,10 +6,9 @@ enum ReferenceWords {
   /// The first words of other statements.
   static let statements: [String: String] = {
     var all: [String: String] = [:]
-    for word in ["INSERT", "UPSERT", "UPDATE", "MERGE"] {
-      all[word] = "a query only reads; save documents, or import them"
+    for word in ["INSERT", "UPSERT", "UPDATE", "MERGE", "DELETE"] {
+      all[word] = "a query only reads; a statement that changes documents is run on its own"
     }
-    all["DELETE"] = "a query only reads; find the IDs with SELECT META().id, and delete these documents"
     for word in ["CREATE", "ALTER", "DROP", "BUILD"] {
       all[word] = "a query only reads; indexes are created and deleted by their own calls"
     }
@@ -20,8 +19,6 @@ enum ReferenceWords {
       all[word] = "prepare a query once, and run it with other values of its $parameters"
     }
     for word in ["ADVISE", "INFER"] { all[word] = "EXPLAIN shows how a query is answered" }
-    all["WITH"] = "repeat the expression, or use a JOIN"
-    all["FROM"] = "a query begins with SELECT: SELECT … FROM …"
     all["VALUES"] = "use SELECT"
     for word in ["GRANT", "REVOKE", "TRUNCATE", "FLUSH"] {
       all[word] = "a query only reads"
@@ -34,31 +31,22 @@ enum ReferenceWords {
 
   /// Words of clauses and operators. Each is found where the grammar refuses it.
   static let clauses: [String: String] = [
-    "UNION": sets, "INTERSECT": sets, "EXCEPT": sets,
-    "LET": "give the expression an alias in SELECT; WHERE and ORDER BY can use aliases",
-    "LETTING": "write the expression in HAVING, or give it an alias in SELECT",
-    "NEST": "use JOIN, with GROUP BY and ARRAY_AGG",
-    "USE": "for USE KEYS write WHERE META().id IN […]; indexes are chosen without USE INDEX",
-    "FETCH": "use LIMIT", "EXCLUDE": "name the columns", "WINDOW": windows, "OVER": windows,
+    "FETCH": "use LIMIT", "WINDOW": windows, "OVER": windows,
     "FILTER": "use CASE inside the aggregate: SUM(CASE WHEN … THEN … END)",
     "NULLS": "missing and null are the least values; write ORDER BY a IS NOT VALUED, a",
     "WITHIN": "use IN, or ANY … IN … SATISFIES … END on each level",
     "ESCAPE": "in a pattern of LIKE, a backslash makes the next character stand for itself",
     "FOR": collections, "ILIKE": "use LIKE, which ignores case",
-    "RETURNING": "a query only reads",
   ]
 
   /// Words of which only the token after them is refused.
   static let openings: [String: String] = [
     "ARRAY": collections, "FIRST": collections, "OBJECT": collections,
-    "KEYS": keys, "KEY": keys,
   ]
 
-  private static let sets = "run both queries, and combine their rows; or combine their conditions with OR"
   private static let windows = "use aggregates with GROUP BY"
   private static let collections =
     "ARRAY, FIRST and OBJECT … FOR … END aren't here; use ANY … SATISFIES, or UNNEST with ARRAY_AGG"
-  private static let keys = "use a condition: JOIN … ON META(b).id = a.b_id"
 
   /// What IS can test. A single name that is near one of these words is taken for a mistake.
   static let tests = ["NULL", "MISSING", "VALUED", "KNOWN", "UNKNOWN"]
@@ -108,25 +96,22 @@ extension Parser {
     throw fault(.unsupported, "\(upperCase(token)) isn't supported: \(advice)")
   }
 
-  /// Throws for `SELECT RAW a`. The word alone is the name of a property, and so it is before an operator.
-  func checkRawResult() throws(SyntaxFault) {
-    guard token.kind == .name, ReferenceWords.rawResults.contains(upperCase(token)) else { return }
+  /// Whether the next word begins `SELECT RAW a`. The word alone is the name of a property, and so it is before
+  /// an operator.
+  func beginsRawResult() throws(SyntaxFault) -> Bool {
+    guard token.kind == .name, ReferenceWords.rawResults.contains(upperCase(token)) else { return false }
     let next = try peek()
     switch next.kind {
     case .name, .quotedName, .string, .integer, .float, .parameter, .leftBrace, .true, .false, .null,
-      .missing, .not, .case, .any, .every, .select:
-      break
-    // A call of a function, or an expression in parentheses.
-    case .leftParenthesis: if next.start == token.end { return }
+      .missing, .not, .case, .any, .every:
+      // `SELECT raw EXCLUDE b`, `SELECT raw UNION SELECT …`: a property.
+      return try !beginsClause(after: next)
+    // `RAW (a)` and `RAW [a]`. Without the space it is a call of a function, or an item of an array.
+    case .leftParenthesis, .leftBracket: return next.start > token.end
     // `RAW -a`, and not `raw - a`.
-    case .minus, .plus:
-      guard next.start > token.end, followsDirectly(next) else { return }
-    default: return
+    case .minus, .plus: return next.start > token.end && followsDirectly(next)
+    default: return false
     }
-    throw unsupported(
-      token,
-      "every row is an object of named columns; leave the word away, or give the column an alias with AS"
-    )
   }
 
   /// Checks a single name after IS, such as a misspelled NULL.

@@ -14,6 +14,11 @@ enum ReservedWords {
   /// Names that have another meaning in some places. The printer puts them in backticks too.
   static let contextual: Set<String> = ["ALL", "SOME", "EXISTS", "EXPLAIN", "FULL", "KNOWN", "UNKNOWN"]
 
+  /// Words that begin a clause where an alias could be (`Parser.beginsClause`).
+  static let clauseWords: Set<String> = [
+    "UNION", "INTERSECT", "EXCEPT", "LET", "LETTING", "NEST", "USE", "EXCLUDE", "FULL",
+  ]
+
   /// A hash table of 256 slots. A word whose slot is taken uses the next free one.
   private static let table: [(key: UInt64, kind: TokenKind)] = {
     var table = [(key: UInt64, kind: TokenKind)](repeating: (0, .end), count: 256)

@@ -13,18 +13,37 @@ package enum QueryStatement: Hashable, Sendable {
 
 /// The syntax tree of a query.
 public struct SelectStatement: Hashable, Sendable {
+  /// The names that WITH gives to queries and values. They can be used in all clauses.
+  public var with: [WithBinding] = []
+  /// Whether a name of WITH may be used in its own query (WITH RECURSIVE).
+  public var isRecursive = false
+  /// The queries whose rows UNION, INTERSECT or EXCEPT combine. Such a statement has no results, source or
+  /// conditions of its own. Its ORDER BY, LIMIT and OFFSET apply to the combined rows.
+  public var combination: SetCombination?
   /// Whether equal rows are returned once.
   public var isDistinct: Bool
+  /// Whether a row is the value of the only result, and not an object (SELECT RAW, VALUE, ELEMENT).
+  public var isRaw = false
   /// The result columns. There is at least one.
   public var results: [ResultColumn]
+  /// The paths that are left out of the results (EXCLUDE).
+  public var excluded: [PropertyReference] = []
   /// The source of FROM. Nil for a query without FROM, which returns one row and has no properties.
   public var source: DataSource?
   /// The JOIN and UNNEST clauses, in order.
   public var joins: [JoinClause]
+  /// The names that LET gives to values of a row, in order.
+  public var lets: [LetBinding] = []
   /// The condition of WHERE.
   public var condition: QueryExpression?
   /// The expressions of GROUP BY. Empty without the clause.
   public var groupBy: [QueryExpression]
+  /// The aliases of expressions of GROUP BY, by their number.
+  public var groupNames: [Int: ByteString] = [:]
+  /// The name of the array of a group's rows (GROUP AS).
+  public var groupArray: ByteString?
+  /// The names that LETTING gives to values of a group, in order.
+  public var letting: [LetBinding] = []
   /// The condition of HAVING.
   public var having: QueryExpression?
   /// The terms of ORDER BY. Empty without the clause.
@@ -75,33 +94,12 @@ public struct ResultColumn: Hashable, Sendable {
   }
 }
 
-/// A source: `FROM name AS alias`. The name is `_` or the database's own.
-public struct DataSource: Hashable, Sendable {
-  /// `_`, or the database's name.
-  public var name: ByteString
-  /// The name that expressions use, if it differs from `name`.
-  public var alias: ByteString?
-  /// The position of the name.
-  public var position: SourcePosition
-  /// Creates a source.
-  public init(_ name: ByteString, as alias: ByteString?, position: SourcePosition = SourcePosition()) {
-    self.name = name
-    self.alias = alias
-    self.position = position
-  }
-  /// Creates a source.
-  public init(_ name: String = "_", as alias: String? = nil) {
-    self.init(ByteString(name), as: alias.map { ByteString($0) })
-  }
-
-  /// The name that expressions use.
-  var ownName: ByteString { alias ?? name }
-}
-
-/// A JOIN or UNNEST clause.
+/// A JOIN, NEST or UNNEST clause.
 public enum JoinClause: Hashable, Sendable {
   /// `INNER JOIN source ON condition`. CROSS JOIN has no condition.
   case join(JoinKind, DataSource, on: QueryExpression?)
+  /// `NEST source ON condition`: the matches of a row are one array.
+  case nest(DataSource, on: QueryExpression, isLeftOuter: Bool)
   /// `UNNEST expression AS alias`: one row for each item of an array.
   case unnest(QueryExpression, as: ByteString, isLeftOuter: Bool)
 }
@@ -110,6 +108,8 @@ public enum JoinClause: Hashable, Sendable {
 public enum JoinKind: String, Hashable, Sendable, CaseIterable {
   case inner = "INNER"
   case leftOuter = "LEFT OUTER"
+  case rightOuter = "RIGHT OUTER"
+  case fullOuter = "FULL OUTER"
   case cross = "CROSS"
 }
 

@@ -27,12 +27,19 @@ struct IndexCandidates {
     var sources: [(ByteString, ByteString)] = []
     var items: [(ByteString, QueryExpression)] = []
     var conditions = statement.condition.map(Self.conjuncts) ?? []
-    if let source = statement.source { sources.append((source.name, source.alias ?? source.name)) }
+    func add(_ source: DataSource) {
+      // Items of an array aren't documents.
+      if source.content == .named { sources.append((source.name, source.alias ?? source.name)) }
+    }
+    statement.source.map(add)
     for join in statement.joins {
       switch join {
       case .join(_, let source, let on):
-        sources.append((source.name, source.alias ?? source.name))
+        add(source)
         if let on { conditions += Self.conjuncts(on) }
+      case .nest(let source, let on, _):
+        add(source)
+        conditions += Self.conjuncts(on)
       case .unnest(let array, let name, _): items.append((name, array))
       }
     }

@@ -250,6 +250,7 @@ extension CaseGenerator {
   mutating func query() -> (text: String, parameters: JSONObject) {
     if chance(8), ids.count <= 40 { return (covered(), JSONObject()) }
     if chance(6), ids.count <= 40 { return (outerJoin(), JSONObject()) }
+    if chance(20), ids.count <= 40 { return (nested(), JSONObject()) }
     var names = Names()
     let from = from(&names)
     var filter: [String] = chance(75) ? [condition(names, chance(50) ? 2 : 1)] : []

@@ -39,8 +39,6 @@ final class NaiveData {
   let documents: [NaiveDocument]
   let fullText: [ByteString: NaiveFullText]
   var parameters = JSONObject()
-  /// What EXISTS gave.
-  var existing: [SelectStatement: Bool] = [:]
 
   init(_ documents: [NaiveDocument], fullText: [ByteString: FullTextIndexDefinition]) throws {
     self.documents = documents

@@ -11,6 +11,10 @@ struct NaiveRow {
   var values: [ByteString: JSONValue?] = [:]
   /// The documents of sources; nil for the side of an outer join without a partner.
   var documents: [ByteString: NaiveDocument?] = [:]
+  /// The sources that a path without a source's name can belong to.
+  var sources: [ByteString] = []
+  /// The documents of the queries around this one.
+  var outerDocuments: [ByteString: NaiveDocument?] = [:]
   /// The result columns by their aliases.
   var aliases: [ByteString: QueryExpression] = [:]
   /// The rows of the group, and its keys.
@@ -26,11 +30,19 @@ struct NaiveRow {
   mutating func add(_ document: NaiveDocument?, as name: ByteString) {
     values[name] = .some(document?.body)
     documents[name] = .some(document)
+    if !sources.contains(name) { sources.append(name) }
+  }
+
+  /// A row that is a value.
+  mutating func add(value: JSONValue?, as name: ByteString) {
+    values[name] = .some(value)
+    if !sources.contains(name) { sources.append(name) }
   }
 
   /// The document of a source, or of the only one.
   func document(_ source: ByteString?) throws -> NaiveDocument? {
-    guard let name = source ?? documents.keys.first, let document = documents[name] else {
+    guard let name = source ?? documents.keys.first, let document = documents[name] ?? outerDocuments[name]
+    else {
       throw NaiveError.unsupported("a source that isn't there")
     }
     return document
@@ -114,7 +126,7 @@ func naive(_ expression: QueryExpression, _ row: NaiveRow) throws -> JSONValue? 
   case .star(let source):
     if row.group != nil { throw NaiveError.open("a row of a group") }
     if let source { return row.values[source.name] ?? missing }
-    guard row.documents.count == 1, let name = row.documents.keys.first else {
+    guard row.sources.count == 1, let name = row.sources.first else {
       throw NaiveError.unsupported("* of several sources")
     }
     return row.values[name] ?? missing
@@ -179,11 +191,8 @@ func naive(_ expression: QueryExpression, _ row: NaiveRow) throws -> JSONValue? 
     case .every: return .bool(!verdicts.contains(false))
     case .anyAndEvery: return .bool(!verdicts.contains(false) && !verdicts.isEmpty)
     }
-  case .exists(let statement):
-    if let known = row.data.existing[statement] { return .bool(known) }
-    let exists = try !naiveAnswer(statement, row.data).rows.isEmpty
-    row.data.existing[statement] = exists
-    return .bool(exists)
+  case .exists(let statement): return .bool(try !naiveRows(statement, row).isEmpty)
+  case .subquery(let statement): return .array(try naiveRows(statement, row).map { $0 ?? .null })
   case .call(let call): return try naiveCall(call, row)
   case .match(let index, let text):
     if row.group != nil { throw NaiveError.open("a row of a group") }
@@ -259,7 +268,7 @@ private func naiveProperty(_ reference: PropertyReference, _ row: NaiveRow) thro
     return naiveFollow(try naive(aliased, row), rest)
   }
   if row.group != nil { throw NaiveError.open("a row of a group") }
-  guard row.documents.count == 1, let source = row.documents.keys.first, let value = row.values[source] else {
+  guard row.sources.count == 1, let source = row.sources.first, let value = row.values[source] else {
     throw NaiveError.unsupported("a property of no source")
   }
   return naiveFollow(value, reference.steps[...])

@@ -20,8 +20,11 @@ struct NaiveAnswer {
 /// The answer to a query.
 ///
 /// - Throws: `NaiveError` when there is none.
-func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAnswer {
-  var start = NaiveRow(data)
+func naiveAnswer(
+  _ query: SelectStatement, _ data: NaiveData, in outer: NaiveRow? = nil
+) throws -> NaiveAnswer {
+  var start = try naiveStart(query, data, outer)
+  if let combination = query.combination { return try naiveSets(combination, query, start) }
   for result in query.results { if let alias = result.alias { start.aliases[alias] = result.expression } }
   query.forEachExpression { expression in
     if case .match(let index, let text) = expression {
@@ -30,7 +33,9 @@ func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAns
           IndexReference(index.name, source: nil), default: text]
     }
   }
+  for (number, name) in query.groupNames { start.aliases[name] = query.groupBy[number] }
   var rows = try naiveSources(query, start)
+  rows = try rows.map { try naiveLets(query, $0) }
   if let condition = query.condition { rows = try rows.filter { try naiveIsTrue(condition, $0) } }
   var answer = NaiveAnswer(runs: [])
   if query.hasAggregates || !query.groupBy.isEmpty {
@@ -38,7 +43,9 @@ func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAns
     // Of texts that a COLLATE takes for equal, a key, MIN or MAX may be any.
     answer.strictness = query.contains { $0.isCollated } ? .withoutCase : .byValue
   }
-  if query.isDistinct || query.isApproximate { answer.strictness = max(answer.strictness, .byValue) }
+  if query.isDistinct || query.isApproximate || query.hasQueries {
+    answer.strictness = max(answer.strictness, .byValue)
+  }
   let folds = try query.orderBy.map { ordering -> Bool in
     guard case .collate(_, let collation) = ordering.expression else { return false }
     var row = start
@@ -79,7 +86,7 @@ func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAns
     }
   }
   func number(_ expression: QueryExpression) throws -> Int {
-    guard let value = try naive(expression, NaiveRow(data)), let number = value.int else {
+    guard let value = try naive(expression, naiveStart(query, data, outer)), let number = value.int else {
       throw NaiveError.unsupported("LIMIT of another type")
     }
     return max(0, Int(number))
@@ -101,26 +108,76 @@ private func naiveSources(_ query: SelectStatement, _ start: NaiveRow) throws ->
     row.add(document, as: name)
     return row
   }
-  if let source = query.source {
-    rows = documents(source).map { adding($0, as: source.alias ?? source.name, to: start) }
+  /// A row for each row of a source.
+  func found(_ source: DataSource, _ row: NaiveRow) throws -> [NaiveRow] {
+    guard let items = try naiveItems(source, row) else {
+      return try documents(source).filter { try naiveHasKey($0, source, row) }
+        .map { adding($0, as: source.alias ?? source.name, to: row) }
+    }
+    return items.map { item in
+      var row = row
+      row.add(value: item, as: source.alias ?? source.name)
+      return row
+    }
   }
+  if let source = query.source { rows = try found(source, start) }
   for join in query.joins {
     switch join {
     case .join(let kind, let source, let condition):
       let name = source.alias ?? source.name
-      let others = documents(source)
+      let before = rows
+      // By their places among the rows of the source.
+      var matched: Set<Int> = []
+      func missingRow(_ row: NaiveRow) throws -> NaiveRow {
+        var row = row
+        if try naiveItems(source, row) == nil {
+          row.add(nil, as: name)
+        } else {
+          row.add(value: nil, as: name)
+        }
+        return row
+      }
       rows = try rows.flatMap { row -> [NaiveRow] in
         var row = row
         // Aliases mean nothing in ON.
         row.aliases = [:]
-        var matches = try others.map { adding($0, as: name, to: row) }
-          .filter { candidate in try condition.map { try naiveIsTrue($0, candidate) } ?? true }
-        if matches.isEmpty, kind == .leftOuter { matches = [adding(nil, as: name, to: row)] }
+        var matches: [NaiveRow] = []
+        for (place, candidate) in try found(source, row).enumerated()
+        where try condition.map({ try naiveIsTrue($0, candidate) }) ?? true {
+          matched.insert(place)
+          matches.append(candidate)
+        }
+        if matches.isEmpty, kind == .leftOuter || kind == .fullOuter { matches = [try missingRow(row)] }
         return matches.map {
           var row = $0
           row.aliases = start.aliases
           return row
         }
+      }
+      if kind == .rightOuter || kind == .fullOuter {
+        var nothing = start
+        for other in query.namesBefore(name) {
+          if before.first.map({ $0.documents[other] != nil }) ?? true {
+            nothing.add(nil, as: other)
+          } else {
+            nothing.add(value: nil, as: other)
+          }
+        }
+        for (place, row) in try found(source, nothing).enumerated() where !matched.contains(place) {
+          rows.append(row)
+        }
+      }
+    case .nest(let source, let condition, let isLeftOuter):
+      let name = source.alias ?? source.name
+      rows = try rows.compactMap { row -> NaiveRow? in
+        var plain = row
+        plain.aliases = [:]
+        let matches = try found(source, plain).filter { try naiveIsTrue(condition, $0) }
+          .map { $0.values[name] ?? missing }
+        if matches.isEmpty, !isLeftOuter { return nil }
+        var row = row
+        row.values[name] = .some(.array(matches.map { $0 ?? .null }))
+        return row
       }
     case .unnest(let array, let name, let isLeftOuter):
       rows = try rows.flatMap { row -> [NaiveRow] in

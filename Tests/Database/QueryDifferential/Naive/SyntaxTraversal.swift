@@ -7,7 +7,7 @@ extension QueryExpression {
   /// The expressions it is made of.
   var parts: [QueryExpression] {
     switch self {
-    case .literal, .parameter, .property, .star, .meta, .rank, .exists: []
+    case .literal, .parameter, .property, .star, .meta, .rank, .exists, .subquery: []
     case .member(let base, _): [base]
     case .array(let items): items
     case .object(let members): members.map(\.value)
@@ -30,7 +30,7 @@ extension QueryExpression {
   /// The same with other parts, as many.
   func replacing(parts new: [QueryExpression]) -> QueryExpression {
     switch self {
-    case .literal, .parameter, .property, .star, .meta, .rank, .exists: return self
+    case .literal, .parameter, .property, .star, .meta, .rank, .exists, .subquery: return self
     case .member(_, let steps): return .member(new[0], steps)
     case .array: return .array(new)
     case .object(let members): return .object(zip(members, new).map { ObjectMember($0.name, $1) })
@@ -76,9 +76,11 @@ extension SelectStatement {
     for join in joins {
       switch join {
       case .join(_, _, let condition): if let condition { all.append(condition) }
+      case .nest(_, let condition, _): all.append(condition)
       case .unnest(let array, _, _): all.append(array)
       }
     }
+    all += lets.map(\.value) + letting.map(\.value)
     all += [condition].compactMap { $0 } + groupBy + [having].compactMap { $0 }
     all += orderBy.map(\.expression) + [limit, offset].compactMap { $0 }
     return all

@@ -1,0 +1,171 @@
+import Documents
+import Fleece
+import Storage
+
+/// The inner queries of one run of a query. It belongs to the run's evaluation context, and is used by the
+/// thread of that run.
+final class SubqueryRuns {
+  /// What the runs of inner queries share with the run of the outer one.
+  struct Environment {
+    let snapshot: DocumentSnapshot
+    let sharedKeys: SharedKeys
+    let parameters: [String: JSONValue]
+    let cancellation: QueryCancellation
+    let budget: QueryMemoryBudget
+  }
+
+  /// The kept rows of one inner query.
+  private struct Kept {
+    let arena: EvaluationArena
+    let value: QueryValue
+  }
+
+  private let compiled: [CompiledSubquery]
+  private let environment: Environment
+  private var runners: [RowRunner?]
+  private var kept: [Kept?]
+
+  init(_ compiled: [CompiledSubquery], _ environment: Environment) {
+    self.compiled = compiled
+    self.environment = environment
+    runners = Array(repeating: nil, count: compiled.count)
+    kept = Array(repeating: nil, count: compiled.count)
+  }
+
+  /// Forgets what depends on values of a query around the outer one. A query without captures depends on
+  /// nothing but the snapshot and the parameters.
+  func beginAgain(keeping isIndependent: (Int) -> Bool) {
+    for number in kept.indices where !isIndependent(number) { kept[number] = nil }
+  }
+
+  /// The value of an inner query: whether it has rows, or the array of its rows. With `isKept` it is computed
+  /// once in the run. Otherwise it is in the arena of `context`.
+  func value(
+    _ number: Int, _ captures: UnsafePointer<QueryValue>, _ context: EvaluationContext, isKept: Bool
+  ) throws -> QueryValue {
+    if let known = kept[number] { return known.value }
+    if case .exists = compiled[number].form {
+      var found = false
+      _ = try forEachRow(number, captures) { _ in
+        found = true
+        return false
+      }
+      return .bool(found)
+    }
+    guard isKept else { return try array(number, captures, context.arena) }
+    let arena = EvaluationArena(capacity: 1024, environment.budget)
+    let value = try array(number, captures, arena)
+    kept[number] = Kept(arena: arena, value: value)
+    return value
+  }
+
+  /// Calls `body` with each row of an inner query, until it returns false. Returns the last result of `body`, or
+  /// true. A row is valid until `body` returns.
+  func forEachRow(
+    _ number: Int, _ captures: UnsafePointer<QueryValue>, _ body: (QueryValue) throws -> Bool
+  ) throws -> Bool {
+    let runner = try runners[number] ?? RowRunner.make(compiled[number].rows, environment)
+    // While it runs, the same query may be asked for again. That takes a runner of its own.
+    runners[number] = nil
+    defer { runners[number] = runner }
+    return try runner.forEachRow(captures, .missing, body)
+  }
+
+  private func array(
+    _ number: Int, _ captures: UnsafePointer<QueryValue>, _ arena: EvaluationArena
+  ) throws -> QueryValue {
+    var values: [QueryValue] = []
+    _ = try forEachRow(number, captures) { row in
+      values.append(arena.copy(row, environment.sharedKeys))
+      try environment.budget.check(.subquery)
+      return true
+    }
+    return arena.array(values)
+  }
+}
+
+/// Gives the rows of an inner query, any number of times.
+class RowRunner {
+  /// Calls `body` with each row until it returns false. Returns the last result of `body`, or true. `captures`
+  /// are the values of the outer query, and `before` the rows of the last step of a recursive query.
+  func forEachRow(
+    _ captures: UnsafePointer<QueryValue>, _ before: QueryValue, _ body: (QueryValue) throws -> Bool
+  ) throws -> Bool { true }
+
+  static func make(_ rows: CompiledRows, _ environment: SubqueryRuns.Environment) throws -> RowRunner {
+    switch rows {
+    case .query(let query): try QueryRunner(query, environment)
+    case .combined(let left, let operation, let isAll, let right):
+      CombinationRunner(
+        try make(left, environment), operation, isAll: isAll, try make(right, environment), environment)
+    case .recursive(let first, let next, let isAll, let bounds):
+      RecursionRunner(
+        try make(first, environment), try make(next, environment), isAll: isAll, bounds, environment)
+    }
+  }
+}
+
+/// Gives the rows of one query.
+final class QueryRunner: RowRunner {
+  private let compiled: CompiledQuery
+  private let context: EvaluationContext
+  private let execution: QueryExecution
+  /// The parameters that are captures, and the numbers of these.
+  private var captured: [(parameter: Int, capture: Int)] = []
+  private var recursion: Int?
+  private let names: [TextSlice]
+  private let isRaw: Bool
+
+  init(_ compiled: CompiledQuery, _ environment: SubqueryRuns.Environment) throws {
+    self.compiled = compiled
+    isRaw = compiled.plan.query.isRaw
+    names = compiled.columnNames.map { compiled.program.constants.copy($0) }
+    for (parameter, name) in compiled.program.parameterNames.enumerated() where InternalName.isCapture(name) {
+      if name == InternalName.recursion {
+        recursion = parameter
+      } else if let number = InternalName.captureNumber(name) {
+        captured.append((parameter, number))
+      }
+    }
+    context = try EvaluationContext(
+      compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
+    try QueryExecution.begin(compiled, context, environment)
+    execution = try QueryExecution(
+      compiled, context, environment.snapshot, environment.sharedKeys, RowSink(), environment.cancellation)
+  }
+
+  deinit { QueryExecution.end(context) }
+
+  override func forEachRow(
+    _ captures: UnsafePointer<QueryValue>, _ before: QueryValue, _ body: (QueryValue) throws -> Bool
+  ) throws -> Bool {
+    for (parameter, capture) in captured { context.parameters[parameter] = captures[capture] }
+    if let recursion { context.parameters[recursion] = before }
+    context.arena.reset()
+    context.subqueries?.beginAgain { compiled.plan.query.subqueries[$0].captureCount == 0 }
+    var goesOn = true
+    try withoutActuallyEscaping(body) { body in
+      try execution.runAgain(
+        .receiver { [names, isRaw, context] values in
+          if isRaw {
+            goesOn = try body(values[0])
+            return goesOn
+          }
+          return try context.arena.scope {
+            let members = context.arena.allocate(names.count, of: ComputedObject.Member.self)
+            for index in names.indices {
+              members[index] = ComputedObject.Member(name: names[index], value: values[index])
+            }
+            goesOn = try body(context.arena.object(members, names.count))
+            return goesOn
+          }
+        })
+    }
+    return goesOn
+  }
+}
+
+extension InternalName {
+  /// The number of a capture by the name of its parameter.
+  static func captureNumber(_ name: ByteString) -> Int? { Int(name.string.dropFirst(6)) }
+}
