@@ -33,6 +33,25 @@ import TestSupport
     }
   }
 
+  @Test func aStatementChangesDocumentsAndADryRunDoesNot() throws {
+    try TestEngine.lmdb.withDatabase { tool in
+      try fill(tool)
+      let text = "UPDATE _ SET n = 9 WHERE type = 'hotel' RETURNING META().id, n"
+      let dry = try tool("query", "db", "DELETE FROM _ WHERE type = 'hotel'", "--dry-run")
+      expect(dry.status == 0 && dry.output == "deleted a\ndeleted b\n", "\(dry.output)\(dry.errors)")
+      expect(dry.errors.contains("would change 2 documents"), "\(dry.errors)")
+      let changed = try tool("query", "db", text)
+      expect(changed.output, equals: #"{"id":"a","n":9}"# + "\n" + #"{"id":"b","n":9}"# + "\n")
+      expect(changed.errors.contains("changed 2 documents"), "\(changed.errors)")
+      let refused = try tool("query", "db", text, "--read-only")
+      expect(refused.status != 0)
+      try expect(tool.succeed("query", "db", "SELECT RAW COUNT(*) FROM _ WHERE n = 9").output, equals: "2\n")
+      let csv = try tool.succeed("query", "db", "SELECT RAW n FROM _ ORDER BY META().id", "--format", "csv")
+        .output
+      expect(csv, equals: "n\r\n9\r\n9\r\n3\r\n")
+    }
+  }
+
   @Test func aQueryIsReadFromStandardInputAndRowsArePrintedLineByLine() throws {
     try TestEngine.sqlite.withDatabase { tool in
       try fill(tool)

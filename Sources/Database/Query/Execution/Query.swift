@@ -83,6 +83,10 @@ public final class Query: Sendable {
   package convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
     switch try QueryStatement(parsing: text) {
     case .select(let statement): try self.init(statement, text, .rows, source, options)
+    case .change(let change):
+      throw QueryError(
+        .invalidUse, "\(change.word) changes documents, and a query only reads; run it with execute",
+        at: SourcePosition(0), in: text)
     case .explain(let statement, let analyze):
       try self.init(statement, text, .plan(analyze: analyze), source, options)
     }
@@ -100,6 +104,13 @@ public final class Query: Sendable {
     {
       throw statement.located(error, databaseName: source.name)
     }
+  }
+
+  /// Prepares a part of a statement with that text.
+  convenience init(
+    _ statement: SelectStatement, text: String, in source: QuerySource, options: Options
+  ) throws {
+    try self.init(statement, text, .rows, source, options)
   }
 
   private init(

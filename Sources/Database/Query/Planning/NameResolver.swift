@@ -132,7 +132,8 @@ struct NameResolver {
   /// Refuses `SELECT x.a FROM _ AS y`: when nothing uses the alias, `x` is more likely a mistake than a
   /// property.
   private func checkAlias(_ statement: SelectStatement) throws {
-    guard let alias = statement.source?.alias, statement.joins.isEmpty, !usedNames.contains(alias),
+    guard let alias = statement.source?.alias, alias.bytes.first != 1, statement.joins.isEmpty,
+      !usedNames.contains(alias),
       let path = unprefixedPath, case .name(let first)? = path.steps.first
     else { return }
     throw failure(

@@ -296,7 +296,14 @@ extension Parser {
     case "NEST":
       return first.kind == .name || first.kind == .quotedName || first.kind == .leftParenthesis
     case "USE": return isWord("KEYS", first) || isWord("INDEX", first) || isWord("PRIMARY", first)
-    case "EXCLUDE": return first.kind == .name || first.kind == .quotedName
+    case "EXCLUDE", "SET", "UNSET": return first.kind == .name || first.kind == .quotedName
+    case "RETURNING":
+      switch first.kind {
+      case .name, .quotedName, .string, .integer, .float, .parameter, .star, .leftBrace, .leftBracket,
+        .leftParenthesis, .case, .not:
+        return true
+      default: return false
+      }
     case "FULL": return first.kind == .join || first.kind == .outer
     default: return false
     }

@@ -49,6 +49,11 @@ extension Parser {
         try advance()
       }
     }
+    if !explains, let change = try change() {
+      _ = try take(.semicolon)
+      guard token.kind == .end else { throw unexpected("the end of the statement") }
+      return .change(change)
+    }
     let select = try select()
     try endOfStatement(after: select)
     return explains ? .explain(select, analyze: analyzes) : .select(select)

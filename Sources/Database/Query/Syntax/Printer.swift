@@ -314,6 +314,7 @@ extension QueryStatement: CustomStringConvertible {
   package var description: String {
     switch self {
     case .select(let select): select.description
+    case .change(let change): change.description
     case .explain(let select, let analyze): (analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ") + select.description
     }
   }

@@ -9,6 +9,8 @@ package enum QueryStatement: Hashable, Sendable {
   /// `EXPLAIN SELECT …`: the plan of a query. With ANALYZE the query is also run, and the plan shows rows and
   /// times.
   case explain(SelectStatement, analyze: Bool)
+  /// A statement that changes documents.
+  case change(ChangeStatement)
 }
 
 /// The syntax tree of a query.

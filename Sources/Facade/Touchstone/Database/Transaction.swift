@@ -90,6 +90,15 @@ public struct Transaction: ~Copyable {
     try run(query, as: type, parameters.jsonValues)
   }
 
+  /// Runs a statement that changes documents (`Database.execute`). It sees the writes of the transaction, and
+  /// is a part of it.
+  @discardableResult
+  public func execute(
+    _ statement: String, _ parameters: [String: JSONValue] = [:], options: Query.Options? = nil
+  ) throws -> ChangeResults {
+    try joined.execute(statement, parameters, options: options)
+  }
+
   /// Returns the local document with that ID, or nil.
   public func localDocument(_ id: String) throws -> LocalDocument? { try joined.localDocument(id) }
 

@@ -19,20 +19,28 @@ struct QueryCommand: Subcommand {
     }
     return .seconds(seconds)
   }
+  private static let dryRun = Flag(
+    "dry-run", "Prints which documents UPDATE, DELETE, INSERT, UPSERT or MERGE would change, and changes none"
+  )
   private static let explain = Flag(
     "explain", "Prints the plan of the query and doesn't run it")
 
   static let usage = Usage(
     "query", "Runs a N1QL query",
     positionals: [DatabaseArguments.database, text],
-    options: [QueryParameter.option, format, rowLimit, timeLimit, explain] + DatabaseArguments.readingOptions,
+    options: [QueryParameter.option, format, rowLimit, timeLimit, explain, dryRun]
+      + DatabaseArguments.readingOptions,
     examples: [
       "touchstone query travel 'SELECT name FROM _ WHERE type = $t LIMIT 10' --param t=hotel",
       "touchstone query travel 'EXPLAIN ANALYZE SELECT COUNT(*) FROM _' --format table",
+      "touchstone query travel 'UPDATE _ SET open = TRUE WHERE type = \"hotel\"' --dry-run",
       "touchstone query travel - --format csv < report.n1ql > report.csv",
     ],
     notes:
       """
+      A statement that changes documents does so in one transaction, and prints the rows of RETURNING. The number of
+      changed documents is printed on standard error.
+
       The default format is table on a terminal and json otherwise. EXPLAIN ANALYZE runs the query and shows the
       rows and the time of each step. docs/query.md describes the language.
       """)
@@ -42,6 +50,7 @@ struct QueryCommand: Subcommand {
   private let parameters: [String: JSONValue]
   private let format: RowFormat
   private let explains: Bool
+  private let isDryRun: Bool
   private let limits: Query.Options
 
   init(_ arguments: Arguments) throws {
@@ -50,6 +59,7 @@ struct QueryCommand: Subcommand {
     parameters = try QueryParameter.values(arguments)
     format = try arguments.value(Self.format) ?? .standard
     explains = arguments[Self.explain]
+    isDryRun = arguments[Self.dryRun]
     limits = try Self.limits(arguments)
   }
 
@@ -61,6 +71,8 @@ struct QueryCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     let text = text == "-" ? try StandardInput.text("the query") : text
     Interrupt.listen()
+    if Query.changes(text) { return try change(text, output) }
+    if isDryRun { throw UsageError("--dry-run is for a statement that changes documents") }
     let database = try database.open()
     let query = try database.query(text, options: limits)
     if explains {
@@ -77,6 +89,16 @@ struct QueryCommand: Subcommand {
       try printer.end()
       if isInterrupted { throw Interrupted("\(printer.count) rows were printed") }
     }
+    try database.close()
+  }
+
+  private func change(_ text: String, _ output: StandardOutput) throws {
+    if explains {
+      throw UsageError("--explain is for a query; --dry-run shows what a statement would change")
+    }
+    let database = try database.open()
+    let results = try database.execute(text, parameters, isDryRun: isDryRun, options: limits)
+    try ChangePrinter(format, to: output).print(results, isDryRun: isDryRun)
     try database.close()
   }
 }

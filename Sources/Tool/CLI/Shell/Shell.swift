@@ -119,6 +119,12 @@ final class Shell {
   }
 
   private func query(_ text: String) throws {
+    if Query.changes(text) {
+      let results = try signals.cancelling {
+        try database.execute(text, parameters, options: limits, cancellation: $0)
+      }
+      return try ChangePrinter(format, to: output).print(results, isDryRun: false)
+    }
     let begin = ContinuousClock.now
     let query = try database.query(text, options: limits)
     var printer = try RowPrinter(format, columns: query.columnNames, to: output)

@@ -37,6 +37,35 @@ import Touchstone
     expect(plan["plan"]?.string?.isEmpty, equals: false)
   }
 
+  @Test("rows of SELECT RAW are values") func rawRows() throws {
+    let reading = try client(.lmdb)
+    let answer = try reading.post("_query", "{\"query\":\"SELECT RAW n FROM _ ORDER BY n\"}")
+    expect(answer.text, equals: "{\"columns\":[\"n\"],\"rows\":[\r\n1,\r\n2\r\n]}\n")
+  }
+
+  @Test("a statement changes documents, for who may write") func changes() throws {
+    let reading = try client(.lmdb)
+    let text = "UPDATE _ SET n = n + 1 WHERE n > $n RETURNING META().id, n"
+    let dry = try reading.post(
+      "_query", "{\"query\":\"\(text)\",\"parameters\":{\"n\":1},\"dry_run\":true}")
+    try expect(dry.json()["documents"], equals: [["id": "b", "change": "updated"]])
+    try expect(reading.database.document("b")?.value()["n"], equals: 2)
+    let answer = try reading.post("_query", "{\"query\":\"\(text)\",\"parameters\":{\"n\":1}}")
+    try expect(answer.json()["rows"], equals: [["id": "b", "n": 3]])
+    try expect(reading.database.document("b")?.value()["n"], equals: 3)
+    let design = try reading.post(
+      "_query", "{\"query\":\"UPSERT INTO _ VALUES ('_design/x', {})\"}")
+    expect(design.status, equals: 403)
+    let twice = try reading.post("_query", "{\"query\":\"INSERT INTO _ VALUES ('a', {})\"}")
+    expect(twice.status, equals: 409)
+    let wrong = try reading.post("_query", "{\"query\":\"UPDATE _ SET\"}")
+    expect(wrong.status, equals: 400)
+    var configuration = DatabaseServiceConfiguration()
+    configuration.isReadOnly = true
+    let closed = try ReadingClient(.lmdb, configuration)
+    try expect(closed.post("_query", "{\"query\":\"DELETE FROM _\"}").status, equals: 403)
+  }
+
   @Test("a query has the time that the server gives it, with a limit of its own and without")
   func serverLimit() throws {
     var configuration = DatabaseServiceConfiguration()

@@ -9,7 +9,9 @@ import Views
 //
 //   request := { "query": text, "parameters": { name: value }?, "row_limit": n?, "timeout": milliseconds?, "explain": bool? }
 //   answer  := '{"columns":[' name* '],"rows":[' CR LF  [ row ( ',' CR LF row )* ]  CR LF ']}' LF
-//   row     := an object with the columns that aren't missing
+//   row     := an object with the columns that aren't missing; with SELECT RAW a value
+//
+// A statement that changes documents is run by who may write (DatabaseCall+Changing.swift).
 
 extension DatabaseCall {
   /// The answer of a N1QL query. Its rows are written while it runs.
@@ -29,6 +31,7 @@ extension DatabaseCall {
       memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
       rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
     limits.sharedMemory = service.queryMemory
+    if Query.changes(text) { return try changeDocuments(text, parameters, limits, request) }
     let query: Query
     do { query = try database.query(text, options: limits) } catch let error as QueryError {
       return try .queryError(error)
@@ -51,7 +54,7 @@ extension DatabaseCall {
   }
 
   /// Ends a run when nobody waits for the answer any more.
-  private func cancellation() -> QueryCancellation {
+  func cancellation() -> QueryCancellation {
     let cancellation = QueryCancellation()
     request.onCancel { cancellation.cancel() }
     return cancellation
@@ -114,7 +117,7 @@ extension AnswerOutput {
 
 extension HTTPAnswer {
   /// The answer to a query that is wrong or fails: an error as CouchDB's, and the kind and the place in the text.
-  fileprivate static func queryError(_ error: QueryError) throws -> HTTPAnswer {
+  static func queryError(_ error: QueryError) throws -> HTTPAnswer {
     var body: JSONObject = [
       "error": "query_error", "reason": .string(error.message), "code": .string(error.code.rawValue),
     ]

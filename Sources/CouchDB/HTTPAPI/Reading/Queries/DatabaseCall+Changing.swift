@@ -1,0 +1,50 @@
+import Documents
+import Fleece
+import HTTP
+import Touchstone
+import Views
+
+// `POST /{db}/_query` with UPDATE, DELETE, INSERT, UPSERT or MERGE (docs/http-reading.md).
+//
+//   request := as for a query, and "dry_run": bool?
+//   answer  := {"documents": [ { "id": ID, "change": "inserted" | "updated" | "deleted" }* ], "columns": [ name* ], "rows": [ row* ]}
+
+extension DatabaseCall {
+  /// Runs a statement that changes documents, as one transaction.
+  func changeDocuments(
+    _ text: String, _ parameters: [String: JSONValue], _ limits: Query.Options, _ request: JSONObject
+  ) throws -> HTTPAnswer {
+    try checkWritable()
+    let results: ChangeResults
+    do {
+      results = try database.execute(
+        text, parameters, isDryRun: request["dry_run"]?.bool == true, options: limits,
+        cancellation: cancellation(), allowing: check)
+    } catch let error as QueryError {
+      return try .queryError(error)
+    } catch let error as DocumentError { throw CouchDBError(refused: error) }
+    return try .json([
+      "documents": .array(
+        results.documents.map { ["id": .string($0.id), "change": .string($0.kind.rawValue)] }),
+      "columns": .array(results.columnNames.map { .string($0) }),
+      "rows": .array(try results.rows.map { try $0.jsonValue() }),
+    ])
+  }
+
+  /// Asks the validation functions of design documents, as each save over HTTP does. Documents with a meaning for
+  /// the server are changed by their own requests.
+  private func check(_ change: ProposedChange) throws {
+    guard !IncomingID.isDesign(change.id), !name.hasPrefix("_") else {
+      throw CouchDBError(
+        403, "forbidden", "a statement can't change design documents and databases of the server")
+    }
+    guard try database.hasDesignValidations else { return }
+    let history = change.stored.map { [$0.revisionID] } ?? []
+    let new = try ScriptedRevision(
+      id: change.id, history: history, isDeleted: change.body == nil, change.body?.object ?? [:])
+    let user = ValidationUser(database: name, name: self.request.user, roles: ["_admin"])
+    do {
+      try database.validate(new, replacing: try database.replaced(change.id, history), by: user)
+    } catch { throw CouchDBError(refused: error) }
+  }
+}

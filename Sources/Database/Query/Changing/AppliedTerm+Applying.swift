@@ -1,0 +1,68 @@
+import Fleece
+import Storage
+
+extension AppliedTerm {
+  /// Changes the body of a document.
+  ///
+  /// A property is set in an object that is there. Where a step of the path finds no object, and no item of an
+  /// array, nothing is changed. A nil value removes the property.
+  package func apply(to body: inout JSONValue) {
+    guard !loops.isEmpty else { return Self.set(&body, path[...], value) }
+    Self.loop(&body, loops[...], value) { item, value in Self.set(&item, path[...], value) }
+  }
+
+  private static func loop(
+    _ body: inout JSONValue, _ loops: ArraySlice<[PathStep]>, _ values: JSONValue?,
+    _ assign: (inout JSONValue, JSONValue?) -> Void
+  ) {
+    guard let steps = loops.first else {
+      guard values?.object?["w"] == true else { return }
+      return assign(&body, values?.object?["v"])
+    }
+    guard let values = values?.array else { return }
+    change(&body, at: steps[...]) { found in
+      guard case .array(var items) = found else { return }
+      for index in items.indices where values.indices.contains(index) {
+        loop(&items[index], loops.dropFirst(), values[index], assign)
+      }
+      found = .array(items)
+    }
+  }
+
+  /// Calls `body` with the value at a path, if there is one.
+  private static func change(
+    _ value: inout JSONValue, at steps: ArraySlice<PathStep>, _ body: (inout JSONValue) -> Void
+  ) {
+    guard let step = steps.first else { return body(&value) }
+    switch (step, value) {
+    case (.name(let name), .object(var object)):
+      guard var member = object[name.string] else { return }
+      change(&member, at: steps.dropFirst(), body)
+      object[name.string] = member
+      value = .object(object)
+    case (.index(let index), .array(var items)):
+      let place = index < 0 ? items.count + index : index
+      guard items.indices.contains(place) else { return }
+      change(&items[place], at: steps.dropFirst(), body)
+      value = .array(items)
+    default: return
+    }
+  }
+
+  private static func set(_ value: inout JSONValue, _ steps: ArraySlice<PathStep>, _ new: JSONValue?) {
+    guard let last = steps.last else { return }
+    Self.change(&value, at: steps.dropLast()) { parent in
+      switch (last, parent) {
+      case (.name(let name), .object(var object)):
+        object[name.string] = new
+        parent = .object(object)
+      case (.index(let index), .array(var items)):
+        let place = index < 0 ? items.count + index : index
+        guard items.indices.contains(place) else { return }
+        if let new { items[place] = new } else { items.remove(at: place) }
+        parent = .array(items)
+      default: return
+      }
+    }
+  }
+}

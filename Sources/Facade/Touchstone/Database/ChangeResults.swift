@@ -1,0 +1,36 @@
+import Documents
+import Fleece
+import Query
+
+/// A change that a statement is about to make.
+package struct ProposedChange {
+  /// The document's ID.
+  package let id: String
+  /// The live document that is there now.
+  package let stored: Document?
+  /// The new body. Nil for a deletion.
+  package let body: JSONValue?
+}
+
+/// What a statement has changed (`Database.execute`).
+public struct ChangeResults: Sendable {
+  /// What was done with a document.
+  public enum Kind: String, Sendable {
+    case inserted, updated, deleted
+  }
+
+  /// A document that was changed.
+  public struct Document: Sendable, Hashable {
+    /// The document's ID.
+    public let id: String
+    /// What was done with it.
+    public let kind: Kind
+  }
+
+  /// The changed documents, in the order of the changes.
+  public internal(set) var documents: [Document] = []
+  /// The names of the columns of RETURNING. Empty without the clause.
+  public internal(set) var columnNames: [String] = []
+  /// The rows of RETURNING, in the order of the changes.
+  public internal(set) var rows: [QueryRow] = []
+}

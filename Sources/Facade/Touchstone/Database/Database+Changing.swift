@@ -1,0 +1,130 @@
+import Documents
+import Fleece
+import Query
+import Storage
+
+// Statements that change documents: UPDATE, DELETE, INSERT, UPSERT, MERGE (docs/query-changes.md).
+
+extension Database {
+  /// Runs a statement that changes documents, in one transaction, all or nothing.
+  ///
+  /// ```swift
+  /// let changed = try travel.execute("UPDATE _ SET stars = stars + 1 WHERE type = 'hotel' AND city = $city", ["city": "Rome"])
+  /// print(changed.documents.count)
+  /// ```
+  ///
+  /// All documents are found before the first one is changed. Each change is a new revision, as `save` and
+  /// `delete` make it: validation functions are asked, blobs are kept, and indexes are brought up to date.
+  /// Inside of `inBatch` the statement sees the writes of the batch, and joins it.
+  ///
+  /// - Parameters:
+  ///   - isDryRun: whether everything is undone at the end. The results tell what would have changed. It isn't
+  ///     possible inside of a batch.
+  ///   - options: the limits of the queries that find documents.
+  /// - Throws: a `QueryError` for a mistake in the statement, and the errors of `Query.run`. `conflict` for an
+  ///   INSERT of a document that exists. The errors of `save` and `delete`.
+  @discardableResult
+  public func execute(
+    _ statement: String, _ parameters: [String: JSONValue] = [:], isDryRun: Bool = false,
+    options: Query.Options? = nil, cancellation: QueryCancellation = QueryCancellation()
+  ) throws -> ChangeResults {
+    try execute(
+      statement, parameters, isDryRun: isDryRun, options: options, cancellation: cancellation,
+      allowing: { _ in })
+  }
+
+  /// Runs a statement that changes documents, with parameters of any type that has a JSON form.
+  @discardableResult
+  @_disfavoredOverload
+  public func execute(
+    _ statement: String, _ parameters: [String: any JSONConvertible], isDryRun: Bool = false,
+    options: Query.Options? = nil, cancellation: QueryCancellation = QueryCancellation()
+  ) throws -> ChangeResults {
+    try execute(
+      statement, parameters.jsonValues, isDryRun: isDryRun, options: options, cancellation: cancellation)
+  }
+
+  /// The same. `allowing` is called before each change, and can throw to undo all.
+  package func execute(
+    _ statement: String, _ parameters: [String: JSONValue], isDryRun: Bool, options: Query.Options?,
+    cancellation: QueryCancellation, allowing: (ProposedChange) throws -> Void
+  ) throws -> ChangeResults {
+    let store = try writable
+    if isDryRun, store.isInBatch {
+      throw StorageError(
+        .invalidArgument, "a dry run undoes what it did, and so can't be a part of a transaction", path: path)
+    }
+    let change = try PreparedChange(statement, in: querySource, options: options ?? queryOptions)
+    do {
+      return try store.inBatch {
+        let results = try perform(change, parameters, cancellation, allowing)
+        if isDryRun { throw DryRun(results: results) }
+        return results
+      }
+    } catch let dryRun as DryRun { return dryRun.results }
+  }
+
+  /// Undoes the transaction of a dry run.
+  private struct DryRun: Error {
+    let results: ChangeResults
+  }
+
+  private func perform(
+    _ change: PreparedChange, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
+    _ allowing: (ProposedChange) throws -> Void
+  ) throws -> ChangeResults {
+    var results = ChangeResults()
+    results.columnNames = change.returning?.columnNames ?? []
+    let rows = try change.selection.run(parameters, cancellation: cancellation)
+    func returning(_ id: String) throws {
+      guard let query = change.returning else { return }
+      var values = parameters
+      values[ChangePlan.idParameter] = .string(id)
+      results.rows += try query.run(values, cancellation: cancellation)
+    }
+    try change.plan.forEachChange(of: rows) { id, request in
+      if cancellation.isCancelled { throw QueryError(.cancelled, "the statement was cancelled") }
+      let stored = try document(id)
+      switch request {
+      case .update(let terms):
+        // A tombstone stays one.
+        guard let stored else { return }
+        var document = try MutableDocument(stored)
+        for term in terms { term.apply(to: &document.body) }
+        try allowing(ProposedChange(id: id, stored: stored, body: document.body))
+        try save(&document, onConflict: .fail)
+        results.documents.append(.init(id: id, kind: .updated))
+        try returning(id)
+      case .delete:
+        guard let stored else { return }
+        try allowing(ProposedChange(id: id, stored: stored, body: nil))
+        try returning(id)
+        try delete(id, basedOn: stored.revisionID, onConflict: .fail)
+        results.documents.append(.init(id: id, kind: .deleted))
+      case .insert(let body, let replaces):
+        if stored != nil, !replaces {
+          throw DocumentError(
+            .conflict, "INSERT found a document with that ID; UPSERT replaces it", documentID: id)
+        }
+        try allowing(ProposedChange(id: id, stored: stored, body: body))
+        try save(id, .value(body), basedOn: stored?.revisionID)
+        results.documents.append(.init(id: id, kind: stored == nil ? .inserted : .updated))
+        try returning(id)
+      }
+    }
+    return results
+  }
+}
+
+extension Database {
+  /// Runs a statement that changes documents, in one transaction, on the database's thread for asynchronous
+  /// writes. See the synchronous `execute`.
+  ///
+  /// If the task is cancelled before the commit, everything is rolled back.
+  @discardableResult
+  public func execute(
+    _ statement: String, _ parameters: [String: JSONValue] = [:], options: Query.Options? = nil
+  ) async throws -> ChangeResults {
+    try await inBatch { try self.execute(statement, parameters, options: options) }
+  }
+}
