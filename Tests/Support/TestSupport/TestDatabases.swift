@@ -17,6 +17,10 @@ import Touchstone
 package let onlyEngines: [EngineName]? = environmentVariable("TOUCHSTONE_ONLY_ENGINES").map { names in
   // Registers them.
   _ = optionalEngines
+  #if POSTGRES
+    // Only when it is named: each database is a schema of a server that the process starts.
+    Engines.register(PointedEngine.type)
+  #endif
   return names.split(separator: " ").map { EngineName(rawValue: String($0)) }
 }
 

@@ -51,6 +51,33 @@ enum Parameter {
   case array(ArrayParameter)
 }
 
+/// Encodes new entries for a `COPY` of the table of entries, in PostgreSQL's binary format.
+///
+///     rows = "PGCOPY\n" FF "\r\n" 00 flags extension row* FFFF      flags and extension are integers of 4 bytes, 0
+///     row  = fields (length bytes){3}                              fields is an integer of 2 bytes, 3; all are big-endian
+struct CopiedRows {
+  private(set) var bytes: [UInt8] =
+    Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + [UInt8](repeating: 0, count: 8)
+  private(set) var count = 0
+
+  private mutating func append(_ number: some FixedWidthInteger) {
+    withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func append(_ keyspace: Int, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    append(Int16(3))
+    append(Int32(4))
+    append(Int32(keyspace))
+    append(Int32(key.count))
+    bytes.append(contentsOf: key)
+    append(Int32(value.count))
+    bytes.append(contentsOf: value)
+    count += 1
+  }
+
+  mutating func finish() { append(Int16(-1)) }
+}
+
 /// Encodes an array of `bytea` in PostgreSQL's binary format.
 ///
 ///     array   = dimensions flags type length lower element*      all integers big-endian, of 4 bytes

@@ -158,13 +158,50 @@ final class Connection: @unchecked Sendable {
     return try receive()
   }
 
-  /// Sends several requests at once, and returns their rows. When one fails, those behind it aren't run.
+  /// Sends requests, and returns the rows of those that aren't a `COPY`. When one fails, those behind it aren't run. A `COPY` is
+  /// sent alone: a pipeline can't have one.
   func exchange(_ requests: [Request]) throws -> [Answer] {
+    var answers: [Answer] = []
+    var start = requests.startIndex
+    for (index, request) in requests.enumerated() {
+      guard case .copy(let rows) = request else { continue }
+      answers += try pipeline(requests[start..<index])
+      try copy(rows)
+      start = index + 1
+    }
+    return try answers + pipeline(requests[start...])
+  }
+
+  private func pipeline(_ requests: ArraySlice<Request>) throws -> [Answer] {
+    guard !requests.isEmpty else { return [] }
     try begin()
     guard let handle else { throw lost() }
     guard PQenterPipelineMode(handle) == 1 else { throw lose(lastMessage) }
     for request in requests { try send(request) }
     return try finishPipeline()
+  }
+
+  private func copy(_ rows: CopiedRows) throws {
+    try begin()
+    guard let handle else { throw lost() }
+    let text =
+      "COPY \(settings.location.quotedSchema).entries (keyspace, key, value) FROM STDIN (FORMAT binary)"
+    guard PQsendQuery(handle, text) == 1 else { throw lose(lastMessage) }
+    try waitForResult(Deadline(seconds: settings.answerSeconds))
+    roundTrips += 1
+    if let result = PQgetResult(handle) {
+      if PQresultStatus(result) == PGRES_COPY_IN {
+        PQclear(result)
+        let isSent = rows.bytes.withUnsafeBytes { bytes in
+          PQputCopyData(handle, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
+        }
+        guard isSent == 1, PQputCopyEnd(handle, nil) == 1 else { throw lose(lastMessage) }
+      } else if let error = error(of: result) {
+        _ = try? receive()
+        throw error
+      }
+    }
+    _ = try receive()
   }
 
   /// Sends a text, such as the end of a transaction, and lets the next request wait for the answer.
@@ -210,6 +247,8 @@ final class Connection: @unchecked Sendable {
 
   private func send(_ request: Request) throws {
     switch request {
+    // It isn't part of a pipeline.
+    case .copy: break
     case .prepared(let statement, let parameters): try send(statement, parameters)
     case .text(let text):
       guard let handle else { throw lost() }

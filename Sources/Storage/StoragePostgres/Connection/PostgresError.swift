@@ -34,7 +34,8 @@ struct PostgresError: Error {
     if isAboutPassword { return .permissionDenied }
     guard let state else { return .ioError }
     switch state {
-    case "40001", "40P01": return .conflict
+    // A key that was taken for new isn't: what was known of the last commit is forgotten, and is read again.
+    case "40001", "40P01", "23505": return .conflict
     case "55P03", "57014": return .busy
     case "53100": return .diskFull
     case "53300": return .tooManyReaders

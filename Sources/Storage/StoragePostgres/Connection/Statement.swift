@@ -124,8 +124,9 @@ enum Statement: String, CaseIterable {
   }
 }
 
-/// What is sent to a server: a prepared statement with its parameters, or a text without any.
+/// What is sent to a server: a prepared statement with its parameters, a text without any, or the rows of a `COPY`.
 enum Request {
+  case copy(CopiedRows)
   case prepared(Statement, [Parameter])
   case text(String)
 }

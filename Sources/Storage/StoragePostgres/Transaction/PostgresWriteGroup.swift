@@ -180,6 +180,7 @@ final class PostgresWriteGroup: WriteGroup {
   }
 
   func abort() {
+    if breakage != nil { memory.forget() }
     writer?.close()
     writer = nil
     guard let connection else { return }

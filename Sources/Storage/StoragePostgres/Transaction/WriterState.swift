@@ -96,6 +96,8 @@ struct WriterState {
 
   /// The most bytes of keys and values of one statement.
   private static let batchBytes = 4 << 20
+  /// The number of bytes from which the new entries of a keyspace go into a `COPY`, which takes a round trip of its own.
+  private static let copiedBytes = 1 << 20
 
   /// The requests that send everything.
   func requests() -> [Request] {
@@ -113,7 +115,7 @@ struct WriterState {
   }
 
   private static func append(_ requests: inout [Request], _ number: Int, _ records: SortedRecords) {
-    var batches = EntryBatches(number)
+    var batches = EntryBatches(number, copies: records.byteCount >= copiedBytes)
     var new = 0
     var place = records.start
     while place < records.end {
@@ -151,11 +153,17 @@ private struct EntryBatches {
   }
 
   private let number: Int
+  /// Whether new entries are copied.
+  private let copies: Bool
+  private var rows = CopiedRows()
   private var upserts = Batch()
   private var counted = Batch()
   private var deletes = Batch()
 
-  init(_ number: Int) { self.number = number }
+  init(_ number: Int, copies: Bool) {
+    self.number = number
+    self.copies = copies
+  }
 
   mutating func add(
     _ mark: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, limit: Int,
@@ -163,6 +171,9 @@ private struct EntryBatches {
   ) {
     let size = key.count + value.count
     switch mark {
+    case UnsentMark.new where copies:
+      if rows.count > 0, rows.bytes.count + size > 2 * limit { finishRows(&requests) }
+      rows.append(number, key, value)
     case UnsentMark.new, UnsentMark.changed:
       if upserts.keys.count > 0, upserts.bytes + size > limit {
         requests.append(upserts.finished(.upsert, number))
@@ -181,7 +192,14 @@ private struct EntryBatches {
     }
   }
 
+  private mutating func finishRows(_ requests: inout [Request]) {
+    rows.finish()
+    requests.append(.copy(rows))
+    rows = CopiedRows()
+  }
+
   mutating func finish(_ requests: inout [Request]) {
+    if rows.count > 0 { finishRows(&requests) }
     if deletes.keys.count > 0 { requests.append(deletes.finished(.delete, number)) }
     if upserts.keys.count > 0 { requests.append(upserts.finished(.upsert, number)) }
     if counted.keys.count > 0 { requests.append(counted.finished(.upsertCounted, number)) }
