@@ -17,10 +17,6 @@ import Touchstone
 package let onlyEngines: [EngineName]? = environmentVariable("TOUCHSTONE_ONLY_ENGINES").map { names in
   // Registers them.
   _ = optionalEngines
-  #if POSTGRES
-    // Only when it is named: each database is a schema of a server that the process starts.
-    Engines.register(PointedEngine.type)
-  #endif
   return names.split(separator: " ").map { EngineName(rawValue: String($0)) }
 }
 
@@ -44,6 +40,10 @@ package let optionalEngines: [EngineName] = {
   #endif
   #if WIREDTIGER
     types.append(WiredTigerEngines.wiredtiger)
+  #endif
+  #if POSTGRES
+    // It isn't one of the list: each database is a schema of a server that the process starts. It runs only when it is named.
+    Engines.register(PointedEngine.type)
   #endif
   for type in types { Engines.register(type) }
   return types.map { EngineName(rawValue: $0.name) }
