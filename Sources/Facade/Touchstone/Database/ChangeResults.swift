@@ -3,7 +3,7 @@ import Fleece
 import Query
 
 /// A change that a statement is about to make.
-package struct ProposedChange {
+package struct StatementChange {
   /// The document's ID.
   package let id: String
   /// The live document that is there now.

@@ -47,7 +47,7 @@ extension Database {
   /// The same. `allowing` is called before each change, and can throw to undo all.
   package func execute(
     _ statement: String, _ parameters: [String: JSONValue], isDryRun: Bool, options: Query.Options?,
-    cancellation: QueryCancellation, allowing: (ProposedChange) throws -> Void
+    cancellation: QueryCancellation, allowing: (StatementChange) throws -> Void
   ) throws -> ChangeResults {
     let store = try writable
     if isDryRun, store.isInBatch {
@@ -71,7 +71,7 @@ extension Database {
 
   private func perform(
     _ change: PreparedChange, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
-    _ allowing: (ProposedChange) throws -> Void
+    _ allowing: (StatementChange) throws -> Void
   ) throws -> ChangeResults {
     var results = ChangeResults()
     results.columnNames = change.returning?.columnNames ?? []
@@ -91,13 +91,13 @@ extension Database {
         guard let stored else { return }
         var document = try MutableDocument(stored)
         for term in terms { term.apply(to: &document.body) }
-        try allowing(ProposedChange(id: id, stored: stored, body: document.body))
+        try allowing(StatementChange(id: id, stored: stored, body: document.body))
         try save(&document, onConflict: .fail)
         results.documents.append(.init(id: id, kind: .updated))
         try returning(id)
       case .delete:
         guard let stored else { return }
-        try allowing(ProposedChange(id: id, stored: stored, body: nil))
+        try allowing(StatementChange(id: id, stored: stored, body: nil))
         try returning(id)
         try delete(id, basedOn: stored.revisionID, onConflict: .fail)
         results.documents.append(.init(id: id, kind: .deleted))
@@ -106,7 +106,7 @@ extension Database {
           throw DocumentError(
             .conflict, "INSERT found a document with that ID; UPSERT replaces it", documentID: id)
         }
-        try allowing(ProposedChange(id: id, stored: stored, body: body))
+        try allowing(StatementChange(id: id, stored: stored, body: body))
         try save(id, .value(body), basedOn: stored?.revisionID)
         results.documents.append(.init(id: id, kind: stored == nil ? .inserted : .updated))
         try returning(id)

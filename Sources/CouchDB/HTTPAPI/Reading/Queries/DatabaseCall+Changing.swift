@@ -33,7 +33,7 @@ extension DatabaseCall {
 
   /// Asks the validation functions of design documents, as each save over HTTP does. Documents with a meaning for
   /// the server are changed by their own requests.
-  private func check(_ change: ProposedChange) throws {
+  private func check(_ change: StatementChange) throws {
     guard !IncomingID.isDesign(change.id), !name.hasPrefix("_") else {
       throw CouchDBError(
         403, "forbidden", "a statement can't change design documents and databases of the server")
