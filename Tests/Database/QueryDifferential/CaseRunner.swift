@@ -160,7 +160,11 @@ extension CaseDatabase {
       rows = try kept.map(values)
     case .decoded: rows = try query.run(parameters).map { values(try $0.decode(DecodedRow.self).columns) }
     case .json:
-      rows = try query.run(parameters).map { values(try JSONValue(json: $0.json()).object ?? JSONObject()) }
+      rows = try query.run(parameters).map { row in
+        guard row.isRaw else { return values(try JSONValue(json: row.json()).object ?? JSONObject()) }
+        // A missing value is written as null.
+        return row[0].exists ? [try JSONValue(json: row.json())] : [missing]
+      }
     case .live:
       let told = ToldRows()
       let live = try database.observe(query, parameters: parameters) { told.take($0) }

@@ -91,6 +91,8 @@ struct AccessChoice {
       hash.access.isSameForAllRuns, hash.access.readsCaptures
     else { return best }
     hash.cost = hash.cost / Self.correlatedRuns + Cost.probe + Cost.fetch
+    // An index needs no table. The estimate of the number of runs may be far off.
+    if case .index = best.access, hash.cost > best.cost * 0.3 { return best }
     return hash.cost < best.cost ? hash : best
   }
 

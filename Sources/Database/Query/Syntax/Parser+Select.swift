@@ -289,7 +289,7 @@ extension Parser {
     let (first, second) = word.start == token.start ? try peekTwo() : try peekAfterNext()
     switch upper {
     case "UNION", "INTERSECT", "EXCEPT":
-      return first.kind == .select || first.kind == .from || first.kind == .leftParenthesis
+      return first.kind == .select || first.kind == .leftParenthesis
         || isWord("ALL", first) || isWord("WITH", first)
     case "LET", "LETTING":
       return (first.kind == .name || first.kind == .quotedName) && second.kind == .equal

@@ -172,8 +172,12 @@ extension Parser {
     if isWord("PRIMARY"), isWord("KEYS", next) || isWord("KEY", next) { try advance() }
     let isKeys = isWord("KEYS")
     guard isKeys || isWord("KEY") else { return nil }
-    switch try peek().kind {
-    case .name, .quotedName, .string, .parameter, .leftBracket, .leftParenthesis: break
+    let first = try peek()
+    switch first.kind {
+    case .name: if try beginsClause(after: first) { return nil }
+    case .quotedName, .string, .parameter: break
+    // `ON keys[0] = 1` is a condition.
+    case .leftBracket, .leftParenthesis: if first.start == token.end { return nil }
     default: return nil
     }
     try advance()

@@ -58,15 +58,12 @@ extension Printer {
     put(" HAVING ", select.having)
   }
 
-  /// Prints the expression of a result. Parentheses keep it from being parsed as a part of RAW, and a property
-  /// named RAW from being parsed as that word.
+  /// Prints the expression of a result. After RAW, parentheses keep it from being parsed as a part of an
+  /// expression that begins with a property of that name.
   mutating func putResult(_ expression: QueryExpression, isRaw: Bool) {
     let text = rendered(expression, atLeast: .collate)
-    let beginsLikeRaw = ReferenceWords.rawResults.contains { word in
-      text.count >= word.count && text.prefix(word.count).uppercased() == word
-    }
     let mayFollowRaw = text.first.map { $0.isLetter || "'\"`$_{".contains($0) || $0.isNumber } ?? false
-    put(isRaw && !mayFollowRaw || beginsLikeRaw && isRaw ? "(\(text))" : text)
+    put(isRaw && (!mayFollowRaw || text.hasPrefix("NOT ")) ? "(\(text))" : text)
   }
 
   private mutating func put(_ combination: SetCombination) {

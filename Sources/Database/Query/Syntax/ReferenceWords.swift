@@ -103,9 +103,15 @@ extension Parser {
     let next = try peek()
     switch next.kind {
     case .name, .quotedName, .string, .integer, .float, .parameter, .leftBrace, .true, .false, .null,
-      .missing, .not, .case, .any, .every:
+      .missing, .case, .any, .every:
       // `SELECT raw EXCLUDE b`, `SELECT raw UNION SELECT …`: a property.
       return try !beginsClause(after: next)
+    // `RAW NOT a`, and not `raw NOT IN b`.
+    case .not:
+      switch try peekTwo().second.kind {
+      case .like, .in, .between, .null, .missing, .valued: return false
+      default: return true
+      }
     // `RAW (a)` and `RAW [a]`. Without the space it is a call of a function, or an item of an array.
     case .leftParenthesis, .leftBracket: return next.start > token.end
     // `RAW -a`, and not `raw - a`.

@@ -12,7 +12,13 @@ enum ReservedWords {
   static let longest = 9
 
   /// Names that have another meaning in some places. The printer puts them in backticks too.
-  static let contextual: Set<String> = ["ALL", "SOME", "EXISTS", "EXPLAIN", "FULL", "KNOWN", "UNKNOWN"]
+  static let contextual: Set<String> = [
+    "ALL", "SOME", "EXISTS", "EXPLAIN", "FULL", "KNOWN", "UNKNOWN", "RAW", "VALUE", "ELEMENT", "WITH",
+    "UNION",
+    "INTERSECT", "EXCEPT", "LET", "LETTING", "NEST", "USE", "KEY", "KEYS", "EXCLUDE", "LATERAL", "SET",
+    "UNSET",
+    "RETURNING",
+  ]
 
   /// Words that begin a clause where an alias could be (`Parser.beginsClause`).
   static let clauseWords: Set<String> = [
@@ -70,7 +76,7 @@ enum ReservedWords {
         return true
       }
       if kind(of: bytes, from: 0, to: bytes.count) != .name { return true }
-      guard bytes.count <= 7 else { return false }
+      guard bytes.count <= longest else { return false }
       return contextual.contains(String(decoding: bytes, as: UTF8.self).uppercased())
     }
   }
