@@ -190,7 +190,7 @@ import TestSupport
         + String(repeating: ")", count: depth / 7),
       String(repeating: "(", count: depth) + "1" + String(repeating: ")", count: depth),
       String(repeating: "ABS(", count: depth) + "1" + String(repeating: ")", count: depth),
-      String(repeating: "EXISTS (SELECT ", count: depth / 2) + "1" + String(repeating: ")", count: depth / 2),
+      String(repeating: "EXISTS (SELECT ", count: depth / 5) + "1" + String(repeating: ")", count: depth / 5),
       "1" + String(repeating: " + 1", count: depth),
     ]
     let isDone = CountingSemaphore()

@@ -126,9 +126,18 @@ enum Toolchain {
     let maps =
       (sources + headers + entries(products).filter { $0.pathExtension == "build" })
       .map { $0.appending(path: "module.modulemap").path }
-    return headers.map { "-I\($0.path)" }
+    return packageOptions + headers.map { "-I\($0.path)" }
       + maps.filter { FileManager.default.fileExists(atPath: $0) }.map { "-fmodule-map-file=\($0)" }
   }
+
+  /// Headers of libraries that aren't on the system's own path.
+  private static let packageOptions: [String] = {
+    let launch = ProgramLaunch("/usr/bin/env", ["pkg-config", "--cflags-only-I", "libpq"])
+    guard let process = try? ChildProcess(launch), let ending = try? process.wait(seconds: 600),
+      ending.shellStatus == 0
+    else { return [] }
+    return process.outputText.split(whereSeparator: \.isWhitespace).map(String.init)
+  }()
 
   private static func entries(_ directory: URL) -> [URL] {
     (try? FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)) ?? []

@@ -7,31 +7,9 @@ extension Parser {
     let position = SourcePosition(name.start)
     switch upper {
     case "META": return try meta(position)
-    case "MATCH":
-      try advance()
-      let index = try indexReference()
-      try expect(.comma, "\",\" and the text to match")
-      let text = try expression()
-      try expect(.rightParenthesis, "\")\"")
-      try raise()
-      return try withSteps(.match(index, text))
-    case "RANK":
-      try advance()
-      let index = try indexReference()
-      try expect(.rightParenthesis, "\")\"")
-      return try withSteps(.rank(index))
-    case "EXISTS":
-      try advance()
-      guard try beginsQuery() || token.kind == .leftParenthesis else {
-        throw unexpected("SELECT (whether a property is there: IS NOT MISSING)")
-      }
-      nesting += 1
-      if nesting > Self.depthLimit { throw tooDeep() }
-      let select = try select()
-      nesting -= 1
-      try expect(.rightParenthesis, "\")\"")
-      try raise()
-      return try withSteps(.exists(select))
+    case "MATCH": return try match()
+    case "RANK": return try rank()
+    case "EXISTS": return try exists()
     default: break
     }
     guard let signature = QueryFunction.named(upper) else { throw unknown(upper, at: name.start) }
@@ -54,6 +32,43 @@ extension Parser {
       .call(FunctionCall(upper, arguments, isDistinct: isDistinct, position: position)))
   }
 
+  // What follows isn't a part of the frame of `call`: the deepest nesting has two hundred of these.
+
+  @inline(never)
+  private mutating func match() throws(SyntaxFault) -> QueryExpression {
+    try advance()
+    let index = try indexReference()
+    try expect(.comma, "\",\" and the text to match")
+    let text = try expression()
+    try expect(.rightParenthesis, "\")\"")
+    try raise()
+    return try withSteps(.match(index, text))
+  }
+
+  @inline(never)
+  private mutating func rank() throws(SyntaxFault) -> QueryExpression {
+    try advance()
+    let index = try indexReference()
+    try expect(.rightParenthesis, "\")\"")
+    return try withSteps(.rank(index))
+  }
+
+  @inline(never)
+  private mutating func exists() throws(SyntaxFault) -> QueryExpression {
+    try advance()
+    guard try beginsQuery() || token.kind == .leftParenthesis else {
+      throw unexpected("SELECT (whether a property is there: IS NOT MISSING)")
+    }
+    nesting += 1
+    if nesting > Self.depthLimit { throw tooDeep() }
+    let select = try select()
+    nesting -= 1
+    try expect(.rightParenthesis, "\")\"")
+    try raise()
+    return try withSteps(.exists(select))
+  }
+
+  @inline(never)
   private func unknown(_ name: String, at offset: Int) -> SyntaxFault {
     let shown = name.utf8.count > 60 ? name.prefix(60) + "…" : name[...]
     let names = ["META", "MATCH", "RANK"] + QueryFunction.all.keys
@@ -65,6 +80,11 @@ extension Parser {
   /// Parses the steps that may follow an expression.
   mutating func withSteps(_ expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .dot || token.kind == .leftBracket else { return expression }
+    return try member(of: expression)
+  }
+
+  @inline(never)
+  private mutating func member(of expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
     let inner = height
     let steps = try self.steps()
     height = inner
@@ -72,6 +92,7 @@ extension Parser {
     return .member(expression, steps)
   }
 
+  @inline(never)
   private mutating func meta(_ position: SourcePosition) throws(SyntaxFault) -> QueryExpression {
     try advance()
     var source: SourceName?

@@ -256,8 +256,9 @@ extension Parser {
     let start = token.start
     let items = try expressions(until: .rightParenthesis)
     if items.count == 1, lastParentheses == start..<endOfLast {
+      let item = try sets(after: items[0], from: start)
       try expect(.rightParenthesis, "\")\"")
-      return items[0]
+      return item
     }
     try expect(.rightParenthesis, "\",\" or \")\"")
     try raise()

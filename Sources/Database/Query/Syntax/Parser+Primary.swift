@@ -4,9 +4,22 @@ extension Parser {
   /// Parses a primary and the steps after it.
   mutating func postfix() throws(SyntaxFault) -> QueryExpression {
     if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
-    return try withSteps(try primary())
+    return try withSteps(token.kind == .leftParenthesis ? try parenthesized() : try primary())
   }
 
+  /// Parses an expression or a query in parentheses. With a frame of its own, which is small: the deepest nesting has two hundred.
+  @inline(never)
+  private mutating func parenthesized() throws(SyntaxFault) -> QueryExpression {
+    height = 0
+    let start = token.start
+    try advance()
+    let expression = try beginsQuery() ? subquery() : expressionOrSets()
+    try expect(.rightParenthesis, "an operator or \")\"")
+    lastParentheses = start..<endOfLast
+    return expression
+  }
+
+  @inline(never)
   private mutating func primary() throws(SyntaxFault) -> QueryExpression {
     let first = token
     height = 0
@@ -35,12 +48,6 @@ extension Parser {
     case .star:
       try advance()
       return .star(source: nil)
-    case .leftParenthesis:
-      try advance()
-      let expression = try beginsQuery() ? subquery() : expressionOrSets()
-      try expect(.rightParenthesis, "an operator or \")\"")
-      lastParentheses = first.start..<endOfLast
-      return expression
     case .leftBracket:
       try advance()
       let items = try expressions(until: .rightBracket)

@@ -31,10 +31,22 @@ extension Parser {
   /// Parses an expression in parentheses. `((SELECT …) UNION SELECT …)` is a query that begins like one.
   mutating func expressionOrSets() throws(SyntaxFault) -> QueryExpression {
     let start = token.start
-    let expression = try expression()
+    return try sets(after: try expression(), from: start)
+  }
+
+  /// Parses the rest of sets after an expression that began at `start`, if it is a query in parentheses.
+  mutating func sets(
+    after expression: QueryExpression, from start: Int
+  ) throws(SyntaxFault) -> QueryExpression {
     guard case .subquery(let first) = expression, lastParentheses == start..<endOfLast,
       try setOperator() != nil
     else { return expression }
+    return try sets(after: first)
+  }
+
+  /// Not a part of the frame of every parenthesis.
+  @inline(never)
+  private mutating func sets(after first: SelectStatement) throws(SyntaxFault) -> QueryExpression {
     var deepest = height
     let all = try ended(try combined(first, &deepest), &deepest)
     height = deepest
@@ -44,6 +56,9 @@ extension Parser {
 
   /// Parses a query up to the first token that isn't part of it.
   mutating func select() throws(SyntaxFault) -> SelectStatement {
+    let levels = nesting > 0 ? Self.queryLevels : 0
+    nesting += levels
+    if nesting > Self.depthLimit { throw tooDeep() }
     var deepest = 0
     var bindings: [WithBinding] = []
     var isRecursive = false
@@ -62,6 +77,7 @@ extension Parser {
       select.with = bindings
       select.isRecursive = isRecursive
     }
+    nesting -= levels
     height = deepest
     return select
   }

@@ -45,6 +45,8 @@ import Storage
 
 /// Builds the syntax tree of a text.
 struct Parser {
+  /// The levels that a query inside a query counts for, beside its parenthesis: parsing it takes more of the stack.
+  static let queryLevels = 3
   /// The maximum nesting of parentheses, and the maximum depth of a tree. It fits the 512 KB stack that
   /// threads have on some systems.
   static let depthLimit = 200

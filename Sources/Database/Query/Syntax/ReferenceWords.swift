@@ -106,6 +106,7 @@ extension Parser {
       .missing, .case, .any, .every:
       // `SELECT raw EXCLUDE b`, `SELECT raw UNION SELECT …`: a property.
       return try !beginsClause(after: next)
+    case .left, .right: return try peekTwo().second.kind == .leftParenthesis
     // `RAW NOT a`, and not `raw NOT IN b`.
     case .not:
       switch try peekTwo().second.kind {
