@@ -22,7 +22,7 @@ struct FindCommand: Subcommand {
     options: [fields, sort, descending, limit, skip, explain] + DatabaseArguments.readingOptions,
     examples: [
       "touchstone find travel '{\"type\": \"hotel\", \"reviews\": {\"$size\": 3}}' --fields _id,name --limit 10",
-      "touchstone find travel '{\"selector\": {\"type\": \"hotel\"}, \"use_index\": \"by/type\"}' --explain",
+      "touchstone find travel '{\"selector\": {\"type\": \"hotel\"}, \"limit\": 3}' --explain",
     ],
     notes:
       """
