@@ -18,9 +18,12 @@ extension Database {
   /// Inside of `inBatch` the statement sees the writes of the batch, and joins it.
   ///
   /// - Parameters:
+  ///   - statement: the text of an UPDATE, DELETE, INSERT, UPSERT or MERGE.
+  ///   - parameters: the values of its parameters, by their names without `$`.
   ///   - isDryRun: whether everything is undone at the end. The results tell what would have changed. It isn't
   ///     possible inside of a batch.
   ///   - options: the limits of the queries that find documents.
+  ///   - cancellation: ends the statement before its commit, and nothing has changed then.
   /// - Throws: a `QueryError` for a mistake in the statement, and the errors of `Query.run`. `conflict` for an
   ///   INSERT of a document that exists. The errors of `save` and `delete`.
   @discardableResult
