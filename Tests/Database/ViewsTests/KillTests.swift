@@ -47,10 +47,13 @@ import TestSupport
         let place =
           zip(updated, fresh).enumerated().first { $1.0 != $1.1 }?.offset ?? min(updated.count, fresh.count)
         func text(_ entries: [[UInt8]]) -> String {
-          entries.dropFirst(place).first.map { String(decoding: $0.prefix(300), as: UTF8.self) } ?? "nothing"
+          entries.dropFirst(place).first.map {
+            $0.prefix(200).map { String($0, radix: 16) }.joined(separator: " ")
+          }
+            ?? "nothing"
         }
         Issue.record(
-          "\(what), \(view.name): \(updated.count) entries, \(fresh.count) of a fresh build; at \(place): \(text(updated)), not \(text(fresh))"
+          "\(what), \(view.name): \(updated.count) entries, \(fresh.count) of a fresh build; at \(place) (reductions from \(fresh.firstIndex(of: Array("reductions".utf8)) ?? -1)): \(text(updated)), not \(text(fresh))"
         )
       }
       expect(updated.count > 1)
