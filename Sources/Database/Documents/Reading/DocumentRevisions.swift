@@ -57,8 +57,9 @@ package final class DocumentRevisions {
   /// lowered after the document was saved: what is beyond it goes with the next save. A revision behind a gap stays: pruning has kept
   /// it, because another database has it.
   package func keptAncestry(of index: Int) throws -> [Int] {
-    let depth = try store.currentTreeDepth(transaction, context)
     let all = try ancestry(of: index)
+    guard all.count > 1 else { return all }
+    let depth = try store.currentTreeDepth(transaction, context)
     return all.indices.filter { place in
       place < depth || id(of: all[place - 1]).generation != id(of: all[place]).generation + 1
     }.map { all[$0] }

@@ -63,10 +63,12 @@ package final class MangoReader {
     if index.isOfAllDocuments { try around { try readAllDocuments() } } else { try readRows(index) }
   }
 
-  /// Whether the slice goes on.
-  private var goesOn: Bool {
-    if results >= plan.query.limit { isDone = true }
-    return !isDone && text.count < Self.sliceBytes && steps < Self.sliceSteps
+  /// Whether a scan goes on after a row. Everything was read if it comes to its own end, or if there are enough results.
+  private func continueScan() -> Bool {
+    let isFull = results >= plan.query.limit
+    let goesOn = !isFull && text.count < Self.sliceBytes && steps < Self.sliceSteps
+    isDone = isFull || goesOn
+    return goesOn
   }
 
   // MARK: All documents
@@ -86,12 +88,7 @@ package final class MangoReader {
         guard !id.starts(with: DocumentID.designPrefix) else { return true }
         keysExamined += 1
         try take(document, keys, writer) { Array(OrderedJSON.scalar(.string(document.id)).jsonText) }
-        isDone = false
-        if goesOn {
-          isDone = true
-          return true
-        }
-        return false
+        return continueScan()
       }
     }
   }
@@ -157,12 +154,7 @@ package final class MangoReader {
         let key = [UInt8](copying: row.keyJSON)
         _ = try snapshot.withDocument(id.span.bytes) { try take($0, keys, writer) { key } }
       }
-      isDone = false
-      if goesOn {
-        isDone = true
-        return true
-      }
-      return false
+      return continueScan()
     }
   }
 

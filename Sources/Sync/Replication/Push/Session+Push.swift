@@ -188,18 +188,7 @@ extension Session {
   /// Proposes documents whose current revision isn't what the peer has, as the pull has found out.
   func proposeAgain(_ ids: [String]) throws {
     guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
-    let (documentIDs, remote) = (configuration.documentIDs.map { Set($0.map { ByteString($0) }) }, remote)
-    for id in ids where push?.active[ByteString(id)] == nil {
-      guard
-        let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }).map(
-          PushChange.init),
-        let known = change.known, !known.hasSameBytes(as: change.revision),
-        documentIDs?.contains(ByteString(id)) ?? true, try passes(change)
-      else { continue }
-      // Its sequence is done, or the change is found again.
-      push?.active.updateValue(nil, forKey: ByteString(id))
-      push?.again.append(PushState.Item(change: change, ticket: -1))
-    }
+    _ = try queueAgain(ids) { known, current in !known.hasSameBytes(as: current) }
     try scan()
   }
 
@@ -207,18 +196,30 @@ extension Session {
   /// made them anew. A peer that has the revision says so.
   func proposeLost(_ ids: [String]) throws {
     guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
-    let remote = remote
+    progress.total += try queueAgain(ids) { known, current in known.hasSameBytes(as: current) }
+    try scan()
+  }
+
+  /// Queues those of the documents that are wanted by what is known of the peer's revision and by the current one here. Returns how many
+  /// that are. Documents on their way are left to that.
+  private func queueAgain(
+    _ ids: [String], if isWanted: (_ known: String, _ current: String) -> Bool
+  ) throws -> UInt64 {
+    let (documentIDs, remote) = (configuration.documentIDs.map { Set($0.map { ByteString($0) }) }, remote)
+    var count: UInt64 = 0
     for id in ids where push?.active[ByteString(id)] == nil {
       guard
         let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }).map(
           PushChange.init),
-        let known = change.known, known.hasSameBytes(as: change.revision), try passes(change)
+        let known = change.known, isWanted(known, change.revision),
+        documentIDs?.contains(ByteString(id)) ?? true, try passes(change)
       else { continue }
-      progress.total += 1
+      // Its sequence is done, or the change is found again.
       push?.active.updateValue(nil, forKey: ByteString(id))
       push?.again.append(PushState.Item(change: change, ticket: -1))
+      count += 1
     }
-    try scan()
+    return count
   }
 
   func mark(_ revisions: [(id: String, revision: String)]) throws {
