@@ -172,6 +172,8 @@ import TestSupport
         }
       }
     }
+    // An update in the background goes on with the functions that were set when it began.
+    expect(views[0].indexes.workers.waitUntilQuiet(seconds: 600))
     for view in views { view.setReduce(.count) }
     try compareWithFresh(views, "threads, TOUCHSTONE_SEED=\(testSeed)")
     try expect(database.check(), equals: [])

@@ -289,6 +289,41 @@ import TestSupport
     try expect(!view.isStale)
   }
 
+  @Test("a purge while the database's first view is built", arguments: someEngines)
+  func purgedMeanwhile(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<3) { ("d\($0)", ["n": .int(Int64($0))]) }
+    let view = try database.view("v")
+    let purged = Lock<String?>(nil)
+    try view.setMap(version: "1") { document, emit in
+      emit(document.id as String?, document["n"])
+      guard purged.withLock({ $0 }) == nil else { return }
+      let id = document.id
+      purged.withLock { $0 = id }
+      try onThreads(1) { _ in try database.purge(id) }
+    }
+    try view.updateIndex()
+    let id = try #require(purged.withLock { $0 })
+    let left = ["d0", "d1", "d2"].filter { $0 != id }
+    try expect(lines(view).map { $0.prefix(4) }, equals: left.map { "\"\($0)\"" })
+  }
+
+  @Test("purges before and after the first update of a batch", arguments: someEngines)
+  func purgedInBatch(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.saveBatch(0..<3) { ("d\($0)", ["n": .int(Int64($0))]) }
+    let view = try database.view("v")
+    try view.setMap(version: "1") { document, emit in emit(document.id as String?, document["n"]) }
+    try database.inBatch {
+      try database.purge("d0")
+      try view.updateIndex()
+      try database.purge("d1")
+      try expect(lines(view), equals: [#""d2" 2 d2 3"#])
+    }
+    try database.purge("d2")
+    try expect(lines(view), equals: [])
+  }
+
   @Test("nothing is done when nothing has changed", arguments: someEngines)
   func nothing(_ engine: EngineName) throws {
     let database = try databases.open(engine)

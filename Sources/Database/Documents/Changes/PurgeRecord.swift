@@ -124,7 +124,8 @@ struct PurgeRecord {
 }
 
 extension DocumentStore {
-  /// Makes purges be recorded for other processes, from now on and for good.
+  /// Makes purges be recorded for other processes and for views, from now on and for good. Who derives data from documents calls it
+  /// before the snapshot that the data is made of: a purge after that snapshot then leaves a record.
   package func recordPurges() throws {
     let isRecorded = try reading { transaction, _ in
       try transaction.keyspace(named: PurgeRecord.keyspace) != nil
@@ -135,6 +136,8 @@ extension DocumentStore {
       let transaction = try writer.transaction
       guard try transaction.keyspace(named: PurgeRecord.keyspace) == nil else { return }
       _ = try transaction.createKeyspace(PurgeRecord.keyspace, shape: .sequences)
+      // Earlier purges of this batch weren't recorded. Later ones are.
+      writer.recordedPurges = nil
     }
   }
 }

@@ -18,12 +18,6 @@ extension DocumentStore {
       return try writer.mutating { try body(writer.transaction) }
     }
   }
-
-  /// Makes purges be recorded, in an open transaction.
-  package static func recordPurges(in transaction: any WriteTransaction) throws {
-    guard try transaction.keyspace(named: PurgeRecord.keyspace) == nil else { return }
-    _ = try transaction.createKeyspace(PurgeRecord.keyspace, shape: .sequences)
-  }
 }
 
 /// The documents that were purged after a certain purge, for data that is derived from documents.

@@ -194,7 +194,6 @@ struct ViewRecord: Sendable, Hashable {
 
   private static func keyspace(in transaction: any WriteTransaction) throws -> Keyspace {
     if let keyspace = try transaction.keyspace(named: DocumentStore.viewsKeyspace) { return keyspace }
-    try DocumentStore.recordPurges(in: transaction)
     return try transaction.createKeyspace(DocumentStore.viewsKeyspace, shape: .entries)
   }
 

@@ -154,6 +154,7 @@ final class GroupUpdate {
   // MARK: Building
 
   private func build(_ standings: [Standing]) throws {
+    try store.recordPurges()
     rows.removeAll()
     var cursor: [UInt8] = []
     let begin = standings[0].record
