@@ -82,6 +82,18 @@ const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reas
   return functions;
 }
 
+const void *csqlite_log_index(const CSQLiteFunctions *functions, sqlite3 *db) {
+  sqlite3_file *file = NULL;
+  int code = functions->file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code != SQLITE_OK || !file || !file->pMethods) return NULL;
+  if (file->pMethods->iVersion < 2 || !file->pMethods->xShmMap) return NULL;
+  // The index is made of such regions. This one is there, because the connection is reading.
+  enum { firstRegion = 0, regionBytes = 32 << 10, extends = 0 };
+  void volatile *index = NULL;
+  code = file->pMethods->xShmMap(file, firstRegion, regionBytes, extends, &index);
+  return code == SQLITE_OK ? (const void *)index : NULL;
+}
+
 int csqlite_read_file(
     const CSQLiteFunctions *functions, sqlite3 *db, void *bytes, int count, sqlite3_int64 offset) {
   sqlite3_file *file = NULL;

@@ -192,6 +192,39 @@ const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reas
 int csqlite_read_file(
     const CSQLiteFunctions *functions, sqlite3 *db, void *bytes, int count, sqlite3_int64 offset);
 
+// The first page of the index of the write-ahead log, in the memory that all processes with the file share. The connection
+// must be reading. NULL if the file has no such memory. It stays until the connection is closed.
+const void *csqlite_log_index(const CSQLiteFunctions *functions, sqlite3 *db);
+
+// The header of that index: 48 bytes, which every commit of any process changes (https://sqlite.org/walformat.html).
+typedef struct CSQLiteLogHeader {
+  uint64_t words[6];
+} CSQLiteLogHeader;
+
+static inline CSQLiteLogHeader csqlite_log_header(const void *index) {
+  CSQLiteLogHeader header;
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int word = 0; word < 6; word++)
+    header.words[word] = __atomic_load_n((const uint64_t *)index + word, __ATOMIC_RELAXED);
+  return header;
+}
+
+static inline int csqlite_is_log_header(const void *index, const CSQLiteLogHeader *header) {
+  uint64_t difference = 0;
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int word = 0; word < 6; word++)
+    difference |= __atomic_load_n((const uint64_t *)index + word, __ATOMIC_RELAXED) ^ header->words[word];
+  return difference == 0;
+}
+
+// Whether checkpoints have copied the whole log into the file. Readers that begin then use the file alone, and the next
+// writer may begin the log again.
+static inline int csqlite_is_log_copied(const void *index) {
+  enum { framesAt = 16, copiedAt = 96 };
+  uint32_t frames = __atomic_load_n((const uint32_t *)((const char *)index + framesAt), __ATOMIC_RELAXED);
+  return frames == __atomic_load_n((const uint32_t *)((const char *)index + copiedAt), __ATOMIC_RELAXED);
+}
+
 // What csqlite_visit calls with each row. It returns 0 when it wants no more.
 typedef int (*CSQLiteVisitor)(
     void *context, const void *key, int keyBytes, const void *value, int valueBytes);

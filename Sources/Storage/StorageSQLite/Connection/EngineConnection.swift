@@ -23,6 +23,10 @@ final class EngineConnection: @unchecked Sendable {
     var isExplicit = false
     /// Whether the library has rolled back the write transaction by itself.
     var isLost = false
+    /// Whether a snapshot is open.
+    var isReading = false
+    /// Whether a statement has failed in the snapshot. The library may have ended it then.
+    var hasFailed = false
   }
 
   /// The highest number of a keyspace. Numbers index an array. Only a damaged file has a higher one.
@@ -122,20 +126,27 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Snapshots
 
+  /// How long the reader's last snapshot may be kept (KeptSnapshot.swift).
+  var kept = KeptSnapshot()
+
   /// Begins a snapshot with a statement that stands on a row. This is cheaper than a transaction that begins,
   /// reads once and commits.
   func beginSnapshot() throws {
+    kept.begin()
     let code = csqlite_step(functions, pin)
     guard code == SQLITE_ROW else {
       let error = connection.error(code, "BEGIN")
       _ = csqlite_reset(functions, pin)
       throw error
     }
+    state.pointee.isReading = true
   }
 
   func endSnapshot() {
     endCursors()
     _ = csqlite_reset(functions, pin)
+    state.pointee.isReading = false
+    state.pointee.hasFailed = false
     state.pointee.uses = 0
     if state.pointee.isExplicit {
       state.pointee.isExplicit = false
@@ -254,6 +265,7 @@ final class EngineConnection: @unchecked Sendable {
   func failure(_ code: Int32, _ statement: OpaquePointer, _ slot: Slot) -> StorageError {
     let error = connection.error(code, csqlite_sql(functions, statement).map { String(cString: $0) })
     _ = csqlite_reset(functions, statement)
+    state.pointee.hasFailed = true
     let failure = failure(error, slot)
     noteLoss(failure)
     return failure

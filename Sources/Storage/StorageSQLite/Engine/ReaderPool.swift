@@ -1,6 +1,7 @@
 import CSQLite
 import SQLiteLibrary
 import Storage
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -36,7 +37,19 @@ final class ReaderPool: Sendable {
     /// The large caches that open connections have.
     var ranks: Set<CacheRank> = []
     var isClosed = false
+    /// The number of the last round, and how many snapshots or single reads have ended in it.
+    var lastRound: UInt64 = 0
+    var ends = 0
+    /// When the last one ended, in seconds since some time. Only outside of rounds.
+    var lastEnd = 0.0
   }
+
+  /// While reads follow each other, time is divided into rounds, in which idle readers keep their snapshots. A snapshot is given
+  /// up at the end of its round, so that it holds up a checkpoint of another process no longer than this, in seconds.
+  static let roundSeconds = 0.02
+  /// The round; 0 outside of rounds. Changes under the lock.
+  private let round = Atomic<UInt64>(0)
+  private let timer: any CallTimer
 
   private let file: SQLiteFile
   private let still: StillFile?
@@ -44,8 +57,12 @@ final class ReaderPool: Sendable {
   private let forks: UInt64
   private let state = Lock(State())
 
-  /// `first` is an open connection with a large cache, or nil.
-  init(_ file: SQLiteFile, _ still: StillFile?, cacheBytes: Int, first: EngineConnection?) {
+  /// `first` is an open connection with a large cache, or nil. `timer` ends the rounds.
+  init(
+    _ file: SQLiteFile, _ still: StillFile?, cacheBytes: Int, first: EngineConnection?,
+    timer: any CallTimer = SystemTimer()
+  ) {
+    self.timer = timer
     self.file = file
     self.still = still
     self.cacheBytes = cacheBytes
@@ -111,9 +128,19 @@ final class ReaderPool: Sendable {
         throw error
       }
     }
-    guard beginsSnapshot else { return connection }
+    if connection.state.pointee.isReading {
+      if connection.kept.isCurrent {
+        connection.kept.reuse()
+        return connection
+      }
+      connection.kept.isOutdated()
+      connection.endSnapshot()
+    }
+    let keeps = connection.kept.decide(visit == nil ? round.load(ordering: .relaxed) : 0)
+    guard beginsSnapshot || keeps else { return connection }
     do {
       try storing("beginning a snapshot", file.path) { try connection.beginSnapshot() }
+      if keeps { try connection.kept.findIndex(connection.connection) }
       return connection
     } catch {
       connection.visit = nil
@@ -125,7 +152,8 @@ final class ReaderPool: Sendable {
   /// Ends the snapshot of a connection and takes the connection back.
   func give(_ connection: EngineConnection) {
     guard csqlite_forks() == forks else { return connection.abandon() }
-    connection.endSnapshot()
+    let keeps = canKeep(connection)
+    if keeps { connection.endCursors() } else { connection.endSnapshot() }
     if let still, let visit = connection.visit { still.leave(visit) }
     // Other threads may give connections back at the same time. The number of kept caches is then off by a
     // few.
@@ -134,6 +162,10 @@ final class ReaderPool: Sendable {
     }
     let isKept = state.withLock { state in
       state.snapshots -= 1
+      state.ends &+= 1
+      if round.load(ordering: .relaxed) == 0, still == nil { considerRounds(&state) }
+      // The round may have ended meanwhile.
+      if keeps, !connection.kept.canStay(in: round.load(ordering: .relaxed)) { connection.endSnapshot() }
       guard !state.isClosed, state.idle.count < Self.keptIdle || connection.cacheRank.isLarge else {
         state.connections -= 1
         if connection.cacheRank.isLarge { state.ranks.remove(connection.cacheRank) }
@@ -144,6 +176,57 @@ final class ReaderPool: Sendable {
       return true
     }
     if !isKept { connection.close() }
+  }
+
+  // MARK: Kept snapshots
+
+  private func canKeep(_ connection: EngineConnection) -> Bool {
+    let state = connection.state.pointee
+    return state.isReading && !state.hasFailed && connection.kept.canStay(in: round.load(ordering: .relaxed))
+      && (connection.cacheRank.isLarge || self.state.withLock { $0.idle.count < Self.cachedIdle })
+  }
+
+  /// Begins rounds if reads follow each other.
+  private func considerRounds(_ state: inout State) {
+    let now = Self.coarseTime
+    defer { state.lastEnd = now }
+    guard now - state.lastEnd < Self.roundSeconds, !state.isClosed else { return }
+    nextRound(&state)
+  }
+
+  /// Seconds since some time, to some milliseconds.
+  private static var coarseTime: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) * 1e-9
+  }
+
+  private func nextRound(_ state: inout State) {
+    state.lastRound += 1
+    state.ends = 0
+    round.store(state.lastRound, ordering: .relaxed)
+    _ = timer.schedule(after: Self.roundSeconds) { [weak self] in self?.endRound() }
+  }
+
+  private func endRound() {
+    state.withLock { state in
+      giveUpKept(state)
+      if state.ends > 0, !state.isClosed { nextRound(&state) } else { round.store(0, ordering: .relaxed) }
+    }
+  }
+
+  /// Ends the snapshots that idle connections keep, and lets no other one that is open now be kept. Any thread may call it.
+  func giveUpKept() {
+    state.withLock { state in
+      giveUpKept(state)
+      guard round.load(ordering: .relaxed) != 0 else { return }
+      state.lastRound += 1
+      round.store(state.lastRound, ordering: .relaxed)
+    }
+  }
+
+  private func giveUpKept(_ state: borrowing State) {
+    for connection in state.idle where connection.state.pointee.isReading { connection.endSnapshot() }
   }
 
   /// Closes the idle connections and refuses new snapshots. Throws `inUse` while snapshots are open.

@@ -133,8 +133,10 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         first.close()
         throw error
       }
-      readers = ReaderPool(file, still, cacheBytes: options.cacheBytes, first: reader)
+      let readers = ReaderPool(file, still, cacheBytes: options.cacheBytes, first: reader)
+      self.readers = readers
       if let still, let visit { still.leave(visit) }
+      log.givesUpSnapshots.withLock { $0 = { [weak readers] in readers?.giveUpKept() } }
     } catch {
       claim.release { file.removeEmptyLog() }
       throw error

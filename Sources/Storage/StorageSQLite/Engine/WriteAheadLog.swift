@@ -19,6 +19,8 @@ final class WriteAheadLog: Sendable {
   private let path: String
   private let claim: OpenFiles.Claim
   private let isSuspect = Lock(false)
+  /// Gives up the snapshots that idle readers keep, which would hold a checkpoint back.
+  let givesUpSnapshots = Lock<(@Sendable () -> Void)?>(nil)
 
   init(path: String, _ claim: OpenFiles.Claim) {
     self.path = path
@@ -35,8 +37,12 @@ final class WriteAheadLog: Sendable {
   @discardableResult
   func checkpoint(_ mode: Int32, on connection: Connection) throws -> (log: Int, done: Int) {
     if isSuspect.withLock({ $0 }) { try writeAgain(connection) }
+    givesUpSnapshots.withLock { $0 }?()
     do {
-      return try connection.checkpoint(mode)
+      let result = try connection.checkpoint(mode)
+      // Who has begun to read during the checkpoint keeps the log from starting again.
+      if result.done == result.log { givesUpSnapshots.withLock { $0 }?() }
+      return result
     } catch let error as SQLiteError where error.code == SQLITE_IOERR {
       isSuspect.withLock { $0 = true }
       try? writeAgain(connection)
