@@ -373,7 +373,7 @@ let helpers: [Target] = [
     "Simulation",
     [
       "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone", "TouchstoneSync",
-      "TouchstoneServer",
+      "TouchstoneServer", "Views",
     ]),
   // Adds a machine whose calls fail and whose power is cut.
   whole.testing(

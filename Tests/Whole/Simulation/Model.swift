@@ -57,6 +57,11 @@ package struct Model {
     }
   }
 
+  /// The live documents whose number lies in a range.
+  func ids(_ from: Int, _ through: Int) -> [String] {
+    live.filter { from...through ~= $0.content.number }.map(\.id)
+  }
+
   // MARK: Operations with their answers
 
   /// Compares an answer with what is right, and follows the operation.
@@ -127,21 +132,40 @@ package struct Model {
       // An engine may need the database for itself.
       if case .refused("busy", _) = answer { return }
       try expect(.done, answer)
+    case .updateWhere(let from, let through, let adding):
+      let changed = ids(from, through)
+      var contents: [String: Content?] = [:]
+      for id in changed {
+        contents[id] = current(id)?.content.map {
+          Content(number: $0.number + adding, words: $0.words, blob: $0.blob, padding: $0.padding)
+        }
+      }
+      try takeStatement(contents, answer)
+    case .deleteWhere(let from, let through):
+      try takeStatement(ids(from, through).reduce(into: [:]) { $0[$1] = .some(nil) }, answer)
+    case .tryDeleteWhere(let from, let through): try expect(.names(ids(from, through)), answer)
+    case .insert(let id, let replaces, let number):
+      guard replaces || current(id)?.isDeleted ?? true else { return try expectRefusal("conflict", answer) }
+      try takeStatement([id: Content(number: number, words: [], blob: nil, padding: 0)], answer)
     case .document(let id): try expect(.document(self.answer(id)), answer)
     case .leaves(let id): try takeLeaves(id, answer)
     case .local(let id): try expect(.local(locals[id]), answer)
     case .all: try expect(.documents(documents.keys.reduce(into: [:]) { $0[$1] = self.answer($1) }), answer)
     case .changes:
       try expect(.names(documents.sorted { $0.value.sequence < $1.value.sequence }.map(\.key)), answer)
-    case .query(let from, let through):
-      try expect(.names(live.filter { from...through ~= $0.content.number }.map(\.id)), answer)
+    case .query(let from, let through), .find(let from, let through):
+      try expect(.names(ids(from, through)), answer)
+    case .viewRows(let from, let through):
+      if !canWrite, case .refused("forbidden", _) = answer { return }
+      try expect(.names(ids(from, through)), answer)
     case .match(let word):
       guard indexes.contains(SimulatedDatabase.textIndex) else {
         guard case .refused = answer else { throw wrong(answer, "a refusal: there is no index") }
         return
       }
       try expect(.names(live.filter { $0.content.words.contains(word) }.map(\.id)), answer)
-    case .total:
+    case .total, .viewTotal:
+      if case .viewTotal = operation, !canWrite, case .refused("forbidden", _) = answer { return }
       try expect(.numbers([live.count, live.reduce(0) { $0 + $1.content.number }]), answer)
     case .check: try expect(.names([]), answer)
     case .replica: throw wrong(answer, "for ReplicaWorld to say")
@@ -204,6 +228,14 @@ package struct Model {
   ) throws {
     guard case .saved(let saved) = answer, saved.count == 1 else { throw wrong(answer, "a revision") }
     try follow(saved[0], content, on: parent)
+  }
+
+  /// Takes what a statement made of documents, nil for tombstones. It may change them in any order.
+  private mutating func takeStatement(_ contents: [String: Content?], _ answer: Answer) throws {
+    guard case .saved(let saved) = answer, saved.map(\.id).sorted() == contents.keys.sorted() else {
+      throw wrong(answer, "a revision of each of \(contents.keys.sorted())")
+    }
+    for saved in saved { try follow(saved, contents[saved.id] ?? nil, on: current(saved.id)) }
   }
 
   private mutating func follow(_ saved: Answer.Saved, _ content: Content?, on parent: Leaf?) throws {
@@ -281,7 +313,9 @@ extension Operation {
   /// Whether it needs the right to write.
   package var writes: Bool {
     switch self {
-    case .document, .leaves, .local, .all, .changes, .query, .total, .match, .check: false
+    case .document, .leaves, .local, .all, .changes, .query, .total, .viewRows, .viewTotal, .find, .match,
+      .check:
+      false
     default: true
     }
   }

@@ -44,6 +44,14 @@ package enum Operation: Codable, Equatable, Sendable {
   case createFullTextIndex
   case deleteIndex(String)
   case compact
+  /// By a statement: adds to the number of each document whose number lies in a range.
+  case updateWhere(from: Int, through: Int, adding: Int)
+  /// By a statement: deletes the documents whose number lies in a range.
+  case deleteWhere(from: Int, through: Int)
+  /// The same, undone at its end.
+  case tryDeleteWhere(from: Int, through: Int)
+  /// By a statement: makes a document, or replaces one if it may.
+  case insert(id: String, replaces: Bool, number: Int)
 
   case document(id: String)
   case leaves(id: String)
@@ -56,6 +64,11 @@ package enum Operation: Codable, Equatable, Sendable {
   case query(from: Int, through: Int)
   /// The number of documents and the sum of their numbers, by a query.
   case total
+  /// The same two answers, by a view that maps each document to its number.
+  case viewRows(from: Int, through: Int)
+  case viewTotal
+  /// The same documents, by a selector of CouchDB.
+  case find(from: Int, through: Int)
   /// The documents that have a word.
   case match(String)
   /// The faults that the database's own check finds.

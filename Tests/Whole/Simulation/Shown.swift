@@ -83,6 +83,11 @@ extension Model {
     switch operation {
     case .save(let id, _), .saveOnTop(let id, _, _), .delete(let id): return saved([id])
     case .saveAll(let contents): return saved(contents.keys.sorted())
+    case .insert(let id, _, _): return saved([id])
+    case .updateWhere(let from, let through, _), .deleteWhere(let from, let through):
+      let changed = Set(ids(from, through))
+      return saved(shown.changes.filter(changed.contains))
+    case .tryDeleteWhere(let from, let through): return .names(ids(from, through))
     case .apply(let id, let history, _, _):
       return .count(documents[id]?.leaves.contains { $0.revision == history[0] } ?? false ? 0 : 1)
     case .resolve(let id, _): return .leaves(shown.documents[id]?.leaves ?? [])
@@ -129,9 +134,12 @@ extension SimulatedDatabase {
     let live = shown.documents.compactMap { id, document in document.current.content.map { (id, $0) } }
     for (from, through) in [(0, 9), (10, 24), (25, 1_000)] {
       let right = live.filter { from...through ~= $0.1.number }.map(\.0).sorted()
-      let found = answer(.query(from: from, through: through))
-      guard found == .names(right) else {
-        throw Mismatch("numbers from \(from) to \(through): \(found), not \(right)")
+      for question in [
+        Operation.query(from: from, through: through), .viewRows(from: from, through: through),
+        .find(from: from, through: through),
+      ] {
+        let found = answer(question)
+        guard found == .names(right) else { throw Mismatch("\(question): \(found), not \(right)") }
       }
     }
     guard shown.indexes.contains(Self.textIndex) else { return }

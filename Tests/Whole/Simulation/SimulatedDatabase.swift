@@ -2,12 +2,14 @@ import Foundation
 import Storage
 import Touchstone
 import TouchstoneServer
+import Views
 
 /// Does the operations of a simulation on a database.
 package struct SimulatedDatabase {
   /// The names of the two indexes.
   package static let valueIndex = "numbers"
   package static let textIndex = "words"
+  static let view = "numbers"
   /// The day 0 of expirations.
   static let firstDay = Date(timeIntervalSince1970: 4_102_444_800)
 
@@ -62,6 +64,20 @@ package struct SimulatedDatabase {
       return .count(try database.createFullTextIndex(Self.textIndex, on: ["words"]) ? 1 : 0)
     case .deleteIndex(let name): return .count(try database.deleteIndex(name) ? 1 : 0)
     case .compact: try database.compact()
+    case .updateWhere(let from, let through, let adding):
+      return try statement(
+        "UPDATE _ SET number = number + $adding WHERE number BETWEEN $from AND $through",
+        ["from": .int(Int64(from)), "through": .int(Int64(through)), "adding": .int(Int64(adding))])
+    case .deleteWhere(let from, let through):
+      return try statement("DELETE FROM _ WHERE number BETWEEN $from AND $through", range(from, through))
+    case .tryDeleteWhere(let from, let through):
+      let tried = try database.execute(
+        "DELETE FROM _ WHERE number BETWEEN $from AND $through", range(from, through), isDryRun: true)
+      return .names(tried.documents.map(\.id).sorted())
+    case .insert(let id, let replaces, let number):
+      return try statement(
+        "\(replaces ? "UPSERT" : "INSERT") INTO _ (KEY, VALUE) VALUES ($id, {'number': $n, 'words': [], 'padding': ''})",
+        ["id": .string(id), "n": .int(Int64(number))])
     case .document(let id): return .document(try database.document(id, includeDeleted: true).map(current))
     case .leaves(let id): return .leaves(try leaves(id))
     case .local(let id):
@@ -83,6 +99,16 @@ package struct SimulatedDatabase {
     case .total:
       let row = try database.query("SELECT COUNT(*), SUM(number) FROM _").run()[0]
       return .numbers([Int(row[0].int ?? 0), Int(row[1].int ?? 0)])
+    case .viewRows(let from, let through):
+      var query = try view().query()
+      query.mapOnly = true
+      query.startKey = .int(Int64(from))
+      query.endKey = .int(Int64(through))
+      return .names(try query.run().map { $0.sourceDocumentID ?? "" }.sorted())
+    case .viewTotal:
+      let row = try view().query().run().first?.value
+      return .numbers([Int(row?["count"].int ?? 0), Int(row?["sum"].int ?? 0)])
+    case .find(let from, let through): return .names(try found(from, through))
     case .check: return .names(try database.check(deep: true).map { "\($0)" })
     case .replica(let operation): return .replica(try result(operation))
     }
@@ -97,6 +123,43 @@ package struct SimulatedDatabase {
 
   private func ids(_ query: String) throws -> [String] {
     try database.query(query).run().map { $0[0].string ?? "" }.sorted()
+  }
+
+  private func range(_ from: Int, _ through: Int) -> [String: JSONValue] {
+    ["from": .int(Int64(from)), "through": .int(Int64(through))]
+  }
+
+  /// Runs a statement, and finds the revisions that it has made. Nobody else writes meanwhile.
+  private func statement(_ text: String, _ parameters: [String: JSONValue]) throws -> Answer {
+    let before = try Set(database.changes().flatMap { try leaves($0.documentID).map(\.revision) })
+    let changed = try database.execute(text, parameters).documents.map(\.id)
+    let sequences = try database.changes().reduce(into: [:]) { $0[$1.documentID] = $1.sequence }
+    return .saved(
+      try changed.map { id in
+        let new = try leaves(id).first { !before.contains($0.revision) }
+        return Answer.Saved(id: id, revision: new?.revision ?? "", sequence: sequences[id] ?? 0)
+      })
+  }
+
+  private func view() throws -> View {
+    let view = try database.view(Self.view)
+    try view.setMap(version: "1") { document, emit in emit(document["number"], document["number"]) }
+    view.setReduce(.stats)
+    return view
+  }
+
+  private func found(_ from: Int, _ through: Int) throws -> [String] {
+    let selector = #"{"number": {"$gte": \#(from), "$lte": \#(through)}}"#
+    let request = #"{"selector": \#(selector), "fields": ["_id"], "limit": 1000}"#
+    let plan = try MangoPlan(MangoQuery(OrderedJSON(parsing: Array(request.utf8))), database.mangoIndexes())
+    let reader = try database.mangoReader(plan)
+    var ids: [String] = []
+    repeat {
+      try reader.read()
+      let text = reader.text.withBytes { "[\(String(decoding: $0, as: UTF8.self))]" }
+      ids += try JSONValue(json: text).array?.compactMap { $0["_id"].string } ?? []
+    } while !reader.isDone
+    return ids.sorted()
   }
 
   // MARK: Contents

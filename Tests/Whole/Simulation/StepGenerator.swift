@@ -31,7 +31,7 @@ package struct StepGenerator {
   }
 
   package mutating func next() -> Step {
-    switch random.below(100) {
+    switch random.below(114) {
     case 0..<18: .one(worker: worker, .save(id: id, content))
     case 18..<24:
       .saveOnCurrent(worker: worker, id: id, isStale: random.once(in: 4), content)
@@ -62,6 +62,9 @@ package struct StepGenerator {
     case 90..<94: saveTogether()
     case 94..<96: .kill(worker: worker, microseconds: random.below(3_000), id: id, content)
     case 96..<99: .reopen(worker: worker)
+    case 100..<108: byStatement()
+    case 108..<112: byView()
+    case 112..<114: find()
     default: random.once(in: 3) ? .convert(engine: random.pick(engines)) : .reopen(worker: worker)
     }
   }
@@ -76,6 +79,30 @@ package struct StepGenerator {
   private mutating func query() -> Step {
     let from = random.below(50)
     return .one(worker: worker, .query(from: from, through: from + random.below(10)))
+  }
+
+  private mutating func byStatement() -> Step {
+    let from = random.below(50)
+    let through = from + random.below(6)
+    let operation: Operation
+    switch random.below(8) {
+    case 0..<3: operation = .updateWhere(from: from, through: through, adding: 1 + random.below(5))
+    case 3: operation = .deleteWhere(from: from, through: through)
+    case 4: operation = .tryDeleteWhere(from: from, through: through)
+    default: operation = .insert(id: id, replaces: random.once(in: 2), number: from)
+    }
+    return .one(worker: worker, operation)
+  }
+
+  private mutating func byView() -> Step {
+    let from = random.below(50)
+    let rows = Operation.viewRows(from: from, through: from + random.below(10))
+    return .one(worker: worker, random.once(in: 4) ? .viewTotal : rows)
+  }
+
+  private mutating func find() -> Step {
+    let from = random.below(50)
+    return .one(worker: worker, .find(from: from, through: from + random.below(10)))
   }
 
   private mutating func saveAll() -> Step {

@@ -94,7 +94,10 @@ package final class World {
   package func checkAll() throws {
     for worker in 0..<settings.workers {
       let questions: [Operation] =
-        [.all, .changes, .total, .query(from: 0, through: 1_000), .local(id: "local0"), .check]
+        [
+          .all, .changes, .total, .viewTotal, .query(from: 0, through: 1_000), .local(id: "local0"),
+          .viewRows(from: 0, through: 1_000), .find(from: 0, through: 1_000), .check,
+        ]
         + (0..<20).map { .match("wort\($0)x") } + model.documents.keys.sorted().map { .leaves(id: $0) }
       for question in questions { try run(question, by: worker) }
     }
@@ -138,7 +141,9 @@ extension Operation {
   /// The document that it changes, if it is one.
   package var changedDocument: String? {
     switch self {
-    case .save(let id, _), .saveOnTop(let id, _, _), .delete(let id), .apply(let id, _, _, _): id
+    case .save(let id, _), .saveOnTop(let id, _, _), .delete(let id), .apply(let id, _, _, _),
+      .insert(let id, _, _):
+      id
     default: nil
     }
   }
