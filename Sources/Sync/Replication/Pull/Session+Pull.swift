@@ -88,7 +88,7 @@ extension Session: PullSink {
         } else if !peer.exchangesLeaves {
           known.append((change.id, change.revision))
           older.append(change.id)
-        } else if relation == .ancestor {
+        } else {
           goneBack.append(change.id)
         }
         pass(change.sequence)
@@ -117,7 +117,11 @@ extension Session: PullSink {
     try mark(known)
     // Now it is known what the peer has, and it isn't what is current here.
     try proposeAgain(older)
-    try proposeLost(goneBack)
+    if !goneBack.isEmpty {
+      // Of these it offers what is current here, too.
+      let there = Set(known.map { ByteString($0.id) })
+      try proposeLost(goneBack.filter { !there.contains(ByteString($0)) })
+    }
     answer(OfferAnswers(answers, maximumHistory: depth))
   }
 

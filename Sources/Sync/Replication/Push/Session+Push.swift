@@ -192,8 +192,8 @@ extension Session {
     try scan()
   }
 
-  /// Proposes documents whose current revision was there once, while the peer offers an ancestor of it now: it may have purged them and
-  /// made them anew. A peer that has the revision says so.
+  /// Proposes documents whose current revision was there once, while the peer offers only an ancestor of it or another leaf now: it may have
+  /// purged them and made them anew. A peer that has the revision says so.
   func proposeLost(_ ids: [String]) throws {
     guard push != nil, !ids.isEmpty, !stopsNewWork else { return }
     progress.total += try queueAgain(ids) { known, current in known.hasSameBytes(as: current) }

@@ -33,10 +33,11 @@ extension Session {
   }
 
   /// The peer knew the revision and has deleted its branch, so that `current` is current there. If `current` is a leaf here, the
-  /// branch ends here too. Returns false, and changes nothing, otherwise.
+  /// branch ends here too. Returns false, and changes nothing, otherwise; also in a session that doesn't pull, because a push changes
+  /// nothing here.
   func end(_ item: PushState.Item, for current: String) throws -> Bool {
     let (id, revision) = (item.change.id, item.change.revision)
-    guard !item.change.isOtherLeaf,
+    guard pull != nil, !item.change.isOtherLeaf,
       try database.replicatingChanges({ try $0.endBranch(of: id, at: revision, for: current) })
     else { return false }
     done(item, nil, isReported: false)

@@ -240,6 +240,8 @@ final class Session: @unchecked Sendable {
       pull?.isIdle == true, peer.canPullAgain
     {
       hasPulledAgain = true
+      // It may resolve conflicts too.
+      self.push?.hasSeenPull = false
       isFetching = false
       pull?.hasCaughtUp = false
       do { try beginPull() } catch { return end(ReplicationError(error)) }
