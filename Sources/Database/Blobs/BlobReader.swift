@@ -28,8 +28,8 @@ public final class BlobReader {
 
   private enum Source {
     case memory([UInt8])
-    case plain(FileDescriptor)
-    case sealed(FileDescriptor, ChunkCipher, OpenChunk)
+    case plain(any BlobBytes)
+    case sealed(any BlobBytes, ChunkCipher, OpenChunk)
   }
 
   /// The chunk that was decrypted last.
@@ -55,14 +55,13 @@ public final class BlobReader {
 
   /// Opens a file outside of any database. Throws `damaged` when its bytes don't have this digest.
   package convenience init(file path: String, digest: BlobDigest) throws {
-    try self.init(path: path, digest: digest, keys: nil, follows: true)
+    let file = try FileDescriptor(path, O_RDONLY, follows: true)
+    try self.init(file, at: path, digest: digest, keys: nil)
   }
 
-  /// Opens the file of a blob. With `digest`, the file must contain that blob. `follows` also opens the file
-  /// that a symbolic link names.
-  init(path: String, digest expected: BlobDigest?, keys: BlobKeys?, follows: Bool = false) throws {
+  /// Creates a reader of stored bytes, which are at `path` for errors. With `digest`, they must be that blob.
+  init(_ file: any BlobBytes, at path: String, digest expected: BlobDigest?, keys: BlobKeys?) throws {
     self.path = path
-    let file = try FileDescriptor(path, O_RDONLY, follows: follows)
     let fileLength = try file.length()
     guard let keys else {
       guard let expected else {
@@ -199,7 +198,7 @@ public final class BlobReader {
     }
   }
 
-  private func open(_ number: UInt64, in chunk: OpenChunk, _ cipher: ChunkCipher, _ file: FileDescriptor)
+  private func open(_ number: UInt64, in chunk: OpenChunk, _ cipher: ChunkCipher, _ file: any BlobBytes)
     throws
   {
     let isLast = number + 1 == SealedFormat.chunkCount(length)

@@ -165,9 +165,9 @@ enum BlobSpool {
         // Something may have cleaned the temporary directory.
         if let writer = try? spool.makeWriter() { return writer }
       }
-      let spool = try BlobStore(
-        directory: try directory(), dataKey: try SecretBytes.random(count: 32), durability: .none)
-      try? spool.removeAbandoned()
+      let files = BlobDirectory(try directory(), newAccess: { nil })
+      try? files.removeAbandoned()
+      let spool = try BlobStore(files, dataKey: try SecretBytes.random(count: 32), durability: .none)
       let writer = try spool.makeWriter()
       current = spool
       return writer

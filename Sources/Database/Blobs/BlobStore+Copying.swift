@@ -13,8 +13,7 @@ extension BlobStore {
     for file in try files().sorted(by: { $0.name < $1.name }) {
       let reader: BlobReader
       do {
-        reader = try BlobReader(
-          path: directory + "/" + file.name, digest: BlobDigest(fileName: file.name), keys: keys)
+        reader = try open(fileName: file.name)
       } catch let error as StorageError where error.code == .notFound {
         // A compaction has removed the blob. No document refers to it any more.
         continue
@@ -26,7 +25,7 @@ extension BlobStore {
       guard stored.digest == reader.digest, try target.install(stored.digest) == .installed else {
         throw StorageError(
           .damaged, "the blob was changed: its digest is now \(stored.digest)",
-          path: directory + "/" + file.name)
+          path: home.place(of: file.name))
       }
       target.commit([stored.digest])
       copied += 1
@@ -51,8 +50,7 @@ extension BlobStore {
   package func forEachPiece(
     of fileName: String, bytes: Int, _ body: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    let reader = try BlobReader(
-      path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
+    let reader = try open(fileName: fileName)
     let step = max(UInt64(SealedFormat.chunkBytes), reader.length / 64)
     var offset: UInt64 = 0
     while offset < reader.length {

@@ -1,19 +1,7 @@
-// The blobs of a database are files in one directory, Attachments/:
-//
-//   qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob    a blob as it is, by its digest (BlobDigest.swift)
-//   S4Tn…Q0.sealed                       a blob of an encrypted database (SealedFormat.swift)
-//   incoming-0123456789abcdef/           new blobs of one process, until a document that names them is saved:
-//                                        that process holds a flock on the directory
-//     1, 2, …
-
 import Encryption
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
-/// The blobs of a database: files named by their contents.
+/// The blobs of a database, named by their contents.
 ///
 /// A new blob is written under a temporary name and synced. `install(_:)` puts it in its final place, inside
 /// the write transaction that saves the first document that refers to it. `sync()` runs before that
@@ -23,28 +11,37 @@ import Storage
 ///
 /// May be used from any thread. Errors are `StorageError`s that name the file.
 package final class BlobStore: Sendable {
-  /// The directory of the files. It is created with the first blob.
-  package let directory: String
+  /// Where the bytes are.
+  let home: any BlobHome
+  /// The directory of the files, or the location of the database on a server.
+  package var directory: String { home.location }
   /// Whether the store is read-only.
   package var isReadOnly: Bool { access.withLock { $0.isReadOnly } }
   /// Whether blobs must survive a power loss.
   var syncs: Bool { access.withLock { $0.syncs } }
   private let access: Lock<(isReadOnly: Bool, syncs: Bool)>
   let keys: BlobKeys?
-  /// Who may use new blobs, as far as blobs can be used: to read them. Nil for what the umask allows.
-  let newAccess: @Sendable () -> FileAccess?
   let unsaved = Lock(UnsavedBlobs())
 
   /// Creates a store of the blobs in `directory`. With a data key they are encrypted. `durability` is the
   /// durability of the documents. `newAccess` is asked for each new blob.
-  package init(
+  package convenience init(
     directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false,
     durability: Durability = .normal, newAccess: @escaping @Sendable () -> FileAccess? = { nil }
   ) throws {
-    self.directory = directory
+    try self.init(
+      BlobDirectory(directory, newAccess: newAccess), dataKey: dataKey, isReadOnly: isReadOnly,
+      durability: durability)
+  }
+
+  /// Creates a store of the blobs that are in `home`. Their names and forms are those of files.
+  package init(
+    _ home: any BlobHome, dataKey: SecretBytes? = nil, isReadOnly: Bool = false,
+    durability: Durability = .normal
+  ) throws {
+    self.home = home
     access = Lock((isReadOnly, durability != .none))
     keys = try dataKey.map { try BlobKeys(dataKey: $0) }
-    self.newAccess = newAccess
   }
 
   deinit { discardUnsaved() }
@@ -52,6 +49,7 @@ package final class BlobStore: Sendable {
   /// Makes a read-only store writable.
   package func allowWriting(durability: Durability) {
     access.withLock { $0 = (false, durability != .none) }
+    home.allowWriting(durability)
   }
 
   /// Whether the files are encrypted.
@@ -64,7 +62,7 @@ package final class BlobStore: Sendable {
     try keys?.fileName(of: digest) ?? digest.fileName
   }
 
-  func path(of digest: BlobDigest) throws -> String { directory + "/" + (try fileName(of: digest)) }
+  func path(of digest: BlobDigest) throws -> String { home.place(of: try fileName(of: digest)) }
 
   /// Returns whether this can be the name of a blob's file.
   package func isBlob(fileName: String) -> Bool {
@@ -78,36 +76,33 @@ package final class BlobStore: Sendable {
   /// Opens a blob for reading. Throws `notFound` when there is none, and `damaged` when its file isn't a
   /// valid blob.
   package func open(_ digest: BlobDigest) throws -> BlobReader {
-    let path = try path(of: digest)
-    do { return try BlobReader(path: path, digest: digest, keys: keys) } catch let error as StorageError
+    let name = try fileName(of: digest)
+    do { return try open(fileName: name, digest) } catch let error as StorageError
       where error.code == .notFound
     {
-      if let unsaved = unsavedPath(of: digest) {
-        return try BlobReader(path: unsaved, digest: digest, keys: keys)
+      if let new = unsaved.withLock({ $0.blobs[digest]?.bytes }) {
+        return try BlobReader(new.open(), at: new.place, digest: digest, keys: keys)
       }
-      throw StorageError(.notFound, "there is no blob \(digest)", path: path)
+      throw StorageError(.notFound, "there is no blob \(digest)", path: home.place(of: name))
     }
+  }
+
+  /// Opens the blob in the file with this name, which is `digest` if that is known.
+  func open(fileName: String, _ digest: BlobDigest? = nil) throws -> BlobReader {
+    try BlobReader(
+      home.open(fileName), at: home.place(of: fileName), digest: digest ?? BlobDigest(fileName: fileName),
+      keys: keys)
   }
 
   /// Returns the length of a blob in bytes, computed from the length of its file. Nil if there is none, 0 if
   /// the length of an encrypted blob's file is invalid.
   package func length(of digest: BlobDigest) throws -> UInt64? {
-    if let file = try fileLength(try path(of: digest)) { return blobLength(ofFile: file) ?? 0 }
+    if let file = try home.length(of: try fileName(of: digest)) { return blobLength(ofFile: file) ?? 0 }
     return unsaved.withLock { $0.blobs[digest]?.length }
   }
 
   func blobLength(ofFile length: UInt64) -> UInt64? {
     isEncrypted ? SealedFormat.blobLength(ofFile: length) : length
-  }
-
-  /// Nil if there is no file.
-  func fileLength(_ path: String) throws -> UInt64? {
-    var status = stat()
-    guard lstat(path, &status) == 0 else {
-      guard errno == ENOENT || errno == ENOTDIR else { throw StorageError.system(errno, "can't read", path) }
-      return nil
-    }
-    return status.st_mode & S_IFMT == S_IFREG ? UInt64(status.st_size) : 0
   }
 
   /// Returns whether the blob is stored, or new and not saved yet.
@@ -138,25 +133,18 @@ package final class BlobStore: Sendable {
 
   /// Returns the files of all blobs, in no particular order. Empty if there is no directory.
   package func files() throws -> [File] {
-    try names().filter(isBlob).compactMap { name in
-      try fileLength(directory + "/" + name).map { File(name: name, bytes: $0) }
-    }
+    try home.files().filter { isBlob(fileName: $0.name) }.map { File(name: $0.name, bytes: $0.bytes) }
   }
 
   /// Returns the names of all entries of the directory, blobs and others; none if there is no directory.
-  package func names() throws -> [String] {
-    do { return try FileTree.names(in: directory) } catch let error as StorageError
-      where error.engineCode == Int(ENOENT)
-    { return [] }
-  }
+  package func names() throws -> [String] { try home.names() }
 
   /// Reads and verifies the whole file with this name. Returns its blob. Throws `damaged`.
   package func verify(fileName: String) throws -> StoredBlob {
-    let reader = try BlobReader(
-      path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
+    let reader = try open(fileName: fileName)
     guard try self.fileName(of: reader.digest) == fileName else {
       throw StorageError(
-        .damaged, "the file contains another blob, \(reader.digest)", path: directory + "/" + fileName)
+        .damaged, "the file contains another blob, \(reader.digest)", path: home.place(of: fileName))
     }
     try reader.verify()
     return StoredBlob(digest: reader.digest, length: reader.length)

@@ -19,8 +19,8 @@ import Storage
 /// loss that reverts the commits after the snapshot. Use it on one thread at a time.
 package final class BlobSweep {
   private let store: BlobStore
+  private let plan: any BlobRemovalPlan
   private var candidates: Set<String>
-  private let begun: timespec
 
   /// The result of a removal.
   package struct Result: Sendable, Equatable {
@@ -35,19 +35,8 @@ package final class BlobSweep {
 
   init(_ store: BlobStore) throws {
     self.store = store
-    // File timestamps come from a coarse clock, which lags, or from the precise clock. Once the coarse clock
-    // has passed this moment, all earlier operations have earlier timestamps. This takes some milliseconds.
-    // The wait is bounded in case the clock is set back.
-    var first = timespec()
-    clock_gettime(CLOCK_REALTIME, &first)
-    var now = timespec()
-    for _ in 0..<1_000 {
-      clock_gettime(CLOCK_REALTIME_COARSE, &now)
-      if (now.tv_sec, now.tv_nsec) > (first.tv_sec, first.tv_nsec) { break }
-      usleep(200)
-    }
-    begun = now
-    candidates = Set(try store.names().filter(store.isBlob))
+    plan = try store.home.beginRemoval(isBlob: store.isBlob)
+    candidates = plan.names
   }
 
   /// Whether no candidates for removal remain.
@@ -74,21 +63,8 @@ package final class BlobSweep {
   /// Removes the remaining candidates, and the files of processes that have ended.
   package func finish() throws -> Result {
     var result = Result()
-    for name in candidates {
-      let path = store.directory + "/" + name
-      var status = stat()
-      guard lstat(path, &status) == 0 else { continue }
-      let changed = status.st_ctim
-      guard (changed.tv_sec, changed.tv_nsec) < (begun.tv_sec, begun.tv_nsec) else { continue }
-      guard unlink(path) == 0 else {
-        if errno == ENOENT { continue }
-        throw StorageError.system(errno, "can't remove a blob", path)
-      }
-      result.blobs += 1
-      result.bytes += UInt64(status.st_size)
-    }
+    (result.blobs, result.bytes) = try plan.remove(candidates)
     candidates = []
-    try store.removeAbandoned()
     return result
   }
 }

@@ -2,10 +2,6 @@ import CCrypto
 import Encryption
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// The digest and the length of a complete blob.
 public struct StoredBlob: Hashable, Sendable {
   /// The SHA-1 digest of its bytes.
@@ -22,14 +18,14 @@ public struct StoredBlob: Hashable, Sendable {
 
 /// Writes a new blob, in pieces of any size, in constant memory.
 ///
-/// The bytes go to a file with a temporary name. `finish()` syncs the file. It gets its final name when a
-/// document that refers to the blob is saved. A writer that is released without `finish()` removes its file.
+/// The bytes are stored without a name. `finish()` makes them durable. They get their name when a
+/// document that refers to the blob is saved. A writer that is released without `finish()` removes them.
 /// Use it on one thread at a time.
 public final class BlobWriter {
   let store: BlobStore
-  private let number: UInt64
-  private var file: FileDescriptor?
-  private let path: String
+  private let new: any NewBlobBytes
+  private var isOpen = true
+  private var path: String { new.place }
   private let digest: SHA1Stream
   private let cipher: ChunkCipher?
   private let salt: [UInt8]
@@ -41,10 +37,9 @@ public final class BlobWriter {
   private var offset: UInt64
   private var chunk: UInt64 = 0
 
-  init(_ store: BlobStore, keys: BlobKeys?, number: UInt64, path: String) throws {
+  init(_ store: BlobStore, keys: BlobKeys?, _ new: any NewBlobBytes) throws {
     self.store = store
-    self.number = number
-    self.path = path
+    self.new = new
     digest = try SHA1Stream()
     if let keys {
       var salt = [UInt8](repeating: 0, count: SealedFormat.saltBytes)
@@ -62,33 +57,25 @@ public final class BlobWriter {
       offset = 0
     }
     buffer = .allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
-    // Blobs are immutable, so the permissions prevent opening the file for writing again.
-    let access = store.newAccess()?.limited(to: 0o444)
-    let isPrivate = keys != nil || access != nil
-    let created = try FileDescriptor(path, O_RDWR | O_CREAT | O_EXCL, isPrivate ? 0o400 : 0o444)
-    file = created
-    if let access { try created.set(access) }
   }
 
   deinit {
-    if file != nil { unlink(path) }
+    if isOpen { new.discard() }
     buffer.deallocate()
     sealed?.deallocate()
   }
 
   /// Adds bytes. After an error, such as `diskFull`, the writer can't be used any more.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
-    guard let file else {
-      throw StorageError(.closed, "the blob is already complete, so no bytes can be added", path: path)
-    }
+    try checkOpen()
     try digest.update(bytes)
     length += UInt64(bytes.count)
     var rest = bytes
     while !rest.isEmpty {
       // A full chunk is written only when more bytes follow, because the last chunk has another kind.
-      if buffered == SealedFormat.chunkBytes { try flush(to: file, isLast: false) }
+      if buffered == SealedFormat.chunkBytes { try flush(isLast: false) }
       if buffered == 0, cipher == nil, rest.count >= SealedFormat.chunkBytes {
-        try file.write(rest, at: offset)
+        try new.write(rest, at: offset)
         offset += UInt64(rest.count)
         return
       }
@@ -105,16 +92,22 @@ public final class BlobWriter {
     try Array(bytes).withUnsafeBytes { try write($0) }
   }
 
-  private func flush(to file: FileDescriptor, isLast: Bool) throws {
+  private func checkOpen() throws {
+    guard isOpen else {
+      throw StorageError(.closed, "the blob is already complete, so no bytes can be added", path: path)
+    }
+  }
+
+  private func flush(isLast: Bool) throws {
     let bytes = UnsafeRawBufferPointer(start: buffer, count: buffered)
     if let cipher, let sealed {
       try cipher.seal(bytes, isLast ? .lastChunk : .chunk, chunk, into: sealed)
       let count = buffered + SealedFormat.tagBytes
-      try file.write(UnsafeRawBufferPointer(start: sealed, count: count), at: offset)
+      try new.write(UnsafeRawBufferPointer(start: sealed, count: count), at: offset)
       offset += UInt64(count)
       chunk += 1
     } else {
-      try file.write(bytes, at: offset)
+      try new.write(bytes, at: offset)
       offset += UInt64(buffered)
     }
     buffered = 0
@@ -125,10 +118,8 @@ public final class BlobWriter {
   ///
   /// The blob is kept until it is saved or the database is closed.
   public func finish() throws -> StoredBlob {
-    guard let file else {
-      throw StorageError(.closed, "the blob is already complete, so no bytes can be added", path: path)
-    }
-    if cipher != nil || buffered > 0 { try flush(to: file, isLast: true) }
+    try checkOpen()
+    if cipher != nil || buffered > 0 { try flush(isLast: true) }
     let blob = StoredBlob(digest: try digest.finish(), length: length)
     if let cipher {
       var header = SealedFormat.magic + salt
@@ -142,12 +133,12 @@ public final class BlobWriter {
             $0, .header, 0, additionalData: additionalData,
             into: header.baseAddress! + additionalData.count)
         }
-        try file.write(UnsafeRawBufferPointer(header), at: 0)
+        try new.write(UnsafeRawBufferPointer(header), at: 0)
       }
     }
-    if store.syncs { try file.sync() }
-    self.file = nil
-    store.keep(blob, number: number, path: path)
+    try new.finish()
+    isOpen = false
+    store.keep(blob, new)
     return blob
   }
 }

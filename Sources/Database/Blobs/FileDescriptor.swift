@@ -5,7 +5,7 @@ import Storage
 #endif
 
 /// An open file of a blob. Reads and writes are complete, and errors name the path.
-final class FileDescriptor: @unchecked Sendable {
+final class FileDescriptor: BlobBytes, @unchecked Sendable {
   let path: String
   private let number: Int32
 
