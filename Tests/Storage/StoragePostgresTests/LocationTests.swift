@@ -32,7 +32,7 @@ struct LocationTests {
   ) throws {
     // libpq takes no password with an unescaped @.
     guard !text.contains("@ret@") else {
-      expect(PostgresLocation.withoutSecrets(text), equals: shown)
+      expect(LocationText.withoutSecrets(text), equals: shown)
       return
     }
     let location = try PostgresLocation(text)

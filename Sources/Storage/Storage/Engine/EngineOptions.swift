@@ -91,6 +91,9 @@ public struct EngineType: Sendable {
   /// file.
   public let isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)?
 
+  /// What an engine has whose databases are on servers. Nil if they are files.
+  package var server: EngineServer?
+
   /// Makes a kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool, longestPath: Int? = nil,

@@ -8,6 +8,8 @@ final class Answer: @unchecked Sendable {
   private let result: OpaquePointer
   /// The number of rows.
   let count: Int
+  /// The number of columns.
+  var columns: Int { Int(PQnfields(result)) }
 
   init(_ result: OpaquePointer) {
     self.result = result

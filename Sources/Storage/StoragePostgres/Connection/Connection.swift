@@ -141,7 +141,10 @@ final class Connection: @unchecked Sendable {
     try begin()
     guard let handle else { throw lost() }
     PQenterPipelineMode(handle)
-    for statement in Statement.allCases where !settings.isReadOnly || statement.isForReading {
+    for statement in Statement.allCases
+    where statement.isOfHome == settings.isOfHome && (!settings.isReadOnly || statement.isForReading)
+      && (hasSettings || statement != .notify)
+    {
       let types = statement.types
       let isSent = PQsendPrepare(handle, statement.rawValue, statement.sql(schema), Int32(types.count), types)
       guard isSent == 1 else { throw lose(lastMessage) }
@@ -363,6 +366,38 @@ final class Connection: @unchecked Sendable {
     }
   }
 
+  // MARK: Notifications
+
+  /// What a wait for a notification has ended with.
+  enum Awakening { case notified, woken, timeout }
+
+  /// Waits for a notification, or until the descriptor `alarm` can be read, which is then read.
+  func waitForNotification(or alarm: Int32, until deadline: Deadline) throws -> Awakening {
+    try begin()
+    while true {
+      guard let handle else { throw lost() }
+      guard PQconsumeInput(handle) == 1 else { throw lose(lastMessage) }
+      var isNotified = false
+      while let notification = PQnotifies(handle) {
+        PQfreemem(notification)
+        isNotified = true
+      }
+      if isNotified { return .notified }
+      var descriptors = [
+        pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
+        pollfd(fd: alarm, events: Int16(POLLIN), revents: 0),
+      ]
+      let count = Glibc.poll(&descriptors, 2, deadline.milliseconds)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return .timeout }
+      if descriptors[1].revents != 0 {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        while read(alarm, &bytes, bytes.count) > 0 {}
+        return .woken
+      }
+    }
+  }
+
   // MARK: Failures
 
   private var lastMessage: String { handle.map { String(cString: PQerrorMessage($0)) } ?? "" }
@@ -396,7 +431,9 @@ final class PageRequest {
 struct Deadline {
   private let end: ContinuousClock.Instant
 
-  init(seconds: Int) { end = .now + .seconds(seconds) }
+  init(seconds: Int) { self.init(after: .seconds(seconds)) }
+
+  init(after duration: Duration) { end = .now + duration }
 
   var isOver: Bool { end <= .now }
 

@@ -1,5 +1,4 @@
 import CPostgres
-import Foundation
 import Storage
 
 /// The address of a database on a server: a connection string of libpq, `#`, and the name of a schema.
@@ -30,15 +29,14 @@ struct PostgresLocation: Sendable {
       throw StorageError(
         .invalidArgument, "a database on PostgreSQL has a location such as postgres://host/db#name")
     }
-    guard let mark = text.lastIndex(of: "#") else {
+    shown = LocationText.withoutSecrets(text)
+    guard let (connection, encoded) = LocationText.split(text) else {
       throw StorageError(
         .invalidArgument, "the location has no name of a schema; it ends as in postgres://host/db#name",
-        path: Self.withoutSecrets(text))
+        path: shown)
     }
-    connection = String(text[..<mark])
-    shown = Self.withoutSecrets(connection) + text[mark...]
-    let encoded = text[text.index(after: mark)...]
-    guard let name = encoded.removingPercentEncoding, Self.isName(name) else {
+    self.connection = connection
+    guard let name = LocationText.decoded(encoded), Self.isName(name) else {
       throw StorageError(
         .invalidArgument,
         """
@@ -66,30 +64,8 @@ struct PostgresLocation: Sendable {
     PQconninfoFree(options)
   }
 
-  /// The text without the password of its user, and without the parameters that hold passwords.
-  static func withoutSecrets(_ text: String) -> String {
-    guard let scheme = text.range(of: "://") else { return text }
-    var rest = text[scheme.upperBound...]
-    var parameters: Substring?
-    if let mark = rest.firstIndex(of: "?") {
-      parameters = rest[rest.index(after: mark)...]
-      rest = rest[..<mark]
-    }
-    // A password may hold what ends a host, so the last @ ends it.
-    if let at = rest.lastIndex(of: "@"), let colon = rest[..<at].firstIndex(of: ":") {
-      rest = rest[..<colon] + rest[at...]
-    }
-    var shown = text[..<scheme.upperBound] + rest
-    if let parameters {
-      let kept = parameters.split(separator: "&").filter { parameter in
-        let name = parameter.prefix { $0 != "=" }.removingPercentEncoding ?? ""
-        return name != "password" && name != "sslpassword"
-      }
-      if !kept.isEmpty { shown += "?" + kept.joined(separator: "&") }
-    }
-    return String(shown)
-  }
-
   /// The name of the schema as SQL has it.
-  var quotedSchema: String { "\"" + schema.replacingOccurrences(of: "\"", with: "\"\"") + "\"" }
+  var quotedSchema: String {
+    "\"" + schema.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+  }
 }

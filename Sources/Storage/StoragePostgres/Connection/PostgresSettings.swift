@@ -4,6 +4,8 @@ import Storage
 struct PostgresSettings: Sendable {
   let location: PostgresLocation
   var isReadOnly = false
+  /// Whether the connections are for what stands beside the entries (`PostgresHome`), and so prepare the statements of that.
+  var isOfHome = false
   /// The setting `synchronous_commit`.
   var synchronousCommit = "local"
   /// The time that a connection may take to come about, in seconds.

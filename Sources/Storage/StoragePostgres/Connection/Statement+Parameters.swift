@@ -6,7 +6,7 @@ extension Statement {
   var isForReading: Bool {
     switch self {
     case .state, .keyspaces, .count, .get, .getMany, .ascending, .descending, .ascendingKeys,
-      .descendingKeys, .isKeyspace:
+      .descendingKeys, .isKeyspace, .blobNames, .blobFiles, .blob, .blobPiece, .isBlob:
       true
     default: false
     }

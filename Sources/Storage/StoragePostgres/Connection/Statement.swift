@@ -10,13 +10,16 @@ enum Statement: String, CaseIterable {
   case isKeyspace
   // Writing
   case lock, upsert, upsertCounted, delete, deleteRange, changeCount
-  case addKeyspace, removeKeyspace, commit, noteCommit, notedCommit, forgetOldWriters, forgetWriter
+  case addKeyspace, removeKeyspace, commit, noteCommit, notify, notedCommit, forgetOldWriters, forgetWriter
+  // Beside the entries (Statement+Home.swift)
+  case blobNames, blobFiles, blob, blobPiece, isBlob
+  case addBlob, addPiece, endBlob, freeName, nameBlob, markBlob, unclaimBlob, dropBlob, removeName, dropUnused
 
   static let byteaType: Oid = 17
   private static let smallintType: Oid = 21
-  private static let integerType: Oid = 23
-  private static let bigintType: Oid = 20
-  private static let textType: Oid = 25
+  static let integerType: Oid = 23
+  static let bigintType: Oid = 20
+  static let textType: Oid = 25
   private static let byteaArrayType: Oid = 1_001
 
   /// Values of at most this many bytes come with the scans. Larger ones are read when they are asked for.
@@ -46,7 +49,12 @@ enum Statement: String, CaseIterable {
     case .descending: Self.page("key, \(Self.inlineValue)", " DESC", s)
     case .ascendingKeys: Self.page("key", "", s)
     case .descendingKeys: Self.page("key", " DESC", s)
-    case .lock: "SELECT commits, catalog, last_keyspace FROM \(s).touchstone WHERE id = 1 FOR UPDATE"
+    case .lock:
+      """
+      SELECT commits, catalog, last_keyspace, CASE WHEN listened > now() THEN 1 ELSE 0 END \
+      FROM \(s).touchstone WHERE id = 1 FOR UPDATE
+      """
+    case .notify: "SELECT pg_notify($1, '')"
     case .upsert:
       """
       INSERT INTO \(s).entries (keyspace, key, value) \
@@ -92,6 +100,7 @@ enum Statement: String, CaseIterable {
     case .notedCommit: "SELECT commits FROM \(s).writers WHERE id = $1"
     case .forgetOldWriters: "DELETE FROM \(s).writers WHERE seen < now() - interval '30 days'"
     case .forgetWriter: "DELETE FROM \(s).writers WHERE id = $1"
+    default: homeSQL(s)
     }
   }
 
@@ -100,6 +109,7 @@ enum Statement: String, CaseIterable {
     let (number, key, keys) = (Self.integerType, Self.byteaType, Self.byteaArrayType)
     return switch self {
     case .state, .keyspaces, .lock, .forgetOldWriters: []
+    case .notify: [Self.textType]
     case .count, .isKeyspace, .removeKeyspace: [number]
     case .get: [number, key]
     case .getMany, .delete: [number, keys]
@@ -111,6 +121,7 @@ enum Statement: String, CaseIterable {
     case .commit: [Self.bigintType, Self.bigintType, number]
     case .noteCommit: [key, Self.bigintType]
     case .notedCommit, .forgetWriter: [key]
+    default: homeTypes
     }
   }
 

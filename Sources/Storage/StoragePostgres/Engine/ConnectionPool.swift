@@ -4,9 +4,14 @@ import Storage
 /// The connections of an engine that aren't used at the moment, and what opens others.
 final class ConnectionPool: Sendable {
   let settings: PostgresSettings
+  private let preparesStatements: Bool
   private let idle = Lock<[Connection]>([])
 
-  init(_ settings: PostgresSettings) { self.settings = settings }
+  /// - Parameter preparesStatements: whether the tables are there.
+  init(_ settings: PostgresSettings, preparesStatements: Bool = true) {
+    self.settings = settings
+    self.preparesStatements = preparesStatements
+  }
 
   /// Runs `body` with a connection, which `body` keeps or gives back. When a connection turns out to be lost, `body` runs again
   /// with another one, until the server has been away for too long. So `body` must do nothing that can't be done twice.
@@ -32,6 +37,7 @@ final class ConnectionPool: Sendable {
   /// Connects, and prepares the statements.
   func open() throws -> Connection {
     let connection = try Connection(settings)
+    guard preparesStatements else { return connection }
     do { try connection.prepare() } catch {
       connection.close()
       throw error

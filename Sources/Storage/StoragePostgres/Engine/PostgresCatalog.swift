@@ -35,6 +35,8 @@ struct DatabaseRow: Sendable {
   /// See `PostgresCatalog.version`.
   let catalog: Int
   let lastKeyspace: Int
+  /// Whether somebody listens to commits. Only known to writers.
+  let isListened: Bool
 
   /// Reads the row. Throws `damaged` if there is none.
   init(_ answer: Answer, _ location: String) throws {
@@ -45,6 +47,7 @@ struct DatabaseRow: Sendable {
     commits = answer.integer(0, 0)
     catalog = answer.integer(0, 1)
     lastKeyspace = answer.integer(0, 2)
+    isListened = answer.columns > 3 && answer.integer(0, 3) == 1
   }
 }
 

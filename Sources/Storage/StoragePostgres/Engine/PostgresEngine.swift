@@ -66,7 +66,7 @@ final class PostgresEngine: EngineMaintenance {
   }
 
   /// Connects for the first time. Only a server that is starting is waited for: anything else may be a wrong location.
-  private static func connect(_ settings: PostgresSettings) throws -> Connection {
+  static func connect(_ settings: PostgresSettings) throws -> Connection {
     let deadline = Deadline(seconds: settings.connectSeconds)
     while true {
       do { return try Connection(settings) } catch let error as PostgresError

@@ -83,7 +83,8 @@ struct PostgresSchema {
     [
       """
       CREATE TABLE \(schema).touchstone (id integer PRIMARY KEY, version integer NOT NULL, \
-      commits bigint NOT NULL, catalog bigint NOT NULL, last_keyspace integer NOT NULL)
+      commits bigint NOT NULL, catalog bigint NOT NULL, last_keyspace integer NOT NULL, \
+      listened timestamptz)
       """,
       """
       CREATE TABLE \(schema).keyspaces (number integer PRIMARY KEY, name text NOT NULL UNIQUE, \

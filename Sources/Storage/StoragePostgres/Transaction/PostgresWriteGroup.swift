@@ -95,7 +95,7 @@ final class PostgresWriteGroup: WriteGroup {
     if state.changesCatalog { state.catalog.version += 1 }
     let number = row.commits + 1
     do {
-      try send(state, number, connection)
+      try send(state, number, connection, notifies: row.isListened && connection.hasSettings)
     } catch let error as PostgresError {
       memory.forget()
       guard error.isLost else {
@@ -111,14 +111,18 @@ final class PostgresWriteGroup: WriteGroup {
   }
 
   /// Sends everything and the commit at once.
-  private func send(_ state: WriterState, _ number: Int, _ connection: Connection) throws {
+  private func send(
+    _ state: WriterState, _ number: Int, _ connection: Connection, notifies: Bool
+  ) throws {
+    let channel = CommitListener.channel(of: engine.place.schema)
     try memory.id.withUnsafeBytes { id in
       _ = try connection.exchange(
         state.requests() + [
           .prepared(
             .commit, [.integer(number), .integer(state.catalog.version), .integer(state.catalog.lastNumber)]),
           .prepared(.noteCommit, [.bytes(id), .integer(number)]),
-        ] + (memory.isNoted ? [] : [.prepared(.forgetOldWriters, [])]) + [.text("COMMIT")])
+        ] + (notifies ? [.prepared(.notify, [.text(channel)])] : [])
+          + (memory.isNoted ? [] : [.prepared(.forgetOldWriters, [])]) + [.text("COMMIT")])
     }
   }
 
