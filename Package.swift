@@ -38,7 +38,7 @@ let hasPostgres = namedEngines?.contains("postgres") ?? isInstalled("libpq")
 /// The modules of those engines.
 let optionalModules: [Target.Dependency] =
   (hasRocksDB ? ["StorageRocksDB"] : []) + (hasWiredTiger ? ["StorageWiredTiger"] : [])
-/// And those of an engine on a server. The command and the bindings don't have it: they open databases by their paths.
+/// And those of an engine on a server. The bindings don't have it.
 let serverModules: [Target.Dependency] = hasPostgres ? ["StoragePostgres"] : []
 /// What code that names engines is compiled with.
 let optionalSettings: [SwiftSetting] =
@@ -331,8 +331,8 @@ let modules: [Target] = [
       "Bytes", "Touchstone", "TouchstoneSync", "ReplicationHTTP", "TouchstoneServer", "Server", "HTTPAPI",
       "Documents", "Query", "Views", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites", "CBuild",
       "CLineEditor",
-    ] + optionalModules,
-    path: "Sources/Tool/CLI", swiftSettings: optionalSettings),
+    ] + optionalModules + serverModules,
+    path: "Sources/Tool/CLI", swiftSettings: optionalSettings + serverSettings),
 ]
 
 // Modules and programs that tests use.
@@ -544,7 +544,17 @@ let tests: [Target] = [
 
 /// Tests of engines whose libraries not every machine has.
 let optionalTests: [Target] =
-  hasPostgres ? [storage.tests("StoragePostgres", ["TestTools", "StoragePostgres"])] : []
+  hasPostgres
+  ? [
+    storage.tests("StoragePostgres", ["TestTools", "StoragePostgres"]),
+    facade.tests(
+      "Locations",
+      [
+        "TestSupport", "Touchstone", "Blobs", "StoragePostgres", "ChildProcesses", "touchstone",
+        "database-child",
+      ],
+      namesEngines: true),
+  ] : []
 
 /// A program that libFuzzer drives: `Fuzz/FOLDER`.
 func fuzzTarget(_ name: String, _ folder: String, _ imports: [Target.Dependency]) -> Target {

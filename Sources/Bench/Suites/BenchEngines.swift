@@ -18,13 +18,13 @@ package enum BenchEngines {
   /// All engines of this build, each library once, plain and encrypted.
   static var every: [EngineType] {
     let first: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
-    let others = Engines.names.filter { !first.contains($0) && $0 != .sqlcipherPlain }
+    let others = Engines.namesOfFileEngines.filter { !first.contains($0) && $0 != .sqlcipherPlain }
     return (first + others).compactMap { try? Engines.type($0) }
   }
 
   /// Returns the engines with these names, and then all others that encrypt.
   static func encrypting(after names: [EngineName]) -> [EngineType] {
-    let others = Engines.names.filter { name in
+    let others = Engines.namesOfFileEngines.filter { name in
       !names.contains(name) && (try? Engines.type(name).encrypts) == true
     }
     return (names + others).compactMap { try? Engines.type($0) }

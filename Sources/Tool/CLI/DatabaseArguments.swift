@@ -3,7 +3,9 @@ import Touchstone
 /// The arguments that all commands on one database share.
 struct DatabaseArguments {
   static let database = Positional(
-    "DB", "The database: a NAME.touchstone directory; the suffix may be left out")
+    "DB",
+    "The database: a NAME.touchstone directory, whose suffix may be left out, or a location on a server, such as postgres://host/db#name"
+  )
   static let readOnly = Flag(
     "read-only", "Opens the database for reading only. Only locks of the engine are written")
   static let json = Flag("json", "Prints JSON")
@@ -20,7 +22,10 @@ struct DatabaseArguments {
     }.choosing(Engines.names.map(\.rawValue))
   }
 
+  /// The path or location. For people it is `shownPath`.
   let path: String
+  /// The path, or the location without passwords.
+  var shownPath: String { LocationSecrets.without(path) }
   let keys: Keys
   private let isReadOnly: Bool
 

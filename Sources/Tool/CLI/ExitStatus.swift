@@ -62,7 +62,8 @@ enum ExitStatus: Int32 {
       }
     case let error as DatabaseError:
       switch error.code {
-      case .alreadyExists, .invalidName, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted:
+      case .alreadyExists, .invalidName, .invalidLocation, .noParentDirectory, .unknownEngine, .notEncrypted,
+        .alreadyEncrypted:
         self = .usage
       default: self = .database
       }

@@ -9,13 +9,19 @@ enum NewDatabase {
   static let engine = DatabaseArguments.engine(
     "Makes DB with this engine if it doesn't exist: \(engineNames)")
 
-  /// Makes a database and opens it. Without `engine` it is sqlite, or sqlcipher if there is a new key. An engine that
+  /// Makes a database and opens it. On a server it has the engine of its location. Without `engine` it is sqlite, or sqlcipher if there is a new key. An engine that
   /// encrypts needs a key: the new one, or else the key, or else a prompt.
   static func make(
     _ path: String, engine: EngineName?, keys: Keys, makesParents: Bool = false,
     watchesOtherProcesses: Bool = false
   ) throws -> Database {
     var key = try keys.new()
+    if DatabaseLocation.isOnServer(path) {
+      // Its location has the engine.
+      var options = DatabaseOptions(engine: engine, creation: .createNew, key: key)
+      options.watchesOtherProcesses = watchesOtherProcesses
+      return try Database.open(path, options: options)
+    }
     let engine = engine ?? (key == nil ? .sqlite : .sqlcipher)
     if try Engines.type(engine, encrypted: key != nil).encrypts {
       key = try key ?? keys.requiredNew(for: path, engine: engine)
@@ -47,8 +53,8 @@ extension DatabaseArguments {
       let found = database.engineName
       try database.close()
       throw UsageError(
-        "\(path) exists and its engine is \(found), not \(engine); leave out --engine, or change the engine with "
-          + "'touchstone convert \(path) --engine \(engine)'")
+        "\(shownPath) exists and its engine is \(found), not \(engine); leave out --engine, or change the engine with "
+          + "'touchstone convert \(shownPath) --engine \(engine)'")
     }
     return (database, false)
   }

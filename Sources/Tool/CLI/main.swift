@@ -9,7 +9,11 @@ import Touchstone
 #if WIREDTIGER
   import StorageWiredTiger
 #endif
+#if POSTGRES
+  import StoragePostgres
+#endif
 
+LocationSecrets.hide()
 StandardDescriptors.openClosed()
 
 // Register external engines here, before the first command: Engines.register(MyEngine.type)
@@ -19,6 +23,9 @@ StandardDescriptors.openClosed()
 #endif
 #if WIREDTIGER
   Engines.register(WiredTigerEngines.wiredtiger)
+#endif
+#if POSTGRES
+  Engines.register(PostgresEngines.postgres)
 #endif
 
 // A file at the limit of its size (`ulimit -f`) is an error of the write, and not the end of the process.
@@ -66,7 +73,7 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
     try output.flush()
     return .done
   } catch {
-    let message = (error as? UsageError)?.message ?? "\(error)"
+    let message = LocationSecrets.without((error as? UsageError)?.message ?? "\(error)")
     StandardError.line("\(Style.errors.error("\(name):")) \(CommandWords.of(message))")
     return ExitStatus(error)
   }

@@ -20,6 +20,8 @@ import TestSupport
     ("touchstone sync --list https:", "it needs a server"),
     ("touchstone sync travel wss:", "it needs a server"),
     ("touchstone sync travel https:", "it needs a server"),
+    ("touchstone create 'postgres:", "it needs a server"),
+    ("touchstone convert travel --output 'postgres:", "it needs a server"),
     ("touchstone changes travel --follow", "it goes on until Ctrl-C"),
   ]
 

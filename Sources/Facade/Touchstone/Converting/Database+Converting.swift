@@ -5,7 +5,8 @@ import Storage
 
 extension Database {
   /// Converts the database at `path` to another engine, in place or into a new database at `target`.
-  /// Everything is kept: sequences, revision trees, local documents, expirations, indexes, blobs and UUIDs.
+  /// Everything is kept: sequences, revision trees, local documents, expirations, indexes, blobs and UUIDs. Both may be
+  /// locations on servers (`DatabaseLocation`); a database on a server is converted into a new one only.
   ///
   /// ```swift
   /// try Database.convert("travel", to: .lmdb)
@@ -37,16 +38,29 @@ extension Database {
     key: UserKey? = nil, newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
     let type = try Engines.type(engine, encrypted: newKey != nil)
-    let database = try DatabaseDirectory(path, in: directory)
+    let source = try DatabasePlace(path, in: directory)
     guard let target else {
+      guard case .directory(let database) = source else {
+        throw DatabaseError(
+          .invalidLocation,
+          "a database on a server can't be converted in place; give a directory for the result",
+          path: source.path)
+      }
       let closed = try ClosedDatabase(database)
+      try type.checkHasFiles(database.path)
       let isEncrypted = closed.description.key != nil
       let recipe = try DatabaseRecipe(
         type, isEncrypted: isEncrypted, key: key, newKey: newKey, renewsDataKey: false, path: database.path)
       return try closed.rewrite(recipe, key: isEncrypted ? key : nil, progress: progress)
     }
-    try DatabaseInstaller(at: DatabaseDirectory(target, in: directory)).install(
-      from: database, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
+    switch try DatabasePlace(target, in: directory) {
+    case .directory(let target):
+      try DatabaseInstaller(at: target).install(
+        from: source, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
+    case .server(let target):
+      try ServerInstaller(target: target).install(
+        from: source, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
+    }
   }
 
   /// Installs a prebuilt database: makes a copy at `path` that is a separate peer with new UUIDs.
@@ -61,12 +75,13 @@ extension Database {
   /// only when it is complete and synced to disk.
   ///
   /// - Parameters:
-  ///   - source: a directory, with or without its suffix, or a zip file.
-  ///   - path: where the copy is made.
+  ///   - source: a directory, with or without its suffix, a zip file, or a location on a server.
+  ///   - path: where the copy is made: a path, or a location on a server.
   ///   - directory: the directory that `path` starts from; nil for the current directory.
   ///   - key: the key of an encrypted source. The copy uses it too, if there is no `newKey`.
   ///   - newKey: the key of the copy, which then gets its own data key.
-  ///   - engine: the engine of the copy; nil for the engine of the source.
+  ///   - engine: the engine of the copy; nil for the engine of the source. A copy from a server into a directory gets SQLite
+  ///     then, or SQLCipher with a new key.
   ///   - progress: receives the progress. If it throws, the copy is abandoned and removed.
   ///
   /// Throws `alreadyExists` if there is something at `path`; `notFound` or `notADatabase` if the source isn't
@@ -76,10 +91,16 @@ extension Database {
     newKey: UserKey? = nil,
     engine: EngineName? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
-    let installer = try DatabaseInstaller(at: DatabaseDirectory(path, in: directory))
     let type = try engine.map { try Engines.type($0, encrypted: newKey != nil) }
-    try installer.install(
-      fromDirectoryOrArchive: source, engine: type, key: key, newKey: newKey, progress: progress)
+    switch try DatabasePlace(path, in: directory) {
+    case .directory(let target):
+      try DatabaseInstaller(at: target).install(
+        fromDirectoryOrArchive: source, engine: type, key: key, newKey: newKey, progress: progress)
+    case .server(let target):
+      try ServerInstaller(target: target).install(
+        from: DatabasePlace(source), engine: type, key: key, newKey: newKey, isAnotherPeer: true,
+        progress: progress)
+    }
   }
 
   /// The private UUID of the database that this one was copied from, or nil if it isn't a copy. The

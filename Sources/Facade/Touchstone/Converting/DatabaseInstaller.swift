@@ -29,7 +29,7 @@ struct DatabaseInstaller {
     var status = stat()
     guard stat(source, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       return try install(
-        from: try DatabaseDirectory(source), engine: engine, key: key, newKey: newKey, isAnotherPeer: true,
+        from: try DatabasePlace(source), engine: engine, key: key, newKey: newKey, isAnotherPeer: true,
         progress: progress)
     }
     let partial = try PartialDirectory(beside: target.path)
@@ -38,56 +38,61 @@ struct DatabaseInstaller {
       try progress?(ConversionProgress(phase: .unpacking, done: done, total: total))
     }
     try make(
-      in: partial, from: try DatabaseDirectory(unpacked), engine: engine, key: key, newKey: newKey,
+      in: partial, from: .directory(try DatabaseDirectory(unpacked)), engine: engine, key: key,
+      newKey: newKey,
       isAnotherPeer: true, progress: progress
     ).publish(as: target, from: DatabaseAccess(ofFile: source))
   }
 
-  /// Installs from a database's directory. If `isAnotherPeer`, the copy gets new UUIDs.
+  /// Installs from another database. If `isAnotherPeer`, the copy gets new UUIDs.
   func install(
-    from source: DatabaseDirectory, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
+    from source: DatabasePlace, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
   ) throws {
-    guard source.isComplete else { throw source.missing }
+    var access: DatabaseAccess?
+    if case .directory(let directory) = source {
+      guard directory.isComplete else { throw directory.missing }
+      access = DatabaseAccess(of: directory)
+    }
     try make(
       in: try PartialDirectory(beside: target.path), from: source, engine: engine, key: key, newKey: newKey,
       isAnotherPeer: isAnotherPeer, progress: progress
-    ).publish(as: target, from: DatabaseAccess(of: source))
+    ).publish(as: target, from: access)
   }
 
   /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
   func make(
-    in partial: PartialDirectory, from source: DatabaseDirectory, engine: EngineType?, key: UserKey?,
+    in partial: PartialDirectory, from place: DatabasePlace, engine: EngineType?, key: UserKey?,
     newKey: UserKey?, isAnotherPeer: Bool, progress: ConversionProgress.Handler?
   ) throws -> UnfinishedDatabase {
-    var description = try source.readDescription()
-    let isEncrypted = description.key != nil
-    let type = try engine ?? Engines.type(EngineName(rawValue: description.engine))
-    try target.checkFits(type)
-    var recipe = try DatabaseRecipe(
-      type, isEncrypted: isEncrypted, key: key, newKey: newKey, renewsDataKey: true, path: target.path)
-    if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
-    // Shared with other opens of it in this process.
-    let opened = try OpenDatabase.open(
-      source,
-      DatabaseOptions(creation: .openExisting, isReadOnly: true, key: isEncrypted ? key : nil))
-    defer { try? opened.close() }
-    // Another process may have replaced the files before they were locked.
-    description = opened.description.withLock { $0 }
-    let oldKey = try opened.dataKey(isEncrypted ? key : nil)
-    let blobs = try BlobStore(directory: source.blobsPath(description), dataKey: oldKey, isReadOnly: true)
-
-    let new = try UnfinishedDatabase(in: partial, type)
-    if case .same = recipe.key, let keyPath = source.keyPath(description) {
-      try AtomicFile.write(
-        try AtomicFile.read(keyPath, limit: 1 << 16), to: new.directory.file(DatabaseDirectory.key))
+    let source = try ConversionSource(place, key: key)
+    return try withExtendedLifetime(source) {
+      let type = try engine ?? directoryEngine(of: source, newKey: newKey)
+      try type.checkHasFiles(target.path)
+      try target.checkFits(type)
+      var recipe = try DatabaseRecipe(
+        type, isEncrypted: source.isEncrypted, key: key, newKey: newKey, renewsDataKey: true,
+        path: target.path)
+      if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
+      let new = try UnfinishedDatabase(in: partial, type)
+      if case .same = recipe.key, let keyPath = source.keyPath {
+        try AtomicFile.write(
+          try AtomicFile.read(keyPath, limit: 1 << 16), to: new.directory.file(DatabaseDirectory.key))
+      }
+      try DatabaseWriter(
+        source: source.data, recipe: recipe, dataKey: try recipe.dataKey(from: source.data.dataKey),
+        directory: new.directory, description: new.description, access: nil, copiesBlobs: true,
+        progress: progress
+      ).run()
+      Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
+      return new
     }
-    try DatabaseWriter(
-      source: DatabaseSource(engine: opened.store.engine, blobs: blobs, dataKey: oldKey), recipe: recipe,
-      dataKey: try recipe.dataKey(from: oldKey), directory: new.directory, description: new.description,
-      access: nil, copiesBlobs: true, progress: progress
-    ).run()
-    Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
-    return new
+  }
+
+  /// The engine of a copy that nobody chose: that of the source. A database from a server gets the one of new databases.
+  private func directoryEngine(of source: ConversionSource, newKey: UserKey?) throws -> EngineType {
+    let type = try source.type
+    guard type.server != nil else { return type }
+    return try Engines.type(newKey == nil ? .sqlite : .sqlcipher)
   }
 }

@@ -38,11 +38,11 @@ extension Database {
     let directory = try DatabaseDirectory("memory", in: partial.path)
     let file = directory.file("data-1.\(MemoryEngine.type.fileExtension)")
     do {
-      let open = try OpenDatabase.open(directory, options) {
+      let open = try OpenDatabase.open(.directory(directory), options) {
         MemoryEngine.remove(file)
         partial.remove()
       }
-      return Database(open, options)
+      return Database(open, options, name: directory.name)
     } catch {
       MemoryEngine.remove(file)
       throw error

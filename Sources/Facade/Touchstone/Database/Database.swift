@@ -36,10 +36,10 @@ public final class Database: Sendable {
   /// From which time on a query is slow, in nanoseconds; nil if none is.
   let slowQueryThreshold: UInt64?
 
-  init(_ open: OpenDatabase, _ options: DatabaseOptions, name: String? = nil) {
+  init(_ open: OpenDatabase, _ options: DatabaseOptions, name: String) {
     self.open = open
     isReadOnly = options.isReadOnly
-    self.name = name ?? open.directory.name
+    self.name = name
     queryOptions = options.queryOptions
     slowQueryThreshold = options.slowQueryThreshold.map { threshold in
       let (seconds, attoseconds) = threshold.components
@@ -57,7 +57,8 @@ public final class Database: Sendable {
   }
 
   /// Opens the database at `path`, and makes it if there is none and the options allow it. `path` is a
-  /// directory `NAME.touchstone`; the suffix is optional.
+  /// directory `NAME.touchstone`; the suffix is optional. It may be a location on a server instead, such as
+  /// `postgres://host/db#travel` (`DatabaseLocation`).
   ///
   /// Throws a `DatabaseError` for problems with the database as a whole (`notFound`, `wrongKey`, `inUse`, …),
   /// and a `StorageError` for problems with its file.
@@ -71,6 +72,44 @@ public final class Database: Sendable {
   static func open(
     _ path: String, in directory: String? = nil, _ options: DatabaseOptions, name: String?
   ) throws -> Database {
+    try open(DatabaseLocation(path), in: directory, options, name: name)
+  }
+
+  /// Opens the database at a location, and makes it if there is none and the options allow it.
+  ///
+  /// - Parameters:
+  ///   - location: where it is.
+  ///   - options: the options of the open.
+  ///
+  /// Throws a `DatabaseError` for problems with the database as a whole (`notFound`, `inUse`, `unknownEngine` if this build doesn't
+  /// have the engine of the location), and a `StorageError` for problems with its file or its server (`permissionDenied` for a wrong
+  /// password, `notFound` for a database that the server doesn't have, `ioError` for a server that can't be reached).
+  public static func open(
+    _ location: DatabaseLocation, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(location, in: nil, options, name: nil)
+  }
+
+  static func open(
+    _ location: DatabaseLocation, in directory: String?, _ options: DatabaseOptions, name: String?
+  ) throws -> Database {
+    let place =
+      location.isOnServer
+      ? try DatabasePlace(location)
+      : .directory(try directoryToOpen(location.text, in: directory, options))
+    do { return Database(try OpenDatabase.open(place, options), options, name: name ?? place.name) } catch {
+      // The caller gets the error.
+      Log.write(
+        LogText.isDamage(error) ? .error : .info, .database, place.path,
+        "can't be opened: \(LogText.of(error))")
+      throw error
+    }
+  }
+
+  /// The directory of a database that is opened. Upgrades a 1.x database and makes parent directories, if the options say so.
+  private static func directoryToOpen(
+    _ path: String, in directory: String?, _ options: DatabaseOptions
+  ) throws -> DatabaseDirectory {
     let path = try options.upgrade.map { try upgraded(path, in: directory, options, $0) } ?? path
     var database = try DatabaseDirectory(path, in: directory)
     if options.makesParents, !options.isReadOnly, options.creation != .openExisting {
@@ -78,32 +117,23 @@ public final class Database: Sendable {
       // Now the path can be resolved.
       database = try DatabaseDirectory(path, in: directory)
     }
-    do { return Database(try OpenDatabase.open(database, options), options, name: name) } catch {
-      // The caller gets the error.
-      Log.write(
-        LogText.isDamage(error) ? .error : .info, .database, database.path,
-        "can't be opened: \(LogText.of(error))")
-      throw error
-    }
+    return database
   }
 
-  /// Whether there is a complete database at `path`.
+  /// Whether there is a complete database at `path`, which may be a location on a server. False if the server can't be asked.
   public static func exists(_ path: String, in directory: String? = nil) -> Bool {
-    (try? DatabaseDirectory(path, in: directory))?.isComplete ?? false
+    (try? DatabasePlace(path, in: directory).isComplete()) ?? false
   }
 
-  /// Whether the database at `path` is encrypted.
+  /// Whether the database at `path` is encrypted. `path` may be a location on a server.
   public static func isEncrypted(_ path: String, in directory: String? = nil) throws -> Bool {
-    let directory = try DatabaseDirectory(path, in: directory)
-    guard directory.isComplete else { throw directory.missing }
-    return try directory.readDescription().key != nil
+    try DatabasePlace(path, in: directory).isEncrypted()
   }
 
-  /// Removes the database at `path` with all its files, and the symbolic link if `path` is one. Throws `inUse` if it is open.
+  /// Removes the database at `path` with all its files, and the symbolic link if `path` is one. `path` may be a location on a
+  /// server. Throws `inUse` if it is open.
   public static func delete(_ path: String, in directory: String? = nil) throws {
-    let directory = try DatabaseDirectory(path, in: directory)
-    try OpenDatabase.delete(directory)
-    try directory.removeLink()
+    try DatabasePlace(path, in: directory).delete()
   }
 
   /// Closes the database. The last close of a path in a process closes its files, after waiting for running
@@ -134,7 +164,7 @@ public final class Database: Sendable {
     try closing {
       guard
         isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
-      else { return try OpenDatabase.delete(open.directory) }
+      else { return try open.place.delete() }
       do {
         try open.delete()
         open.store.endObservers(of: ObjectIdentifier(self))
@@ -180,8 +210,8 @@ public final class Database: Sendable {
 
   // MARK: What it is
 
-  /// The absolute path of its directory.
-  public var path: String { open.directory.path }
+  /// The absolute path of its directory. For a database on a server, the location without passwords.
+  public var path: String { open.path }
   /// The engine that stores the data.
   public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
   /// Whether its files are encrypted.
@@ -193,7 +223,7 @@ public final class Database: Sendable {
   /// The storage engine, for tools that measure or inspect it.
   package var engine: any StorageEngine { open.store.engine }
 
-  /// The path of the engine's file. A compaction may change it.
+  /// The path of the engine's file. A compaction may change it. For a database on a server, the location without passwords.
   public var engineFile: String { open.engineFile }
 
   /// The UUID that identifies this database to its sync peers.

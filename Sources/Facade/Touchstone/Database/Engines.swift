@@ -33,6 +33,9 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// WiredTiger, the B+ tree of MongoDB. It is on trial, and built only with `TOUCHSTONE_ENGINES` (docs/storage-wiredtiger.md);
   /// without that, the name gets the error `unknownEngine`.
   public static let wiredtiger: EngineName = "wiredtiger"
+  /// A database on a PostgreSQL server. The product `TouchstonePostgres` has it: an app registers `PostgresEngines.postgres` first.
+  /// Its databases have locations, such as `postgres://host/db#travel`, and no paths.
+  public static let postgres: EngineName = "postgres"
   /// The engine of `Database.inMemory(options:)`. No other database can have it.
   public static let memory: EngineName = "memory"
 }
@@ -72,10 +75,35 @@ public enum Engines {
   /// How to get the engines that not every build has.
   private static let optional: [EngineName: String] = [
     .rocksdb: "it needs the product TouchstoneRocksDB and the Debian package librocksdb-dev",
+    .postgres: "it needs the product TouchstonePostgres and the Debian package libpq-dev",
     .wiredtiger:
       "the engine is on trial, and is built only with TOUCHSTONE_ENGINES and the Debian package libwiredtiger-dev "
       + "(docs/storage-wiredtiger.md)",
   ]
+
+  /// Returns the engine of locations with this scheme. Throws `unknownEngine` if this build doesn't have it, and `invalidLocation` if no
+  /// engine is known to have the scheme.
+  static func type(ofScheme scheme: String, path: String) throws -> EngineType {
+    let servers = types.withLock { $0.values.filter { $0.server != nil } }
+    if let type = servers.first(where: { $0.server?.schemes.contains(scheme) ?? false }) { return type }
+    if let name = schemes[scheme], let needed = optional[name] {
+      throw DatabaseError(
+        .unknownEngine, "this build has no engine \(name) for the location: \(needed)", path: path)
+    }
+    let known = Set(schemes.keys).union(servers.flatMap { $0.server?.schemes ?? [] }).sorted()
+    throw DatabaseError(
+      .invalidLocation,
+      "no engine has locations that begin with \(scheme)://; known are \(known.map { "\($0)://" }.joined(separator: ", "))",
+      path: path)
+  }
+
+  /// The schemes of engines that not every build has.
+  private static let schemes: [String: EngineName] = ["postgres": .postgres, "postgresql": .postgres]
+
+  /// The names of all engines whose databases are directories, sorted.
+  package static var namesOfFileEngines: [EngineName] {
+    types.withLock { $0.filter { $0.value.server == nil }.map(\.key) }.sorted { $0.rawValue < $1.rawValue }
+  }
 
   /// The names of all engines, sorted.
   public static var names: [EngineName] {
@@ -95,5 +123,16 @@ public enum Engines {
   /// The plain engine of the same kind as an encrypting one; SQLite if there is none.
   static func plain(_ name: EngineName) -> EngineName {
     encryptingKinds.first { $0.encrypting == name }?.plain ?? .sqlite
+  }
+}
+
+extension EngineType {
+  /// Throws `invalidLocation` if databases of the engine are on servers, and not in directories such as that at `path`.
+  func checkHasFiles(_ path: String) throws {
+    guard let server else { return }
+    throw DatabaseError(
+      .invalidLocation,
+      "the engine \(name) keeps databases on a server; give a location, such as \(server.schemes.first ?? name)://host/db#name",
+      path: path)
   }
 }

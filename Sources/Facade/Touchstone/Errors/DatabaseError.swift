@@ -9,6 +9,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     /// The name is empty, `.` or `..`, too long for a file name, or breaks another rule of names
     /// (`DatabaseFolder`).
     case invalidName
+    /// The location of a database on a server can't be read, has an unknown scheme, or doesn't fit the engine.
+    case invalidLocation
     /// The database to install is the one that it would replace, or lies inside that one's directory.
     case invalidSource
     /// Data of the Couchbase Lite database to install can't be carried over.

@@ -95,7 +95,8 @@ extension DatabaseError: TouchstoneError {
   /// The kind of failure.
   public var kind: ErrorKind {
     switch code {
-    case .invalidName, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted, .otherOptions,
+    case .invalidName, .invalidLocation, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted,
+      .otherOptions,
       .invalidSource:
       .badRequest
     case .wrongKey, .keyRequired: .unauthorized

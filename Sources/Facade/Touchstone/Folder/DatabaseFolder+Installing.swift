@@ -17,6 +17,8 @@ extension DatabaseFolder {
   /// - a `.cblite` file of Couchbase Lite 1.x with its attachments beside it
   /// - a zip file that holds a database's directory or a `.cblite2` directory
   ///
+  /// A folder on a server takes only the first of these, and databases on servers.
+  ///
   /// The source doesn't change. The copy appears under its name only when it is complete and synced to disk.
   /// After a crash there is no database of that name, and the next use of the folder removes what was left.
   ///
@@ -44,9 +46,16 @@ extension DatabaseFolder {
     _ name: String, from source: String, unlessExists: Bool = true, engine: EngineName? = nil,
     key: UserKey? = nil, newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
   ) throws -> Bool {
-    if try directory(of: name).isComplete {
+    let place = try place(of: name)
+    if try place.isComplete() {
       if unlessExists { return false }
-      throw DatabaseError(.alreadyExists, "the database exists already", path: try path(of: name))
+      throw DatabaseError(.alreadyExists, "the database exists already", path: place.path)
+    }
+    if case .server(let target) = place {
+      try ServerInstaller(target: target).install(
+        from: DatabasePlace(source), engine: engine.map { try Engines.type($0, encrypted: newKey != nil) },
+        key: key ?? options.key, newKey: newKey, isAnotherPeer: true, progress: progress)
+      return true
     }
     let prebuilt = try PrebuiltDatabase(
       source, engine: engine, key: key, newKey: newKey, options: options, progress: progress)
@@ -85,6 +94,7 @@ extension DatabaseFolder {
     _ name: String, with source: String, engine: EngineName? = nil, key: UserKey? = nil,
     newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
+    // Throws for a folder on a server.
     _ = try directory(of: name)
     let prebuilt = try PrebuiltDatabase(
       source, engine: engine, key: key, newKey: newKey, options: options, progress: progress)

@@ -4,7 +4,8 @@ extension DatabaseFolder {
   /// Throws `notFound` or `notADatabase` if there is none, and `inUse` if it is open in this or another
   /// process.
   public func delete(_ name: String) throws {
-    let directory = try DatabaseDirectory(self.path(of: name))
+    if case .server(let place) = try place(of: name) { return try place.delete() }
+    let directory = try directory(of: name)
     try LockedDirectory(directory).remove()
     try directory.removeLink()
   }
@@ -12,7 +13,7 @@ extension DatabaseFolder {
   /// Gives the database `name` the name `newName`, in one step: after a crash it has one of them.
   ///
   /// Throws `notFound` or `notADatabase` if there is none, `inUse` if it is open in this or another process,
-  /// and `alreadyExists` if there is a database `newName` or another file with its file name.
+  /// `invalidLocation` on a server, and `alreadyExists` if there is a database `newName` or another file with its file name.
   public func move(_ name: String, to newName: String) throws {
     let path = try self.path(of: name)
     let target = try directory(of: newName)

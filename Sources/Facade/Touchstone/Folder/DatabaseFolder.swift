@@ -22,9 +22,15 @@ import Storage
 /// `.touchstone`, it has no control characters, and its file name has at most 244 bytes. In a file name, `/`
 /// and `%` take 3 bytes each (docs/folders.md). Names are equal when their bytes are equal. Operations throw
 /// `invalidName` for other names.
+///
+/// A folder may be on a server: its path is then a location without a name, such as `postgres://host/db`, and each database
+/// is a schema. Names have at most 63 bytes there, and don't begin with `pg_`. Databases there aren't replaced and don't get other names.
 public final class DatabaseFolder: Sendable {
-  /// The absolute path of the directory. The directory is made when the first database is.
+  /// The absolute path of the directory. The directory is made when the first database is. On a server it is the location without
+  /// passwords.
   public let path: String
+  /// The location of a folder on a server, with what is secret in it. Nil for a directory.
+  private let server: String?
   /// The options of databases that are opened without other options. Its key is also the key of databases
   /// that are installed.
   public let options: DatabaseOptions
@@ -36,17 +42,31 @@ public final class DatabaseFolder: Sendable {
   ///
   /// - Parameters:
   ///   - path: the directory; nil for `defaultPath`. A relative path starts from the present current
-  ///     directory.
+  ///     directory. Or a location on a server without a name.
   ///   - options: the default options of the folder's databases.
   ///
-  /// Throws `invalidName` if the path is empty or contains a zero byte.
+  /// Throws `invalidName` if the path is empty or contains a zero byte, `invalidLocation` for a location with a name or an unknown scheme, and
+  /// `unknownEngine` if this build doesn't have the engine of the location.
   public init(_ path: String? = nil, options: DatabaseOptions = DatabaseOptions()) throws {
     let path = try (path ?? Self.defaultPath)
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw DatabaseError(.invalidName, "the path of the folder is empty or contains a zero byte")
     }
-    self.path = try Self.absolute(path)
     self.options = options
+    if let scheme = LocationText.scheme(of: path)?.lowercased() {
+      let shown = LocationText.withoutSecrets(path)
+      guard LocationText.split(path) == nil else {
+        throw DatabaseError(
+          .invalidLocation, "the location of a folder has no name of a database behind a #", path: shown)
+      }
+      _ = try Engines.type(ofScheme: scheme, path: shown)
+      server = path
+      self.path = shown
+      isPrivate = false
+      return
+    }
+    server = nil
+    self.path = try Self.absolute(path)
     isPrivate = self.path.utf8.elementsEqual(((try? Self.defaultPath) ?? "").utf8)
   }
 
@@ -72,6 +92,11 @@ public final class DatabaseFolder: Sendable {
   /// each has to be closed. Throws as `Database.open` does.
   public func open(_ name: String, options: DatabaseOptions? = nil) throws -> Database {
     let options = options ?? self.options
+    if let location = try location(of: name) {
+      let database = try Database.open(location, in: nil, options, name: name)
+      opened.add(database, name)
+      return database
+    }
     let path = try self.path(of: name)
     if !options.isReadOnly {
       if options.creation != .openExisting { try makeFolder() }
@@ -131,6 +156,10 @@ public final class DatabaseFolder: Sendable {
   /// Directories whose names don't follow the rules are left out. Removes what interrupted operations left in
   /// the folder.
   public func names() throws -> [String] {
+    if let server {
+      let type = try Engines.type(ofScheme: LocationText.scheme(of: server)?.lowercased() ?? "", path: path)
+      return try type.server?.names(server).filter(Self.isValidName) ?? []
+    }
     var status = stat()
     guard stat(path, &status) == 0 || errno != ENOENT else { return [] }
     PartialDirectory.removeAbandoned(in: path)
@@ -148,21 +177,36 @@ public final class DatabaseFolder: Sendable {
 
   /// Whether there is a complete database of that name. False if the name isn't valid.
   public func exists(_ name: String) -> Bool {
-    (try? directory(of: name).isComplete) ?? false
+    (try? place(of: name).isComplete()) ?? false
   }
 
   /// Whether a database in a folder can have that name.
   public static func isValidName(_ name: String) -> Bool { (try? FolderName.directory(of: name)) != nil }
 
-  /// Returns the path of the directory of the database of that name, which need not exist. Throws
-  /// `invalidName`.
+  /// Returns the path of the directory of the database of that name, which need not exist. On a server it is the location without
+  /// passwords. Throws `invalidName`.
   public func path(of name: String) throws -> String {
-    Self.joined(path, try FolderName.directory(of: name))
+    if let location = try location(of: name) { return location.description }
+    return Self.joined(path, try FolderName.directory(of: name))
   }
 
   // MARK: For the operations on the folder
 
-  /// The directory of a database.
+  /// The location of a database on a server; nil if the folder is a directory.
+  private func location(of name: String) throws -> DatabaseLocation? {
+    guard let server else { return nil }
+    // The same names everywhere.
+    _ = try FolderName.directory(of: name)
+    return try DatabaseLocation(server + "#" + LocationText.encoded(name))
+  }
+
+  /// Where a database is.
+  func place(of name: String) throws -> DatabasePlace {
+    if let location = try location(of: name) { return try DatabasePlace(location) }
+    return .directory(try directory(of: name))
+  }
+
+  /// The directory of a database. Throws `invalidLocation` if the folder is on a server.
   func directory(of name: String) throws -> DatabaseDirectory { try DatabaseDirectory(path(of: name)) }
 
   /// The directory of a database that will be made. Makes the folder, so that its path can be resolved.
@@ -182,6 +226,7 @@ public final class DatabaseFolder: Sendable {
   }
 
   private func makeFolder() throws {
+    guard server == nil else { return }
     // The name is only there for its parent directory.
     try DatabaseDirectory.makeParents(of: path + "/-", permissions: isPrivate ? 0o700 : 0o755)
   }

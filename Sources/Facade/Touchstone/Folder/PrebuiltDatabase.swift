@@ -120,7 +120,8 @@ struct PrebuiltDatabase {
       if try !Engines.type(old).encrypts { type = try Engines.encrypting(old).map(Engines.type) }
     }
     return try DatabaseInstaller(replacing: target).make(
-      in: partial, from: source, engine: type, key: key ?? options.key, newKey: newKey, isAnotherPeer: true,
+      in: partial, from: .directory(source), engine: type, key: key ?? options.key, newKey: newKey,
+      isAnotherPeer: true,
       progress: progress)
   }
 

@@ -49,6 +49,11 @@ struct DatabaseDirectory {
     guard !name.isEmpty, !name.utf8.contains(0) else {
       throw DatabaseError(.invalidName, "the name of the database is empty or contains a zero byte")
     }
+    guard !DatabaseLocation.isOnServer(name) else {
+      throw DatabaseError(
+        .invalidLocation, "this needs a database in a directory, and not one on a server",
+        path: LocationText.withoutSecrets(name))
+    }
     guard directory.map({ !$0.isEmpty && !$0.utf8.contains(0) }) ?? true else {
       throw DatabaseError(.invalidName, "the directory of the database is empty or contains a zero byte")
     }

@@ -14,7 +14,7 @@ final class LockedDirectory {
   ) throws {
     self.directory = directory
     guard directory.isComplete else { throw directory.missing }
-    try OpenDatabase.reserve(directory)
+    try OpenDatabase.reserve(directory.path)
     do {
       lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       try lock.takeAlone(seconds: waitingSeconds, unless: isDone, orShare: false)
@@ -22,7 +22,7 @@ final class LockedDirectory {
         throw DatabaseError(.notFound, "there is no database", path: directory.path)
       }
     } catch {
-      OpenDatabase.unreserve(directory)
+      OpenDatabase.unreserve(directory.path)
       // Another process removed or moved the directory before its lock was taken.
       guard !directory.exists else { throw error }
       throw DatabaseError(.notFound, "there is no database", path: directory.path)
@@ -31,6 +31,6 @@ final class LockedDirectory {
 
   deinit {
     lock.release()
-    OpenDatabase.unreserve(directory)
+    OpenDatabase.unreserve(directory.path)
   }
 }

@@ -17,7 +17,7 @@ public struct DamagedFile: Error, Sendable, CustomStringConvertible {
 
 extension OpenDatabase {
   /// Lets the engine check its file before documents are read. Closes the engine and throws `DamagedFile` if there are faults.
-  static func checkFile(_ engine: any StorageEngine, _ directory: DatabaseDirectory) throws {
+  static func checkFile(_ engine: any StorageEngine, _ path: String) throws {
     guard let engine = engine as? any EngineMaintenance else { return }
     let faults: [IntegrityFault]
     do { faults = try engine.checkIntegrity().map { IntegrityFault("engine", $0) } } catch {
@@ -26,7 +26,7 @@ extension OpenDatabase {
     }
     guard !faults.isEmpty else { return }
     try? engine.close()
-    throw DamagedFile(path: directory.path, faults: faults)
+    throw DamagedFile(path: path, faults: faults)
   }
 
   /// Checks documents, indexes and views. A deep check of an encrypted database also checks its files.
@@ -41,11 +41,8 @@ extension OpenDatabase {
     }
     let search: (IntegrityCheck) throws -> Void = { [self] check in
       // A compaction makes files that `database.json` doesn't name yet.
-      let files = try whileFilesStay {
-        try PlaintextCheck(
-          directory: directory, description: description.withLock { $0 }, files: heldFiles, onFile: onFile)
-      }
-      try files.run(check, store)
+      let files = try whileFilesStay { try home.plaintextCheck(heldFiles, onFile: onFile) }
+      try files?.run(check, store)
     }
     return try heldFiles.using {
       try store.check(

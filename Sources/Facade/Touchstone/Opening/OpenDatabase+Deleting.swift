@@ -11,27 +11,24 @@ extension OpenDatabase {
   func delete() throws {
     guard !store.isInBatch else {
       throw DatabaseError(
-        .inUse, "the database can't be removed inside one of its batches", path: directory.path)
+        .inUse, "the database can't be removed inside one of its batches", path: path)
     }
     try maintenance.withLock { _ in
-      try OpenDatabase.paths.withLock(directory.path) { there in
+      try OpenDatabase.paths.withLock(path) { there in
         guard opens == 1 else {
           throw DatabaseError(
             .inUse, "the database is open more than once in this process; close the others first",
-            path: directory.path)
+            path: path)
         }
-        guard access(directory.path, W_OK | X_OK) == 0 else {
-          throw StorageError.system(errno, "can't remove the database", directory.path)
-        }
-        try lock.takeAlone(orShare: true)
+        try home.checkRemovable()
+        try home.takeAlone()
         do { try closeFiles() } catch {
-          lock.shareAgain()
+          home.shareAgain()
           throw error
         }
-        defer { lock.release() }
+        defer { home.release() }
         there = nil
-        // Closing a database in memory has removed its directory.
-        if directory.exists { try OpenDatabase.removeFiles(of: directory) }
+        try home.remove()
       }
     }
   }
@@ -39,7 +36,7 @@ extension OpenDatabase {
   /// Removes a database that isn't open, in one step: after a crash it is complete or gone.
   static func delete(_ directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
-      try checkNotReserved(directory)
+      try checkNotReserved(directory.path)
       guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
@@ -61,7 +58,7 @@ extension OpenDatabase {
       guard there == nil, isUnfinished(),
         (try? directory.checkIsDirectory()) != nil, (try? directory.checkIsUnfinished()) != nil
       else { return }
-      try checkNotReserved(directory)
+      try checkNotReserved(directory.path)
       let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       do { try lock.takeAlone(seconds: 10, unless: { !isUnfinished() }, orShare: false) } catch let error
         as DatabaseError where error.code == .inUse && !isUnfinished()
@@ -78,7 +75,7 @@ extension OpenDatabase {
   static func removeLeftovers(of directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
       guard there == nil, directory.isComplete else { return }
-      try checkNotReserved(directory)
+      try checkNotReserved(directory.path)
       let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       try lock.takeAlone(orShare: false)
       guard lock.isCurrent, directory.isComplete else { return }
@@ -88,7 +85,7 @@ extension OpenDatabase {
 
   /// Removes the contents of a database's directory, and the directory. The caller holds the lock
   /// exclusively.
-  private static func removeFiles(of directory: DatabaseDirectory) throws {
+  static func removeFiles(of directory: DatabaseDirectory) throws {
     // Without its description it isn't a database any more. The other files follow.
     guard unlink(directory.descriptionPath) == 0 else {
       throw StorageError.system(errno, "can't remove", directory.descriptionPath)

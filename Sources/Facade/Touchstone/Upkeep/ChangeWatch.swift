@@ -13,6 +13,8 @@ import Storage
 /// several looks, the last one 1.3 seconds later, and there is a look every ten seconds in any case. Without
 /// inotify, for example because the user has used up the watches, it looks four times a second.
 ///
+/// A server tells of commits itself, if it can. Otherwise it is asked four times a second.
+///
 /// Commits of this process cause events too. A look then finds nothing.
 final class ChangeWatch: Sendable {
   /// The time in which events are gathered before the first look, and the times before the next looks.
@@ -30,14 +32,21 @@ final class ChangeWatch: Sendable {
   }
 
   private let store: DocumentStore
-  private let directory: String
+  /// The path or the location of the database.
+  private let path: String
+  /// The directory with the engine's files. Nil if the database is on a server.
+  private let directory: String?
+  /// The server with the database. Nil if it is a directory.
+  private let server: (any ServerHome)?
   private let state = Lock(State())
   private let thread = Workers()
   /// Wakes the thread where there is no inotify.
   private let alarm = CountingSemaphore()
 
-  init(_ store: DocumentStore, directory: String) {
+  init(_ store: DocumentStore, path: String, directory: String? = nil, server: (any ServerHome)? = nil) {
+    self.server = server
     self.store = store
+    self.path = path
     self.directory = directory
   }
 
@@ -65,6 +74,7 @@ final class ChangeWatch: Sendable {
   /// Removing the watch makes an event, which wakes the thread.
   private func wake(_ state: inout State) {
     guard state.isRunning else { return }
+    server?.wake()
     if state.descriptor >= 0 {
       inotify_rm_watch(state.descriptor, state.watch)
       state.watch = -1
@@ -86,7 +96,8 @@ final class ChangeWatch: Sendable {
         // More events of the same commit follow.
         usleep(UInt32(Self.delays[0] * 1e6))
         discardEvents()
-        step = 1
+        // A server tells when a commit can be seen.
+        step = server == nil ? 1 : Self.delays.count
       } else {
         step = min(step + 1, Self.delays.count)
       }
@@ -99,7 +110,7 @@ final class ChangeWatch: Sendable {
     do { return try store.inBackground { try store.noticeChanges() } } catch {
       // The database was closed, which ends the thread, or the next look tries again.
       Log.write(
-        LogText.level(of: error), .database, directory,
+        LogText.level(of: error), .database, path,
         "can't look for commits of other processes: \(LogText.of(error))")
       return true
     }
@@ -111,7 +122,7 @@ final class ChangeWatch: Sendable {
     return state.withLock { state in
       // An observer may have been added since; then it has called `observersChanged()`, which waits for this lock.
       guard state.isClosed || (!isObserved && !store.isObserved) else {
-        if state.descriptor >= 0, state.watch < 0 { addWatch(&state) }
+        if state.descriptor >= 0, state.watch < 0, let directory { addWatch(&state, directory) }
         return false
       }
       state.isRunning = false
@@ -122,9 +133,10 @@ final class ChangeWatch: Sendable {
   }
 
   private func begin() {
+    guard let directory else { return }
     state.withLock { state in
       state.descriptor = inotify_init1(Int32(O_NONBLOCK | O_CLOEXEC))
-      if state.descriptor >= 0 { addWatch(&state) }
+      if state.descriptor >= 0 { addWatch(&state, directory) }
       if state.descriptor < 0 {
         Log.write(
           .info, .database, directory, "the system can't watch the directory, so it is looked at regularly")
@@ -132,7 +144,7 @@ final class ChangeWatch: Sendable {
     }
   }
 
-  private func addWatch(_ state: inout State) {
+  private func addWatch(_ state: inout State, _ directory: String) {
     state.watch = inotify_add_watch(state.descriptor, directory, UInt32(IN_MODIFY))
     guard state.watch < 0 else { return }
     Glibc.close(state.descriptor)
@@ -141,6 +153,7 @@ final class ChangeWatch: Sendable {
 
   /// Waits for an event of the engine's files, at most `seconds`. Returns false on timeout, and after a wake.
   private func wait(_ seconds: Double) -> Bool {
+    if let isEvent = server?.waitForCommit(seconds: seconds) { return isEvent }
     let descriptor = state.withLock { $0.descriptor }
     guard descriptor >= 0 else {
       _ = alarm.wait(seconds: min(seconds, Self.pollSeconds))

@@ -13,6 +13,8 @@ import Storage
 final class Upkeep: DocumentUpkeep {
   /// The delay after a failure, such as a full disk.
   private static let secondsAfterFailure = 60.0
+  /// How long another process gets for the same work, in seconds.
+  private static let secondsForOthers = 5.0
   /// The longest sleep, in seconds (30 years). A timer can't be set further ahead.
   private static let longestSleep = 1e9
   /// The longest sleep before an expiration, in seconds: the system's clock may be set meanwhile.
@@ -38,6 +40,8 @@ final class Upkeep: DocumentUpkeep {
   private let policy: CompactionPolicy
   /// The path that log entries name.
   private let path: String
+  /// Runs a body unless another process does the same work, and returns whether it ran.
+  private let inTurn: @Sendable (_ body: () throws -> Void) throws -> Bool
   private let makeFileSmaller: @Sendable () throws -> Void
   private let collectBlobs: @Sendable () throws -> Void
   /// `DocumentStore.removedBodyCount` when blobs were last collected. Used only by `look()`.
@@ -45,12 +49,14 @@ final class Upkeep: DocumentUpkeep {
 
   init(
     _ store: DocumentStore, _ policy: CompactionPolicy, path: String,
+    inTurn: @escaping @Sendable (_ body: () throws -> Void) throws -> Bool,
     makeFileSmaller: @escaping @Sendable () throws -> Void,
     collectBlobs: @escaping @Sendable () throws -> Void
   ) {
     self.store = store
     self.policy = policy
     self.path = path
+    self.inTurn = inTurn
     self.makeFileSmaller = makeFileSmaller
     self.collectBlobs = collectBlobs
   }
@@ -104,7 +110,7 @@ final class Upkeep: DocumentUpkeep {
       do {
         // Expirations set from here on signal the alarm.
         state.withLock { $0.wakes = .max }
-        try purgeExpired()
+        let isDone = try purgeExpired()
         next = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
         guard let next else {
           let isOver = state.withLock { state in
@@ -117,6 +123,7 @@ final class Upkeep: DocumentUpkeep {
           continue
         }
         sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleepOfClock)
+        if !isDone { sleep = max(sleep, Upkeep.secondsForOthers) }
       } catch {
         // The database was closed, or the loop tries again.
         note(error, "can't purge expired documents")
@@ -130,8 +137,15 @@ final class Upkeep: DocumentUpkeep {
     }
   }
 
-  private func purgeExpired() throws {
+  /// Purges what has expired. Returns false if another process is at it.
+  private func purgeExpired() throws -> Bool {
     let now = Upkeep.now
+    let due = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
+    guard let due, due <= now else { return true }
+    return try inTurn { try purgeExpired(at: now) }
+  }
+
+  private func purgeExpired(at now: Int64) throws {
     // One chunk at a time, so that closing waits for at most one.
     while !state.withLock({ $0.isClosed }) {
       let due = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
@@ -168,9 +182,14 @@ final class Upkeep: DocumentUpkeep {
     repeat {
       state.withLock { $0.looksAgain = false }
       // After a failure (database closed or open in another process, disk full) the next look tries again.
-      attempt("can't drop bodies of replaced revisions", dropReplacedBodies)
-      attempt("can't make the file smaller", makeSmaller)
-      attempt("can't remove unused blobs", removeBlobs)
+      // What another process does now, it does for all.
+      attempt("can't work in the background") {
+        _ = try inTurn {
+          attempt("can't drop bodies of replaced revisions", dropReplacedBodies)
+          attempt("can't make the file smaller", makeSmaller)
+          attempt("can't remove unused blobs", removeBlobs)
+        }
+      }
     } while state.withLock { state in
       state.isLooking = state.looksAgain && !state.isClosed
       return state.isLooking

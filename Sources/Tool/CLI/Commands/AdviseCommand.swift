@@ -117,7 +117,7 @@ struct AdviseCommand: Subcommand {
 
   /// The command that makes an index.
   private func command(_ name: String, _ definition: ValueIndexDefinition) -> String {
-    var words = ["touchstone", "index", database.path, "create", name]
+    var words = ["touchstone", "index", database.shownPath, "create", name]
     words += definition.expressions.map(\.description)
     if let unnest = definition.unnest { words += ["--unnest", "\(unnest.array) AS \(unnest.item)"] }
     if let condition = definition.condition { words += ["--where", condition.description] }

@@ -3,9 +3,9 @@ import Touchstone
 /// `touchstone convert`: converts a database to another engine.
 struct ConvertCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The new engine")
+    "The new engine; left out if DB2 is a location on a server")
   private static let target = Option(
-    "output", "DB2", "Writes a new database to this path and keeps the old one")
+    "output", "DB2", "Writes a new database to this path or location and keeps the old one")
 
   static let usage = Usage(
     "convert", "Converts a database to another engine, in place or into a new database",
@@ -14,10 +14,12 @@ struct ConvertCommand: Subcommand {
     examples: [
       "touchstone convert travel --engine lmdb",
       "touchstone convert travel --engine sqlcipher --output secret --new-key-file my.key",
+      "touchstone convert travel --output 'postgres://host/db#travel'",
     ],
     notes: """
       Everything is kept: sequences, revision trees, local documents, expirations, indexes and blobs. The result is
-      compared with the original and synced to disk before it replaces the original.
+      compared with the original and synced to disk before it replaces the original. A database on a server is
+      converted into a new one only.
 
       The result is encrypted if a new key is given or if the engine always encrypts. Without a new key, an
       encrypted database keeps its key, and a plain one gets --key-file (or TOUCHSTONE_KEY). With an engine that
@@ -32,9 +34,14 @@ struct ConvertCommand: Subcommand {
 
   init(_ arguments: Arguments) throws {
     path = try arguments.required(DatabaseArguments.database)
-    guard let engine = try arguments.value(Self.engine) else { throw UsageError("--engine is missing") }
-    self.engine = engine
     target = try arguments.value(Self.target)
+    if let engine = try arguments.value(Self.engine) {
+      self.engine = engine
+    } else if let target, let engine = try DatabaseLocation(target).engine {
+      self.engine = engine
+    } else {
+      throw UsageError("--engine is missing")
+    }
     keys = try Keys(arguments)
     success = SuccessLine(arguments)
   }

@@ -2,10 +2,11 @@ import Touchstone
 
 /// `touchstone copy`: installs a prebuilt database.
 struct CopyCommand: Subcommand {
-  private static let source = Positional("DB", "The directory of a database, or a zip file of it")
-  private static let target = Positional("DB2", "The path of the copy; it must not exist")
+  private static let source = Positional(
+    "DB", "The directory of a database, a zip file of it, or a location on a server")
+  private static let target = Positional("DB2", "The path or the location of the copy; it must not exist")
   private static let engine = DatabaseArguments.engine(
-    "The engine of the copy (that of the original)")
+    "The engine of the copy (that of the original, or sqlite from a server)")
 
   static let usage = Usage(
     "copy", "Installs a prebuilt database: makes a copy with new UUIDs",

@@ -9,8 +9,14 @@ struct CreateCommand: Subcommand {
   static let usage = Usage(
     "create", "Makes a new, empty database",
     positionals: [DatabaseArguments.database], options: [engine, parents, Keys.newFile, Keys.file],
-    examples: ["touchstone create travel --engine lmdb", "touchstone create secret --new-key-file my.key"],
+    examples: [
+      "touchstone create travel --engine lmdb", "touchstone create secret --new-key-file my.key",
+      "touchstone create 'postgres://host/db#travel'",
+    ],
     notes: """
+      A location on a server has its engine in its scheme. A password in it is better left to ~/.pgpass: other users can
+      see the arguments of a command for a moment.
+
       With a new key (--new-key-file, or the variable TOUCHSTONE_NEW_KEY), the database is encrypted. Its engine is
       then sqlcipher if none is named. lmdb with a new key means lmdb-encrypted. An engine that always encrypts
       uses the key (--key-file, or TOUCHSTONE_KEY) if there is no new key.

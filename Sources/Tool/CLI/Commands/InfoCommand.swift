@@ -29,6 +29,8 @@ struct InfoCommand: Subcommand {
     let lastSequence: UInt64
     let publicUUID, privateUUID: String
     let indexes: [DatabaseIndex]
+    /// The size of what a server has. Nil for a directory.
+    let serverBytes: Int?
 
     init(_ database: Database) throws {
       path = database.path
@@ -41,6 +43,8 @@ struct InfoCommand: Subcommand {
       publicUUID = database.publicUUID
       privateUUID = database.privateUUID
       indexes = try database.indexes
+      serverBytes =
+        DatabaseLocation.isOnServer(path) ? try database.engine.maintenance.statistics().fileBytes : nil
     }
   }
 
@@ -59,10 +63,10 @@ struct InfoCommand: Subcommand {
   }
 
   private static func show(_ facts: Facts, asJSON: Bool, to output: StandardOutput) throws {
-    let files = try files(in: facts.path)
+    let files = try facts.serverBytes.map { [("tables of the engine", $0)] } ?? files(in: facts.path)
     guard !asJSON else { return try output.line(json(facts, files).jsonText) }
     var table = TextTable([("", .left), ("", .left)])
-    table.add("path", facts.path)
+    table.add(facts.serverBytes == nil ? "path" : "location", facts.path)
     table.add("engine", facts.engine)
     table.add("library", facts.library)
     table.add("encrypted", facts.isEncrypted ? "yes" : "no")

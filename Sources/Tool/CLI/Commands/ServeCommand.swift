@@ -9,7 +9,9 @@ import TouchstoneServer
 /// `touchstone serve`: lets others replicate with databases, and ask them over HTTP.
 struct ServeCommand: Subcommand {
   private static let databases = Positional(
-    "DB", "The databases: NAME.touchstone directories, or a directory of them", count: .any)
+    "DB",
+    "The databases: NAME.touchstone directories or locations on servers. Or a directory of databases, or a location without a name, for all that are there",
+    count: .any)
   private static let listen = Option(
     "listen", "ADDRESS:PORT", "Where to listen. Default: 127.0.0.1:4984. Port 0 takes any"
   ) {
@@ -155,13 +157,14 @@ struct ServeCommand: Subcommand {
       var configuration = SyncListenerConfiguration(folder: folder)
       // As everywhere, the key opens what is encrypted.
       configuration.servesPlainDatabases = true
-      return try serve(configuration, selfSignedIn: folder.path, output)
+      return try serve(
+        configuration, selfSignedIn: DatabaseLocation.isOnServer(folder.path) ? "." : folder.path, output)
     }
     var databases: [(name: String, database: Database)] = []
     defer { for (_, database) in databases { try? database.close() } }
     for path in paths {
       let database = try open(path)
-      let name = Self.name(database.path)
+      let name = database.name
       databases.append((name, database))
       guard databases.count(where: { $0.name.utf8.elementsEqual(name.utf8) }) == 1 else {
         throw UsageError("two databases have the name '\(name)'")
@@ -174,6 +177,12 @@ struct ServeCommand: Subcommand {
 
   /// The directory with databases, if one is to be served.
   private func folder() throws -> DatabaseFolder? {
+    if paths.count == 1, DatabaseLocation.isOnServer(paths[0]), !paths[0].contains("#") {
+      var options = DatabaseOptions(isReadOnly: isReadOnly, durability: durability)
+      options.engine = engine
+      options.watchesOtherProcesses = true
+      return try DatabaseFolder(paths[0], options: options)
+    }
     guard paths.count == 1, !paths[0].hasSuffix(".touchstone"), !Database.exists(paths[0]) else { return nil }
     var status = stat()
     guard stat(paths[0], &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
@@ -259,13 +268,8 @@ struct ServeCommand: Subcommand {
     return database
   }
 
-  /// The last part of a path without the suffix.
-  private static func name(_ path: String) -> String {
-    let last = path.split(separator: "/").last.map(String.init) ?? path
-    return last.hasSuffix(".touchstone") ? String(last.dropLast(11)) : last
-  }
-
+  /// The directory of a certificate that the command makes: beside the database, or the current one if that is on a server.
   private static func directory(_ path: String) -> String {
-    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    DatabaseLocation.isOnServer(path) ? "." : path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
   }
 }

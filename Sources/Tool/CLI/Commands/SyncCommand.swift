@@ -12,7 +12,7 @@ import TouchstoneSync
 struct SyncCommand: Subcommand {
   private static let target = Positional(
     "TARGET",
-    "The other database: the path of a NAME.touchstone directory, or a URL: ws://host:port/name for a listener, "
+    "The other database: the path of a NAME.touchstone directory, a location such as postgres://host/db#name, or a URL: ws://host:port/name for a listener, "
       + "http://host:port/name for the CouchDB family; wss:// and https:// with TLS"
   )
   private static let push = Flag("push", "Only sends changes of DB")
@@ -105,10 +105,7 @@ struct SyncCommand: Subcommand {
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     let text = try arguments.required(Self.target)
-    if let scheme = text.firstRange(of: "://") {
-      guard ["ws", "wss", "http", "https"].contains(text[..<scheme.lowerBound].lowercased()) else {
-        throw UsageError("TARGET is a path, or a URL that begins with ws://, wss://, http:// or https://")
-      }
+    if try Self.isURL(text) {
       do { target = .url(try .url(text)) } catch let error as ReplicationError {
         throw UsageError("TARGET: \(error.message)")
       }
@@ -152,6 +149,22 @@ struct SyncCommand: Subcommand {
     }
     asJSON = arguments[DatabaseArguments.json]
   }
+
+  /// Whether TARGET is the URL of a peer, and not the path or location of a database.
+  private static func isURL(_ text: String) throws -> Bool {
+    guard let scheme = text.firstRange(of: "://") else { return false }
+    if ["ws", "wss", "http", "https"].contains(text[..<scheme.lowerBound].lowercased()) { return true }
+    guard DatabaseLocation.isOnServer(text) else { throw UsageError(targets) }
+    do { _ = try DatabaseLocation(text).engine } catch let error as DatabaseError
+      where error.code == .invalidLocation
+    {
+      throw UsageError("\(targets) (\(error.message))")
+    }
+    return false
+  }
+
+  private static let targets =
+    "TARGET is a path, or a URL that begins with ws://, wss://, http:// or https://, or a location such as postgres://host/db#name"
 
   /// How a connection is made, as the options say that commands share which connect.
   static func connection(_ arguments: Arguments, _ connector: HTTPConnector?) throws
@@ -264,16 +277,20 @@ struct SyncCommand: Subcommand {
   ) throws -> Database {
     do { return try open() } catch let error as DatabaseError where error.code == .notFound {
       throw UsageError(
-        "\(name): \(error); make it with 'touchstone create \(arguments.path)'"
+        "\(name): \(error); make it with 'touchstone create \(arguments.shownPath)'"
           + ", or add " + (name == "TARGET" ? "--create-target" : "--engine ENGINE"))
     }
   }
 
   /// Makes the database of TARGET, with the engine and the key of DB.
   private func create(_ arguments: DatabaseArguments, like local: Database) throws {
-    let key = try Database.isEncrypted(local.path) ? database.key() : nil
+    let key = local.isEncrypted ? try database.key() : nil
+    // Between a directory and a server the engine isn't the same.
+    let isOfServer = local.engineName == .postgres
+    let engine: EngineName? =
+      DatabaseLocation.isOnServer(arguments.path) ? nil : isOfServer ? .sqlite : local.engineName
     try Database.open(
-      arguments.path, options: .init(engine: local.engineName, creation: .createNew, key: key)
+      arguments.path, options: .init(engine: engine, creation: .createNew, key: key)
     ).close()
   }
 

@@ -43,6 +43,7 @@ struct VersionCommand: Subcommand {
 
   /// The library as an open database names it, since engines open some of theirs at run time.
   private static func library(_ engine: EngineName) throws -> String {
+    if let server = try Engines.type(engine).server { return server.library }
     let directory = try TrialDirectory(in: FileManager.default.temporaryDirectory.path)
     defer { directory.remove() }
     let isEncrypted = try Engines.type(engine).encrypts

@@ -1,0 +1,167 @@
+import Documents
+import Encryption
+import Logs
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension HeldDirectory {
+  private typealias Created = (
+    store: DocumentStore, dataKey: SecretBytes?, description: DatabaseDirectory.Description
+  )
+
+  /// Opens the database in a directory, or makes it, and holds its lock. Nil if another process made or removed the database in the
+  /// meantime.
+  static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenedDatabase? {
+    guard let found = try locked(directory, options) else { return nil }
+    if let created = found.created {
+      return (HeldDirectory(directory, found.lock, created.description), created.store, created.dataKey)
+    }
+    let description = try directory.readDescription()
+    let dataKey = try OpenDatabase.unlock(directory, description, options.key)
+    let store = try openStore(directory, description, dataKey, options)
+    return (HeldDirectory(directory, found.lock, description), store, dataKey)
+  }
+
+  /// The directory's lock, shared, and the database if this call made it. Nil if another process made or
+  /// removed the database in the meantime.
+  private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
+    lock: DirectoryLock, created: Created?
+  )? {
+    if directory.isComplete {
+      guard options.creation != .createNew else {
+        throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
+      }
+    } else {
+      guard options.creation != .openExisting, !options.isReadOnly else {
+        throw directory.missing
+      }
+      // This check comes before the directory is made, so a refusal leaves nothing behind.
+      try directory.checkIsOutsideOfOthers()
+      _ = try engineType(forNew: directory, options)
+      guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
+        if errno == ENOENT { throw DatabaseDirectory.noParent(of: directory.path) }
+        throw StorageError.system(errno, "can't make the directory", directory.path)
+      }
+      try directory.checkIsDirectory()
+      if options.durability != .none { try directory.syncName() }
+    }
+    let lock: DirectoryLock
+    do {
+      lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: !options.isReadOnly)
+    } catch let error as StorageError where error.code == .notFound {
+      return nil
+    }
+    var created: Created?
+    if !directory.isComplete {
+      do {
+        // The process that makes it in the meantime may keep it open.
+        try lock.takeAlone(seconds: 10, unless: { directory.isComplete }, orShare: false)
+      } catch let error as StorageError where error.code == .notFound {
+        return nil
+      } catch let error as DatabaseError where error.code == .inUse && directory.isComplete {
+        return nil
+      }
+      guard lock.isCurrent else { return nil }
+      // Another process may have made it in the meantime.
+      if !directory.isComplete {
+        created = try create(directory, options)
+      } else if options.creation == .createNew {
+        throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
+      }
+    } else if options.creation == .createNew {
+      // Another process has made it since the first look.
+      throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
+    }
+    try lock.share()
+    guard lock.isCurrent, directory.isComplete else { return nil }
+    if created == nil, !options.isReadOnly, try removeLeftovers(directory, lock) {
+      guard lock.isCurrent, directory.isComplete else { return nil }
+    }
+    return (lock, created)
+  }
+
+  /// Removes what an interrupted operation left, unless another process has the database open. Then a later
+  /// open removes it. Returns false if there was nothing; otherwise the lock was released and taken again.
+  private static func removeLeftovers(_ directory: DatabaseDirectory, _ lock: DirectoryLock) throws -> Bool {
+    guard let description = try? directory.readDescription(), try !directory.leftovers(description).isEmpty
+    else { return false }
+    do { try lock.takeAlone(orShare: true) } catch let error as DatabaseError where error.code == .inUse {
+      return true
+    }
+    defer { lock.shareAgain() }
+    // Another process may have replaced files in the meantime.
+    do { try directory.removeLeftovers(directory.readDescription()) } catch {
+      Log.write(
+        .warning, .database, directory.path,
+        "can't remove the files of an interrupted operation: \(LogText.of(error))")
+    }
+    return true
+  }
+
+  /// The engine of a new database. Throws if it is unknown or doesn't fit the key.
+  private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
+    -> EngineType
+  {
+    let type = try wantedEngineType(directory, options)
+    try directory.checkFits(type)
+    return type
+  }
+
+  private static func wantedEngineType(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws
+    -> EngineType
+  {
+    if let type = options.engineType { return type }
+    let isEncrypted = options.key != nil
+    let type = try Engines.type(
+      options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)
+    try type.checkHasFiles(directory.path)
+    if type.encrypts, options.key == nil {
+      throw DatabaseError(
+        .keyRequired, "the engine \(type.name) always encrypts, but no key was given", path: directory.path)
+    }
+    if !type.encrypts, options.key != nil {
+      throw DatabaseError(
+        .notEncrypted,
+        "a key was given, but the engine \(type.name) can't encrypt; choose another engine, or give no key",
+        path: directory.path)
+    }
+    return type
+  }
+
+  private static func create(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> Created {
+    try directory.checkIsUnfinished()
+    let type = try engineType(forNew: directory, options)
+    // Removes the files of an interrupted creation.
+    try FileTree.removeContents(of: directory.path, but: "lock")
+    let description = DatabaseDirectory.Description(
+      version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
+      key: options.key == nil ? nil : DatabaseDirectory.key)
+    let dataKey = try options.key.map {
+      try KeyFile.create(at: directory.file(DatabaseDirectory.key), key: $0)
+    }
+    let engine = try OpenDatabase.openEngine(
+      type, directory.file(description.file), .createNew, dataKey, options)
+    let blobs = try OpenDatabase.blobStore(directory, description, dataKey, options)
+    let store = try DocumentStore(
+      engine: engine, options: OpenDatabase.storeOptions(options, directory.path), blobs: blobs)
+    try directory.write(description)
+    Log.write(.info, .database, directory.path, "made, with the engine \(type.name)")
+    return (store, dataKey, description)
+  }
+
+  private static func openStore(
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ dataKey: SecretBytes?,
+    _ options: DatabaseOptions
+  ) throws -> DocumentStore {
+    let type = try Engines.type(EngineName(rawValue: description.engine))
+    let engine = try OpenDatabase.openEngine(
+      type, directory.file(description.file), .openExisting, dataKey, options)
+    if options.checksFile { try OpenDatabase.checkFile(engine, directory.path) }
+    let blobs = try OpenDatabase.blobStore(directory, description, dataKey, options)
+    return try DocumentStore(
+      engine: engine, options: OpenDatabase.storeOptions(options, directory.path), blobs: blobs)
+  }
+}
