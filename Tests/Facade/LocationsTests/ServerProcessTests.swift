@@ -121,6 +121,56 @@ import TestSupport
     }
   }
 
+  @Test("two servers over one database have the same documents, for clients of both protocols")
+  func servers() throws {
+    try withTemporaryDirectory { directory in
+      let location = try newLocation()
+      try Database.open(location).close()
+      let path = try #require(builtExecutable("touchstone"))
+      let servers = try (0..<2).map { _ in
+        try ChildProcess.start(path, ["serve", location, "--listen", "127.0.0.1:0"])
+      }
+      defer { for server in servers { server.kill(SIGKILL) } }
+      let ports = try servers.map { server in
+        try eventually { server.outputText.contains("ws://") }
+        return server.outputText.split(separator: "/")[1].split(separator: ":")[1]
+      }
+      let (first, second) = (directory + "/first", directory + "/second")
+      var database = try Database.open(first)
+      for n in 0..<30 {
+        try database.save(
+          "doc\(n)",
+          ["n": .int(Int64(n)), "file": database.makeBlob(randomBytes(2_000, seed: UInt64(n))).jsonValue])
+      }
+      try database.close()
+      database = try Database.open(second)
+      try database.save("other", ["n": 1])
+      try database.close()
+      func sync(_ path: String, _ scheme: String, _ server: Int) throws {
+        let run = try touchstone("sync", path, "\(scheme)://127.0.0.1:\(ports[server])/\(location.schema)")
+        expect(run.status, equals: 0, "\(run.output) \(run.errors)")
+      }
+      try sync(first, "ws", 0)
+      try sync(second, "http", 1)
+      try sync(first, "ws", 0)
+      let verified = try touchstone("verify", first, location)
+      expect(verified.status, equals: 0, "\(verified.output) \(verified.errors)")
+      for server in servers {
+        server.kill(SIGTERM)
+        _ = try server.wait()
+      }
+      try expectSame(first, second)
+      try Database.delete(location)
+    }
+  }
+
+  private func expectSame(_ left: String, _ right: String) throws {
+    let (left, right) = (try Database.open(left), try Database.open(right))
+    try expect(differences(left, right).map(\.description), equals: [])
+    try left.close()
+    try right.close()
+  }
+
   @Test("the list of processes shows no password")
   func arguments() throws {
     let location = try newLocation()
