@@ -121,6 +121,48 @@ import TestSupport
     }
   }
 
+  @Test("killed writers and a server that crashes lose and double no document that was saved")
+  func kills() throws {
+    try withTemporaryDirectory { directory in
+      let server = try PostgresServer()
+      let location = server.location("kills")
+      try Database.open(location).close()
+      let path = try #require(builtExecutable("touchstone"))
+      try Data(randomBytes(300_000)).write(to: URL(filePath: directory + "/blob"))
+      // Each document that was saved is a line of output.
+      let script = """
+        n=0; while :; do n=$((n + 1))
+        "$0" put "$1" "$2-$n" "{\\"n\\": $n}" --attachment "x=$3" >/dev/null 2>&1 && echo "$2-$n"; done
+        """
+      func writer(_ name: String) throws -> ChildProcess {
+        try ChildProcess.start("/bin/sh", ["-c", script, path, location, name, directory + "/blob"])
+      }
+      var saved: [String] = []
+      func end(_ writer: ChildProcess) throws {
+        writer.kill(SIGKILL)
+        _ = try writer.wait()
+        saved += writer.outputText.split(separator: "\n").map(String.init)
+      }
+      for round in 0..<3 {
+        let writers = try (0..<2).map { try writer("w\(round)\($0)") }
+        try eventually { writers.allSatisfy { $0.outputText.contains("-2\n") } }
+        try end(writers[0])
+        try server.stop(.crash)
+        try server.start()
+        try eventually { writers[1].outputText.split(separator: "\n").count > 4 }
+        try end(writers[1])
+      }
+      let database = try Database.open(location)
+      let found = Set(
+        try database.query("SELECT META().id FROM _").run().map { $0[0].string ?? "" })
+      expect(saved.filter { !found.contains($0) }, equals: [])
+      expect(Set(saved).count, equals: saved.count)
+      try expect(database.lastSequence, equals: UInt64(database.documentCount))
+      try expect(database.check(deep: true).map(\.description), equals: [])
+      try database.close()
+    }
+  }
+
   @Test("two servers over one database have the same documents, for clients of both protocols")
   func servers() throws {
     try withTemporaryDirectory { directory in

@@ -14,6 +14,8 @@ extension Statement {
 
   /// For how long a blob without a name is kept for the process that has stored it.
   static let claimInterval = "interval '1 day'"
+  /// How many unused blobs a statement removes: an answer has to come in time.
+  static let dropLimit = 100
   /// What blobs without a name are listed as.
   static let incoming = "incoming-"
 
@@ -47,9 +49,10 @@ extension Statement {
     case .removeName: "UPDATE \(s).blobs SET name = NULL WHERE id = $1 AND stamp = $2 RETURNING bytes"
     case .dropUnused:
       """
-      WITH gone AS (DELETE FROM \(s).blobs WHERE name IS NULL \
-      AND (claimed IS NULL OR claimed < now() - \(Self.claimInterval)) RETURNING id) \
-      DELETE FROM \(s).pieces WHERE blob IN (SELECT id FROM gone)
+      WITH gone AS (DELETE FROM \(s).blobs WHERE id IN (SELECT id FROM \(s).blobs WHERE name IS NULL \
+      AND (claimed IS NULL OR claimed < now() - \(Self.claimInterval)) LIMIT \(Self.dropLimit)) RETURNING id), \
+      less AS (DELETE FROM \(s).pieces WHERE blob IN (SELECT id FROM gone) RETURNING 1) \
+      SELECT count(*) FROM gone
       """
     default: ""
     }

@@ -132,7 +132,7 @@ final class PostgresBlobs: BlobHome {
           result.bytes += UInt64(answer.integer(0, 0))
         }
       }
-      _ = try blobs.exchange([.prepared(.dropUnused, [])])
+      while try blobs.exchange([.prepared(.dropUnused, [])])[0].integer(0, 0) > 0 {}
       return result
     }
 
