@@ -34,6 +34,7 @@ import Synchronization
 //                     index generation:u32 big-endian, left out while it is 0
 //   meta/index/NAME   IndexRecord
 //   meta/sharedKeys   Fleece array of strings
+//   meta/security     CouchDB's security object, JSON text; missing: the default (DocumentStore+Security.swift)
 //   meta/treeDepth    revisions that are kept of each branch:u32 big-endian; missing: 20
 
 /// Stores documents and their revisions in any storage engine. Any number of readers can run beside one writer.
