@@ -290,7 +290,7 @@ let modules: [Target] = [
   couchDB.module(
     "TouchstoneServer",
     [
-      "Bytes", "Storage", "Logs", "Touchstone", "BLIP", "Transport", "WebSocket", "Replication",
+      "Bytes", "Storage", "Logs", "Views", "Touchstone", "BLIP", "Transport", "WebSocket", "Replication",
       "ReplicationBLIP", "ReplicationHTTP", "HTTP", "HTTPAPI", "Server", "Discovery",
     ]),
 

@@ -82,7 +82,7 @@ import Touchstone
       service.answer(
         HTTPRequest(
           method: methods[Int(choices >> 1 & 7)], target: target, headers: headers, body: Body(body),
-          user: nil,
+          context: .everybody,
           origin: Nobody())
       ) { answer in
         answered.withLock { $0 = answer }

@@ -49,19 +49,19 @@ struct ListenerSessions: LoginSessions {
 
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable (LoginRefusal?) -> Void
+    _ completion: @escaping @Sendable (LoginResult) -> Void
   ) {
-    authenticator.check(user, password, from: network) { verdict in
-      switch verdict {
-      case .allowed: completion(nil)
+    authenticator.check(user, password, from: network) { login in
+      switch login {
+      case .right(let context, let cookie): completion(.success(AcceptedLogin(context, cookie: cookie)))
       case .refused(let status, let headers, let reason):
         let seconds = headers.first { $0.name == "Retry-After" }?.value
-        completion(LoginRefusal(status, reason, retryAfter: seconds))
+        completion(.failure(LoginRefusal(status, reason, retryAfter: seconds)))
       }
     }
   }
 
-  func cookie(for user: String) -> String { authenticator.cookie(for: user) }
+  func context(of user: String) -> UserContext? { authenticator.context(of: user) }
   func renewal(of cookie: String) -> String? { authenticator.renewal(of: cookie) }
   func end(_ cookie: String) { authenticator.end(cookie) }
 }

@@ -8,6 +8,7 @@ import Server
 import Storage
 import Touchstone
 import Transport
+import Views
 import WebSocket
 
 /// Answers the requests of replicators: `GET /NAME/_blipsync` becomes a WebSocket.
@@ -20,9 +21,14 @@ final class SyncHandler: HTTPHandler {
   private let memory: BLIPMemory
   /// Whether users log in. Documents of `_replicator` have passwords of others then.
   private let hasLogins: Bool
+  /// The header of an answer to who has to log in.
+  private let challenge: HTTPHeader?
 
-  init(_ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog) {
+  init(
+    _ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog, challenge: HTTPHeader? = nil
+  ) {
     self.catalog = catalog
+    self.challenge = challenge
     var options = PassiveResponder.Options()
     options.acceptsRevisions = !configuration.isReadOnly
     options.refusesConflicts = configuration.refusesConflicts
@@ -48,11 +54,19 @@ final class SyncHandler: HTTPHandler {
     }
     // A client that puts a path behind a URL with a slash at its end asks for `//NAME/_blipsync`.
     let path = segments.drop { $0 == ByteString("") }
-    guard path.count == 2, path.last == Self.lastSegment, let name = path.first,
-      !hasLogins || name != ByteString("_replicator"),
-      let database = try? catalog.database(name.string)
-    else {
+    guard path.count == 2, path.last == Self.lastSegment, let name = path.first else {
       return HTTPAnswer(status: 404, text: "there is no such database here\n")
+    }
+    let database: Database
+    do {
+      guard let found = try self.database(name.string, for: request.context) else {
+        return HTTPAnswer(status: 404, text: "there is no such database here\n")
+      }
+      database = found
+    } catch {
+      let headers = error.status == 401 ? [challenge].compactMap { $0 } : []
+      return HTTPAnswer(
+        status: error.status, headers: headers, body: .bytes(Array("\(error.reason)\n".utf8)))
     }
     guard request.isWebSocketUpgrade else {
       return HTTPAnswer(
@@ -65,9 +79,29 @@ final class SyncHandler: HTTPHandler {
         text: "the client offers no protocol of \(ReplicationProtocol.offered.joined(separator: ", "))\n")
     }
     let peer = request.peer.map { "\($0)" } ?? "a client"
+    var options = options
+    options.checks =
+      ReplicationValidation(database, name: name.string, user: request.context).check
     return .webSocket(request, subprotocol: version) { [options, workers, pool, memory] transport in
       let connection = BLIPConnection(transport, name: peer, workers: workers, memory: memory)
       BLIPResponder(connection, database, options, on: pool).start()
     }
+  }
+
+  /// The database of a name, if the user may replicate with it; nil if there is none. Throws the error of who may not. Of the databases of
+  /// the server only `_replicator` is replicated, and only where everybody is an administrator.
+  private func database(_ name: String, for user: UserContext) throws(CouchDBError) -> Database? {
+    let isShown = !DatabaseService.isSystemName(name) || !hasLogins && name != UserDocument.database
+    do {
+      guard isShown, let database = try? catalog.database(name) else {
+        // Who hasn't logged in doesn't get to know which databases there are.
+        if user.isAnonymous { try Authorization.check(.member, of: user, .standard) }
+        return nil
+      }
+      try Authorization.check(.member, of: user, database.security())
+      return database
+    } catch let error as CouchDBError {
+      throw error
+    } catch { throw CouchDBError(500, "internal_server_error", "the database can't be read") }
   }
 }

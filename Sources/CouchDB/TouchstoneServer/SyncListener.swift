@@ -49,12 +49,15 @@ public final class SyncListener: Sendable {
       }
       do {
         let catalog = configuration.catalog()
-        let settings = try configuration.serverConfiguration()
+        let users = UsersDatabase(catalog, iterations: configuration.passwordIterations)
+        let settings = try configuration.serverConfiguration(users)
         _ = try configuration.service(port: 1)
         let targets = ListenerTargets(configuration.reachableHosts)
-        let service = configuration.service(catalog, settings, targets)
+        let service = configuration.service(catalog, users, settings, targets)
         let handler = ListenerHandler(
-          sync: SyncHandler(configuration, catalog), service: service,
+          sync: SyncHandler(
+            configuration, catalog, challenge: (settings.authenticator as? SessionAuthenticator)?.challenge),
+          service: service,
           crossOrigin: configuration.crossOriginRules)
         let server = HTTPServer(settings, handler: handler)
         try server.start()
@@ -63,7 +66,7 @@ public final class SyncListener: Sendable {
           try ServiceAnnouncement($0)
         }
         running = Running(server: server, service: service, announcement: announcement)
-        service?.startReplications()
+        service?.start()
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
     }
   }

@@ -17,14 +17,15 @@ public struct SyncListenerConfiguration: Sendable {
     case selfSigned(directory: String)
   }
 
-  /// Whom the listener lets in.
+  /// Whom the listener lets in. Who is let in administers the listener and may do everything, but for users of a database `_users`.
   public enum Authenticator: Sendable {
     /// Everybody.
     case none
     /// Who has a name and a password that the closure accepts. It is called on a background thread and may take its time. Right
     /// ones are remembered for a minute.
     case basic(@Sendable (_ name: String, _ password: String) -> Bool)
-    /// Who is in a file of users with salted hashes (docs/server.md).
+    /// Who is in a file of users with salted hashes (docs/server.md). If a folder is served, the users of its database `_users` are let in
+    /// too, to what its databases allow them (docs/http-users.md).
     case userFile(String)
     /// Who shows a certificate that an authority of this PEM file has issued. Needs TLS.
     case certificates(authorities: String)
@@ -87,6 +88,11 @@ public struct SyncListenerConfiguration: Sendable {
   public var tls: TLS?
   /// Whom it lets in. Default: everybody.
   public var authenticator = Authenticator.none
+  /// Whether administrators may change the security object of a folder's database `_users`, so that users read and change their own
+  /// documents in it: their passwords. Default: no, as in CouchDB.
+  public var usersSecurityIsEditable = false
+  /// The iterations of the hashes of passwords of new users. Nil: the default, which is slow on purpose.
+  package var passwordIterations: Int?
   /// Whether everybody may be let in from other machines. Without this, a listener with the authenticator `none` listens on
   /// loopback addresses only.
   public var allowsAnyoneFromOutside = false
@@ -144,19 +150,6 @@ public struct SyncListenerConfiguration: Sendable {
     } ?? NamedDatabases(databases)
   }
 
-  /// Whether a request needs no login: what CouchDB answers everybody, and the questions of browsers before they ask.
-  static func isOpen(_ question: LoginQuestion) -> Bool {
-    if question.method == "OPTIONS" { return true }
-    guard let segments = question.target.segments?.filter({ $0 != ByteString("") }) else { return false }
-    switch segments.count {
-    case 0: return question.method == "GET" || question.method == "HEAD"
-    case 1 where segments[0] == ByteString("_up"):
-      return question.method == "GET" || question.method == "HEAD"
-    case 1: return segments[0] == ByteString("_session")
-    default: return false
-    }
-  }
-
   private var isOpenToOthers: Bool {
     if networkInterface != nil { return networkInterface != "lo" }
     return !(address.hasPrefix("127.") || address == "::1")
@@ -178,8 +171,8 @@ public struct SyncListenerConfiguration: Sendable {
     return service
   }
 
-  /// The settings of the server.
-  func serverConfiguration() throws -> HTTPServerConfiguration {
+  /// The settings of the server. `users` are those of the folder.
+  func serverConfiguration(_ users: UsersDatabase) throws -> HTTPServerConfiguration {
     guard !databases.isEmpty || folder != nil else {
       throw SyncListenerError(.badRequest, "a listener needs a database or a folder")
     }
@@ -224,8 +217,11 @@ public struct SyncListenerConfiguration: Sendable {
       let checker = ClosurePasswordChecker { name, password, done in
         done(check(name.string, String(decoding: password, as: UTF8.self)))
       }
-      settings.authenticator = try authenticator(checker)
-    case .userFile(let path): settings.authenticator = try authenticator(UserFile(path))
+      settings.authenticator = try authenticator(AdministratorDirectory(checker))
+    case .userFile(let path):
+      let admins = try UserFile(path)
+      settings.authenticator = try authenticator(
+        folder == nil ? AdministratorDirectory(admins) : ListenerUsers(admins: admins, users: users))
     case .certificates(let authorities):
       settings.clientCertificates = .required(try ClientCertificateCheck(authorities: authorities))
       settings.authenticator = CertificateAuthenticator()
@@ -239,14 +235,16 @@ public struct SyncListenerConfiguration: Sendable {
     return settings
   }
 
-  private func authenticator(_ checker: any PasswordChecker) throws -> any Server.Authenticator {
-    let basic = try BasicAuthenticator(checker: checker)
-    return servesHTTP ? try SessionAuthenticator(basic, isOpen: Self.isOpen) : basic
+  private func authenticator(_ users: any UserDirectory) throws -> any Server.Authenticator {
+    let basic = try BasicAuthenticator(users: users)
+    // Who hasn't logged in has the rights of nobody, which the API knows.
+    return servesHTTP ? try SessionAuthenticator(basic) { _ in true } : basic
   }
 
   /// What answers the clients of CouchDB; nil if nothing does.
   func service(
-    _ catalog: any DatabaseCatalog, _ settings: HTTPServerConfiguration, _ targets: any ReplicationTargets
+    _ catalog: any DatabaseCatalog, _ users: UsersDatabase, _ settings: HTTPServerConfiguration,
+    _ targets: any ReplicationTargets
   ) -> DatabaseService? {
     guard servesHTTP else { return nil }
     var configuration = DatabaseServiceConfiguration()
@@ -259,8 +257,11 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     if case .none = authenticator {} else { configuration.hasUsers = true }
-    configuration.logins = (settings.authenticator as? SessionAuthenticator).map {
-      ListenerSessions(authenticator: $0)
+    configuration.users = users
+    configuration.usersSecurityIsEditable = usersSecurityIsEditable
+    if let sessions = settings.authenticator as? SessionAuthenticator {
+      configuration.logins = ListenerSessions(authenticator: sessions)
+      configuration.loginChallenge = sessions.challenge
     }
     return DatabaseService(catalog, configuration)
   }

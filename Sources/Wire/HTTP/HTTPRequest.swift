@@ -10,23 +10,26 @@ package struct HTTPRequest: Sendable {
   package var headers: HTTPHeaders
   /// The body.
   package var body: any HTTPBodySource
-  /// Who asks; nil if everybody is let in, or if nobody has said a name yet.
-  package var user: String?
+  /// Who asks.
+  package var context: UserContext
   /// Where it came from.
   package let origin: any HTTPRequestOrigin
 
   /// Makes a request. See the properties.
   package init(
-    method: String, target: HTTPTarget, headers: HTTPHeaders, body: any HTTPBodySource, user: String?,
-    origin: any HTTPRequestOrigin
+    method: String, target: HTTPTarget, headers: HTTPHeaders, body: any HTTPBodySource,
+    context: UserContext, origin: any HTTPRequestOrigin
   ) {
     self.method = method
     self.target = target
     self.headers = headers
     self.body = body
-    self.user = user
+    self.context = context
     self.origin = origin
   }
+
+  /// The name of who asks; nil if everybody is let in, or if nobody has said a name yet.
+  package var user: String? { context.name }
 
   /// Whether the connection is encrypted.
   package var isSecure: Bool { origin.isSecure }

@@ -1,7 +1,7 @@
 import Bytes
 import Fleece
 import HTTP
-import HTTPAPI
+@testable import HTTPAPI
 import Storage
 import TestSupport
 import Touchstone
@@ -47,9 +47,9 @@ final class APIClient: Sendable {
   /// Asks, and waits for the head of the answer. The body of an answer that is streamed gathers in it.
   func ask(
     _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [],
-    user: String? = nil
+    user: String? = nil, as context: UserContext? = nil
   ) throws -> Response {
-    let response = try begin(method, target, headers: headers, body: body, user: user)
+    let response = try begin(method, target, headers: headers, body: body, user: user, as: context)
     response.waitForHead()
     return response
   }
@@ -57,22 +57,27 @@ final class APIClient: Sendable {
   /// Asks, and returns before the answer begins.
   func begin(
     _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8] = [],
-    user: String? = nil
+    user: String? = nil, as context: UserContext? = nil
   ) throws -> Response {
     var fields = HTTPHeaders()
     for (name, value) in headers { fields.add(name, value) }
-    return try begin(method, target, fields, BytesBody(body), user: user)
+    return try begin(method, target, fields, BytesBody(body), user: user, as: context)
   }
 
-  /// Asks with a body that comes from somewhere.
+  /// Asks with a body that comes from somewhere. `user` names an administrator. Without one it is nobody where there are logins, and
+  /// everybody where there are none.
   func begin(
-    _ method: String, _ target: String, _ fields: HTTPHeaders, _ body: any HTTPBodySource, user: String? = nil
+    _ method: String, _ target: String, _ fields: HTTPHeaders, _ body: any HTTPBodySource,
+    user: String? = nil,
+    as context: UserContext? = nil
   ) throws -> Response {
     let response = Response()
+    let nobody = service.configuration.logins == nil ? UserContext.everybody : .anonymous
+    let context = context ?? user.map { .admin($0) } ?? nobody
     guard let target = HTTPTarget(Array(target.utf8)) else { throw InvalidTarget(target: target) }
     service.answer(
       HTTPRequest(
-        method: method, target: target, headers: fields, body: body, user: user, origin: response)
+        method: method, target: target, headers: fields, body: body, context: context, origin: response)
     ) { answer in response.begin(answer, isHead: method == "HEAD") }
     return response
   }

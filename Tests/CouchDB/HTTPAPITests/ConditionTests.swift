@@ -15,7 +15,7 @@ import Touchstone
     for (name, value) in headers { fields.add(name, value) }
     let target = try #require(HTTPTarget(Array("/".utf8)))
     return HTTPRequest(
-      method: "GET", target: target, headers: fields, body: BytesBody([]), user: nil,
+      method: "GET", target: target, headers: fields, body: BytesBody([]), context: .everybody,
       origin: NeverCancelled())
   }
 

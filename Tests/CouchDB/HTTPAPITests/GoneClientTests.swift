@@ -39,7 +39,7 @@ import Touchstone
       let answers = Lock(0)
       client.service.answer(
         HTTPRequest(
-          method: "GET", target: parsed, headers: HTTPHeaders(), body: BytesBody([]), user: nil,
+          method: "GET", target: parsed, headers: HTTPHeaders(), body: BytesBody([]), context: .everybody,
           origin: Gone())
       ) { _ in answers.withLock { $0 += 1 } }
       expect(answers.withLock { $0 }, equals: 1, "\(target)")

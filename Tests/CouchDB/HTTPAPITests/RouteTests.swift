@@ -10,16 +10,17 @@ import Testing
     let root = URL(filePath: #filePath).appending(path: "../../../..").standardizedFileURL
     let page = try String(contentsOf: root.appending(path: "docs/http.md"), encoding: .utf8)
     let lines = page.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    let start = try #require(lines.firstIndex(of: "| path | methods |"), "the page has no table of routes")
+    let start = try #require(
+      lines.firstIndex(of: "| path | methods | right |"), "the page has no table of routes")
     let found = lines[(start + 2)...].prefix { $0.hasPrefix("|") }
-    let wanted = Routes.all.map { "| `\($0.path)` | \($0.methods) |" }
-    try expect(Array(found), equals: wanted, "docs/http.md should have:\n\(wanted.joined(separator: "\n"))")
+    let wanted = Routes.all.map { "| `\($0.path)` | \($0.methods) | \($0.rights) |" }
+    expect(Array(found), equals: wanted, "docs/http.md should have:\n\(wanted.joined(separator: "\n"))")
   }
 
   @Test("a method that a route doesn't have is refused with those that it has") func refused() throws {
     let client = try APIClient()
     try expect(client.ask("PUT", "/db").status, equals: 201)
-    for (path, methods) in Routes.all where methods != "501" && methods != "any" {
+    for (path, methods, _) in Routes.all where methods != "501" && methods != "any" {
       var target = path.replacing("/…", with: "").replacing("{db}", with: "db")
       for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}"] {
         target = target.replacing(name, with: "x")
@@ -27,17 +28,17 @@ import Testing
       // It is gone, whatever the method.
       if target.hasSuffix("_temp_view") { continue }
       let answer = try client.ask("PATCH", target, body: Array("{}".utf8))
-      try expect(answer.status, equals: 405, "\(target)")
+      expect(answer.status, equals: 405, "\(target)")
       // CouchDB doesn't name PUT of a database.
       let allowed = target == "/db" ? "DELETE, GET, HEAD, POST" : methods
-      try expect(answer.header("Allow"), equals: allowed.replacing(", ", with: ","), "\(target)")
+      expect(answer.header("Allow"), equals: allowed.replacing(", ", with: ","), "\(target)")
     }
   }
 
   @Test("what CouchDB has and this server hasn't is refused as that") func notImplemented() throws {
     let client = try APIClient()
     try expect(client.ask("PUT", "/db").status, equals: 201)
-    for (path, methods) in Routes.all where methods == "501" {
+    for (path, methods, _) in Routes.all where methods == "501" {
       let target = path.replacing("/…", with: "/a/b").replacing("{db}", with: "db")
         .replacing("{design}", with: "x")
       try expect(client.ask("GET", target).status, equals: 501, "\(target)")

@@ -40,19 +40,6 @@ import Testing
     try expect(client.send("POST", "/db/_revs_diff", "{\"a\":[\(names)]}").json(), equals: [:])
   }
 
-  @Test("in _users no passwords are stored") func users() throws {
-    let client = try APIClient()
-    try expect(client.ask("PUT", "/_users").status, equals: 201)
-    let user = #"{"_id":"org.couchdb.user:bob","name":"bob","roles":[],"type":"user","password":"secret"}"#
-    let refused = try client.send("PUT", "/_users/org.couchdb.user:bob", user)
-    expect(refused.status, equals: 403)
-    try expect(refused.error[0], equals: "forbidden")
-    let bulk = try client.send("POST", "/_users/_bulk_docs", "{\"docs\":[\(user)]}").json()
-    expect(bulk.array?.first?["error"]?.string, equals: "forbidden")
-    try expect(client.get("/_users/_all_docs").json()["total_rows"], equals: 0)
-    try expect(client.send("PUT", "/_users/org.couchdb.user:bob", #"{"name":"bob"}"#).status, equals: 201)
-  }
-
   @Test("without users there is no session to begin") func noUsers() throws {
     let client = try APIClient()
     let answer = try client.send("POST", "/_session", #"{"name":"a","password":"b"}"#)
@@ -256,7 +243,7 @@ import Testing
       ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"), ("GET", "/db/_shards"), ("GET", "/db/_shards/doc"),
       ("POST", "/db/_sync_shards"), ("GET", "/db/_partition/x"), ("GET", "/db/_partition/x/_all_docs"),
       ("GET", "/db/_auto_purge"), ("POST", "/db/_search_cleanup"), ("POST", "/db/_nouveau_cleanup"),
-      ("PUT", "/db/_security"), ("PUT", "/db/_purged_infos_limit"),
+      ("PUT", "/db/_purged_infos_limit"),
     ] {
       let answer = try client.send(method, path, "{}")
       expect(answer.status, equals: 501, "\(path)")

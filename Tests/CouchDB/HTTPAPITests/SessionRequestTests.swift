@@ -13,9 +13,9 @@ import Testing
     let cookieSeconds = 600
     func check(
       _ user: String, _ password: String, from network: ByteString,
-      _ completion: @escaping @Sendable (LoginRefusal?) -> Void
-    ) { completion(nil) }
-    func cookie(for user: String) -> String { "first" }
+      _ completion: @escaping @Sendable (LoginResult) -> Void
+    ) { completion(.success(AcceptedLogin(.admin(user), cookie: "first"))) }
+    func context(of user: String) -> UserContext? { .admin(user) }
     func renewal(of cookie: String) -> String? { cookie == "old" ? "renewed" : nil }
     let ended = Lock<[String]>([])
     func end(_ cookie: String) { ended.withLock { $0.append(cookie) } }

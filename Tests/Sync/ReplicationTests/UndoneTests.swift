@@ -124,13 +124,15 @@ import Touchstone
     for id in ["refused", "full", "denied", "fine"] { try local.save(id, [:]) }
     let isFailing = Lock(true)
     var options = PassiveResponder.Options()
-    options.check = { revision in
-      guard isFailing.withLock({ $0 }) else { return }
-      switch revision.id {
-      case "full": throw StorageError(.diskFull, "there is no room")
-      case "denied": throw StorageError(.permissionDenied, "the file can't be written")
-      case "refused": throw DocumentError(.rejected, "never")
-      default: break
+    options.checks = {
+      { revision in
+        guard isFailing.withLock({ $0 }) else { return }
+        switch revision.id {
+        case "full": throw StorageError(.diskFull, "there is no room")
+        case "denied": throw StorageError(.permissionDenied, "the file can't be written")
+        case "refused": throw DocumentError(.rejected, "never")
+        default: break
+        }
       }
     }
     let connector: any PeerConnector = byBLIP ? pipeConnector(other, options) : LocalConnector(other, options)

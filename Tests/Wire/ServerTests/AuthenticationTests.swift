@@ -211,11 +211,12 @@ import Testing
   @Test func aClientIsToldHowLongToWait() throws {
     let time = Lock(0.0)
     let authenticator = try BasicAuthenticator(
-      checker: ClosurePasswordChecker { _, password, completion in completion(password == [1]) },
+      users: AdministratorDirectory(
+        ClosurePasswordChecker { _, password, completion in completion(password == [1]) }),
       throttle: LoginThrottle { time.withLock { $0 } })
     func ask(_ user: ByteString, _ password: [UInt8]) -> [String] {
       let waiter = BlockingWaiter<LoginVerdict>()
-      authenticator.check(user, password, from: "1.2.3.4") { waiter.finish($0) }
+      authenticator.check(user, password, from: "1.2.3.4") { waiter.finish($0.verdict) }
       switch waiter.wait() {
       case .allowed: return ["allowed"]
       case .refused(let status, let headers, _):

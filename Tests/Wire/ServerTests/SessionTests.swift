@@ -9,7 +9,7 @@ import Testing
     let checker = ClosurePasswordChecker { _, _, done in done(true) }
     let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
     let began = 1_000_000
-    let cookie = sessions.cookie(for: "a:b", at: began)
+    let cookie = sessions.cookie(for: KnownUser(.admin("a:b"), mark: 0), at: began)
     expect(sessions.user(of: cookie, at: began + 599), equals: "a:b")
     expect(sessions.user(of: cookie, at: began + 600) == nil)
     expect(sessions.renewal(of: cookie, at: began + 60) == nil)
@@ -27,8 +27,8 @@ import Testing
     let checker = ClosurePasswordChecker { _, _, done in done(true) }
     let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
     let began = 1_000_000
-    let first = sessions.cookie(for: "a", at: began, 1)
-    let other = sessions.cookie(for: "a", at: began, 2)
+    let first = sessions.cookie(for: KnownUser(.admin("a"), mark: 0), at: began, 1)
+    let other = sessions.cookie(for: KnownUser(.admin("a"), mark: 0), at: began, 2)
     let renewed = try #require(sessions.renewal(of: first, at: began + 61))
     sessions.end(renewed, at: began + 100)
     for cookie in [first, renewed] {

@@ -6,6 +6,7 @@ extension DatabaseCall {
   /// The answer to `DOC`, `DOC/ATTACHMENT` and `_local/…`.
   func documentAnswer() throws -> HTTPAnswer {
     guard let first = path.first else { throw CouchDBError.missing }
+    try check(.member)
     if let position = path.firstIndex(where: { String(validating: $0.bytes, as: UTF8.self) == nil }) {
       let isOfID = position == 0 || position == 1 && ["_design", "_local"].contains(first.string)
       throw isOfID
@@ -28,10 +29,19 @@ extension DatabaseCall {
     if first.string.utf8.starts(with: IncomingID.designPrefix.utf8), method == "GET" || method == "HEAD" {
       return redirect(to: id, rest.map(\.string))
     }
+    try checkOwnUser(id)
     guard rest.isEmpty else {
       return try Routes.attachment.answer(self, method, [id, rest.map(\.string).joined(separator: "/")])
     }
     return try Routes.document.answer(self, method, [id])
+  }
+
+  /// Throws 404 for a document of `_users` that is neither that of who asks nor for an administrator.
+  private func checkOwnUser(_ id: String) throws {
+    guard name.hasSameBytes(as: UserDocument.database), try !isDatabaseAdmin() else { return }
+    guard let own = request.user, id.hasSameBytes(as: UserDocument.idPrefix + own) else {
+      throw CouchDBError.missing
+    }
   }
 
   /// The answer to what concerns a document.

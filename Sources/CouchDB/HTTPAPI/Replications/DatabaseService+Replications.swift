@@ -1,13 +1,31 @@
 import Bytes
 import Fleece
 import HTTP
+import Logs
 import Storage
 import Touchstone
 import Views
 
 extension DatabaseService {
+  /// Makes the databases of the server, where clients may make databases, and begins to run the replications that the documents of
+  /// `_replicator` describe.
+  package func start() {
+    makeSystemDatabases()
+    startReplications()
+  }
+
+  private func makeSystemDatabases() {
+    guard !configuration.isReadOnly, catalog.letsClientsMake else { return }
+    for name in Self.systemNames {
+      do { _ = try catalog.create(name) } catch {
+        Log.write(
+          LogText.level(of: error), .database, name, "the database can't be made: \(LogText.of(error))")
+      }
+    }
+  }
+
   /// Begins to run the replications that the documents of `_replicator` describe.
-  package func startReplications() {
+  func startReplications() {
     guard !configuration.isReadOnly, let database = try? catalog.database(ReplicatorDocument.database) else {
       return
     }
@@ -52,9 +70,6 @@ extension DatabaseService {
       throw MethodNotAllowed(["POST"])
     }
     let body = try request.jsonBody(limit: configuration.maximumDocumentBytes)
-    if configuration.logins != nil, request.user == nil {
-      throw CouchDBError(401, "unauthorized", "You are not an authenticated user")
-    }
     try checkWritable()
     if body["cancel"].bool == true { return try cancel(body) }
     let description = try ReplicationRequest(body)

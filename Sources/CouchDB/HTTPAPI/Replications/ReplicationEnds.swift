@@ -11,17 +11,30 @@ import Views
 struct ReplicationEnds: Sendable {
   /// One side.
   enum Side: Sendable {
-    /// A database of this server, and what is shown of it.
-    case here(Database, String)
+    /// A database of this server.
+    case here(Local)
     case elsewhere(RemoteDatabase)
 
-    var database: Database? { if case .here(let database, _) = self { database } else { nil } }
+    var database: Database? { if case .here(let local) = self { local.database } else { nil } }
     var shown: String {
       switch self {
-      case .here(_, let shown): shown
+      case .here(let local): local.shown
       case .elsewhere(let remote): remote.shown
       }
     }
+  }
+
+  /// A database of this server.
+  struct Local: Sendable {
+    let database: Database
+    let name: String
+    /// What is shown of it.
+    let shown: String
+    /// Who reads it, or writes to it.
+    let user: UserContext
+
+    /// Looks at what is written to it.
+    var validation: ReplicationValidation { ReplicationValidation(database, name: name, user: user) }
   }
 
   let source: Side
@@ -30,19 +43,20 @@ struct ReplicationEnds: Sendable {
   /// The databases that are here.
   var databases: [Database] { [source.database, target.database].compactMap { $0 } }
 
-  /// Finds the sides. Throws a `CouchDBError` that says what is missing or not allowed.
-  init(_ request: ReplicationRequest, _ finder: ReplicationFinder) throws {
-    source = try finder.side(request.source, creates: false)
-    target = try finder.side(request.target, creates: request.createsTarget)
+  /// Finds the sides for a user; nil stands for the server. Throws a `CouchDBError` that says what is missing or not allowed.
+  init(_ request: ReplicationRequest, for user: String?, _ finder: ReplicationFinder) throws {
+    let context = try finder.context(of: user)
+    source = try finder.side(request.source, for: context, creates: false)
+    target = try finder.side(request.target, for: context, creates: request.createsTarget)
     // Its documents have passwords, which their owners alone may see.
-    if finder.hasUsers, case .here(let database, _) = source,
-      try finder.catalog.database(ReplicatorDocument.database) === database
+    if finder.hasUsers, case .here(let local) = source,
+      local.name.hasSameBytes(as: ReplicatorDocument.database)
     {
       throw CouchDBError(403, "forbidden", "_replicator has passwords, and isn't replicated elsewhere")
     }
     switch (source, target) {
-    case (.here(let source, _), .here(let target, _)):
-      if source === target {
+    case (.here(let source), .here(let target)):
+      if source.database === target.database {
         throw CouchDBError(400, "bad_request", "source and target are the same database")
       }
     case (.elsewhere, .elsewhere):
@@ -61,9 +75,23 @@ struct ReplicationFinder: Sendable {
   let logins: (any LoginSessions)?
   let hasUsers: Bool
 
-  func side(_ endpoint: ReplicationEndpoint, creates: Bool) throws -> ReplicationEnds.Side {
+  /// The rights of a replication: those that its user has now. A replication without a user was described by an administrator, or when
+  /// everybody was one. Throws 401 if the user is gone.
+  func context(of user: String?) throws -> UserContext {
+    guard let user else { return .everybody }
+    guard let logins else { return .admin(user) }
+    guard let context = logins.context(of: user) else {
+      throw CouchDBError(
+        401, "unauthorized", "there is no user \(user) any more, for whom this replication runs")
+    }
+    return context
+  }
+
+  func side(_ endpoint: ReplicationEndpoint, for user: UserContext, creates: Bool) throws
+    -> ReplicationEnds.Side
+  {
     switch endpoint {
-    case .name(let name): return try here(name, shown: name, creates: creates)
+    case .name(let name): return try here(name, shown: name, for: user, creates: creates)
     case .remote(let remote):
       guard let targets else {
         throw CouchDBError(501, "not_implemented", "this server doesn't connect to others")
@@ -72,33 +100,40 @@ struct ReplicationFinder: Sendable {
         if let reason = targets.refusal(of: remote) { throw CouchDBError(403, "forbidden", reason) }
         return .elsewhere(remote)
       }
-      try logIn(remote)
-      return try here(name, shown: remote.shown, creates: creates)
+      return try here(name, shown: remote.shown, for: logIn(remote), creates: creates)
     }
   }
 
-  private func here(_ name: String, shown: String, creates: Bool) throws -> ReplicationEnds.Side {
-    if let database = try catalog.database(name) { return .here(database, shown) }
-    guard creates else { throw CouchDBError(500, "db_not_found", "could not open \(shown)") }
-    try DatabaseService.checkName(name)
-    _ = try catalog.create(name)
+  private func here(_ name: String, shown: String, for user: UserContext, creates: Bool) throws
+    -> ReplicationEnds.Side
+  {
+    if try catalog.database(name) == nil, creates {
+      try Authorization.check(.serverAdmin, of: user, .standard)
+      try DatabaseService.checkName(name)
+      _ = try catalog.create(name)
+    }
     guard let database = try catalog.database(name) else {
       throw CouchDBError(500, "db_not_found", "could not open \(shown)")
     }
-    return .here(database, shown)
+    let right: Right = DatabaseService.isSystemName(name) ? .databaseAdmin : .member
+    try Authorization.check(right, of: user, database.security())
+    return .here(.init(database: database, name: name, shown: shown, user: user))
   }
 
-  /// Throws what a client of that URL would be told.
-  private func logIn(_ remote: RemoteDatabase) throws {
-    guard let logins else { return }
+  /// Who a URL of this server logs in as. Throws what a client of that URL would be told.
+  private func logIn(_ remote: RemoteDatabase) throws -> UserContext {
+    guard let logins else { return .everybody }
     guard let login = remote.login else {
       throw CouchDBError(401, "unauthorized", "unauthorized to access or create database \(remote.shown)")
     }
-    let waiter = BlockingWaiter<LoginRefusal?>()
+    let waiter = BlockingWaiter<LoginResult>()
     logins.check(login.user, login.password, from: ByteString([])) { waiter.finish($0) }
-    if let problem = waiter.wait() {
+    switch waiter.wait() {
+    case .success(let login): return login.context
+    case .failure(let problem):
       throw CouchDBError(
-        500, "replication_auth_error", "the server of \(remote.shown) refuses the login: \(problem.reason)")
+        500, "replication_auth_error",
+        "the server of \(remote.shown) refuses the login: \(problem.reason)")
     }
   }
 }

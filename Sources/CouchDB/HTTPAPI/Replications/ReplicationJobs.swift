@@ -157,8 +157,8 @@ final class ReplicationJobs: Sendable {
 
   private func begin(_ job: ReplicationJob) {
     do {
-      let ends = try ReplicationEnds(job.request, finder)
-      let run = try ReplicationRun(job.request, ends, user: job.user, finder, timer)
+      let ends = try ReplicationEnds(job.request, for: job.user, finder)
+      let run = try ReplicationRun(job.request, ends, finder, timer)
       let isRemoved = job.state.withLock { state in
         guard !state.isRemoved else { return true }
         state.run = run

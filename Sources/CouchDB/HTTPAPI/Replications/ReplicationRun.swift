@@ -49,7 +49,7 @@ final class ReplicationRun: Sendable {
 
   /// Prepares a run. Throws a `CouchDBError` that says what is wrong with the description.
   init(
-    _ request: ReplicationRequest, _ ends: ReplicationEnds, user: String?, _ finder: ReplicationFinder,
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, _ finder: ReplicationFinder,
     _ timer: any CallTimer
   ) throws {
     self.request = request
@@ -57,7 +57,7 @@ final class ReplicationRun: Sendable {
     self.timer = timer
     sessionID = DocumentUUID.make()
     earlier = request.usesCheckpoints ? try ReplicationRecord.read(request.baseID, from: ends.databases) : nil
-    var configuration = try ReplicatorConfiguration(request, ends, user: user, finder)
+    var configuration = try ReplicatorConfiguration(request, ends, finder)
     configuration.timer = timer
     replicator = Replicator(configuration)
   }

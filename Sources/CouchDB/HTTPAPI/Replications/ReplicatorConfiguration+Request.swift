@@ -9,33 +9,31 @@ import Views
 extension ReplicatorConfiguration {
   /// What a replicator does for a request. Throws a `CouchDBError` for what it can't do.
   init(
-    _ request: ReplicationRequest, _ ends: ReplicationEnds, user: String?, _ finder: ReplicationFinder
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, _ finder: ReplicationFinder
   ) throws {
     switch (ends.source, ends.target) {
-    case (.here(let source, _), .here(let target, _)):
+    case (.here(let source), .here(let target)):
       var options = PassiveResponder.Options()
-      let validation = ReplicationValidation(target, user: user)
-      options.check = { revision in
-        try validation.check(
-          revision.id, history: revision.history, isDeleted: revision.isDeleted, revision.body)
-      }
+      options.checks = target.validation.check
       self.init(
-        source, ReplicatorTarget(LocalConnector(target, options, exchangesLeaves: !request.onlyWinners)))
+        source.database,
+        ReplicatorTarget(LocalConnector(target.database, options, exchangesLeaves: !request.onlyWinners)))
       direction = .push
       pushesConflicts = true
-    case (.here(let source, _), .elsewhere(let remote)):
-      self.init(source, try finder.target(of: remote))
+    case (.here(let source), .elsewhere(let remote)):
+      self.init(source.database, try finder.target(of: remote))
       direction = .push
       connection = remote.connection
       connection.createsDatabase = request.createsTarget
-    case (.elsewhere(let remote), .here(let target, _)):
-      self.init(target, try finder.target(of: remote))
+    case (.elsewhere(let remote), .here(let target)):
+      self.init(target.database, try finder.target(of: remote))
       direction = .pull
       connection = remote.connection
-      let validation = ReplicationValidation(target, user: user)
+      let validation = target.validation
       pullFilter = { revision in
         try validation.check(
-          revision.documentID, history: [revision.revisionID], isDeleted: revision.isDeleted, revision.body())
+          revision.documentID, history: [revision.revisionID], isDeleted: revision.isDeleted,
+          try revision.body())
         return true
       }
     case (.elsewhere, .elsewhere):

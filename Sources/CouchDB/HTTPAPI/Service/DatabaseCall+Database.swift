@@ -1,4 +1,5 @@
 import Bytes
+import Documents
 import Fleece
 import Glibc
 import HTTP
@@ -11,6 +12,7 @@ extension DatabaseService {
   func makeOrDelete(_ request: HTTPRequest, _ name: String, _ query: APIQuery) throws -> HTTPAnswer? {
     switch request.method {
     case "PUT":
+      try Authorization.check(.serverAdmin, of: request.context, .standard)
       try checkWritable()
       try Self.checkOptions { query[$0] }
       try Self.checkName(name)
@@ -20,6 +22,7 @@ extension DatabaseService {
       }
       return .ok(status: 201, headers: [.init("Location", "\(request.baseURL)/\(name.pathSegment)")])
     case "DELETE":
+      try Authorization.check(Routes.wholeDatabase.right("DELETE"), of: request.context, .standard)
       try checkWritable()
       guard query["rev"] == nil else {
         throw CouchDBError(
@@ -29,13 +32,11 @@ extension DatabaseService {
       guard try catalog.delete(name) else { throw CouchDBError.noDatabase }
       return .ok()
     default:
-      try Routes.wholeDatabase.checkMethod(request.method)
+      // Who hasn't logged in doesn't get to know more than that.
+      if !request.context.isAnonymous { try Routes.wholeDatabase.checkMethod(request.method) }
       return nil
     }
   }
-
-  /// The database in which CouchDB has its users. Here it is one like others.
-  static let usersDatabase = "_users"
 
   /// Throws CouchDB's errors for options of a new database. Shards and copies mean nothing here, and databases have one kind of engine for
   /// clients.
@@ -66,7 +67,12 @@ extension DatabaseService {
   }
 
   /// The databases whose names begin with an underscore.
-  static let systemNames = [usersDatabase, ReplicatorDocument.database]
+  static let systemNames = [ReplicatorDocument.database, UserDocument.database]
+
+  /// Whether it is the name of one of them.
+  package static func isSystemName(_ name: String) -> Bool {
+    name.utf8.first == UInt8(ascii: "_") && systemNames.contains { $0.hasSameBytes(as: name) }
+  }
 
   /// Throws the error of CouchDB for a name that a new database can't have.
   static func checkName(_ name: String) throws {
@@ -103,9 +109,22 @@ extension DatabaseCall {
     return try .json(1_000)
   }
 
-  func security() throws -> HTTPAnswer {
-    if method == "PUT" { throw CouchDBError.notImplemented }
-    return try .json(["members": ["roles": ["_admin"]], "admins": ["roles": ["_admin"]]])
+  /// The answer to `_security`.
+  func securityAnswer() throws -> HTTPAnswer {
+    guard method == "PUT" else { return .json(text: try security().text + [UInt8(ascii: "\n")]) }
+    try service.checkWritable()
+    if name.hasSameBytes(as: UserDocument.database), !service.configuration.usersSecurityIsEditable {
+      throw CouchDBError(
+        403, "forbidden", "You can't edit the security object of the user database.")
+    }
+    let security = try DatabaseSecurity(text: bodyBytes())
+    guard security.text.count <= DocumentStore.maximumSecurityBytes else {
+      throw CouchDBError(
+        413, "too_large", "the security object has more than \(DocumentStore.maximumSecurityBytes) bytes")
+    }
+    try database.setSecurityObject(security.text)
+    knownSecurity.set(security)
+    return .ok()
   }
 
   func compact() throws -> HTTPAnswer {

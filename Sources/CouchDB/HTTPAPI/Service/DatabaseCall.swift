@@ -15,6 +15,7 @@ struct DatabaseCall: Sendable {
   let path: [ByteString]
   /// The options in the query string.
   let query: APIQuery
+  let knownSecurity = KnownSecurity()
 
   var method: String { request.method }
 

@@ -9,6 +9,8 @@ package protocol DatabaseCatalog: Sendable {
   func names() throws -> [String]
   /// The database of that name; nil if there is none. It stays open while the catalog has it.
   func database(_ name: String) throws -> Database?
+  /// Whether databases are made here.
+  var letsClientsMake: Bool { get }
   /// Makes a database. False if there is one of that name. Throws a `CouchDBError` if databases aren't made here.
   func create(_ name: String) throws -> Bool
   /// Deletes a database. False if there is none of that name. Throws a `CouchDBError` if databases aren't deleted here.
@@ -34,6 +36,7 @@ package final class NamedDatabases: DatabaseCatalog {
     sortedNames = databases.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
+  package var letsClientsMake: Bool { false }
   package func names() -> [String] { sortedNames }
   package func database(_ name: String) -> Database? { databases[ByteString(name)] }
 

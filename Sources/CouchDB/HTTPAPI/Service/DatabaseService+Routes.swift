@@ -29,7 +29,7 @@ extension DatabaseService {
     guard let first = path.first else { return try serverAnswer(request, [], query) }
     let name = first.string
     let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
-    if isReplicator, path.count > 1 || request.method == "POST" {
+    if isReplicator, path.count > 1 || request.method == "POST", request.context.isServerAdmin {
       _ = try replicatorDatabase(for: request.method)
     }
     // A database's name begins with a letter; `_users` and `_replicator` may exist.
@@ -44,6 +44,8 @@ extension DatabaseService {
       return answer
     }
     guard let database = try catalog.database(name) else {
+      // Who hasn't logged in doesn't get to know which databases there are.
+      if request.context.isAnonymous { try Authorization.check(.member, of: request.context, .standard) }
       throw CouchDBError.noDatabase
     }
     let call = DatabaseCall(

@@ -13,7 +13,10 @@ extension DatabaseService {
   func serverAnswer(_ request: HTTPRequest, _ path: [ByteString], _ query: APIQuery) throws -> HTTPAnswer {
     let call = ServerCall(service: self, request: request, path: path, query: query)
     if let answer = try Routes.server.answer(call, request.method, path) { return answer }
+    // Who hasn't logged in doesn't get to know what there is.
+    if request.context.isAnonymous { try Authorization.check(.member, of: request.context, .standard) }
     if request.method == "PUT" || request.method == "DELETE", path.count == 1 {
+      try call.check(.serverAdmin)
       throw CouchDBError.illegalName(path[0].string)
     }
     throw CouchDBError(404, "not_found", path.count == 1 ? "Database does not exist." : "missing")

@@ -17,8 +17,6 @@ extension DatabaseService {
   }
 
   private func sessionOf(_ request: HTTPRequest) -> JSONValue {
-    // Without logins everybody is an administrator, as in CouchDB's "admin party" of old.
-    let isAdmin = request.user != nil || configuration.logins == nil
     var information: [String: JSONValue] = ["authentication_handlers": ["cookie", "default"]]
     if request.user != nil {
       information["authenticated"] = request.headers.first("authorization") == nil ? "cookie" : "default"
@@ -26,7 +24,8 @@ extension DatabaseService {
     return [
       "ok": true,
       "userCtx": [
-        "name": request.user.map { .string($0) } ?? .null, "roles": isAdmin ? ["_admin"] : [],
+        "name": request.user.map { .string($0) } ?? .null,
+        "roles": .array(request.context.roles.map { .string($0) }),
       ],
       "info": JSONValue(information),
     ]
@@ -38,14 +37,28 @@ extension DatabaseService {
       // CouchDB's replicator goes on with the basic authentication of its URL then, which is as good as none.
       throw CouchDBError(404, "not_found", "this server has no users; everybody is let in")
     }
-    let waiter = BlockingWaiter<LoginRefusal?>()
     guard !name.isEmpty else { return answer(LoginRefusal(401, ""), request) }
-    logins.check(name, password, from: request.origin.network) { waiter.finish($0) }
-    if let refusal = waiter.wait() { return answer(refusal, request) }
-    let loggedIn = try HTTPAnswer.json(
-      ["ok": true, "name": .string(name), "roles": ["_admin"]],
-      headers: [cookie(logins.cookie(for: name), seconds: logins.cookieSeconds, request)])
-    return try leading(request, loggedIn)
+    // No thread waits for the hash.
+    return HTTPAnswer(later: { [self] respond in
+      logins.check(name, password, from: request.origin.network) { [self] result in
+        do { respond(try answer(result, request)) } catch { respond(answer(to: error)) }
+      }
+    })
+  }
+
+  private func answer(_ result: LoginResult, _ request: HTTPRequest) throws -> HTTPAnswer {
+    switch result {
+    case .failure(let refusal): return answer(refusal, request)
+    case .success(let login):
+      let seconds = configuration.logins?.cookieSeconds ?? 0
+      let loggedIn = try HTTPAnswer.json(
+        [
+          "ok": true, "name": login.context.name.map { .string($0) } ?? .null,
+          "roles": .array(login.context.roles.map { .string($0) }),
+        ],
+        headers: [cookie(login.cookie, seconds: seconds, request)])
+      return try leading(request, loggedIn)
+    }
   }
 
   /// An answer that leads a browser to the path `next`, if the request has that option. Throws 400 for what isn't a path.

@@ -11,6 +11,8 @@ extension DatabaseService {
       // To make or to delete a database waits for those who use it.
       return path.count == 1 && (method == "PUT" || method == "DELETE") ? .long : single
     }
+    // A password may be hashed.
+    if single == .writing, path[0] == UserDocument.database { return .long }
     var rest = path.dropFirst()
     switch path[1] {
     case "_query": return .computing

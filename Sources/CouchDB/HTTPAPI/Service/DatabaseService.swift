@@ -31,6 +31,8 @@ package final class DatabaseService: Sendable {
   let memory: MemoryBudget
   /// The memory for queries.
   let queryMemory: QueryMemory
+  /// The users of `_users`.
+  package let users: UsersDatabase
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
   private let knownUUID = Lock<String?>(nil)
@@ -44,6 +46,9 @@ package final class DatabaseService: Sendable {
     self.configuration = configuration
     self.timer = timer
     watches = DatabaseWatches(timer)
+    users =
+      configuration.users
+      ?? UsersDatabase(catalog, iterations: configuration.passwordIterations, timer: timer)
     queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
     memory = MemoryBudget(
       bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
@@ -87,7 +92,7 @@ package final class DatabaseService: Sendable {
   private func answer(to request: HTTPRequest) -> HTTPAnswer {
     if let preflight = configuration.crossOrigin.preflight(request) { return preflight }
     // Who hasn't logged in hears nothing of what there is, and the body isn't read.
-    if request.method == "OPTIONS", request.user == nil, configuration.logins != nil { return .methods }
+    if request.method == "OPTIONS", request.context.isAnonymous { return .methods }
     do { return try route(request) } catch { return answer(to: error) }
   }
 
@@ -196,8 +201,16 @@ package final class DatabaseService: Sendable {
       answer.headers.append(.init("Cache-Control", "must-revalidate"))
     }
     if request.method != "OPTIONS" { answer.headers += configuration.crossOrigin.answerHeaders(request) }
+    if answer.status == 401, let challenge = challenge(request) { answer.headers.append(challenge) }
     if !answer.hasHeader("Set-Cookie"), let cookie = renewedCookie(request) { answer.headers.append(cookie) }
     return answer
+  }
+
+  /// The header that asks for a login, as a page that shows a dialog of its own wants it.
+  private func challenge(_ request: HTTPRequest) -> HTTPHeader? {
+    guard let challenge = configuration.loginChallenge, request.context.isAnonymous else { return nil }
+    guard let wanted = request.headers.first("x-couchdb-www-authenticate") else { return challenge }
+    return HTTPHeader("WWW-Authenticate", wanted)
   }
 
   /// Whether caches may keep an answer, if they ask again each time: CouchDB says nothing of multipart bodies and of answers without one.

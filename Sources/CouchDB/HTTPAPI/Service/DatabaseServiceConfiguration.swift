@@ -1,4 +1,5 @@
 import Bytes
+import HTTP
 import Touchstone
 
 /// What clients may do, and how much of it.
@@ -26,8 +27,16 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var crossOrigin = CrossOriginRules.none
   /// Whether answers are compressed for clients that take gzip.
   package var compressesAnswers = true
-  /// Checks names and passwords, and keeps sessions; nil if everybody is let in.
+  /// Checks names and passwords, and keeps sessions; nil if everybody is let in, as an administrator.
   package var logins: (any LoginSessions)?
+  /// The users of `_users`, if the logins need them too; nil: the service makes its own.
+  package var users: UsersDatabase?
+  /// The iterations of the hashes of passwords of new users.
+  package var passwordIterations = UserPassword.standardIterations
+  /// Whether administrators may change who reads and writes `_users`. By default only they do.
+  package var usersSecurityIsEditable = false
+  /// The header of an answer to who has to log in; nil: none.
+  package var loginChallenge: HTTPHeader?
   /// Whether requests have users, who don't all see the same: also those that show certificates.
   package var hasUsers = false
   /// Finds the databases of replications that have URLs; nil if they can only name databases of this server.
@@ -42,7 +51,7 @@ package struct DatabaseServiceConfiguration: Sendable {
 }
 
 /// Why a login isn't let in.
-package struct LoginRefusal: Sendable {
+package struct LoginRefusal: Error, Sendable {
   /// 401 for a wrong name or password; 429 or 503 if the client has to wait.
   package var status: Int
   /// What is wrong, for people.
@@ -58,18 +67,35 @@ package struct LoginRefusal: Sendable {
   }
 }
 
+/// A login that is right.
+package struct AcceptedLogin: Sendable {
+  /// Who has logged in.
+  package var context: UserContext
+  /// The cookie of a new session.
+  package var cookie: String
+
+  /// Makes one. See the properties.
+  package init(_ context: UserContext, cookie: String) {
+    self.context = context
+    self.cookie = cookie
+  }
+}
+
+/// What comes of a login.
+package typealias LoginResult = Result<AcceptedLogin, LoginRefusal>
+
 /// Checks names and passwords, and makes the cookies of sessions. Whoever accepts connections checks cookies and headers before a
 /// request comes here.
 package protocol LoginSessions: Sendable {
   /// How long a cookie is good for, in seconds.
   var cookieSeconds: Int { get }
-  /// Whether the password is the user's. `completion` is called once, from any thread: with nil if it is, or with why not. `network` is
-  /// the one that they come from; empty if they don't come from outside.
+  /// Whether the password is the user's. `completion` is called once, from any thread: with the login if it is, or with why not. `network`
+  /// is the one that they come from; empty if they don't come from outside.
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable (LoginRefusal?) -> Void)
-  /// A new cookie for a user.
-  func cookie(for user: String) -> String
+    _ completion: @escaping @Sendable (LoginResult) -> Void)
+  /// Who a user is now; nil if there is no such user any more. It may wait.
+  func context(of user: String) -> UserContext?
   /// A cookie that takes the place of one that is good, if more than a tenth of its time is over; nil otherwise.
   func renewal(of cookie: String) -> String?
   /// Ends the session of a cookie. Neither this cookie nor those before it are good any more.

@@ -26,7 +26,7 @@ package final class FolderDatabases: DatabaseCatalog {
   private static let patience = Duration.seconds(5)
 
   private let folder: DatabaseFolder
-  private let letsClientsMake: Bool
+  package let letsClientsMake: Bool
   private let opensPlain: Bool
   private let state = Lock(State())
 

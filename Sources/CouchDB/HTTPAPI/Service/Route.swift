@@ -2,11 +2,25 @@ import Bytes
 import HTTP
 import Views
 
-/// A line of a table of routes: a pattern of paths, the methods that it has, and the function that answers.
+/// The methods of a route that need the same right. An empty list stands for all methods.
+struct RouteMethods: Sendable {
+  let right: Right
+  let names: [String]
+
+  static func serverAdmin(_ names: String...) -> RouteMethods { .init(right: .serverAdmin, names: names) }
+  static func databaseAdmin(_ names: String...) -> RouteMethods { .init(right: .databaseAdmin, names: names) }
+  static func member(_ names: String...) -> RouteMethods { .init(right: .member, names: names) }
+  static func metrics(_ names: String...) -> RouteMethods { .init(right: .metrics, names: names) }
+  static func user(_ names: String...) -> RouteMethods { .init(right: .user, names: names) }
+  static func everybody(_ names: String...) -> RouteMethods { .init(right: .everybody, names: names) }
+}
+
+/// A line of a table of routes: a pattern of paths, the methods that it has with the right that each needs, and the function that answers.
+/// The function is only called for who has the right.
 ///
 /// A segment of a pattern is itself; `{name}` is any segment, and the function gets it; `…` at the end is any number of segments, none
 /// included. `Call` is what the function is asked about.
-struct Route<Call>: Sendable {
+struct Route<Call: AuthorizedCall>: Sendable {
   typealias Answer = @Sendable (Call, [String]) throws -> HTTPAnswer
 
   private enum Segment: Sendable {
@@ -15,8 +29,10 @@ struct Route<Call>: Sendable {
   }
 
   let pattern: String
+  /// The rights, with the methods that need them.
+  let rights: [RouteMethods]
   /// Empty: the function takes any method.
-  let methods: [String]
+  var methods: [String] { rights.flatMap(\.names) }
   /// Whether the server has what CouchDB has there.
   private(set) var isImplemented = true
   private let segments: [Segment]
@@ -25,9 +41,12 @@ struct Route<Call>: Sendable {
   private let function: Answer
 
   /// Makes a line. `checksMethod` is false for functions that look at something else before they refuse a method.
-  init(_ pattern: String, _ methods: String..., checksMethod: Bool = true, _ function: @escaping Answer) {
+  init(
+    _ pattern: String, _ first: RouteMethods, _ more: RouteMethods..., checksMethod: Bool = true,
+    _ function: @escaping Answer
+  ) {
     self.pattern = pattern
-    self.methods = methods
+    rights = [first] + more
     self.checksMethod = checksMethod
     self.function = function
     var parts = pattern.split(separator: "/")
@@ -37,8 +56,8 @@ struct Route<Call>: Sendable {
   }
 
   /// A line for what CouchDB has and this server hasn't.
-  static func notImplemented(_ pattern: String) -> Route {
-    var route = Route(pattern) { _, _ in throw CouchDBError.notImplemented }
+  static func notImplemented(_ pattern: String, _ methods: RouteMethods) -> Route {
+    var route = Route(pattern, methods) { _, _ in throw CouchDBError.notImplemented }
     route.isImplemented = false
     return route
   }
@@ -61,9 +80,16 @@ struct Route<Call>: Sendable {
     return values
   }
 
-  /// Throws 405 for a method that it doesn't have. `HEAD` is there where `GET` is: the answers are the same but for the body, which isn't
-  /// sent.
+  /// The right that a method needs; of one that it doesn't have, the first one.
+  func right(_ method: String) -> Right {
+    let same = method == "HEAD" && !methods.contains(method) ? "GET" : method
+    return (rights.first { $0.names.contains(same) } ?? rights[0]).right
+  }
+
+  /// Throws the error of who hasn't the right, and 405 for a method that it doesn't have. `HEAD` is there where `GET` is: the answers are
+  /// the same but for the body, which isn't sent.
   func answer(_ call: Call, _ method: String, _ values: [String]) throws -> HTTPAnswer {
+    try call.check(right(method))
     if checksMethod, !methods.isEmpty { try checkMethod(method) }
     return try function(call, values)
   }
@@ -77,7 +103,7 @@ struct Route<Call>: Sendable {
 }
 
 /// Lines whose patterns begin with a literal. Where several fit a path, the first one answers.
-struct RouteTable<Call>: Sendable {
+struct RouteTable<Call: AuthorizedCall>: Sendable {
   let routes: [Route<Call>]
   private let byFirst: [ByteString: [Route<Call>]]
 

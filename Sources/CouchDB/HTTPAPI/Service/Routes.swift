@@ -17,120 +17,142 @@ struct ServerCall: Sendable {
 enum Routes {
   /// Below `/`.
   static let server = RouteTable<ServerCall>([
-    Route("", "GET", "HEAD") { call, _ in try call.service.welcome() },
-    Route("_up", "GET", "HEAD") { _, _ in try DatabaseService.up() },
-    Route("_uuids", "GET") { call, _ in try call.service.uuids(call.query) },
-    Route("_all_dbs", "GET", "HEAD") { call, _ in try call.service.allDatabases(call.request, call.query) },
-    Route("_dbs_info", "GET", "POST") { call, _ in try call.service.databasesInfo(call.request, call.query) },
-    Route("_session", "GET", "HEAD", "POST", "DELETE") { call, _ in try call.service.session(call.request) },
-    Route("_active_tasks", "GET", "HEAD") { call, _ in try call.service.activeTasks() },
-    Route("_metrics", "GET", "HEAD") { call, _ in try call.service.metricsAnswer() },
-    Route("_membership", "GET") { _, _ in try DatabaseService.membership() },
-    Route("_node/_local", "GET") { _, _ in try DatabaseService.localNode() },
-    Route("_scheduler/jobs", "GET", "HEAD") { call, _ in try call.service.schedulerJobs(call.query) },
-    Route("_scheduler/jobs/{id}", "GET", "HEAD") { call, values in
+    Route("", .everybody("GET", "HEAD")) { call, _ in try call.service.welcome() },
+    Route("_up", .everybody("GET", "HEAD")) { _, _ in try DatabaseService.up() },
+    Route("_uuids", .everybody("GET")) { call, _ in try call.service.uuids(call.query) },
+    Route("_all_dbs", .serverAdmin("GET", "HEAD")) { call, _ in
+      try call.service.allDatabases(call.request, call.query)
+    },
+    Route("_dbs_info", .serverAdmin("GET", "POST")) { call, _ in
+      try call.service.databasesInfo(call.request, call.query)
+    },
+    Route("_session", .everybody("GET", "HEAD", "POST", "DELETE")) { call, _ in
+      try call.service.session(call.request)
+    },
+    Route("_active_tasks", .serverAdmin("GET", "HEAD")) { call, _ in try call.service.activeTasks() },
+    Route("_metrics", .metrics("GET", "HEAD")) { call, _ in try call.service.metricsAnswer() },
+    Route("_membership", .serverAdmin("GET")) { _, _ in try DatabaseService.membership() },
+    Route("_node/_local", .serverAdmin("GET")) { _, _ in try DatabaseService.localNode() },
+    Route("_scheduler/jobs", .serverAdmin("GET", "HEAD")) { call, _ in
+      try call.service.schedulerJobs(call.query)
+    },
+    Route("_scheduler/jobs/{id}", .serverAdmin("GET", "HEAD")) { call, values in
       try call.service.schedulerJob(values[0])
     },
-    Route("_scheduler/docs", "GET", "HEAD") { call, _ in try call.service.schedulerDocuments(call.query) },
-    Route("_scheduler/docs/_replicator", "GET", "HEAD") { call, _ in
+    Route("_scheduler/docs", .serverAdmin("GET", "HEAD")) { call, _ in
       try call.service.schedulerDocuments(call.query)
     },
-    Route("_scheduler/docs/_replicator/{doc}/…", "GET", "HEAD") { call, _ in
+    Route("_scheduler/docs/_replicator", .serverAdmin("GET", "HEAD")) { call, _ in
+      try call.service.schedulerDocuments(call.query)
+    },
+    Route("_scheduler/docs/_replicator/{doc}/…", .serverAdmin("GET", "HEAD")) { call, _ in
       try call.service.schedulerDocument(call.path.dropFirst(3).map(\.string).joined(separator: "/"))
     },
-    Route("_scheduler/…", "GET", "HEAD") { _, _ in throw CouchDBError.missing },
+    Route("_scheduler/…", .serverAdmin("GET", "HEAD")) { _, _ in throw CouchDBError.missing },
     // A request without a body is refused for that first.
-    Route("_replicate", "POST", checksMethod: false) { call, _ in try call.service.replicate(call.request) },
-    .notImplemented("_node/…"),
-    .notImplemented("_cluster_setup/…"),
-    .notImplemented("_reshard/…"),
-    .notImplemented("_db_updates/…"),
-    .notImplemented("_search_analyze/…"),
-    .notImplemented("_nouveau_analyze/…"),
-    .notImplemented("_utils/…"),
+    Route("_replicate", .user("POST"), checksMethod: false) { call, _ in
+      try call.service.replicate(call.request)
+    },
+    .notImplemented("_node/…", .serverAdmin()),
+    .notImplemented("_cluster_setup/…", .serverAdmin()),
+    .notImplemented("_reshard/…", .serverAdmin()),
+    .notImplemented("_db_updates/…", .serverAdmin()),
+    .notImplemented("_search_analyze/…", .serverAdmin()),
+    .notImplemented("_nouveau_analyze/…", .serverAdmin()),
+    .notImplemented("_utils/…", .serverAdmin()),
   ])
 
   /// A database itself. `PUT` makes one; CouchDB leaves it out where it names the methods.
-  static let wholeDatabase = Route<DatabaseCall>("{db}", "DELETE", "GET", "HEAD", "POST") { call, _ in
+  static let wholeDatabase = Route<DatabaseCall>(
+    "{db}", .serverAdmin("DELETE"), .member("GET", "HEAD", "POST")
+  ) { call, _ in
     try call.wholeAnswer()
   }
 
   /// Below `/{db}/`, before what is a document. `_design%2FD` is `_design/D` here.
   static let database = RouteTable<DatabaseCall>([
-    Route("_ensure_full_commit", "POST") { call, _ in try call.ensureFullCommit() },
-    Route("_compact", "POST") { call, _ in try call.compact() },
-    Route("_compact/{design}", "POST") { call, values in try call.compactViews(values[0]) },
-    Route("_revs_limit", "PUT", "GET") { call, _ in try call.revisionsLimit() },
-    Route("_purged_infos_limit", "GET", "PUT") { call, _ in try call.purgedInfosLimit() },
-    Route("_security", "PUT", "GET") { call, _ in try call.security() },
-    Route("_all_docs", "GET", "HEAD", "POST") { call, _ in try call.list(.documents(.all)) },
-    Route("_design_docs", "GET", "HEAD", "POST") { call, _ in try call.list(.documents(.design)) },
-    Route("_local_docs", "GET", "HEAD", "POST") { call, _ in try call.list(.local) },
-    Route("_all_docs/queries", "POST") { call, _ in try call.listQueries(.documents(.all)) },
-    Route("_design_docs/queries", "POST") { call, _ in try call.listQueries(.documents(.design)) },
-    Route("_local_docs/queries", "POST") { call, _ in try call.listQueries(.local) },
-    Route("_changes", "GET", "POST", "HEAD") { call, _ in try call.changes() },
+    Route("_ensure_full_commit", .member("POST")) { call, _ in try call.ensureFullCommit() },
+    Route("_compact", .databaseAdmin("POST")) { call, _ in try call.compact() },
+    Route("_compact/{design}", .databaseAdmin("POST")) { call, values in try call.compactViews(values[0]) },
+    Route("_revs_limit", .databaseAdmin("PUT"), .member("GET")) { call, _ in try call.revisionsLimit() },
+    Route("_purged_infos_limit", .serverAdmin("GET", "PUT")) { call, _ in try call.purgedInfosLimit() },
+    Route("_security", .databaseAdmin("PUT"), .member("GET")) { call, _ in try call.securityAnswer() },
+    Route("_all_docs", .member("GET", "HEAD", "POST")) { call, _ in try call.list(.documents(.all)) },
+    Route("_design_docs", .member("GET", "HEAD", "POST")) { call, _ in try call.list(.documents(.design)) },
+    Route("_local_docs", .member("GET", "HEAD", "POST")) { call, _ in try call.list(.local) },
+    Route("_all_docs/queries", .member("POST")) { call, _ in try call.listQueries(.documents(.all)) },
+    Route("_design_docs/queries", .member("POST")) { call, _ in try call.listQueries(.documents(.design)) },
+    Route("_local_docs/queries", .member("POST")) { call, _ in try call.listQueries(.local) },
+    Route("_changes", .member("GET", "POST", "HEAD")) { call, _ in try call.changes() },
     // A service that has none says so first.
-    Route("_temp_view", "POST", checksMethod: false) { call, _ in try call.temporaryView() },
-    Route("_view_cleanup", "POST") { call, _ in try call.cleanViews() },
-    Route("_query", "POST") { call, _ in try call.runQuery() },
-    Route("_find", "POST") { call, _ in try call.find() },
-    Route("_explain", "POST") { call, _ in try call.explain() },
-    Route("_index", "GET", "POST") { call, _ in try call.mangoIndexes() },
-    Route("_index/_bulk_delete", "POST") { call, _ in try call.deleteIndexes() },
-    Route("_index/_design/{design}/{type}/{name}", "DELETE") { call, values in
+    Route("_temp_view", .databaseAdmin("POST"), checksMethod: false) { call, _ in try call.temporaryView() },
+    Route("_view_cleanup", .databaseAdmin("POST")) { call, _ in try call.cleanViews() },
+    Route("_query", .member("POST")) { call, _ in try call.runQuery() },
+    Route("_find", .member("POST")) { call, _ in try call.find() },
+    Route("_explain", .member("POST")) { call, _ in try call.explain() },
+    Route("_index", .member("GET"), .databaseAdmin("POST")) { call, _ in try call.mangoIndexes() },
+    Route("_index/_bulk_delete", .databaseAdmin("POST")) { call, _ in try call.deleteIndexes() },
+    Route("_index/_design/{design}/{type}/{name}", .databaseAdmin("DELETE")) { call, values in
       try call.deleteIndex(values[0], values[1], values[2])
     },
-    Route("_index/{design}/{type}/{name}", "DELETE") { call, values in
+    Route("_index/{design}/{type}/{name}", .databaseAdmin("DELETE")) { call, values in
       try call.deleteIndex(values[0], values[1], values[2])
     },
-    Route("_design/{design}/_view") { _, _ in throw MethodNotAllowed(["GET", "POST", "HEAD"]) },
-    Route("_design/{design}/_view/{view}", "GET", "POST", "HEAD") { call, values in
+    Route("_design/{design}/_view", .member()) { _, _ in throw MethodNotAllowed(["GET", "POST", "HEAD"]) },
+    Route("_design/{design}/_view/{view}", .member("GET", "POST", "HEAD")) { call, values in
       try call.view(values[0], values[1])
     },
-    Route("_design/{design}/_view/{view}/queries", "POST") { call, values in
+    Route("_design/{design}/_view/{view}/queries", .member("POST")) { call, values in
       try call.viewQueries(values[0], values[1])
     },
-    Route("_design/{design}/_info", "GET") { call, values in try call.designInformation(values[0]) },
-    .notImplemented("_design/{design}/_show/…"),
-    .notImplemented("_design/{design}/_list/…"),
-    .notImplemented("_design/{design}/_update/…"),
-    .notImplemented("_design/{design}/_rewrite/…"),
-    .notImplemented("_design/{design}/_search/…"),
-    .notImplemented("_design/{design}/_search_info/…"),
-    .notImplemented("_design/{design}/_search_disk_size/…"),
-    .notImplemented("_design/{design}/_nouveau/…"),
-    .notImplemented("_design/{design}/_nouveau_info/…"),
-    Route("_bulk_docs", "POST") { call, _ in try call.bulkDocumentsAnswer() },
-    Route("_bulk_get", "POST") { call, _ in try call.bulkGetAnswer() },
-    Route("_revs_diff", "POST") { call, _ in try call.revisionsDifferenceAnswer() },
-    Route("_missing_revs", "POST") { call, _ in try call.missingRevisionsAnswer() },
-    Route("_purge", "POST") { call, _ in try call.purgeAnswer() },
-    Route("_purged_infos", "GET") { call, _ in try call.purgedInfosAnswer() },
-    .notImplemented("_shards/…"),
-    .notImplemented("_sync_shards/…"),
-    .notImplemented("_partition/…"),
-    .notImplemented("_auto_purge/…"),
-    .notImplemented("_search_cleanup/…"),
-    .notImplemented("_nouveau_cleanup/…"),
+    Route("_design/{design}/_info", .member("GET")) { call, values in try call.designInformation(values[0]) },
+    .notImplemented("_design/{design}/_show/…", .member()),
+    .notImplemented("_design/{design}/_list/…", .member()),
+    .notImplemented("_design/{design}/_update/…", .member()),
+    .notImplemented("_design/{design}/_rewrite/…", .member()),
+    .notImplemented("_design/{design}/_search/…", .member()),
+    .notImplemented("_design/{design}/_search_info/…", .member()),
+    .notImplemented("_design/{design}/_search_disk_size/…", .member()),
+    .notImplemented("_design/{design}/_nouveau/…", .member()),
+    .notImplemented("_design/{design}/_nouveau_info/…", .member()),
+    Route("_bulk_docs", .member("POST")) { call, _ in try call.bulkDocumentsAnswer() },
+    Route("_bulk_get", .member("POST")) { call, _ in try call.bulkGetAnswer() },
+    Route("_revs_diff", .member("POST")) { call, _ in try call.revisionsDifferenceAnswer() },
+    Route("_missing_revs", .member("POST")) { call, _ in try call.missingRevisionsAnswer() },
+    Route("_purge", .serverAdmin("POST")) { call, _ in try call.purgeAnswer() },
+    Route("_purged_infos", .member("GET")) { call, _ in try call.purgedInfosAnswer() },
+    .notImplemented("_shards/…", .member()),
+    .notImplemented("_sync_shards/…", .member()),
+    .notImplemented("_partition/…", .member()),
+    .notImplemented("_auto_purge/…", .member()),
+    .notImplemented("_search_cleanup/…", .member()),
+    .notImplemented("_nouveau_cleanup/…", .member()),
   ])
 
   /// A document. Its ID and the name of an attachment can have several segments.
-  static let document = Route<DatabaseCall>("{doc}", "DELETE", "GET", "HEAD", "POST", "PUT", "COPY") {
+  static let document = Route<DatabaseCall>("{doc}", .member("DELETE", "GET", "HEAD", "POST", "PUT", "COPY"))
+  {
     call, values in try call.documentAnswer(values[0])
   }
   static let localDocument = Route<DatabaseCall>(
-    "_local/{doc}", "DELETE", "GET", "HEAD", "POST", "PUT", "COPY"
+    "_local/{doc}", .member("DELETE", "GET", "HEAD", "POST", "PUT", "COPY")
   ) { call, values in try call.localAnswer(values[0]) }
-  static let attachment = Route<DatabaseCall>("{doc}/{attachment}/…", "DELETE", "GET", "HEAD", "PUT") {
+  static let attachment = Route<DatabaseCall>("{doc}/{attachment}/…", .member("DELETE", "GET", "HEAD", "PUT"))
+  {
     call, values in try call.attachmentAnswer(values[0], values[1])
   }
 
-  /// The paths of all lines with their methods, in order: `any`, or `501` for what CouchDB has and this server hasn't.
-  static var all: [(path: String, methods: String)] {
-    func line<Call>(_ base: String, _ route: Route<Call>, _ more: [String] = []) -> (String, String) {
+  /// The paths of all lines with their methods, in order: `any`, or `501` for what CouchDB has and this server hasn't. With the rights: those
+  /// of the methods that come first, then others with the methods that need them.
+  static var all: [(path: String, methods: String, rights: String)] {
+    func line<Call>(_ base: String, _ route: Route<Call>, _ more: [String] = []) -> (
+      String, String, String
+    ) {
       let methods = route.isImplemented ? (more + route.methods).joined(separator: ", ") : "501"
-      return (base + route.pattern, methods.isEmpty ? "any" : methods)
+      let rights = route.rights.enumerated().map { index, part in
+        (index == 0 ? "" : part.names.joined(separator: ", ") + ": ") + part.right.description
+      }
+      return (base + route.pattern, methods.isEmpty ? "any" : methods, rights.joined(separator: "; "))
     }
     return server.routes.map { line("/", $0) } + [line("/", wholeDatabase, ["PUT"])]
       + (database.routes + [document, localDocument, attachment]).map { line("/{db}/", $0) }

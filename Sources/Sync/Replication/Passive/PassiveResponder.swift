@@ -18,8 +18,9 @@ package final class PassiveResponder: Sendable {
     package var refusesConflicts = false
     /// The filters that a pull may name.
     package var filters: [String: NamedFilter] = [:]
-    /// Looks at each revision before it is stored, not in a transaction, and throws what refuses it. Nil: nothing does.
-    package var check: (@Sendable (SyncRevision) throws -> Void)?
+    /// Makes, for each batch of revisions, what looks at each of them before they are stored, not in a transaction, and throws what refuses
+    /// the revision. What the closure itself throws refuses them all. Nil: nothing looks.
+    package var checks: (@Sendable () throws -> @Sendable (SyncRevision) throws -> Void)?
 
     package init() {}
   }
@@ -165,7 +166,7 @@ package final class PassiveResponder: Sendable {
   package func apply(_ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)]) throws -> [SyncOutcome]
   {
     try checkAcceptsRevisions()
-    guard let check = options.check else { return try applyChecked(revisions) }
+    guard let check = try options.checks?() else { return try applyChecked(revisions) }
     var outcomes = [SyncOutcome?](repeating: nil, count: revisions.count)
     for (index, revision) in revisions.enumerated() {
       do { try check(revision.revision) } catch { outcomes[index] = .refused(error) }

@@ -21,8 +21,8 @@ package struct LoginQuestion: Sendable {
 
 /// Whether a client may ask.
 package enum LoginVerdict: Sendable {
-  /// It may; as whom, unless nobody has to say so.
-  case allowed(user: String?)
+  /// It may, as this user.
+  case allowed(UserContext)
   /// It may not.
   case refused(Int, headers: [HTTPHeader], String)
 }
@@ -38,17 +38,17 @@ package protocol Authenticator: Sendable {
   func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void)
 }
 
-/// Lets everybody in.
+/// Lets everybody in, as administrators.
 package struct NoAuthenticator: Authenticator {
   /// Makes one.
   package init() {}
-  package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? { .allowed(user: nil) }
+  package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? { .allowed(.everybody) }
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
-    completion(.allowed(user: nil))
+    completion(.allowed(.everybody))
   }
 }
 
-/// Lets in who shows a certificate that was checked (`HTTPServerConfiguration.clientCertificates`). The others are asked
+/// Lets in, as an administrator, who shows a certificate that was checked (`HTTPServerConfiguration.clientCertificates`). The others are asked
 /// by another authenticator, or refused.
 package struct CertificateAuthenticator: Authenticator {
   private let user: @Sendable (ClientCertificate) -> String?
@@ -64,7 +64,7 @@ package struct CertificateAuthenticator: Authenticator {
   }
 
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
-    if let certificate = question.certificate, let user = user(certificate) { return .allowed(user: user) }
+    if let certificate = question.certificate, let user = user(certificate) { return .allowed(.admin(user)) }
     if let other { return other.verdictAtOnce(question) }
     return .refused(403, headers: [], "this server lets in clients with certain certificates")
   }

@@ -35,7 +35,7 @@ package struct ClosurePasswordChecker: PasswordChecker {
 package final class BasicAuthenticator: Authenticator {
   private static let maximumHeaderBytes = 4_096
   private let realm: String
-  private let checker: any PasswordChecker
+  let users: any UserDirectory
   private let cache: CredentialCache
   private let throttle: LoginThrottle
   private let queue: LoginQueue
@@ -43,69 +43,95 @@ package final class BasicAuthenticator: Authenticator {
   /// `realm` is shown to people. `cacheSeconds` is how long a right password is remembered; 0 asks the checker each time. More than
   /// `pendingLogins` logins, or a quarter of that from one network, aren't checked at a time: the others get 503.
   package convenience init(
+    realm: String = "Touchstone", users: any UserDirectory, cacheSeconds: Double = 60,
+    pendingLogins: Int = 64
+  ) throws {
+    try self.init(
+      realm: realm, users: users, cacheSeconds: cacheSeconds, pendingLogins: pendingLogins,
+      throttle: LoginThrottle())
+  }
+
+  /// The same for the users of a checker, who are administrators.
+  package convenience init(
     realm: String = "Touchstone", checker: any PasswordChecker, cacheSeconds: Double = 60,
     pendingLogins: Int = 64
   ) throws {
     try self.init(
-      realm: realm, checker: checker, cacheSeconds: cacheSeconds, pendingLogins: pendingLogins,
-      throttle: LoginThrottle())
+      realm: realm, users: AdministratorDirectory(checker), cacheSeconds: cacheSeconds,
+      pendingLogins: pendingLogins)
   }
 
   init(
-    realm: String = "Touchstone", checker: any PasswordChecker, cacheSeconds: Double = 60,
+    realm: String = "Touchstone", users: any UserDirectory, cacheSeconds: Double = 60,
     pendingLogins: Int = 64, throttle: LoginThrottle
   ) throws {
     self.throttle = throttle
     self.realm = realm.filter { $0 != "\"" && $0 != "\\" && $0 >= " " }
-    self.checker = checker
+    self.users = users
     cache = try CredentialCache(seconds: cacheSeconds)
     queue = LoginQueue(maximum: pendingLogins)
   }
 
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
     guard let (user, password) = Self.credentials(question.authorization) else { return wrong }
-    if cache.contains(user, password, checker.generation) { return .allowed(user: user.string) }
+    // Who isn't remembered is looked for, which may take time, and has perhaps logged in before.
+    guard let known = users.recall(user) else { return nil }
+    if cache.contains(user, password, known.mark) { return .allowed(known.context) }
     return tooSoon(user, question.peer.network)
   }
 
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
     guard let (user, password) = Self.credentials(question.authorization) else { return completion(wrong) }
-    check(user, password, from: question.peer.network, completion)
+    check(user, password, from: question.peer.network) { completion($0.verdict) }
+  }
+
+  /// What comes of a login.
+  enum Login: Sendable {
+    case right(KnownUser)
+    /// Always a refusal.
+    case refused(LoginVerdict)
+
+    var verdict: LoginVerdict {
+      switch self {
+      case .right(let user): .allowed(user.context)
+      case .refused(let verdict): verdict
+      }
+    }
   }
 
   /// Checks a name and a password that came in another way than the header.
-  package func check(
+  func check(
     _ user: ByteString, _ password: [UInt8], from network: ByteString,
-    _ completion: @escaping @Sendable (LoginVerdict) -> Void
+    _ completion: @escaping @Sendable (Login) -> Void
   ) {
     let isQueued = queue.enqueue(network) { [self] done in
       // The same login may have failed, or succeeded, while this one waited.
-      let generation = checker.generation
-      let isKnown = cache.contains(user, password, generation)
-      if let verdict = isKnown ? .allowed(user: user.string) : tooSoon(user, network) {
+      if let known = users.find(user), cache.contains(user, password, known.mark) {
         done()
-        return completion(verdict)
+        return completion(.right(known))
       }
-      checker.check(user, password) { [self] isRight in
+      if let verdict = tooSoon(user, network) {
         done()
-        if isRight {
-          cache.insert(user, password, generation)
+        return completion(.refused(verdict))
+      }
+      users.check(user, password) { [self] found in
+        done()
+        if let found {
+          cache.insert(user, password, found.mark)
           throttle.succeeded(user, network)
-          completion(.allowed(user: user.string))
+          completion(.right(found))
         } else {
           throttle.failed(user, network)
-          completion(wrong)
+          completion(.refused(wrong))
         }
       }
     }
     if !isQueued {
       completion(
-        .refused(503, headers: [.init("Retry-After", "1")], "too many logins are being checked"))
+        .refused(
+          .refused(503, headers: [.init("Retry-After", "1")], "too many logins are being checked")))
     }
   }
-
-  /// Changes when a password that was right may be wrong now.
-  var generation: UInt64 { checker.generation }
 
   private func tooSoon(_ user: ByteString, _ network: ByteString) -> LoginVerdict? {
     throttle.secondsToWait(user, network).map {
@@ -116,9 +142,12 @@ package final class BasicAuthenticator: Authenticator {
   }
 
   private var wrong: LoginVerdict {
-    .refused(
-      401, headers: [.init("WWW-Authenticate", "Basic realm=\"\(realm)\", charset=\"UTF-8\"")],
-      "a name and a password are needed")
+    .refused(401, headers: [challenge], "a name and a password are needed")
+  }
+
+  /// The header that asks for a login.
+  package var challenge: HTTPHeader {
+    .init("WWW-Authenticate", "Basic realm=\"\(realm)\", charset=\"UTF-8\"")
   }
 
   /// The name and the password of the header; nil if it has none.

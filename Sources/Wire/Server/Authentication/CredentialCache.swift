@@ -18,15 +18,15 @@ final class CredentialCache: Sendable {
     self.key = key
   }
 
-  func contains(_ user: ByteString, _ password: [UInt8], _ generation: UInt64) -> Bool {
+  func contains(_ user: ByteString, _ password: [UInt8], _ mark: UInt64) -> Bool {
     guard seconds > 0 else { return false }
-    let digest = digest(user, password, generation)
+    let digest = digest(user, password, mark)
     return until.withLock { $0[digest] ?? 0 } > MonotonicClock.now
   }
 
-  func insert(_ user: ByteString, _ password: [UInt8], _ generation: UInt64) {
+  func insert(_ user: ByteString, _ password: [UInt8], _ mark: UInt64) {
     guard seconds > 0 else { return }
-    let digest = digest(user, password, generation)
+    let digest = digest(user, password, mark)
     let now = MonotonicClock.now
     until.withLock { until in
       if until.count >= Self.maximum {
@@ -37,9 +37,9 @@ final class CredentialCache: Sendable {
     }
   }
 
-  private func digest(_ user: ByteString, _ password: [UInt8], _ generation: UInt64) -> ByteString {
+  private func digest(_ user: ByteString, _ password: [UInt8], _ mark: UInt64) -> ByteString {
     // Neither part has a zero byte.
-    let text = user.bytes + [0] + password + [0] + withUnsafeBytes(of: generation) { Array($0) }
+    let text = user.bytes + [0] + password + [0] + withUnsafeBytes(of: mark) { Array($0) }
     var digest = [UInt8](repeating: 0, count: 32)
     var count: UInt32 = 32
     HMAC(EVP_sha256(), key, Int32(key.count), text, text.count, &digest, &count)

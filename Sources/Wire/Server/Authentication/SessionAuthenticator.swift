@@ -5,15 +5,16 @@ import Glibc
 import HTTP
 import System
 
-// The cookie of a session. It is CouchDB's but for the hash:
+// The cookie of a session. It is CouchDB's but for what is between the time and the hash:
 //
-//   cookie  := base64url( name ":" time "." session ":" mac )       without padding
+//   cookie  := base64url( name ":" time "." session "." mark ":" mac )       without padding
 //   time    := seconds since 1970, in upper-case hexadecimal digits
-//   session := 16 random hexadecimal digits. A cookie that takes the place of another has those of that
-//   mac     := HMAC-SHA256( key, name ":" time "." session ":" generation )
+//   session := a random number of 64 bits in such digits. A cookie that takes the place of another has that of the other
+//   mark    := the mark of the user (`KnownUser`) in such digits
+//   mac     := HMAC-SHA256( key, what is before ":" mac )
 //
-// The key is random for each authenticator, and the generation is that of the password checker: sessions end when the server
-// stops, and when the passwords change. A log-out ends one session.
+// The key is random for each authenticator: sessions end when the server stops. They also end when the mark of their user changes,
+// as with a new password. A log-out ends one session.
 
 /// Basic authentication, and cookies of those who have logged in with it.
 package final class SessionAuthenticator: Authenticator {
@@ -25,12 +26,15 @@ package final class SessionAuthenticator: Authenticator {
   private let basic: BasicAuthenticator
   private let key: [UInt8]
   private let isOpen: @Sendable (LoginQuestion) -> Bool
+  /// Look for the users of cookies who aren't remembered. Logins, which are slow, don't delay them.
+  private let lookups = Workers(maximum: 2)
   /// The sessions that were ended, and until when cookies of them would have been good.
   private let ended = Lock<[UInt64: Int]>([:])
   /// The most sessions that are kept there. Each needs a login.
   private static let maximumEnded = 100_000
 
-  /// Makes one. Requests for which `isOpen` is true need no login; those that bring one must bring a right one.
+  /// Makes one. Requests for which `isOpen` is true need no login; those that bring a name and a password must bring right ones. `seconds`
+  /// is how long a cookie is good for.
   package init(
     _ basic: BasicAuthenticator, seconds: Int = 600, isOpen: @escaping @Sendable (LoginQuestion) -> Bool
   ) throws {
@@ -44,17 +48,33 @@ package final class SessionAuthenticator: Authenticator {
     self.key = key
   }
 
+  /// The header that asks for a login.
+  package var challenge: HTTPHeader { basic.challenge }
+
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
     if question.authorization != nil { return basic.verdictAtOnce(question).map { worded($0, question) } }
-    if let cookie = question.cookie(Self.cookieName), let user = user(of: cookie, at: time(nil)) {
-      return .allowed(user: user)
+    if let session = session(of: question, at: time(nil)) {
+      guard let known = basic.users.recall(session.user) else { return nil }
+      if known.mark == session.mark { return .allowed(known.context) }
     }
-    if isOpen(question) { return .allowed(user: nil) }
-    return basic.verdictAtOnce(question).map { worded($0, question) }
+    return withoutLogin(question)
   }
 
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
-    basic.check(question) { [self] in completion(worded($0, question)) }
+    guard question.authorization == nil, let session = session(of: question, at: time(nil)) else {
+      return basic.check(question) { [self] in completion(worded($0, question)) }
+    }
+    lookups.enqueue { [self] in
+      if let known = basic.users.find(session.user), known.mark == session.mark {
+        return completion(.allowed(known.context))
+      }
+      completion(withoutLogin(question))
+    }
+  }
+
+  private func withoutLogin(_ question: LoginQuestion) -> LoginVerdict {
+    if isOpen(question) { return .allowed(.anonymous) }
+    return worded(.refused(401, headers: [challenge], "a name and a password are needed"), question)
   }
 
   /// A refusal in CouchDB's words. A page says in `X-CouchDB-WWW-Authenticate` what its browser is told, so that it shows no dialog of its
@@ -69,16 +89,34 @@ package final class SessionAuthenticator: Authenticator {
       401, headers: headers, question.authorization == nil ? reason : "Name or password is incorrect.")
   }
 
-  /// Checks a name and a password that came in the body of a request.
-  package func check(
-    _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable (LoginVerdict) -> Void
-  ) {
-    basic.check(ByteString(user), Array(password.utf8), from: network, completion)
+  /// What comes of a login in the body of a request.
+  package enum Login: Sendable {
+    /// The user, and a cookie from now on.
+    case right(UserContext, cookie: String)
+    /// The status, the headers and the reason of a refusal.
+    case refused(Int, headers: [HTTPHeader], String)
   }
 
+  /// Checks a name and a password that came in the body of a request. `completion` is called once, from any thread.
+  package func check(
+    _ user: String, _ password: String, from network: ByteString,
+    _ completion: @escaping @Sendable (Login) -> Void
+  ) {
+    basic.check(ByteString(user), Array(password.utf8), from: network) { [self] login in
+      switch login {
+      case .right(let known): completion(.right(known.context, cookie: cookie(for: known)))
+      case .refused(.refused(let status, let headers, let reason)):
+        completion(.refused(status, headers: headers, reason))
+      case .refused(.allowed): completion(.refused(401, headers: [], ""))
+      }
+    }
+  }
+
+  /// Who a user is now, if there is one. It may wait.
+  package func context(of user: String) -> UserContext? { basic.users.find(ByteString(user))?.context }
+
   /// A cookie for a user, from now on.
-  package func cookie(for user: String) -> String {
+  package func cookie(for user: KnownUser) -> String {
     cookie(for: user, at: time(nil), .random(in: 0...UInt64.max))
   }
 
@@ -88,7 +126,7 @@ package final class SessionAuthenticator: Authenticator {
 
   func renewal(of cookie: String, at now: Int) -> String? {
     guard let session = session(of: cookie, at: now), now - session.began > seconds / 10 else { return nil }
-    return self.cookie(for: session.user, at: now, session.number)
+    return self.cookie(at: now, session)
   }
 
   /// Ends the session of a cookie.
@@ -102,17 +140,43 @@ package final class SessionAuthenticator: Authenticator {
     }
   }
 
-  func cookie(for user: String, at time: Int, _ session: UInt64 = 0) -> String {
-    let text = Self.text(user, time, session)
-    let bytes = text + [UInt8(ascii: ":")] + mac(text)
-    return Data(bytes).base64EncodedString()
+  func cookie(for user: KnownUser, at time: Int, _ number: UInt64 = 0) -> String {
+    let name = ByteString(user.context.name ?? "")
+    return cookie(at: time, Session(user: name, began: time, number: number, mark: user.mark))
+  }
+
+  private func cookie(at time: Int, _ session: Session) -> String {
+    let numbers = [UInt64(clamping: time), session.number, session.mark].map {
+      String($0, radix: 16, uppercase: true)
+    }
+    let text = session.user.bytes + [UInt8(ascii: ":")] + Array(numbers.joined(separator: ".").utf8)
+    return Data(text + [UInt8(ascii: ":")] + mac(text)).base64EncodedString()
       .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
-  /// Whose cookie it is; nil if it isn't one of ours, or too old.
-  func user(of cookie: String, at now: Int) -> String? { session(of: cookie, at: now)?.user }
+  /// What a cookie says.
+  private struct Session {
+    var user: ByteString
+    /// When the cookie was made, in seconds since 1970.
+    var began: Int
+    var number: UInt64
+    var mark: UInt64
+  }
 
-  private func session(of cookie: String, at now: Int) -> (user: String, began: Int, number: UInt64)? {
+  /// Whose cookie it is; nil if it isn't one of ours, too old, or of a user with another mark.
+  func user(of cookie: String, at now: Int) -> String? {
+    guard let session = session(of: cookie, at: now), let known = basic.users.find(session.user),
+      known.mark == session.mark
+    else { return nil }
+    return known.context.name
+  }
+
+  private func session(of question: LoginQuestion, at now: Int) -> Session? {
+    question.cookie(Self.cookieName).flatMap { session(of: $0, at: now) }
+  }
+
+  /// What a cookie says that was made here, isn't too old, and whose session wasn't ended.
+  private func session(of cookie: String, at now: Int) -> Session? {
     guard cookie.utf8.count <= 4_096 else { return nil }
     var text = cookie.replacing("-", with: "+").replacing("_", with: "/")
     while text.utf8.count % 4 != 0 { text += "=" }
@@ -121,26 +185,21 @@ package final class SessionAuthenticator: Authenticator {
     else { return nil }
     let (signed, mac) = (Array(bytes.dropLast(33)), Array(bytes.suffix(32)))
     guard CRYPTO_memcmp(mac, self.mac(signed), 32) == 0,
-      let colon = signed.lastIndex(of: UInt8(ascii: ":")),
-      let point = signed[colon...].firstIndex(of: UInt8(ascii: ".")),
-      let time = Int(String(decoding: signed[(colon + 1)..<point], as: UTF8.self), radix: 16),
-      let number = UInt64(String(decoding: signed[(point + 1)...], as: UTF8.self), radix: 16),
-      now >= time - 60, now < time + seconds, ended.withLock({ $0[number] }) == nil
+      let colon = signed.lastIndex(of: UInt8(ascii: ":"))
     else { return nil }
-    return String(validating: signed[..<colon], as: UTF8.self).map { ($0, time, number) }
-  }
-
-  private static func text(_ user: String, _ time: Int, _ session: UInt64) -> [UInt8] {
-    Array(
-      "\(user):\(String(time, radix: 16, uppercase: true)).\(String(session, radix: 16, uppercase: true))"
-        .utf8)
+    let numbers = signed[(colon + 1)...].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      .map { UInt64(String(decoding: $0, as: UTF8.self), radix: 16) }
+    guard numbers.count == 3, let time = numbers[0].flatMap({ Int(exactly: $0) }), let number = numbers[1],
+      let mark = numbers[2], now >= time - 60, now < time + seconds,
+      ended.withLock({ $0[number] }) == nil
+    else { return nil }
+    return Session(user: ByteString(signed[..<colon]), began: time, number: number, mark: mark)
   }
 
   private func mac(_ text: [UInt8]) -> [UInt8] {
-    let message = text + Array(":\(basic.generation)".utf8)
     var digest = [UInt8](repeating: 0, count: 32)
     var count: UInt32 = 32
-    HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &digest, &count)
+    HMAC(EVP_sha256(), key, Int32(key.count), text, text.count, &digest, &count)
     return digest
   }
 }

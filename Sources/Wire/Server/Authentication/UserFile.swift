@@ -54,6 +54,20 @@ package final class UserFile: PasswordChecker {
     return "\(user):\(try PasswordHash(password).text)"
   }
 
+  /// Whether it has a user of that name.
+  package func contains(_ user: ByteString) -> Bool {
+    look()
+    return state.withLock { $0.users[user] != nil }
+  }
+
+  /// The names of its users, in the order of their bytes.
+  package var names: [String] {
+    look()
+    return state.withLock { Array($0.users.keys) }.map(\.string).sorted {
+      $0.utf8.lexicographicallyPrecedes($1.utf8)
+    }
+  }
+
   package var generation: UInt64 {
     look()
     return state.withLock { $0.generation }

@@ -236,12 +236,12 @@ final class Exchange: @unchecked Sendable {
     case .refused(let status, let headers, let reason):
       var answer = core.errorAnswer(status, reason)
       answer.headers += headers
-      let request = HTTPRequest(self, head, user: nil)
+      let request = HTTPRequest(self, head, .anonymous)
       self.answer(core.handler.refusal(answer, of: request))
-    case .allowed(let user):
-      self.user = user
-      connection.set(user: user)
-      let request = HTTPRequest(self, head, user: user)
+    case .allowed(let context):
+      user = context.name
+      connection.set(user: context.name)
+      let request = HTTPRequest(self, head, context)
       if let answer = core.handler.answerAtOnce(request) { return self.answer(answer) }
       let responder = HTTPResponder(self)
       workload = core.handler.workload(of: request)

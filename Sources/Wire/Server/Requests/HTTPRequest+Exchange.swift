@@ -2,10 +2,10 @@ import Bytes
 import HTTP
 
 extension HTTPRequest {
-  init(_ exchange: Exchange, _ head: RequestHead, user: String?) {
+  init(_ exchange: Exchange, _ head: RequestHead, _ context: UserContext) {
     self.init(
       method: head.method, target: head.target, headers: head.headers,
-      body: HTTPRequestBody(exchange: exchange), user: user, origin: exchange)
+      body: HTTPRequestBody(exchange: exchange), context: context, origin: exchange)
   }
 
   /// The exchange that it is the request of; nil if another server has made it.

@@ -169,7 +169,8 @@ extension APIClient {
     var headers = HTTPHeaders()
     headers.add("content-type", "application/json")
     let request = HTTPRequest(
-      method: method, target: target, headers: headers, body: BytesBody(Array(body.utf8)), user: nil,
+      method: method, target: target, headers: headers, body: BytesBody(Array(body.utf8)),
+      context: .everybody,
       origin: response)
     let workers = Workers()
     workers.enqueue { [service] in

@@ -1,5 +1,5 @@
 import Fleece
-import HTTPAPI
+@testable import HTTPAPI
 import Replication
 import Storage
 import TestSupport
@@ -44,17 +44,17 @@ final class ReplicationClient {
     return try client.ask(method, target, headers: headers, body: body?.jsonText() ?? [], user: user)
   }
 
-  func get(_ target: String) throws -> JSONValue { try ask("GET", target).json() }
+  func get(_ target: String) throws -> JSONValue { try ask("GET", target, user: "admin").json() }
 
   /// Begins, or runs, a replication.
   func replicate(_ body: JSONValue) throws -> Response { try ask("POST", "/_replicate", body) }
 
   /// Makes a database with documents `a0`, `a1`, …
   func make(_ name: String, documents: Int = 0) throws {
-    try expect(ask("PUT", "/" + name).status, equals: 201)
+    try expect(ask("PUT", "/" + name, user: "admin").status, equals: 201)
     guard documents > 0 else { return }
     let docs = (0..<documents).map { JSONValue(["_id": .string("a\($0)"), "n": JSONValue($0)]) }
-    try expect(ask("POST", "/\(name)/_bulk_docs", ["docs": .array(docs)]).status, equals: 201)
+    try expect(ask("POST", "/\(name)/_bulk_docs", ["docs": .array(docs)], user: "admin").status, equals: 201)
   }
 
   /// The IDs and current revisions of all documents, and the other leaves.

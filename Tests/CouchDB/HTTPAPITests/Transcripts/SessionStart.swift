@@ -3,6 +3,7 @@
 import Bytes
 import Fleece
 import Foundation
+import HTTP
 import HTTPAPI
 import TestSupport
 
@@ -33,10 +34,18 @@ enum SessionStart {
     return configuration
   }
 
-  /// Who asks, as the listener finds out before a request comes to the API: the password and the cookie are checked there.
-  static func user(of exchange: RecordedExchange) -> String? {
-    if exchange.header("authorization") == "Basic YWRtaW46c2VjcmV0" { return admin }
-    return exchange.header("cookie")?.hasPrefix("AuthSession=YWRtaW4") == true ? admin : nil
+  /// Who asks, as the listener finds out before a request comes to the API: the password and the cookie are checked there. Nil for a login
+  /// that the listener refuses.
+  static func context(of exchange: RecordedExchange) -> UserContext? {
+    switch exchange.header("authorization") {
+    case "Basic YWRtaW46c2VjcmV0": return .admin(admin)
+    // Users of api-12, with the password "pw".
+    case "Basic Y2Fyb2w6cHc=": return UserContext(name: "carol", roles: [])
+    case "Basic ZGF2ZTpwdw==": return UserContext(name: "dave", roles: [])
+    case nil: break
+    default: return nil
+    }
+    return exchange.header("cookie")?.hasPrefix("AuthSession=YWRtaW4") == true ? .admin(admin) : .anonymous
   }
 
   // MARK: Databases
@@ -95,6 +104,12 @@ enum SessionStart {
       try put("/p_err/_design/v", ErrorSession.design)
       try put("/p_err/d", #"{"a":1}"#)
       try create("p_sec")
+      try put("/p_sec/_security", #"{"admins":{"names":[]},"members":{"names":["carol"]}}"#)
+      // The recorded driver had made this user before, and deleted it.
+      try ask(
+        "POST", "/_users/_bulk_docs", json,
+        Array(
+          #"{"new_edits":false,"docs":[{"_id":"org.couchdb.user:erin","_rev":"2-e","_deleted":true}]}"#.utf8))
     case "pouch-01": try create("src", documents)
     case "pouch-02": try create("p_push")
     case "pouch-03": try create("p_live", Array(documents[..<5]))
@@ -289,13 +304,16 @@ struct RecordedLogins: LoginSessions {
 
   func check(
     _ user: String, _ password: String, from network: ByteString,
-    _ completion: @escaping @Sendable (LoginRefusal?) -> Void
+    _ completion: @escaping @Sendable (LoginResult) -> Void
   ) {
     let isRight = user == SessionStart.admin && password == "secret"
-    completion(isRight ? nil : LoginRefusal(401, "Name or password is incorrect."))
+    completion(
+      isRight
+        ? .success(AcceptedLogin(.admin(user), cookie: "YWRtaW4tcGxheWVk"))
+        : .failure(LoginRefusal(401, "Name or password is incorrect.")))
   }
 
-  func cookie(for user: String) -> String { "YWRtaW4tcGxheWVk" }
+  func context(of user: String) -> UserContext? { user == SessionStart.admin ? .admin(user) : nil }
   func renewal(of cookie: String) -> String? { nil }
   func end(_ cookie: String) {}
 }

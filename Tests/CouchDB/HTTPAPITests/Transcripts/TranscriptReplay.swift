@@ -52,6 +52,7 @@ final class TranscriptReplay {
     self.replicator = replicator
     timer = ManualTimer()
     client = try APIClient(engine, SessionStart.configuration(recording.name), timer: timer)
+    client.service.start()
     report = ReplayReport(session: recording.name, replicator)
     if case .own = replicator { comparison.kindsOnly = ReplicationDecisions.kindsOnly }
   }
@@ -92,9 +93,10 @@ final class TranscriptReplay {
   /// Learns our name for the first revision of `{"n":1}`. Clients write such documents in many sessions, and histories of others that
   /// exist before have CouchDB's name for it.
   private func learnCommonRevision() throws {
-    _ = try client.ask("PUT", "/scratch")
-    let answer = try client.ask("PUT", "/scratch/a", body: Array(#"{"n":1}"#.utf8)).json()
-    _ = try client.ask("DELETE", "/scratch")
+    let user = SessionStart.admin
+    _ = try client.ask("PUT", "/scratch", user: user)
+    let answer = try client.ask("PUT", "/scratch/a", body: Array(#"{"n":1}"#.utf8), user: user).json()
+    _ = try client.ask("DELETE", "/scratch", user: user)
     _ = comparison.tokens.match(SessionStart.commonRevision, answer["rev"].string ?? "")
   }
 
@@ -167,15 +169,15 @@ final class TranscriptReplay {
     if case .left(let reason) = fate { return report.leave(exchange, reason) }
     let target = comparison.tokens.translate(request: exchange.target, isEscaped: true)
     let body = comparison.tokens.translate(request: exchange.body)
-    let user = SessionStart.user(of: exchange)
+    let context = SessionStart.context(of: exchange) ?? .anonymous
     let headers = self.headers(of: exchange, bodyCount: body.count)
     if case .answered(let status, let reason) = fate {
-      let response = try client.ask(exchange.method, target, headers: headers, body: body, user: user)
+      let response = try client.ask(exchange.method, target, headers: headers, body: body, as: context)
       return report.answer(exchange, response, expecting: status, reason)
     }
     guard exchange.isFeed else {
       let ask = { [client] in
-        try client.ask(exchange.method, target, headers: headers, body: body, user: user)
+        try client.ask(exchange.method, target, headers: headers, body: body, as: context)
       }
       defer { lastEnd = exchange.end }
       let waits = exchange.start - lastEnd > Self.pause || replicator == .own
@@ -201,7 +203,7 @@ final class TranscriptReplay {
     }
     feeds[exchange.number] = OpenFeed(
       exchange: exchange, target: target,
-      response: try client.begin(exchange.method, target, headers: headers, body: body, user: user))
+      response: try client.begin(exchange.method, target, headers: headers, body: body, as: context))
   }
 
   private func headers(of exchange: RecordedExchange, bodyCount: Int) -> [(String, String)] {

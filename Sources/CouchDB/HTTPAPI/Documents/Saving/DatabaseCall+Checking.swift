@@ -13,49 +13,75 @@ extension DatabaseCall {
   }
 
   /// Throws the error with which a design document, or a validation function of one, refuses a document. `history` are the revisions
-  /// that the document has so far, the newest first: of one that was made elsewhere its own too. `hasValidations` tells whether there
-  /// is a validation function at all.
+  /// that the document has so far, the newest first: of one that was made elsewhere its own too. `user` is who asks, for validation
+  /// functions; nil if there are none.
   func check(
     _ document: IncomingDocument, _ text: [UInt8], history: [RevisionID], isForeign: Bool,
-    hasValidations: Bool
+    by user: ValidationUser?
   ) throws {
     guard let id = document.id else { return }
     if IncomingID.isDesign(id) {
+      try checkDesignWriter()
       guard !document.isDeleted else { return }
       let name = String(decoding: id.utf8.dropFirst(IncomingID.designPrefix.utf8.count), as: UTF8.self)
       return try withBodyObject(of: document, text) { try database.checkDesign(name, $0) }
     }
-    guard hasValidations else { return }
+    guard let user else { return }
     try withBodyObject(of: document, text) { body in
       let new = try ScriptedRevision(id: id, history: history, isDeleted: document.isDeleted, body)
       let old =
         try isForeign
         ? database.replaced(id, Array(history.dropFirst().prefix(1)))
         : database.replaced(id, Array(history.prefix(1)))
-      // All who may log in are administrators of the server so far.
-      let user = ValidationUser(database: name, name: request.user, roles: ["_admin"])
       try database.validate(new, replacing: old, by: user)
     }
   }
 
-  /// Throws 403 for a document of `_replicator` that describes no replication. Notes who has written it.
+  /// Throws 403 for a document of `_replicator` that describes no replication, or that belongs to another user. Notes who has written it:
+  /// the replication has that user's rights.
   func checkReplication(_ document: inout IncomingDocument, _ text: [UInt8], isForeign: Bool) throws {
-    guard !document.isDeleted, !IncomingID.isDesign(document.id ?? "") else { return }
-    let hasOwner = try withBodyObject(of: document, text) { body in
-      try ReplicatorDocument.check(.object(body))
-      return body[ReplicatorDocument.owner] != nil
+    guard !IncomingID.isDesign(document.id ?? "") else { return }
+    let isAdmin = try isDatabaseAdmin()
+    if !isAdmin, let old = try document.id.flatMap({ try database.document($0)?.value() }) {
+      try checkOwner(ReplicatorDocument.user(old))
     }
-    // The ID of a revision that was made elsewhere stands for its content.
-    guard !isForeign, !hasOwner, let user = request.user else { return }
+    if document.isDeleted { return }
+    let owner = try withBodyObject(of: document, text) { body -> JSONValue? in
+      try ReplicatorDocument.check(.object(body))
+      return body[ReplicatorDocument.owner]
+    }
+    if !isAdmin, let owner { try checkOwner(owner.string) }
+    guard owner == nil, let user = request.user else { return }
+    // The ID of a revision that was made elsewhere stands for its content, so it can't get an owner.
+    guard !isForeign else {
+      if !isAdmin { try checkOwner(nil) }
+      return
+    }
     document.addedMembers = Array("\(ReplicatorDocument.owner.jsonText):\(user.jsonText)".utf8)
   }
 
-  /// Throws 403 for a document of `_users` with a password. CouchDB would store a hash of it.
-  func checkUser(_ document: IncomingDocument, _ text: [UInt8]) throws {
-    guard try withBodyObject(of: document, text, { $0["password"] == nil }) else {
-      throw CouchDBError(
-        403, "forbidden", "passwords aren't stored in `_users` here; users are in a file of the server")
+  private func checkOwner(_ owner: String?) throws {
+    guard let owner, let user = request.user, owner.hasSameBytes(as: user) else {
+      throw CouchDBError(403, "forbidden", "Can't update replication documents from other users.")
     }
+  }
+
+  /// Throws CouchDB's error for a document of `_users` that isn't right, or that isn't for who asks to write. Hashes the password in it.
+  func checkUser(_ document: inout IncomingDocument, _ text: [UInt8]) throws {
+    guard let id = document.id, !IncomingID.isDesign(id) else { return }
+    let old = try database.document(id)?.value().object
+    let isDeleted = document.isDeleted
+    let isAdmin = try isDatabaseAdmin()
+    let body = try withBodyObject(of: document, text) { body -> JSONObject? in
+      var body = body
+      body["_attachments"] = nil
+      try UserDocument.check(
+        id, body, isDeleted: isDeleted, replacing: old, by: request.context, isAdmin: isAdmin)
+      guard body["password"] != nil else { return nil }
+      if isDeleted { body["password"] = nil }
+      return try service.users.hashingPassword(body) { try checkWanted() }
+    }
+    if let body { document.replacedBody = try UserDocument.jsonText(body) }
   }
 
   /// Calls `use` with the body of a document, for which memory is taken meanwhile.

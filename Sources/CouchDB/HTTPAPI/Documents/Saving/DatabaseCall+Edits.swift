@@ -17,11 +17,11 @@ extension DatabaseCall {
     _ documents: [IncomingDocument], _ text: [UInt8], isForeign: Bool, claims: inout [NewAttachments]
   ) throws -> [SaveResult] {
     var documents = documents
-    let isOfUsers = name.hasSameBytes(as: DatabaseService.usersDatabase)
+    let isOfUsers = name.hasSameBytes(as: UserDocument.database)
     let isReplicator = name.hasSameBytes(as: ReplicatorDocument.database)
     var results: [SaveResult?] = Array(repeating: nil, count: documents.count)
     do {
-      let hasValidations = try database.hasDesignValidations
+      let user = try database.hasDesignValidations ? validationUser() : nil
       var wanted: [Int] = []
       wanted.reserveCapacity(documents.count)
       for index in Self.ordered(documents) {
@@ -32,7 +32,7 @@ extension DatabaseCall {
         }
         do {
           if isReplicator { try checkReplication(&documents[index], text, isForeign: isForeign) }
-          if isOfUsers { try checkUser(documents[index], text) }
+          if isOfUsers { try checkUser(&documents[index], text) }
           let document = documents[index]
           let history =
             isForeign
@@ -41,7 +41,7 @@ extension DatabaseCall {
           if !isForeign, document.revision?.id == nil, document.revision != nil {
             throw CouchDBError.updateConflict
           }
-          try check(document, text, history: history, isForeign: isForeign, hasValidations: hasValidations)
+          try check(document, text, history: history, isForeign: isForeign, by: user)
           wanted.append(index)
         } catch  where CouchDBError.isOfDocument(error) {
           results[index] = .failure(CouchDBError(refused: error))
@@ -49,6 +49,7 @@ extension DatabaseCall {
       }
       let saved =
         try isForeign ? apply(wanted.map { documents[$0] }, text) : edit(wanted.map { documents[$0] }, text)
+      if isOfUsers { service.users.forget() }
       for (index, result) in zip(wanted, saved) { results[index] = result }
       for (index, document) in documents.enumerated() where IncomingID.isLocal(document.id ?? "") {
         do { results[index] = .success(try saveLocal(document, text)) } catch

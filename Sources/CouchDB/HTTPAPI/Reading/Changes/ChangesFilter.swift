@@ -178,6 +178,7 @@ extension DatabaseCall {
     for (name, value) in request.headers.all where !["authorization", "cookie"].contains(name) {
       headers[name.headerCase] = .string(value)
     }
+    let user = try validationUser()
     let segments = [name] + path.map(\.string)
     let raw = String(decoding: request.target.raw, as: UTF8.self)
     return [
@@ -190,10 +191,7 @@ extension DatabaseCall {
         "db_name": .string(name),
         "update_seq": .string(database.couchDBSequences.text(try database.lastSequence)),
       ],
-      "userCtx": [
-        "db": .string(name), "name": request.user.map { .string($0) } ?? .null, "roles": ["_admin"],
-      ],
-      "secObj": [:],
+      "userCtx": .object(user.context), "secObj": .object(user.security),
     ]
   }
 }

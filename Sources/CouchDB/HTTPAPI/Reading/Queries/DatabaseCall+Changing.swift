@@ -42,9 +42,8 @@ extension DatabaseCall {
     let history = change.stored.map { [$0.revisionID] } ?? []
     let new = try ScriptedRevision(
       id: change.id, history: history, isDeleted: change.body == nil, change.body?.object ?? [:])
-    let user = ValidationUser(database: name, name: self.request.user, roles: ["_admin"])
     do {
-      try database.validate(new, replacing: try database.replaced(change.id, history), by: user)
+      try database.validate(new, replacing: try database.replaced(change.id, history), by: validationUser())
     } catch { throw CouchDBError(refused: error) }
   }
 }
