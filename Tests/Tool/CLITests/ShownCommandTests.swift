@@ -27,7 +27,7 @@ import TestSupport
 
   /// Commands whose examples follow each other. The examples of the others begin anew.
   private static let followed: Set<String> = [
-    "index", "view", "local", "expire", "user", "schema", "version",
+    "index", "view", "local", "expire", "user", "users", "schema", "version",
   ]
 
   /// What must be done before an example of a command, as a shell script.

@@ -24,7 +24,11 @@ struct ServeCommand: Subcommand {
     return (address: address, port: port)
   }
   private static let userFile = Option(
-    "user-file", "FILE", "Who may connect: a file that 'touchstone user' writes")
+    "user-file", "FILE",
+    "The administrators, as 'touchstone user' writes them. Default of a directory: its file server-admins")
+  private static let usersEditable = Flag(
+    "edit-users-security", "Lets administrators change _users/_security, so that users change their passwords"
+  )
   private static let anyone = Flag("anyone", "Lets everybody in, also from other machines")
   private static let certificate = Option("tls-cert", "FILE", "The certificate of this server, in PEM format")
   private static let key = Option("tls-key", "FILE", "The key of the certificate, in PEM format")
@@ -82,7 +86,8 @@ struct ServeCommand: Subcommand {
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
-      listen, userFile, anyone, certificate, key, tls, announce, cors, DatabaseArguments.readOnly, create,
+      listen, userFile, usersEditable, anyone, certificate, key, tls, announce, cors,
+      DatabaseArguments.readOnly, create,
       engine,
       durability, replicateTo, requestTime, bodyMemory, queryMemory,
       Keys.file,
@@ -95,8 +100,9 @@ struct ServeCommand: Subcommand {
     notes: """
       The first line on standard output is the server's URL, and a line for each database follows. Clients are
       'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It
-      stops on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without users
-      it listens on this machine only, unless --anyone is given.
+      stops on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without
+      administrators everybody is one, and it listens on this machine only, unless --anyone is given. With them,
+      the users of a directory may log in too ('touchstone users').
       """)
 
   private let paths: [String]
@@ -104,6 +110,7 @@ struct ServeCommand: Subcommand {
   private let listen: (address: String, port: Int)
   private let authenticator: SyncListenerConfiguration.Authenticator
   private let allowsAnyone: Bool
+  private let usersSecurityIsEditable: Bool
   private let files: SyncListenerConfiguration.TLS?
   private let isSelfSigned: Bool
   private let crossOrigin: SyncListenerConfiguration.CrossOrigin
@@ -123,6 +130,7 @@ struct ServeCommand: Subcommand {
     listen = try arguments.value(Self.listen) ?? ("127.0.0.1", 4984)
     authenticator = try arguments.value(Self.userFile).map { .userFile($0) } ?? .none
     allowsAnyone = arguments[Self.anyone]
+    usersSecurityIsEditable = arguments[Self.usersEditable]
     let certificate = try arguments.value(Self.certificate)
     let key = try arguments.value(Self.key)
     switch (certificate, key) {
@@ -157,8 +165,14 @@ struct ServeCommand: Subcommand {
       var configuration = SyncListenerConfiguration(folder: folder)
       // As everywhere, the key opens what is encrypted.
       configuration.servesPlainDatabases = true
-      return try serve(
-        configuration, selfSignedIn: DatabaseLocation.isOnServer(folder.path) ? "." : folder.path, output)
+      let directory = DatabaseLocation.isOnServer(folder.path) ? nil : folder.path
+      let administrators = directory.map { $0 + "/" + UserFileChange.administrators }
+      if case .none = authenticator, let administrators, access(administrators, F_OK) == 0 {
+        configuration.authenticator = .userFile(administrators)
+      } else {
+        configuration.authenticator = authenticator
+      }
+      return try serve(configuration, selfSignedIn: directory ?? ".", output)
     }
     var databases: [(name: String, database: Database)] = []
     defer { for (_, database) in databases { try? database.close() } }
@@ -170,8 +184,9 @@ struct ServeCommand: Subcommand {
         throw UsageError("two databases have the name '\(name)'")
       }
     }
-    let configuration = SyncListenerConfiguration(
+    var configuration = SyncListenerConfiguration(
       databases: Dictionary(uniqueKeysWithValues: databases.map { ($0.name, $0.database) }))
+    configuration.authenticator = authenticator
     try serve(configuration, selfSignedIn: Self.directory(databases[0].database.path), output)
   }
 
@@ -200,8 +215,8 @@ struct ServeCommand: Subcommand {
     configuration.letsClientsMakeDatabases = engine != nil && !isReadOnly
     configuration.address = listen.address
     configuration.port = listen.port
-    configuration.authenticator = authenticator
     configuration.allowsAnyoneFromOutside = allowsAnyone
+    configuration.usersSecurityIsEditable = usersSecurityIsEditable
     configuration.isReadOnly = isReadOnly
     configuration.servesHTTP = true
     configuration.announcement = announcedName.map { SyncListenerAnnouncement(name: $0) }
