@@ -68,6 +68,20 @@ struct UserPassword: Sendable {
     self.key = key
   }
 
+  /// What passwords of unknown users are compared with. It takes no time to make, and is the hash of nothing that anybody knows.
+  static func ofNobody(iterations: Int) -> UserPassword {
+    func random(_ count: Int) -> [UInt8] { (0..<count).map { _ in .random(in: 0...255) } }
+    return UserPassword(
+      scheme: .pbkdf2(.sha256, iterations: max(1, iterations)), salt: Array(Hex.text(random(16)).utf8),
+      key: random(PRF.sha256.count))
+  }
+
+  private init(scheme: Scheme, salt: [UInt8], key: [UInt8]) {
+    self.scheme = scheme
+    self.salt = salt
+    self.key = key
+  }
+
   /// Reads a document's. Nil if it has none, or one that isn't checked here.
   init?(_ body: JSONObject) {
     guard let salt = body["salt"]?.string, salt.utf8.count <= Self.mostSaltBytes else { return nil }

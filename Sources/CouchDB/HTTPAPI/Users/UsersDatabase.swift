@@ -49,7 +49,7 @@ package final class UsersDatabase: Sendable {
   private let state = Lock(State())
   private let hashing = CountingSemaphore()
   /// What passwords of unknown users are compared with.
-  private let nobody: UserPassword?
+  private let nobody: UserPassword
 
   /// Makes one. `iterations` is how slow new hashes are.
   package init(
@@ -58,7 +58,7 @@ package final class UsersDatabase: Sendable {
     self.catalog = catalog
     self.iterations = iterations ?? UserPassword.standardIterations
     self.timer = timer
-    nobody = try? UserPassword([], iterations: self.iterations)
+    nobody = .ofNobody(iterations: self.iterations)
     for _ in 0..<Self.mostHashing { hashing.signal() }
   }
 
@@ -84,9 +84,9 @@ package final class UsersDatabase: Sendable {
   package func check(_ name: ByteString, _ password: [UInt8]) -> User? {
     let found = read(name)
     let hash = found?.password ?? nobody
-    let isRight = hash?.matches(password) ?? false
+    let isRight = hash.matches(password)
     if isRight, let found, found.password != nil { return found.user }
-    UserPassword.spend(iterations: iterations - (hash?.iterations ?? 0))
+    UserPassword.spend(iterations: iterations - hash.iterations)
     return nil
   }
 
