@@ -22,7 +22,7 @@ import Testing
     try expect(client.ask("PUT", "/db").status, equals: 201)
     for (path, methods, _) in Routes.all where methods != "501" && methods != "any" {
       var target = path.replacing("/…", with: "").replacing("{db}", with: "db")
-      for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}"] {
+      for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}", "{node}"] {
         target = target.replacing(name, with: "x")
       }
       // It is gone, whatever the method.
@@ -52,6 +52,7 @@ import Testing
     try expect(client.ask("PUT", "/db").status, equals: 201)
     try expect(client.ask("GET", "/_node/_local").status, equals: 200)
     try expect(client.ask("GET", "/_node/other").status, equals: 501)
+    try expect(client.ask("GET", "/_node/other/_system").status, equals: 404)
     try expect(client.ask("GET", "/_up/more").status, equals: 404)
     // An attachment of a document with that ID, which can't be.
     try expect(client.ask("GET", "/db/_all_docs/more").status, equals: 404)

@@ -237,11 +237,11 @@ import Testing
     try expect(client.ask("PUT", "/db").status, equals: 201)
     // The answer that docs/http.md has for them.
     for (method, path) in [
-      ("GET", "/_node/_local/_config"), ("GET", "/_node/x/_stats"), ("GET", "/_reshard"),
+      ("GET", "/_node/_local/_versions"), ("POST", "/_node/_local/_restart"), ("GET", "/_reshard"),
       ("GET", "/_reshard/jobs"),
       ("POST", "/_cluster_setup"), ("GET", "/_db_updates"), ("POST", "/_search_analyze"),
-      ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"), ("GET", "/db/_shards"), ("GET", "/db/_shards/doc"),
-      ("POST", "/db/_sync_shards"), ("GET", "/db/_partition/x"), ("GET", "/db/_partition/x/_all_docs"),
+      ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"), ("GET", "/db/_partition/x"),
+      ("GET", "/db/_partition/x/_all_docs"),
       ("GET", "/db/_auto_purge"), ("POST", "/db/_search_cleanup"), ("POST", "/db/_nouveau_cleanup"),
       ("PUT", "/db/_purged_infos_limit"),
     ] {

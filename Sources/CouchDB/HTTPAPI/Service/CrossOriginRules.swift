@@ -16,6 +16,9 @@ package enum CrossOriginRules: Sendable, Hashable {
   /// Pages of all origins, without the cookies and passwords that a browser has for this server.
   case all
 
+  /// Whether pages of other origins may ask.
+  var isOn: Bool { self != .none }
+
   private static let methods = "GET, PUT, POST, HEAD, DELETE, COPY"
   private static let allowedHeaders: Set<String> = [
     "accept", "accept-language", "authorization", "content-language", "content-type", "destination",

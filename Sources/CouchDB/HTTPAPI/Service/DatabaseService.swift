@@ -35,6 +35,8 @@ package final class DatabaseService: Sendable {
   package let users: UsersDatabase
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
+  /// When it was made, by the timer.
+  let began: Double
   private let knownUUID = Lock<String?>(nil)
 
   /// Makes a service over the databases of a catalog.
@@ -45,6 +47,7 @@ package final class DatabaseService: Sendable {
     self.catalog = catalog
     self.configuration = configuration
     self.timer = timer
+    began = timer.now
     watches = DatabaseWatches(timer)
     users =
       configuration.users

@@ -53,6 +53,15 @@ enum Routes {
     Route("_replicate", .user("POST"), checksMethod: false) { call, _ in
       try call.service.replicate(call.request)
     },
+    Route("_node/{node}/_stats/…", .metrics("GET", "HEAD")) { call, values in
+      try call.service.nodeStatistics(values[0], call.path.dropFirst(3).map(\.string))
+    },
+    Route("_node/{node}/_system", .metrics("GET", "HEAD")) { call, values in
+      try call.service.nodeSystem(values[0])
+    },
+    Route("_node/{node}/_config/…", .serverAdmin("GET", "HEAD", "PUT", "DELETE")) { call, values in
+      try call.service.nodeConfiguration(call.request, values[0], call.path.dropFirst(3).map(\.string))
+    },
     .notImplemented("_node/…", .serverAdmin()),
     .notImplemented("_cluster_setup/…", .serverAdmin()),
     .notImplemented("_reshard/…", .serverAdmin()),
@@ -121,8 +130,9 @@ enum Routes {
     Route("_missing_revs", .member("POST")) { call, _ in try call.missingRevisionsAnswer() },
     Route("_purge", .serverAdmin("POST")) { call, _ in try call.purgeAnswer() },
     Route("_purged_infos", .member("GET")) { call, _ in try call.purgedInfosAnswer() },
-    .notImplemented("_shards/…", .member()),
-    .notImplemented("_sync_shards/…", .member()),
+    Route("_shards", .member("GET")) { call, _ in try call.shards() },
+    Route("_shards/{doc}/…", .member("GET")) { call, _ in try call.shardOfDocument() },
+    Route("_sync_shards", .serverAdmin("POST")) { call, _ in try call.syncShards() },
     .notImplemented("_partition/…", .member()),
     .notImplemented("_auto_purge/…", .member()),
     .notImplemented("_search_cleanup/…", .member()),

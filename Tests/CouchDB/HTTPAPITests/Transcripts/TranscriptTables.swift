@@ -55,14 +55,12 @@ enum TranscriptTables {
   private static func later(_ exchange: RecordedExchange) -> (Int, String)? {
     let segments = exchange.segments
     switch segments.first {
-    case "_node" where segments.count > 2: return (501, "of a node")
     case "_db_updates": return (501, "for changes of databases")
     case "_utils": return (501, "for a web page")
     default: break
     }
     guard segments.count > 1 else { return nil }
     switch segments[1] {
-    case "_shards", "_sync_shards": return (501, "of shards")
     case "_auto_purge": return (501, "of a cluster")
     case "_design"
     where segments.count > 3 && ["_show", "_list", "_update", "_rewrite"].contains(segments[3]):
@@ -98,6 +96,11 @@ enum TranscriptTables {
     .init(path: "/", place: "body.vendor", reason: "The server gives its own name."),
     .init(path: "/", place: "body.git_sha", reason: "The server gives its own name."),
     .init(path: "/", place: "body.features", reason: "It has other features."),
+    .init(
+      session: "api-01-server-and-database", numbers: [30], place: "status",
+      reason: "All settings have values here."),
+    .init(
+      session: "api-01-server-and-database", numbers: [81], place: "body", reason: "There is one shard."),
     .init(
       session: "api-01-server-and-database", numbers: [25, 29], place: "body",
       reason: "The node has another name."),

@@ -13,7 +13,7 @@ import Views
   /// A path of each pattern, below a database that exists.
   private static func target(_ pattern: String) -> String {
     var target = pattern.replacing("/…", with: "").replacing("{db}", with: "db")
-    for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}", "{type}", "{name}"] {
+    for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}", "{type}", "{name}", "{node}"] {
       target = target.replacing(name, with: "x")
     }
     return target
