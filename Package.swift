@@ -462,7 +462,7 @@ let tests: [Target] = [
     "Query",
     [
       "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
-      "FullTextReference", "database-child",
+      "FullTextReference", "SQLiteLibrary", "CSQLite", "database-child",
     ]),
   database.tests("QueryDifferential", ["QueryDifferential", "TestSupport", "Touchstone"]),
   database.tests("Scripts", ["Expectations", "Bytes", "ChildProcesses", "Scripts", "touchstone-scripts"]),

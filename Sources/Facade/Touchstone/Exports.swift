@@ -94,15 +94,19 @@
 @_exported import typealias Query.SelectResult
 
 // The syntax tree that the builder and the parser make
-@_exported import struct Bytes.ByteString
 @_exported import enum Query.BinaryOperator
+@_exported import struct Bytes.ByteString
+@_exported import struct Query.ComputedMember
 @_exported import struct Query.ConditionalBranch
 @_exported import struct Query.FunctionCall
 @_exported import struct Query.IndexReference
+@_exported import struct Query.Iteration
 @_exported import enum Query.JoinKind
 @_exported import struct Query.LetBinding
 @_exported import enum Query.Literal
 @_exported import enum Query.MetaProperty
+@_exported import struct Query.NamedWindow
+@_exported import enum Query.NullsOrder
 @_exported import struct Query.ObjectMember
 @_exported import enum Query.PathStep
 @_exported import struct Query.PropertyReference
@@ -111,9 +115,14 @@
 @_exported import enum Query.SetOperator
 @_exported import struct Query.SourceName
 @_exported import struct Query.SourcePosition
-@_exported import struct Query.WithBinding
+@_exported import enum Query.Subscript
 @_exported import enum Query.UnaryOperator
 @_exported import enum Query.ValueTest
+@_exported import struct Query.VariableBinding
+@_exported import struct Query.WindowCall
+@_exported import struct Query.WindowDefinition
+@_exported import struct Query.WindowFrame
+@_exported import struct Query.WithBinding
 
 // Indexes and full text
 @_exported import enum FullText.FullTextLanguage

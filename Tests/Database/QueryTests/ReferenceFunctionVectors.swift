@@ -64,6 +64,8 @@ extension FunctionVector {
     .init(
       "REGEXP_MATCHES", "So, 'twas better Betty Botter", "\\b[Bb]\\w+", gives: ["better", "Betty", "Botter"]),
     .init("REGEXP_MATCHES", "abc", "[0-9]", gives: []), .init("REGEXP_MATCHES", 1, "1", gives: null),
+    .init("LIKE_ESCAPE", "a!%\\_!!", "!", gives: "a\\%\\\\_\\!"), .init("LIKE_ESCAPE", "a", "", gives: null),
+    .init("LIKE_ESCAPE", "a!", "!", gives: "a\\!"), .init("LIKE_ESCAPE", "a", missing, gives: missing),
     .init("REGEXP_SPLIT", "/opt/couchbase/bin", "/", gives: ["", "opt", "couchbase", "bin"]),
     .init("REGEXP_SPLIT", "C:\\Program Files\\bin", "[\\\\]", gives: ["C:", "Program Files", "bin"]),
     .init("REGEXP_SPLIT", "abc", "x", gives: []), .init("REGEXP_SPLIT", "a1b2", "[0-9]", gives: ["a", "b"]),

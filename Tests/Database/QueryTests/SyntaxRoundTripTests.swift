@@ -41,7 +41,23 @@ import TestSupport
     ("18446744073709551616", "1.8446744073709552e+19"), ("a not null", "a IS NOT NULL"),
     ("a = b collate (nocase unicode:sv)", "a = b COLLATE (UNICODE:sv NOCASE)"),
     ("a collate unicode:de-AT", "a COLLATE UNICODE:`de-AT`"), ("(meta()).id", "(META()).id"),
-    ("meta(r).revisionID", "META(r).revisionID"),
+    ("meta(r).revisionID", "META(r).revisionID"), ("a within (*)", "a WITHIN (*)"),
+    ("a within (- 1)", "a WITHIN (- 1)"),
+    ("array v collate (case unicode) for v in a end", "ARRAY v COLLATE UNICODE FOR v IN a END"),
+    ("a[(b collate unicode):2]", "a[(b COLLATE UNICODE):2]"),
+    ("array (array w for w in v end) for v in a end", "ARRAY ARRAY w FOR w IN v END FOR v IN a END"),
+    ("array (some w in v satisfies w end) for v in a end", "ARRAY ANY w IN v SATISFIES w END FOR v IN a END"),
+    (
+      "array b and every w in v satisfies w end for v in a end",
+      "ARRAY b AND EVERY w IN v SATISFIES w END FOR v IN a END"
+    ),
+    (
+      "array every w in v, x within v satisfies w end for v in a end",
+      "ARRAY EVERY w IN v, x WITHIN v SATISFIES w END FOR v IN a END"
+    ),
+    ("array v is distinct from 1 for v in a end", "ARRAY v IS NOT 1 FOR v IN a END"),
+    ("array (- 1) for v in a end", "ARRAY (- 1) FOR v IN a END"),
+    ("array -v for v in a end", "ARRAY -v FOR v IN a END"),
   ])
   func expressionsArePrintedPlainly(text: String, printed: String) throws {
     try expect(QueryExpression(parsing: text).description, equals: printed)

@@ -18,14 +18,14 @@ struct RandomTree {
     "", "it's", "\"quoted\"", "100\\%", "naïve 😀", "a\nb", "'", "''", "--", "/*", "$x", "'\u{301}",
   ]
 
-  private mutating func one<T>(_ items: [T]) -> T { items[Int.random(in: items.indices, using: &random)] }
-  private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
-  private mutating func name() -> ByteString { ByteString(one(Self.names)) }
-  private mutating func some<T>(_ range: ClosedRange<Int>, _ make: (inout RandomTree) -> T) -> [T] {
+  mutating func one<T>(_ items: [T]) -> T { items[Int.random(in: items.indices, using: &random)] }
+  mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+  mutating func name() -> ByteString { ByteString(one(Self.names)) }
+  mutating func some<T>(_ range: ClosedRange<Int>, _ make: (inout RandomTree) -> T) -> [T] {
     let count = Int.random(in: range, using: &random)
     return (0..<count).map { _ in make(&self) }
   }
-  private mutating func maybe<T>(_ percent: Int, _ make: (inout RandomTree) -> T) -> T? {
+  mutating func maybe<T>(_ percent: Int, _ make: (inout RandomTree) -> T) -> T? {
     chance(percent) ? make(&self) : nil
   }
 
@@ -65,6 +65,7 @@ struct RandomTree {
     func deeper(_ tree: inout RandomTree) -> QueryExpression {
       tree.expression(depth: Int.random(in: 0..<depth, using: &tree.random))
     }
+    if chance(15) { return reference(depth: depth, deeper) }
     switch Int.random(in: 0..<19, using: &random) {
     case 0: return .member(deeper(&self), steps(1...3))
     case 1: return .array(some(0...3, deeper))
@@ -85,14 +86,17 @@ struct RandomTree {
         one(Quantifier.allCases), variable: name(), in: deeper(&self), satisfies: deeper(&self))
     case 15: return chance(50) ? .exists(query(depth: depth - 1)) : .subquery(query(depth: depth - 1))
     case 16:
-      let signature = one(QueryFunction.all.values.sorted { $0.name < $1.name })
+      let signature = one(
+        QueryFunction.all.values.filter { !$0.isWindowFunction }.sorted { $0.name < $1.name })
       let count = min(
         signature.arguments.upperBound, signature.arguments.lowerBound + Int.random(in: 0...2, using: &random)
       )
       return .call(
         FunctionCall(
           signature.name, (0..<count).map { _ in deeper(&self) },
-          isDistinct: signature.isAggregate && chance(40)))
+          isDistinct: signature.isAggregate && chance(40),
+          filter: signature.isAggregate ? maybe(20, deeper) : nil,
+          window: signature.isAggregate && chance(20) ? WindowCall(window(deeper)) : nil))
     case 17: return .match(IndexReference(name(), source: maybe(50) { $0.name() }), deeper(&self))
     default:
       let isUnicode = chance(60)
@@ -181,9 +185,8 @@ struct RandomTree {
       if chance(20) { select.letting = bindings(depth: max(0, depth)) }
       select.having = maybe(50, inner)
     }
-    select.orderBy = some(0...2) { Ordering(inner(&$0), isDescending: $0.chance(50)) }.filter {
-      isTerm($0.expression)
-    }
+    select.windows = some(0...1) { NamedWindow($0.name().string, $0.window(inner)) }
+    select.orderBy = some(0...2) { $0.ordering(inner) }.filter { isTerm($0.expression) }
     select.limit = maybe(40, inner)
     select.offset = maybe(30, inner)
     return select

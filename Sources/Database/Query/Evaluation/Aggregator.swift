@@ -12,18 +12,25 @@ final class Aggregator: Sendable {
   let isDistinct: Bool
   /// The argument. Nil counts rows.
   let argument: CompiledExpression?
+  /// The condition of FILTER, which rows have to meet.
+  let filter: CompiledExpression?
   /// The collation by which MIN, MAX and DISTINCT compare text.
   let collation: Int?
 
-  init(_ kind: AggregateKind, isDistinct: Bool, _ argument: CompiledExpression?, collation: Int?) {
+  init(
+    _ kind: AggregateKind, isDistinct: Bool, _ argument: CompiledExpression?,
+    filter: CompiledExpression? = nil, collation: Int?
+  ) {
     self.kind = kind
     self.isDistinct = isDistinct
     self.argument = argument
+    self.filter = filter
     self.collation = collation
   }
 
   /// Adds the current row. Values that are kept are copied to `arena`, which belongs to the group.
   func add(to state: inout AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena) {
+    if let filter, filter.truth(context) != .true { return }
     guard let argument else {
       state.count += 1
       return
@@ -39,8 +46,8 @@ final class Aggregator: Sendable {
   ) {
     switch kind {
     case .count, .minimum, .maximum: if value.isUnknown { return }
-    case .sum, .average: guard value.type == .number else { return }
     case .arrayAggregate: if value.isMissing { return }
+    default: guard value.type == .number else { return }
     }
     if isDistinct && kind != .minimum && kind != .maximum {
       let values = state.values ?? ValueSet(context.budget)
@@ -48,11 +55,11 @@ final class Aggregator: Sendable {
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
       if kind == .sum || kind == .average { return state.add(distinctNumber: value, isNew: isNew) }
       if !isNew { return }
-      // The set of values holds the items of ARRAY_AGG.
-      if kind == .arrayAggregate { return }
+      // The set of values holds the items of ARRAY_AGG and MEDIAN.
+      if kind == .arrayAggregate || kind == .median { return }
     }
     switch kind {
-    case .count: state.count += 1
+    case .count, .countNumbers: state.count += 1
     case .sum, .average: state.add(number: value)
     case .minimum:
       if state.count == 0 || context.order(collation).compare(value, state.value) < 0 {
@@ -65,21 +72,27 @@ final class Aggregator: Sendable {
       }
       state.count = 1
     case .arrayAggregate: state.append(arena.copy(value, context.sharedKeys), arena)
+    case .median: state.append(value, arena)
+    default: state.add(toVariance: value)
     }
   }
 
-  /// The result for the group. Without any value, COUNT gives 0, ARRAY_AGG gives [], and the others give
-  /// MISSING. The result may point into the arenas.
+  /// The result for the group. Without any value, COUNT gives 0, ARRAY_AGG gives [], MEDIAN and variances give NULL,
+  /// and the others give MISSING. The result may point into the arenas.
   func result(
     of state: AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena
   ) -> QueryValue {
     switch kind {
-    case .count: return .int(Int64(state.count))
+    case .count, .countNumbers: return .int(Int64(state.count))
     case .sum: return state.count == 0 ? .missing : state.sum
     case .average:
       guard state.count > 0, let sum = state.sum.number else { return .missing }
       return QueryValue(finite: sum / Double(state.count))
     case .minimum, .maximum: return state.count == 0 ? .missing : state.value
+    case .median: return state.median
+    case .deviation, .variance: return state.variance(kind, divisor: max(1, state.count - 1))
+    case .sampleDeviation, .sampleVariance: return state.variance(kind, divisor: state.count - 1)
+    case .populationDeviation, .populationVariance: return state.variance(kind, divisor: state.count)
     case .arrayAggregate:
       if let values = state.values {
         let items = arena.allocate(values.count, of: QueryValue.self)
@@ -151,6 +164,42 @@ struct AggregateState {
     isInteger = false
     guard isNew else { return }
     if let integer = Int64(exactly: value) { add(number: .int(integer)) } else { add(number: number) }
+  }
+
+  /// Adds a number by Welford's method, which hardly loses digits. The mean is in `doubles`, and the sum of the
+  /// squares of the differences from it in `compensation`.
+  @inline(__always)
+  fileprivate mutating func add(toVariance number: QueryValue) {
+    guard let value = number.number else { return }
+    count += 1
+    let before = value - doubles
+    doubles += before / Double(count)
+    compensation += before * (value - doubles)
+  }
+
+  fileprivate func variance(_ kind: AggregateKind, divisor: Int) -> QueryValue {
+    guard count > 0, divisor > 0 else { return .null }
+    let variance = compensation / Double(divisor)
+    switch kind {
+    case .deviation, .sampleDeviation, .populationDeviation: return QueryValue(finite: variance.squareRoot())
+    default: return QueryValue(finite: variance)
+    }
+  }
+
+  /// The middle of the numbers, or the mean of the two in the middle.
+  fileprivate var median: QueryValue {
+    var numbers: [QueryValue] = []
+    if let values {
+      numbers = (0..<values.count).map { values[$0] }
+    } else if let items {
+      numbers = Array(UnsafeBufferPointer(start: items, count: count))
+    }
+    guard !numbers.isEmpty else { return .null }
+    numbers.sort { compareNumbers($0, $1) < 0 }
+    let middle = numbers[numbers.count / 2]
+    if numbers.count % 2 == 1 { return middle }
+    guard let above = middle.number, let below = numbers[numbers.count / 2 - 1].number else { return .null }
+    return QueryValue(finite: below / 2 + above / 2)
   }
 
   /// Copies everything that the state points at to another arena.

@@ -82,10 +82,61 @@ struct ExpressionCompiler {
       defer { variables.removeLast() }
       return QuantifiedNode(
         quantifier, variable: variables.count - 1, items, try compile(condition, collation))
+    case .iteration(let iteration): return try compile(iteration, collation)
+    case .within(let operand, let collection, let negated):
+      let order = try program.collation(comparison(collation, operand))
+      return folded(
+        WithinNode(
+          try compile(operand, collation), try compile(collection, collation), order, negated: negated))
+    case .subscripted(let base, let inside):
+      let kind: SubscriptNode.Kind =
+        switch inside {
+        case .element: .element
+        case .field: .field
+        case .slice(let start, let end): .slice(hasStart: start != nil, hasEnd: end != nil)
+        }
+      return folded(
+        SubscriptNode(kind, try compile(base, collation), try compile(inside.parts, collation)))
+    case .computedObject(let members):
+      return folded(ComputedObjectNode(try compile(members.flatMap { [$0.name, $0.value] }, collation)))
     case .call(let call): return try compile(call, collation)
     case .collate(let operand, let inner): return try compile(operand, inner)
     case .exists, .subquery, .match, .rank: return try scope.compile(special: expression, &self)
     }
+  }
+
+  @inline(never)
+  private mutating func compile(
+    _ iteration: Iteration, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    let collections = try compile(iteration.bindings.map(\.collection), collation)
+    let outer = variables.count
+    guard outer < FleeceLimits.depth else {
+      throw QueryError(.tooDeep, "loops are nested deeper than \(FleeceLimits.depth)")
+    }
+    var bindings: [IterationNode.Binding] = []
+    for (binding, collection) in zip(iteration.bindings, collections) {
+      variables.append(binding.variable)
+      let variable = variables.count - 1
+      if let position = binding.position { variables.append(position) }
+      bindings.append(
+        IterationNode.Binding(
+          collection: collection, variable: variable, position: binding.position == nil ? nil : variable + 1,
+          isDeep: binding.isDeep))
+    }
+    program.needsVariables(variables.count)
+    defer { variables.removeLast(variables.count - outer) }
+    return IterationNode(
+      iteration.kind, bindings, name: try compile(iteration.name, collation),
+      try compile(iteration.result, collation), condition: try compile(iteration.condition, collation))
+  }
+
+  private mutating func compile(
+    _ expression: QueryExpression?, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression? {
+    guard let expression else { return nil }
+    let node: CompiledExpression = try compile(expression, collation)
+    return node
   }
 
   /// Compiles each of several expressions.

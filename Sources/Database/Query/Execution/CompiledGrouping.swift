@@ -57,6 +57,9 @@ struct CompiledGrouping {
       let aggregator = Aggregator(
         kind, isDistinct: call.isDistinct,
         isRowCount ? nil : try program.compile(argument, in: rowScope, collation: collation),
+        filter: try call.filter.map { filter throws(QueryError) in
+          try program.compile(filter, in: rowScope, collation: outer)
+        },
         collation: try program.collation(collation))
       aggregates.append(Aggregate(aggregator: aggregator, slot: scope.addSlot(expression, also: inner)))
     }
@@ -81,7 +84,7 @@ extension QueryExpression {
   /// together with the COLLATE.
   fileprivate func collectAggregates(_ collation: Collation?, into calls: inout [QueryExpression]) {
     switch self {
-    case .call(let call) where AggregateFunctions.names.contains(call.name):
+    case .call(let call) where call.window == nil && AggregateFunctions.names.contains(call.name):
       let found = collation.map { QueryExpression.collate(self, $0) } ?? self
       if !calls.contains(found) { calls.append(found) }
     case .collate(let operand, let own): operand.collectAggregates(own, into: &calls)
@@ -90,7 +93,7 @@ extension QueryExpression {
   }
 
   /// Collects what the expression reads of a row besides the values of the group, each once.
-  fileprivate func collectRowValues(
+  func collectRowValues(
     _ scope: PlanScope, except variables: Set<ByteString> = [], into plain: inout [QueryExpression]
   ) {
     if scope.slot(of: self) != nil { return }
@@ -104,6 +107,12 @@ extension QueryExpression {
     case .quantified(_, let variable, let collection, let condition):
       collection.collectRowValues(scope, except: variables, into: &plain)
       condition.collectRowValues(scope, except: variables.union([variable]), into: &plain)
+    case .iteration(let iteration):
+      for binding in iteration.bindings {
+        binding.collection.collectRowValues(scope, except: variables, into: &plain)
+      }
+      let inner = variables.union(iteration.variables)
+      for part in iteration.inner { part.collectRowValues(scope, except: inner, into: &plain) }
     default: forEachPart { $0.collectRowValues(scope, except: variables, into: &plain) }
     }
   }

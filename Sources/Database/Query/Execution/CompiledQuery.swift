@@ -10,6 +10,7 @@ final class CompiledQuery: @unchecked Sendable {
   /// Conditions that don't depend on rows. They are checked once, before any row.
   let constantFilter: CompiledExpression?
   let grouping: CompiledGrouping?
+  let windows: CompiledWindows?
   let columns: [CompiledExpression]
   let columnNames: [ByteString]
   let orderBy: [CompiledOrdering]
@@ -51,6 +52,7 @@ final class CompiledQuery: @unchecked Sendable {
     // LIMIT and OFFSET are computed before the rows. Only the results of EXISTS are in slots then.
     let constantScope = scope.ofGroups
     grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
+    windows = try query.hasWindows ? CompiledWindows(plan, program, &scope) : nil
     columns = try program.compile(query.columns.map(\.expression), in: scope)
     columnNames = query.columns.map(\.name)
     let orderBy = try query.orderBy.map { ordering throws(QueryError) in
@@ -161,7 +163,7 @@ extension QueryExpression {
     case .literal, .parameter: return 0
     case .property, .meta: return 1
     case .like: return 8
-    case .quantified: return 20
+    case .quantified, .iteration, .within: return 20
     case .call(let call) where InternalName.subqueryNumber(call.name) != nil: return 100
     case .call: return 6
     default:

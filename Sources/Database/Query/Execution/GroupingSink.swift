@@ -31,7 +31,7 @@ final class GroupingSink: RowSink {
     keyCount = grouping.keys.count
     keys = ExpressionList(grouping.keys.map(\.expression))
     aggregators = grouping.aggregates.map(\.aggregator)
-    countsRows = aggregators.count == 1 && aggregators[0].argument == nil
+    countsRows = aggregators.count == 1 && aggregators[0].argument == nil && aggregators[0].filter == nil
     width = grouping.keys.count + grouping.captured.count
     budget = context.budget
     leastCompacted = min(4 << 20, context.budget.limit / 4)

@@ -72,7 +72,8 @@ extension QueryExecution {
       compiled.orderBy.isEmpty
       ? ProjectingSink(compiled, context, window, output)
       : SortingSink(compiled, context, window, output)
-    return compiled.grouping.map { GroupingSink($0, context, projection) } ?? projection
+    let windowed = compiled.windows.map { WindowSink($0, context, projection) } ?? projection
+    return compiled.grouping.map { GroupingSink($0, context, windowed) } ?? windowed
   }
 
   /// Runs the query once more in its context, with other values of captures.

@@ -21,8 +21,10 @@ typealias ScalarFunction = @Sendable (Arguments, EvaluationContext, CallSite) ->
 struct QueryFunction: Sendable {
   enum Kind: Sendable {
     case scalar(ScalarFunction)
-    /// Computed over the rows of a group.
+    /// Computed over the rows of a group, or of a window.
     case aggregate(AggregateKind)
+    /// Computed over the rows of a window.
+    case window(WindowFunctionKind)
   }
 
   /// How long a call with the same arguments has the same result. Calls with constant arguments are computed
@@ -59,6 +61,14 @@ struct QueryFunction: Sendable {
     self.volatility = volatility
   }
 
+  init(_ window: WindowFunctionKind) {
+    name = window.rawValue
+    arguments = window.arguments
+    kind = .window(window)
+    usesPattern = false
+    volatility = .immutable
+  }
+
   init(_ name: String, _ aggregate: AggregateKind) {
     self.name = name
     arguments = 1...1
@@ -74,7 +84,8 @@ struct QueryFunction: Sendable {
   static let all: [String: QueryFunction] = {
     var all: [String: QueryFunction] = [:]
     let tables = [
-      aggregates, StringFunctions.table, TextFunctions.table, TokenFunctions.table, PatternFunctions.table,
+      aggregates, windows, StringFunctions.table, TextFunctions.table, TokenFunctions.table,
+      PatternFunctions.table,
       NumberFunctions.table, BitFunctions.table, ArrayFunctions.table, ArrayEditing.table, ArraySets.table,
       ObjectFunctions.table, ObjectPathFunctions.table, JSONFunctions.table, TypeFunctions.table,
       ConditionalFunctions.table, DateFunctions.table, DatePartFunctions.table, ClockFunctions.table,
@@ -85,6 +96,7 @@ struct QueryFunction: Sendable {
   }()
 
   private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
+  private static let windows = WindowFunctionKind.allCases.map { QueryFunction($0) }
 
   /// Finds a function by its name in upper case, or by an alias. Nil when there is none.
   static func named(_ name: String) -> QueryFunction? {
@@ -109,6 +121,12 @@ struct QueryFunction: Sendable {
 
   /// Whether the function is computed over the rows of a group.
   var isAggregate: Bool { if case .aggregate = kind { true } else { false } }
+
+  /// Whether the function needs a window.
+  var isWindowFunction: Bool { if case .window = kind { true } else { false } }
+
+  /// Whether the function can have RESPECT NULLS and IGNORE NULLS.
+  var takesNulls: Bool { if case .window(let window) = kind { window.takesNulls } else { false } }
 
   /// The number of arguments for messages, such as "2 or 3 arguments".
   var argumentsText: String {
@@ -143,6 +161,32 @@ enum AggregateKind: String, CaseIterable, Sendable {
   case minimum = "MIN"
   case maximum = "MAX"
   case arrayAggregate = "ARRAY_AGG"
+  case countNumbers = "COUNTN"
+  case median = "MEDIAN"
+  /// The deviation and the variance of a sample. A single value has 0, and NULL in the forms with SAMP.
+  case deviation = "STDDEV"
+  case sampleDeviation = "STDDEV_SAMP"
+  case populationDeviation = "STDDEV_POP"
+  case variance = "VARIANCE"
+  case sampleVariance = "VARIANCE_SAMP"
+  case populationVariance = "VARIANCE_POP"
+
+  /// Whether it uses numbers only.
+  var isNumeric: Bool {
+    switch self {
+    case .count, .minimum, .maximum, .arrayAggregate: false
+    default: true
+    }
+  }
+
+  /// Whether its state is the mean and the sum of the squares of the differences from it.
+  var isVariance: Bool {
+    switch self {
+    case .deviation, .sampleDeviation, .populationDeviation, .variance, .sampleVariance, .populationVariance:
+      true
+    default: false
+    }
+  }
 }
 
 /// A call of a function.

@@ -65,7 +65,38 @@ enum TextFunctions {
       StringFunctions.texts2(arguments) { .int(Int64(distance($0, $1, context))) }
     },
     QueryFunction("MASK", 1...2, usesPattern: true, mask),
+    QueryFunction("LIKE_ESCAPE", 2...2, likeEscape),
   ]
+
+  /// `LIKE_ESCAPE(pattern, escape)`: a pattern of LIKE in which another character than the backslash makes the next
+  /// one stand for itself. `LIKE p ESCAPE e` is `LIKE LIKE_ESCAPE(p, e)`.
+  @Sendable private static func likeEscape(
+    _ arguments: Arguments, _ context: EvaluationContext, _ site: CallSite
+  ) -> QueryValue {
+    StringFunctions.texts2(arguments) { pattern, escape in
+      guard escape.scalarCount == 1 else { return .null }
+      let sign = escape.scalar(at: 0).scalar
+      var bytes: [UInt8] = []
+      var offset = 0
+      var isEscaped = false
+      while offset < pattern.count {
+        let (scalar, length) = pattern.scalar(at: offset)
+        let text = pattern.slice(offset, offset + length).utf8
+        offset += length
+        if !isEscaped, scalar == sign {
+          isEscaped = true
+          continue
+        }
+        // A backslash has no meaning of its own here.
+        if isEscaped || scalar == 0x5C { bytes.append(0x5C) }
+        bytes.append(contentsOf: text)
+        isEscaped = false
+      }
+      // At the end, the sign stands for itself.
+      if isEscaped { bytes += [0x5C] + escape.utf8 }
+      return context.text(bytes)
+    }
+  }
 
   /// `CONCAT2(separator, a, …)`: strings, and the strings of arrays, with the separator between them.
   @Sendable private static func joined(

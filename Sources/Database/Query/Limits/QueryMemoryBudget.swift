@@ -69,7 +69,8 @@ struct QueryLimits {
 
 /// The clauses that keep rows in memory.
 enum MemoryClause {
-  case orderBy, distinct, groupBy, join, union, unnest, index, match, row, subquery, combination, recursion
+  case orderBy, distinct, groupBy, window, join, union, unnest, index, match, row, subquery, combination,
+    recursion
 
   /// The error when other queries have the memory.
   static func busy(_ total: Int) -> QueryError {
@@ -86,6 +87,7 @@ enum MemoryClause {
         ("ORDER BY keeps all rows to sort them", "a LIMIT, or an index in this order, needs less")
       case .distinct: ("DISTINCT keeps all different rows", "fewer columns need less")
       case .groupBy: ("GROUP BY keeps all groups", "an index on the grouped expressions needs less")
+      case .window: ("OVER keeps all rows", "an index in the order of the window may need less")
       case .join: ("JOIN keeps one side in a hash table", "an index on the joined property needs less")
       case .union:
         ("OR keeps the IDs of the documents that its parts find", "one index for all parts needs less")

@@ -35,7 +35,21 @@ extension QueryExpression {
     case .quantified(_, _, let collection, let condition):
       try body(collection)
       try body(condition)
-    case .call(let call): for argument in call.arguments { try body(argument) }
+    case .call(let call):
+      for argument in call.arguments { try body(argument) }
+      if call.namesRows { try call.forEachPartOfRows(body) }
+    case .iteration(let iteration): try iteration.forEachPart(body)
+    case .within(let operand, let collection, _):
+      try body(operand)
+      try body(collection)
+    case .subscripted(let base, let inside):
+      try body(base)
+      for part in inside.parts { try body(part) }
+    case .computedObject(let members):
+      for member in members {
+        try body(member.name)
+        try body(member.value)
+      }
     case .match(_, let text): try body(text)
     case .collate(let operand, _): try body(operand)
     }
@@ -69,7 +83,14 @@ extension QueryExpression {
         quantifier, variable: variable, in: try body(collection), satisfies: try body(condition))
     case .call(var call):
       call.arguments = try call.arguments.map(body)
+      if call.namesRows { try call.mapPartsOfRows(body) }
       return .call(call)
+    case .iteration(let iteration): return .iteration(try iteration.mapping(collections: body, inner: body))
+    case .within(let operand, let collection, let negated):
+      return .within(try body(operand), in: try body(collection), negated: negated)
+    case .subscripted(let base, let inside): return .subscripted(try body(base), try inside.mapping(body))
+    case .computedObject(let members):
+      return .computedObject(try members.map { ComputedMember(try body($0.name), try body($0.value)) })
     case .match(let index, let text): return .match(index, try body(text))
     case .collate(let operand, let collation): return .collate(try body(operand), collation)
     }
@@ -90,6 +111,10 @@ extension QueryExpression {
     case .quantified(_, let variable, let collection, let condition):
       collection.collectSources(into: &names, except: variables)
       condition.collectSources(into: &names, except: variables.union([variable]))
+    case .iteration(let iteration):
+      for binding in iteration.bindings { binding.collection.collectSources(into: &names, except: variables) }
+      let inner = variables.union(iteration.variables)
+      for part in iteration.inner { part.collectSources(into: &names, except: inner) }
     default: forEachPart { $0.collectSources(into: &names, except: variables) }
     }
   }
@@ -135,10 +160,19 @@ extension QueryExpression {
     return found
   }
 
-  /// Whether it contains an aggregate.
+  /// Whether it contains an aggregate over the rows of a group.
   var hasAggregates: Bool {
-    hasParts { if case .call(let call) = $0 { AggregateFunctions.names.contains(call.name) } else { false } }
+    hasParts {
+      if case .call(let call) = $0 {
+        call.window == nil && AggregateFunctions.names.contains(call.name)
+      } else {
+        false
+      }
+    }
   }
+
+  /// Whether it contains a function over a window.
+  var hasWindows: Bool { hasParts { if case .call(let call) = $0 { call.window != nil } else { false } } }
 
   /// The conditions that AND joins. All of them have to be true.
   var conjuncts: [QueryExpression] {

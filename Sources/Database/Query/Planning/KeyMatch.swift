@@ -120,6 +120,7 @@ extension QueryExpression {
     case .meta(let source, let member):
       return .meta(source: source.map { $0.renamed(name, to: other) }, member)
     case .quantified(_, name, _, _): return self
+    case .iteration(let iteration) where iteration.variables.contains(name): return self
     default: return mappingParts { $0.renaming(name, to: other) }
     }
   }

@@ -16,14 +16,9 @@ extension NameResolver {
     case .quantified(let quantifier, let variable, let collection, let condition):
       let collection = try resolve(collection, scope)
       var inner = scope
-      // A variable must not have the name of a source, because the expression of an alias can be inserted
-      // into its scope.
-      var name = variable
-      while scope.sources.contains(where: { $0.name == name }) || scope.variables.values.contains(name) {
-        name = ByteString(name.bytes + [UInt8(ascii: "'")])
-      }
-      inner.variables[variable] = name
+      let name = inner.add(variable: variable)
       return .quantified(quantifier, variable: name, in: collection, satisfies: try resolve(condition, inner))
+    case .iteration(let iteration): return .iteration(try resolve(iteration, scope))
     case .call(let call): return try resolve(call, scope)
     case .exists(let statement): return try resolve(subquery: statement, .exists, scope)
     case .subquery(let statement): return try resolve(subquery: statement, .rows, scope)
@@ -31,6 +26,18 @@ extension NameResolver {
     case .rank(let index): return .rank(try resolve(index, scope, "RANK"))
     default: return try expression.mappingParts { try resolve($0, scope) }
     }
+  }
+
+  @inline(never)
+  private mutating func resolve(_ iteration: Iteration, _ scope: Scope) throws -> Iteration {
+    var iteration = iteration
+    var inner = scope
+    for index in iteration.bindings.indices {
+      iteration.bindings[index].collection = try resolve(iteration.bindings[index].collection, scope)
+      iteration.bindings[index].variable = inner.add(variable: iteration.bindings[index].variable)
+      iteration.bindings[index].position = iteration.bindings[index].position.map { inner.add(variable: $0) }
+    }
+    return try iteration.mapping(collections: { $0 }, inner: { try resolve($0, inner) })
   }
 
   private mutating func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> QueryExpression {
@@ -50,6 +57,11 @@ extension NameResolver {
       if aliased.hasAggregates, let clause = scope.noAggregates {
         throw failure(
           .invalidUse, "\"\(first)\" is an aggregate, which isn't allowed in \(clause)",
+          at: reference.position)
+      }
+      if aliased.hasWindows, let clause = scope.noWindows {
+        throw failure(
+          .invalidUse, "\"\(first)\" is a window function, which isn't allowed in \(clause)",
           at: reference.position)
       }
       return aliased.stepping(reference.steps.dropFirst())
@@ -94,6 +106,10 @@ extension NameResolver {
       guard let found = scope.sources.first(where: { $0.name == source.name }) else {
         let path = PropertyReference([.name(source.name)], position: source.position)
         if let outer = try enclosing?.resolve(path) { return outer }
+        // `geo.*`: the members of a property.
+        if scope.propertySources.count == 1 || scope.aliases[source.name] != nil {
+          return try resolve(path, scope)
+        }
         throw failure(.unknownName, "there is no source \"\(source.name)\"", at: source.position)
       }
       usedNames.insert(source.name)
@@ -139,6 +155,7 @@ extension NameResolver {
 
   private mutating func resolve(_ call: FunctionCall, _ scope: Scope) throws -> QueryExpression {
     if FullTextFunctions.names.contains(call.name) { return try resolveFullTextFunction(call, scope) }
+    if call.window != nil { return try resolve(windowed: call, scope) }
     guard AggregateFunctions.names.contains(call.name) else {
       return try QueryExpression.call(call).mappingParts { try resolve($0, scope) }
     }
@@ -149,20 +166,26 @@ extension NameResolver {
     guard call.arguments.count == 1, let argument = call.arguments.first else {
       throw failure(.argumentCount, "\(call.name) takes one argument", at: call.position)
     }
-    if case .star(nil) = argument {
-      guard call.name == "COUNT" else {
-        throw failure(.invalidUse, "only COUNT takes *", at: call.position)
-      }
-      guard !call.isDistinct else {
-        throw failure(
-          .invalidUse, "COUNT(DISTINCT *) isn't possible; name an expression instead of *", at: call.position)
-      }
-      return .call(call)
-    }
     var inner = scope
     inner.noAggregates = "another aggregate"
     var resolved = call
+    resolved.filter = try call.filter.map { try resolve($0, inner) }
+    if case .star(nil) = argument {
+      try checkStar(of: call)
+      return .call(resolved)
+    }
     resolved.arguments = [try resolve(argument, inner)]
     return .call(resolved)
+  }
+
+  /// Throws when an aggregate doesn't take a star.
+  func checkStar(of call: FunctionCall) throws {
+    guard call.name == "COUNT" else {
+      throw failure(.invalidUse, "only COUNT takes *", at: call.position)
+    }
+    guard !call.isDistinct else {
+      throw failure(
+        .invalidUse, "COUNT(DISTINCT *) isn't possible; name an expression instead of *", at: call.position)
+    }
   }
 }

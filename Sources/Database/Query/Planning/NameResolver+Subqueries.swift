@@ -116,9 +116,8 @@ extension NameResolver {
     }
     var scope = Scope(sources: query.sources, bindings: bindings)
     scope.noAggregates = "the ORDER BY of \(combination.operation.rawValue)"
-    query.orderBy = try statement.orderBy.map {
-      Ordering(try resolve($0.expression, scope), isDescending: $0.isDescending)
-    }
+    scope.noWindows = scope.noAggregates
+    query.orderBy = try statement.orderBy.flatMap { try resolve($0, scope).terms }
     query.limit = try statement.limit.map { try resolveConstant($0, "LIMIT") }
     query.offset = try statement.offset.map { try resolveConstant($0, "OFFSET") }
   }

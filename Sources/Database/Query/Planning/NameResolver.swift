@@ -25,12 +25,25 @@ struct NameResolver {
     var noAggregates: String?
     /// In the definition of an index, the name of the document. No path of a definition begins with it.
     var documentName: ByteString?
+    /// The clause to name in an error when a window function is used here. Nil where they are allowed.
+    var noWindows: String?
     /// The sources of documents.
     var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
     /// The sources that a path without a source's name can belong to.
     var propertySources: [ResolvedSource] { sources.filter(\.hasProperties) }
     /// The sources that `*` stands for.
     var visibleSources: [ResolvedSource] { sources.filter { !$0.isHidden } }
+
+    /// Adds a variable. Returns its name in the canonical form, which isn't the name of a source, because the
+    /// expression of an alias can be inserted into the variable's scope.
+    mutating func add(variable: ByteString) -> ByteString {
+      var name = variable
+      while sources.contains(where: { $0.name == name }) || variables.values.contains(name) {
+        name = ByteString(name.bytes + [UInt8(ascii: "'")])
+      }
+      variables[variable] = name
+      return name
+    }
   }
 
   var query = ResolvedQuery()
@@ -43,6 +56,8 @@ struct NameResolver {
   var usedNames: Set<ByteString> = []
   /// The first longer path that doesn't begin with the name of the only source.
   var unprefixedPath: PropertyReference?
+  /// The windows of the WINDOW clause, without references to others.
+  var windows: [ByteString: WindowDefinition] = [:]
   /// The expression of each item of SELECT. Nil for a star that became several columns.
   var resultExpressions: [QueryExpression?] = []
 
@@ -80,6 +95,7 @@ struct NameResolver {
     query.isRaw = statement.isRaw
     let grouped = try resolveGroups(statement, lets)
     let plain = Scope(sources: sources, aliases: grouped, bindings: bindings)
+    try collectWindows(statement)
     try resolveColumns(statement, plain)
 
     for (index, result) in statement.results.enumerated() where result.alias != nil {
@@ -87,23 +103,25 @@ struct NameResolver {
       if let alias = result.alias, lets[alias] == nil { lets[alias] = resultExpressions[index] }
     }
     var aliased = Scope(sources: sources, aliases: lets, bindings: bindings)
+    aliased.noWindows = "WHERE"
     aliased.noAggregates = "WHERE: it picks rows before they are grouped; HAVING picks groups"
     if let condition = statement.condition {
       query.conditions += try resolve(condition, aliased).conjuncts
     }
     aliased.noAggregates = "GROUP BY"
+    aliased.noWindows = "GROUP BY"
     let groupBy = try statement.groupBy.map { try resolve($0, aliased) }
     aliased.noAggregates = nil
     aliased.aliases.merge(grouped) { result, _ in result }
+    aliased.noWindows = "HAVING"
     if let having = statement.having {
       guard !statement.groupBy.isEmpty else {
         throw failure(.invalidUse, "HAVING needs a GROUP BY; without GROUP BY, use WHERE")
       }
       query.having = try resolve(having, aliased)
     }
-    query.orderBy = try statement.orderBy.map {
-      Ordering(try resolve($0.expression, aliased), isDescending: $0.isDescending)
-    }
+    aliased.noWindows = nil
+    query.orderBy = try statement.orderBy.flatMap { try resolve($0, aliased).terms }
     query.orderRanksByID()
     query.limit = try statement.limit.map { try resolveConstant($0, "LIMIT") }
     query.offset = try statement.offset.map { try resolveConstant($0, "OFFSET") }
@@ -112,6 +130,9 @@ struct NameResolver {
       query.columns.contains { $0.expression.hasAggregates } || (query.having?.hasAggregates ?? false)
       || query.orderBy.contains { $0.expression.hasAggregates }
     if hasAggregates || !groupBy.isEmpty { query.groupBy = groupBy }
+    query.hasWindows =
+      query.columns.contains { $0.expression.hasWindows }
+      || query.orderBy.contains { $0.expression.hasWindows }
     try checkRanks()
     try checkAlias(statement)
     try exclude(statement)

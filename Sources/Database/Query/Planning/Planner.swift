@@ -53,7 +53,15 @@ struct Planner {
   }
 
   static func plan(_ query: ResolvedQuery, _ context: PlanningContext) -> QueryPlan {
-    Planner(query, context).plan()
+    guard let windowOrder = query.windowOrder else { return Planner(query, context).plan() }
+    // Rows in the order of the windows need no sorting, if nothing else orders them.
+    var ordered = query
+    if query.orderBy.isEmpty { ordered.orderBy = windowOrder }
+    var plan = Planner(ordered, context).plan()
+    plan.query = query
+    plan.isWindowOrdered = plan.isOrdered && ordered.orderBy == windowOrder
+    plan.isOrdered = plan.isOrdered && !query.orderBy.isEmpty
+    return plan
   }
 
   private init(_ query: ResolvedQuery, _ context: PlanningContext) {
@@ -293,7 +301,9 @@ extension ResolvedQuery {
 extension QueryExpression {
   /// Whether it depends only on the number of rows.
   fileprivate var needsOnlyCount: Bool {
-    if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] {
+    if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)],
+      call.filter == nil, call.window == nil
+    {
       return true
     }
     switch self {

@@ -36,6 +36,15 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
       add((isTop ? "Top by " : "Sort by ") + terms.joined(separator: ", ") + (isTop ? ", in a heap" : ""))
     }
     if plan.query.isDistinct { add("Distinct rows, by hash") }
+    if let windows = compiled.windows {
+      var names: [String] = []
+      for expression in plan.query.columns.map(\.expression) + plan.query.orderBy.map(\.expression) {
+        expression.collectWindowTexts(into: &names)
+      }
+      add(
+        "Window " + names.joined(separator: ", ")
+          + (windows.isStreaming ? ", as rows come" : ", over kept rows"))
+    }
     if let having = plan.query.having { add("Filter groups: \(having.explained)") }
     switch plan.grouping {
     case .documentCount: add("Count of all documents, which is known")
@@ -83,6 +92,14 @@ extension QueryPlan {
 }
 
 extension QueryExpression {
+  /// Collects the texts of the calls over windows, each once.
+  fileprivate func collectWindowTexts(into texts: inout [String]) {
+    guard case .call(let call) = self, call.window != nil else {
+      return forEachPart { $0.collectWindowTexts(into: &texts) }
+    }
+    if !texts.contains(explained) { texts.append(explained) }
+  }
+
   /// The readable text of the expression.
   var explained: String {
     substitutingInternalNames.description

@@ -12,6 +12,8 @@ struct QueryPlan: Sendable {
   var grouping: Grouping?
   /// Whether rows come in the order of ORDER BY.
   var isOrdered = false
+  /// Whether rows come in the order of the windows.
+  var isWindowOrdered = false
   /// Expressions that a covering index contains, and the references that replace them.
   var substitutions: [QueryExpression: QueryExpression] = [:]
 

@@ -17,6 +17,8 @@ struct ResolvedQuery: Sendable {
   /// Nil when rows aren't grouped. Empty when all rows form one group.
   var groupBy: [QueryExpression]?
   var having: QueryExpression?
+  /// Whether results or the order use functions over windows.
+  var hasWindows = false
   var orderBy: [Ordering] = []
   var limit: QueryExpression?
   var offset: QueryExpression?

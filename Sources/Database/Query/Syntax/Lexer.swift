@@ -1,7 +1,7 @@
 // Splits a query's text into tokens. It works on the bytes:
 //
 //   name      = letter_ { letter_ | digit | "$" }  |  "`" { char | "``" } "`"
-//   parameter = "$" { letter_ | digit | "$" }
+//   parameter = ("$" | "@") { letter_ | digit | "$" }
 //   string    = "'" { char | "''" } "'"  |  '"' { char | '""' } '"'
 //   integer   = digits
 //   float     = "." digits [exponent] | digits "." [digits] [exponent] | digits exponent
@@ -51,11 +51,13 @@ struct Lexer {
     switch first {
     case UInt8(ascii: "'"), UInt8(ascii: "\""): return try quoted(.string, "string")
     case UInt8(ascii: "`"): return try quoted(.quotedName, "name in backticks")
-    case UInt8(ascii: "$"):
+    case UInt8(ascii: "$"), UInt8(ascii: "@"):
       position += 1
       skipNameParts()
       guard position > start + 1 else {
-        throw SyntaxFault(code: .syntax, message: "expected a parameter's name after \"$\"", offset: start)
+        let sign = first == UInt8(ascii: "$") ? "$" : "@"
+        throw SyntaxFault(
+          code: .syntax, message: "expected a parameter's name after \"\(sign)\"", offset: start)
       }
       return Token(kind: .parameter, start: start, end: position)
     default: return try sign(first)
@@ -166,6 +168,7 @@ struct Lexer {
       case UInt8(ascii: ":"): kind = .colon
       case UInt8(ascii: ";"): kind = .semicolon
       case UInt8(ascii: "."): kind = .dot
+      case UInt8(ascii: "?"): kind = .question
       case UInt8(ascii: "+"): kind = .plus
       case UInt8(ascii: "-"): kind = .minus
       case UInt8(ascii: "*"): kind = .star

@@ -8,7 +8,7 @@ extension Parser {
     switch upper {
     case "META": return try meta(position)
     case "MATCH": return try match()
-    case "RANK": return try rank()
+    case "RANK" where try peek().kind != .rightParenthesis: return try rank()
     case "EXISTS": return try exists()
     default: break
     }
@@ -22,17 +22,27 @@ extension Parser {
       }
       try advance()
     }
+    if signature.isAggregate, isWord("ALL"), beginsOperand(try peek(), after: token) { try advance() }
     let arguments = try expressions(until: .rightParenthesis)
     try expect(.rightParenthesis, "\",\" or \")\"")
     if let complaint = signature.complaint(about: arguments.count) {
       throw fault(.argumentCount, complaint, at: name.start)
     }
-    try raise()
-    return try withSteps(
-      .call(FunctionCall(upper, arguments, isDistinct: isDistinct, position: position)))
+    return try ended(
+      FunctionCall(upper, arguments, isDistinct: isDistinct, position: position), signature)
   }
 
   // What follows isn't a part of the frame of `call`: the deepest nesting has two hundred of these.
+
+  @inline(never)
+  private mutating func ended(_ call: FunctionCall, _ signature: QueryFunction) throws(SyntaxFault)
+    -> QueryExpression
+  {
+    var call = call
+    try tail(of: &call, signature)
+    try raise()
+    return try withSteps(.call(call))
+  }
 
   @inline(never)
   private mutating func match() throws(SyntaxFault) -> QueryExpression {
@@ -75,21 +85,6 @@ extension Parser {
     return fault(
       .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))",
       at: offset)
-  }
-
-  /// Parses the steps that may follow an expression.
-  mutating func withSteps(_ expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
-    guard token.kind == .dot || token.kind == .leftBracket else { return expression }
-    return try member(of: expression)
-  }
-
-  @inline(never)
-  private mutating func member(of expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
-    let inner = height
-    let steps = try self.steps()
-    height = inner
-    try raise()
-    return .member(expression, steps)
   }
 
   @inline(never)

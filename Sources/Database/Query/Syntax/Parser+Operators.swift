@@ -75,6 +75,10 @@ extension Parser {
         guard minimum <= .equality else { return left }
         left = try predicate(left)
         continue
+      case .name:
+        guard minimum <= .equality, try isWithin() else { return left }
+        left = try predicate(left)
+        continue
       default: return left
       }
       let power = sign.power
@@ -164,59 +168,93 @@ extension Parser {
   }
 
   /// Parses IS, IN, LIKE, BETWEEN and their negations.
+  @inline(never)
   private mutating func predicate(_ left: QueryExpression) throws(SyntaxFault) -> QueryExpression {
+    if try take(.is) { return try identity(left) }
     let leftHeight = height
-    if try take(.is) {
-      let isNegated = try take(.not)
-      if let test = try valueTest() {
-        try raise(over: leftHeight)
-        return .test(left, test, negated: isNegated)
-      }
-      if let isKnown = try knownTest() {
-        try raise(over: leftHeight)
-        return .test(left, .valued, negated: isNegated == isKnown)
-      }
-      if token.kind == .distinct {
-        throw fault(
-          .unsupported,
-          "IS \(isNegated ? "NOT " : "")DISTINCT FROM isn't supported; write IS \(isNegated ? "" : "NOT ")instead"
-        )
-      }
-      let first = token
-      let right = try binary(.relation)
-      try checkName(afterIs: right, first)
-      try raise(over: leftHeight)
-      return .binary(isNegated ? .notIdentical : .identical, left, right)
-    }
     let isNegated = try take(.not)
     if isNegated, let test = try valueTest() {
       try raise(over: leftHeight)
       return .test(left, test, negated: true)
     }
     switch token.kind {
-    case .like:
-      try advance()
-      let pattern = try binary(.relation)
-      try raise(over: leftHeight)
-      return .like(left, pattern: pattern, negated: isNegated)
-    case .between:
-      try advance()
-      let lower = try binary(.relation)
-      let lowerHeight = max(height, leftHeight)
-      try expect(.and, "AND and the upper bound of BETWEEN")
-      let upper = try binary(.relation)
-      try raise(over: lowerHeight)
-      return .between(left, lower: lower, upper: upper, negated: isNegated)
+    case .like: return try like(left, isNegated)
+    case .between: return try between(left, isNegated)
     case .in:
       try advance()
       let collection = try collection()
       try raise(over: leftHeight)
       return .contained(left, in: collection, negated: isNegated)
+    case .name where isWord("WITHIN"):
+      try advance()
+      let collection = try binary(.relation)
+      try raise(over: leftHeight)
+      return .within(left, in: collection, negated: isNegated)
     default:
-      throw unexpected(isNegated ? "IN, LIKE, BETWEEN, NULL, MISSING or VALUED after NOT" : "an operator")
+      throw unexpected(
+        isNegated ? "IN, WITHIN, LIKE, BETWEEN, NULL, MISSING or VALUED after NOT" : "an operator")
     }
   }
 
+  // What follows isn't inlined, so that the frame of `predicate` stays small.
+
+  @inline(never)
+  private mutating func identity(_ left: QueryExpression) throws(SyntaxFault) -> QueryExpression {
+    let leftHeight = height
+    var isNegated = try take(.not)
+    if let test = try valueTest() {
+      try raise(over: leftHeight)
+      return .test(left, test, negated: isNegated)
+    }
+    if let isKnown = try knownTest() {
+      try raise(over: leftHeight)
+      return .test(left, .valued, negated: isNegated == isKnown)
+    }
+    let first = token
+    let isDistinct = try take(.distinct)
+    if isDistinct {
+      // The opposite of IS.
+      try expect(.from, "FROM")
+      isNegated.toggle()
+    }
+    let right = try binary(.relation)
+    if !isDistinct { try checkName(afterIs: right, first) }
+    try raise(over: leftHeight)
+    return .binary(isNegated ? .notIdentical : .identical, left, right)
+  }
+
+  @inline(never)
+  private mutating func like(_ left: QueryExpression, _ isNegated: Bool) throws(SyntaxFault)
+    -> QueryExpression
+  {
+    let leftHeight = height
+    try advance()
+    var pattern = try binary(.relation)
+    if isWord("ESCAPE"), case let following = try peek(), beginsOperand(following, after: token) {
+      try advance()
+      let patternHeight = height
+      pattern = .call(FunctionCall("LIKE_ESCAPE", [pattern, try binary(.relation)]))
+      try raise(over: patternHeight)
+    }
+    try raise(over: leftHeight)
+    return .like(left, pattern: pattern, negated: isNegated)
+  }
+
+  @inline(never)
+  private mutating func between(_ left: QueryExpression, _ isNegated: Bool) throws(SyntaxFault)
+    -> QueryExpression
+  {
+    let leftHeight = height
+    try advance()
+    let lower = try binary(.relation)
+    let lowerHeight = max(height, leftHeight)
+    try expect(.and, "AND and the upper bound of BETWEEN")
+    let upper = try binary(.relation)
+    try raise(over: lowerHeight)
+    return .between(left, lower: lower, upper: upper, negated: isNegated)
+  }
+
+  @inline(never)
   private mutating func valueTest() throws(SyntaxFault) -> ValueTest? {
     let test: ValueTest
     switch token.kind {
@@ -231,6 +269,7 @@ extension Parser {
   }
 
   /// Parses KNOWN, other word for VALUED, or UNKNOWN. True for KNOWN. Neither is reserved.
+  @inline(never)
   private mutating func knownTest() throws(SyntaxFault) -> Bool? {
     let isKnown = isWord("KNOWN")
     guard isKnown || isWord("UNKNOWN") else { return nil }

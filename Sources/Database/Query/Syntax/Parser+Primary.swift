@@ -1,3 +1,5 @@
+import Storage
+
 // Parses primaries: literals, properties, calls, CASE, ANY and EVERY.
 
 extension Parser {
@@ -45,6 +47,10 @@ extension Parser {
       var name = first
       name.start += 1
       return .parameter(bytes(name))
+    case .question:
+      try advance()
+      positionals += 1
+      return .parameter(ByteString("\(positionals)"))
     case .star:
       try advance()
       return .star(source: nil)
@@ -100,33 +106,7 @@ extension Parser {
     throw unexpected("an operator")
   }
 
-  // MARK: Paths
-
-  /// Parses any number of steps: `.name` and `[0]`.
-  mutating func steps() throws(SyntaxFault) -> [PathStep] {
-    var steps: [PathStep] = []
-    while let step = try step() { steps.append(step) }
-    return steps
-  }
-
-  private mutating func step() throws(SyntaxFault) -> PathStep? {
-    if try take(.dot) {
-      // Only a name can follow a dot, so reserved words need no backticks there.
-      if token.kind.isReservedWord {
-        let name = bytes(token)
-        try advance()
-        return .name(name)
-      }
-      return .name(try name("a property's name after the dot"))
-    }
-    guard try take(.leftBracket) else { return nil }
-    let isNegative = try take(.minus)
-    guard token.kind == .integer else { throw unexpected("the index of an array's item, a number") }
-    guard let index = Int(text(token)) else { throw fault("the index is out of range") }
-    try advance()
-    try expect(.rightBracket, "\"]\"")
-    return .index(isNegative ? -index : index)
-  }
+  // MARK: Names
 
   /// Parses a property or a function call.
   private mutating func nameOrCall() throws(SyntaxFault) -> QueryExpression {
@@ -134,45 +114,30 @@ extension Parser {
     try advance()
     height = 0
     if first.kind == .name {
+      if let collected = try collecting(first) { return collected }
       if token.kind == .leftParenthesis { return try call(first) }
       if let quantified = try some(first) { return quantified }
     }
     let name = first.kind == .name ? bytes(first) : unquoted(first)
-    var steps: [PathStep] = [.name(name)]
+    var path = PropertyReference([.name(name)], position: SourcePosition(first.start))
     while token.kind == .dot || token.kind == .leftBracket {
-      if steps.count == 1, token.kind == .dot, try peek().kind == .star {
+      if token.kind == .dot, try peek().kind == .star {
         try advance()
         try advance()
-        return .star(source: SourceName(name, position: SourcePosition(first.start)))
+        // What a path leads to is the same with and without a star. A name alone may be a source.
+        if path.steps.count > 1 { return .property(path) }
+        return .star(source: SourceName(name, position: path.position))
       }
-      if let step = try step() { steps.append(step) }
+      guard let step = try step() else { break }
+      guard case .fixed(let fixed) = step else { return try withSteps(.property(path), after: step) }
+      path.steps.append(fixed)
     }
-    return .property(PropertyReference(steps, position: SourcePosition(first.start)))
-  }
-
-  // MARK: Objects
-
-  private mutating func object() throws(SyntaxFault) -> QueryExpression {
-    try advance()
-    var members: [ObjectMember] = []
-    var deepest = 0
-    if token.kind != .rightBrace {
-      repeat {
-        guard token.kind == .string else { throw unexpected("a member's name as a string") }
-        let name = unquoted(token)
-        try advance()
-        try expect(.colon, "\":\"")
-        members.append(ObjectMember(name, try expression(&deepest)))
-      } while try take(.comma)
-    }
-    try expect(.rightBrace, "\",\" or \"}\"")
-    height = deepest
-    try raise()
-    return .object(members)
+    return .property(path)
   }
 
   // MARK: CASE, ANY and EVERY
 
+  @inline(never)
   private mutating func conditional() throws(SyntaxFault) -> QueryExpression {
     try advance()
     var deepest = 0
@@ -197,26 +162,40 @@ extension Parser {
   private mutating func some(_ first: Token) throws(SyntaxFault) -> QueryExpression? {
     guard token.kind == .name || token.kind == .quotedName || token.kind == .and else { return nil }
     guard first.end - first.start == 4, upperCase(first) == "SOME" else { return nil }
-    let following = try peek().kind
-    guard following == (token.kind == .and ? .every : .in) else { return nil }
+    let following = try peek()
+    guard
+      token.kind == .and
+        ? following.kind == .every
+        : following.kind == .in || following.kind == .colon || isWord("WITHIN", following)
+    else { return nil }
     return try quantified(isAny: true)
   }
 
+  @inline(never)
   private mutating func quantified(isAny: Bool) throws(SyntaxFault) -> QueryExpression {
     var quantifier: Quantifier = isAny ? .any : .every
     if isAny, try take(.and) {
       try expect(.every, "EVERY")
       quantifier = .anyAndEvery
     }
-    let variable = try name("a variable's name")
-    try expect(.in, "IN")
-    let collection = try expression()
-    let deepest = height
+    var deepest = 0
+    let bindings = try loopBindings(&deepest)
     try expect(.satisfies, "SATISFIES")
-    let condition = try expression()
+    let condition = try expression(&deepest)
     try expect(.endWord, "an operator or END")
-    try raise(over: deepest)
-    return .quantified(quantifier, variable: variable, in: collection, satisfies: condition)
+    height = deepest
+    try raise()
+    if bindings.count == 1, bindings[0].position == nil, !bindings[0].isDeep {
+      return .quantified(
+        quantifier, variable: bindings[0].variable, in: bindings[0].collection, satisfies: condition)
+    }
+    let kind: Iteration.Kind =
+      switch quantifier {
+      case .any: .any
+      case .every: .every
+      case .anyAndEvery: .anyAndEvery
+      }
+    return .iteration(Iteration(kind, over: bindings, condition: condition))
   }
 }
 

@@ -227,6 +227,7 @@ extension Parser {
       try advance()
       select.having = try expression(&deepest)
     }
+    select.windows = try namedWindows(&deepest)
   }
 
   private mutating func groups(of select: inout SelectStatement, _ deepest: inout Int) throws(SyntaxFault) {
@@ -264,14 +265,7 @@ extension Parser {
     var select = query
     if try take(.order) {
       try expect(.by, "BY")
-      repeat {
-        let start = token.start
-        let expression = try expression(&deepest)
-        try checkTerm(expression, of: "ORDER BY", at: start)
-        let descends = try take(.desc)
-        if !descends { _ = try take(.asc) }
-        select.orderBy.append(Ordering(expression, isDescending: descends))
-      } while try take(.comma)
+      repeat { select.orderBy.append(try ordering(&deepest)) } while try take(.comma)
     }
     while true {
       if token.kind == .limit, select.limit == nil {
@@ -291,7 +285,7 @@ extension Parser {
   mutating func alias() throws(SyntaxFault) -> ByteString? {
     if try take(.as) { return try name("a name after AS") }
     guard token.kind == .name || token.kind == .quotedName else { return nil }
-    if try beginsClause() { return nil }
+    if try beginsClause() || beginsWindowClause() { return nil }
     return try name("a name")
   }
 

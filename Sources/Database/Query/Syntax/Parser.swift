@@ -34,7 +34,8 @@
 //   product    = join {("*" | "/" | "%") join}
 //   join       = prefix {"||" prefix}
 //   prefix     = ("-" | "+") prefix | NOT not | postfix
-//   postfix    = primary {step}           step = "." name | "[" ["-"] digits "]"
+//   postfix    = primary {step}
+//   step       = "." name | ".[" expr "]" | "[" (expr | "*" | [expr] ":" [expr]) "]"
 //   primary    = literal | array | object | EXISTS "(" select ")" | case | anyEvery | parameter | call
 //              | "*" | name "." "*" | name {step} | "(" expr ")"
 //
@@ -64,6 +65,11 @@ struct Parser {
   var height = 0
   /// The position of the last expression in parentheses, parentheses included.
   var lastParentheses = 0..<0
+  /// The number of `?` so far.
+  var positionals = 0
+  /// The number of tokens that the parser may still look ahead, so that no text takes time in proportion to its
+  /// square.
+  var lookahead = 1 << 16
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(SyntaxFault) {
     lexer = Lexer(bytes)
@@ -108,6 +114,13 @@ extension Parser {
     return true
   }
 
+  /// Takes the next token if it is this word, which isn't reserved.
+  mutating func take(word: StaticString) throws(SyntaxFault) -> Bool {
+    guard isWord(word) else { return false }
+    try advance()
+    return true
+  }
+
   mutating func expect(_ kind: TokenKind, _ expected: String) throws(SyntaxFault) {
     guard try take(kind) else { throw unexpected(expected) }
   }
@@ -116,6 +129,12 @@ extension Parser {
   func peek() throws(SyntaxFault) -> Token {
     var ahead = lexer
     return try ahead.next()
+  }
+
+  /// The tokens after the next one, as far as `body` wants them. It also ends at a malformed token.
+  mutating func scanAhead(_ body: (Token) -> Bool) {
+    var ahead = lexer
+    while lookahead > 0, let token = try? ahead.next(), body(token), token.kind != .end { lookahead -= 1 }
   }
 
   /// The two tokens after the next one.
@@ -140,7 +159,7 @@ extension Parser {
     return true
   }
 
-  /// Whether a token is this word, in any case. The word isn't reserved.
+  /// The same for another token.
   func isWord(_ word: StaticString, _ token: Token) -> Bool {
     guard token.kind == .name, token.end - token.start == word.utf8CodeUnitCount else { return false }
     for index in 0..<word.utf8CodeUnitCount

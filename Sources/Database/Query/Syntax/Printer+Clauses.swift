@@ -16,10 +16,7 @@ extension Printer {
     }
     if !select.orderBy.isEmpty {
       put(" ORDER BY ")
-      put(select.orderBy) { printer, ordering in
-        printer.put(ordering.expression)
-        if ordering.isDescending { printer.put(" DESC") }
-      }
+      put(select.orderBy) { $0.put($1) }
     }
     put(" LIMIT ", select.limit)
     put(" OFFSET ", select.offset)
@@ -56,6 +53,7 @@ extension Printer {
     }
     put(" LETTING ", select.letting)
     put(" HAVING ", select.having)
+    put(windows: select.windows)
   }
 
   /// Prints the expression of a result. After RAW, parentheses keep it from being parsed as a part of an

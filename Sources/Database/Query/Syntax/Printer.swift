@@ -47,7 +47,7 @@ struct Printer {
     case .unary(.not, _): .not
     case .unary: .prefix
     case .binary(let sign, _, _): sign.power
-    case .test, .between, .contained, .like: .equality
+    case .test, .between, .contained, .like, .within: .equality
     default: .primary
     }
   }
@@ -114,6 +114,15 @@ struct Printer {
       put("EXISTS (")
       put(select)
       put(")")
+    case .iteration(let iteration): write(iteration)
+    case .within(let operand, let collection, let isNegated):
+      put(operand, atLeast: .equality)
+      put(isNegated ? " NOT WITHIN " : " WITHIN ")
+      put(afterWord: collection, atLeast: .relation)
+    case .subscripted(let base, let inside):
+      if case .property(let path) = base { write(path.steps) } else { put(base: base) }
+      write(inside)
+    case .computedObject(let members): write(members)
     case .subquery(let select):
       put("(")
       put(select)
@@ -122,6 +131,7 @@ struct Printer {
       put(call.name + (call.isDistinct ? "(DISTINCT " : "("))
       put(call.arguments) { $0.put($1) }
       put(")")
+      write(filter: call.filter, call.window)
     case .match(let index, let pattern):
       put("MATCH(")
       write(index)
@@ -164,9 +174,12 @@ struct Printer {
 
   /// Prints an expression that steps follow. Parentheses separate it from the steps where they would be
   /// parsed as a part of it.
-  private mutating func put(base: QueryExpression) {
+  mutating func put(base: QueryExpression) {
     switch base {
-    case .array, .object, .call, .conditional, .quantified, .exists, .subquery, .match, .rank, .meta(_, _?):
+    case .call(let call) where call.filter == nil && call.window == nil: write(base)
+    case .array, .object, .computedObject, .conditional, .quantified, .iteration, .exists, .subquery, .match,
+      .rank,
+      .meta(_, _?), .subscripted:
       write(base)
     default:
       put("(")

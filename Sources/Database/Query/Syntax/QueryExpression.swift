@@ -42,6 +42,15 @@ public indirect enum QueryExpression: Hashable, Sendable {
   case conditional(operand: QueryExpression?, branches: [ConditionalBranch], otherwise: QueryExpression?)
   /// `ANY variable IN collection SATISFIES condition END`.
   case quantified(Quantifier, variable: ByteString, in: QueryExpression, satisfies: QueryExpression)
+  /// A loop over collections: ARRAY, FIRST and OBJECT … FOR … END, and ANY and EVERY with several variables, with
+  /// positions, or with WITHIN. ANY and EVERY with one variable of IN are `quantified`.
+  case iteration(Iteration)
+  /// `e [NOT] WITHIN collection`: whether the value is in an array or object, at any depth.
+  case within(QueryExpression, in: QueryExpression, negated: Bool)
+  /// `e[expression]`, `e.[expression]` or `e[start:end]`. A literal index or name is a step of a path instead.
+  case subscripted(QueryExpression, Subscript)
+  /// `{expression: value}`, an object with names that are computed.
+  case computedObject([ComputedMember])
   /// `EXISTS (SELECT …)`.
   case exists(SelectStatement)
   /// `(SELECT …)`: the array of a query's rows.
@@ -227,30 +236,6 @@ public enum Quantifier: String, Hashable, Sendable, CaseIterable {
   case any = "ANY"
   case every = "EVERY"
   case anyAndEvery = "ANY AND EVERY"
-}
-
-/// A function call: `NAME(arguments)` or `NAME(DISTINCT e)`. `COUNT(*)` has the single argument
-/// `.star(source: nil)`.
-public struct FunctionCall: Hashable, Sendable {
-  /// The function's main name in upper case. For example, IS_ARRAY is stored as ISARRAY
-  /// (`QueryFunction`).
-  public var name: String
-  /// Whether an aggregate uses each different value once.
-  public var isDistinct: Bool
-  /// The arguments, in order.
-  public var arguments: [QueryExpression]
-  /// The position of the name.
-  public var position: SourcePosition
-  /// Creates a call.
-  public init(
-    _ name: String, _ arguments: [QueryExpression], isDistinct: Bool = false,
-    position: SourcePosition = SourcePosition()
-  ) {
-    self.name = name
-    self.isDistinct = isDistinct
-    self.arguments = arguments
-    self.position = position
-  }
 }
 
 /// A rule for comparing text. The default compares bytes.

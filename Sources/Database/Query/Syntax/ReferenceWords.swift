@@ -31,22 +31,11 @@ enum ReferenceWords {
 
   /// Words of clauses and operators. Each is found where the grammar refuses it.
   static let clauses: [String: String] = [
-    "FETCH": "use LIMIT", "WINDOW": windows, "OVER": windows,
-    "FILTER": "use CASE inside the aggregate: SUM(CASE WHEN … THEN … END)",
-    "NULLS": "missing and null are the least values; write ORDER BY a IS NOT VALUED, a",
-    "WITHIN": "use IN, or ANY … IN … SATISFIES … END on each level",
-    "ESCAPE": "in a pattern of LIKE, a backslash makes the next character stand for itself",
-    "FOR": collections, "ILIKE": "use LIKE, which ignores case",
+    "FETCH": "use LIMIT", "ILIKE": "use LIKE, which ignores case",
   ]
 
   /// Words of which only the token after them is refused.
-  static let openings: [String: String] = [
-    "ARRAY": collections, "FIRST": collections, "OBJECT": collections,
-  ]
-
-  private static let windows = "use aggregates with GROUP BY"
-  private static let collections =
-    "ARRAY, FIRST and OBJECT … FOR … END aren't here; use ANY … SATISFIES, or UNNEST with ARRAY_AGG"
+  static let openings: [String: String] = [:]
 
   /// What IS can test. A single name that is near one of these words is taken for a mistake.
   static let tests = ["NULL", "MISSING", "VALUED", "KNOWN", "UNKNOWN"]

@@ -14,10 +14,8 @@ enum ReservedWords {
   /// Names that have another meaning in some places. The printer puts them in backticks too.
   static let contextual: Set<String> = [
     "ALL", "SOME", "EXISTS", "EXPLAIN", "FULL", "KNOWN", "UNKNOWN", "RAW", "VALUE", "ELEMENT", "WITH",
-    "UNION",
-    "INTERSECT", "EXCEPT", "LET", "LETTING", "NEST", "USE", "KEY", "KEYS", "EXCLUDE", "LATERAL", "SET",
-    "UNSET",
-    "RETURNING",
+    "UNION", "INTERSECT", "EXCEPT", "LET", "LETTING", "NEST", "USE", "KEY", "KEYS", "EXCLUDE", "LATERAL",
+    "SET", "UNSET", "RETURNING", "ARRAY", "FIRST", "OBJECT",
   ]
 
   /// Words that begin a clause where an alias could be (`Parser.beginsClause`).

@@ -51,6 +51,7 @@ extension SelectStatement {
     for expression in groupBy { try body(expression) }
     for binding in letting { try body(binding.value) }
     try having.map(body)
+    for window in windows { for part in window.definition.parts { try body(part) } }
     for ordering in orderBy { try body(ordering.expression) }
     try limit.map(body)
     try offset.map(body)

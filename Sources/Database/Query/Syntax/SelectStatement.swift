@@ -48,6 +48,8 @@ public struct SelectStatement: Hashable, Sendable {
   public var letting: [LetBinding] = []
   /// The condition of HAVING.
   public var having: QueryExpression?
+  /// The windows of the WINDOW clause. Empty without the clause.
+  public var windows: [NamedWindow] = []
   /// The terms of ORDER BY. Empty without the clause.
   public var orderBy: [Ordering]
   /// The value of LIMIT.
@@ -121,9 +123,12 @@ public struct Ordering: Hashable, Sendable {
   public var expression: QueryExpression
   /// Whether the greatest value comes first.
   public var isDescending: Bool
+  /// Where null and missing values stand. Nil puts them first, or last if the greatest value comes first.
+  public var nulls: NullsOrder?
   /// Creates a term. The default is ascending.
-  public init(_ expression: QueryExpression, isDescending: Bool = false) {
+  public init(_ expression: QueryExpression, isDescending: Bool = false, nulls: NullsOrder? = nil) {
     self.expression = expression
     self.isDescending = isDescending
+    self.nulls = nulls
   }
 }

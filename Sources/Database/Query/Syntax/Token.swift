@@ -14,7 +14,7 @@ enum TokenKind: UInt8 {
   case end
   case name, quotedName, parameter, string, integer, float
   case leftParenthesis, rightParenthesis, leftBracket, rightBracket, leftBrace, rightBrace
-  case comma, colon, semicolon, dot
+  case comma, colon, semicolon, dot, question
   case plus, minus, star, slash, percent, concatenate
   case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
   /// `<<`, `>>`, `&`, `|`: part of the original's grammar, but without a meaning there too.

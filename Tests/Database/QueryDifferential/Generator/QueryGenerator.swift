@@ -67,6 +67,7 @@ extension CaseGenerator {
   mutating func value(_ names: Names, _ depth: Int) -> String {
     if depth <= 0 || chance(55) { return chance(75) ? path(names) : constant() }
     let inner = value(names, depth - 1)
+    if chance(18) { return collected(names, inner, depth) }
     switch number(0...23) {
     case 0: return "LOWER(\(inner))"
     case 1: return "LENGTH(\(inner))"
@@ -118,6 +119,7 @@ extension CaseGenerator {
       }
     }
     let subject = chance(75) ? path(names) : value(names, 2)
+    if chance(6) { return collectionTest(names, subject) }
     let comparison = one(["=", "=", "=", "!=", "<", "<=", ">", ">="])
     switch number(0...22) {
     case 0...4: return "\(subject) \(comparison) \(chance(75) ? constant() : value(names, 1))"
@@ -406,7 +408,10 @@ extension CaseGenerator {
       "MAX(\(path(names)))", "COUNT(DISTINCT \(path(names)))", "SUM(DISTINCT \(small))",
       "MIN(\(value(names, 1)))", "MAX((\(path(names)) COLLATE NOCASE))",
       "COUNT(DISTINCT (\(path(names)) COLLATE NOCASE))", "COUNT(\(value(names, 1)))",
-      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))",
+      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))", "COUNTN(\(path(names)))", "MEDIAN(\(small))",
+      "STDDEV(\(small))", "VARIANCE_SAMP(\(small))", "STDDEV_POP(DISTINCT \(small))",
+      "COUNT(*) FILTER (WHERE \(self.condition(names, 0)))",
+      "SUM(\(small)) FILTER (WHERE \(self.condition(names, 0)))",
     ]
     var columns = keys + ["COUNT(*)"]
     for aggregate in aggregates where chance(25) { columns.append(aggregate) }
@@ -449,6 +454,7 @@ extension CaseGenerator {
       }
     }
     columns += names.items.filter { _ in chance(80) }
+    if !isDistinct, chance(15) { for _ in 0..<number(1...2) { columns.append(windowed(names)) } }
     let list = named(columns)
     var text = "SELECT \(isDistinct ? "DISTINCT " : "")\(list) \(from)\(condition)"
     if chance(50) {
@@ -460,7 +466,12 @@ extension CaseGenerator {
       keys.removeAll { !$0.canOrder }
       if !isDistinct, keys.isEmpty || chance(15) { keys.append("c0") }
       if let match, chance(30) { keys = ["RANK(\(match.index))"] + (chance(50) ? [] : keys) }
-      text += " ORDER BY " + keys.map { $0 + (chance(40) ? " DESC" : "") }.joined(separator: ", ")
+      text +=
+        " ORDER BY "
+        + keys.map {
+          $0 + (chance(40) ? " DESC" : "") + (chance(12) ? " NULLS \(one(["FIRST", "LAST"]))" : "")
+        }
+        .joined(separator: ", ")
     }
     return text + page()
   }

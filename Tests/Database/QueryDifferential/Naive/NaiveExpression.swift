@@ -22,6 +22,9 @@ struct NaiveRow {
   var keys: [(expression: QueryExpression, value: JSONValue?)] = []
   /// Of the COLLATE around.
   var collation: Collation?
+  /// The results of windows by their calls, and the number of the row among them.
+  var windows: [FunctionCall: [JSONValue?]]?
+  var number: Int?
   /// The index by which SNIPPET and OFFSETS know what is searched for.
   var matches: [IndexReference: QueryExpression] = [:]
 
@@ -191,6 +194,27 @@ func naive(_ expression: QueryExpression, _ row: NaiveRow) throws -> JSONValue? 
     case .every: return .bool(!verdicts.contains(false))
     case .anyAndEvery: return .bool(!verdicts.contains(false) && !verdicts.isEmpty)
     }
+  case .iteration(let iteration): return try naiveIteration(iteration, row)
+  case .within(let operand, let collection, let negated):
+    let row = row.comparing(operand)
+    guard let operand = try naive(operand, row), let collection = try naive(collection, row) else {
+      return missing
+    }
+    guard collection.array != nil || collection.object != nil else { return .null }
+    var found = 0
+    for (_, item) in naiveElements(collection, isDeep: true) {
+      found = max(found, naiveTruth(try naiveBinary(.equal, operand, item, foldsCase: row.foldsCase)))
+    }
+    return naiveValue(ofTruth: negated && found == 0 ? 3 : negated && found == 3 ? 0 : found)
+  case .subscripted(let base, let inside): return try naiveSubscript(try naive(base, row), inside, row)
+  case .computedObject(let members):
+    var object = JSONObject()
+    for member in members {
+      guard let name = try naive(member.name, row), !name.isNull else { continue }
+      guard let name = name.string else { return .null }
+      if object[name] == nil, let value = try naive(member.value, row) { object[name] = value }
+    }
+    return .object(object)
   case .exists(let statement): return .bool(try !naiveRows(statement, row).isEmpty)
   case .subquery(let statement): return .array(try naiveRows(statement, row).map { $0 ?? .null })
   case .call(let call): return try naiveCall(call, row)

@@ -3,11 +3,27 @@ import TestSupport
 
 // Functions of the naive evaluator. Those it doesn't know are compared between engines and plans only.
 
-private let aggregates: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
+let naiveAggregates: Set<String> = [
+  "COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG", "COUNTN", "MEDIAN", "STDDEV", "STDDEV_SAMP", "STDDEV_POP",
+  "VARIANCE", "VARIANCE_SAMP", "VARIANCE_POP",
+]
+
+/// Functions that aren't always unknown when an argument is, and aren't evaluated here then.
+private let seesUnknown: Set<String> = [
+  "ARRAY_EXCEPT", "ARRAY_POSITION", "ARRAY_PREPEND", "ARRAY_UNION", "BASE64_ENCODE", "CONCAT2", "DECODE",
+  "ENCODED_SIZE",
+  "ENCODE_JSON", "OBJECT_PUT", "PAIRS", "TOKENS",
+]
 
 func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
   if call.name == "SNIPPET" || call.name == "OFFSETS" { return try naiveHighlight(call, row) }
-  if aggregates.contains(call.name) {
+  if call.window != nil {
+    guard let windows = row.windows, let values = windows[call], let number = row.number else {
+      throw NaiveError.unsupported("a window")
+    }
+    return values[number]
+  }
+  if naiveAggregates.contains(call.name) {
     guard let group = row.group else { throw NaiveError.unsupported("an aggregate without a group") }
     return try naiveAggregate(call, group, row)
   }
@@ -22,7 +38,12 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
   case "IFNULL": return arguments.first { !($0?.isNull ?? false) } ?? .null
   case "IFMISSINGORNULL": return arguments.first { $0.map { !$0.isNull } ?? false } ?? .null
   case "ARRAY_OF": return .array(arguments.map { $0 ?? .null })
+  case "NVL2": return arguments[0].map { $0.isNull ? arguments[2] : arguments[1] } ?? arguments[2]
+  case "NVL": return arguments[0].map { $0.isNull ? arguments[1] : $0 } ?? arguments[1]
   default: break
+  }
+  if seesUnknown.contains(call.name), arguments.contains(where: { $0?.isNull ?? true }) {
+    throw NaiveError.unsupported("\(call.name) of an unknown value")
   }
   var values: [JSONValue] = []
   for argument in arguments {
@@ -154,8 +175,10 @@ private func naiveNumeric(_ name: String, _ value: JSONValue, _ values: [JSONVal
   }
 }
 
-private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: NaiveRow) throws -> JSONValue? {
+func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: NaiveRow) throws -> JSONValue? {
   var argument = call.arguments[0]
+  var group = group
+  if let filter = call.filter { group = try group.filter { try naiveIsTrue(filter, $0) } }
   if case .star(nil) = argument { return JSONValue(group.count) }
   var collation = row.collation
   if case .collate(let inner, let own) = argument {
@@ -193,6 +216,10 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
     return .array(values)
   default:
     let numbers = values.filter { $0.double != nil }
+    if call.name == "COUNTN" { return JSONValue(numbers.count) }
+    if call.name == "MEDIAN" || call.name.hasPrefix("STDDEV") || call.name.hasPrefix("VARIANCE") {
+      return try naiveStatistic(call.name, numbers)
+    }
     if numbers.isEmpty { return missing }
     func integer(_ number: JSONValue) -> Int128? {
       if let integer = naiveInteger(number) { return integer }
@@ -223,4 +250,26 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
     }
     return naiveNumber(sum)
   }
+}
+
+private func naiveStatistic(_ name: String, _ numbers: [JSONValue]) throws -> JSONValue? {
+  let count = Double(numbers.count)
+  if numbers.isEmpty { return .null }
+  let doubles = numbers.compactMap(\.double)
+  if name == "MEDIAN" {
+    let sorted = numbers.sorted { naiveCompare($0, $1, foldsCase: false) < 0 }
+    let middle = sorted.count / 2
+    guard sorted.count % 2 == 0, let below = sorted[middle - 1].double, let above = sorted[middle].double
+    else {
+      return sorted[middle]
+    }
+    return naiveNumber(below / 2 + above / 2)
+  }
+  // The squares of large numbers lose digits, in one order of adding more than in another.
+  if doubles.contains(where: { abs($0) > 1e6 }) { throw NaiveError.open("the variance of large numbers") }
+  let mean = doubles.reduce(0, +) / count
+  let squares = doubles.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
+  if name.hasSuffix("_SAMP"), count == 1 { return .null }
+  let variance = squares / (name.hasSuffix("_POP") ? count : max(1, count - 1))
+  return naiveNumber(name.hasPrefix("STDDEV") ? variance.squareRoot() : variance)
 }

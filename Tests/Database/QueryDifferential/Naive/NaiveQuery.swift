@@ -43,6 +43,10 @@ func naiveAnswer(
     // Of texts that a COLLATE takes for equal, a key, MIN or MAX may be any.
     answer.strictness = query.contains { $0.isCollated } ? .withoutCase : .byValue
   }
+  if query.hasWindows {
+    rows = try naiveWindows(query, rows)
+    answer.strictness = max(answer.strictness, .byValue)
+  }
   if query.isDistinct || query.isApproximate || query.hasQueries {
     answer.strictness = max(answer.strictness, .byValue)
   }
@@ -72,6 +76,11 @@ func naiveAnswer(
   }
   func compare(_ a: [JSONValue?], _ b: [JSONValue?]) -> Int {
     for (index, ordering) in query.orderBy.enumerated() {
+      if let nulls = ordering.nulls {
+        let unknown = [a[index], b[index]].map { $0?.isNull ?? true }
+        if unknown[0] != unknown[1] { return (unknown[0] == (nulls == .first)) ? -1 : 1 }
+        // Null and missing have an order of their own behind the others.
+      }
       let order = naiveCompare(a[index], b[index], foldsCase: folds[index])
       if order != 0 { return ordering.isDescending ? -order : order }
     }
@@ -253,7 +262,11 @@ private func checkKeys(_ expression: QueryExpression, _ keys: [QueryExpression],
     if !isTop, !expression.isConstantLiteral { throw NaiveError.open("what is computed of a group's key") }
     return
   }
-  if case .call(let call) = expression, ["COUNT", "SUM", "AVG", "MIN", "MAX"].contains(call.name) {
+  if case .call(let call) = expression,
+    ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTN", "MEDIAN"].contains(call.name)
+      || call.name.hasPrefix("STDDEV")
+      || call.name.hasPrefix("VARIANCE")
+  {
     // Of 1 and 1.0 either can be the least.
     if !isTop, call.name == "MIN" || call.name == "MAX" {
       throw NaiveError.open("what is computed of MIN or MAX")

@@ -123,6 +123,7 @@ private func appendKey(_ value: JSONValue?, _ strictness: KeyStrictness, to key:
       return add("i", "\(whole)")
     }
     let rounded = Float(value)
+    if rounded.magnitude < 1e6, let whole = Int128(exactly: rounded) { return add("i", "\(whole)") }
     add("d", rounded.isFinite ? "\(rounded)" : "\(value)")
   case .string(let text):
     let bytes = naiveBytes(text, foldsCase: strictness == .withoutCase)

@@ -21,7 +21,14 @@ extension QueryExpression {
       (operand.map { [$0] } ?? []) + branches.flatMap { [$0.condition, $0.result] }
         + (otherwise.map { [$0] } ?? [])
     case .quantified(_, _, let collection, let condition): [collection, condition]
-    case .call(let call): call.arguments
+    case .call(let call):
+      call.arguments + [call.filter].compactMap { $0 } + (call.window.map { naiveParts($0.definition) } ?? [])
+    case .iteration(let iteration):
+      iteration.bindings.map(\.collection)
+        + [iteration.name, iteration.result, iteration.condition].compactMap { $0 }
+    case .within(let operand, let collection, _): [operand, collection]
+    case .subscripted(let base, let inside): [base] + naiveParts(inside)
+    case .computedObject(let members): members.flatMap { [$0.name, $0.value] }
     case .match(_, let text): [text]
     case .collate(let operand, _): [operand]
     }
@@ -50,7 +57,49 @@ extension QueryExpression {
     case .quantified(let quantifier, let variable, _, _):
       return .quantified(quantifier, variable: variable, in: new[0], satisfies: new[1])
     case .call(let call):
-      return .call(FunctionCall(call.name, new, isDistinct: call.isDistinct))
+      var rest = new[...]
+      var copy = FunctionCall(
+        call.name, call.arguments.map { _ in rest.removeFirst() }, isDistinct: call.isDistinct)
+      if call.filter != nil { copy.filter = rest.removeFirst() }
+      if var window = call.window {
+        window.definition.partitionBy = window.definition.partitionBy.map { _ in rest.removeFirst() }
+        window.definition.orderBy = window.definition.orderBy.map {
+          Ordering(rest.removeFirst(), isDescending: $0.isDescending, nulls: $0.nulls)
+        }
+        if let frame = window.definition.frame {
+          func bound(_ bound: WindowFrame.Bound) -> WindowFrame.Bound {
+            switch bound {
+            case .preceding: .preceding(rest.removeFirst())
+            case .following: .following(rest.removeFirst())
+            default: bound
+            }
+          }
+          window.definition.frame = WindowFrame(
+            frame.unit, from: bound(frame.start), to: bound(frame.end), excluding: frame.exclusion)
+        }
+        copy.window = window
+      }
+      return .call(copy)
+    case .iteration(var iteration):
+      var rest = new[...]
+      for index in iteration.bindings.indices { iteration.bindings[index].collection = rest.removeFirst() }
+      if iteration.name != nil { iteration.name = rest.removeFirst() }
+      if iteration.result != nil { iteration.result = rest.removeFirst() }
+      if iteration.condition != nil { iteration.condition = rest.removeFirst() }
+      return .iteration(iteration)
+    case .within(_, _, let negated): return .within(new[0], in: new[1], negated: negated)
+    case .subscripted(_, let inside):
+      switch inside {
+      case .element: return .subscripted(new[0], .element(new[1]))
+      case .field: return .subscripted(new[0], .field(new[1]))
+      case .slice(let start, let end):
+        return .subscripted(
+          new[0],
+          .slice(from: start == nil ? nil : new[1], to: end == nil ? nil : new[new.count - 1]))
+      }
+    case .computedObject(let members):
+      return .computedObject(
+        members.indices.map { ComputedMember(new[2 * $0], new[2 * $0 + 1]) })
     case .match(let index, _): return .match(index, new[0])
     case .collate(_, let collation): return .collate(new[0], collation)
     }
@@ -96,9 +145,20 @@ extension SelectStatement {
   }
 
   var hasAggregates: Bool {
-    let names: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
-    return (results.map(\.expression) + orderBy.map(\.expression) + [having].compactMap { $0 }).contains {
-      $0.contains { if case .call(let call) = $0 { names.contains(call.name) } else { false } }
+    (results.map(\.expression) + orderBy.map(\.expression) + [having].compactMap { $0 }).contains {
+      $0.contains {
+        if case .call(let call) = $0 {
+          call.window == nil && naiveAggregates.contains(call.name)
+        } else {
+          false
+        }
+      }
+    }
+  }
+
+  var hasWindows: Bool {
+    (results.map(\.expression) + orderBy.map(\.expression)).contains {
+      $0.contains { if case .call(let call) = $0 { call.window != nil } else { false } }
     }
   }
 
@@ -115,9 +175,30 @@ extension SelectStatement {
     contains {
       switch $0 {
       case .rank: true
-      case .call(let call): ["SIN", "COS", "SQRT", "POWER", "LN", "EXP", "ROUND"].contains(call.name)
+      case .call(let call):
+        ["SIN", "COS", "SQRT", "POWER", "LN", "EXP", "ROUND"].contains(call.name)
+          || call.name.hasPrefix("STDDEV") || call.name.hasPrefix("VARIANCE")
+          || call.name == "RATIO_TO_REPORT"
       default: false
       }
     }
+  }
+}
+
+/// The expressions of a window.
+func naiveParts(_ window: WindowDefinition) -> [QueryExpression] {
+  var all = window.partitionBy + window.orderBy.map(\.expression)
+  for case .preceding(let offset)? in [window.frame?.start] { all.append(offset) }
+  for case .following(let offset)? in [window.frame?.start] { all.append(offset) }
+  for case .preceding(let offset)? in [window.frame?.end] { all.append(offset) }
+  for case .following(let offset)? in [window.frame?.end] { all.append(offset) }
+  return all
+}
+
+private func naiveParts(_ inside: Subscript) -> [QueryExpression] {
+  switch inside {
+  case .element(let index): [index]
+  case .field(let name): [name]
+  case .slice(let start, let end): [start, end].compactMap { $0 }
   }
 }
