@@ -242,7 +242,11 @@ struct ExpressionCompiler {
     let order = try program.collation(comparison(collation, operand))
     let value = try compile(operand, collation)
     guard scope.slot(of: collection) == nil, case .array(let items) = collection else {
-      return folded(InNode(value, try compile(collection, collation), order, negated: negated))
+      let items = try compile(collection, collation)
+      if let rows = items as? SubqueryNode, rows.isKept, order == nil {
+        return RowsInNode(value, rows, negated: negated)
+      }
+      return folded(InNode(value, items, order, negated: negated))
     }
     let nodes = try compile(items, collation)
     let constants = nodes.compactMap(\.constant)

@@ -99,6 +99,9 @@ final class SubqueryNode: CompiledExpression, @unchecked Sendable {
   private let captures: [CompiledExpression]
   private let isConstant: Bool
 
+  /// Whether the rows are the same for all rows of the outer query.
+  var isKept: Bool { isConstant || isShared }
+
   init(_ number: Int, _ captures: [CompiledExpression], isConstant: Bool, isShared: Bool) {
     self.number = number
     self.captures = captures
@@ -109,7 +112,7 @@ final class SubqueryNode: CompiledExpression, @unchecked Sendable {
   override func evaluate(_ context: EvaluationContext) -> QueryValue {
     guard context.failure == nil, let subqueries = context.subqueries else { return .missing }
     do {
-      return try subqueries.value(number, values(context), context, isKept: isConstant || isShared)
+      return try subqueries.value(number, values(context), context, isKept: isKept)
     } catch { return context.fail(error) }
   }
 
@@ -121,10 +124,45 @@ final class SubqueryNode: CompiledExpression, @unchecked Sendable {
     return try subqueries.forEachRow(number, captures, body)
   }
 
+  /// The rows as a set. Nil after an error.
+  func set(_ context: EvaluationContext) -> SubqueryRuns.RowSet? {
+    guard context.failure == nil, let subqueries = context.subqueries else { return nil }
+    do { return try subqueries.set(number, values(context), context) } catch {
+      context.fail(error)
+      return nil
+    }
+  }
+
   private func values(_ context: EvaluationContext) -> UnsafePointer<QueryValue> {
     let values = context.arena.allocate(max(1, captures.count), of: QueryValue.self)
     for index in captures.indices { values[index] = captures[index].evaluate(context) }
     return UnsafePointer(values)
+  }
+}
+
+/// `x IN (SELECT …)` with a query that is computed once.
+final class RowsInNode: ConditionNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let rows: SubqueryNode
+  private let negated: Bool
+
+  init(_ operand: CompiledExpression, _ rows: SubqueryNode, negated: Bool) {
+    self.operand = operand
+    self.rows = rows
+    self.negated = negated
+  }
+
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    if value.isMissing { return .missing }
+    guard let set = rows.set(context) else { return .missing }
+    var found: Truth = set.hasNull ? .null : .false
+    if case .null = value {
+      found = set.isEmpty ? .false : .null
+    } else if set.values.contains(value, context.order(nil)) {
+      found = .true
+    }
+    return negated ? found.negated : found
   }
 }
 

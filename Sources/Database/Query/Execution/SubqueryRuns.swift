@@ -15,9 +15,23 @@ final class SubqueryRuns {
   }
 
   /// The kept rows of one inner query.
-  private struct Kept {
+  private final class Kept {
     let arena: EvaluationArena
     let value: QueryValue
+    /// The rows for IN, once it has asked.
+    var set: RowSet?
+
+    init(_ arena: EvaluationArena, _ value: QueryValue) {
+      self.arena = arena
+      self.value = value
+    }
+  }
+
+  /// The rows of a query that isn't evaluated for each outer row, to look values up in.
+  struct RowSet {
+    let values: ValueSet
+    let isEmpty: Bool
+    let hasNull: Bool
   }
 
   private let compiled: [CompiledSubquery]
@@ -55,8 +69,27 @@ final class SubqueryRuns {
     guard isKept else { return try array(number, captures, context.arena) }
     let arena = EvaluationArena(capacity: 1024, environment.budget)
     let value = try array(number, captures, arena)
-    kept[number] = Kept(arena: arena, value: value)
+    kept[number] = Kept(arena, value)
     return value
+  }
+
+  /// The rows of an inner query as a set. It is computed once in the run.
+  func set(
+    _ number: Int, _ captures: UnsafePointer<QueryValue>, _ context: EvaluationContext
+  ) throws -> RowSet {
+    if let known = kept[number]?.set { return known }
+    let rows = try value(number, captures, context, isKept: true)
+    let values = ValueSet(minimumCapacity: min(rows.count, 1 << 20), environment.budget)
+    let order = context.order(nil)
+    var hasNull = false
+    rows.forEachItem { row in
+      if row.isUnknown { hasNull = true } else { values.insert(row, order) }
+      return true
+    }
+    try environment.budget.check(.subquery)
+    let set = RowSet(values: values, isEmpty: rows.count == 0, hasNull: hasNull)
+    kept[number]?.set = set
+    return set
   }
 
   /// Calls `body` with each row of an inner query, until it returns false. Returns the last result of `body`, or
