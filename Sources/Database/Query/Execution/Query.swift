@@ -77,10 +77,14 @@ public final class Query: Sendable {
   private let prepared = Lock<Prepared?>(nil)
   private let idle = Lock(Idle())
 
-  /// Prepares a query from its text, which may begin with EXPLAIN.
+  /// Prepares a query from its text, which may begin with EXPLAIN, or be JSON (`SelectStatement(json:)`).
   ///
   /// - Throws: a `QueryError` with the mistake, its position, and what was expected.
   package convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
+    if SelectStatement.isJSON(text) {
+      try self.init(SelectStatement(jsonText: text), in: source, options: options)
+      return
+    }
     switch try QueryStatement(parsing: text) {
     case .select(let statement): try self.init(statement, text, .rows, source, options)
     case .change(let change):

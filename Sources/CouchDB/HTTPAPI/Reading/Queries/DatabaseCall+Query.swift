@@ -7,7 +7,7 @@ import Views
 
 // `POST /{db}/_query` runs a N1QL query (docs/http-reading.md).
 //
-//   request := { "query": text, "parameters": { name: value }?, "row_limit": n?, "timeout": milliseconds?, "explain": bool? }
+//   request := { "query": text or JSON, "parameters": { name: value }?, "row_limit": n?, "timeout": milliseconds?, "explain": bool? }
 //   answer  := '{"columns":[' name* '],"rows":[' CR LF  [ row ( ',' CR LF row )* ]  CR LF ']}' LF
 //   row     := an object with the columns that aren't missing; with SELECT RAW a value
 //
@@ -20,9 +20,6 @@ extension DatabaseCall {
     guard let request = members.object else {
       throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
     }
-    guard let text = request["query"]?.string else {
-      throw CouchDBError(400, "bad_request", "`query` must be a string.")
-    }
     let parameters = try parameters(request["parameters"])
     let milliseconds = min(
       try count(request, "timeout") ?? .max,
@@ -31,11 +28,19 @@ extension DatabaseCall {
       memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
       rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
     limits.sharedMemory = service.queryMemory
-    if Query.changes(text) { return try changeDocuments(text, parameters, limits, request) }
     let query: Query
-    do { query = try database.query(text, options: limits) } catch let error as QueryError {
-      return try .queryError(error)
-    }
+    do {
+      if let json = request["query"], json.array != nil || json.object != nil {
+        // The JSON form of LiteCore (docs/query-json.md).
+        query = try database.query(SelectStatement(json: json), options: limits)
+      } else {
+        guard let text = request["query"]?.string else {
+          throw CouchDBError(400, "bad_request", "`query` must be a string, an array or an object.")
+        }
+        if Query.changes(text) { return try changeDocuments(text, parameters, limits, request) }
+        query = try database.query(text, options: limits)
+      }
+    } catch let error as QueryError { return try .queryError(error) }
     if request["explain"]?.bool == true {
       let cancellation = cancellation()
       do {
