@@ -52,6 +52,21 @@ import TestSupport
     }
   }
 
+  @Test func indexesAreMadeAndQueriesAreReadAsJSON() throws {
+    try TestEngine.lmdb.withDatabase { tool in
+      try fill(tool)
+      let made = try tool("query", "db", "CREATE INDEX byType ON db (type)")
+      expect(made.status == 0 && made.errors.contains("created: index byType"), "\(made.errors)")
+      let json =
+        #"["SELECT", {"WHAT": [["._id"]], "WHERE": ["=", [".type"], "hotel"], "ORDER_BY": [["._id"]]}]"#
+      try expect(tool.succeed("query", "db", json, "--explain").output.contains("Index byType"))
+      try expect(
+        tool.succeed("query", "db", json).output, equals: #"{"id":"a"}"# + "\n" + #"{"id":"b"}"# + "\n")
+      try expect(tool("query", "db", "DROP INDEX byType ON _", "--read-only").status != 0)
+      try expect(tool("query", "db", "DROP INDEX byType ON _").errors.contains("dropped: index byType"))
+    }
+  }
+
   @Test func aQueryIsReadFromStandardInputAndRowsArePrintedLineByLine() throws {
     try TestEngine.sqlite.withDatabase { tool in
       try fill(tool)

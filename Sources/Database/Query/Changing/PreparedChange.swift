@@ -23,8 +23,11 @@ package struct PreparedChange: Sendable {
 }
 
 extension Query {
-  /// Whether a text is a statement that changes documents. False for a text with a mistake.
+  /// Whether a text is a statement that changes documents or indexes. False for a text with a mistake.
   package static func changes(_ text: String) -> Bool {
-    if case .change? = try? QueryStatement(parsing: text) { true } else { false }
+    switch try? QueryStatement(parsing: text) {
+    case .change, .index: true
+    default: false
+    }
   }
 }

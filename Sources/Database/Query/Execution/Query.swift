@@ -51,6 +51,17 @@ public final class Query: Sendable {
   enum Purpose: Sendable {
     case rows
     case plan(analyze: Bool)
+    /// The lines of ADVISE.
+    case advice
+
+    /// The name of the only column, whose values are lines. Nil for rows.
+    var column: String? {
+      switch self {
+      case .rows: nil
+      case .plan: "plan"
+      case .advice: "advice"
+      }
+    }
   }
 
   /// A compiled plan, and the knowledge it was made with.
@@ -91,8 +102,13 @@ public final class Query: Sendable {
       throw QueryError(
         .invalidUse, "\(change.word) changes documents, and a query only reads; run it with execute",
         at: SourcePosition(0), in: text)
+    case .index:
+      throw QueryError(
+        .invalidUse, "this statement changes indexes, and a query only reads; run it with execute",
+        at: SourcePosition(0), in: text)
     case .explain(let statement, let analyze):
       try self.init(statement, text, .plan(analyze: analyze), source, options)
+    case .advise(let statement): try self.init(statement, text, .advice, source, options)
     }
   }
 
@@ -135,7 +151,7 @@ public final class Query: Sendable {
   }
 
   /// The names of the columns, in order.
-  public var columnNames: [String] { if case .plan = purpose { ["plan"] } else { columns.names } }
+  public var columnNames: [String] { purpose.column.map { [$0] } ?? columns.names }
 
   /// The index of the column that identifies rows.
   ///
@@ -166,10 +182,9 @@ public final class Query: Sendable {
   )
     throws -> QueryResults
   {
-    if case .plan(let analyze) = purpose {
-      let storage = ResultStorage(ResultColumns(["plan"]))
-      let explanation = try explain(analyze: analyze, parameters, cancellation: cancellation)
-      for line in explanation.lines { storage.append(text: line) }
+    if let column = purpose.column {
+      let storage = ResultStorage(ResultColumns([column]))
+      for line in try lines(parameters, cancellation) { storage.append(text: line) }
       return QueryResults(storage)
     }
     return try limited(cancellation) { cancellation in
@@ -241,7 +256,7 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
     _ body: (QueryRow) throws -> Bool
   ) throws {
-    if case .plan = purpose {
+    if purpose.column != nil {
       for row in try run(parameters, cancellation: cancellation) {
         guard try body(row) else { return }
       }
@@ -375,6 +390,17 @@ public final class Query: Sendable {
   ) throws -> QueryExplanation {
     try limited(cancellation) { cancellation in
       try read { try explain(analyze: analyze, parameters, on: $0, cancellation) }
+    }
+  }
+
+  /// The lines of EXPLAIN or ADVISE.
+  private func lines(
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation
+  ) throws -> [String] {
+    switch purpose {
+    case .rows: []
+    case .plan(let analyze): try explain(analyze: analyze, parameters, cancellation: cancellation).lines
+    case .advice: try read { try QueryAdvice(prepare($0, cancellation)).lines }
     }
   }
 

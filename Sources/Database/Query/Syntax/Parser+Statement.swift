@@ -49,10 +49,22 @@ extension Parser {
         try advance()
       }
     }
+    if !explains, isWord("ADVISE") {
+      try advance()
+      _ = try take(word: "INDEX")
+      let select = try select()
+      try endOfStatement(after: select)
+      return .advise(select)
+    }
     if !explains, let change = try change() {
       _ = try take(.semicolon)
       guard token.kind == .end else { throw unexpected("the end of the statement") }
       return .change(change)
+    }
+    if !explains, let index = try indexStatement() {
+      _ = try take(.semicolon)
+      guard token.kind == .end else { throw unexpected("the end of the statement") }
+      return .index(index)
     }
     let select = try select()
     try endOfStatement(after: select)

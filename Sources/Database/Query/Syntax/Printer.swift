@@ -327,7 +327,9 @@ extension QueryStatement: CustomStringConvertible {
   package var description: String {
     switch self {
     case .select(let select): select.description
+    case .advise(let select): "ADVISE " + select.description
     case .change(let change): change.description
+    case .index(let index): index.description
     case .explain(let select, let analyze): (analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ") + select.description
     }
   }

@@ -9,16 +9,18 @@ enum ReferenceWords {
     for word in ["INSERT", "UPSERT", "UPDATE", "MERGE", "DELETE"] {
       all[word] = "a query only reads; a statement that changes documents is run on its own"
     }
-    for word in ["CREATE", "ALTER", "DROP", "BUILD"] {
-      all[word] = "a query only reads; indexes are created and deleted by their own calls"
+    for word in ["CREATE", "DROP", "BUILD"] {
+      all[word] = "a query only reads; CREATE INDEX, DROP INDEX and BUILD INDEX are statements on their own"
     }
+    all["ALTER"] = "drop the index, and create it again"
     for word in ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "SET"] {
       all[word] = "transactions have their own call, and a query inside of it sees its changes"
     }
     for word in ["PREPARE", "EXECUTE"] {
       all[word] = "prepare a query once, and run it with other values of its $parameters"
     }
-    for word in ["ADVISE", "INFER"] { all[word] = "EXPLAIN shows how a query is answered" }
+    all["ADVISE"] = "it begins a statement"
+    all["INFER"] = "use OBJECT_PATHS, GROUP BY and COUNT"
     all["VALUES"] = "use SELECT"
     for word in ["GRANT", "REVOKE", "TRUNCATE", "FLUSH"] {
       all[word] = "a query only reads"

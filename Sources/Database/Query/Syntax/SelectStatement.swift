@@ -9,8 +9,12 @@ package enum QueryStatement: Hashable, Sendable {
   /// `EXPLAIN SELECT …`: the plan of a query. With ANALYZE the query is also run, and the plan shows rows and
   /// times.
   case explain(SelectStatement, analyze: Bool)
+  /// `ADVISE SELECT …`: which indexes would serve a query.
+  case advise(SelectStatement)
   /// A statement that changes documents.
   case change(ChangeStatement)
+  /// A statement about indexes.
+  case index(IndexStatement)
 }
 
 /// The syntax tree of a query.

@@ -27,8 +27,23 @@ public struct ChangeResults: Sendable {
     public let kind: Kind
   }
 
+  /// What was done with an index.
+  public enum IndexKind: String, Sendable {
+    case created, dropped, unchanged
+  }
+
+  /// An index that a statement named.
+  public struct Index: Sendable, Hashable {
+    /// The index's name. `#primary` for the primary index.
+    public let name: String
+    /// What was done with it.
+    public let kind: IndexKind
+  }
+
   /// The changed documents, in the order of the changes.
   public internal(set) var documents: [Document] = []
+  /// The indexes of CREATE INDEX, DROP INDEX and BUILD INDEX. Empty for other statements.
+  public internal(set) var indexes: [Index] = []
   /// The names of the columns of RETURNING. Empty without the clause.
   public internal(set) var columnNames: [String] = []
   /// The rows of RETURNING, in the order of the changes.

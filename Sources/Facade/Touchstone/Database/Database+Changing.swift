@@ -3,10 +3,11 @@ import Fleece
 import Query
 import Storage
 
-// Statements that change documents: UPDATE, DELETE, INSERT, UPSERT, MERGE (docs/query-changes.md).
+// Statements that change documents: UPDATE, DELETE, INSERT, UPSERT, MERGE (docs/query-changes.md). Those that change indexes are
+// in Database+IndexStatements.swift.
 
 extension Database {
-  /// Runs a statement that changes documents, in one transaction, all or nothing.
+  /// Runs a statement that changes documents or indexes, in one transaction, all or nothing.
   ///
   /// ```swift
   /// let changed = try travel.execute("UPDATE _ SET stars = stars + 1 WHERE type = 'hotel' AND city = $city", ["city": "Rome"])
@@ -18,7 +19,7 @@ extension Database {
   /// Inside of `inBatch` the statement sees the writes of the batch, and joins it.
   ///
   /// - Parameters:
-  ///   - statement: the text of an UPDATE, DELETE, INSERT, UPSERT or MERGE.
+  ///   - statement: the text of an UPDATE, DELETE, INSERT, UPSERT, MERGE, CREATE INDEX, DROP INDEX or BUILD INDEX.
   ///   - parameters: the values of its parameters, by their names without `$`.
   ///   - isDryRun: whether everything is undone at the end. The results tell what would have changed. It isn't
   ///     possible inside of a batch.
@@ -57,10 +58,16 @@ extension Database {
       throw StorageError(
         .invalidArgument, "a dry run undoes what it did, and so can't be a part of a transaction", path: path)
     }
-    let change = try PreparedChange(statement, in: querySource, options: options ?? queryOptions)
+    let index = Query.indexStatement(statement)
+    try index?.check(databaseName: name, in: statement)
+    let change =
+      index == nil
+      ? try PreparedChange(statement, in: querySource, options: options ?? queryOptions) : nil
     do {
       return try store.inBatch {
-        let results = try perform(change, parameters, cancellation, allowing)
+        var results = ChangeResults()
+        if let index { results.indexes = try perform(index) }
+        if let change { results = try perform(change, parameters, cancellation, allowing) }
         if isDryRun { throw DryRun(results: results) }
         return results
       }

@@ -20,6 +20,12 @@ struct ChangePrinter {
       for document in results.documents { try output.line("\(document.kind.rawValue) \(document.id)") }
     }
     try output.flush()
+    guard results.indexes.isEmpty else {
+      for index in results.indexes {
+        StandardError.line("\(isDryRun ? "would be " : "")\(index.kind.rawValue): index \(index.name)")
+      }
+      return
+    }
     let count = TextTable.counted(results.documents.count, "document")
     StandardError.line(isDryRun ? "would change \(count); nothing was changed" : "changed \(count)")
   }

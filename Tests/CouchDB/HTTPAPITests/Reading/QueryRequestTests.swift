@@ -64,6 +64,21 @@ import Touchstone
     configuration.isReadOnly = true
     let closed = try ReadingClient(.lmdb, configuration)
     try expect(closed.post("_query", "{\"query\":\"DELETE FROM _\"}").status, equals: 403)
+    try expect(closed.post("_query", "{\"query\":\"DROP INDEX i ON _\"}").status, equals: 403)
+  }
+
+  @Test("a statement makes an index, and a query can be JSON") func indexesAndJSON() throws {
+    let reading = try client(.lmdb)
+    let made = try reading.post("_query", "{\"query\":\"CREATE INDEX byN ON _ (n)\"}")
+    try expect(made.json()["indexes"], equals: [["name": "byN", "change": "created"]])
+    try expect(reading.post("_query", "{\"query\":\"CREATE INDEX byN ON _ (m)\"}").status, equals: 400)
+    try expect(reading.database.indexes.map(\.text), equals: ["n"])
+    let json = #"["SELECT", {"WHAT": [["._id"]], "WHERE": [">", [".n"], ["$n"]]}]"#
+    let answer = try reading.post("_query", "{\"query\":\(json),\"parameters\":{\"n\":1}}")
+    try expect(answer.json()["rows"], equals: [["id": "b"]])
+    for wrong in ["7", "null", "[1]", "{\"WAT\":[]}"] {
+      try expect(reading.post("_query", "{\"query\":\(wrong)}").status, equals: 400, "\(wrong)")
+    }
   }
 
   @Test("a query has the time that the server gives it, with a limit of its own and without")

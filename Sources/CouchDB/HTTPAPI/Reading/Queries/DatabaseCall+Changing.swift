@@ -4,10 +4,11 @@ import HTTP
 import Touchstone
 import Views
 
-// `POST /{db}/_query` with UPDATE, DELETE, INSERT, UPSERT or MERGE (docs/http-reading.md).
+// `POST /{db}/_query` with UPDATE, DELETE, INSERT, UPSERT, MERGE, or CREATE, DROP or BUILD INDEX (docs/http-reading.md).
 //
 //   request := as for a query, and "dry_run": bool?
 //   answer  := {"documents": [ { "id": ID, "change": "inserted" | "updated" | "deleted" }* ], "columns": [ name* ], "rows": [ row* ]}
+//           | {"indexes": [ { "name": NAME, "change": "created" | "dropped" | "unchanged" }* ]}
 
 extension DatabaseCall {
   /// Runs a statement that changes documents, as one transaction.
@@ -15,6 +16,9 @@ extension DatabaseCall {
     _ text: String, _ parameters: [String: JSONValue], _ limits: Query.Options, _ request: JSONObject
   ) throws -> HTTPAnswer {
     try checkWritable()
+    if Query.indexStatement(text) != nil, name.hasPrefix("_") {
+      throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
+    }
     let results: ChangeResults
     do {
       results = try database.execute(
@@ -23,6 +27,12 @@ extension DatabaseCall {
     } catch let error as QueryError {
       return try .queryError(error)
     } catch let error as DocumentError { throw CouchDBError(refused: error) }
+    guard results.indexes.isEmpty else {
+      return try .json([
+        "indexes": .array(
+          results.indexes.map { ["name": .string($0.name), "change": .string($0.kind.rawValue)] })
+      ])
+    }
     return try .json([
       "documents": .array(
         results.documents.map { ["id": .string($0.id), "change": .string($0.kind.rawValue)] }),
