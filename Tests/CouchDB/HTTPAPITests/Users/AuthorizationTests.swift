@@ -113,6 +113,7 @@ import Views
   func designDocuments(_ engine: EngineName) throws {
     let client = try APIClient.secured(engine)
     let design = #"{"views":{"v":{"map":"function (d) { emit(d._id); }"}}}"#
+    let statement = #"{"query":"CREATE INDEX a ON _ (a)"}"#
     for person in [Person.member, Person.reader] {
       try expect(client.send("PUT", "/db/doc-\(person.name ?? "")", "{}", as: person).status, equals: 201)
       let refused = try client.send("PUT", "/db/_design/d", design, as: person)
@@ -131,12 +132,14 @@ import Views
       try expect(client.send("PUT", "/db/_design/d/file", "x", as: person).status, equals: 403)
       let index = #"{"index":{"fields":["a"]}}"#
       try expect(client.send("POST", "/db/_index", index, as: person).status, equals: 401)
+      try expect(client.send("POST", "/db/_query", statement, as: person).status, equals: 403)
     }
     for person in [Person.boss, Person.chief, Person.root] {
       let name = person.name ?? ""
       let saved = try client.send("PUT", "/db/_design/\(name)", design, as: person)
       expect(saved.status, equals: 201)
       let revision = try saved.json()["rev"].string ?? ""
+      try expect(client.send("POST", "/db/_query", statement, as: person).status, equals: 200)
       // Who reads them may use them, and not delete them.
       try expect(client.send("GET", "/db/_design/\(name)/_view/v", as: Person.member).status, equals: 200)
       let target = "/db/_design/\(name)?rev=\(revision)"

@@ -16,8 +16,12 @@ extension DatabaseCall {
     _ text: String, _ parameters: [String: JSONValue], _ limits: Query.Options, _ request: JSONObject
   ) throws -> HTTPAnswer {
     try checkWritable()
-    if Query.indexStatement(text) != nil, name.hasPrefix("_") {
-      throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
+    if Query.indexStatement(text) != nil {
+      guard !name.hasPrefix("_") else {
+        throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
+      }
+      // As for indexes that are design documents.
+      try checkDesignWriter()
     }
     let results: ChangeResults
     do {
