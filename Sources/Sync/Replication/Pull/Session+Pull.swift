@@ -114,6 +114,7 @@ extension Session: PullSink {
         answers.append(.wanted(possibleAncestors: ancestors))
       }
     }
+    if push == nil { try rememberLost(older + goneBack) }
     try mark(known)
     // Now it is known what the peer has, and it isn't what is current here.
     try proposeAgain(older)

@@ -200,6 +200,17 @@ extension Session {
     try scan()
   }
 
+  /// Notes the same documents in a session that doesn't push. The next one that does proposes them: nothing else leads it to them.
+  func rememberLost(_ ids: [String]) throws {
+    let remote = remote
+    for id in ids where !checkpointer.openConflicts.contains(id) {
+      guard let change = try database.replicating({ try $0.syncChange(of: id, remote: remote) }),
+        let known = change.known, known.hasSameBytes(as: change.revision)
+      else { continue }
+      checkpointer.openConflicts.insert(id)
+    }
+  }
+
   /// Queues those of the documents that are wanted by what is known of the peer's revision and by the current one here. Returns how many
   /// that are. Documents on their way are left to that.
   private func queueAgain(
