@@ -43,11 +43,29 @@ struct DeletedWinnerTests {
     try expect(replicate(b, a).documents, equals: [])
   }
 
-  @Test("a push alone ends the branch on both sides", arguments: [true, false])
-  func pushed(_ isHere: Bool) throws {
+  @Test("a push alone ends the branch there")
+  func pushed() throws {
     let (a, b) = try two((.lmdb, .sqlite))
-    try (isHere ? a : b).delete("d")
+    try a.delete("d")
     let outcome = try replicate(a, b) { $0.direction = .push }
+    expect(outcome.failed == [:] && outcome.status.error == nil)
+    for database in [a, b] { try expectLoser(database) }
+  }
+
+  @Test("a push alone ends no branch here, and reports the conflict")
+  func pushedEnded() throws {
+    let (a, b) = try two((.lmdb, .sqlite))
+    try b.delete("d")
+    let sequence = try a.lastSequence
+    for _ in 0..<2 {
+      let outcome = try replicate(a, b) { $0.direction = .push }
+      expect(outcome.failed["d"] != nil && outcome.status.error == nil)
+      try expect(a.lastSequence, equals: sequence)
+      try expect(a.document("d")?["n"].int, equals: 2)
+      try expectLoser(b)
+    }
+    // Both ways end it.
+    let outcome = try replicate(a, b)
     expect(outcome.failed == [:] && outcome.status.error == nil)
     for database in [a, b] { try expectLoser(database) }
   }

@@ -43,9 +43,9 @@ import TestSupport
       // The choices, when there are several.
       shell.type("SELECT geo.l\t")
       try shell.wait(for: "geo.lat  geo.lon\n")
-      shell.type("on AS west FROM _ h WHERE UPPER(h.ty\t) = 'HOTEL' LIMIT 1;\n")
+      shell.type("on AS west FROM _ h WHERE UPPE\th.ty\t) = 'HOTEL' LIMIT 1;\n")
       try shell.wait(for: "west\n1.5\n")
-      shell.type(".mo\tcs\t\n.ti\ton\nSELECT COUN\t*) AS n FROM _;\n")
+      shell.type(".mo\tcs\t\n.ti\ton\nSELECT COUN\t(*) AS n FROM _;\n")
       try shell.wait(for: "n\n31\n1 row, ")
       shell.type(".qu\t\n")
       try expect(shell.end(), equals: 0)

@@ -113,7 +113,7 @@ import Views
   func designDocuments(_ engine: EngineName) throws {
     let client = try APIClient.secured(engine)
     let design = #"{"views":{"v":{"map":"function (d) { emit(d._id); }"}}}"#
-    let statement = #"{"query":"CREATE INDEX a ON _ (a)"}"#
+    let statement = #"{"query":"CREATE INDEX a IF NOT EXISTS ON _ (a)"}"#
     for person in [Person.member, Person.reader] {
       try expect(client.send("PUT", "/db/doc-\(person.name ?? "")", "{}", as: person).status, equals: 201)
       let refused = try client.send("PUT", "/db/_design/d", design, as: person)
