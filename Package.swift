@@ -550,8 +550,7 @@ let optionalTests: [Target] =
     facade.tests(
       "Locations",
       [
-        "TestSupport", "Touchstone", "Blobs", "StoragePostgres", "ChildProcesses", "touchstone",
-        "database-child",
+        "TestSupport", "Touchstone", "Blobs", "ChildProcesses", "touchstone", "database-child",
       ],
       namesEngines: true),
   ] : []

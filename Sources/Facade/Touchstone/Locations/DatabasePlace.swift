@@ -3,7 +3,9 @@ import Encryption
 import Storage
 
 /// The place of a database that may be there or not: a directory, or a name on a server.
-enum DatabasePlace {
+///
+/// It is in memory of its own. Copies of it in place read words that the smaller case doesn't have, which valgrind reports.
+indirect enum DatabasePlace {
   case directory(DatabaseDirectory)
   case server(ServerPlace)
 
