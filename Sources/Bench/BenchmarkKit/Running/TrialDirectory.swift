@@ -14,10 +14,12 @@ package struct TrialDirectory {
   /// Removes the directory with its contents. Errors are ignored.
   package func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The total size of all files in a directory, in bytes.
+  /// The total size of all files in a directory, in bytes. Files may disappear meanwhile, as merged ones of RocksDB do.
   package static func fileBytes(in directory: String) throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: directory).reduce(0) { total, name in
-      let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+      guard let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)") else {
+        return total
+      }
       if attributes[.type] as? FileAttributeType == .typeDirectory {
         return total + (try fileBytes(in: "\(directory)/\(name)"))
       }
