@@ -215,3 +215,18 @@ struct BytesBody: HTTPBodySource {
     }
   }
 }
+
+/// A body that nobody should want.
+final class UnreadBody: HTTPBodySource {
+  private let wasRead = Lock(false)
+  var isRead: Bool { wasRead.withLock { $0 } }
+  var length: Int? { 8 << 20 }
+  func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
+    wasRead.withLock { $0 = true }
+    completion(.success(nil))
+  }
+  func read() throws(HTTPBodyError) -> [UInt8]? {
+    wasRead.withLock { $0 = true }
+    return nil
+  }
+}

@@ -77,21 +77,6 @@ import Testing
     expect(answers.count, equals: 1, "\(answers)")
   }
 
-  /// A body that nobody should want.
-  private final class UnreadBody: HTTPBodySource {
-    private let wasRead = Lock(false)
-    var isRead: Bool { wasRead.withLock { $0 } }
-    var length: Int? { 8 << 20 }
-    func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
-      wasRead.withLock { $0 = true }
-      completion(.success(nil))
-    }
-    func read() throws(HTTPBodyError) -> [UInt8]? {
-      wasRead.withLock { $0 = true }
-      return nil
-    }
-  }
-
   @Test("a login leads to where the browser wants to go") func next() throws {
     let client = try client()
     func logIn(_ query: String) throws -> Response {

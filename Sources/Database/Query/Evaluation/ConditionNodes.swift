@@ -228,20 +228,24 @@ final class BetweenNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `x IN collection` for any collection. NULL when the collection isn't an array, and MISSING when an operand
-/// is missing.
+/// `x IN collection` for any collection, and `x WITHIN collection`, which looks at what is inside of the items too. NULL when the
+/// collection isn't an array, or for WITHIN an object, and MISSING when an operand is missing.
 final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let collection: CompiledExpression
   private let collation: Int?
+  private let isDeep: Bool
   private let negated: Bool
 
+  /// `isDeep`: WITHIN.
   init(
-    _ operand: CompiledExpression, _ collection: CompiledExpression, _ collation: Int?, negated: Bool
+    _ operand: CompiledExpression, _ collection: CompiledExpression, _ collation: Int?,
+    isDeep: Bool = false, negated: Bool
   ) {
     self.operand = operand
     self.collection = collection
     self.collation = collation
+    self.isDeep = isDeep
     self.negated = negated
   }
 
@@ -250,12 +254,17 @@ final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
     let value = operand.evaluate(context)
     let items = collection.evaluate(context)
     if value.isMissing || items.isMissing { return .missing }
-    guard items.type == .array else { return .null }
+    guard items.type == .array || isDeep && items.type == .object else { return .null }
     let order = context.order(collation)
     var found = Truth.false
-    items.forEachItem { item in
+    func goesOn(after item: QueryValue) -> Bool {
       found = found.or(ComparisonOperator.equal.apply(value, item, order))
       return found != .true && context.goesOn
+    }
+    if isDeep {
+      items.collect(isDeep: true, hasNames: false, context) { _, item in goesOn(after: item) }
+    } else {
+      items.forEachItem(goesOn)
     }
     return negated ? found.negated : found
   }

@@ -86,8 +86,9 @@ struct ExpressionCompiler {
     case .within(let operand, let collection, let negated):
       let order = try program.collation(comparison(collation, operand))
       return folded(
-        WithinNode(
-          try compile(operand, collation), try compile(collection, collation), order, negated: negated))
+        InNode(
+          try compile(operand, collation), try compile(collection, collation), order, isDeep: true,
+          negated: negated))
     case .subscripted(let base, let inside):
       let kind: SubscriptNode.Kind =
         switch inside {

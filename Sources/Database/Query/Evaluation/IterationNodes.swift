@@ -179,38 +179,6 @@ extension QueryValue {
   }
 }
 
-/// `x WITHIN collection`: whether a value equals one inside of an array or object.
-final class WithinNode: ConditionNode, FoldableNode, @unchecked Sendable {
-  private let operand: CompiledExpression
-  private let collection: CompiledExpression
-  private let collation: Int?
-  private let negated: Bool
-
-  init(
-    _ operand: CompiledExpression, _ collection: CompiledExpression, _ collation: Int?, negated: Bool
-  ) {
-    self.operand = operand
-    self.collection = collection
-    self.collation = collation
-    self.negated = negated
-  }
-
-  var parts: [CompiledExpression] { [operand, collection] }
-  override func truth(_ context: EvaluationContext) -> Truth {
-    let value = operand.evaluate(context)
-    let items = collection.evaluate(context)
-    if value.isMissing || items.isMissing { return .missing }
-    guard items.type == .array || items.type == .object else { return .null }
-    let order = context.order(collation)
-    var found = Truth.false
-    items.collect(isDeep: true, hasNames: false, context) { _, item in
-      found = found.or(ComparisonOperator.equal.apply(value, item, order))
-      return found != .true && context.goesOn
-    }
-    return negated ? found.negated : found
-  }
-}
-
 /// `e[index]`, `e.[name]` and `e[start:end]`.
 final class SubscriptNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   enum Kind { case element, field, slice(hasStart: Bool, hasEnd: Bool) }

@@ -43,7 +43,7 @@ import Views
     ]
     for (method, target, right) in Self.requests {
       for (person, rights) in people where !rights.contains(right) {
-        let body = WatchedBody()
+        let body = UnreadBody()
         let answer = try client.begin(method, target, HTTPHeaders(), body, as: person)
         let status = person.name == nil || right != .member ? 401 : 403
         expect(answer.status, equals: status, "\(method) \(target) by \(person.name ?? "nobody")")
@@ -182,21 +182,6 @@ import Views
     for (person, count) in [(Person.member, 1), (Person.reader, 0)] {
       let answer = try client.send("GET", "/db/_changes?filter=f/f", as: person)
       try expect(answer.json()["results"].array?.count, equals: count)
-    }
-  }
-
-  /// A body that nobody should want.
-  private final class WatchedBody: HTTPBodySource {
-    private let wasRead = Lock(false)
-    var isRead: Bool { wasRead.withLock { $0 } }
-    var length: Int? { 8 << 20 }
-    func receive(_ completion: @escaping @Sendable (Result<[UInt8]?, HTTPBodyError>) -> Void) {
-      wasRead.withLock { $0 = true }
-      completion(.success(nil))
-    }
-    func read() throws(HTTPBodyError) -> [UInt8]? {
-      wasRead.withLock { $0 = true }
-      return nil
     }
   }
 }
