@@ -42,7 +42,7 @@ import TestSupport
     ("a = b collate (nocase unicode:sv)", "a = b COLLATE (UNICODE:sv NOCASE)"),
     ("a collate unicode:de-AT", "a COLLATE UNICODE:`de-AT`"), ("(meta()).id", "(META()).id"),
     ("meta(r).revisionID", "META(r).revisionID"), ("a within (*)", "a WITHIN (*)"),
-    ("a within (- 1)", "a WITHIN (- 1)"),
+    ("a within (- 1)", "a WITHIN (- 1)"), ("a within right(b, 1)", "a WITHIN RIGHT(b, 1)"),
     ("array v collate (case unicode) for v in a end", "ARRAY v COLLATE UNICODE FOR v IN a END"),
     ("a[(b collate unicode):2]", "a[(b COLLATE UNICODE):2]"),
     ("array (array w for w in v end) for v in a end", "ARRAY ARRAY w FOR w IN v END FOR v IN a END"),

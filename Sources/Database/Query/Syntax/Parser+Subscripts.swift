@@ -243,7 +243,11 @@ extension Parser {
   func isWithin() throws(SyntaxFault) -> Bool {
     guard isWord("WITHIN") else { return false }
     let following = try peek()
-    return following.kind != .left && following.kind != .right && beginsOperand(following, after: token)
+    // The functions LEFT and RIGHT. Otherwise WITHIN is the alias before a join.
+    if following.kind == .left || following.kind == .right {
+      return try peekTwo().second.kind == .leftParenthesis
+    }
+    return beginsOperand(following, after: token)
   }
 }
 
