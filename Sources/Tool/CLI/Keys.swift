@@ -98,19 +98,27 @@ struct Keys {
   /// The keys that were in variables.
   private static let taken = Lock<[String: UserKey]>([:])
 
-  /// The key in a variable. The variable is wiped and unset when it is read, so that neither child processes nor
-  /// `/proc/PID/environ` have it.
+  /// The key in a variable, which has it no more.
   private static func key(inVariable name: String) throws -> UserKey? {
     try taken.withLock { taken in
       if let known = taken[name] { return known }
-      guard let text = EnvironmentVariable.value(name) else { return nil }
-      if let bytes = getenv(name) { memset(bytes, 0, strlen(bytes)) }
-      unsetenv(name)
+      guard let text = EnvironmentVariable.take(name) else { return nil }
       do {
         let key = try UserKey.passphrase(text)
         taken[name] = key
         return key
       } catch let error as EncryptionError { throw EncryptionError(error.code, "\(name): \(error.message)") }
     }
+  }
+}
+
+extension EnvironmentVariable {
+  /// Returns the text of a variable with a secret, or nil if it is unset or empty. The variable is wiped and unset, so that neither
+  /// child processes nor `/proc/PID/environ` have it.
+  static func take(_ name: String) -> String? {
+    guard let text = value(name) else { return nil }
+    if let bytes = getenv(name) { memset(bytes, 0, strlen(bytes)) }
+    unsetenv(name)
+    return text
   }
 }

@@ -45,7 +45,7 @@ struct UserPasswordSource {
   /// The password.
   func read(for user: String) throws -> String {
     if let path { return try PasswordFile.read(path) }
-    if let value = getenv(Self.variable).map({ String(cString: $0) }), !value.isEmpty { return value }
+    if let password = EnvironmentVariable.take(Self.variable) { return password }
     guard let password = try Passphrase.ask("Password of \(user)"), !password.isEmpty else {
       throw UsageError(
         "there is no terminal to ask for the password; use --password-file FILE or the variable \(Self.variable)"
