@@ -11,7 +11,6 @@
 // What a daemon is started with. Swift can't call functions with variable arguments.
 struct cmicrohttpd_setup {
   unsigned int flags;
-  unsigned int threads;
   unsigned int connections;
   size_t connection_memory;
   void *context;
@@ -56,11 +55,16 @@ static inline struct MHD_Daemon *cmicrohttpd_start(struct cmicrohttpd_setup *set
   CMICROHTTPD_OPTION(MHD_OPTION_NOTIFY_CONNECTION, setup->on_connection, setup->context);
   CMICROHTTPD_OPTION(MHD_OPTION_CONNECTION_MEMORY_LIMIT, setup->connection_memory, NULL);
   CMICROHTTPD_OPTION(MHD_OPTION_CONNECTION_LIMIT, setup->connections, NULL);
-  if (setup->threads > 1) CMICROHTTPD_OPTION(MHD_OPTION_THREAD_POOL_SIZE, setup->threads, NULL);
   CMICROHTTPD_OPTION(MHD_OPTION_END, 0, NULL);
 #undef CMICROHTTPD_OPTION
   return MHD_start_daemon(setup->flags, 0, NULL, NULL, setup->on_request, setup->context, MHD_OPTION_ARRAY, options,
                           MHD_OPTION_END);
+}
+
+// The descriptor that can be read from when a daemon without threads of its own has something to do.
+static inline int cmicrohttpd_events(struct MHD_Daemon *daemon) {
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  return info ? info->epoll_fd : -1;
 }
 
 static inline int cmicrohttpd_descriptor(struct MHD_Connection *connection) {

@@ -228,4 +228,41 @@ import Transport
     }
     expect(server.server.connectionCount, equals: 1_000)
   }
+
+  /// libmicrohttpd takes 128 events at once. When there were exactly that many, its own threads wait for one more before they look at them.
+  @Test(arguments: [127, 128, 129, 256]) func requestsThatComeAtOnceAreAllAnswered(count: Int) throws {
+    let gate = Gate()
+    var configuration = HTTPServerConfiguration()
+    configuration.threads = 1
+    let server = HTTPServer(configuration, handler: gate)
+    try server.start()
+    defer { server.stop(graceSeconds: 0) }
+    let port = try #require(server.port)
+    let clients = try (0..<count).map { _ in try RawClient(port) }
+    for client in clients { try expect(client.get("/").status, equals: 200) }
+    // While the only thread that serves is held up by one request, all the others come.
+    let first = try RawClient(port)
+    try first.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    gate.reached.wait()
+    for client in clients { try client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    gate.opened.signal()
+    try expect(first.answer().status, equals: 200)
+    for client in clients { try expect(client.answer().status, equals: 200) }
+  }
+
+  /// Answers at once, on the thread that serves; to `/wait` when it is let.
+  private struct Gate: HTTPHandler {
+    let reached = CountingSemaphore()
+    let opened = CountingSemaphore()
+
+    func answerAtOnce(_ request: HTTPRequest) -> HTTPAnswer? {
+      if request.target.segments == ["wait"] {
+        reached.signal()
+        opened.wait()
+      }
+      return HTTPAnswer(status: 200, text: "")
+    }
+
+    func handle(_ request: HTTPRequest, _ responder: HTTPResponder) {}
+  }
 }

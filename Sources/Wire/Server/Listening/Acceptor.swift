@@ -91,8 +91,8 @@ final class Acceptor: Sendable {
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, 4)
     if let terminator {
       terminator.begin(connection, descriptor, SocketAddress(storage: address, size: size))
-    } else if !daemon.add(connection, SocketAddress(storage: address, size: size)) {
-      core.table.remove(connection)
+    } else {
+      daemon.add(connection, SocketAddress(storage: address, size: size))
     }
     return true
   }

@@ -1,32 +1,30 @@
 import CMicrohttpd
 import Glibc
 import Logs
+import Synchronization
 
-/// A daemon of libmicrohttpd: threads that serve connections. It has no listening socket and no TLS; connections are given
-/// to it.
+/// What serves connections: as many daemons of libmicrohttpd as there are threads to serve with. They have no listening socket and no
+/// TLS; connections are given to them.
 ///
 /// What the library calls back finds its objects through three pointers:
-///  - the daemon's, to the `ServerCore`: retained in `init`, released in `stop`;
+///  - the daemons', to the `ServerCore`: retained in `init`, released in `stop`;
 ///  - a connection's, to the `ServerConnection`: retained when it starts, released when it ends;
 ///  - a request's, to the `Exchange`: retained when its line has come, released when it ends.
 final class Daemon: @unchecked Sendable {
   private let setup: UnsafeMutablePointer<cmicrohttpd_setup>
   private let context: Unmanaged<ServerCore>
-  private let daemon: OpaquePointer
-  private let core: ServerCore
+  private let loops: [DaemonLoop]
+  private let next = Atomic<Int>(0)
 
   init(_ core: ServerCore) throws {
-    self.core = core
     setup = .allocate(capacity: 1)
     setup.initialize(to: cmicrohttpd_setup())
     context = Unmanaged.passRetained(core)
-    let threads = min(max(1, core.configuration.threads), 64)
     setup.pointee.flags =
-      MHD_USE_EPOLL.rawValue | MHD_USE_INTERNAL_POLLING_THREAD.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
-      | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_ALLOW_UPGRADE.rawValue | MHD_USE_ERROR_LOG.rawValue
-    setup.pointee.threads = UInt32(threads)
-    // Connections are counted before they come here. The library divides its limit among its threads.
-    setup.pointee.connections = UInt32(clamping: max(1, core.limits.connections) * threads + threads)
+      MHD_USE_EPOLL.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+      | MHD_ALLOW_UPGRADE.rawValue | MHD_USE_ERROR_LOG.rawValue
+    // Connections are counted before they come here.
+    setup.pointee.connections = UInt32(clamping: max(1, core.limits.connections) + 1)
     // Room for the headers, what is noted of each, and the header of the answer. The library wipes it for each request.
     setup.pointee.connection_memory = max(16_384, core.limits.headerBytes) * 2
     setup.pointee.context = context.toOpaque()
@@ -38,30 +36,27 @@ final class Daemon: @unchecked Sendable {
       guard let line else { return }
       Log.write(.verbose, .network, nil, "listener: libmicrohttpd: \(String(cString: line))")
     }
-    guard let daemon = cmicrohttpd_start(setup) else {
-      let reason = ListeningSocket.text(errno)
+    var loops: [DaemonLoop] = []
+    do {
+      for _ in 0..<min(max(1, core.configuration.threads), 64) { loops.append(try DaemonLoop(core, setup)) }
+    } catch {
+      for loop in loops { loop.stop() }
       context.release()
       setup.deallocate()
-      throw HTTPServerError(.systemFailure, "can't start the HTTP server: libmicrohttpd refused: \(reason)")
+      throw error
     }
-    self.daemon = daemon
+    self.loops = loops
   }
 
-  /// Serves a connection. The library closes the descriptor, also when this returns false.
-  func add(_ connection: ServerConnection, _ address: SocketAddress) -> Bool {
-    core.table.serve(connection)
-    let isAdded = withUnsafePointer(to: address.storage) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        MHD_add_connection(daemon, connection.served, $0, address.size) == .YES
-      }
-    }
-    if !isAdded { core.table.stopServing(connection) }
-    return isAdded
+  /// Serves a connection, on one of the threads in their turn. Its descriptor is closed when it ends, and also if it can't be served.
+  func add(_ connection: ServerConnection, _ address: SocketAddress) {
+    let turn = UInt(bitPattern: next.wrappingAdd(1, ordering: .relaxed).oldValue)
+    loops[Int(turn % UInt(loops.count))].add(connection, address)
   }
 
   /// Ends the threads. All requests have been aborted and all upgraded connections ended.
   func stop() {
-    MHD_stop_daemon(daemon)
+    for loop in loops { loop.stop() }
     context.release()
     setup.deallocate()
   }

@@ -72,6 +72,8 @@ final class ServerConnection: Sendable {
   let isPaused = Atomic<Bool>(false)
   private let state: Lock<State>
   nonisolated(unsafe) var progress = Progress()
+  /// Where the library serves it. Set once, before the library has it. Whoever resumes it in the library has to wake this loop.
+  nonisolated(unsafe) var loop: DaemonLoop?
 
   init(socket: Int32, peer: PeerAddress, isSecure: Bool) {
     self.socket = socket

@@ -260,6 +260,7 @@ final class Exchange: @unchecked Sendable {
     state.isSuspended = false
     connection.isPaused.store(false, ordering: .relaxed)
     MHD_resume_connection(mhd)
+    connection.loop?.wake()
   }
 
   func answer(_ answer: HTTPAnswer) {

@@ -179,7 +179,7 @@ final class TLSConnection: @unchecked Sendable {
       close(ends[1])
       return end("\(error)")
     }
-    if !terminator.serve(connection, ends[1], address) { libraryHasClosed = true }
+    terminator.serve(connection, ends[1], address)
   }
 
   /// The client's certificates, its own first, as DER.

@@ -67,10 +67,10 @@ final class TLSTerminator: Sendable {
     secured.begin()
   }
 
-  /// Lets the daemon serve one end of a pair. It closes the descriptor, also when this returns false.
-  func serve(_ connection: ServerConnection, _ descriptor: Int32, _ address: SocketAddress) -> Bool {
+  /// Lets the daemon serve one end of a pair. It closes the descriptor; if it can't serve, the other end hears of that.
+  func serve(_ connection: ServerConnection, _ descriptor: Int32, _ address: SocketAddress) {
     connection.serve(descriptor)
-    return daemon.add(connection, address)
+    daemon.add(connection, address)
   }
 
   /// A connection has ended; the socket is closed here.

@@ -63,6 +63,7 @@ package final class UpgradedConnection: Sendable {
     core.upgraded.remove(self)
     // Not under a lock: the library takes its own.
     _ = cmicrohttpd_close_upgraded(handle)
+    connection.loop?.wake()
   }
 
   func stop() {
@@ -128,6 +129,7 @@ extension Exchange {
     guard let takeOver, let upgraded = UpgradedConnection(self, socket: socket, extra: extra, handle: handle)
     else {
       _ = cmicrohttpd_close_upgraded(handle)
+      connection.loop?.wake()
       return
     }
     core.upgraded.add(upgraded)
