@@ -208,13 +208,18 @@ package final class PassiveResponder: Sendable {
     }
   }
 
-  /// Whether all that were added are current now. A new document that makes no conflict is, without a look.
+  /// Whether all that were stored or known are current now. A new document that makes no conflict is, without a look. One that was known
+  /// may have ended another branch, after which neither of them is current.
   private func areCurrent(
     _ revisions: [(revision: SyncRevision, allowsNoConflict: Bool)], _ outcomes: [SyncOutcome],
     _ store: DocumentStore
   ) throws -> Bool {
     let unsure = zip(revisions, outcomes).compactMap { revision, outcome -> SyncRevision? in
-      guard case .added = outcome else { return nil }
+      switch outcome {
+      case .added: break
+      case .known: return revision.revision
+      case .conflict, .refused: return nil
+      }
       let isSure =
         (revision.allowsNoConflict || options.refusesConflicts) && !revision.revision.isDeleted
         && revision.revision.replaces == nil && revision.revision.history.count == 1
