@@ -118,6 +118,8 @@ final class BlobDirectory: BlobHome {
     }
   }
 
+  func hold() throws -> (any BlobHold)? { try DirectoryHold(location, isAlone: false) }
+
   // MARK: Removing
 
   func beginRemoval(isBlob: (String) -> Bool) throws -> any BlobRemovalPlan {
@@ -147,6 +149,8 @@ final class BlobDirectory: BlobHome {
     }
 
     func remove(_ names: Set<String>) throws -> (blobs: Int, bytes: UInt64) {
+      guard let lock = try DirectoryHold(directory.location, isAlone: true) else { return (0, 0) }
+      defer { lock.end() }
       var result = (blobs: 0, bytes: UInt64(0))
       for name in names {
         let path = directory.place(of: name)
@@ -225,6 +229,41 @@ final class BlobDirectory: BlobHome {
     }
     throw StorageError(.inUse, "can't create a directory for new blobs: all names are taken", path: location)
   }
+}
+
+/// A flock on the directory of blobs: shared by all who read what a snapshot names, and taken alone by who removes blobs.
+private final class DirectoryHold: BlobHold {
+  private let descriptor: Lock<Int32>
+
+  /// Waits for a shared lock. Nil without a directory, and if a lock can't be had alone at once.
+  init?(_ path: String, isAlone: Bool) throws {
+    let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else {
+      // Who may only open blobs whose names it knows can't hold them.
+      if errno == ENOENT || errno == EACCES && !isAlone { return nil }
+      throw StorageError.system(errno, "can't open the directory", path)
+    }
+    descriptor = Lock(directory)
+    while flock(directory, isAlone ? LOCK_EX | LOCK_NB : LOCK_SH) != 0 {
+      if errno == EINTR { continue }
+      // A file system without locks protects nobody.
+      if [EOPNOTSUPP, ENOSYS, EINVAL].contains(errno) { break }
+      let number = errno
+      end()
+      if number == EWOULDBLOCK { return nil }
+      throw StorageError.system(number, "can't lock the blobs", path)
+    }
+  }
+
+  func end() {
+    descriptor.withLock { descriptor in
+      // Closing gives up the lock: nobody else has this open file.
+      if descriptor >= 0 { Glibc.close(descriptor) }
+      descriptor = -1
+    }
+  }
+
+  deinit { end() }
 }
 
 /// The file of a new blob, in the directory of its process.

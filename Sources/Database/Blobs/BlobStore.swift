@@ -121,6 +121,10 @@ package final class BlobStore: Sendable {
     return try reader.read(upTo: Int(reader.length))
   }
 
+  /// Keeps all blobs from being removed by any process until the hold ends or is released. Nil without blobs. A snapshot that is taken
+  /// after this call names only blobs that stay.
+  package func hold() throws -> (any BlobHold)? { try home.hold() }
+
   // MARK: Files
 
   /// A file in the directory with the name of a blob.

@@ -39,6 +39,14 @@ extension Database {
     try store.requiredBlobs.contents(of: blob.digest, limit: limit)
   }
 
+  /// Calls `body` while no process removes blobs: what a snapshot names that begins in it stays. A compaction leaves unused blobs to
+  /// the next one meanwhile.
+  package func holdingBlobs<Result>(_ body: () throws -> Result) throws -> Result {
+    let hold = try store.blobs?.hold()
+    defer { hold?.end() }
+    return try body()
+  }
+
   /// Whether the blob's bytes are stored in this database.
   public func contains(_ blob: Blob) throws -> Bool { try store.blobs?.contains(blob.digest) ?? false }
 }

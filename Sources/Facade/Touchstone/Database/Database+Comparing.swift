@@ -16,7 +16,12 @@ extension Database {
     progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
-    try store.compare(
-      with: other.store, sequences: sequences, onlyCurrent: onlyCurrent, progress: progress, report: report)
+    try holdingBlobs {
+      try other.holdingBlobs {
+        try store.compare(
+          with: other.store, sequences: sequences, onlyCurrent: onlyCurrent, progress: progress,
+          report: report)
+      }
+    }
   }
 }

@@ -76,7 +76,7 @@ extension Database {
     }
     let partial = try PartialDirectory(beside: path)
     let unfinished = partial.path + "/new.cblite2"
-    let report = try CBLite2Exporter(store, to: unfinished).run(progress: progress)
+    let report = try holdingBlobs { try CBLite2Exporter(store, to: unfinished).run(progress: progress) }
     try partial.publish(unfinished, as: path)
     Log.write(.info, .upgrade, self.path, "exported to \(path)")
     return report

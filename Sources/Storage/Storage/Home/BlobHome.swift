@@ -32,6 +32,10 @@ package protocol BlobHome: AnyObject, Sendable {
   /// Begins the removal of bytes, between two write transactions.
   func beginRemoval(isBlob: (String) -> Bool) throws -> any BlobRemovalPlan
 
+  /// Keeps all bytes that have names, whatever process would remove them, until the hold ends. Waits for a removal that is under way.
+  /// Nil if nothing was ever stored, or if nothing can be held here.
+  func hold() throws -> (any BlobHold)?
+
   /// Prepares for writing what was opened for reading only.
   func allowWriting(_ durability: Durability)
   /// Gives up what belongs to this process. New bytes can't be made afterwards.
@@ -65,6 +69,12 @@ package protocol BlobRemovalPlan: AnyObject {
   /// The names when the removal began.
   var names: Set<String> { get }
   /// Removes those of these names whose bytes were neither put nor marked since the beginning, and what processes have left
-  /// that have ended. Called inside a write transaction. Returns the number of blobs and of their bytes.
+  /// that have ended. Called inside a write transaction. Returns the number of blobs and of their bytes: none while somebody holds
+  /// them.
   func remove(_ names: Set<String>) throws -> (blobs: Int, bytes: UInt64)
+}
+
+/// Keeps the bytes of blobs from being removed, until it ends or is released. It ends with its process.
+package protocol BlobHold: AnyObject, Sendable {
+  func end()
 }

@@ -102,6 +102,21 @@ final class PostgresBlobs: BlobHome {
 
   // MARK: Removing
 
+  /// The advisory lock of all who read what a snapshot names. Who removes blobs takes it alone.
+  private var lock: SessionLock { SessionLock(current.withLock { $0.pool.settings }, for: "blobs") }
+
+  func hold() throws -> (any BlobHold)? {
+    let lock = lock
+    let isHeld = try reporting("the blobs on the server can't be held", location) {
+      try lock.share(seconds: 60)
+    }
+    guard isHeld else {
+      lock.close()
+      throw StorageError(.busy, "blobs are being removed by another process", path: location)
+    }
+    return PostgresBlobHold(lock)
+  }
+
   func beginRemoval(isBlob: (String) -> Bool) throws -> any BlobRemovalPlan { try RemovalPlan(self, isBlob) }
 
   private final class RemovalPlan: BlobRemovalPlan {
@@ -118,6 +133,12 @@ final class PostgresBlobs: BlobHome {
     }
 
     func remove(_ names: Set<String>) throws -> (blobs: Int, bytes: UInt64) {
+      let lock = blobs.lock
+      defer { lock.close() }
+      let isAlone = try reporting("the blobs on the server can't be locked", blobs.location) {
+        try lock.takeAlone(seconds: 0) { true }
+      }
+      guard isAlone else { return (0, 0) }
       var result = (blobs: 0, bytes: UInt64(0))
       var rest = names.sorted().compactMap { found[$0] }[...]
       while !rest.isEmpty {
@@ -151,4 +172,14 @@ final class PostgresBlobs: BlobHome {
       }
     }
   }
+}
+
+private final class PostgresBlobHold: BlobHold {
+  private let lock: SessionLock
+
+  init(_ lock: SessionLock) { self.lock = lock }
+
+  func end() { lock.close() }
+
+  deinit { lock.close() }
 }

@@ -184,9 +184,11 @@ struct ExportCommand: Subcommand {
       if count & 0xFF == 0 { progress.update(count) }
       return true
     }
-    try database.read { snapshot in
-      try snapshot.forEachDocument(order: .ascending, add)
-      if withMetadata { try snapshot.forEachTombstone(add) }
+    try database.holdingBlobs {
+      try database.read { snapshot in
+        try snapshot.forEachDocument(order: .ascending, add)
+        if withMetadata { try snapshot.forEachTombstone(add) }
+      }
     }
     try writer.finish()
     isComplete = true
