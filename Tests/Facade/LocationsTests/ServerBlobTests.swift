@@ -64,6 +64,41 @@ import TestSupport
     }
   }
 
+  @Test("blobs stay while a copy reads them, and go with the next compaction")
+  func held() throws {
+    try withServerDatabase({ $0.compaction = .off }) { database, location in
+      for n in 0..<3 {
+        try database.save(
+          "doc\(n)", ["file": database.makeBlob(randomBytes(1_000, seed: UInt64(n))).jsonValue])
+      }
+      let target = try newLocation()
+      var isCompacted = false
+      let report = try Database.copy(location, to: target) { progress in
+        guard progress.phase == .blobs, !isCompacted else { return }
+        isCompacted = true
+        for n in 0..<3 { try database.purge("doc\(n)") }
+        try database.compact()
+      }
+      expect(isCompacted && report.isComplete, "\(report)")
+      try expect(count("blobs", target), equals: 3)
+      try expect(count("blobs", location), equals: 3)
+      try database.compact()
+      try expect(count("blobs", location), equals: 0)
+      let copy = try Database.open(target)
+      try expect(copy.check(deep: true).map(\.description), equals: [])
+      let blob = try #require(try copy.document("doc0")?.blob(forKey: "file"))
+      try copy.holdingBlobs {
+        try copy.purge("doc0")
+        try copy.compact()
+        try expect(blob.content().count, equals: 1_000)
+      }
+      try copy.compact()
+      try expect(count("blobs", target), equals: 2)
+      try copy.close()
+      try Database.delete(target)
+    }
+  }
+
   @Test("what was never saved goes with its process, or after a day")
   func unsaved() throws {
     let location = try newLocation()

@@ -68,4 +68,40 @@ import TestSupport
       try expect(tool("decrypt", "beside", "--key-file", "old.key").status, equals: 2)
     }
   }
+
+  @Test("what a database lacks is named by each command that makes another one of it, with status 1")
+  func missingBlobs() throws {
+    try Tool.run { tool in
+      try tool.write("a passphrase\n", to: "my.key")
+      try tool.succeed("create", "db", "--engine", "sqlite")
+      try tool.write("abc", to: "a.txt")
+      for id in ["one", "two"] {
+        try tool.succeed("put", "db", id, "{}", "--attachment", "a.txt=\(tool.path("a.txt"))")
+      }
+      let digest = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
+      try FileManager.default.removeItem(
+        atPath: tool.path("db.touchstone/Attachments/qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob"))
+      for (command, done) in [
+        (["copy", "db", "copied"], "the copy was made"),
+        (["convert", "db", "--engine", "lmdb", "--output", "beside"], "the database was converted"),
+        (["convert", "db", "--engine", "lmdb"], "the database was converted"),
+        (["encrypt", "db", "--new-key-file", "my.key"], "the database was encrypted"),
+        (["rekey", "db", "--rotate", "--key-file", "my.key"], "the database was encrypted anew"),
+        (["decrypt", "db", "--key-file", "my.key"], "the database was decrypted"),
+      ] {
+        let result = try tool.run(Tool.executable, command)
+        expect(result.status, equals: 1, "\(command)")
+        let lines = ["one", "two"].map {
+          "document '\($0)': the blob \(digest) at /_attachments/a.txt is missing\n"
+        }
+        expect(
+          result.errors,
+          equals: lines.joined()
+            + "touchstone \(command[0]): \(done), but 1 blob that 2 documents name was missing before\n")
+      }
+      for name in ["db", "copied", "beside"] {
+        try expect(tool.succeed("list", name).output, equals: "one\ntwo\n", name)
+      }
+    }
+  }
 }

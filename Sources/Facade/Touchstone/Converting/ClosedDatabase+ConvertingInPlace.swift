@@ -28,7 +28,10 @@ extension ClosedDatabase {
   }
 
   /// Rewrites everything by `recipe`, and replaces the old files.
-  func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws {
+  @discardableResult
+  func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws
+    -> ConversionReport
+  {
     try directory.checkFits(recipe.engine)
     let begin = LogClock.now
     let old = description
@@ -55,13 +58,14 @@ extension ClosedDatabase {
       let writer = DatabaseWriter(
         source: source, recipe: recipe, dataKey: dataKey, directory: directory, description: new,
         access: DatabaseAccess(of: directory), copiesBlobs: dataKey != oldKey, progress: progress)
-      try writer.run()
+      let report = try writer.run()
       try engine.close()
       try publish(new)
       Log.write(
-        .info, .database, directory.path,
-        "rewritten from \(old.engine)\(old.key == nil ? "" : ", encrypted,") to \(new.engine)\(new.key == nil ? "" : ", encrypted") in \(LogText.milliseconds(LogClock.now - begin))"
+        report.isComplete ? .info : .warning, .database, directory.path,
+        "rewritten from \(old.engine)\(old.key == nil ? "" : ", encrypted,") to \(new.engine)\(new.key == nil ? "" : ", encrypted") in \(LogText.milliseconds(LogClock.now - begin))\(report.logText)"
       )
+      return report
     } catch {
       try? engine.close()
       discardUnpublished()

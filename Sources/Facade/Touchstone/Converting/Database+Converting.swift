@@ -30,13 +30,16 @@ extension Database {
   ///   - newKey: the key of the result.
   ///   - progress: receives the progress. If it throws, the conversion ends and changes nothing.
   ///
+  /// Returns which blobs the database lacked that its documents name. The result lacks them too.
+  ///
   /// Throws `inUse` if the database to convert in place is open; `alreadyExists` if there is something at
   /// `target`; `wrongKey`, `keyRequired` or `notEncrypted` if the keys don't fit; and a `StorageError` if the
   /// disk is full or can't be written.
+  @discardableResult
   public static func convert(
     _ path: String, in directory: String? = nil, to engine: EngineName, at target: String? = nil,
     key: UserKey? = nil, newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
-  ) throws {
+  ) throws -> ConversionReport {
     let type = try Engines.type(engine, encrypted: newKey != nil)
     let source = try DatabasePlace(path, in: directory)
     guard let target else {
@@ -55,10 +58,10 @@ extension Database {
     }
     switch try DatabasePlace(target, in: directory) {
     case .directory(let target):
-      try DatabaseInstaller(at: target).install(
+      return try DatabaseInstaller(at: target).install(
         from: source, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
     case .server(let target):
-      try ServerInstaller(target: target).install(
+      return try ServerInstaller(target: target).install(
         from: source, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
     }
   }
@@ -84,20 +87,23 @@ extension Database {
   ///     then, or SQLCipher with a new key.
   ///   - progress: receives the progress. If it throws, the copy is abandoned and removed.
   ///
+  /// Returns which blobs the source lacks that its documents name. The copy lacks them too.
+  ///
   /// Throws `alreadyExists` if there is something at `path`; `notFound` or `notADatabase` if the source isn't
   /// a database.
+  @discardableResult
   public static func copy(
     _ source: String, to path: String, in directory: String? = nil, key: UserKey? = nil,
     newKey: UserKey? = nil,
     engine: EngineName? = nil, progress: ConversionProgress.Handler? = nil
-  ) throws {
+  ) throws -> ConversionReport {
     let type = try engine.map { try Engines.type($0, encrypted: newKey != nil) }
     switch try DatabasePlace(path, in: directory) {
     case .directory(let target):
-      try DatabaseInstaller(at: target).install(
+      return try DatabaseInstaller(at: target).install(
         fromDirectoryOrArchive: source, engine: type, key: key, newKey: newKey, progress: progress)
     case .server(let target):
-      try ServerInstaller(target: target).install(
+      return try ServerInstaller(target: target).install(
         from: DatabasePlace(source), engine: type, key: key, newKey: newKey, isAnotherPeer: true,
         progress: progress)
     }

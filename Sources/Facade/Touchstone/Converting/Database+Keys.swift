@@ -60,11 +60,12 @@ extension Database {
   /// Gives an encrypted database a new data key and rewrites everything with it, including blobs.
   ///
   /// `newKey` opens it afterwards; nil keeps the same key. It is crash-safe and verified, like `convert`.
-  /// Throws as `rekey` does.
+  /// Returns which blobs are missing that documents name. Throws as `rekey` does.
+  @discardableResult
   public static func rotateKey(
     _ path: String, in directory: String? = nil, key: UserKey, newKey: UserKey? = nil,
     progress: ConversionProgress.Handler? = nil
-  ) throws {
+  ) throws -> ConversionReport {
     let closed = try ClosedDatabase(try DatabaseDirectory(path, in: directory))
     guard closed.description.key != nil else {
       throw DatabaseError(.notEncrypted, "the database isn't encrypted", path: closed.directory.path)
@@ -73,7 +74,7 @@ extension Database {
     let recipe = try DatabaseRecipe(
       type, isEncrypted: true, key: key, newKey: newKey ?? key, renewsDataKey: true,
       path: closed.directory.path)
-    try closed.rewrite(recipe, key: key, progress: progress)
+    return try closed.rewrite(recipe, key: key, progress: progress)
   }
 
   /// Encrypts a plain database, including its blobs, with an engine that can encrypt.
@@ -84,12 +85,15 @@ extension Database {
   /// `engine` is the new engine. Nil means the encrypting engine of the same kind: SQLCipher for SQLite,
   /// `lmdb-encrypted` for LMDB.
   ///
+  /// Returns which blobs are missing that documents name.
+  ///
   /// Throws `alreadyEncrypted` if it is encrypted already, `inUse` if it is open, and `notEncrypted` if the
   /// engine can't encrypt or there is no encrypting engine of the same kind.
+  @discardableResult
   public static func encrypt(
     _ path: String, in directory: String? = nil, key: UserKey, engine: EngineName? = nil,
     progress: ConversionProgress.Handler? = nil
-  ) throws {
+  ) throws -> ConversionReport {
     let closed = try ClosedDatabase(try DatabaseDirectory(path, in: directory))
     guard closed.description.key == nil else {
       throw DatabaseError(
@@ -106,19 +110,22 @@ extension Database {
     let recipe = try DatabaseRecipe(
       try Engines.type(name, encrypted: true), isEncrypted: false, key: nil, newKey: key, renewsDataKey: true,
       path: closed.directory.path)
-    try closed.rewrite(recipe, key: nil, progress: progress)
+    return try closed.rewrite(recipe, key: nil, progress: progress)
   }
 
   /// Decrypts a database, including its blobs. It is crash-safe and verified, like `convert`.
   ///
   /// `engine` is the new engine. Nil means the plain engine of the same kind, such as SQLite for SQLCipher.
   ///
+  /// Returns which blobs are missing that documents name.
+  ///
   /// Throws `notEncrypted` for a plain database, `keyRequired` if `engine` always encrypts, and otherwise as
   /// `rekey` does.
+  @discardableResult
   public static func decrypt(
     _ path: String, in directory: String? = nil, key: UserKey, engine: EngineName? = nil,
     progress: ConversionProgress.Handler? = nil
-  ) throws {
+  ) throws -> ConversionReport {
     let closed = try ClosedDatabase(try DatabaseDirectory(path, in: directory))
     guard closed.description.key != nil else {
       throw DatabaseError(.notEncrypted, "the database isn't encrypted", path: closed.directory.path)
@@ -131,6 +138,6 @@ extension Database {
     }
     let recipe = try DatabaseRecipe(
       type, isEncrypted: true, key: key, newKey: nil, renewsDataKey: false, path: closed.directory.path)
-    try closed.rewrite(recipe, key: key, progress: progress)
+    return try closed.rewrite(recipe, key: key, progress: progress)
   }
 }

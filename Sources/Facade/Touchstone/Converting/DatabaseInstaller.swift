@@ -25,7 +25,7 @@ struct DatabaseInstaller {
   func install(
     fromDirectoryOrArchive source: String, engine: EngineType?, key: UserKey?, newKey: UserKey?,
     progress: ConversionProgress.Handler?
-  ) throws {
+  ) throws -> ConversionReport {
     var status = stat()
     guard stat(source, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       return try install(
@@ -37,27 +37,31 @@ struct DatabaseInstaller {
     try ZipArchive(source).unpackDatabase(to: unpacked) { done, total in
       try progress?(ConversionProgress(phase: .unpacking, done: done, total: total))
     }
-    try make(
+    let new = try make(
       in: partial, from: .directory(try DatabaseDirectory(unpacked)), engine: engine, key: key,
       newKey: newKey,
       isAnotherPeer: true, progress: progress
-    ).publish(as: target, from: DatabaseAccess(ofFile: source))
+    )
+    try new.publish(as: target, from: DatabaseAccess(ofFile: source))
+    return new.report
   }
 
   /// Installs from another database. If `isAnotherPeer`, the copy gets new UUIDs.
   func install(
     from source: DatabasePlace, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
-  ) throws {
+  ) throws -> ConversionReport {
     var access: DatabaseAccess?
     if case .directory(let directory) = source {
       guard directory.isComplete else { throw directory.missing }
       access = DatabaseAccess(of: directory)
     }
-    try make(
+    let new = try make(
       in: try PartialDirectory(beside: target.path), from: source, engine: engine, key: key, newKey: newKey,
       isAnotherPeer: isAnotherPeer, progress: progress
-    ).publish(as: target, from: access)
+    )
+    try new.publish(as: target, from: access)
+    return new.report
   }
 
   /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
@@ -74,17 +78,19 @@ struct DatabaseInstaller {
         type, isEncrypted: source.isEncrypted, key: key, newKey: newKey, renewsDataKey: true,
         path: target.path)
       if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
-      let new = try UnfinishedDatabase(in: partial, type)
+      var new = try UnfinishedDatabase(in: partial, type)
       if case .same = recipe.key, let keyPath = source.keyPath {
         try AtomicFile.write(
           try AtomicFile.read(keyPath, limit: 1 << 16), to: new.directory.file(DatabaseDirectory.key))
       }
-      try DatabaseWriter(
+      new.report = try DatabaseWriter(
         source: source.data, recipe: recipe, dataKey: try recipe.dataKey(from: source.data.dataKey),
         directory: new.directory, description: new.description, access: nil, copiesBlobs: true,
         progress: progress
       ).run()
-      Log.write(.info, .database, target.path, "made from \(source.path), with the engine \(type.name)")
+      Log.write(
+        new.report.isComplete ? .info : .warning, .database, target.path,
+        "made from \(source.path), with the engine \(type.name)\(new.report.logText)")
       return new
     }
   }

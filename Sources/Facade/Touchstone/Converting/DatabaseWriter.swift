@@ -12,6 +12,17 @@ struct DatabaseSource {
   let blobs: BlobStore
   /// Nil if the source isn't encrypted.
   let dataKey: SecretBytes?
+
+  /// Begins a snapshot. Until the hold ends, no process removes the blobs that it names.
+  func beginRead() throws -> (snapshot: any ReadTransaction, hold: (any BlobHold)?) {
+    if let hold = try blobs.hold() { return (try engine.beginRead(), hold) }
+    // The first blob may have been stored just now.
+    let snapshot = try engine.beginRead()
+    do { return (snapshot, try blobs.hold()) } catch {
+      snapshot.end()
+      throw error
+    }
+  }
 }
 
 /// The target of a rewrite: its engine and keys.
@@ -76,7 +87,7 @@ struct DatabaseRecipe {
 }
 
 /// Writes all files of a database under names that aren't in use: key, data and blobs. Reads them back,
-/// compares them with the source, and syncs them. `database.json` doesn't name them yet.
+/// compares them with the source, and syncs them. `database.json` doesn't name them yet. Says what the source lacks.
 struct DatabaseWriter {
   let source: DatabaseSource
   let recipe: DatabaseRecipe
@@ -92,32 +103,28 @@ struct DatabaseWriter {
   /// processor's cache.
   private static let cacheBytes = 1 << 20
 
-  func run() throws {
+  func run() throws -> ConversionReport {
     if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description) {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
       try access?.key.apply(to: path)
     }
-    try writeData()
-    if copiesBlobs { try writeBlobs() }
-  }
-
-  private func writeData() throws {
     let path = directory.file(description.file)
-    let snapshot = try source.engine.beginRead()
-    defer { snapshot.end() }
     // The file isn't published yet, so one sync at the end is enough.
     var engine = try open(path, .createNew)
     do {
       // An engine of the app may not know of it.
       if let access, directory.isThere(path) { try access.data.applyToFileOrDirectory(path) }
-      let record = try KeyspaceCopy(from: snapshot, to: engine) {
-        try report(.copying, $0.entries, $0.totalEntries)
-      }.run()
+      let (snapshot, hold) = try source.beginRead()
+      defer { hold?.end() }
+      let record = try copyEntries(of: snapshot, to: engine)
       try engine.close()
       let sync = try BackgroundSync(path)
+      let found: ConversionReport
       do {
+        let blobs = try copiesBlobs ? copyBlobs() : source.blobs
         engine = try open(path, .openExisting)
         try record.verify(engine) { try report(.verifying, $0.entries, $0.totalEntries) }
+        found = try ConversionReport(engine, blobs)
         try recipe.finish(engine)
         try engine.close()
       } catch {
@@ -128,10 +135,21 @@ struct DatabaseWriter {
       try sync.finish()
       // Syncs what the last opening wrote, and the files beside the data.
       try syncData()
+      return found
     } catch {
       try? engine.close()
       throw error
     }
+  }
+
+  /// Copies all entries of a snapshot, and ends it.
+  private func copyEntries(
+    of snapshot: any ReadTransaction, to engine: any StorageEngine
+  ) throws -> KeyspaceRecord {
+    defer { snapshot.end() }
+    return try KeyspaceCopy(from: snapshot, to: engine) {
+      try report(.copying, $0.entries, $0.totalEntries)
+    }.run()
   }
 
   /// Opens the new file to fill it, or to read it back. No one else uses it yet.
@@ -149,7 +167,8 @@ struct DatabaseWriter {
     }
   }
 
-  private func writeBlobs() throws {
+  /// Copies the blobs, and reads them back. Returns where they are.
+  private func copyBlobs() throws -> BlobStore {
     let total = try source.blobs.files().reduce(0) { $0 + Int($1.bytes) }
     let target = try BlobStore(
       directory: directory.blobsPath(description), dataKey: dataKey, durability: .none,
@@ -160,8 +179,6 @@ struct DatabaseWriter {
       done += bytes
       try report(.blobs, done, total)
     }
-    // Copies blobs that were added after the listing and before the snapshot.
-    try source.blobs.copyAll(to: target)
     target.discardUnsaved()
     done = 0
     try target.verifyAll { bytes in
@@ -169,6 +186,7 @@ struct DatabaseWriter {
       try report(.verifying, done, total)
     }
     try FileTree.sync(target.directory)
+    return target
   }
 
   private func report(_ phase: ConversionProgress.Phase, _ done: Int, _ total: Int) throws {

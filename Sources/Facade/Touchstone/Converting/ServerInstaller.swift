@@ -10,11 +10,11 @@ struct ServerInstaller {
   let target: ServerPlace
 
   /// Installs from another database. If `isAnotherPeer`, the copy gets new UUIDs. Throws `alreadyExists` if there is a database, and
-  /// `notEncrypted` for a new key.
+  /// `notEncrypted` for a new key. Returns what the source lacks.
   func install(
     from place: DatabasePlace, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
-  ) throws {
+  ) throws -> ConversionReport {
     if let engine { try target.check(EngineName(rawValue: engine.name)) }
     try OpenDatabase.reserve(target.path)
     defer { OpenDatabase.unreserve(target.path) }
@@ -29,7 +29,7 @@ struct ServerInstaller {
     }
     try checkMissing()
     let source = try ConversionSource(place, key: key)
-    try withExtendedLifetime(source) {
+    return try withExtendedLifetime(source) {
       var recipe = try DatabaseRecipe(
         target.type, isEncrypted: source.isEncrypted, key: key, newKey: newKey, renewsDataKey: true,
         path: target.path)
@@ -39,9 +39,9 @@ struct ServerInstaller {
       }
       try checkMissing()
       try home.begin()
+      let report: ConversionReport
       do {
-        try writeData(from: source.data, recipe, progress)
-        try writeBlobs(from: source.data.blobs, home, progress)
+        report = try write(source.data, home, recipe, progress)
         try home.publish(try ServerDescription(engine: target.type.name).text)
       } catch {
         // What can't be removed now, the next creation removes.
@@ -49,39 +49,53 @@ struct ServerInstaller {
         throw error
       }
       Log.write(
-        .info, .database, target.path, "made from \(source.path), with the engine \(target.type.name)")
+        report.isComplete ? .info : .warning, .database, target.path,
+        "made from \(source.path), with the engine \(target.type.name)\(report.logText)")
+      return report
     }
   }
 
-  /// Copies the entries of one snapshot, and reads them back.
-  private func writeData(
-    from source: DatabaseSource, _ recipe: DatabaseRecipe, _ progress: ConversionProgress.Handler?
-  ) throws {
-    let snapshot = try source.engine.beginRead()
-    defer { snapshot.end() }
+  /// Copies the entries of one snapshot, then the blobs, and reads them back.
+  private func write(
+    _ source: DatabaseSource, _ home: any ServerHome, _ recipe: DatabaseRecipe,
+    _ progress: ConversionProgress.Handler?
+  ) throws -> ConversionReport {
     // The database isn't published yet, so what is stored last makes everything durable.
     let options = DatabaseOptions(durability: .none)
     var engine = try target.openEngine(.createNew, options, isBulkLoad: true)
     do {
-      let record = try KeyspaceCopy(from: snapshot, to: engine) {
-        try progress?(ConversionProgress(phase: .copying, done: $0.entries, total: $0.totalEntries))
-      }.run()
+      let (snapshot, hold) = try source.beginRead()
+      defer { hold?.end() }
+      let record = try copyEntries(of: snapshot, to: engine, progress)
       try engine.close()
+      let blobs = try writeBlobs(from: source.blobs, home, progress)
       engine = try target.openEngine(.openExisting, options)
       try record.verify(engine) {
         try progress?(ConversionProgress(phase: .verifying, done: $0.entries, total: $0.totalEntries))
       }
+      let report = try ConversionReport(engine, blobs)
       try recipe.finish(engine)
       try engine.close()
+      return report
     } catch {
       try? engine.close()
       throw error
     }
   }
 
+  /// Copies all entries of a snapshot, and ends it.
+  private func copyEntries(
+    of snapshot: any ReadTransaction, to engine: any StorageEngine, _ progress: ConversionProgress.Handler?
+  ) throws -> KeyspaceRecord {
+    defer { snapshot.end() }
+    return try KeyspaceCopy(from: snapshot, to: engine) {
+      try progress?(ConversionProgress(phase: .copying, done: $0.entries, total: $0.totalEntries))
+    }.run()
+  }
+
   private func writeBlobs(
     from source: BlobStore, _ home: any ServerHome, _ progress: ConversionProgress.Handler?
-  ) throws {
+  ) throws -> BlobStore {
     let total = try source.files().reduce(0) { $0 + Int($1.bytes) }
     let blobs = try BlobStore(home.blobs, durability: .none)
     var done = 0
@@ -89,12 +103,11 @@ struct ServerInstaller {
       done += bytes
       try progress?(ConversionProgress(phase: .blobs, done: done, total: total))
     }
-    // Copies blobs that were added after the listing and before the snapshot.
-    try source.copyAll(to: blobs)
     done = 0
     try blobs.verifyAll { bytes in
       done += bytes
       try progress?(ConversionProgress(phase: .verifying, done: done, total: total))
     }
+    return blobs
   }
 }

@@ -13,6 +13,8 @@ struct UnfinishedDatabase {
   let directory: DatabaseDirectory
   /// The future content of `database.json`.
   let description: DatabaseDirectory.Description
+  /// What its source lacks, if that is a database of this library.
+  var report = ConversionReport()
   private let partial: PartialDirectory
   private let type: EngineType
 

@@ -52,7 +52,7 @@ extension DatabaseFolder {
       throw DatabaseError(.alreadyExists, "the database exists already", path: place.path)
     }
     if case .server(let target) = place {
-      try ServerInstaller(target: target).install(
+      _ = try ServerInstaller(target: target).install(
         from: DatabasePlace(source), engine: engine.map { try Engines.type($0, encrypted: newKey != nil) },
         key: key ?? options.key, newKey: newKey, isAnotherPeer: true, progress: progress)
       return true

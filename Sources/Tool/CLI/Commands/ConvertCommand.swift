@@ -24,6 +24,8 @@ struct ConvertCommand: Subcommand {
       The result is encrypted if a new key is given or if the engine always encrypts. Without a new key, an
       encrypted database keeps its key, and a plain one gets --key-file (or TOUCHSTONE_KEY). With an engine that
       can't encrypt, the result is plain.
+
+      Blobs that documents name and that the database lacks are named, and the status is 1. The result is made.
       """)
 
   private let path: String
@@ -60,8 +62,10 @@ struct ConvertCommand: Subcommand {
     }
     let line = PhaseProgressLine("convert")
     defer { line.end() }
-    try Database.convert(path, to: engine, at: target, key: key, newKey: newKey, progress: line.update)
+    let report = try Database.convert(
+      path, to: engine, at: target, key: key, newKey: newKey, progress: line.update)
     line.end()
     try success.write("converted to", target ?? path, key: newKey ?? key, to: output)
+    try report.checkIsComplete("the database was converted")
   }
 }

@@ -15,6 +15,8 @@ struct CopyCommand: Subcommand {
     notes: """
       The copy is a separate sync peer with new UUIDs. It stores the private UUID of the original, so its syncs
       continue where those of the original stopped. It has the key of the original unless a new one is given.
+
+      Blobs that documents name and that the original lacks are named, and the status is 1. The copy is made.
       """)
 
   private let source: String
@@ -34,8 +36,10 @@ struct CopyCommand: Subcommand {
     let line = PhaseProgressLine("copy")
     defer { line.end() }
     func copy(_ key: UserKey?) throws {
-      try Database.copy(
+      let report = try Database.copy(
         source, to: target, key: key, newKey: newKey, engine: engine, progress: line.update)
+      line.end()
+      try report.checkIsComplete("the copy was made")
     }
     // Whether a zip file holds an encrypted database is known only after unpacking. Then the key is asked
     // for.

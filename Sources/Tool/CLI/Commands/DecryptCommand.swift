@@ -28,8 +28,10 @@ struct DecryptCommand: Subcommand {
     }
     let line = PhaseProgressLine("decrypt")
     defer { line.end() }
-    try Database.decrypt(path, key: keys.required(for: path), engine: engine, progress: line.update)
+    let report = try Database.decrypt(
+      path, key: keys.required(for: path), engine: engine, progress: line.update)
     line.end()
     try success.write("decrypted to", path, key: nil, to: output)
+    try report.checkIsComplete("the database was decrypted")
   }
 }

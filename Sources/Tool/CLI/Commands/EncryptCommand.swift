@@ -38,8 +38,9 @@ struct EncryptCommand: Subcommand {
     }
     let line = PhaseProgressLine("encrypt")
     defer { line.end() }
-    try Database.encrypt(path, key: key, engine: engine, progress: line.update)
+    let report = try Database.encrypt(path, key: key, engine: engine, progress: line.update)
     line.end()
     try success.write("encrypted with", path, key: key, to: output)
+    try report.checkIsComplete("the database was encrypted")
   }
 }

@@ -39,9 +39,10 @@ struct RekeyCommand: Subcommand {
       let line = PhaseProgressLine("rekey")
       defer { line.end() }
       let newKey = try keys.new()
-      try Database.rotateKey(path, key: key, newKey: newKey, progress: line.update)
+      let report = try Database.rotateKey(path, key: key, newKey: newKey, progress: line.update)
       line.end()
-      return try success.write("encrypted anew, on", path, key: newKey ?? key, to: output)
+      try success.write("encrypted anew, on", path, key: newKey ?? key, to: output)
+      return try report.checkIsComplete("the database was encrypted anew")
     }
     guard let newKey = try keys.new() ?? keys.askedNew(for: path) else {
       throw UsageError("there is no new key; use --new-key-file FILE or the variable \(Keys.newVariable)")
