@@ -374,7 +374,7 @@ let helpers: [Target] = [
     [
       "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone", "TouchstoneSync",
       "TouchstoneServer", "Views",
-    ]),
+    ], namesEngines: true),
   // Adds a machine whose calls fail and whose power is cut.
   whole.testing(
     "Machine",

@@ -43,7 +43,7 @@ package final class MachineDatabase {
       case .close: try close()
       case .convert(let name):
         let target = EngineName(rawValue: name)
-        try withKey { key in
+        _ = try withKey { key in
           try Database.convert(
             "test", in: folder, to: target, key: key,
             newKey: Engines.type(target).encrypts ? key ?? Self.key(0) : nil)

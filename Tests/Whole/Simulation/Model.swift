@@ -49,8 +49,9 @@ package struct Model {
   /// The current revision of a document; nil if there is none, not even a tombstone.
   package func current(_ id: String) -> Leaf? { documents[id]?.winner }
 
+  /// Without design documents: views and selectors don't see them.
   private var live: [(id: String, content: Content)] {
-    documents.keys.sorted().compactMap { id in
+    documents.keys.sorted().filter { !$0.hasPrefix("_design/") }.compactMap { id in
       current(id).flatMap { leaf in
         leaf.isDeleted ? nil : leaf.content.map { (id: id, content: $0) }
       }
@@ -61,6 +62,8 @@ package struct Model {
   func ids(_ from: Int, _ through: Int) -> [String] {
     live.filter { from...through ~= $0.content.number }.map(\.id)
   }
+
+  var hasFindIndex: Bool { current(SimulatedDatabase.findIndex).map { !$0.isDeleted } ?? false }
 
   // MARK: Operations with their answers
 
@@ -128,6 +131,9 @@ package struct Model {
     case .deleteIndex(let name):
       try expect(.count(indexes.contains(name) ? 1 : 0), answer)
       indexes.remove(name)
+    case .createFindIndex:
+      guard !hasFindIndex else { return try expect(.count(0), answer) }
+      try takeSaved(SimulatedDatabase.findIndex, .design, on: current(SimulatedDatabase.findIndex), answer)
     case .compact:
       // An engine may need the database for itself.
       if case .refused("busy", _) = answer { return }
@@ -154,6 +160,8 @@ package struct Model {
     case .changes:
       try expect(.names(documents.sorted { $0.value.sequence < $1.value.sequence }.map(\.key)), answer)
     case .query(let from, let through), .find(let from, let through):
+      // The index may have to be brought up to date.
+      if case .find = operation, !canWrite, hasFindIndex, case .refused("forbidden", _) = answer { return }
       try expect(.names(ids(from, through)), answer)
     case .viewRows(let from, let through):
       if !canWrite, case .refused("forbidden", _) = answer { return }

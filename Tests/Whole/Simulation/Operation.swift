@@ -18,6 +18,9 @@ package struct Content: Codable, Equatable, Sendable {
     self.blob = blob
     self.padding = padding
   }
+
+  /// What a design document shows: it has none of these members.
+  static let design = Content(number: -1, words: [], blob: nil, padding: -1)
 }
 
 /// One call of the public interface.
@@ -43,6 +46,8 @@ package enum Operation: Codable, Equatable, Sendable {
   case createIndex
   case createFullTextIndex
   case deleteIndex(String)
+  /// An index of selectors: a design document.
+  case createFindIndex
   case compact
   /// By a statement: adds to the number of each document whose number lies in a range.
   case updateWhere(from: Int, through: Int, adding: Int)
@@ -67,7 +72,7 @@ package enum Operation: Codable, Equatable, Sendable {
   /// The same two answers, by a view that maps each document to its number.
   case viewRows(from: Int, through: Int)
   case viewTotal
-  /// The same documents, by a selector of CouchDB.
+  /// The same documents, by a selector of CouchDB: with the indexes that there are, and without.
   case find(from: Int, through: Int)
   /// The documents that have a word.
   case match(String)

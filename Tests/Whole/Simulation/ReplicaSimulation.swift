@@ -54,12 +54,31 @@ package struct ReplicaSimulation: Sendable {
     return lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
   }
 
-  /// Runs it in an empty directory. Throws what went wrong first.
-  package func run() throws {
+  /// The number of steps in which each engine has a part. A replication is one of both engines.
+  package var stepsByEngine: [String: Int] {
+    var (engines, counts) = (settings.replicas.map(\.engine), [String: Int]())
+    for step in steps {
+      let replicas: Set<Int>
+      switch step {
+      case .one(let replica, _), .remake(let replica, _, _): replicas = [replica]
+      case .replicate(let run): replicas = [run.source, run.target]
+      }
+      for engine in Set(replicas.map { engines[$0] }) { counts[engine, default: 0] += 1 }
+      if case .one(let replica, .convert(let new)) = step { engines[replica] = new }
+    }
+    return counts
+  }
+
+  /// Runs it in an empty directory. Throws what went wrong first. `trace` gets what all replicas have after each step.
+  package func run(trace: ((String) -> Void)? = nil) throws {
     try withTemporaryDirectory { directory in
       let world = try ReplicaWorld(settings, in: directory)
       for (number, step) in steps.enumerated() {
-        do { try world.run(step) } catch { throw Mismatch("step \(number), \(step):\n  \(error)") }
+        do { try world.run(step) } catch {
+          trace?("step \(number), \(step)\n\(try world.trees())")
+          throw Mismatch("step \(number), \(step):\n  \(error)")
+        }
+        trace?("step \(number), \(step)\n\(try world.trees())")
       }
       do { try world.checkAll() } catch { throw Mismatch("at the end:\n  \(error)") }
     }

@@ -62,6 +62,20 @@ package final class ReplicaWorld {
     for world in worlds { try world.checkAll() }
   }
 
+  /// The trees of all documents, for people: current branches first, tombstones with a `x`.
+  func trees() throws -> String {
+    try worlds.enumerated().map { number, world in
+      let documents = try world.read().documents.sorted { $0.key < $1.key }.map { id, document in
+        let branches = document.branches.map { branch in
+          branch.history.map { "\($0.prefix(7))" }.joined(separator: "<")
+            + (branch.leaf.isDeleted ? " x" : "")
+        }
+        return "\(id) #\(document.sequence) " + branches.joined(separator: ", ")
+      }
+      return "  replica \(number): " + documents.joined(separator: "; ")
+    }.joined(separator: "\n")
+  }
+
   private var pairs: [(Int, Int)] {
     worlds.indices.flatMap { source in worlds.indices.dropFirst(source + 1).map { (source, $0) } }
   }
@@ -114,7 +128,7 @@ package final class ReplicaWorld {
     case .source(let microseconds):
       try source.tell(operation)
       usleep(UInt32(microseconds))
-      try source.restart()
+      try source.restart(0)
       if run.transport != .local {
         _ = try target.ask(.stopServing)
         try endRequests(of: target)
@@ -122,7 +136,7 @@ package final class ReplicaWorld {
     case .target(let microseconds):
       try source.tell(operation)
       usleep(UInt32(microseconds))
-      try target.restart()
+      try target.restart(0)
       _ = try source.nextAnswer()
     }
     return nil
@@ -132,7 +146,7 @@ package final class ReplicaWorld {
 extension ReplicaWorld {
   /// Ends what a cut connection has begun: a request that was received whole may still commit after the listener has stopped. Nothing but
   /// the end of its process is sure to come after that.
-  private func endRequests(of target: World) throws { try target.restart() }
+  private func endRequests(of target: World) throws { try target.restart(0) }
 }
 
 /// A world as one of several replicas. Its first process speaks for it.
@@ -155,12 +169,6 @@ extension World {
     let answer = try ask(.serve)
     guard case .serving(let port) = answer else { throw Mismatch("the answer is \(answer)") }
     return port
-  }
-
-  /// Kills the process, and starts it again.
-  func restart() throws {
-    _ = try workers[0].kill()
-    workers[0] = try start(0)
   }
 
   /// What the database holds.

@@ -95,6 +95,7 @@ extension Model {
       return .count(documents.values.count { $0.expirationDay.map { $0 <= day } ?? false })
     case .createIndex: return .count(indexes.contains(SimulatedDatabase.valueIndex) ? 0 : 1)
     case .createFullTextIndex: return .count(indexes.contains(SimulatedDatabase.textIndex) ? 0 : 1)
+    case .createFindIndex: return hasFindIndex ? .count(0) : saved([SimulatedDatabase.findIndex])
     case .deleteIndex(let name): return .count(indexes.contains(name) ? 1 : 0)
     default: return .done
     }

@@ -33,10 +33,7 @@ extension SimulatedDatabase {
     let target: ReplicatorTarget
     switch order.target {
     case .local(let engine, let directory):
-      let engine = EngineName(rawValue: engine)
-      var options = DatabaseOptions(engine: engine, durability: .none, key: try key(of: engine))
-      options.creation = .openExisting
-      let opened = try Database.open("test", in: directory, options: options)
+      let opened = try SimulatedPlace(directory).open(EngineName(rawValue: engine))
       other = opened
       target = .database(opened)
     case .webSocket(let port): target = try .url("ws://127.0.0.1:\(port)/test")

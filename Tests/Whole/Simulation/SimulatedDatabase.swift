@@ -10,6 +10,8 @@ package struct SimulatedDatabase {
   package static let valueIndex = "numbers"
   package static let textIndex = "words"
   static let view = "numbers"
+  /// The design document of the index of selectors.
+  static let findIndex = "_design/finds"
   /// The day 0 of expirations.
   static let firstDay = Date(timeIntervalSince1970: 4_102_444_800)
 
@@ -63,16 +65,18 @@ package struct SimulatedDatabase {
     case .createFullTextIndex:
       return .count(try database.createFullTextIndex(Self.textIndex, on: ["words"]) ? 1 : 0)
     case .deleteIndex(let name): return .count(try database.deleteIndex(name) ? 1 : 0)
+    case .createFindIndex:
+      guard try database.document(Self.findIndex) == nil else { return .count(0) }
+      return .saved([named(Self.findIndex, try database.save(Self.findIndex, .value(Self.findDefinition())))])
     case .compact: try database.compact()
     case .updateWhere(let from, let through, let adding):
-      return try statement(
-        "UPDATE _ SET number = number + $adding WHERE number BETWEEN $from AND $through",
-        ["from": .int(Int64(from)), "through": .int(Int64(through)), "adding": .int(Int64(adding))])
+      var parameters = range(from, through)
+      parameters["adding"] = .int(Int64(adding))
+      return try statement("UPDATE _ SET number = number + $adding \(Self.inRange)", parameters)
     case .deleteWhere(let from, let through):
-      return try statement("DELETE FROM _ WHERE number BETWEEN $from AND $through", range(from, through))
+      return try statement(Self.deletion, range(from, through))
     case .tryDeleteWhere(let from, let through):
-      let tried = try database.execute(
-        "DELETE FROM _ WHERE number BETWEEN $from AND $through", range(from, through), isDryRun: true)
+      let tried = try database.execute(Self.deletion, range(from, through), isDryRun: true)
       return .names(tried.documents.map(\.id).sorted())
     case .insert(let id, let replaces, let number):
       return try statement(
@@ -92,12 +96,11 @@ package struct SimulatedDatabase {
       return .documents(all)
     case .changes: return .names(try database.changes().map(\.documentID))
     case .query(let from, let through):
-      return .names(
-        try ids("SELECT META().id FROM _ WHERE number BETWEEN \(from) AND \(through)"))
+      return .names(try ids("SELECT META().id FROM _ \(Self.inRange)", range(from, through)))
     case .match(let word):
       return .names(try ids("SELECT META().id FROM _ WHERE MATCH(\(Self.textIndex), '\(word)')"))
     case .total:
-      let row = try database.query("SELECT COUNT(*), SUM(number) FROM _").run()[0]
+      let row = try database.query("SELECT COUNT(number), SUM(number) FROM _").run()[0]
       return .numbers([Int(row[0].int ?? 0), Int(row[1].int ?? 0)])
     case .viewRows(let from, let through):
       var query = try view().query()
@@ -121,9 +124,13 @@ package struct SimulatedDatabase {
     Answer.Saved(id: id, revision: "\(saved.revisionID)", sequence: saved.sequence)
   }
 
-  private func ids(_ query: String) throws -> [String] {
-    try database.query(query).run().map { $0[0].string ?? "" }.sorted()
+  private func ids(_ query: String, _ parameters: [String: JSONValue] = [:]) throws -> [String] {
+    try database.query(query).run(parameters).map { $0[0].string ?? "" }.sorted()
   }
+
+  /// The condition of all statements, with the parameters of `range`.
+  private static let inRange = "WHERE number BETWEEN $from AND $through"
+  private static let deletion = "DELETE FROM _ \(inRange)"
 
   private func range(_ from: Int, _ through: Int) -> [String: JSONValue] {
     ["from": .int(Int64(from)), "through": .int(Int64(through))]
@@ -148,18 +155,43 @@ package struct SimulatedDatabase {
     return view
   }
 
+  /// Looks with the indexes that there are and without, and in an order that only an index has.
   private func found(_ from: Int, _ through: Int) throws -> [String] {
+    let without = try found(from, through, "", [MangoIndex.allDocuments()]).map(\.id).sorted()
+    let indexes = try database.mangoIndexes()
+    guard indexes.count > 1 else { return without }
+    let with = try found(from, through, "", indexes).map(\.id).sorted()
+    let sorted = try found(from, through, #", "sort": ["number"]"#, indexes)
+    guard with == without, sorted.map(\.id).sorted() == without,
+      zip(sorted, sorted.dropFirst()).allSatisfy({ $0.number <= $1.number })
+    else { throw Mismatch("found \(without), with an index \(with), sorted \(sorted)") }
+    return without
+  }
+
+  private func found(
+    _ from: Int, _ through: Int, _ options: String, _ indexes: [MangoIndex]
+  ) throws -> [(id: String, number: Int)] {
     let selector = #"{"number": {"$gte": \#(from), "$lte": \#(through)}}"#
-    let request = #"{"selector": \#(selector), "fields": ["_id"], "limit": 1000}"#
-    let plan = try MangoPlan(MangoQuery(OrderedJSON(parsing: Array(request.utf8))), database.mangoIndexes())
+    let request = #"{"selector": \#(selector), "fields": ["_id", "number"], "limit": 1000\#(options)}"#
+    let plan = try MangoPlan(MangoQuery(OrderedJSON(parsing: Array(request.utf8))), indexes)
     let reader = try database.mangoReader(plan)
-    var ids: [String] = []
+    var found: [(id: String, number: Int)] = []
     repeat {
       try reader.read()
       let text = reader.text.withBytes { "[\(String(decoding: $0, as: UTF8.self))]" }
-      ids += try JSONValue(json: text).array?.compactMap { $0["_id"].string } ?? []
+      for document in try JSONValue(json: text).array ?? [] {
+        found.append((document["_id"].string ?? "", Int(document["number"].int ?? -1)))
+      }
     } while !reader.isDone
-    return ids.sorted()
+    return found
+  }
+
+  private static func findDefinition() throws -> JSONValue {
+    try JSONValue(
+      json: """
+        {"language": "query", "views": {"numbers": {"map": {"fields": {"number": "asc"}, "partial_filter_selector": {}},
+        "reduce": "_count", "options": {"def": {"fields": ["number"]}}}}}
+        """)
   }
 
   // MARK: Contents

@@ -47,6 +47,16 @@ package struct Simulation: Codable, Sendable {
     return lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
   }
 
+  /// The number of steps on each engine.
+  package var stepsByEngine: [String: Int] {
+    var (engine, counts) = (settings.engine, [String: Int]())
+    for step in steps {
+      counts[engine, default: 0] += 1
+      if case .convert(let new) = step { engine = new }
+    }
+    return counts
+  }
+
   /// Runs it in an empty directory. Throws what went wrong first.
   package func run() throws {
     try withTemporaryDirectory { directory in

@@ -31,7 +31,7 @@ package struct StepGenerator {
   }
 
   package mutating func next() -> Step {
-    switch random.below(114) {
+    switch random.below(119) {
     case 0..<18: .one(worker: worker, .save(id: id, content))
     case 18..<24:
       .saveOnCurrent(worker: worker, id: id, isStale: random.once(in: 4), content)
@@ -64,7 +64,9 @@ package struct StepGenerator {
     case 96..<99: .reopen(worker: worker)
     case 100..<108: byStatement()
     case 108..<112: byView()
-    case 112..<114: find()
+    case 112..<116: find()
+    case 116..<118: .one(worker: worker, .createFindIndex)
+    case 118: withoutFindIndex()
     default: random.once(in: 3) ? .convert(engine: random.pick(engines)) : .reopen(worker: worker)
     }
   }
@@ -98,6 +100,11 @@ package struct StepGenerator {
     let from = random.below(50)
     let rows = Operation.viewRows(from: from, through: from + random.below(10))
     return .one(worker: worker, random.once(in: 4) ? .viewTotal : rows)
+  }
+
+  private mutating func withoutFindIndex() -> Step {
+    let id = SimulatedDatabase.findIndex
+    return .one(worker: worker, random.once(in: 3) ? .purge(id: id) : .delete(id: id))
   }
 
   private mutating func find() -> Step {

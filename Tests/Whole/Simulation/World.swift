@@ -23,6 +23,7 @@ package final class World {
 
   private let settings: Settings
   let directory: String
+  private let place: SimulatedPlace
   var engine: EngineName
   var model = Model()
   var workers: [Worker] = []
@@ -33,10 +34,15 @@ package final class World {
   package init(_ settings: Settings, in directory: String) throws {
     self.settings = settings
     self.directory = directory
+    place = SimulatedPlace(directory)
     engine = EngineName(rawValue: settings.engine)
-    let options = DatabaseOptions(engine: engine, durability: .none, key: try key(of: engine))
-    try Database.open("test", in: directory, options: options).close()
+    try place.make(engine)
     try openAll()
+  }
+
+  deinit {
+    workers = []
+    place.remove(engine)
   }
 
   private func canWrite(_ worker: Int) -> Bool {
@@ -45,8 +51,18 @@ package final class World {
 
   private var writers: [Int] { (0..<settings.workers).filter(canWrite) }
 
-  func start(_ number: Int) throws -> Worker {
+  private func start(_ number: Int) throws -> Worker {
     try Worker("\(engine)", directory, isReadOnly: !canWrite(number))
+  }
+
+  /// Kills a process, and starts it again. Returns the answer to what it was told last, if it came before.
+  @discardableResult
+  func restart(_ number: Int) throws -> Answer? {
+    let answer = try workers[number].kill()
+    workers[number] = try start(number)
+    // A server may still be committing what the killed process has sent. A later commit comes after that.
+    if SimulatedPlace.isServer(engine) { try run(.saveLocal(id: "fence", 0), by: number) }
+    return answer
   }
 
   private func openAll() throws { workers = try (0..<settings.workers).map(start) }
@@ -83,8 +99,7 @@ package final class World {
     case .convert(let name):
       try closeAll()
       let target = EngineName(rawValue: name)
-      try Database.convert(
-        "test", in: directory, to: target, key: try key(of: engine), newKey: try key(of: target))
+      try place.convert(engine, to: target)
       engine = target
       try openAll()
     }
@@ -130,9 +145,7 @@ package final class World {
     guard canWrite(number) else { return }
     try workers[number].tell(operation)
     usleep(UInt32(microseconds))
-    let acknowledged = try workers[number].kill()
-    workers[number] = try start(number)
-    if let acknowledged { return try model.take(operation, acknowledged) }
+    if let acknowledged = try restart(number) { return try model.take(operation, acknowledged) }
     try model.takeUncertain(id, content, after: try workers[number].ask(.document(id: id)))
   }
 }

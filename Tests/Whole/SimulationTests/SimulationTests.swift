@@ -31,6 +31,19 @@ struct SimulationTests {
       .runAndReduce(seed: seed)
   }
 
+  @Test(
+    "databases on a server answer as a model does, alone and as replicas",
+    .enabled(if: SimulatedPlace.serverEngine != nil))
+  func simulateServer() throws {
+    let seed = isLong ? testSeed : 1
+    let child = try startChild(
+      .whole,
+      ["simulation", "seeds", "\(seed)", isLong ? "200" : "3", "\(Self.steps)", "postgres", "sqlite"])
+    let ending = try child.wait(seconds: nil)
+    expect(ending, equals: .exited(0), "\(child.outputText) \(child.errorText.suffix(2_000))")
+    expect(child.outputText.contains("postgres="), "\(child.outputText)")
+  }
+
   @Test("a script of replicas is what it was after it was written and read")
   func replicaScript() throws {
     let simulation = ReplicaSimulation(seed: 7, steps: 400, engines: ["sqlite", "lmdb"])
