@@ -193,6 +193,11 @@ import TestSupport
         SELECT COUNT(*) AS many FROM _;
         """, to: "queries")
       let before = try tool.succeed("index", "db", "list").output
+      let one = try tool.succeed(
+        "advise", "db", "ADVISE SELECT n FROM _ WHERE kind = $k", "--param", "k=k7", "--seconds", "0")
+      expect(one.output.contains("create index1 kind"), "\(one.output)")
+      let twice = try tool("advise", "db", "SELECT 1", "--queries", "queries")
+      expect(twice.status != 0 && twice.errors.contains("--queries"), "\(twice.errors)")
       let json = try tool.succeed("advise", "db", "--queries", "queries", "--seconds", "0", "--json").json()
       let queries = try #require(json["queries"] as? [[String: Any]])
       expect(queries.map { $0["name"] as? String }, equals: ["kind", "used", "everything"])

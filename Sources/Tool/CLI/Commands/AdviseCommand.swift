@@ -1,9 +1,13 @@
 import BenchmarkKit
 import Foundation
+import Query
+import Suites
 import Touchstone
 
 /// `touchstone advise`: says which indexes would help queries, and which ones none of them uses.
 struct AdviseCommand: Subcommand {
+  private static let text = Positional(
+    "QUERY", "A query, with or without ADVISE; or --queries", count: .optional)
   private static let queries = Option(
     "queries", "FILE", "A file of queries, as 'bench mine' takes them; - for standard input")
   private static let seconds = Option<Double>(
@@ -19,9 +23,12 @@ struct AdviseCommand: Subcommand {
 
   static let usage = Usage(
     "advise", "Finds indexes that would help queries, and those that none of them uses",
-    positionals: [DatabaseArguments.database],
-    options: [queries, seconds, directory, DatabaseArguments.json, Keys.file],
-    examples: ["touchstone advise travel --queries queries.n1ql"],
+    positionals: [DatabaseArguments.database, text],
+    options: [queries, QueryParameter.option, seconds, directory, DatabaseArguments.json, Keys.file],
+    examples: [
+      "touchstone advise travel 'SELECT name FROM _ WHERE type = $t' --param t=hotel",
+      "touchstone advise travel --queries queries.n1ql",
+    ],
     notes: """
       DB is copied into a temporary directory, which is removed at the end; DB itself is only read. On the copy,
       indexes on the conditions, the order and the groups of each query are made one after the other, and the query
@@ -35,15 +42,32 @@ struct AdviseCommand: Subcommand {
       """)
 
   private let database: DatabaseArguments
-  private let file: QueryFile
+  private let queries: [NamedQuery]
   private let seconds: Double
   private let directory: String
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
-    guard let path = try arguments.value(Self.queries) else { throw UsageError("--queries FILE is missing") }
-    file = try QueryFile(path: path)
+    switch (arguments.optional(Self.text), try arguments.value(Self.queries)) {
+    case (let text?, nil):
+      let statement: SelectStatement
+      switch try QueryStatement(parsing: text) {
+      case .select(let select), .advise(let select), .explain(let select, _): statement = select
+      default: throw UsageError("an index is advised for a query, and not for other statements")
+      }
+      queries = [
+        NamedQuery(
+          name: "query", text: statement.description, parameters: try QueryParameter.values(arguments))
+      ]
+    case (nil, let path?):
+      guard try QueryParameter.values(arguments).isEmpty else {
+        throw UsageError("--param is for QUERY; the file of --queries has its own parameters")
+      }
+      queries = try QueryFile(path: path).queries
+    case (nil, nil): throw UsageError("QUERY or --queries FILE is missing")
+    case (_?, _?): throw UsageError("QUERY and --queries can't be combined")
+    }
     seconds = try arguments.value(Self.seconds) ?? 0.2
     directory = try arguments.value(Self.directory) ?? NSTemporaryDirectory()
     asJSON = arguments[DatabaseArguments.json]
@@ -66,7 +90,7 @@ struct AdviseCommand: Subcommand {
       place.path + "/copy", options: .init(creation: .openExisting, key: key, compaction: .off))
     defer { try? copy.close() }
     let advice = try IndexAdvice(
-      file.queries, on: copy, seconds: seconds, progress: { shown.show($0) },
+      queries, on: copy, seconds: seconds, progress: { shown.show($0) },
       shouldStop: { Interrupt.isRequested })
     shown.clear()
     if asJSON { return try output.line(Self.json(advice).jsonText) }
