@@ -173,7 +173,14 @@ extension SelectStatement {
     if !joins.isEmpty { add { $0.joins.removeLast() } }
     for index in joins.indices { add { $0.joins.remove(at: index) } }
     for index in results.indices where results.count > 1 { add { $0.results.remove(at: index) } }
-    for index in groupBy.indices { add { $0.groupBy.remove(at: index) } }
+    if groupingSets.isEmpty {
+      for index in groupBy.indices { add { $0.groupBy.remove(at: index) } }
+    } else {
+      add { $0.groupingSets = [] }
+      for index in groupingSets.indices where groupingSets.count > 1 {
+        add { $0.groupingSets.remove(at: index) }
+      }
+    }
     for index in orderBy.indices {
       add { $0.orderBy.remove(at: index) }
       for simpler in orderBy[index].expression.simpler { add { $0.orderBy[index].expression = simpler } }

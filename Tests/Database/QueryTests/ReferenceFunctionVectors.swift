@@ -7,7 +7,39 @@ private let null = JSONValue?.some(.null)
 // example, it is here.
 extension FunctionVector {
   static let reference: [FunctionVector] =
-    texts + tokens + json + bits + choices + edits + sets + objects + paths + datesOfReference
+    texts + vectors + tokens + json + bits + choices + edits + sets + objects + paths + datesOfReference
+
+  private static let vectors: [FunctionVector] = [
+    .init("VECTOR_DISTANCE", [1, 2, 3, 4], [1, 2, 3, 4], "COSINE", gives: 0.0),
+    .init("VECTOR_DISTANCE", [1, 2, 3, 4], [1, 2, 3, 4], "DOT", gives: -30.0),
+    .init("VECTOR_DISTANCE", [1, 2, 3, 5], [1, 2, 3, 4], "l2", gives: 1.0),
+    .init("VECTOR_DISTANCE", [6, 7, 8, 9], [1, 2, 3, 4], "EUCLIDEAN", gives: 10.0),
+    .init("VECTOR_DISTANCE", [6, 7, 8, 9], [1, 2, 3, 4], "L2_SQUARED", gives: 100.0),
+    .init("VECTOR_DISTANCE", [6, 7, 8, 9], [1, 2, 3, 4], "euclidean_squared", gives: 100.0),
+    .init("VECTOR_DISTANCE", [1, 0], [0, 2], "COSINE", gives: 1.0),
+    .init("VECTOR_DISTANCE", [0, 0], [0, 2], "COSINE", gives: null),
+    .init("VECTOR_DISTANCE", [1], [1, 2], "L2", gives: null),
+    .init("VECTOR_DISTANCE", [], [], "L2", gives: null),
+    .init("VECTOR_DISTANCE", [1, "a"], [1, 2], "L2", gives: null),
+    .init("VECTOR_DISTANCE", [1], [2], "L1", gives: null),
+    .init("VECTOR_DISTANCE", 1, [2], "L2", gives: null),
+    .init("VECTOR_DISTANCE", null, [2], "L2", gives: null),
+    .init("VECTOR_DISTANCE", missing, [2], "L2", gives: missing),
+    .init("APPROX_VECTOR_DISTANCE", [6, 7, 8, 9], [1, 2, 3, 4], "L2", 4, true, gives: 10.0),
+    .init("EUCLIDEAN_DISTANCE", [0, 0], [3, 4], gives: 5.0),
+    .init("SQUARED_EUCLIDEAN_DISTANCE", [0, 0], [3, 4], gives: 25.0),
+    .init("COSINE_DISTANCE", [1.5, 0], [3, 0], gives: 0.0),
+    .init("COSINE_DISTANCE", [1], missing, gives: missing),
+    .init("ISNAN", 1, gives: false), .init("ISNAN", "a", gives: null),
+    .init("ISNAN", missing, gives: missing),
+    .init("GROUPING", 1, gives: 0), .init("HASHBYTES", "a", "md6", gives: null),
+    .init("UNICODE", "é", gives: 233), .init("UNICODE", "😀b", gives: 128512),
+    .init("UNICODE", "", gives: null),
+    .init("UNICODE", 1, gives: null), .init("UNICODE", missing, gives: missing),
+    .init("LIKE_PREFIX", "ab%c", gives: "ab"), .init("LIKE_PREFIX", "a\\%b_", gives: "a%b"),
+    .init("LIKE_PREFIX", "é", gives: "é"), .init("LIKE_PREFIX", "_", gives: ""),
+    .init("LIKE_PREFIX", "a\\", gives: "a\\"), .init("LIKE_PREFIX", null, gives: null),
+  ]
 
   private static let texts: [FunctionVector] = [
     .init("CONCAT2", "-", "a", "b", ["c", "d"], ["xyz"], gives: "a-b-c-d-xyz"),

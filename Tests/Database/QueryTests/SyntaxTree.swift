@@ -180,7 +180,14 @@ struct RandomTree {
     }
     select.groupBy = chance(30) ? some(1...2, inner).filter(isTerm) : []
     if !select.groupBy.isEmpty {
-      for index in select.groupBy.indices where chance(30) { select.groupNames[index] = name() }
+      let keys = select.groupBy
+      if chance(25) {
+        select = select.groupBy(
+          sets: chance(50) ? GroupingSets.cube(keys.map { [$0] }) : [keys, [keys[0]], []])
+      }
+      for index in select.groupBy.indices where select.groupingSets.isEmpty && chance(30) {
+        select.groupNames[index] = name()
+      }
       select.groupArray = maybe(20) { $0.name() }
       if chance(20) { select.letting = bindings(depth: max(0, depth)) }
       select.having = maybe(50, inner)

@@ -52,6 +52,22 @@ import TestSupport
     }
   }
 
+  @Test func statementsAreRunOneAfterTheOther() throws {
+    try TestEngine.lmdb.withDatabase { tool in
+      try fill(tool)
+      let text = "PREPARE p AS SELECT RAW n FROM _ WHERE n > ?; -- a; b\nEXECUTE p USING [2]; SELECT RAW ';';"
+      try expect(tool.succeed("query", "db", text).lines, equals: [#"{"name":"p"}"#, "3", #"";""#])
+      let mixed = "UPDATE _ SET m = 1 WHERE n = 2; SELECT RAW COUNT(*) FROM _ WHERE m = 1"
+      try expect(tool.succeed("query", "db", mixed).output, equals: "1\n")
+      // The first one that fails ends it.
+      let failing = try tool("query", "db", "SELECT RAW 1; SELEC 2; DELETE FROM _")
+      expect(failing.status != 0 && failing.output == "1\n", "\(failing.output)\(failing.errors)")
+      try expect(tool.succeed("query", "db", "SELECT RAW COUNT(*) FROM _").output, equals: "3\n")
+      // A name ends with the process.
+      try expect(tool("query", "db", "EXECUTE p").status != 0)
+    }
+  }
+
   @Test func indexesAreMadeAndQueriesAreReadAsJSON() throws {
     try TestEngine.lmdb.withDatabase { tool in
       try fill(tool)

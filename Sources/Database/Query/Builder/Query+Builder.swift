@@ -47,7 +47,25 @@ extension SelectStatement {
 
   /// Groups the rows by the values of these expressions. Each group becomes one row.
   public func groupBy(_ expressions: QueryExpression...) -> SelectStatement {
-    changed { $0.groupBy = expressions }
+    changed {
+      $0.groupBy = expressions
+      $0.groupingSets = []
+    }
+  }
+
+  /// Groups the rows once for each of these sets of expressions (GROUPING SETS). An expression that isn't in the set of a
+  /// group is null there. At most 256 sets.
+  public func groupBy(sets: [[QueryExpression]]) -> SelectStatement { changed { $0.setGroups(sets) } }
+
+  /// Groups the rows by all of the expressions, then by all but the last one, and so on, and all in one group (ROLLUP). At most
+  /// 255 expressions.
+  public func groupBy(rollup expressions: QueryExpression...) -> SelectStatement {
+    groupBy(sets: GroupingSets.rollup(expressions.map { [$0] }))
+  }
+
+  /// Groups the rows by each selection of the expressions (CUBE), of which there are at most 8.
+  public func groupBy(cube expressions: QueryExpression...) -> SelectStatement {
+    groupBy(sets: expressions.count > 8 ? [[]] : GroupingSets.cube(expressions.map { [$0] }))
   }
 
   /// Keeps only the groups for which the condition is true.

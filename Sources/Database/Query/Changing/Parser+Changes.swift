@@ -40,7 +40,7 @@ extension Parser {
   private mutating func target(_ deepest: inout Int) throws(SyntaxFault) -> DataSource {
     let start = token.start
     let source = try source(&deepest)
-    guard source.content == .named else {
+    guard source.content == .named, !source.name.string.hasPrefix(SystemKeyspace.prefix) else {
       throw fault(.invalidUse, "documents of the database are changed, not rows of an expression", at: start)
     }
     return source

@@ -19,6 +19,8 @@ extension Query {
     public var starColumnName: StarColumnName
     /// The memory that the run shares with others; nil if it shares none.
     package var sharedMemory: QueryMemory?
+    /// Whose prepared statements PREPARE and EXECUTE know: the name of a user, or nil for those of the program.
+    package var statementOwner: String?
 
     /// How the column of a `*` without an alias is named.
     public enum StarColumnName: Sendable {

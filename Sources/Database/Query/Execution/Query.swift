@@ -53,6 +53,8 @@ public final class Query: Sendable {
     case plan(analyze: Bool)
     /// The lines of ADVISE.
     case advice
+    /// The name that PREPARE gives to a statement.
+    case prepare(name: ByteString, replaces: Bool, QueryStatement)
 
     /// The name of the only column, whose values are lines. Nil for rows.
     var column: String? {
@@ -60,6 +62,7 @@ public final class Query: Sendable {
       case .rows: nil
       case .plan: "plan"
       case .advice: "advice"
+      case .prepare: "name"
       }
     }
   }
@@ -83,6 +86,11 @@ public final class Query: Sendable {
   let source: QuerySource
   private let purpose: Purpose
   private let options: Options
+  /// The values that EXECUTE gives to parameters.
+  private let fixed: [String: JSONValue]
+  private let inference: InferStatement?
+  /// The sources about the database that it reads.
+  private let systemKeyspaces: Set<SystemKeyspace>
   private let resolved: ResolvedQuery
   private let columns: ResultColumns
   private let prepared = Lock<Prepared?>(nil)
@@ -96,8 +104,24 @@ public final class Query: Sendable {
       try self.init(SelectStatement(jsonText: text), in: source, options: options)
       return
     }
-    switch try QueryStatement(parsing: text) {
-    case .select(let statement): try self.init(statement, text, .rows, source, options)
+    var statement = try QueryStatement(parsing: text)
+    var text = text
+    var fixed: [String: JSONValue] = [:]
+    if case .execute(let name, let using) = statement {
+      fixed = try QuerySource.values(of: using, in: text)
+      statement = try source.knowledge.statements.statement(name, of: options.statementOwner, in: text)
+      text = statement.description
+    }
+    let (select, purpose, inference) = try Self.form(of: statement, text, source, options)
+    try self.init(select, text, purpose, source, options, fixed: fixed, inference: inference)
+  }
+
+  /// The query that gives the rows of a statement, and what is returned of it.
+  private static func form(
+    of statement: QueryStatement, _ text: String, _ source: QuerySource, _ options: Options
+  ) throws -> (SelectStatement, Purpose, InferStatement?) {
+    switch statement {
+    case .select(let select): return (select, .rows, nil)
     case .change(let change):
       throw QueryError(
         .invalidUse, "\(change.word) changes documents, and a query only reads; run it with execute",
@@ -106,9 +130,35 @@ public final class Query: Sendable {
       throw QueryError(
         .invalidUse, "this statement changes indexes, and a query only reads; run it with execute",
         at: SourcePosition(0), in: text)
-    case .explain(let statement, let analyze):
-      try self.init(statement, text, .plan(analyze: analyze), source, options)
-    case .advise(let statement): try self.init(statement, text, .advice, source, options)
+    case .explain(let select, let analyze): return (select, .plan(analyze: analyze), nil)
+    case .advise(let select): return (select, .advice, nil)
+    case .infer(let inference):
+      let known: [ByteString] = ["_", "_default", ByteString(source.name)]
+      guard known.contains(inference.source.name) else {
+        throw QueryError(
+          .unknownName,
+          "there is no \"\(inference.source.name)\"; the documents of the database are _ or \(source.name)",
+          at: inference.source.position, in: text)
+      }
+      let schema = SystemKeyspace.schema
+      var select = SelectStatement(
+        results: [ResultColumn(.star(source: nil), as: nil)],
+        source: DataSource(ByteString(schema.name), as: ByteString(schema.rawValue)))
+      select.isRaw = true
+      return (select, .rows, inference)
+    case .prepare(let name, let replaces, let inner):
+      var select = SelectStatement(results: [ResultColumn(.literal(.null), as: nil)])
+      // Mistakes are found now.
+      let innerText = inner.description
+      switch inner {
+      case .change: _ = try PreparedChange(innerText, in: source, options: options)
+      case .index(let index): try index.check(databaseName: source.name, in: innerText)
+      default: select = try Self.form(of: inner, text, source, options).0
+      }
+      let made = name ?? ByteString("p" + String(UInt64.random(in: 0 ... .max), radix: 16))
+      return (select, .prepare(name: made, replaces: replaces, inner), nil)
+    case .execute:
+      throw QueryError(.invalidUse, "EXECUTE can't name another EXECUTE", at: SourcePosition(0), in: text)
     }
   }
 
@@ -135,15 +185,19 @@ public final class Query: Sendable {
 
   private init(
     _ statement: SelectStatement, _ text: String?, _ purpose: Purpose, _ source: QuerySource,
-    _ options: Options
+    _ options: Options, fixed: [String: JSONValue] = [:], inference: InferStatement? = nil
   ) throws {
     self.statement = statement
     self.text = text
     self.purpose = purpose
     self.source = source
     self.options = options
-    resolved = try NameResolver.resolve(
+    self.fixed = fixed
+    self.inference = inference
+    let resolved = try NameResolver.resolve(
       statement, databaseName: source.name, starColumnName: options.starColumnName, text: text)
+    self.resolved = resolved
+    systemKeyspaces = resolved.systemKeyspaces
     columns = ResultColumns(resolved)
     // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
     // then.
@@ -168,7 +222,10 @@ public final class Query: Sendable {
   }
 
   /// The names of the parameters that the query uses, in order of first use.
-  public var parameterNames: [String] { statement.parameterNames }
+  public var parameterNames: [String] {
+    if case .prepare = purpose { return [] }
+    return statement.parameterNames.filter { fixed[$0] == nil }
+  }
 
   // MARK: Running
 
@@ -215,7 +272,7 @@ public final class Query: Sendable {
 
   /// Creates the filter that tells which commits can change the rows of the query. Nil when every commit can.
   package func relevance() throws -> QueryRelevance? {
-    guard case .rows = purpose else { return nil }
+    guard case .rows = purpose, systemKeyspaces.isEmpty else { return nil }
     return try QueryRelevance(resolved, in: source)
   }
 
@@ -227,7 +284,10 @@ public final class Query: Sendable {
     try read { snapshot in
       // The check and the run use the same snapshot, so `relevance` and the rows agree.
       let concerns: Bool
-      do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
+      do {
+        concerns = try relevance.mayConcern(
+          snapshot, purged: purged, parameters.merging(fixed) { _, value in value }, cancellation)
+      } catch {
         // A condition failed for a document. The query itself may never look at that document.
         relevance.forget()
         concerns = true
@@ -320,6 +380,11 @@ public final class Query: Sendable {
     isTimed: Bool = false, _ output: (SharedKeys) -> RowOutput
   ) throws -> (compiled: CompiledQuery, counts: [QueryExecution.StepCounts]) {
     let compiled = try prepare(snapshot, cancellation)
+    var parameters = parameters
+    if !fixed.isEmpty { parameters.merge(fixed) { _, value in value } }
+    for keyspace in systemKeyspaces {
+      parameters[keyspace.name] = try keyspace.rows(snapshot, source, options, inference, cancellation)
+    }
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
     let counts = try QueryExecution.run(
@@ -401,7 +466,14 @@ public final class Query: Sendable {
     case .rows: []
     case .plan(let analyze): try explain(analyze: analyze, parameters, cancellation: cancellation).lines
     case .advice: try read { try QueryAdvice(prepare($0, cancellation)).lines }
+    case .prepare(let name, let replaces, let statement): try register(name, statement, replaces)
     }
+  }
+
+  private func register(_ name: ByteString, _ statement: QueryStatement, _ replaces: Bool) throws -> [String]
+  {
+    try source.knowledge.statements.set(name, statement, of: options.statementOwner, replaces: replaces)
+    return [name.string]
   }
 
   private func explain(

@@ -1,3 +1,4 @@
+import Documents
 import Fleece
 import Storage
 
@@ -32,6 +33,16 @@ enum JSONFunctions {
           return .data(context.arena.copy(TextSlice(bytes)))
         }
       }
+    },
+    QueryFunction("HASHBYTES", 1...2) { arguments, context, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard let algorithm = algorithm(arguments, context) else { return .null }
+      func hash(_ bytes: UnsafeRawBufferPointer) -> QueryValue {
+        guard let digest = MessageDigest.of(bytes, algorithm) else { return .null }
+        return digest.withUnsafeBytes { .data(context.arena.copy(TextSlice($0))) }
+      }
+      if case .data(let bytes) = arguments[0] { return hash(bytes.bytes) }
+      return json(arguments[0], context, hash)
     },
     QueryFunction("POLY_LENGTH", 1...1) { arguments, context, _ in length(arguments[0], context) ?? .null },
     QueryFunction("LEN", 1...1) { arguments, context, _ in
@@ -68,6 +79,18 @@ enum JSONFunctions {
     do { try value.writeJSON(context.sharedKeys, into: &bytes) } catch { return context.fail(error) }
     return bytes.count <= context.limits.textBytes
       ? bytes.withUnsafeBytes(body) : StringFunctions.tooLong(context)
+  }
+
+  /// The algorithm of HASHBYTES: a text, or the member `algorithm` of an object. Nil for other values.
+  private static func algorithm(_ arguments: Arguments, _ context: EvaluationContext) -> String? {
+    guard arguments.count == 2 else { return "sha256" }
+    if case .string(let name) = arguments[1] { return name.string.lowercased() }
+    guard arguments[1].type == .object else { return nil }
+    for member in arguments[1].sortedMembers(context.sharedKeys) where member.name.string == "algorithm" {
+      if case .string(let name) = member.value { return name.string.lowercased() }
+      return nil
+    }
+    return "sha256"
   }
 
   private static func base64(_ bytes: UnsafeRawBufferPointer, _ context: EvaluationContext) -> QueryValue {

@@ -27,6 +27,12 @@ enum NumberFunctions {
       guard let value = arguments[0].number else { return arguments[0].isMissing ? .missing : .null }
       return .int(value > 0 ? 1 : value < 0 ? -1 : 0)
     },
+    // All numbers are finite.
+    QueryFunction("ISNAN", 1...1) { arguments, _, _ in
+      arguments[0].number == nil ? (arguments[0].isMissing ? .missing : .null) : .bool(false)
+    },
+    // With GROUP BY alone, every key is a key of the group. NameResolver+Grouping.swift replaces other calls.
+    QueryFunction("GROUPING", 1...31) { _, _, _ in .int(0) },
     QueryFunction("DIV", 2...2) { arguments, _, _ in number2(arguments) { $0 / $1 } },
     QueryFunction("IDIV", 2...2) { arguments, _, _ in
       if let unknown = unknown(among: arguments) { return unknown }

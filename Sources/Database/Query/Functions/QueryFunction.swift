@@ -90,6 +90,7 @@ struct QueryFunction: Sendable {
       ObjectFunctions.table, ObjectPathFunctions.table, JSONFunctions.table, TypeFunctions.table,
       ConditionalFunctions.table, DateFunctions.table, DatePartFunctions.table, ClockFunctions.table,
       FullTextFunctions.table,
+      VectorFunctions.table,
     ]
     for table in tables { for function in table { all[function.name] = function } }
     return all

@@ -33,6 +33,11 @@ enum TextFunctions {
         return .int(Int64(text.slice(0, offset).scalarCount) + 1)
       }
     },
+    QueryFunction("UNICODE", 1...1) { arguments, _, _ in
+      StringFunctions.text1(arguments) { text in
+        text.string.unicodeScalars.first.map { .int(Int64($0.value)) } ?? .null
+      }
+    },
     QueryFunction("SUFFIXES", 1...1) { arguments, context, _ in
       StringFunctions.text1(arguments) { text in
         var suffixes: [QueryValue] = []
@@ -65,8 +70,32 @@ enum TextFunctions {
       StringFunctions.texts2(arguments) { .int(Int64(distance($0, $1, context))) }
     },
     QueryFunction("MASK", 1...2, usesPattern: true, mask),
-    QueryFunction("LIKE_ESCAPE", 2...2, likeEscape),
+    QueryFunction("LIKE_ESCAPE", 2...2, likeEscape), QueryFunction("LIKE_PREFIX", 1...1, likePrefix),
   ]
+
+  /// `LIKE_PREFIX(pattern)`: what the pattern has before its first wildcard.
+  @Sendable private static func likePrefix(
+    _ arguments: Arguments, _ context: EvaluationContext, _ site: CallSite
+  ) -> QueryValue {
+    StringFunctions.text1(arguments) { pattern in
+      var prefix: [UInt8] = []
+      var isEscaped = false
+      for byte in pattern.bytes {
+        if !isEscaped {
+          if byte == UInt8(ascii: "%") || byte == UInt8(ascii: "_") { break }
+          if byte == UInt8(ascii: "\\") {
+            isEscaped = true
+            continue
+          }
+        }
+        isEscaped = false
+        prefix.append(byte)
+      }
+      // A backslash at the end stands for itself.
+      if isEscaped { prefix.append(UInt8(ascii: "\\")) }
+      return .string(prefix.withUnsafeBytes { context.arena.copy(TextSlice($0)) })
+    }
+  }
 
   /// `LIKE_ESCAPE(pattern, escape)`: a pattern of LIKE in which another character than the backslash makes the next
   /// one stand for itself. `LIKE p ESCAPE e` is `LIKE LIKE_ESCAPE(p, e)`.

@@ -50,6 +50,7 @@ struct JSONQueryWriter {
       object["FROM"] = .array(sources.map { .object($0) })
     }
     if let condition = query.condition { object["WHERE"] = try inner.json(condition) }
+    guard query.groupingSets.isEmpty else { throw missing("GROUPING SETS") }
     if !query.groupBy.isEmpty { object["GROUP_BY"] = .array(try inner.json(query.groupBy)) }
     if let having = query.having { object["HAVING"] = try inner.json(having) }
     var orderings: [JSONValue] = []

@@ -73,6 +73,8 @@ package final class PlanningKnowledge: Sendable {
   }
 
   private let state = Lock(State())
+  /// The statements that PREPARE has named.
+  let statements = PreparedStatements()
 
   /// Creates an empty knowledge.
   package init() {}

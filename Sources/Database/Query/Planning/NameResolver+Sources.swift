@@ -75,6 +75,12 @@ extension NameResolver {
     case .items(let items): return try resolve(items, scope)
     case .named: break
     }
+    if let keyspace = try SystemKeyspace.named(source.name, at: source.position, in: text) {
+      guard source.keys == nil else {
+        throw failure(.invalidUse, "USE KEYS needs a source of documents", at: source.position)
+      }
+      return .parameter(ByteString(keyspace.name))
+    }
     let path = PropertyReference([.name(source.name)], position: source.position)
     if bindings[source.name] != nil || enclosing?.hasBinding(source.name) ?? false {
       return try resolve(.property(path), Scope(bindings: bindings))

@@ -110,7 +110,7 @@ struct NameResolver {
     }
     aliased.noAggregates = "GROUP BY"
     aliased.noWindows = "GROUP BY"
-    let groupBy = try statement.groupBy.map { try resolve($0, aliased) }
+    var groupBy = try statement.groupBy.map { try resolve($0, aliased) }
     aliased.noAggregates = nil
     aliased.aliases.merge(grouped) { result, _ in result }
     aliased.noWindows = "HAVING"
@@ -126,6 +126,7 @@ struct NameResolver {
     query.limit = try statement.limit.map { try resolveConstant($0, "LIMIT") }
     query.offset = try statement.offset.map { try resolveConstant($0, "OFFSET") }
 
+    if !statement.groupingSets.isEmpty { groupBy = try resolveGroupingSets(statement, groupBy) }
     let hasAggregates =
       query.columns.contains { $0.expression.hasAggregates } || (query.having?.hasAggregates ?? false)
       || query.orderBy.contains { $0.expression.hasAggregates }

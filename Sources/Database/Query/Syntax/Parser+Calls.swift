@@ -10,6 +10,8 @@ extension Parser {
     case "MATCH": return try match()
     case "RANK" where try peek().kind != .rightParenthesis: return try rank()
     case "EXISTS": return try exists()
+    case "CAST": return try cast()
+    case "STRING_AGG", "GROUP_CONCAT": return try joinedTexts(name)
     default: break
     }
     guard let signature = QueryFunction.named(upper) else { throw unknown(upper, at: name.start) }
@@ -82,6 +84,9 @@ extension Parser {
   private func unknown(_ name: String, at offset: Int) -> SyntaxFault {
     let shown = name.utf8.count > 60 ? name.prefix(60) + "…" : name[...]
     let names = ["META", "MATCH", "RANK"] + QueryFunction.all.keys
+    if let advice = ReferenceWords.functions[name] {
+      return fault(.unknownFunction, "there is no function \(name): \(advice)", at: offset)
+    }
     return fault(
       .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))",
       at: offset)
@@ -101,7 +106,10 @@ extension Parser {
     let start = token.start
     let member = try name("a member of META: \(MetaProperty.list)").string
     guard let property = MetaProperty(rawValue: member) else {
-      let hint = Suggestions.hint(for: member, among: MetaProperty.allCases.map(\.rawValue))
+      let hint =
+        member == "cas"
+        ? " (sequence is another number after each change)"
+        : Suggestions.hint(for: member, among: MetaProperty.allCases.map(\.rawValue))
       throw fault(
         .unknownName, "META() has no \"\(member.prefix(60))\"\(hint): it has \(MetaProperty.list)", at: start)
     }

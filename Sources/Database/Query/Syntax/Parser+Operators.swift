@@ -76,7 +76,7 @@ extension Parser {
         left = try predicate(left)
         continue
       case .name:
-        guard minimum <= .equality, try isWithin() else { return left }
+        guard minimum <= .equality, try isWordOperator() else { return left }
         left = try predicate(left)
         continue
       default: return left
@@ -190,6 +190,8 @@ extension Parser {
       let collection = try binary(.relation)
       try raise(over: leftHeight)
       return .within(left, in: collection, negated: isNegated)
+    case .name where isWord("ILIKE"): return try like(left, isNegated)
+    case .name where isWord("REGEXP"): return try regexp(left, isNegated)
     default:
       throw unexpected(
         isNegated ? "IN, WITHIN, LIKE, BETWEEN, NULL, MISSING or VALUED after NOT" : "an operator")

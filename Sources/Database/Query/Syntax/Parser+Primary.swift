@@ -5,8 +5,10 @@ import Storage
 extension Parser {
   /// Parses a primary and the steps after it.
   mutating func postfix() throws(SyntaxFault) -> QueryExpression {
-    if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
-    return try withSteps(token.kind == .leftParenthesis ? try parenthesized() : try primary())
+    let operand =
+      token.kind == .name || token.kind == .quotedName
+      ? try nameOrCall() : try withSteps(token.kind == .leftParenthesis ? try parenthesized() : try primary())
+    return token.kind == .colon ? try converted(operand) : operand
   }
 
   /// Parses an expression or a query in parentheses. With a frame of its own, which is small: the deepest nesting has two hundred.

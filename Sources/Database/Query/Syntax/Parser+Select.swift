@@ -230,21 +230,6 @@ extension Parser {
     select.windows = try namedWindows(&deepest)
   }
 
-  private mutating func groups(of select: inout SelectStatement, _ deepest: inout Int) throws(SyntaxFault) {
-    try expect(.by, "BY")
-    repeat {
-      let start = token.start
-      let expression = try expression(&deepest)
-      try checkTerm(expression, of: "GROUP BY", at: start)
-      select.groupNames[select.groupBy.count] = try alias()
-      select.groupBy.append(expression)
-    } while try take(.comma)
-    guard token.kind == .group else { return }
-    try advance()
-    try expect(.as, "AS")
-    select.groupArray = try name("a name after GROUP AS")
-  }
-
   /// Parses the names of LET or LETTING.
   private mutating func bindings(_ deepest: inout Int) throws(SyntaxFault) -> [LetBinding] {
     try advance()
@@ -274,11 +259,34 @@ extension Parser {
       } else if token.kind == .offset, select.offset == nil {
         try advance()
         select.offset = try expression(&deepest)
+        _ = try takeRows()
+      } else if isWord("FETCH"), select.limit == nil, try beginsClause() {
+        select.limit = try fetched(&deepest)
       } else {
         break
       }
     }
     return select
+  }
+
+  /// Takes ROW or ROWS.
+  private mutating func takeRows() throws(SyntaxFault) -> Bool {
+    if try takeWord("ROWS") { return true }
+    return try takeWord("ROW")
+  }
+
+  /// Parses `FETCH FIRST n ROWS ONLY`, which is LIMIT. Without a number it is one row.
+  private mutating func fetched(_ deepest: inout Int) throws(SyntaxFault) -> QueryExpression {
+    try advance()
+    try advance()
+    var count = QueryExpression.literal(.int(1))
+    if !isWord("ROWS"), !isWord("ROW") { count = try expression(&deepest) }
+    guard try takeRows() else { throw unexpected("ROWS ONLY") }
+    if token.kind == .name, !isWord("ONLY") {
+      throw fault(.unsupported, "only ROWS ONLY is supported: WITH TIES isn't; use RANK() OVER (ORDER BY …)")
+    }
+    guard try takeWord("ONLY") else { throw unexpected("ONLY") }
+    return count
   }
 
   /// Parses `[AS] name`, if there is one.
@@ -313,6 +321,12 @@ extension Parser {
         .leftParenthesis, .case, .not:
         return true
       default: return false
+      }
+    case "FETCH":
+      guard isWord("FIRST", first) || isWord("NEXT", first) else { return false }
+      switch second.kind {
+      case .integer, .parameter, .question, .leftParenthesis: return true
+      default: return isWord("ROW", second) || isWord("ROWS", second)
       }
     case "FULL": return first.kind == .join || first.kind == .outer
     default: return false

@@ -23,7 +23,11 @@ extension Parser {
     let start = token.start
     if isWord("LATERAL"), try peek().kind == .leftParenthesis { try advance() }
     var source: DataSource
-    if let name = try sourceName() {
+    if let name = try systemName() {
+      source = DataSource(
+        ByteString(SystemKeyspace.prefix + name.string), as: try alias() ?? name,
+        position: SourcePosition(start))
+    } else if let name = try sourceName() {
       source = DataSource(name, as: try alias(), position: SourcePosition(start))
     } else {
       let items = try expression(&deepest)
@@ -37,6 +41,14 @@ extension Parser {
       try use(of: &source, &deepest)
     }
     return source
+  }
+
+  /// Takes `system:name`. Returns the name in lower case. Nil when something else follows.
+  private mutating func systemName() throws(SyntaxFault) -> ByteString? {
+    guard isWord("SYSTEM"), case let (colon, name) = try peekTwo(), colon.kind == .colon, name.kind == .name
+    else { return nil }
+    for _ in 0..<3 { try advance() }
+    return ByteString(text(name).lowercased())
   }
 
   /// Takes the name of a source: `_`, the database's, one of WITH. Nil when an expression follows.

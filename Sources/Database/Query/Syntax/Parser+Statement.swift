@@ -39,6 +39,24 @@ extension QueryExpression {
 
 extension Parser {
   fileprivate mutating func statement() throws(SyntaxFault) -> QueryStatement {
+    let statement = try unended()
+    let hasSemicolon = try take(.semicolon)
+    if token.kind == .end { return statement }
+    guard !hasSemicolon else {
+      throw fault(
+        .unsupported,
+        "one call runs one statement, and another one begins here; the command query and the shell "
+          + "run several, one after the other")
+    }
+    switch statement {
+    case .select(let select), .explain(let select, _), .advise(let select):
+      throw unexpectedClause(after: select)
+    default: throw unexpected("the end of the statement")
+    }
+  }
+
+  /// Parses a statement up to the first token that isn't part of it.
+  mutating func unended() throws(SyntaxFault) -> QueryStatement {
     var explains = false
     var analyzes = false
     if isWord("EXPLAIN") {
@@ -52,22 +70,14 @@ extension Parser {
     if !explains, isWord("ADVISE") {
       try advance()
       _ = try take(word: "INDEX")
-      let select = try select()
-      try endOfStatement(after: select)
-      return .advise(select)
+      return .advise(try select())
     }
-    if !explains, let change = try change() {
-      _ = try take(.semicolon)
-      guard token.kind == .end else { throw unexpected("the end of the statement") }
-      return .change(change)
-    }
-    if !explains, let index = try indexStatement() {
-      _ = try take(.semicolon)
-      guard token.kind == .end else { throw unexpected("the end of the statement") }
-      return .index(index)
+    if !explains {
+      if let change = try change() { return .change(change) }
+      if let index = try indexStatement() { return .index(index) }
+      if let named = try namedStatement() { return named }
     }
     let select = try select()
-    try endOfStatement(after: select)
     return explains ? .explain(select, analyze: analyzes) : .select(select)
   }
 

@@ -42,9 +42,13 @@ extension Printer {
     put(" WHERE ", select.condition)
     if !select.groupBy.isEmpty {
       put(" GROUP BY ")
-      put(Array(select.groupBy.enumerated())) { printer, term in
-        printer.put(term.element)
-        printer.put(alias: select.groupNames[term.offset])
+      if select.groupingSets.isEmpty {
+        put(Array(select.groupBy.enumerated())) { printer, term in
+          printer.put(term.element)
+          printer.put(alias: select.groupNames[term.offset])
+        }
+      } else {
+        put(groupingSets: select.groupingSets, of: select.groupBy)
       }
     }
     if let name = select.groupArray {
@@ -121,6 +125,8 @@ extension Printer {
 
   mutating func put(_ source: DataSource) {
     switch source.content {
+    case .named where source.alias != nil && SystemKeyspace(parameter: source.name) != nil:
+      put(source.name.string)
     case .named: put(name: source.name)
     case .items(let items):
       let text = rendered(items, atLeast: .collate)

@@ -9,6 +9,13 @@ struct Printer {
 
   mutating func put(_ part: String) { text += part }
 
+  /// What `body` prints.
+  static func text(_ body: (inout Printer) -> Void) -> String {
+    var printer = Printer()
+    body(&printer)
+    return printer.text
+  }
+
   mutating func put(name: ByteString) {
     let name = name.string
     guard ReservedWords.mustBeQuoted(name) else { return put(name) }
@@ -330,6 +337,21 @@ extension QueryStatement: CustomStringConvertible {
     case .advise(let select): "ADVISE " + select.description
     case .change(let change): change.description
     case .index(let index): index.description
+    case .infer(let statement): Printer.text { $0.put(statement) }
+    case .prepare(let name, let replaces, let statement):
+      Printer.text { printer in
+        printer.put(replaces ? "PREPARE FORCE " : "PREPARE ")
+        if let name {
+          printer.put(name: name)
+          printer.put(" AS ")
+        }
+      } + statement.description
+    case .execute(let name, let values):
+      Printer.text { printer in
+        printer.put("EXECUTE ")
+        printer.put(name: name.name)
+        printer.put(" USING ", values)
+      }
     case .explain(let select, let analyze): (analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ") + select.description
     }
   }

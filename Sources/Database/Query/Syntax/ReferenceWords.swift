@@ -16,11 +16,10 @@ enum ReferenceWords {
     for word in ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "SET"] {
       all[word] = "transactions have their own call, and a query inside of it sees its changes"
     }
-    for word in ["PREPARE", "EXECUTE"] {
-      all[word] = "prepare a query once, and run it with other values of its $parameters"
+    for word in ["ADVISE", "PREPARE", "EXECUTE", "INFER"] {
+      all[word] = "it begins a statement, and isn't a part of one"
     }
-    all["ADVISE"] = "it begins a statement"
-    all["INFER"] = "use OBJECT_PATHS, GROUP BY and COUNT"
+    all["EXPLAIN"] = "it explains queries; it begins a statement, and isn't a part of one"
     all["VALUES"] = "use SELECT"
     for word in ["GRANT", "REVOKE", "TRUNCATE", "FLUSH"] {
       all[word] = "a query only reads"
@@ -28,16 +27,26 @@ enum ReferenceWords {
     return all
   }()
 
+  /// Functions, and why there is none of that name.
+  static let functions: [String: String] = [
+    "CURL": "a query reads nothing outside of its database",
+    "PREDICTION": "a query runs no models; save what they say in the documents",
+    "VECTOR_MATCH":
+      "there is no vector index; ORDER BY VECTOR_DISTANCE(…) LIMIT n finds the nearest vectors",
+    "SEARCH": "use MATCH(index, text), which searches a full-text index",
+    "SEARCH_META": "use RANK(index), SNIPPET and OFFSETS",
+    "SEARCH_SCORE": "use RANK(index)",
+  ]
+
   /// Words between SELECT and its results that make rows of single values.
   static let rawResults: Set<String> = ["RAW", "VALUE", "ELEMENT"]
 
   /// Words of clauses and operators. Each is found where the grammar refuses it.
   static let clauses: [String: String] = [
-    "FETCH": "use LIMIT", "ILIKE": "use LIKE, which ignores case",
+    "QUALIFY": "give the window function a name, and put WHERE around the query: "
+      + "SELECT … FROM (SELECT …) AS r WHERE …",
+    "TABLESAMPLE": "use ORDER BY RANDOM() LIMIT n",
   ]
-
-  /// Words of which only the token after them is refused.
-  static let openings: [String: String] = [:]
 
   /// What IS can test. A single name that is near one of these words is taken for a mistake.
   static let tests = ["NULL", "MISSING", "VALUED", "KNOWN", "UNKNOWN"]
@@ -65,9 +74,7 @@ extension Parser {
     for earlier in [taken.last, taken.other] {
       guard earlier.kind == .name else { return nil }
       let word = upperCase(earlier)
-      if let advice = ReferenceWords.clauses[word] ?? ReferenceWords.openings[word] {
-        return unsupported(earlier, advice)
-      }
+      if let advice = ReferenceWords.clauses[word] { return unsupported(earlier, advice) }
     }
     return nil
   }

@@ -21,7 +21,7 @@ enum ReservedWords {
   /// Words that begin a clause where an alias could be (`Parser.beginsClause`).
   static let clauseWords: Set<String> = [
     "UNION", "INTERSECT", "EXCEPT", "LET", "LETTING", "NEST", "USE", "EXCLUDE", "FULL", "SET", "UNSET",
-    "RETURNING",
+    "RETURNING", "FETCH",
   ]
 
   /// A hash table of 256 slots. A word whose slot is taken uses the next free one.

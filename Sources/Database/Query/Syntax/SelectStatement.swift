@@ -15,6 +15,12 @@ package enum QueryStatement: Hashable, Sendable {
   case change(ChangeStatement)
   /// A statement about indexes.
   case index(IndexStatement)
+  /// `INFER _`: a schema of the documents.
+  case infer(InferStatement)
+  /// `PREPARE name AS statement`: gives a statement a name. Nil makes one.
+  indirect case prepare(name: ByteString?, replaces: Bool, QueryStatement)
+  /// `EXECUTE name USING values`: runs a statement by its name.
+  case execute(SourceName, using: QueryExpression?)
 }
 
 /// The syntax tree of a query.
@@ -44,6 +50,9 @@ public struct SelectStatement: Hashable, Sendable {
   public var condition: QueryExpression?
   /// The expressions of GROUP BY. Empty without the clause.
   public var groupBy: [QueryExpression]
+  /// The grouping sets, each as the numbers of its expressions of GROUP BY (ROLLUP, CUBE, GROUPING SETS). Empty for a
+  /// GROUP BY of all its expressions.
+  public var groupingSets: [[Int]] = []
   /// The aliases of expressions of GROUP BY, by their number.
   public var groupNames: [Int: ByteString] = [:]
   /// The name of the array of a group's rows (GROUP AS).

@@ -58,6 +58,7 @@ extension Database {
       throw StorageError(
         .invalidArgument, "a dry run undoes what it did, and so can't be a part of a transaction", path: path)
     }
+    let (statement, parameters) = try expanded(statement, parameters, options: options)
     let index = Query.indexStatement(statement)
     try index?.check(databaseName: name, in: statement)
     let change =

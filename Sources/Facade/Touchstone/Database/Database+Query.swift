@@ -1,3 +1,4 @@
+import Fleece
 import Query
 
 extension Database {
@@ -18,6 +19,18 @@ extension Database {
   /// Prepares a query that was made with the query builder.
   public func query(_ statement: SelectStatement, options: Query.Options? = nil) throws -> Query {
     try Query(statement, in: querySource, options: options ?? queryOptions)
+  }
+
+  /// What a statement stands for: for EXECUTE the statement that PREPARE has named, and the values of its parameters.
+  package func expanded(
+    _ text: String, _ parameters: [String: JSONValue] = [:], options: Query.Options? = nil
+  ) throws -> (text: String, parameters: [String: JSONValue]) {
+    try querySource.expanded(text, parameters, options ?? queryOptions)
+  }
+
+  /// Whether a text is a statement that changes documents or indexes, or EXECUTE of one.
+  package func changes(_ text: String, options: Query.Options? = nil) throws -> Bool {
+    Query.changes(try expanded(text, options: options).text)
   }
 
   /// The database as a source of queries. A query keeps it open.

@@ -34,10 +34,12 @@ struct QueryCommand: Subcommand {
       "touchstone query travel 'SELECT name FROM _ WHERE type = $t LIMIT 10' --param t=hotel",
       "touchstone query travel 'EXPLAIN ANALYZE SELECT COUNT(*) FROM _' --format table",
       "touchstone query travel 'UPDATE _ SET open = TRUE WHERE type = \"hotel\"' --dry-run",
+      "touchstone query travel 'PREPARE p AS SELECT 1; EXECUTE p'",
       "touchstone query travel - --format csv < report.n1ql > report.csv",
     ],
     notes:
       """
+      Several statements, separated by semicolons, are run one after the other, up to the first that fails.
       A statement that changes documents does so in one transaction, and prints the rows of RETURNING. The number of
       changed documents is printed on standard error.
 
@@ -71,34 +73,43 @@ struct QueryCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     let text = text == "-" ? try StandardInput.text("the query") : text
     Interrupt.listen()
-    if Query.changes(text) { return try change(text, output) }
-    if isDryRun { throw UsageError("--dry-run is for a statement that changes documents") }
     let database = try database.open()
-    let query = try database.query(text, options: limits)
-    if explains {
-      try output.line(query.explain(parameters).description)
-    } else {
-      var isInterrupted = false
-      var printer = try RowPrinter(format, columns: query.columnNames, to: output)
-      try query.forEach(parameters) { row in
-        isInterrupted = Interrupt.isRequested
-        guard !isInterrupted else { return false }
-        try printer.add(row)
-        return true
-      }
-      try printer.end()
-      if isInterrupted { throw Interrupted("\(printer.count) rows were printed") }
-    }
+    for statement in Self.statements(in: text) { try run(statement, on: database, output) }
     try database.close()
   }
 
-  private func change(_ text: String, _ output: StandardOutput) throws {
-    if explains {
-      throw UsageError("--explain is for a query; --dry-run shows what a statement would change")
+  /// The statements of a text, which semicolons separate.
+  private static func statements(in text: String) -> [String] {
+    var reader = StatementReader()
+    var statements: [ShellStatement] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      statements += reader.add(String(line))
     }
-    let database = try database.open()
-    let results = try database.execute(text, parameters, isDryRun: isDryRun, options: limits)
-    try ChangePrinter(format, to: output).print(results, isDryRun: isDryRun)
-    try database.close()
+    if let last = reader.end() { statements.append(last) }
+    guard statements.count > 1, statements.allSatisfy({ $0.kind == .query }) else { return [text] }
+    return statements.map(\.text)
+  }
+
+  private func run(_ text: String, on database: Database, _ output: StandardOutput) throws {
+    if try database.changes(text, options: limits) {
+      if explains {
+        throw UsageError("--explain is for a query; --dry-run shows what a statement would change")
+      }
+      let results = try database.execute(text, parameters, isDryRun: isDryRun, options: limits)
+      return try ChangePrinter(format, to: output).print(results, isDryRun: isDryRun)
+    }
+    if isDryRun { throw UsageError("--dry-run is for a statement that changes documents") }
+    let query = try database.query(text, options: limits)
+    if explains { return try output.line(query.explain(parameters).description) }
+    var isInterrupted = false
+    var printer = try RowPrinter(format, columns: query.columnNames, to: output)
+    try query.forEach(parameters) { row in
+      isInterrupted = Interrupt.isRequested
+      guard !isInterrupted else { return false }
+      try printer.add(row)
+      return true
+    }
+    try printer.end()
+    if isInterrupted { throw Interrupted("\(printer.count) rows were printed") }
   }
 }

@@ -119,7 +119,7 @@ final class Shell {
   }
 
   private func query(_ text: String) throws {
-    if Query.changes(text) {
+    if try database.changes(text) {
       let results = try signals.cancelling {
         try database.execute(text, parameters, options: limits, cancellation: $0)
       }

@@ -67,6 +67,33 @@ import Touchstone
     try expect(closed.post("_query", "{\"query\":\"DROP INDEX i ON _\"}").status, equals: 403)
   }
 
+  @Test("a prepared statement is run by its name, with the rights of who runs it", arguments: someEngines)
+  func preparedStatements(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    func post(_ text: String, _ parameters: String = "{}") throws -> Response {
+      try reading.post("_query", "{\"query\":\"\(text)\",\"parameters\":\(parameters)}")
+    }
+    try expect(post("PREPARE p AS SELECT n FROM _ WHERE n = $n").json()["rows"], equals: [["name": "p"]])
+    try expect(post("EXECUTE p", "{\"n\":2}").json()["rows"], equals: [["n": 2]])
+    try expect(post("EXECUTE p USING {'n': 1}").json()["rows"], equals: [["n": 1]])
+    let unknown = try post("EXECUTE q")
+    expect(unknown.status, equals: 400)
+    try expect(unknown.json()["code"], equals: "unknownName")
+    try expect(post("PREPARE up AS UPDATE _ SET n = $1").status, equals: 200)
+    try expect(post("EXECUTE up USING [7]").json()["documents"].array?.count, equals: 2)
+    try expect(reading.database.document("b")?.value()["n"], equals: 7)
+    // Names over HTTP aren't those of the program.
+    #expect(throws: QueryError.self) { try reading.database.query("EXECUTE p") }
+    var configuration = DatabaseServiceConfiguration()
+    configuration.isReadOnly = true
+    let closed = try ReadingClient(.lmdb, configuration)
+    for text in ["PREPARE p AS DELETE FROM _", "PREPARE p AS DROP INDEX i ON _"] {
+      try expect(closed.post("_query", "{\"query\":\"\(text)\"}").status, equals: 403, "\(text)")
+    }
+    try expect(closed.post("_query", "{\"query\":\"PREPARE p AS SELECT 1\"}").status, equals: 200)
+    try expect(reading.post("_query", "{\"query\":\"INFER _\"}").json()["rows"][0]["#docs"], equals: 2)
+  }
+
   @Test("a statement makes an index, and a query can be JSON") func indexesAndJSON() throws {
     let reading = try client(.lmdb)
     let made = try reading.post("_query", "{\"query\":\"CREATE INDEX byN ON _ (n)\"}")

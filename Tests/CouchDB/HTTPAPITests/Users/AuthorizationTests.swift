@@ -133,6 +133,14 @@ import Views
       let index = #"{"index":{"fields":["a"]}}"#
       try expect(client.send("POST", "/db/_index", index, as: person).status, equals: 401)
       try expect(client.send("POST", "/db/_query", statement, as: person).status, equals: 403)
+      let prepare = #"{"query":"PREPARE FORCE p AS CREATE INDEX a IF NOT EXISTS ON _ (a)"}"#
+      try expect(client.send("POST", "/db/_query", prepare, as: person).status, equals: 403)
+      // What a user prepares is that user's alone.
+      let own = #"{"query":"PREPARE FORCE p AS SELECT 1"}"#
+      try expect(client.send("POST", "/db/_query", own, as: person).status, equals: 200)
+      let execute = #"{"query":"EXECUTE p"}"#
+      try expect(client.send("POST", "/db/_query", execute, as: person).status, equals: 200)
+      try expect(client.send("POST", "/db/_query", execute, as: Person.boss).status, equals: 400)
     }
     for person in [Person.boss, Person.chief, Person.root] {
       let name = person.name ?? ""

@@ -414,10 +414,19 @@ extension CaseGenerator {
       "SUM(\(small)) FILTER (WHERE \(self.condition(names, 0)))",
     ]
     var columns = keys + ["COUNT(*)"]
+    let sets = !keys.isEmpty && chance(20)
+    if sets, chance(60) { columns.append("GROUPING(\(keys.joined(separator: ", ")))") }
     for aggregate in aggregates where chance(25) { columns.append(aggregate) }
     let list = named(columns)
     let by = keys.map { collated ? "\($0) COLLATE NOCASE" : $0 }
-    let group = keys.isEmpty ? "" : " GROUP BY \(by.joined(separator: ", "))"
+    let terms = by.joined(separator: ", ")
+    let grouping =
+      sets
+      ? one([
+        "ROLLUP(\(terms))", "CUBE(\(terms))", "GROUPING SETS ((\(by[0])), ())",
+        "GROUPING SETS ((\(terms)), (\(by[0])), ROLLUP(\(terms)))", "\(by[0]), ROLLUP(\(by[by.count - 1]))",
+      ]) : terms
+    let group = keys.isEmpty ? "" : " GROUP BY \(grouping)"
     let having =
       !keys.isEmpty && chance(30)
       ? " HAVING \(one(["COUNT(*) > 1", "COUNT(*) = 1", "\(keys[0]) IS VALUED", "((\(keys[0]) >= 'A') COLLATE NOCASE)", "c0 > 0", "MAX(\(path(names))) > 1"]))"

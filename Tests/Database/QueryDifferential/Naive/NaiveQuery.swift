@@ -207,6 +207,7 @@ private func naiveSources(_ query: SelectStatement, _ start: NaiveRow) throws ->
 /// A row for each group that HAVING keeps.
 private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: NaiveRow) throws -> [NaiveRow]
 {
+  if !query.groupingSets.isEmpty { return try naiveGroupingSets(query, rows, start) }
   var groups: [(key: [JSONValue?], rows: [NaiveRow])] = query.groupBy.isEmpty ? [([], [])] : []
   let folds = try query.groupBy.map { key -> Bool in
     guard case .collate(_, let collation) = key else { return false }
@@ -257,13 +258,46 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
   return try query.having.map { having in try made.filter { try naiveIsTrue(having, $0) } } ?? made
 }
 
+/// The groups by each set in turn. An expression that isn't in the set is null.
+private func naiveGroupingSets(
+  _ query: SelectStatement, _ rows: [NaiveRow], _ start: NaiveRow
+) throws -> [NaiveRow] {
+  for expression in query.results.map(\.expression) + query.orderBy.map(\.expression) {
+    try checkKeys(expression, query.groupBy, isTop: true)
+  }
+  var calls: [FunctionCall] = []
+  query.forEachExpression { if case .call(let call) = $0, call.name == "GROUPING" { calls.append(call) } }
+  let made = try query.groupingSets.flatMap { set -> [NaiveRow] in
+    if set.isEmpty, rows.isEmpty { return [] }
+    var part = query
+    part.groupingSets = []
+    part.groupBy = set.map { query.groupBy[$0] }
+    part.having = nil
+    return try naiveGroups(part, rows, start).map { group in
+      var group = group
+      for (number, expression) in query.groupBy.enumerated() where !set.contains(number) {
+        group.keys.append((expression, .some(.null)))
+        if case .collate(let plain, _) = expression { group.keys.append((plain, .some(.null))) }
+      }
+      for call in calls {
+        let bits = call.arguments.map { argument in
+          set.contains { query.groupBy[$0].withoutCollation == argument.withoutCollation } ? "0" : "1"
+        }
+        group.keys.append((.call(call), Int64(bits.joined(), radix: 2).map { .int($0) }))
+      }
+      return group
+    }
+  }
+  return try query.having.map { having in try made.filter { try naiveIsTrue(having, $0) } } ?? made
+}
+
 private func checkKeys(_ expression: QueryExpression, _ keys: [QueryExpression], isTop: Bool) throws {
   if keys.contains(expression) {
     if !isTop, !expression.isConstantLiteral { throw NaiveError.open("what is computed of a group's key") }
     return
   }
   if case .call(let call) = expression,
-    ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTN", "MEDIAN"].contains(call.name)
+    ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTN", "MEDIAN", "GROUPING"].contains(call.name)
       || call.name.hasPrefix("STDDEV")
       || call.name.hasPrefix("VARIANCE")
   {

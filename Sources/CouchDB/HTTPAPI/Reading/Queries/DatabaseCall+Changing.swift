@@ -15,14 +15,7 @@ extension DatabaseCall {
   func changeDocuments(
     _ text: String, _ parameters: [String: JSONValue], _ limits: Query.Options, _ request: JSONObject
   ) throws -> HTTPAnswer {
-    try checkWritable()
-    if Query.indexStatement(text) != nil {
-      guard !name.hasPrefix("_") else {
-        throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
-      }
-      // As for indexes that are design documents.
-      try checkDesignWriter()
-    }
+    try checkChange(text)
     let results: ChangeResults
     do {
       results = try database.execute(
@@ -43,6 +36,17 @@ extension DatabaseCall {
       "columns": .array(results.columnNames.map { .string($0) }),
       "rows": .array(try results.rows.map { try $0.jsonValue() }),
     ])
+  }
+
+  /// Throws when the client may not run a statement that changes documents or indexes.
+  func checkChange(_ text: String) throws {
+    try checkWritable()
+    guard Query.indexStatement(text) != nil else { return }
+    guard !name.hasPrefix("_") else {
+      throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
+    }
+    // As for indexes that are design documents.
+    try checkDesignWriter()
   }
 
   /// Asks the validation functions of design documents, as each save over HTTP does. Documents with a meaning for

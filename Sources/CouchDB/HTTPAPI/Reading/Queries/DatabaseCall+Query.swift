@@ -20,7 +20,7 @@ extension DatabaseCall {
     guard let request = members.object else {
       throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
     }
-    let parameters = try parameters(request["parameters"])
+    var parameters = try parameters(request["parameters"])
     let milliseconds = min(
       try count(request, "timeout") ?? .max,
       Int(clamping: Int64(service.configuration.requestSeconds * 1_000)))
@@ -28,15 +28,20 @@ extension DatabaseCall {
       memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
       rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
     limits.sharedMemory = service.queryMemory
+    limits.statementOwner = self.request.user ?? ""
     let query: Query
     do {
       if let json = request["query"], json.array != nil || json.object != nil {
         // The JSON form of LiteCore (docs/query-json.md).
         query = try database.query(SelectStatement(json: json), options: limits)
       } else {
-        guard let text = request["query"]?.string else {
+        guard let given = request["query"]?.string else {
           throw CouchDBError(400, "bad_request", "`query` must be a string, an array or an object.")
         }
+        let text: String
+        (text, parameters) = try database.expanded(given, parameters, options: limits)
+        // Who prepares a statement may run it.
+        if let prepared = Query.preparedText(text), Query.changes(prepared) { try checkChange(prepared) }
         if Query.changes(text) { return try changeDocuments(text, parameters, limits, request) }
         query = try database.query(text, options: limits)
       }
@@ -48,7 +53,7 @@ extension DatabaseCall {
         return try .json(["plan": .string(plan.description)])
       } catch let error as QueryError { return try .queryError(error) }
     }
-    return .queryRows { output in
+    return .queryRows { [parameters] output in
       let cancellation = cancellation()
       output.append("{\"columns\":")
       try output.write { try $0.append(JSONValue.array(query.columnNames.map { .string($0) })) }
