@@ -21,13 +21,17 @@ final class SyncHandler: HTTPHandler {
   private let memory: BLIPMemory
   /// Whether users log in. Documents of `_replicator` have passwords of others then.
   private let hasLogins: Bool
+  /// Ends WebSockets of who may not read any more.
+  private let rights: StandingRights
   /// The header of an answer to who has to log in.
   private let challenge: HTTPHeader?
 
   init(
-    _ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog, challenge: HTTPHeader? = nil
+    _ configuration: SyncListenerConfiguration, _ catalog: any DatabaseCatalog, _ rights: StandingRights,
+    challenge: HTTPHeader? = nil
   ) {
     self.catalog = catalog
+    self.rights = rights
     self.challenge = challenge
     var options = PassiveResponder.Options()
     options.acceptsRevisions = !configuration.isReadOnly
@@ -81,10 +85,17 @@ final class SyncHandler: HTTPHandler {
     let peer = request.peer.map { "\($0)" } ?? "a client"
     var options = options
     options.checks =
-      ReplicationValidation(database, name: name.string, user: request.context).check
-    return .webSocket(request, subprotocol: version) { [options, workers, pool, memory] transport in
+      ReplicationValidation(database, name: name.string, user: request.context, rights).check
+    let user = request.context
+    return .webSocket(request, subprotocol: version) { [options, workers, pool, memory, rights] transport in
       let connection = BLIPConnection(transport, name: peer, workers: workers, memory: memory)
-      BLIPResponder(connection, database, options, on: pool).start()
+      let responder = BLIPResponder(connection, database, options, on: pool)
+      responder.start()
+      let grant = rights.grant(user, .member, database) { [weak responder] error in
+        // A policy that is violated: clients don't try again.
+        responder?.close(.webSocket(1008, error.reason))
+      }
+      if let grant { connection.onClose { _ in rights.end(grant) } }
     }
   }
 

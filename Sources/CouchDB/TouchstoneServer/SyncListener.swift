@@ -31,6 +31,7 @@ public final class SyncListener: Sendable {
   private struct Running {
     let server: HTTPServer
     let service: DatabaseService?
+    let rights: StandingRights
     let announcement: ServiceAnnouncement?
   }
   private let running = Lock<Running?>(nil)
@@ -53,10 +54,12 @@ public final class SyncListener: Sendable {
         let settings = try configuration.serverConfiguration(users)
         _ = try configuration.service(port: 1)
         let targets = ListenerTargets(configuration.reachableHosts)
-        let service = configuration.service(catalog, users, settings, targets)
+        let rights = StandingRights(users, lookup: SyncListenerConfiguration.lookup(settings.authenticator))
+        let service = configuration.service(catalog, users, rights, settings, targets)
         let handler = ListenerHandler(
           sync: SyncHandler(
-            configuration, catalog, challenge: (settings.authenticator as? SessionAuthenticator)?.challenge),
+            configuration, catalog, rights,
+            challenge: (settings.authenticator as? SessionAuthenticator)?.challenge),
           service: service,
           crossOrigin: configuration.crossOriginRules)
         let server = HTTPServer(settings, handler: handler)
@@ -65,7 +68,7 @@ public final class SyncListener: Sendable {
         let announcement = try configuration.service(port: server.port ?? 0).map {
           try ServiceAnnouncement($0)
         }
-        running = Running(server: server, service: service, announcement: announcement)
+        running = Running(server: server, service: service, rights: rights, announcement: announcement)
         service?.start()
       } catch let error as HTTPServerError { throw SyncListenerError(error) }
     }
@@ -77,6 +80,7 @@ public final class SyncListener: Sendable {
   public func stop(graceSeconds: Double = 10) {
     guard let stopped = running.withLock({ $0.take() }) else { return }
     stopped.announcement?.cancel()
+    stopped.rights.stop()
     stopped.service?.stopUpdates()
     // Whoever waits for a replication gets an answer.
     stopped.service?.stopReplications(seconds: graceSeconds)

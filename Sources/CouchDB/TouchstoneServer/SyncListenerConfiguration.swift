@@ -241,9 +241,19 @@ public struct SyncListenerConfiguration: Sendable {
     return servesHTTP ? try SessionAuthenticator(basic) { _ in true } : basic
   }
 
+  /// Says who a user is now; nil if users aren't looked up, such as those with certificates.
+  static func lookup(_ authenticator: any Server.Authenticator) -> StandingRights.Lookup? {
+    switch authenticator {
+    case let sessions as SessionAuthenticator: { sessions.context(of: $0) }
+    case let basic as BasicAuthenticator: { basic.context(of: $0) }
+    default: nil
+    }
+  }
+
   /// What answers the clients of CouchDB; nil if nothing does.
   func service(
-    _ catalog: any DatabaseCatalog, _ users: UsersDatabase, _ settings: HTTPServerConfiguration,
+    _ catalog: any DatabaseCatalog, _ users: UsersDatabase, _ rights: StandingRights,
+    _ settings: HTTPServerConfiguration,
     _ targets: any ReplicationTargets
   ) -> DatabaseService? {
     guard servesHTTP else { return nil }
@@ -258,6 +268,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     if case .none = authenticator {} else { configuration.hasUsers = true }
     configuration.users = users
+    configuration.rights = rights
     configuration.usersSecurityIsEditable = usersSecurityIsEditable
     if let sessions = settings.authenticator as? SessionAuthenticator {
       configuration.logins = ListenerSessions(authenticator: sessions)

@@ -9,11 +9,14 @@ package struct UserContext: Sendable {
   package let roles: [String]
   /// Whether it is an administrator of the server, who may do everything.
   package let isServerAdmin: Bool
+  /// Whether the name and the roles came with the request, as those of a token, and no directory has to know them.
+  package let bringsRoles: Bool
 
   /// Makes one. See the properties.
-  package init(name: String?, roles: [String]) {
+  package init(name: String?, roles: [String], bringsRoles: Bool = false) {
     self.name = name
     self.roles = roles
+    self.bringsRoles = bringsRoles
     isServerAdmin = roles.contains { $0.utf8.elementsEqual(Self.adminRole.utf8) }
   }
 

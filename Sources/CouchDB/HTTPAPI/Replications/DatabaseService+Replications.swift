@@ -35,6 +35,7 @@ extension DatabaseService {
   /// Ends all replications, and waits until none runs any more, for so many seconds at most. None begins afterwards.
   package func stopReplications(seconds: Double) {
     replicatorDatabase.stop()
+    rights.stop()
     replications.stop(seconds: seconds)
   }
 

@@ -33,12 +33,25 @@ struct ReplicationEnds: Sendable {
     /// Who reads it, or writes to it.
     let user: UserContext
 
+    /// Ends replications of who may not read or write any more.
+    let rights: StandingRights
+
     /// Looks at what is written to it.
-    var validation: ReplicationValidation { ReplicationValidation(database, name: name, user: user) }
+    var validation: ReplicationValidation {
+      ReplicationValidation(database, name: name, user: user, rights)
+    }
+
+    /// What a replication needs to read it, and to write to it.
+    var right: Right { DatabaseService.isSystemName(name) ? .databaseAdmin : .member }
   }
 
   let source: Side
   let target: Side
+
+  /// Those that are here.
+  var here: [Local] {
+    [source, target].compactMap { side in if case .here(let local) = side { local } else { nil } }
+  }
 
   /// The databases that are here.
   var databases: [Database] { [source.database, target.database].compactMap { $0 } }
@@ -74,6 +87,7 @@ struct ReplicationFinder: Sendable {
   let targets: (any ReplicationTargets)?
   let logins: (any LoginSessions)?
   let hasUsers: Bool
+  let rights: StandingRights
 
   /// The rights of a replication: those that its user has now. A replication without a user was described by an administrator, or when
   /// everybody was one. Throws 401 if the user is gone.
@@ -115,9 +129,10 @@ struct ReplicationFinder: Sendable {
     guard let database = try catalog.database(name) else {
       throw CouchDBError(500, "db_not_found", "could not open \(shown)")
     }
-    let right: Right = DatabaseService.isSystemName(name) ? .databaseAdmin : .member
-    try Authorization.check(right, of: user, database.security())
-    return .here(.init(database: database, name: name, shown: shown, user: user))
+    let local = ReplicationEnds.Local(
+      database: database, name: name, shown: shown, user: user, rights: rights)
+    try Authorization.check(local.right, of: user, database.security())
+    return .here(local)
   }
 
   /// Who a URL of this server logs in as. Throws what a client of that URL would be told.

@@ -205,6 +205,10 @@ final class ReplicationJobs: Sendable {
       } else {
         complete(job, .success(answer))
       }
+    case .revoked(let error):
+      Log.write(.info, .sync, nil, "the replication \(job.id) has lost its rights: \(error.reason)")
+      // A document stays, and may be allowed again. A request has nobody who would see that.
+      if job.origin == .request { complete(job, .failure(error)) } else { crash(job, error) }
     case .failed(let error, let isFinal):
       Log.write(.info, .sync, nil, "the replication \(job.id) has failed: \(error.error)")
       if isFinal || job.origin == .request && !job.request.isContinuous {

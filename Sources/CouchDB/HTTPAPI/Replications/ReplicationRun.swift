@@ -17,6 +17,8 @@ final class ReplicationRun: Sendable {
     case finished(JSONValue)
     /// It has failed. A final failure isn't tried again.
     case failed(CouchDBError, isFinal: Bool)
+    /// Who it ran for may not read or write any more.
+    case revoked(CouchDBError)
   }
 
   /// Seconds from a change that a continuous run has replicated to the record of it.
@@ -34,6 +36,10 @@ final class ReplicationRun: Sendable {
     var tokens: [ReplicatorToken] = []
     var recordToken: TimerToken?
     var ended: (@Sendable (End) -> Void)?
+    /// The rights that it needs, until it has ended.
+    var grants: [StandingRights.Grant] = []
+    /// Why it may not go on.
+    var refusal: CouchDBError?
   }
 
   let request: ReplicationRequest
@@ -73,6 +79,19 @@ final class ReplicationRun: Sendable {
       state.tokens = tokens
     }
     replicator.start()
+    for local in self.ends.here {
+      let grant = local.rights.grant(local.user, local.right, local.database) { [weak self] error in
+        guard let self else { return }
+        state.withLock { $0.refusal = $0.refusal ?? error }
+        stop()
+      }
+      guard let grant else { continue }
+      let isOver = state.withLock { state in
+        if state.ended != nil { state.grants.append(grant) }
+        return state.ended == nil
+      }
+      if isOver { local.rights.end(grant) }
+    }
   }
 
   /// Ends it. What has begun to be stored is stored. `ended` is called when that is done.
@@ -140,14 +159,16 @@ final class ReplicationRun: Sendable {
     switch status.activity {
     case .idle: scheduleRecord()
     case .stopped:
-      let (ended, tokens, recordToken) = state.withLock { state in
+      let (ended, tokens, recordToken, grants) = state.withLock { state in
         defer {
           state.ended = nil
           state.tokens = []
           state.recordToken = nil
+          state.grants = []
         }
-        return (state.ended, state.tokens, state.recordToken)
+        return (state.ended, state.tokens, state.recordToken, state.grants)
       }
+      for grant in grants { self.ends.here.first?.rights.end(grant) }
       recordToken?.cancel()
       for token in tokens { token.cancel() }
       ended?(end(status.error))
@@ -156,6 +177,7 @@ final class ReplicationRun: Sendable {
   }
 
   private func end(_ error: ReplicationError?) -> End {
+    if let refusal = state.withLock({ $0.refusal }) { return .revoked(refusal) }
     if let error { return .failed(couchDBError(error), isFinal: false) }
     state.withLock { state in if !request.isContinuous, !state.isStopping { state.failures.settle() } }
     if let closed = [ends.source, ends.target].first(where: { $0.database?.isOpenForReplication == false }) {

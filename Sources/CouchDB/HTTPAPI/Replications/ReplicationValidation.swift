@@ -11,12 +11,14 @@ package struct ReplicationValidation: Sendable {
   private let database: Database
   private let name: String
   private let user: UserContext
+  private let rights: StandingRights
 
-  /// Makes one for a database, the name under which it is served, and who replicates.
-  package init(_ database: Database, name: String, user: UserContext) {
+  /// Makes one for a database, the name under which it is served, and who replicates. `rights` says who that is when a batch comes.
+  package init(_ database: Database, name: String, user: UserContext, _ rights: StandingRights) {
     self.database = database
     self.name = name
     self.user = user
+    self.rights = rights
   }
 
   /// What looks at a revision of a batch.
@@ -50,7 +52,9 @@ package struct ReplicationValidation: Sendable {
 
     init(_ validation: ReplicationValidation) throws {
       database = validation.database
-      let user = validation.user
+      guard let user = validation.rights.current(validation.user) else {
+        throw ReplicationError(.http, 401, "there is no user \(validation.user.name ?? "") any more")
+      }
       isOfUsers = validation.name.hasSameBytes(as: UserDocument.database)
       let security = KnownSecurity()
       do {

@@ -132,6 +132,7 @@ extension DatabaseCall {
     try service.checkWritable()
     let (service, database, name) = (service, database, name)
     let number = service.tasks.begin("database_compaction", database: name)
+    service.rights.securityChanged(database)
     service.workers.enqueue {
       defer { service.tasks.end(number) }
       do { try database.compact() } catch {

@@ -33,6 +33,8 @@ package final class DatabaseService: Sendable {
   let queryMemory: QueryMemory
   /// The users of `_users`.
   package let users: UsersDatabase
+  /// Ends feeds and replications of who may not read any more.
+  package let rights: StandingRights
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
   /// When it was made, by the timer.
@@ -55,9 +57,16 @@ package final class DatabaseService: Sendable {
     queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
     memory = MemoryBudget(
       bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
+    if let rights = configuration.rights {
+      self.rights = rights
+    } else {
+      var lookup: StandingRights.Lookup?
+      if let logins = configuration.logins { lookup = { logins.context(of: $0) } }
+      rights = StandingRights(users, lookup: lookup, timer: timer)
+    }
     let finder = ReplicationFinder(
       catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins,
-      hasUsers: configuration.hasUsers)
+      hasUsers: configuration.hasUsers, rights: rights)
     replications = ReplicationJobs(finder, maximum: configuration.maximumReplications, timer: timer)
     replicatorDatabase = ReplicatorDatabase(replications)
   }

@@ -33,6 +33,8 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var users: UsersDatabase?
   /// The iterations of the hashes of passwords of new users.
   package var passwordIterations = UserPassword.standardIterations
+  /// Watches the rights of what lasts, if others need that too; nil: the service makes its own.
+  package var rights: StandingRights?
   /// Whether administrators may change who reads and writes `_users`. By default only they do.
   package var usersSecurityIsEditable = false
   /// The header of an answer to who has to log in; nil: none.

@@ -90,7 +90,7 @@ extension DatabaseCall: AuthorizedCall {
   }
 
   /// In the databases of the server, members have their own documents, and nothing else: the other routes need an administrator.
-  private func needed(_ right: Right) -> Right {
+  func needed(_ right: Right) -> Right {
     guard right == .member, DatabaseService.isSystemName(name), !isForDocument else { return right }
     return ["_all_docs", "_changes"].contains(segment(0)) ? .serverAdmin : .databaseAdmin
   }

@@ -47,6 +47,7 @@ package final class UsersDatabase: Sendable {
   package let iterations: Int
   private let timer: any CallTimer
   private let state = Lock(State())
+  private let changed = Lock<[@Sendable () -> Void]>([])
   private let hashing = CountingSemaphore()
   /// What passwords of unknown users are compared with.
   private let nobody: UserPassword
@@ -96,7 +97,13 @@ package final class UsersDatabase: Sendable {
       state.known = [:]
       state.changes += 1
     }
+    tellOfChange()
   }
+
+  /// Calls `handler` after each change of a user from now on, on any thread. It must not wait.
+  func whenChanged(_ handler: @escaping @Sendable () -> Void) { changed.withLock { $0.append(handler) } }
+
+  private func tellOfChange() { for handler in changed.withLock({ $0 }) { handler() } }
 
   /// How many users are remembered.
   var knownCount: Int { state.withLock { $0.known.count } }
@@ -185,6 +192,7 @@ package final class UsersDatabase: Sendable {
       return state.observer
     }
     observer?.cancel()
+    tellOfChange()
   }
 
   // MARK: Saving

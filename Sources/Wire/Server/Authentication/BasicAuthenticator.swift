@@ -6,8 +6,15 @@ import HTTP
 package protocol PasswordChecker: Sendable {
   /// Changes when a password that was right may be wrong now.
   var generation: UInt64 { get }
+  /// Whether there is a user of that name, as far as it can tell. It may wait.
+  func knows(_ user: ByteString) -> Bool
   /// Whether the password is the user's. Called on a thread for logins; calls `completion` once, from any thread.
   func check(_ user: ByteString, _ password: [UInt8], _ completion: @escaping @Sendable (Bool) -> Void)
+}
+
+extension PasswordChecker {
+  /// It can't tell: names are asked for that had a right password before.
+  package func knows(_ user: ByteString) -> Bool { true }
 }
 
 /// A checker of one closure.
@@ -132,6 +139,9 @@ package final class BasicAuthenticator: Authenticator {
           .refused(503, headers: [.init("Retry-After", "1")], "too many logins are being checked")))
     }
   }
+
+  /// Who a user is now; nil if there is none any more. It may wait.
+  package func context(of user: String) -> UserContext? { users.find(ByteString(user))?.context }
 
   private func tooSoon(_ user: ByteString, _ network: ByteString) -> LoginVerdict? {
     throttle.secondsToWait(user, network).map {

@@ -113,7 +113,7 @@ package final class SessionAuthenticator: Authenticator {
   }
 
   /// Who a user is now, if there is one. It may wait.
-  package func context(of user: String) -> UserContext? { basic.users.find(ByteString(user))?.context }
+  package func context(of user: String) -> UserContext? { basic.context(of: user) }
 
   /// A cookie for a user, from now on.
   package func cookie(for user: KnownUser) -> String {

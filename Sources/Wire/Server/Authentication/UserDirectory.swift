@@ -37,7 +37,8 @@ package struct AdministratorDirectory: UserDirectory {
 
   /// A user of that name, whether the checker knows it or not: names are only asked for that a right password, or a right cookie, had.
   package func recall(_ name: ByteString) -> KnownUser? { user(name) }
-  package func find(_ name: ByteString) -> KnownUser? { user(name) }
+  /// A user of that name, unless the checker says that there is none.
+  package func find(_ name: ByteString) -> KnownUser? { checker.knows(name) ? user(name) : nil }
 
   package func check(
     _ name: ByteString, _ password: [UInt8], _ completion: @escaping @Sendable (KnownUser?) -> Void

@@ -60,6 +60,8 @@ package final class UserFile: PasswordChecker {
     return state.withLock { $0.users[user] != nil }
   }
 
+  package func knows(_ user: ByteString) -> Bool { contains(user) }
+
   /// The names of its users, in the order of their bytes.
   package var names: [String] {
     look()

@@ -246,6 +246,42 @@ import TouchstoneSync
     }
   }
 
+  @Test("a WebSocket ends with the rights of its user", arguments: someEngines)
+  func revoked(_ engine: EngineName) throws {
+    let served = try Served(engine)
+    let databases = TestDatabases()
+    let takes: [() throws -> Void] = [
+      {
+        let path = "/_users/org.couchdb.user:carol"
+        let rev = try JSONValue(body: served.ask("GET", path).body)["_rev"].string ?? ""
+        try expect(served.ask("DELETE", "\(path)?rev=\(rev)").status, equals: 200)
+      },
+      {
+        try expect(served.ask("PUT", "/db/_security", #"{"members":{"names":["dave"]}}"#).status, equals: 200)
+      },
+    ]
+    for take in takes {
+      let local = try databases.open(.lmdb)
+      var configuration = ReplicatorConfiguration(
+        local, try .url("ws://127.0.0.1:\(served.listener.port ?? 0)/db"))
+      configuration.isContinuous = true
+      configuration.connection.authenticator = .basic(name: "carol", password: "pw")
+      let replicator = Replicator(configuration)
+      replicator.start()
+      eventually { replicator.status.activity == .idle }
+      let count = try local.documentCount
+      try take()
+      eventually { replicator.status.activity == .stopped }
+      let error = replicator.status.error
+      expect(error?.domain == .webSocket && error?.code == 1008, "\(String(describing: error))")
+      try served.database.save("secret\(count)", ["n": 1])
+      try expect(local.documentCount, equals: count)
+      if try JSONValue(body: served.ask("GET", "/_users/org.couchdb.user:carol").body)["name"].isNull {
+        try served.add("carol", "pw")
+      }
+    }
+  }
+
   @Test("a flood of wrong logins doesn't stop who has a cookie") func flood() throws {
     let served = try Served { $0.passwordIterations = 100_000 }
     let cookie = try #require(try served.logIn("carol", "pw"))

@@ -38,6 +38,7 @@ final class ChangesFeed: Sendable {
     /// Whether anything but the beginning was sent.
     var hasSent = false
     var sink: (any HTTPBodySink)?
+    var grant: StandingRights.Grant?
   }
 
   let reader: ChangesReader
@@ -45,13 +46,22 @@ final class ChangesFeed: Sendable {
   private let watch: DatabaseWatch
   private let database: Database
   private let interval: Double
+  private let rights: StandingRights
+  private let user: UserContext
+  private let right: Right
   let state = Lock(State())
 
-  /// Makes a feed whose reader has read its first slice.
-  init(_ reader: ChangesReader, _ database: Database, _ watches: DatabaseWatches) {
+  /// Makes a feed whose reader has read its first slice. It ends when the user hasn't got the right any more.
+  init(
+    _ reader: ChangesReader, _ database: Database, _ watches: DatabaseWatches, _ rights: StandingRights,
+    _ user: UserContext, _ right: Right
+  ) {
     self.reader = reader
     self.database = database
     self.watches = watches
+    self.rights = rights
+    self.user = user
+    self.right = right
     watch = watches.watch(database)
     interval = reader.options.heartbeat ?? reader.options.timeout
   }
@@ -69,6 +79,9 @@ final class ChangesFeed: Sendable {
       }
     }
     do { try watch.add(self, to: database) } catch { state.withLock { $0.isClosed = true } }
+    if let grant = rights.grant(user, right, database, { [weak self] _ in self?.close() }) {
+      state.withLock { $0.grant = grant }
+    }
     origin.onCancel { [weak self] in self?.end(isWhole: false) }
     watches.workers.enqueue { [self] in send(first: true) }
   }
@@ -214,11 +227,12 @@ final class ChangesFeed: Sendable {
   private var hasEnded: Bool { state.withLock { $0.phase == .ended } }
 
   private func end(isWhole: Bool) {
-    let sink = state.withLock { state in
+    let (sink, grant) = state.withLock { state in
       state.phase = .ended
-      defer { state.sink = nil }
-      return state.sink
+      defer { (state.sink, state.grant) = (nil, nil) }
+      return (state.sink, state.grant)
     }
+    if let grant { rights.end(grant) }
     guard let sink else { return }
     watch.remove(self)
     if isWhole { sink.finish() } else { sink.fail() }

@@ -58,7 +58,8 @@ extension DatabaseCall {
     let reader = ChangesReader(self, options, filter, sliceBytes: 64 << 10)
     reader.begin()
     try reader.read()
-    let feed = ChangesFeed(reader, database, service.watches)
+    let feed = ChangesFeed(
+      reader, database, service.watches, service.rights, request.context, needed(.member))
     let origin = request.origin
     return HTTPAnswer(status: 200, headers: headers, body: .stream { feed.start($0, origin) })
   }
