@@ -134,7 +134,6 @@ import Testing
       expect(answer.status, equals: 400, "\(query)")
       try expect(answer.error, equals: ["bad_request", reason], "\(query)")
     }
-    try expect(client.ask("PUT", "/db?partitioned=true").status, equals: 501)
     try expect(client.ask("GET", "/db").status, equals: 404)
     let query = "q=8&n=3&placement=a:1,b:2&engine=couch&partitioned=false"
     try expect(client.ask("PUT", "/db?" + query).status, equals: 201)
@@ -239,11 +238,9 @@ import Testing
     for (method, path) in [
       ("GET", "/_node/_local/_versions"), ("POST", "/_node/_local/_restart"), ("GET", "/_reshard"),
       ("GET", "/_reshard/jobs"),
-      ("POST", "/_cluster_setup"), ("GET", "/_db_updates"), ("POST", "/_search_analyze"),
-      ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"), ("GET", "/db/_partition/x"),
-      ("GET", "/db/_partition/x/_all_docs"),
+      ("POST", "/_cluster_setup"), ("POST", "/_search_analyze"),
+      ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"),
       ("GET", "/db/_auto_purge"), ("POST", "/db/_search_cleanup"), ("POST", "/db/_nouveau_cleanup"),
-      ("PUT", "/db/_purged_infos_limit"),
     ] {
       let answer = try client.send(method, path, "{}")
       expect(answer.status, equals: 501, "\(path)")

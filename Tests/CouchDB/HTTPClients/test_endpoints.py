@@ -419,8 +419,6 @@ class CloudantEndpoints(unittest.TestCase):
         from ibm_cloud_sdk_core import ApiException
         service = self.service
         for call, options in [
-            (service.get_shards_information, {"db": self.name}),
-            (service.get_partition_information, {"db": self.name, "partition_key": "p"}),
             (service.post_search, {"db": self.name, "ddoc": "d", "index": "i", "query": "q"}),
         ]:
             with self.assertRaises(ApiException) as raised:

@@ -52,6 +52,26 @@ import TestSupport
     try expect(directory.names("a.touchstone").contains { $0.hasPrefix("key") }, equals: encrypts(pair.to))
   }
 
+  @Test("the security object and what a server keeps beside it come along", arguments: someEngines)
+  func kept(_ engine: EngineName) throws {
+    let security = Array(#"{"members":{"names":["carol"]},"admins":{}}"#.utf8)
+    var database = try Database.open(path, options: try options(engine))
+    try database.setSecurityObject(security)
+    try database.replicatingChanges {
+      try $0.setPurgeRequestsLimit(5)
+      try $0.setPartitioned()
+    }
+    try database.close()
+    let target: EngineName = engine == .sqlite ? .lmdb : .sqlite
+    try Database.convert(path, to: target, key: try key(of: engine))
+    database = try Database.open(path, options: DatabaseOptions(creation: .openExisting))
+    expect(database.engineName, equals: target)
+    try expect(database.securityObject(), equals: security)
+    try expect(database.replicating { try $0.purgeRequestsLimit() }, equals: 5)
+    try expect(database.replicating { try $0.isPartitioned() })
+    try database.close()
+  }
+
   @Test("an engine that is required converts what is there before it opens")
   func requiredEngine() throws {
     try makeFixture(.sqlite, at: path)

@@ -36,6 +36,7 @@ extension DatabaseService {
   package func stopReplications(seconds: Double) {
     replicatorDatabase.stop()
     rights.stop()
+    updates.stop()
     replications.stop(seconds: seconds)
   }
 

@@ -146,9 +146,11 @@ private struct Members {
   /// Throws the errors of `PUT` of a database for the options of a target that is made.
   func checkTargetParameters() throws {
     let parameters = try object("create_target_params") ?? [:]
-    try DatabaseService.checkOptions { name in
+    let isPartitioned = try DatabaseService.checkOptions { name in
       parameters["\(name)"].flatMap { $0.isNull ? nil : $0.string ?? $0.description }
     }
+    // What is replicated may have other IDs.
+    if isPartitioned { throw CouchDBError.notImplemented }
   }
 
   /// Each once, in the order of their bytes, as CouchDB has them.

@@ -47,6 +47,7 @@ package struct ReplicationValidation: Sendable {
     let database: Database
     let isAdmin: Bool
     let isOfUsers: Bool
+    let isPartitioned: Bool
     /// Nil if there are no validation functions.
     let user: ValidationUser?
 
@@ -56,6 +57,7 @@ package struct ReplicationValidation: Sendable {
         throw ReplicationError(.http, 401, "there is no user \(validation.user.name ?? "") any more")
       }
       isOfUsers = validation.name.hasSameBytes(as: UserDocument.database)
+      isPartitioned = try database.replicating { try $0.isPartitioned() }
       let security = KnownSecurity()
       do {
         let right: Right = DatabaseService.isSystemName(validation.name) ? .databaseAdmin : .member
@@ -71,8 +73,9 @@ package struct ReplicationValidation: Sendable {
 
     func check(_ id: String, history: [String], isDeleted: Bool, _ body: () throws -> JSONValue) throws {
       let isDesign = IncomingID.isDesign(id)
-      guard isDesign || user != nil || isOfUsers else { return }
+      guard isDesign || user != nil || isOfUsers || isPartitioned else { return }
       do {
+        if isPartitioned { try DatabaseCall.checkPartitioned(id) }
         if isDesign {
           guard isAdmin else {
             throw CouchDBError(403, "forbidden", "You are not a db or server admin.")

@@ -14,12 +14,13 @@ extension DatabaseService {
     case "PUT":
       try Authorization.check(.serverAdmin, of: request.context, .standard)
       try checkWritable()
-      try Self.checkOptions { query[$0] }
+      let isPartitioned = try Self.checkOptions { query[$0] }
       try Self.checkName(name)
       guard try catalog.create(name) else {
         throw CouchDBError(
           412, "file_exists", "The database could not be created, the file already exists.")
       }
+      if isPartitioned { try catalog.partition(name) }
       return .ok(status: 201, headers: [.init("Location", "\(request.baseURL)/\(name.pathSegment)")])
     case "DELETE":
       try Authorization.check(Routes.wholeDatabase.right("DELETE"), of: request.context, .standard)
@@ -39,8 +40,9 @@ extension DatabaseService {
   }
 
   /// Throws CouchDB's errors for options of a new database. Shards and copies mean nothing here, and databases have one kind of engine for
-  /// clients.
-  static func checkOptions(_ option: (StaticString) -> String?) throws {
+  /// clients. Returns whether it is to be partitioned.
+  @discardableResult
+  static func checkOptions(_ option: (StaticString) -> String?) throws -> Bool {
     func isPositive(_ text: some StringProtocol) -> Bool { Int(text).map { $0 > 0 } ?? false }
     for (name, value) in [("n", option("n")), ("q", option("q"))]
     where value.map({ !isPositive($0) }) ?? false {
@@ -59,9 +61,8 @@ extension DatabaseService {
       throw CouchDBError(400, "bad_request", "invalid_engine_extension")
     }
     switch option("partitioned") {
-    case nil, "false": break
-    // Its documents would be held to other rules.
-    case "true": throw CouchDBError.notImplemented
+    case nil, "false": return false
+    case "true": return true
     default: throw CouchDBError(400, "bad_request", "Invalid `partitioned` parameter")
     }
   }
@@ -105,8 +106,15 @@ extension DatabaseCall {
   }
 
   func purgedInfosLimit() throws -> HTTPAnswer {
-    if method == "PUT" { throw CouchDBError.notImplemented }
-    return try .json(1_000)
+    guard method == "PUT" else {
+      return try .json(JSONValue(database.replicating { try $0.purgeRequestsLimit() }))
+    }
+    try checkWritable()
+    guard case .int(let limit)? = try? JSONValue(body: bodyBytes()), limit > 0 else {
+      throw CouchDBError(400, "bad_request", "`purge_infos_limit` must be positive integer")
+    }
+    try database.replicatingChanges { try $0.setPurgeRequestsLimit(UInt64(limit)) }
+    return .ok()
   }
 
   /// The answer to `_security`.
@@ -124,6 +132,7 @@ extension DatabaseCall {
     }
     try database.setSecurityObject(security.text)
     knownSecurity.set(security)
+    service.rights.securityChanged(database)
     return .ok()
   }
 
@@ -132,7 +141,6 @@ extension DatabaseCall {
     try service.checkWritable()
     let (service, database, name) = (service, database, name)
     let number = service.tasks.begin("database_compaction", database: name)
-    service.rights.securityChanged(database)
     service.workers.enqueue {
       defer { service.tasks.end(number) }
       do { try database.compact() } catch {

@@ -16,6 +16,11 @@ struct DatabaseCall: Sendable {
   /// The options in the query string.
   let query: APIQuery
   let knownSecurity = KnownSecurity()
+  /// The partition that is asked for; nil: the whole database.
+  var partition: String?
+
+  /// What the IDs of the documents that are asked for begin with; nil: anything.
+  var documentPrefix: [UInt8]? { partition.map { Array($0.utf8) + [UInt8(ascii: ":")] } }
 
   var method: String { request.method }
 

@@ -18,6 +18,29 @@ package protocol DatabaseCatalog: Sendable {
   /// A number of the server, 32 hexadecimal digits, that is the same after each start; nil if there is nothing to take it from. It is
   /// kept beside the databases unless they are only read.
   func identity(isReadOnly: Bool) -> String?
+  /// Calls `handler` with what happens to databases from now on, from any thread, and before it returns for those that are open. It must
+  /// not wait.
+  func follow(_ handler: @escaping @Sendable (String, CatalogEvent) -> Void)
+}
+
+/// What happens to a database of a catalog.
+package enum CatalogEvent: Sendable {
+  /// It is open now. It may be told twice.
+  case opened(Database)
+  /// It was made, and is open.
+  case created(Database)
+  /// It was deleted.
+  case deleted
+}
+
+extension DatabaseCatalog {
+  /// Makes a database that was just made a partitioned one. Deletes it again if that fails.
+  func partition(_ name: String) throws {
+    do { try database(name)?.replicatingChanges { try $0.setPartitioned() } } catch {
+      _ = try? delete(name)
+      throw error
+    }
+  }
 }
 
 extension Database {
@@ -43,6 +66,10 @@ package final class NamedDatabases: DatabaseCatalog {
   package func create(_ name: String) throws -> Bool {
     guard databases[ByteString(name)] == nil else { return false }
     throw CouchDBError(403, "forbidden", "databases aren't made here")
+  }
+
+  package func follow(_ handler: @escaping @Sendable (String, CatalogEvent) -> Void) {
+    for name in sortedNames { if let database = database(name) { handler(name, .opened(database)) } }
   }
 
   package func delete(_ name: String) throws -> Bool {

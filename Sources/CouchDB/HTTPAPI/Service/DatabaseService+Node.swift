@@ -24,6 +24,12 @@ extension DatabaseService {
     return try .json(value)
   }
 
+  /// The answer to `_node/{node}/_prometheus`: that of `_metrics`.
+  func nodePrometheus(_ node: String) throws -> HTTPAnswer {
+    try Self.checkNode(node)
+    return try metricsAnswer()
+  }
+
   /// The answer to `_node/{node}/_system`: what is known of the process. Erlang's numbers are 0.
   func nodeSystem(_ node: String) throws -> HTTPAnswer {
     try Self.checkNode(node)

@@ -37,6 +37,8 @@ package final class DatabaseService: Sendable {
   package let rights: StandingRights
   /// Who waits for changes of which database.
   let watches: DatabaseWatches
+  /// What happens to databases.
+  let updates: DatabaseUpdates
   /// When it was made, by the timer.
   let began: Double
   private let knownUUID = Lock<String?>(nil)
@@ -51,12 +53,10 @@ package final class DatabaseService: Sendable {
     self.timer = timer
     began = timer.now
     watches = DatabaseWatches(timer)
+    updates = DatabaseUpdates(catalog)
     users =
       configuration.users
       ?? UsersDatabase(catalog, iterations: configuration.passwordIterations, timer: timer)
-    queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
-    memory = MemoryBudget(
-      bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     if let rights = configuration.rights {
       self.rights = rights
     } else {
@@ -64,6 +64,9 @@ package final class DatabaseService: Sendable {
       if let logins = configuration.logins { lookup = { logins.context(of: $0) } }
       rights = StandingRights(users, lookup: lookup, timer: timer)
     }
+    queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
+    memory = MemoryBudget(
+      bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     let finder = ReplicationFinder(
       catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins,
       hasUsers: configuration.hasUsers, rights: rights)

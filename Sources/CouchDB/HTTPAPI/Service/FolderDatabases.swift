@@ -13,6 +13,7 @@ package final class FolderDatabases: DatabaseCatalog {
     var deleted: Set<ByteString> = []
     /// Those that are being opened or made, each with the number of those who wait for it or do it.
     var turns: [ByteString: (turn: Turn, users: Int)] = [:]
+    var followers: [@Sendable (String, CatalogEvent) -> Void] = []
   }
 
   /// Who has it opens or makes a database. To open one may take as long as another process writes it: nobody waits who asks for
@@ -53,6 +54,7 @@ package final class FolderDatabases: DatabaseCatalog {
       guard folder.exists(name) else { return nil }
       let database = try folder.openExisting(name, options: options(for: name))
       state.withLock { $0.opened[key] = database }
+      tell(name, .opened(database))
       return database
     }
   }
@@ -97,6 +99,7 @@ package final class FolderDatabases: DatabaseCatalog {
       let database = try folder.open(name, options: options)
       state.withLock { $0.opened[key] = database }
       if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
+      tell(name, .created(database))
       return true
     }
   }
@@ -111,7 +114,20 @@ package final class FolderDatabases: DatabaseCatalog {
     defer { state.withLock { _ = $0.deleted.remove(key) } }
     try deleteUnread(database)
     state.withLock { _ = $0.opened.removeValue(forKey: key) }
+    tell(name, .deleted)
     return true
+  }
+
+  package func follow(_ handler: @escaping @Sendable (String, CatalogEvent) -> Void) {
+    let opened = state.withLock { state in
+      state.followers.append(handler)
+      return state.opened
+    }
+    for (key, database) in opened { handler(key.string, .opened(database)) }
+  }
+
+  private func tell(_ name: String, _ event: CatalogEvent) {
+    for follower in state.withLock({ $0.followers }) { follower(name, event) }
   }
 
   /// Deletes a database when nobody reads it any more.

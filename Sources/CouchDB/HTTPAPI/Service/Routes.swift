@@ -23,6 +23,9 @@ enum Routes {
     Route("_all_dbs", .serverAdmin("GET", "HEAD")) { call, _ in
       try call.service.allDatabases(call.request, call.query)
     },
+    Route("_db_updates", .serverAdmin("GET")) { call, _ in
+      try call.service.databaseUpdates(call.request, call.query)
+    },
     Route("_dbs_info", .serverAdmin("GET", "POST")) { call, _ in
       try call.service.databasesInfo(call.request, call.query)
     },
@@ -56,6 +59,9 @@ enum Routes {
     Route("_node/{node}/_stats/…", .metrics("GET", "HEAD")) { call, values in
       try call.service.nodeStatistics(values[0], call.path.dropFirst(3).map(\.string))
     },
+    Route("_node/{node}/_prometheus", .metrics("GET")) { call, values in
+      try call.service.nodePrometheus(values[0])
+    },
     Route("_node/{node}/_system", .metrics("GET", "HEAD")) { call, values in
       try call.service.nodeSystem(values[0])
     },
@@ -65,7 +71,6 @@ enum Routes {
     .notImplemented("_node/…", .serverAdmin()),
     .notImplemented("_cluster_setup/…", .serverAdmin()),
     .notImplemented("_reshard/…", .serverAdmin()),
-    .notImplemented("_db_updates/…", .serverAdmin()),
     .notImplemented("_search_analyze/…", .serverAdmin()),
     .notImplemented("_nouveau_analyze/…", .serverAdmin()),
     .notImplemented("_utils/…", .serverAdmin()),
@@ -133,7 +138,22 @@ enum Routes {
     Route("_shards", .member("GET")) { call, _ in try call.shards() },
     Route("_shards/{doc}/…", .member("GET")) { call, _ in try call.shardOfDocument() },
     Route("_sync_shards", .serverAdmin("POST")) { call, _ in try call.syncShards() },
-    .notImplemented("_partition/…", .member()),
+    Route("_partition/{partition}", .member("GET")) { call, values in
+      try call.inPartition(values[0]).partitionAnswer()
+    },
+    Route("_partition/{partition}/_all_docs", .member("GET", "HEAD", "POST")) { call, values in
+      try call.inPartition(values[0]).list(.documents(.all))
+    },
+    Route("_partition/{partition}/_find", .member("POST")) { call, values in
+      try call.inPartition(values[0]).find()
+    },
+    Route("_partition/{partition}/_explain", .member("POST")) { call, values in
+      try call.inPartition(values[0]).explain()
+    },
+    Route("_partition/{partition}/_design/{design}/_view/{view}", .member("GET", "HEAD", "POST")) {
+      call, values in try call.inPartition(values[0]).view(values[1], values[2])
+    },
+    Route("_partition/…", .member()) { _, _ in throw CouchDBError.missing },
     .notImplemented("_auto_purge/…", .member()),
     .notImplemented("_search_cleanup/…", .member()),
     .notImplemented("_nouveau_cleanup/…", .member()),

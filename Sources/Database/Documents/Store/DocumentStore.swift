@@ -35,6 +35,8 @@ import Synchronization
 //   meta/index/NAME   IndexRecord
 //   meta/sharedKeys   Fleece array of strings
 //   meta/security     CouchDB's security object, JSON text; missing: the default (DocumentStore+Security.swift)
+//   meta/purgeLimit   requests to purge that are kept:u64 big-endian; missing: 1,000 (DocumentStore+PurgeRequests.swift)
+//   meta/partitioned  one byte, 1: the IDs of documents name partitions (DocumentStore+Partitions.swift); missing: they don't
 //   meta/treeDepth    revisions that are kept of each branch:u32 big-endian; missing: 20
 
 /// Stores documents and their revisions in any storage engine. Any number of readers can run beside one writer.

@@ -6,6 +6,8 @@ import Storage
 // document and the revisions, whether or not these were there.
 //
 //   "g" number:u64 big-endian → version:u8=1 {"id":…,"revs":[…]}
+//
+// `meta/purgeLimit` is how many are kept, as a u64 in big-endian order, if it was set.
 
 /// A request to purge leaves of a document.
 package struct PurgeRequest: Sendable, Equatable {
@@ -20,8 +22,10 @@ package struct PurgeRequest: Sendable, Equatable {
     self.revisions = revisions
   }
 
-  /// The requests that a database keeps. Older ones are removed.
-  package static let kept: UInt64 = 1_000
+  /// The requests that a database keeps unless another number was set. Older ones are removed.
+  package static let standardLimit: UInt64 = 1_000
+  /// The most requests that a database may be set to keep.
+  package static let greatestLimit: UInt64 = 1_000_000
 
   fileprivate static func key(_ number: UInt64) -> [UInt8] {
     withUnsafeBytes(of: number.bigEndian) { [SyncRecords.Kind.purgeRequest.rawValue] + $0 }
@@ -37,6 +41,21 @@ package struct PurgeRequest: Sendable, Equatable {
       return false
     }
     return newest
+  }
+
+  /// Removes the oldest ones, so that those up to `newest` are at most `limit`.
+  fileprivate static func trim(
+    upTo newest: UInt64, limit: UInt64, _ transaction: any WriteTransaction, _ keyspace: Keyspace
+  ) throws {
+    guard newest > limit else { return }
+    var old: [UInt64] = []
+    try transaction.scan(keyspace, keys, order: .ascending, fetch: .keys) { key, _ in
+      var reader = ByteReader(key.extracting(droppingFirst: 1))
+      guard let number: UInt64 = reader.bigEndian(), number <= newest - limit else { return false }
+      old.append(number)
+      return true
+    }
+    for number in old { _ = try transaction.delete(key(number).span.bytes, in: keyspace) }
   }
 
   fileprivate var json: [UInt8] {
@@ -70,18 +89,59 @@ extension DocumentStore {
           try transaction.keyspace(named: SyncRecords.keyspace)
           ?? transaction.createKeyspace(SyncRecords.keyspace, shape: .entries)
         var number = try PurgeRequest.newest(transaction, keyspace)
-        let oldest = number < PurgeRequest.kept ? 1 : number - PurgeRequest.kept + 1
         for request in requests {
           number += 1
           try transaction.put(
             PurgeRequest.key(number), [SyncRecords.version] + request.json, in: keyspace)
         }
-        let kept = number < PurgeRequest.kept ? 1 : number - PurgeRequest.kept + 1
-        for number in oldest..<max(oldest, kept) {
-          _ = try transaction.delete(PurgeRequest.key(number).span.bytes, in: keyspace)
-        }
+        let limit = try Self.purgeRequestsLimit(transaction, writer.keyspaces.meta)
+        try PurgeRequest.trim(upTo: number, limit: limit, transaction, keyspace)
       }
       return purged
+    }
+  }
+
+  private static let purgeLimitKey = Array("purgeLimit".utf8)
+
+  /// How many requests to purge are kept.
+  package func purgeRequestsLimit() throws -> UInt64 {
+    try reading { transaction, context in
+      try Self.purgeRequestsLimit(transaction, context.keyspaces.meta)
+    }
+  }
+
+  private static func purgeRequestsLimit(_ transaction: any ReadTransaction, _ meta: Keyspace) throws
+    -> UInt64
+  {
+    guard let bytes = try transaction.bytes(purgeLimitKey, in: meta) else {
+      return PurgeRequest.standardLimit
+    }
+    let limit = bytes.reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    guard bytes.count == 8, limit > 0 else {
+      throw DocumentError(.damaged, "the stored limit of requests to purge can't be read")
+    }
+    return limit
+  }
+
+  /// Sets how many requests to purge are kept, from 1 to `PurgeRequest.greatestLimit`. Older ones are removed at once. Throws `nestedWrite`
+  /// inside a batch.
+  package func setPurgeRequestsLimit(_ limit: UInt64) throws {
+    guard !isInBatch else {
+      throw StorageError(
+        .nestedWrite, "the limit of requests to purge can't be changed inside a batch", path: engine.location)
+    }
+    let limit = min(max(limit, 1), PurgeRequest.greatestLimit)
+    try writing { writer in
+      try writer.checkWritable()
+      let transaction = try writer.transaction
+      try writer.mutating {
+        let bytes = withUnsafeBytes(of: limit.bigEndian) { Array($0) }
+        try transaction.put(Self.purgeLimitKey, bytes, in: writer.keyspaces.meta)
+        if let keyspace = try transaction.keyspace(named: SyncRecords.keyspace) {
+          let newest = try PurgeRequest.newest(transaction, keyspace)
+          try PurgeRequest.trim(upTo: newest, limit: limit, transaction, keyspace)
+        }
+      }
     }
   }
 

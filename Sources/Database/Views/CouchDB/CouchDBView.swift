@@ -20,6 +20,8 @@ package struct CouchDBView: Sendable {
   package var contents: CouchDBDocumentWriter.Contents?
   /// Whether somebody waits for the answer: an update with scripts, which may take long, ends otherwise.
   package var isWanted: @Sendable () -> Bool = { true }
+  /// Only rows of documents whose IDs begin with these bytes; nil: of all.
+  package var documentPrefix: [UInt8]?
   /// Runs each step that uses the database.
   package var around: @Sendable (() throws -> Void) throws -> Void = { try $0() }
 
@@ -127,7 +129,8 @@ package struct CouchDBView: Sendable {
   private func answer(_ options: CouchDBViewOptions, to output: PiecewiseOutput) throws {
     try Self.failing(design, view.indexes) {
       let reducer = try view.reduce
-      let selection = try options.selection(hasReducer: reducer != nil)
+      var selection = try options.selection(hasReducer: reducer != nil)
+      selection.documentPrefix = documentPrefix
       try selection.checkRange(encoder())
       let slice = ViewSlice()
       var attempts = 0

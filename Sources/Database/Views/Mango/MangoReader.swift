@@ -22,6 +22,8 @@ package final class MangoReader {
   package var around: (() throws -> Void) throws -> Void = { try $0() }
   /// Whether somebody waits for the answer: an update of an index ends otherwise.
   package var isWanted: () -> Bool = { true }
+  /// Only documents whose IDs begin with these bytes; nil: all.
+  package var documentPrefix: [UInt8]?
 
   /// The documents of the last slice, with commas between them.
   package private(set) var text = JSONWriter(capacity: 4 << 10)
@@ -106,6 +108,7 @@ package final class MangoReader {
       default: return nil
       }
     }
+    if let documentPrefix { range = range.intersection(prefix: documentPrefix) }
     let start = last ?? plan.query.bookmark.map { Array($0.id.utf8) }
     guard let start else { return range }
     if plan.query.isDescending { range.upper = .exclusive(start) } else { range.lower = .exclusive(start) }
@@ -145,6 +148,7 @@ package final class MangoReader {
     try reader.forEachRow(try selection(), after: last) { row in
       last = [UInt8](copying: row.rowKey)
       steps += 1
+      if let documentPrefix, !row.isOfDocument(documentPrefix) { return continueScan() }
       keysExamined += 1
       if plan.isCovered {
         take(try covered(row, index), row)

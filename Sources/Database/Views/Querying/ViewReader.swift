@@ -61,6 +61,9 @@ package final class ViewReader {
       }
       try tables.rows.scan(range, order: selection.isDescending ? .descending : .ascending, in: transaction) {
         key, value in
+        if let prefix = selection.documentPrefix, try !StoredRow(key, value).isOfDocument(prefix) {
+          return true
+        }
         if skip > 0 {
           skip -= 1
           return true
@@ -99,6 +102,9 @@ package final class ViewReader {
     var skip = selection.skip
     var left = selection.limit ?? .max
     guard left > 0, let grouping = selection.grouping else { return }
+    if let prefix = selection.documentPrefix {
+      return try forEachGroup(selection, grouping, of: prefix, body)
+    }
     let ranges = try selection.ranges(encoder)
     let level: Int
     switch grouping {

@@ -50,6 +50,8 @@ package struct ViewSelection: Sendable {
   package var limit: Int?
   /// Nil: rows as they were emitted.
   package var grouping: Grouping?
+  /// Only rows of documents whose IDs begin with these bytes; nil: of all. The other rows are read too.
+  package var documentPrefix: [UInt8]?
 
   /// How rows are reduced.
   package enum Grouping: Sendable, Hashable {

@@ -43,6 +43,39 @@ import Touchstone
     try expect(client.ask("POST", "/db/_purged_infos").status, equals: 405)
   }
 
+  @Test("as many requests are kept as the limit says", arguments: someEngines)
+  func limit(_ engine: EngineName) throws {
+    let client = try APIClient(engine)
+    try expect(client.ask("PUT", "/db").status, equals: 201)
+    let path = "/db/_purged_infos_limit"
+    try expect(client.get(path).text, equals: "1000\n")
+    func purge(_ names: Range<Int>) throws {
+      for number in names {
+        try expect(client.send("POST", "/db/_purge", #"{"d\#(number)":["1-a"]}"#).status, equals: 201)
+      }
+    }
+    func kept() throws -> [String] {
+      (try client.get("/db/_purged_infos").json()["purged_infos"].array ?? []).compactMap { $0["id"].string }
+    }
+    try purge(0..<5)
+    try expect(client.send("PUT", path, "3").json(), equals: ["ok": true])
+    try expect(client.get(path).text, equals: "3\n")
+    try expect(kept(), equals: ["d2", "d3", "d4"])
+    try purge(5..<7)
+    try expect(kept(), equals: ["d4", "d5", "d6"])
+    // A higher one brings nothing back, and counts from now on.
+    try expect(client.send("PUT", path, "5").status, equals: 200)
+    try purge(7..<10)
+    try expect(kept(), equals: ["d5", "d6", "d7", "d8", "d9"])
+    for body in ["0", "-1", "\"5\"", "1.5", "null", "{}", "", "x"] {
+      let answer = try client.send("PUT", path, body)
+      expect(answer.status, equals: 400, "\(body)")
+    }
+    try expect(client.send("PUT", path, "99999999999").status, equals: 200)
+    try expect(client.get(path).text, equals: "1000000\n")
+    try expect(client.get("/db").json()["purge_seq"], equals: "10")
+  }
+
   @Test("a purge that leaves a leaf is a change, and that of the last leaf isn't", arguments: someEngines)
   func left(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)

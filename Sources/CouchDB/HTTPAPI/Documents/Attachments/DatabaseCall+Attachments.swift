@@ -137,7 +137,7 @@ extension DatabaseCall {
 
   private func putAttachment(_ id: String, _ name: String) throws -> HTTPAnswer {
     try checkWritable()
-    try IncomingID.check(id)
+    try checkID(id)
     try IncomingAttachments.check(name)
     let seen = try seenRevision()
     let encoding = request.headers.first("content-encoding")?.trimmed.lowercased() ?? "identity"

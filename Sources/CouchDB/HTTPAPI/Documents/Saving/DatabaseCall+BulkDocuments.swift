@@ -42,7 +42,7 @@ extension DatabaseCall {
   private func prepare(_ document: inout IncomingDocument, isForeign: Bool) throws {
     let id = document.id ?? DocumentUUID.make()
     document.id = id
-    try IncomingID.check(id)
+    try checkID(id)
     try checkSize(document, reason: id)
     if isForeign, !IncomingID.isLocal(id) || document.revision == nil { _ = try document.foreignHistory() }
   }

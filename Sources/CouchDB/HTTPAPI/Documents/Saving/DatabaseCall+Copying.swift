@@ -9,7 +9,7 @@ extension DatabaseCall {
   func copyDocument(_ id: String) throws -> HTTPAnswer {
     try checkWritable()
     let (target, seen) = try destination()
-    try IncomingID.check(target)
+    try checkID(target)
     let text: [UInt8]
     var isDeleted = false
     if IncomingID.isLocal(id) {

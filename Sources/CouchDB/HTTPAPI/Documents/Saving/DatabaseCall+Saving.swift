@@ -8,7 +8,7 @@ extension DatabaseCall {
   /// The answer to `PUT` of a document: JSON, or multipart/related with attachments.
   func putDocument(_ id: String) throws -> HTTPAnswer {
     try checkWritable()
-    try IncomingID.check(id)
+    try checkID(id)
     var new = try NewAttachments(self)
     do {
       var document: IncomingDocument
@@ -42,7 +42,7 @@ extension DatabaseCall {
       let text = try bodyBytes(isReadInPieces: true)
       var document = try parse(text)
       let id = document.id ?? DocumentUUID.make()
-      try IncomingID.check(id)
+      try checkID(id)
       try prepare(&document, id, nil, isForeign: false)
       try settleAttachments(of: &document, text, isForeign: false, &new)
       let revision = try saved(document, text, isForeign: false, &new)

@@ -15,7 +15,7 @@ import Touchstone
 ///
 /// It runs on one thread at a time: `phase` says whether anybody has it. What happens meanwhile is noted, and looked at before it waits
 /// again, so any number of commits make one run. A feed that waits for the client doesn't read.
-final class ChangesFeed: Sendable {
+final class ChangesFeed: TimedFeed {
   enum Phase {
     /// A thread has it, or the client is waited for.
     case running
@@ -105,7 +105,7 @@ final class ChangesFeed: Sendable {
     }
   }
 
-  /// The database is closed.
+  /// The database is closed, or who follows it may not read it any more.
   func close() { notice { $0.isClosed = true } }
 
   private func notice(_ note: (inout State) -> Void) {

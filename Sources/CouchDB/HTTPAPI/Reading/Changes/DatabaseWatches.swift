@@ -53,11 +53,20 @@ final class DatabaseWatch: Sendable {
   }
 
   let ranks: EntryRanks
+  private let knownPartitioned = Lock<Bool?>(nil)
   private let state = Lock(State())
   /// Held while the observer is made or ended.
   private let observing = Lock(())
 
   init(_ timer: any CallTimer) { ranks = EntryRanks(timer) }
+
+  /// Whether the database is partitioned; `read` is asked once.
+  func isPartitioned(_ read: () throws -> Bool) rethrows -> Bool {
+    if let known = knownPartitioned.withLock({ $0 }) { return known }
+    let isPartitioned = try read()
+    knownPartitioned.withLock { $0 = isPartitioned }
+    return isPartitioned
+  }
 
   /// Adds a feed, which is woken after commits from now on. Throws if the database is closed.
   func add(_ feed: ChangesFeed, to database: Database) throws {

@@ -1,10 +1,16 @@
 import Storage
 
+/// A feed that does something when its time has come.
+protocol TimedFeed: AnyObject, Sendable {
+  /// Its time may have come. Returns when to ask again; nil if it asks itself.
+  func tick(now: Double) -> Double?
+}
+
 /// Calls feeds at their times, with one call of the timer for all of them.
 final class SharedFeedTimer: Sendable {
   private struct Entry {
     let time: Double
-    weak var feed: ChangesFeed?
+    weak var feed: (any TimedFeed)?
   }
 
   private struct State {
@@ -20,7 +26,7 @@ final class SharedFeedTimer: Sendable {
   init(_ timer: any CallTimer) { self.timer = timer }
 
   /// Calls `feed.tick` at that time. A feed has one call at most.
-  func call(_ feed: ChangesFeed, at time: Double) {
+  func call(_ feed: any TimedFeed, at time: Double) {
     state.withLock { state in
       Self.push(Entry(time: time, feed: feed), to: &state.entries)
       schedule(&state)
@@ -50,7 +56,7 @@ final class SharedFeedTimer: Sendable {
       }
       return due
     }
-    var later: [(time: Double, feed: ChangesFeed)] = []
+    var later: [(time: Double, feed: any TimedFeed)] = []
     for entry in due {
       if let feed = entry.feed, let time = feed.tick(now: timer.now) { later.append((time, feed)) }
     }

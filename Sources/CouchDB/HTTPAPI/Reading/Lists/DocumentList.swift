@@ -161,25 +161,8 @@ struct DocumentList {
     case .beforeAll: return nil
     case .id(let id): range.upper = includesHigh ? .inclusive(id) : .exclusive(id)
     }
-    if kind == .design {
-      let prefix = KeyRange.prefix(DocumentID.designPrefix)
-      func bytes(_ bound: KeyRange.Bound) -> [UInt8]? {
-        switch bound {
-        case .unbounded: nil
-        case .inclusive(let key), .exclusive(let key): key
-        }
-      }
-      if let own = bytes(range.lower), let least = bytes(prefix.lower) {
-        if own.lexicographicallyPrecedes(least) { range.lower = prefix.lower }
-      } else {
-        range.lower = prefix.lower
-      }
-      if let own = bytes(range.upper), let most = bytes(prefix.upper) {
-        if !own.lexicographicallyPrecedes(most) { range.upper = prefix.upper }
-      } else {
-        range.upper = prefix.upper
-      }
-    }
+    if kind == .design { range = range.intersection(prefix: DocumentID.designPrefix) }
+    if let prefix = call.documentPrefix { range = range.intersection(prefix: prefix) }
     if let last {
       if options.isDescending { range.upper = .exclusive(last) } else { range.lower = .exclusive(last) }
     }
@@ -236,7 +219,9 @@ struct DocumentList {
       }
       slice.left -= 1
       let isFound = try JSONValue(body: key).string.map { id in
-        try snapshot.withDocument(Array(id.utf8).span.bytes, includeDeleted: true) {
+        // Keys of other partitions aren't looked for.
+        if let prefix = call.documentPrefix, !id.utf8.starts(with: prefix) { return false }
+        return try snapshot.withDocument(Array(id.utf8).span.bytes, includeDeleted: true) {
           try append($0, isDeleted: $0.isDeleted, writer, slice)
         } != nil
       }

@@ -56,6 +56,7 @@ extension DatabaseCall {
       throw CouchDBError(
         403, "forbidden", "a statement can't change design documents and databases of the server")
     }
+    if try isPartitioned(), change.stored == nil { try Self.checkPartitioned(change.id) }
     guard try database.hasDesignValidations else { return }
     let history = change.stored.map { [$0.revisionID] } ?? []
     let new = try ScriptedRevision(

@@ -70,6 +70,7 @@ extension DatabaseCall {
 
   private func mangoReader(_ plan: MangoPlan) throws -> MangoReader {
     let reader = try database.mangoReader(plan)
+    reader.documentPrefix = documentPrefix
     let (database, service, origin) = (database, service, request.origin)
     reader.isWanted = {
       // Not whether its client still waits: the next one needs the same rows.

@@ -27,6 +27,7 @@ extension DatabaseCall {
     do {
       var view = try database.couchDBView(design, name)
       let attachments = AttachmentContents(database)
+      view.documentPrefix = documentPrefix
       view.contents = attachments.reader
       let database = database
       let service = service
