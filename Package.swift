@@ -524,7 +524,7 @@ let tests: [Target] = [
     [
       "TestSupport", "StorageConformance", "Bytes", "Storage", "HTTP", "HTTPAPI", "Fleece", "Blobs",
       "Documents", "Views", "Touchstone", "Replication", "Logs", "Datasets", "CZlib", "touchstone-scripts",
-      "sync-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport",
+      "sync-child", "RawHTTP", "TouchstoneServer", "TouchstoneSync", "ReplicationTestSupport", "CCrypto",
     ]),
 
   bindings.tests("TouchstoneC", ["TestSupport", "Touchstone", "TouchstoneC", "CTouchstone"]),

@@ -88,6 +88,12 @@ public struct SyncListenerConfiguration: Sendable {
   public var tls: TLS?
   /// Whom it lets in. Default: everybody.
   public var authenticator = Authenticator.none
+  /// A file with the keys of signed tokens (JWT), and with the secret of a proxy that names users, in the form of CouchDB's configuration
+  /// (docs/http-users.md). Whom they name has the roles that come along. Nil: neither is taken. It needs `servesHTTP`, and an
+  /// authenticator with passwords.
+  public var loginFile: String?
+  /// How long the cookie of a session is good for, in seconds.
+  package var sessionSeconds = 600
   /// Whether administrators may change the security object of a folder's database `_users`, so that users read and change their own
   /// documents in it: their passwords. Default: no, as in CouchDB.
   public var usersSecurityIsEditable = false
@@ -211,6 +217,18 @@ public struct SyncListenerConfiguration: Sendable {
       settings.tls = try TLSIdentity(certificateFile: certificate, keyFile: key)
     case .selfSigned(let directory): settings.tls = try TLSIdentity.selfMade(in: directory)
     }
+    if loginFile != nil {
+      guard servesHTTP else {
+        throw SyncListenerError(.badRequest, "a file of logins needs servesHTTP: they are logins over HTTP")
+      }
+      switch authenticator {
+      case .basic, .userFile: break
+      case .none, .certificates, .certificatesAccepted:
+        throw SyncListenerError(
+          .badRequest,
+          "a file of logins needs users with passwords: without them everybody is an administrator")
+      }
+    }
     switch authenticator {
     case .none: break
     case .basic(let check):
@@ -238,7 +256,12 @@ public struct SyncListenerConfiguration: Sendable {
   private func authenticator(_ users: any UserDirectory) throws -> any Server.Authenticator {
     let basic = try BasicAuthenticator(users: users)
     // Who hasn't logged in has the rights of nobody, which the API knows.
-    return servesHTTP ? try SessionAuthenticator(basic) { _ in true } : basic
+    guard servesHTTP else { return basic }
+    let headers: ListenerHeaderLogins?
+    do {
+      headers = try loginFile.map { ListenerHeaderLogins(logins: try HeaderLogins(file: $0)) }
+    } catch let error as HeaderLogins.FileError { throw SyncListenerError(.badRequest, error.description) }
+    return try SessionAuthenticator(basic, seconds: sessionSeconds, headers: headers) { _ in true }
   }
 
   /// Says who a user is now; nil if users aren't looked up, such as those with certificates.
@@ -273,6 +296,7 @@ public struct SyncListenerConfiguration: Sendable {
     if let sessions = settings.authenticator as? SessionAuthenticator {
       configuration.logins = ListenerSessions(authenticator: sessions)
       configuration.loginChallenge = sessions.challenge
+      configuration.headerLogins = (sessions.headers as? ListenerHeaderLogins)?.logins
     }
     return DatabaseService(catalog, configuration)
   }

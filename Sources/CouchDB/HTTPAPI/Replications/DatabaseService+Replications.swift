@@ -75,15 +75,15 @@ extension DatabaseService {
     try checkWritable()
     if body["cancel"].bool == true { return try cancel(body) }
     let description = try ReplicationRequest(body)
+    let user = try replicationUser(request.context)
     guard !description.isContinuous else {
-      switch replications.add(description, user: request.user, .request) {
+      switch replications.add(description, user: user, .request) {
       case .new(let job), .known(let job):
         return try .json(["ok": true, "_local_id": .string(job.id)], status: 202)
       case .other(let job): throw Self.conflict(job)
       case .refused: throw Self.tooMany
       }
     }
-    let user = request.user
     return HTTPAnswer(later: { [self] respond in
       let added = replications.add(description, user: user, .request) { [self] result in
         do { respond(try .json(result.get())) } catch { respond(answer(to: error)) }
@@ -95,6 +95,14 @@ extension DatabaseService {
       case .refused: respond(.error(Self.tooMany))
       }
     })
+  }
+
+  /// The user whose rights a replication has: nil for those of the server. Throws 403 for who came without a password: the user of that name
+  /// may be somebody else.
+  private func replicationUser(_ context: UserContext) throws -> String? {
+    guard context.bringsRoles else { return context.name }
+    if context.isServerAdmin { return nil }
+    throw CouchDBError(403, "forbidden", "a replication needs a user that has logged in with a password")
   }
 
   private static func conflict(_ job: ReplicationJob) -> CouchDBError {

@@ -17,9 +17,13 @@ extension DatabaseService {
   }
 
   private func sessionOf(_ request: HTTPRequest) -> JSONValue {
-    var information: [String: JSONValue] = ["authentication_handlers": ["cookie", "default"]]
+    let handlers = ["cookie"] + (configuration.headerLogins?.handlers ?? []) + ["default"]
+    var information: [String: JSONValue] = ["authentication_handlers": .array(handlers.map { .string($0) })]
     if request.user != nil {
-      information["authenticated"] = request.headers.first("authorization") == nil ? "cookie" : "default"
+      let hasHeader = request.headers.first("authorization") != nil
+      let isBrought = request.context.bringsRoles
+      information["authenticated"] = .string(
+        isBrought ? hasHeader ? "jwt" : "proxy" : hasHeader ? "default" : "cookie")
     }
     return [
       "ok": true,

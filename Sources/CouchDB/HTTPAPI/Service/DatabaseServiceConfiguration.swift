@@ -29,12 +29,14 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var compressesAnswers = true
   /// Checks names and passwords, and keeps sessions; nil if everybody is let in, as an administrator.
   package var logins: (any LoginSessions)?
+  /// Logins by headers of each request; nil: none.
+  package var headerLogins: HeaderLogins?
   /// The users of `_users`, if the logins need them too; nil: the service makes its own.
   package var users: UsersDatabase?
-  /// The iterations of the hashes of passwords of new users.
-  package var passwordIterations = UserPassword.standardIterations
   /// Watches the rights of what lasts, if others need that too; nil: the service makes its own.
   package var rights: StandingRights?
+  /// The iterations of the hashes of passwords of new users.
+  package var passwordIterations = UserPassword.standardIterations
   /// Whether administrators may change who reads and writes `_users`. By default only they do.
   package var usersSecurityIsEditable = false
   /// The header of an answer to who has to log in; nil: none.

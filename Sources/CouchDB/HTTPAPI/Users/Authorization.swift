@@ -87,6 +87,12 @@ extension ServerCall: AuthorizedCall {
 extension DatabaseCall: AuthorizedCall {
   func check(_ right: Right) throws {
     try Authorization.check(needed(right), of: request.context, security())
+    // The owner of a document there is a user with a password. Who brings a name along may be somebody else.
+    if request.context.bringsRoles, !request.context.isServerAdmin,
+      name.hasSameBytes(as: ReplicatorDocument.database)
+    {
+      throw CouchDBError(403, "forbidden", "\(name) is for users that have logged in with a password")
+    }
   }
 
   /// In the databases of the server, members have their own documents, and nothing else: the other routes need an administrator.

@@ -26,6 +26,9 @@ struct ServeCommand: Subcommand {
   private static let userFile = Option(
     "user-file", "FILE",
     "The administrators, as 'touchstone user' writes them. Default of a directory: its file server-admins")
+  private static let loginFile = Option(
+    "login-file", "FILE",
+    "Keys of signed tokens (JWT), and the secret of a proxy, in the form of CouchDB's configuration")
   private static let usersEditable = Flag(
     "edit-users-security", "Lets administrators change _users/_security, so that users change their passwords"
   )
@@ -86,7 +89,7 @@ struct ServeCommand: Subcommand {
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
     options: [
-      listen, userFile, usersEditable, anyone, certificate, key, tls, announce, cors,
+      listen, userFile, loginFile, usersEditable, anyone, certificate, key, tls, announce, cors,
       DatabaseArguments.readOnly, create,
       engine,
       durability, replicateTo, requestTime, bodyMemory, queryMemory,
@@ -110,6 +113,7 @@ struct ServeCommand: Subcommand {
   private let listen: (address: String, port: Int)
   private let authenticator: SyncListenerConfiguration.Authenticator
   private let allowsAnyone: Bool
+  private let loginFile: String?
   private let usersSecurityIsEditable: Bool
   private let files: SyncListenerConfiguration.TLS?
   private let isSelfSigned: Bool
@@ -129,6 +133,7 @@ struct ServeCommand: Subcommand {
     keys = try Keys(arguments)
     listen = try arguments.value(Self.listen) ?? ("127.0.0.1", 4984)
     authenticator = try arguments.value(Self.userFile).map { .userFile($0) } ?? .none
+    loginFile = try arguments.value(Self.loginFile)
     allowsAnyone = arguments[Self.anyone]
     usersSecurityIsEditable = arguments[Self.usersEditable]
     let certificate = try arguments.value(Self.certificate)
@@ -216,6 +221,7 @@ struct ServeCommand: Subcommand {
     configuration.address = listen.address
     configuration.port = listen.port
     configuration.allowsAnyoneFromOutside = allowsAnyone
+    configuration.loginFile = loginFile
     configuration.usersSecurityIsEditable = usersSecurityIsEditable
     configuration.isReadOnly = isReadOnly
     configuration.servesHTTP = true

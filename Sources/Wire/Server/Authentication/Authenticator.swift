@@ -19,6 +19,14 @@ package struct LoginQuestion: Sendable {
   package func cookie(_ name: String) -> String? { head.headers.cookie(name) }
 }
 
+/// Logins that come in headers of each request, beside names with passwords. They need no time.
+package protocol HeaderLoginChecker: Sendable {
+  /// The verdict on a header `Authorization`; nil if it is of another kind.
+  func verdict(authorization: String) -> LoginVerdict?
+  /// Whom other headers name; nil if they name nobody.
+  func user(_ header: (String) -> String?) -> UserContext?
+}
+
 /// Whether a client may ask.
 package enum LoginVerdict: Sendable {
   /// It may, as this user.

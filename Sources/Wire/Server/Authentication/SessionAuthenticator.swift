@@ -23,6 +23,8 @@ package final class SessionAuthenticator: Authenticator {
   /// How long a cookie is good for, in seconds.
   package let seconds: Int
 
+  /// Logins by other headers; nil: none.
+  package let headers: (any HeaderLoginChecker)?
   private let basic: BasicAuthenticator
   private let key: [UInt8]
   private let isOpen: @Sendable (LoginQuestion) -> Bool
@@ -36,9 +38,11 @@ package final class SessionAuthenticator: Authenticator {
   /// Makes one. Requests for which `isOpen` is true need no login; those that bring a name and a password must bring right ones. `seconds`
   /// is how long a cookie is good for.
   package init(
-    _ basic: BasicAuthenticator, seconds: Int = 600, isOpen: @escaping @Sendable (LoginQuestion) -> Bool
+    _ basic: BasicAuthenticator, seconds: Int = 600, headers: (any HeaderLoginChecker)? = nil,
+    isOpen: @escaping @Sendable (LoginQuestion) -> Bool
   ) throws {
     self.basic = basic
+    self.headers = headers
     self.seconds = seconds
     self.isOpen = isOpen
     var key = [UInt8](repeating: 0, count: 32)
@@ -52,6 +56,9 @@ package final class SessionAuthenticator: Authenticator {
   package var challenge: HTTPHeader { basic.challenge }
 
   package func verdictAtOnce(_ question: LoginQuestion) -> LoginVerdict? {
+    if let verdict = question.authorization.flatMap({ headers?.verdict(authorization: $0) }) {
+      return verdict
+    }
     if question.authorization != nil { return basic.verdictAtOnce(question).map { worded($0, question) } }
     if let session = session(of: question, at: time(nil)) {
       guard let known = basic.users.recall(session.user) else { return nil }
@@ -73,6 +80,7 @@ package final class SessionAuthenticator: Authenticator {
   }
 
   private func withoutLogin(_ question: LoginQuestion) -> LoginVerdict {
+    if let user = headers?.user({ question.head.headers.first($0) }) { return .allowed(user) }
     if isOpen(question) { return .allowed(.anonymous) }
     return worded(.refused(401, headers: [challenge], "a name and a password are needed"), question)
   }

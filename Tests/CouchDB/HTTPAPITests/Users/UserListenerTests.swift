@@ -1,4 +1,5 @@
 import Bytes
+import CCrypto
 import Fleece
 import Foundation
 import RawHTTP
@@ -280,6 +281,99 @@ import TouchstoneSync
         try served.add("carol", "pw")
       }
     }
+  }
+
+  @Test("a cookie is good for its time, and no longer") func expired() throws {
+    let served = try Served { $0.sessionSeconds = 2 }
+    let cookie = try #require(try served.logIn("carol", "pw"))
+    eventually { (try? served.ask("GET", "/db", "", [cookie]).status) == 401 }
+    let session = try JSONValue(body: served.ask("GET", "/_session", "", [cookie]).body)
+    expect(session["userCtx"]["name"].isNull)
+    try expect(served.ask("GET", "/db", "", [Served.basic("carol", "pw")]).status, equals: 200)
+  }
+
+  @Test("tokens and proxies log in where a file says so, with the roles that they bring") func headerLogins()
+    throws
+  {
+    let directory = TemporaryDirectory()
+    let file = directory.file("logins")
+    try (TokenTests.file + "[chttpd_auth]\nsecret = a secret of some length\n").write(
+      toFile: file, atomically: true, encoding: .utf8)
+    let served = try Served { $0.loginFile = file }
+    let end = Int(Date().timeIntervalSince1970) + 3_600
+    func bearer(_ name: String, _ roles: String = "[]", exp: Int? = nil) -> String {
+      "Authorization: Bearer "
+        + TokenTests.token(#"{"sub":"\#(name)","exp":\#(exp ?? end),"_couchdb.roles":\#(roles)}"#)
+    }
+    func status(_ target: String, _ headers: String...) throws -> Int {
+      try served.ask("GET", target, "", headers).status
+    }
+    let session = try JSONValue(body: served.ask("GET", "/_session", "", [bearer("x", #"["readers"]"#)]).body)
+    expect(session["userCtx"], equals: ["name": "x", "roles": ["readers"]])
+    expect(session["info"]["authenticated"], equals: "jwt")
+    expect(session["info"]["authentication_handlers"], equals: ["cookie", "jwt", "proxy", "default"])
+    // Roles are those of the token, and names those of the security object.
+    try expect(status("/db", bearer("x", #"["readers"]"#)) == 200 && status("/db", bearer("x")) == 403)
+    try expect(status("/db", bearer("carol")) == 200 && status("/_all_dbs", bearer("root")) == 401)
+    try expect(status("/_all_dbs", bearer("x", #"["_admin"]"#)), equals: 200)
+    try expect(status("/db", bearer("carol", exp: 1)), equals: 401)
+    let expired = try JSONValue(body: served.ask("GET", "/db", "", [bearer("carol", exp: 1)]).body)
+    expect(expired, equals: ["error": "unauthorized", "reason": "exp not in future"])
+    try expect(status("/", "Authorization: Bearer x.y.z"), equals: 400)
+    // The header has more bytes than the server reads, and the connection ends.
+    let large = "Authorization: Bearer " + String(repeating: "A", count: 20_000)
+    try expect([400, 431].contains(status("/", large)))
+    // Who has the name of an administrator isn't one, and replications and their documents are for those with passwords.
+    let job = #"{"source":"db","target":"db2","create_target":true}"#
+    for path in ["/_replicate", "/_replicator"] {
+      try expect(served.ask("POST", path, job, [bearer("root", #"["readers"]"#)]).status, equals: 403)
+    }
+    try expect(served.ask("POST", "/_replicate", job, [bearer("x", #"["_admin"]"#)]).status, equals: 200)
+    // Over a WebSocket too.
+    let handshake = [
+      "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol: BLIP_3+CBMobile_3",
+    ]
+    for (header, wanted) in [
+      (bearer("x", #"["readers"]"#), 101), (bearer("x"), 403), (bearer("x", exp: 1), 401),
+    ] {
+      try expect(served.ask("GET", "/db/_blipsync", "", handshake + [header]).status, equals: wanted)
+    }
+    // A proxy.
+    let token = Hex.text(TokenTests.mac("x", Array("a secret of some length".utf8), EVP_sha256()))
+    let proxy = [
+      "X-Auth-CouchDB-UserName: x", "X-Auth-CouchDB-Token: \(token)", "X-Auth-CouchDB-Roles: readers",
+    ]
+    try expect(served.ask("GET", "/db", "", proxy).status, equals: 200)
+    try expect(served.ask("GET", "/db", "", Array(proxy.dropLast())).status, equals: 403)
+    try expect(served.ask("GET", "/db", "", [proxy[0], proxy[2]]).status, equals: 401)
+    try expect(
+      JSONValue(body: served.ask("GET", "/_session", "", proxy).body)["info"]["authenticated"],
+      equals: "proxy")
+    // Without the file neither names anybody.
+    let plain = try Served()
+    try expect(plain.ask("GET", "/db", "", [bearer("carol")]).status, equals: 401)
+    try expect(plain.ask("GET", "/db", "", proxy).status, equals: 401)
+  }
+
+  @Test("a file of logins that can't be used stops the start") func wrongLogins() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("logins")
+    try "[jwt_keys]\nhmac:a = x\n".write(toFile: file, atomically: true, encoding: .utf8)
+    var configuration = SyncListenerConfiguration(folder: try DatabaseFolder(directory.path + "/d"))
+    configuration.servesHTTP = true
+    func problem() -> String {
+      do {
+        try SyncListener(configuration).start()
+        return ""
+      } catch { return "\(error)" }
+    }
+    configuration.loginFile = file
+    expect(problem().contains("needs users with passwords"), "\(problem())")
+    configuration.authenticator = .basic { _, _ in false }
+    expect(problem().contains("line 2: the secret hmac:a isn't base64"), "\(problem())")
+    configuration.servesHTTP = false
+    expect(problem().contains("needs servesHTTP"), "\(problem())")
   }
 
   @Test("a flood of wrong logins doesn't stop who has a cookie") func flood() throws {

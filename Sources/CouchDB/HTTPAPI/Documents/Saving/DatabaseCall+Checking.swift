@@ -51,7 +51,7 @@ extension DatabaseCall {
       return body[ReplicatorDocument.owner]
     }
     if !isAdmin, let owner { try checkOwner(owner.string) }
-    guard owner == nil, let user = request.user else { return }
+    guard owner == nil, !request.context.bringsRoles, let user = request.user else { return }
     // The ID of a revision that was made elsewhere stands for its content, so it can't get an owner.
     guard !isForeign else {
       if !isAdmin { try checkOwner(nil) }
