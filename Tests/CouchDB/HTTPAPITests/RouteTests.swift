@@ -22,7 +22,7 @@ import Testing
     try expect(client.ask("PUT", "/db").status, equals: 201)
     for (path, methods, _) in Routes.all where methods != "501" && methods != "any" {
       var target = path.replacing("/…", with: "").replacing("{db}", with: "db")
-      for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}", "{node}"] {
+      for name in ["{doc}", "{attachment}", "{design}", "{view}", "{id}", "{node}", "{name}"] {
         target = target.replacing(name, with: "x")
       }
       // It is gone, whatever the method.

@@ -140,7 +140,8 @@ extension DatabaseService {
     }
     let size = JSONValue(FileSize.of(database.engineFile))
     return [
-      "db_name": .string(name), "instance_start_time": .string(instanceStartTime(database)),
+      "db_name": .string(name), "engine": .string(database.engineName.rawValue),
+      "instance_start_time": .string(instanceStartTime(database)),
       "update_seq": .string(database.couchDBSequences.text(last)), "purge_seq": .string(String(purges)),
       "doc_count": JSONValue(documents),
       "doc_del_count": JSONValue(tombstones), "disk_format_version": 8,

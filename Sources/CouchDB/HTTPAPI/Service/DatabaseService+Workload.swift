@@ -15,7 +15,7 @@ extension DatabaseService {
     if single == .writing, path[0] == UserDocument.database { return .long }
     var rest = path.dropFirst()
     switch path[1] {
-    case "_query": return .computing
+    case "_query", "_indexes": return .computing
     case "_temp_view": return .indexing
     case "_all_docs", "_design_docs", "_local_docs", "_bulk_docs", "_bulk_get", "_revs_diff", "_missing_revs",
       "_purge", "_compact", "_view_cleanup":

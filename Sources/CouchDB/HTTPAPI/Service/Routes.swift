@@ -102,6 +102,10 @@ enum Routes {
     Route("_temp_view", .databaseAdmin("POST"), checksMethod: false) { call, _ in try call.temporaryView() },
     Route("_view_cleanup", .databaseAdmin("POST")) { call, _ in try call.cleanViews() },
     Route("_query", .member("POST")) { call, _ in try call.runQuery() },
+    Route("_indexes", .member("GET"), .databaseAdmin("POST")) { call, _ in try call.queryIndexes() },
+    Route("_indexes/{name}", .databaseAdmin("DELETE")) { call, values in
+      try call.deleteQueryIndex(values[0])
+    },
     Route("_find", .member("POST")) { call, _ in try call.find() },
     Route("_explain", .member("POST")) { call, _ in try call.explain() },
     Route("_index", .member("GET"), .databaseAdmin("POST")) { call, _ in try call.mangoIndexes() },

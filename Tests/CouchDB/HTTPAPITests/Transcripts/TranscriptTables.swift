@@ -99,6 +99,11 @@ enum TranscriptTables {
     .init(path: "/", place: "body.git_sha", reason: "The server gives its own name."),
     .init(path: "/", place: "body.features", reason: "It has other features."),
     .init(
+      place: "body.engine", reason: "The server says which of its engines a database has.", isRare: true),
+    .init(
+      path: "/_dbs_info", place: "body[0].info.engine",
+      reason: "The server says which of its engines a database has."),
+    .init(
       session: "api-01-server-and-database", numbers: [30], place: "status",
       reason: "All settings have values here."),
     .init(
