@@ -280,11 +280,13 @@ let modules: [Target] = [
   sync.module("TouchstoneSync", ["Replication", "ReplicationBLIP", "ReplicationHTTP", "Discovery"]),
 
   // CouchDB: answers to the requests of its clients, without sockets, and the listener over databases
+  // The files of the page for people, embedded by the C compiler (docs/http-page.md).
+  .target(name: "CPage", path: "Sources/CouchDB/CPage", exclude: ["Files"]),
   couchDB.module(
     "HTTPAPI",
     [
       "Bytes", "Storage", "Logs", "HTTP", "Fleece", "Blobs", "Documents", "Query", "Views", "Scripts",
-      "Touchstone", "Replication", "CCrypto", "CZlib",
+      "Touchstone", "Replication", "System", "CPage", "CCrypto", "CZlib",
     ],
     lends: true, fuzzed: true),
   couchDB.module(

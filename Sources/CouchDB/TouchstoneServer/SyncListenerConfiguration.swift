@@ -111,6 +111,9 @@ public struct SyncListenerConfiguration: Sendable {
   /// pass, which have empty bodies as a rule. `channels` of Couchbase Lite ask for `sync_gateway/bychannel`, with the parameter
   /// `channels`, `a,b`.
   public var filters: [String: Filter] = [:]
+  /// The path of a results file of `touchstone bench`, which administrators see on the page `/_utils/` (docs/http-page.md). It is read each
+  /// time, and may have 32 MiB. Nil: the page says how to make one.
+  public var benchReport: String?
   /// The most connections at a time.
   public var maximumConnections = 10_000
   /// The memory that bodies of requests over HTTP may take together, and what is made of them, in bytes. A body takes at least twice its
@@ -290,6 +293,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes
     if case .none = authenticator {} else { configuration.hasUsers = true }
+    configuration.benchReport = benchReport
     configuration.users = users
     configuration.rights = rights
     configuration.usersSecurityIsEditable = usersSecurityIsEditable

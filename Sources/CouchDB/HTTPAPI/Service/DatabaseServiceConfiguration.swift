@@ -47,6 +47,8 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var replicationTargets: (any ReplicationTargets)?
   /// The most replications that run at a time. Others wait for their turn.
   package var maximumReplications = 100
+  /// The path of the results file of a bench, for the page; nil: none.
+  package var benchReport: String?
   /// The release of this software.
   package var version = touchstoneVersion
 

@@ -73,7 +73,8 @@ enum Routes {
     .notImplemented("_reshard/…", .serverAdmin()),
     .notImplemented("_search_analyze/…", .serverAdmin()),
     .notImplemented("_nouveau_analyze/…", .serverAdmin()),
-    .notImplemented("_utils/…", .serverAdmin()),
+    Route("_utils/…", .everybody("GET", "HEAD")) { call, _ in try call.page() },
+    Route("_bench_report", .serverAdmin("GET", "HEAD")) { call, _ in try call.benchReport() },
   ])
 
   /// A database itself. `PUT` makes one; CouchDB leaves it out where it names the methods.

@@ -85,6 +85,9 @@ struct ServeCommand: Subcommand {
     "request-time", "SECONDS", in: 1...1_000_000,
     "How long a request over HTTP may take until its answer begins, and a query until it ends (300)")
 
+  private static let benchReport = Option(
+    "bench-report", "FILE", "A results file of 'touchstone bench', which the page /_utils/ shows")
+
   static let usage = Usage(
     "serve", "Lets others replicate with databases, and ask them over HTTP",
     positionals: [databases],
@@ -93,7 +96,7 @@ struct ServeCommand: Subcommand {
       DatabaseArguments.readOnly, create,
       engine,
       durability, replicateTo, requestTime, bodyMemory, queryMemory,
-      Keys.file,
+      benchReport, Keys.file,
     ],
     examples: [
       "touchstone serve travel",
@@ -102,8 +105,8 @@ struct ServeCommand: Subcommand {
     ],
     notes: """
       The first line on standard output is the server's URL, and a line for each database follows. Clients are
-      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. It
-      stops on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without
+      'touchstone sync', Couchbase Lite 2 and 3, and those of CouchDB: HTTP, PouchDB, CouchDB's replicator. A web
+      browser finds a page for people at /_utils/. It stops on Ctrl-C and SIGTERM. With --tls-cert, SIGHUP reads the certificate and its key again. Without
       administrators everybody is one, and it listens on this machine only, unless --anyone is given. With them,
       the users of a directory may log in too ('touchstone users').
       """)
@@ -125,6 +128,7 @@ struct ServeCommand: Subcommand {
   private let bodyMemory: Int
   private let queryMemory: Int
   private let requestTime: Int
+  private let benchReport: String?
   private let replicateTo: SyncListenerConfiguration.ReplicationHosts?
 
   init(_ arguments: Arguments) throws {
@@ -156,6 +160,7 @@ struct ServeCommand: Subcommand {
     durability = try arguments.value(Self.durability) ?? .normal
     bodyMemory = try arguments.value(Self.bodyMemory) ?? 512
     queryMemory = try arguments.value(Self.queryMemory) ?? 512
+    benchReport = try arguments.value(Self.benchReport)
     replicateTo = try arguments.value(Self.replicateTo)
     requestTime = try arguments.value(Self.requestTime) ?? 300
     guard arguments[Self.create] == (engine != nil) else {
@@ -230,6 +235,7 @@ struct ServeCommand: Subcommand {
     configuration.maximumBodyMemory = bodyMemory << 20
     configuration.maximumQueryMemory = queryMemory << 20
     configuration.replicationHosts = replicateTo
+    configuration.benchReport = benchReport
     configuration.requestTimeLimit = Double(requestTime)
     configuration.tls = try isSelfSigned ? selfSigned(in: directory) : files
     let listener = SyncListener(configuration)

@@ -1,0 +1,149 @@
+// A document: its editor, its attachments, its revisions and conflicts.
+
+import * as api from "./api.js";
+import { heading } from "./database.js";
+import { confirm } from "./dialog.js";
+import { add, button, empty, field, h, name, notice, table } from "./dom.js";
+import { bytes, count, many } from "./format.js";
+import * as json from "./json.js";
+import { jsonEditor } from "./json-editor.js";
+import { onControl } from "./keyboard.js";
+import { drawTree, readBranches } from "./revisions.js";
+import { go, link } from "./router.js";
+
+// How many conflicting revisions are shown beside each other.
+const shownConflicts = 8;
+
+export async function showNewDocument(root, { database }) {
+  const id = h("input", { spellcheck: "false", autocomplete: "off", "data-first": true });
+  const editor = jsonEditor("Document", "{\n  \n}");
+  add(root, heading(database, "Documents"), h("h2", {}, "New document"), field("ID", id, "Empty: the server makes one"), editor.element,
+    saveButton(editor, async (body) => {
+      if (id.value) body._id = id.value;
+      const { id: made } = await api.ask("POST", api.path(database), { body });
+      notice("The document is saved.");
+      go(["db", database, "doc", made]);
+    }));
+}
+
+export async function showDocument(root, { database, id }, { signal, options, reload }) {
+  const address = api.path(database, id);
+  add(root, heading(database, "Documents"), h("h2", {}, name(id)));
+  let body;
+  try {
+    body = await api.getExact(address, { rev: options.rev }, signal);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    // Its branches may still be there.
+    add(root, empty(options.rev ? "The body of this revision isn't stored any more." : `There is no such document (${error.message}).`));
+  }
+  if (body) add(root, editor(body));
+  if (body?._attachments) add(root, attachments(body._attachments));
+  await showRevisions();
+
+  function editor(body) {
+    const editor = jsonEditor("Document", json.text(body));
+    if (options.rev) {
+      editor.area.readOnly = true;
+      return h("section", {}, h("p", { class: "summary" }, "Revision ", h("code", {}, options.rev), ". ",
+        h("a", { href: link(["db", database, "doc", id]) }, "Show the current one")), editor.element);
+    }
+    return h("section", {}, editor.element, saveButton(editor, async (changed) => {
+      try {
+        await api.ask("PUT", address, { body: changed });
+      } catch (error) {
+        if (error.status !== 409) throw error;
+        throw new Error("The document was changed meanwhile. Copy what you have written, and load it again.", { cause: error });
+      }
+      notice("The document is saved.");
+      reload();
+    }, button("Delete", () => remove(body._rev), { class: "quiet" })));
+  }
+
+  async function remove(revision) {
+    if (!(await confirm("Delete a document", "The document is deleted. Its revision stays until the database is compacted.", "Delete"))) return;
+    await api.ask("DELETE", address, { query: { rev: revision } });
+    notice("The document is deleted.");
+    go(["db", database]);
+  }
+
+  function attachments(list) {
+    return h("section", {}, h("h3", {}, "Attachments"),
+      table("Attachments", ["Name", "Type", "Size", ""], Object.entries(list).map(([key, about]) => [
+        name(key), name(about.content_type), bytes(about.length),
+        h("a", {
+          href: api.url(`${address}/${encodeURIComponent(key)}`, { rev: options.rev }).href,
+          download: key.split("/").at(-1), "aria-label": `Download ${key}`,
+        }, "Download"),
+      ])));
+  }
+
+  async function showRevisions() {
+    let branches;
+    try {
+      branches = await readBranches(database, id, signal);
+    } catch (error) {
+      if (error.status === 404) return;
+      throw error;
+    }
+    const live = branches.list.filter((branch) => !branch.isDeleted);
+    if (live.length > 1) add(root, conflicts(live));
+    add(root, h("section", {}, h("h3", {}, "Revisions"),
+      branches.left > 0 && h("p", { class: "summary" }, `Not shown: ${count(branches.left)} more.`),
+      drawTree(branches.list, (revision) => link(["db", database, "doc", id], { rev: revision }))));
+  }
+
+  /** The revisions beside each other, a row for each property, and a button to keep one of them. */
+  function conflicts(live) {
+    const shown = live.slice(0, shownConflicts);
+    const keys = [...new Set(shown.flatMap((branch) => Object.keys(branch.body)))].filter((key) => key !== "_id" && key !== "_rev");
+    const row = (key) => {
+      const texts = shown.map((branch) => (key in branch.body ? json.text(branch.body[key]) : undefined));
+      const differs = texts.some((text) => text !== texts[0]);
+      return [name(key), ...texts.map((text) =>
+        text === undefined ? h("em", { class: "differs" }, "missing") : h("pre", { class: differs ? "differs" : undefined }, text))];
+    };
+    const head = shown.map((branch) => [
+      h("code", { title: branch.revision }, branch.revision.slice(0, 12)), " ", branch.isWinner && h("span", { class: "tag" }, "current"),
+      h("div", {}, button("Keep this", () => keep(branch, live), { class: "main", "aria-label": `Keep ${branch.revision}` })),
+    ]);
+    return h("section", { class: "conflict", "aria-label": "Conflict" },
+      h("h3", {}, `Conflict of ${many(live.length, "revision")}`),
+      live.length > shown.length && h("p", { class: "summary" }, `The first ${shown.length} are shown.`),
+      table("Conflicting revisions", ["Property", ...head], keys.map(row)));
+  }
+
+  /** Deletes all other branches, in one request. */
+  async function keep(kept, live) {
+    const others = live.filter((branch) => branch !== kept);
+    const results = await api.ask("POST", api.path(database, "_bulk_docs"), {
+      body: { docs: others.map((branch) => ({ _id: id, _rev: branch.revision, _deleted: true })) },
+    });
+    const refused = results.find((result) => result.error);
+    notice(refused ? `The server refused that: ${refused.reason}` : "The conflict is resolved.");
+    if (options.rev) go(["db", database, "doc", id]);
+    else reload();
+  }
+}
+
+/** A button that saves what the editor has, and Ctrl S. `save` gets the value. What it throws is shown. */
+function saveButton(editor, save, ...others) {
+  const problem = h("p", { class: "problem", role: "alert" });
+  const act = async () => {
+    problem.textContent = "";
+    let value;
+    try {
+      value = editor.value();
+    } catch {
+      // The editor shows it.
+      return;
+    }
+    try {
+      await save(value);
+    } catch (error) {
+      problem.textContent = error.message;
+    }
+  };
+  onControl(editor.area, "s", act);
+  return h("div", {}, problem, h("div", { class: "actions" }, others, button("Save", act, { class: "main" })));
+}
