@@ -393,7 +393,7 @@ examples-c: library ## Builds the example in C with gcc and clang, and runs it, 
 	TOUCHSTONE_LMDB_MAP_BYTES=1073741824 timeout 900 $(VALGRIND) "$$folder/hotels" "$$folder/databases" > "$$folder/output"
 	grep -qx closed "$$folder/output"
 
-test-http: build ## Runs clients of CouchDB from PyPI, curl and h2load against `touchstone serve` on ENGINES
+test-http: build ## Runs clients of CouchDB from PyPI, a browser, curl and h2load against `touchstone serve` on ENGINES
 	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
 # RocksDB, where the build has it, for lists of engines.
