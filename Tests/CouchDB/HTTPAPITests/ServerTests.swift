@@ -239,7 +239,7 @@ import Testing
       ("GET", "/_node/_local/_versions"), ("POST", "/_node/_local/_restart"), ("GET", "/_reshard"),
       ("GET", "/_reshard/jobs"),
       ("POST", "/_cluster_setup"), ("POST", "/_search_analyze"),
-      ("POST", "/_nouveau_analyze"), ("GET", "/_utils/"),
+      ("POST", "/_nouveau_analyze"),
       ("GET", "/db/_auto_purge"), ("POST", "/db/_search_cleanup"), ("POST", "/db/_nouveau_cleanup"),
     ] {
       let answer = try client.send(method, path, "{}")
