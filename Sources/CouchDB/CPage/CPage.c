@@ -3,6 +3,9 @@
 
 #include "CPage.h"
 
+// Standard since C23; the compiler has it for each version of the language.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
 static const unsigned char api_js[] = {
 #embed "Files/api.js"
 };
