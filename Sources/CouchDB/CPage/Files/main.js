@@ -1,7 +1,7 @@
 // Starts the page: its views, the login, and the keyboard.
 
 import * as api from "./api.js";
-import { button, empty, h, name } from "./dom.js";
+import { add, button, empty, h, name } from "./dom.js";
 import { current, go, route } from "./router.js";
 import { logIn, logOut, session } from "./session.js";
 import { showShortcuts, watchKeys } from "./keyboard.js";
@@ -51,8 +51,8 @@ async function show() {
   view.replaceChildren(root);
   view.setAttribute("aria-busy", "true");
   try {
-    if (!found) throw new Error("There is no such page.");
-    await found.show(root, found.values, { signal, options: found.options, reload: show });
+    if (!found) add(root, empty("There is no such page. ", h("a", { href: "#/" }, "All databases")));
+    else await found.show(root, found.values, { signal, options: found.options, reload: show });
   } catch (error) {
     if (signal.aborted) return;
     root.append(failure(error));
@@ -63,7 +63,7 @@ async function show() {
 
 /** What is shown in the place of a view that can't be. */
 function failure(error) {
-  if (error.status === 401) {
+  if (error.status === 401 || error.status === 403) {
     return empty(session.name ? "You may not see this. " : "You have to log in to see this. ",
       button(session.name ? "Log in as somebody else" : "Log in", logIn));
   }
