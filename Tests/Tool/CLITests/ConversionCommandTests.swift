@@ -100,7 +100,7 @@ import TestSupport
             + "touchstone \(command[0]): \(done), but 1 blob that 2 documents name was missing before\n")
       }
       for name in ["db", "copied", "beside"] {
-        try expect(tool.succeed("list", name).output, equals: "one\ntwo\n", name)
+        try expect(tool.succeed("ls", name).output, equals: "one\ntwo\n", "\(name)")
       }
     }
   }

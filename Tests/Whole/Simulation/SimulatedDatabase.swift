@@ -66,7 +66,8 @@ package struct SimulatedDatabase {
       return .count(try database.createFullTextIndex(Self.textIndex, on: ["words"]) ? 1 : 0)
     case .deleteIndex(let name): return .count(try database.deleteIndex(name) ? 1 : 0)
     case .createFindIndex:
-      guard try database.document(Self.findIndex) == nil else { return .count(0) }
+      // A database that is open for reading only refuses it also if it is there.
+      guard try database.isReadOnly || database.document(Self.findIndex) == nil else { return .count(0) }
       return .saved([named(Self.findIndex, try database.save(Self.findIndex, .value(Self.findDefinition())))])
     case .compact: try database.compact()
     case .updateWhere(let from, let through, let adding):
@@ -138,12 +139,16 @@ package struct SimulatedDatabase {
 
   /// Runs a statement, and finds the revisions that it has made. Nobody else writes meanwhile.
   private func statement(_ text: String, _ parameters: [String: JSONValue]) throws -> Answer {
-    let before = try Set(database.changes().flatMap { try leaves($0.documentID).map(\.revision) })
+    // Documents with the same content have the same revisions.
+    var before: [String: Set<String>] = [:]
+    for change in try database.changes() {
+      before[change.documentID] = Set(try leaves(change.documentID).map(\.revision))
+    }
     let changed = try database.execute(text, parameters).documents.map(\.id)
     let sequences = try database.changes().reduce(into: [:]) { $0[$1.documentID] = $1.sequence }
     return .saved(
       try changed.map { id in
-        let new = try leaves(id).first { !before.contains($0.revision) }
+        let new = try leaves(id).first { before[id]?.contains($0.revision) != true }
         return Answer.Saved(id: id, revision: new?.revision ?? "", sequence: sequences[id] ?? 0)
       })
   }

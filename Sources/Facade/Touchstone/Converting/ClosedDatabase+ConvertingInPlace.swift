@@ -62,7 +62,7 @@ extension ClosedDatabase {
       try engine.close()
       try publish(new)
       Log.write(
-        report.isComplete ? .info : .warning, .database, directory.path,
+        .info, .database, directory.path,
         "rewritten from \(old.engine)\(old.key == nil ? "" : ", encrypted,") to \(new.engine)\(new.key == nil ? "" : ", encrypted") in \(LogText.milliseconds(LogClock.now - begin))\(report.logText)"
       )
       return report

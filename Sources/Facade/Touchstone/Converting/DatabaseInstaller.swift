@@ -89,7 +89,7 @@ struct DatabaseInstaller {
         progress: progress
       ).run()
       Log.write(
-        new.report.isComplete ? .info : .warning, .database, target.path,
+        .info, .database, target.path,
         "made from \(source.path), with the engine \(type.name)\(new.report.logText)")
       return new
     }

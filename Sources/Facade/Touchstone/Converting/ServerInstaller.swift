@@ -49,7 +49,7 @@ struct ServerInstaller {
         throw error
       }
       Log.write(
-        report.isComplete ? .info : .warning, .database, target.path,
+        .info, .database, target.path,
         "made from \(source.path), with the engine \(target.type.name)\(report.logText)")
       return report
     }

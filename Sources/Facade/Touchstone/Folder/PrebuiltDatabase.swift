@@ -1,4 +1,5 @@
 import Encryption
+import Logs
 import Storage
 import Upgrade
 
@@ -119,10 +120,15 @@ struct PrebuiltDatabase {
       let old = EngineName(rawValue: try source.readDescription().engine)
       if try !Engines.type(old).encrypts { type = try Engines.encrypting(old).map(Engines.type) }
     }
-    return try DatabaseInstaller(replacing: target).make(
+    let new = try DatabaseInstaller(replacing: target).make(
       in: partial, from: .directory(source), engine: type, key: key ?? options.key, newKey: newKey,
       isAnotherPeer: true,
       progress: progress)
+    // Nobody else hears of it.
+    if !new.report.isComplete {
+      Log.write(.warning, .database, target.path, "made from \(source.path)\(new.report.logText)")
+    }
+    return new
   }
 
   private func convert(
