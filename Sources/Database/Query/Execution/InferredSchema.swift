@@ -37,28 +37,12 @@ struct InferredSchema {
     sampleValues = statement?.sampleValues ?? Self.standardValues
   }
 
-  /// Reads the sample. It is spread evenly over the order of the last changes.
+  /// Reads the sample.
   mutating func read(_ snapshot: DocumentSnapshot, _ cancellation: QueryCancellation) throws {
-    guard try snapshot.documentCount > sampleSize else {
-      try snapshot.forEachDocument { view in
-        try cancellation.check()
-        add(try view.document().value())
-        return true
-      }
-      return
-    }
-    let stride = Double(try snapshot.lastSequence) / Double(sampleSize)
-    var last: UInt64 = 0
-    for part in 0..<sampleSize {
+    try snapshot.forEachSampledBody(upTo: sampleSize) { body in
       try cancellation.check()
-      let end = UInt64(stride * Double(part + 1))
-      try snapshot.forEachChange(since: max(last, UInt64(stride * Double(part)))) { change in
-        guard change.sequence <= end || part == sampleSize - 1 else { return false }
-        last = change.sequence
-        guard !change.isDeleted, let document = try snapshot.document(change.documentID) else { return true }
-        add(try document.value())
-        return false
-      }
+      add(body)
+      return true
     }
   }
 

@@ -44,26 +44,9 @@ struct SampledSchema {
   init(of database: Database, limit: Int = standardSample, isStopped: () -> Bool = { false }) throws {
     try database.read { snapshot in
       documentCount = try snapshot.documentCount
-      guard documentCount > limit else {
-        try snapshot.forEachDocument { view in
-          add(try view.document().value())
-          return !isStopped()
-        }
-        return
-      }
-      let stride = Double(try snapshot.lastSequence) / Double(limit)
-      var last: UInt64 = 0
-      for part in 0..<limit where !isStopped() {
-        let end = UInt64(stride * Double(part + 1))
-        try snapshot.forEachChange(since: max(last, UInt64(stride * Double(part)))) { change in
-          guard change.sequence <= end || part == limit - 1 else { return false }
-          last = change.sequence
-          guard !change.isDeleted, let document = try snapshot.document(change.documentID) else {
-            return true
-          }
-          add(try document.value())
-          return false
-        }
+      try snapshot.forEachSampledBody(upTo: limit) { body in
+        add(body)
+        return !isStopped()
       }
     }
   }
