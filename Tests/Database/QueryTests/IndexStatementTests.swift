@@ -107,7 +107,7 @@ import Touchstone
     let database = try databases.open(.sqlite)
     let error = #expect(throws: QueryError.self) { _ = try database.query("CREATE INDEX i ON _ (a)") }
     expect(error?.code, equals: .invalidUse)
-    expect(Query.changes("DROP INDEX i ON _"))
-    expect(!Query.changes("SELECT 1"))
+    expect(GivenStatement("DROP INDEX i ON _").changes)
+    expect(!GivenStatement("SELECT 1").changes)
   }
 }

@@ -210,5 +210,5 @@ import TestSupport
 }
 
 extension Database {
-  fileprivate func isChange(_ text: String) -> Bool { Query.changes(text) }
+  fileprivate func isChange(_ text: String) -> Bool { GivenStatement(text).changes }
 }

@@ -30,13 +30,6 @@ package struct IndexStatement: Hashable, Sendable {
   }
 }
 
-extension Query {
-  /// The statement about indexes that a text is. Nil for other texts, and for those with a mistake.
-  package static func indexStatement(_ text: String) -> IndexStatement? {
-    if case .index(let statement)? = try? QueryStatement(parsing: text) { statement } else { nil }
-  }
-}
-
 extension Printer {
   mutating func put(_ statement: IndexStatement) {
     switch statement.action {

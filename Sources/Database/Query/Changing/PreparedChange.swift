@@ -21,13 +21,3 @@ package struct PreparedChange: Sendable {
     returning = try plan.returning.map { try Query($0, text: text, in: source, options: options) }
   }
 }
-
-extension Query {
-  /// Whether a text is a statement that changes documents or indexes. False for a text with a mistake.
-  package static func changes(_ text: String) -> Bool {
-    switch try? QueryStatement(parsing: text) {
-    case .change, .index: true
-    default: false
-    }
-  }
-}

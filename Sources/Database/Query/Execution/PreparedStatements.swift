@@ -57,21 +57,14 @@ package final class PreparedStatements: Sendable {
 }
 
 extension QuerySource {
-  /// What a text stands for. For EXECUTE it is the prepared statement, and `parameters` with the values of USING.
-  /// Other texts, and those with a mistake, stand for themselves.
+  /// What a statement stands for: for EXECUTE the prepared statement, with the values of USING; others stand for themselves.
   ///
   /// - Throws: `unknownName` when there is no such prepared statement.
-  package func expanded(
-    _ text: String, _ parameters: [String: JSONValue], _ options: Query.Options
-  ) throws -> (text: String, parameters: [String: JSONValue]) {
-    guard case .execute(let name, let using)? = try? QueryStatement(parsing: text) else {
-      return (text, parameters)
-    }
-    let statement = try knowledge.statements.statement(name, of: options.statementOwner, in: text)
-    return (
-      statement.description,
-      parameters.merging(try Self.values(of: using, in: text)) { _, value in value }
-    )
+  package func expanded(_ given: GivenStatement, _ options: Query.Options) throws -> GivenStatement {
+    guard let (name, using) = given.execution else { return given }
+    let statement = try knowledge.statements.statement(name, of: options.statementOwner, in: given.text)
+    let values = try Self.values(of: using, in: given.text)
+    return GivenStatement(statement.description, given.parameters.merging(values) { _, value in value })
   }
 
   /// The parameters that USING gives: the members of an object, or the items of an array for `$1`, `$2`, ….
@@ -92,17 +85,6 @@ extension QuerySource {
         .invalidUse,
         "USING takes an array of constants for $1, $2, …, or an object of them for named parameters",
         at: SourcePosition(0), in: text)
-    }
-  }
-}
-
-extension Query {
-  /// The text of the statement that PREPARE names. Nil for other texts, and for those with a mistake.
-  package static func preparedText(_ text: String) -> String? {
-    if case .prepare(_, _, let statement)? = try? QueryStatement(parsing: text) {
-      statement.description
-    } else {
-      nil
     }
   }
 }

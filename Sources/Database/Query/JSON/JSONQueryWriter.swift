@@ -121,7 +121,7 @@ struct JSONQueryWriter {
 
   func json(_ expression: QueryExpression) throws(QueryError) -> JSONValue {
     switch expression {
-    case .literal(let literal): return json(literal)
+    case .literal(let literal): return literal.jsonValue ?? .array(["MISSING"])
     case .parameter(let name): return .array([.string("$" + name.string)])
     case .property(let path): return json(path.steps)
     case .star(nil): return .array(["."])
@@ -178,18 +178,6 @@ struct JSONQueryWriter {
     case .within: throw missing("WITHIN")
     case .subscripted: throw missing("a computed subscript")
     case .computedObject: throw missing("a computed member's name")
-    }
-  }
-
-  private func json(_ literal: Literal) -> JSONValue {
-    switch literal {
-    case .missing: .array(["MISSING"])
-    case .null: .null
-    case .bool(let value): .bool(value)
-    case .int(let value): .int(value)
-    case .uint(let value): .uint(value)
-    case .double(let value): value.isFinite ? .double(value) : .null
-    case .string(let text): .string(text.string)
     }
   }
 

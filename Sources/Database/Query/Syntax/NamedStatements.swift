@@ -113,16 +113,7 @@ extension QueryExpression {
   /// The value of an expression of constants. Nil for other expressions.
   var constant: JSONValue? {
     switch self {
-    case .literal(let literal):
-      switch literal {
-      case .missing: return nil
-      case .null: return .null
-      case .bool(let value): return .bool(value)
-      case .int(let value): return .int(value)
-      case .uint(let value): return .uint(value)
-      case .double(let value): return .double(value)
-      case .string(let value): return .string(value.string)
-      }
+    case .literal(let literal): return literal.jsonValue
     case .array(let items):
       var values: [JSONValue] = []
       for item in items {

@@ -94,3 +94,18 @@ extension QueryValue {
     }
   }
 }
+
+extension Literal {
+  /// The value as a `JSONValue`. Nil for MISSING.
+  var jsonValue: JSONValue? {
+    switch self {
+    case .missing: nil
+    case .null: .null
+    case .bool(let value): .bool(value)
+    case .int(let value): .int(value)
+    case .uint(let value): .uint(value)
+    case .double(let value): value.isFinite ? .double(value) : .null
+    case .string(let text): .string(text.string)
+    }
+  }
+}

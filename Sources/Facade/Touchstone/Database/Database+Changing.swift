@@ -58,17 +58,17 @@ extension Database {
       throw StorageError(
         .invalidArgument, "a dry run undoes what it did, and so can't be a part of a transaction", path: path)
     }
-    let (statement, parameters) = try expanded(statement, parameters, options: options)
-    let index = Query.indexStatement(statement)
-    try index?.check(databaseName: name, in: statement)
+    let given = try expanded(statement, parameters, options: options)
+    let index = given.index
+    try index?.check(databaseName: name, in: given.text)
     let change =
       index == nil
-      ? try PreparedChange(statement, in: querySource, options: options ?? queryOptions) : nil
+      ? try PreparedChange(given.text, in: querySource, options: options ?? queryOptions) : nil
     do {
       return try store.inBatch {
         var results = ChangeResults()
         if let index { results.indexes = try perform(index) }
-        if let change { results = try perform(change, parameters, cancellation, allowing) }
+        if let change { results = try perform(change, given.parameters, cancellation, allowing) }
         if isDryRun { throw DryRun(results: results) }
         return results
       }

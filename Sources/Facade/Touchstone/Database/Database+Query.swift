@@ -24,13 +24,13 @@ extension Database {
   /// What a statement stands for: for EXECUTE the statement that PREPARE has named, and the values of its parameters.
   package func expanded(
     _ text: String, _ parameters: [String: JSONValue] = [:], options: Query.Options? = nil
-  ) throws -> (text: String, parameters: [String: JSONValue]) {
-    try querySource.expanded(text, parameters, options ?? queryOptions)
+  ) throws -> GivenStatement {
+    try querySource.expanded(GivenStatement(text, parameters), options ?? queryOptions)
   }
 
   /// Whether a text is a statement that changes documents or indexes, or EXECUTE of one.
   package func changes(_ text: String, options: Query.Options? = nil) throws -> Bool {
-    Query.changes(try expanded(text, options: options).text)
+    try expanded(text, options: options).changes
   }
 
   /// The database as a source of queries. A query keeps it open.

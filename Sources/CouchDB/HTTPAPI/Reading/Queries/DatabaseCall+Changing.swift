@@ -1,6 +1,7 @@
 import Documents
 import Fleece
 import HTTP
+import Query
 import Touchstone
 import Views
 
@@ -13,13 +14,13 @@ import Views
 extension DatabaseCall {
   /// Runs a statement that changes documents, as one transaction.
   func changeDocuments(
-    _ text: String, _ parameters: [String: JSONValue], _ limits: Query.Options, _ request: JSONObject
+    _ given: GivenStatement, _ limits: Query.Options, _ request: JSONObject
   ) throws -> HTTPAnswer {
-    try checkChange(text)
+    try checkChange(given)
     let results: ChangeResults
     do {
       results = try database.execute(
-        text, parameters, isDryRun: request["dry_run"]?.bool == true, options: limits,
+        given.text, given.parameters, isDryRun: request["dry_run"]?.bool == true, options: limits,
         cancellation: cancellation(), allowing: check)
     } catch let error as QueryError {
       return try .queryError(error)
@@ -39,9 +40,9 @@ extension DatabaseCall {
   }
 
   /// Throws when the client may not run a statement that changes documents or indexes.
-  func checkChange(_ text: String) throws {
+  func checkChange(_ given: GivenStatement) throws {
     try checkWritable()
-    guard Query.indexStatement(text) != nil else { return }
+    guard given.index != nil else { return }
     guard !name.hasPrefix("_") else {
       throw CouchDBError(403, "forbidden", "a statement can't change databases of the server")
     }

@@ -35,15 +35,15 @@ extension DatabaseCall {
         // The JSON form of LiteCore (docs/query-json.md).
         query = try database.query(SelectStatement(json: json), options: limits)
       } else {
-        guard let given = request["query"]?.string else {
+        guard let text = request["query"]?.string else {
           throw CouchDBError(400, "bad_request", "`query` must be a string, an array or an object.")
         }
-        let text: String
-        (text, parameters) = try database.expanded(given, parameters, options: limits)
+        let given = try database.expanded(text, parameters, options: limits)
         // Who prepares a statement may run it.
-        if let prepared = Query.preparedText(text), Query.changes(prepared) { try checkChange(prepared) }
-        if Query.changes(text) { return try changeDocuments(text, parameters, limits, request) }
-        query = try database.query(text, options: limits)
+        if let prepared = given.prepared, prepared.changes { try checkChange(prepared) }
+        if given.changes { return try changeDocuments(given, limits, request) }
+        parameters = given.parameters
+        query = try database.query(given.text, options: limits)
       }
     } catch let error as QueryError { return try .queryError(error) }
     if request["explain"]?.bool == true {
