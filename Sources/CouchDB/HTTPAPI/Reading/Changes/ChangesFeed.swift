@@ -11,45 +11,24 @@ import Touchstone
 //   eventsource := ( 'data: ' row LF 'id: ' seq LF LF )*
 //   sign        := LF    of an eventsource, but for the first one: 'event: heartbeat' LF 'data: ' LF LF
 
-/// A feed of changes that waits for more. It has no thread while it waits for a commit, for its time or for the client.
-///
-/// It runs on one thread at a time: `phase` says whether anybody has it. What happens meanwhile is noted, and looked at before it waits
-/// again, so any number of commits make one run. A feed that waits for the client doesn't read.
-final class ChangesFeed: TimedFeed {
-  enum Phase {
-    /// A thread has it, or the client is waited for.
-    case running
-    case waiting
-    case ended
-  }
-
-  struct State {
-    var phase = Phase.running
-    /// There may be changes that weren't looked at.
-    var hasNews = true
-    /// Whether that was seen at a commit, and is told to the client.
+/// A feed of changes that waits for more: for commits.
+final class ChangesFeed: WaitingFeed {
+  struct Signs {
+    /// Whether news were seen at a commit, and are told to the client.
     var isWoken = false
-    /// Its time has come.
-    var isDue = false
-    var isClosed = false
-    var isTimed = false
-    /// When its time comes.
-    var deadline = 0.0
     /// Whether anything but the beginning was sent.
     var hasSent = false
-    var sink: (any HTTPBodySink)?
-    var grant: StandingRights.Grant?
   }
 
   let reader: ChangesReader
   let watches: DatabaseWatches
   private let watch: DatabaseWatch
   private let database: Database
-  private let interval: Double
-  private let rights: StandingRights
+  let interval: Double
+  let rights: StandingRights
   private let user: UserContext
   private let right: Right
-  let state = Lock(State())
+  let state = Lock(FeedState(own: Signs()))
 
   /// Makes a feed whose reader has read its first slice. It ends when the user hasn't got the right any more.
   init(
@@ -68,10 +47,7 @@ final class ChangesFeed: TimedFeed {
 
   /// Begins to send.
   func start(_ sink: any HTTPBodySink, _ origin: any HTTPRequestOrigin) {
-    state.withLock { state in
-      state.sink = sink
-      state.deadline = watches.timers.timer.now + interval
-    }
+    begin(sink)
     // The time of a request isn't that of a feed, which lasts as long as its client and its database.
     reader.checkWanted = { [weak self] in
       guard let self, !hasEnded else {
@@ -79,9 +55,7 @@ final class ChangesFeed: TimedFeed {
       }
     }
     do { try watch.add(self, to: database) } catch { state.withLock { $0.isClosed = true } }
-    if let grant = rights.grant(user, right, database, { [weak self] _ in self?.close() }) {
-      state.withLock { $0.grant = grant }
-    }
+    holdRight(user, right, database)
     origin.onCancel { [weak self] in self?.end(isWhole: false) }
     watches.workers.enqueue { [self] in send(first: true) }
   }
@@ -101,22 +75,12 @@ final class ChangesFeed: TimedFeed {
   /// Something was committed.
   func wake() {
     notice {
-      $0.hasNews = true; $0.isWoken = true
+      $0.hasNews = true
+      $0.own.isWoken = true
     }
   }
 
-  /// The database is closed, or who follows it may not read it any more.
-  func close() { notice { $0.isClosed = true } }
-
-  private func notice(_ note: (inout State) -> Void) {
-    let runs = state.withLock { state in
-      note(&state)
-      guard state.phase == .waiting else { return false }
-      state.phase = .running
-      return true
-    }
-    if runs { watches.workers.enqueue { [self] in run() } }
-  }
+  func leave() { watch.remove(self) }
 
   // MARK: Running
 
@@ -128,7 +92,6 @@ final class ChangesFeed: TimedFeed {
     case gone
   }
 
-  /// Does what is to be done next, until it has to wait.
   func run() {
     let (next, isWoken) = state.withLock { state -> (Next, Bool) in
       if state.phase == .ended { return (.gone, false) }
@@ -139,15 +102,15 @@ final class ChangesFeed: TimedFeed {
         return (.finish, false)
       }
       if state.hasNews {
-        defer { (state.hasNews, state.isWoken) = (false, false) }
+        defer { (state.hasNews, state.own.isWoken) = (false, false) }
         reader.begin()
-        return (.read, state.isWoken)
+        return (.read, state.own.isWoken)
       }
       if state.isDue {
         state.isDue = false
         return (reader.options.heartbeat == nil ? .finish : .sign, false)
       }
-      if !state.hasSent { return (.sign, false) }
+      if !state.own.hasSent { return (.sign, false) }
       reader.rest()
       return (.wait, false)
     }
@@ -156,7 +119,7 @@ final class ChangesFeed: TimedFeed {
     case .finish: finish()
     case .sign:
       // The time of a feed begins with it, not with the first sign.
-      let isFirst = state.withLock { !$0.hasSent }
+      let isFirst = state.withLock { !$0.own.hasSent }
       offer(sign(), extends: !isFirst)
     case .wait: wait()
     case .read:
@@ -178,19 +141,8 @@ final class ChangesFeed: TimedFeed {
     // Rows are a sign of life themselves. Some clients take the first line of a chunk for all of it.
     if reader.text.count == 0, isWoken || !first && isLate { bytes += sign() }
     reader.text.withBytes { bytes += $0 }
-    if reader.text.count > 0 { state.withLock { $0.hasSent = true } }
+    if reader.text.count > 0 { state.withLock { $0.own.hasSent = true } }
     offer(bytes)
-  }
-
-  /// Sends bytes, and goes on when the client has taken enough of them.
-  private func offer(_ bytes: [UInt8], extends: Bool = true) {
-    if extends, !bytes.isEmpty { state.withLock { $0.deadline = watches.timers.timer.now + interval } }
-    guard let sink = state.withLock({ $0.sink }) else { return }
-    guard !bytes.isEmpty else { return watches.workers.enqueue { [self] in run() } }
-    sink.offer(bytes) { [self] error in
-      if error != nil { return end(isWhole: false) }
-      watches.workers.enqueue { [self] in run() }
-    }
   }
 
   private func wait() {
@@ -220,21 +172,8 @@ final class ChangesFeed: TimedFeed {
     case .continuous: tail = "{" + numbers()
     case .eventsource: if reader.left == 0 { tail = "\n" }
     }
-    guard let sink = state.withLock({ $0.sink }), !tail.isEmpty else { return end(isWhole: true) }
-    sink.offer(Array(tail.utf8)) { [self] error in end(isWhole: error == nil) }
+    finish(tail)
   }
 
   private var hasEnded: Bool { state.withLock { $0.phase == .ended } }
-
-  private func end(isWhole: Bool) {
-    let (sink, grant) = state.withLock { state in
-      state.phase = .ended
-      defer { (state.sink, state.grant) = (nil, nil) }
-      return (state.sink, state.grant)
-    }
-    if let grant { rights.end(grant) }
-    guard let sink else { return }
-    watch.remove(self)
-    if isWhole { sink.finish() } else { sink.fail() }
-  }
 }

@@ -60,30 +60,20 @@ struct DatabaseUpdatesWriter {
   }
 }
 
-/// A feed of `_db_updates` that waits for more. It has no thread while it waits for an event, for its time or for the client.
-///
-/// It runs on one thread at a time, as `ChangesFeed` does.
-final class DatabaseUpdatesFeed: TimedFeed {
-  private struct State {
-    var phase = ChangesFeed.Phase.running
+/// A feed of `_db_updates` that waits for more: for events of databases.
+final class DatabaseUpdatesFeed: WaitingFeed {
+  struct Place {
     var writer: DatabaseUpdatesWriter
     /// The events up to here were looked at.
     var position: UInt64
-    var hasNews = true
-    var isDue = false
-    var isClosed = false
-    var isTimed = false
-    var deadline = 0.0
-    var sink: (any HTTPBodySink)?
-    var grant: StandingRights.Grant?
   }
 
   private let updates: DatabaseUpdates
-  private let watches: DatabaseWatches
-  private let rights: StandingRights
+  let watches: DatabaseWatches
+  let rights: StandingRights
   private let heartbeat: Double?
-  private let interval: Double
-  private let state: Lock<State>
+  let interval: Double
+  let state: Lock<FeedState<Place>>
 
   init(
     _ updates: DatabaseUpdates, after sequence: UInt64, _ options: ChangesOptions, _ watches: DatabaseWatches,
@@ -94,23 +84,17 @@ final class DatabaseUpdatesFeed: TimedFeed {
     self.rights = rights
     heartbeat = options.heartbeat
     interval = options.heartbeat ?? options.timeout
-    state = Lock(State(writer: .init(options, updates.sequences), position: sequence))
+    state = Lock(FeedState(own: Place(writer: .init(options, updates.sequences), position: sequence)))
   }
 
   /// Begins to send. It ends when the user doesn't administer the server any more.
   func start(_ sink: any HTTPBodySink, _ user: UserContext, _ origin: any HTTPRequestOrigin) {
-    let head = state.withLock { state in
-      state.sink = sink
-      state.deadline = watches.timers.timer.now + interval
-      return state.writer.head
-    }
+    begin(sink)
     updates.add(self)
-    if let grant = rights.grant(user, .serverAdmin, nil, { [weak self] _ in self?.close() }) {
-      state.withLock { $0.grant = grant }
-    }
+    holdRight(user, .serverAdmin, nil)
     origin.onCancel { [weak self] in self?.end(isWhole: false) }
     // The head of the answer leaves with the first bytes.
-    offer(Array(head.utf8))
+    offer(Array(state.withLock { $0.own.writer.head }.utf8))
   }
 
   // MARK: Events
@@ -118,33 +102,7 @@ final class DatabaseUpdatesFeed: TimedFeed {
   /// Something has happened to a database.
   func wake() { notice { $0.hasNews = true } }
 
-  /// The server stops, or who follows it may not any more.
-  func close() { notice { $0.isClosed = true } }
-
-  private func notice(_ note: (inout State) -> Void) {
-    let runs = state.withLock { state in
-      note(&state)
-      guard state.phase == .waiting else { return false }
-      state.phase = .running
-      return true
-    }
-    if runs { watches.workers.enqueue { [self] in run() } }
-  }
-
-  /// Its time may have come. Returns when to ask again; nil if it asks itself.
-  func tick(now: Double) -> Double? {
-    let (next, runs) = state.withLock { state -> (Double?, Bool) in
-      guard state.phase == .waiting else {
-        state.isTimed = false
-        return (nil, false)
-      }
-      guard state.deadline <= now + 0.001 else { return (state.deadline, false) }
-      (state.isTimed, state.isDue, state.phase) = (false, true, .running)
-      return (nil, true)
-    }
-    if runs { watches.workers.enqueue { [self] in run() } }
-    return next
-  }
+  func leave() { updates.remove(self) }
 
   // MARK: Running
 
@@ -155,27 +113,29 @@ final class DatabaseUpdatesFeed: TimedFeed {
     case gone
   }
 
-  private func run() {
+  func run() {
     let next = state.withLock { state -> Next in
       if state.phase == .ended { return .gone }
-      let isLongPoll = state.writer.feed == .longpoll
-      if state.isClosed || state.writer.left == 0 || isLongPoll && state.writer.rows > 0 { return .finish }
+      let isLongPoll = state.own.writer.feed == .longpoll
+      if state.isClosed || state.own.writer.left == 0 || isLongPoll && state.own.writer.rows > 0 {
+        return .finish
+      }
       if state.hasNews {
         state.hasNews = false
-        let (events, last) = updates.events(after: state.position)
-        state.position = last
+        let (events, last) = updates.events(after: state.own.position)
+        state.own.position = last
         for event in events {
-          state.writer.append(event)
-          if state.writer.left == 0 {
-            state.position = event.sequence
+          state.own.writer.append(event)
+          if state.own.writer.left == 0 {
+            state.own.position = event.sequence
             break
           }
         }
-        return .send(state.writer.take())
+        return .send(state.own.writer.take())
       }
       if state.isDue || state.deadline <= watches.timers.timer.now {
         state.isDue = false
-        let sign = state.writer.feed == .eventsource ? "event: heartbeat\ndata: \n\n" : "\n"
+        let sign = state.own.writer.feed == .eventsource ? "event: heartbeat\ndata: \n\n" : "\n"
         return heartbeat == nil ? .finish : .send(Array(sign.utf8))
       }
       state.phase = .waiting
@@ -191,37 +151,5 @@ final class DatabaseUpdatesFeed: TimedFeed {
     }
   }
 
-  /// Sends bytes, and goes on when the client has taken enough of them.
-  private func offer(_ bytes: [UInt8]) {
-    let sink = state.withLock { state in
-      if !bytes.isEmpty { state.deadline = watches.timers.timer.now + interval }
-      return state.sink
-    }
-    guard let sink else { return }
-    guard !bytes.isEmpty else { return watches.workers.enqueue { [self] in run() } }
-    sink.offer(bytes) { [self] error in
-      if error != nil { return end(isWhole: false) }
-      watches.workers.enqueue { [self] in run() }
-    }
-  }
-
-  // MARK: The end
-
-  private func finish() {
-    let (sink, tail) = state.withLock { ($0.sink, $0.writer.tail($0.position)) }
-    guard let sink, !tail.isEmpty else { return end(isWhole: true) }
-    sink.offer(Array(tail.utf8)) { [self] error in end(isWhole: error == nil) }
-  }
-
-  private func end(isWhole: Bool) {
-    let (sink, grant) = state.withLock { state in
-      state.phase = .ended
-      defer { (state.sink, state.grant) = (nil, nil) }
-      return (state.sink, state.grant)
-    }
-    if let grant { rights.end(grant) }
-    updates.remove(self)
-    guard let sink else { return }
-    if isWhole { sink.finish() } else { sink.fail() }
-  }
+  private func finish() { finish(state.withLock { $0.own.writer.tail($0.own.position) }) }
 }
