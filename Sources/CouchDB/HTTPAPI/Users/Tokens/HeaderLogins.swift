@@ -124,7 +124,7 @@ package struct HeaderLogins: Sendable {
       else { throw Problem(reason: "a key is hmac:NAME, rsa:NAME or ec:NAME") }
       let key: TokenKey
       if family == .hmac {
-        guard let bytes = Base64Text.plainBytes(value.utf8) else {
+        guard let bytes = StrictBase64.plainBytes(value.utf8) else {
           throw Problem(reason: "the secret \(name) isn't base64")
         }
         guard bytes.count >= TokenKey.leastSecretBytes else {

@@ -45,7 +45,7 @@ struct TokenChecker: Sendable {
     guard parts.count == 3 else { throw Self.malformed("Malformed token") }
     let header = try Self.object(parts[0], "header")
     let (algorithm, key) = try key(header)
-    guard let signature = Base64Text.urlBytes(parts[2]) else {
+    guard let signature = StrictBase64.urlBytes(parts[2]) else {
       throw Self.malformed("the signature of the token isn't base64url")
     }
     let message = Array(parts[0]) + [UInt8(ascii: ".")] + Array(parts[1])
@@ -64,7 +64,7 @@ struct TokenChecker: Sendable {
   private static func malformed(_ reason: String) -> CouchDBError { CouchDBError(400, "bad_request", reason) }
 
   private static func object(_ part: some Sequence<UInt8>, _ what: String) throws -> JSONObject {
-    guard let bytes = Base64Text.urlBytes(part) else {
+    guard let bytes = StrictBase64.urlBytes(part) else {
       throw malformed("the \(what) of the token isn't base64url")
     }
     guard let object = try? JSONValue(body: bytes).object else {

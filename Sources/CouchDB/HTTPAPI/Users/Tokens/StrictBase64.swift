@@ -1,5 +1,5 @@
 /// Base64 of keys and tokens (RFC 4648): both alphabets, read strictly.
-enum Base64Text {
+enum StrictBase64 {
   /// The bytes of base64 for URLs, without padding; nil for anything else.
   static func urlBytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
     bytes(text, UInt8(ascii: "-"), UInt8(ascii: "_"))
