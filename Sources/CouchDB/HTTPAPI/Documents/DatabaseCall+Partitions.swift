@@ -9,9 +9,9 @@ import Views
 // partition is the range of IDs with one beginning, and nothing is stored in another way.
 
 extension DatabaseCall {
-  /// Whether the IDs of documents name partitions. That never changes.
+  /// Whether the IDs of documents name partitions. That never changes in a database with documents.
   func isPartitioned() throws -> Bool {
-    try service.watches.watch(database).isPartitioned { try database.replicating { try $0.isPartitioned() } }
+    try service.watches.watch(database).isPartitioned(database)
   }
 
   /// Throws 400 if no document can be saved under that ID here.

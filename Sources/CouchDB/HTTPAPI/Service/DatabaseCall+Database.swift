@@ -16,11 +16,10 @@ extension DatabaseService {
       try checkWritable()
       let isPartitioned = try Self.checkOptions { query[$0] }
       try Self.checkName(name)
-      guard try catalog.create(name) else {
+      guard try catalog.create(name, isPartitioned: isPartitioned) else {
         throw CouchDBError(
           412, "file_exists", "The database could not be created, the file already exists.")
       }
-      if isPartitioned { try catalog.partition(name) }
       return .ok(status: 201, headers: [.init("Location", "\(request.baseURL)/\(name.pathSegment)")])
     case "DELETE":
       try Authorization.check(Routes.wholeDatabase.right("DELETE"), of: request.context, .standard)

@@ -11,8 +11,8 @@ package protocol DatabaseCatalog: Sendable {
   func database(_ name: String) throws -> Database?
   /// Whether databases are made here.
   var letsClientsMake: Bool { get }
-  /// Makes a database. False if there is one of that name. Throws a `CouchDBError` if databases aren't made here.
-  func create(_ name: String) throws -> Bool
+  /// Makes a database, with partitions or without. False if there is one of that name. Throws a `CouchDBError` if databases aren't made here.
+  func create(_ name: String, isPartitioned: Bool) throws -> Bool
   /// Deletes a database. False if there is none of that name. Throws a `CouchDBError` if databases aren't deleted here.
   func delete(_ name: String) throws -> Bool
   /// A number of the server, 32 hexadecimal digits, that is the same after each start; nil if there is nothing to take it from. It is
@@ -34,13 +34,8 @@ package enum CatalogEvent: Sendable {
 }
 
 extension DatabaseCatalog {
-  /// Makes a database that was just made a partitioned one. Deletes it again if that fails.
-  func partition(_ name: String) throws {
-    do { try database(name)?.replicatingChanges { try $0.setPartitioned() } } catch {
-      _ = try? delete(name)
-      throw error
-    }
-  }
+  /// Makes a database without partitions.
+  func create(_ name: String) throws -> Bool { try create(name, isPartitioned: false) }
 }
 
 extension Database {
@@ -63,7 +58,7 @@ package final class NamedDatabases: DatabaseCatalog {
   package func names() -> [String] { sortedNames }
   package func database(_ name: String) -> Database? { databases[ByteString(name)] }
 
-  package func create(_ name: String) throws -> Bool {
+  package func create(_ name: String, isPartitioned: Bool) throws -> Bool {
     guard databases[ByteString(name)] == nil else { return false }
     throw CouchDBError(403, "forbidden", "databases aren't made here")
   }

@@ -145,7 +145,7 @@ extension DatabaseService {
       "update_seq": .string(database.couchDBSequences.text(last)), "purge_seq": .string(String(purges)),
       "doc_count": JSONValue(documents),
       "doc_del_count": JSONValue(tombstones), "disk_format_version": 8,
-      "props": try database.replicating { try $0.isPartitioned() } ? ["partitioned": true] : [:],
+      "props": try watches.watch(database).isPartitioned(database) ? ["partitioned": true] : [:],
       "compact_running": .bool(tasks.contains("database_compaction", database: name)),
       "sizes": ["file": size, "external": size, "active": size],
       "cluster": ["q": 1, "n": 1, "w": 1, "r": 1],

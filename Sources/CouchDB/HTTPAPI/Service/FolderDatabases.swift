@@ -89,7 +89,7 @@ package final class FolderDatabases: DatabaseCatalog {
     return try turn.lock.withLock { _ in try body() }
   }
 
-  package func create(_ name: String) throws -> Bool {
+  package func create(_ name: String, isPartitioned: Bool) throws -> Bool {
     let key = ByteString(name)
     return try takingTurn(key) {
       guard state.withLock({ $0.opened[key] == nil }), !folder.exists(name) else { return false }
@@ -97,8 +97,15 @@ package final class FolderDatabases: DatabaseCatalog {
       var options = folder.options
       options.creation = .createNew
       let database = try folder.open(name, options: options)
+      do {
+        if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
+        if isPartitioned { try database.replicatingChanges { try $0.setPartitioned() } }
+      } catch {
+        try? database.delete()
+        throw error
+      }
+      // Nobody has it before it is what was asked for.
       state.withLock { $0.opened[key] = database }
-      if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
       tell(name, .created(database))
       return true
     }

@@ -187,4 +187,18 @@ import Touchstone
     try expect(answer.status == 400 && answer.json()["reason"].string == "database is not partitioned")
     try expect(client.get("/none/_partition/a").status, equals: 404)
   }
+
+  @Test("an empty database is asked again whether it is partitioned: another process may just be making it")
+  func makingElsewhere() throws {
+    try expect(client.ask("PUT", "/q").status, equals: 201)
+    // Another process that makes it is between its two commits.
+    let database = try #require(try client.service.catalog.database("q"))
+    func isPartitioned() throws -> Bool { try client.service.watches.watch(database).isPartitioned(database) }
+    try expect(!isPartitioned())
+    try database.replicatingChanges { try $0.setPartitioned() }
+    try expect(isPartitioned())
+    try expect(client.send("PUT", "/q/1", "{}").status, equals: 400)
+    try expect(client.send("PUT", "/q/a:1", "{}").status, equals: 201)
+    try expect(isPartitioned())
+  }
 }

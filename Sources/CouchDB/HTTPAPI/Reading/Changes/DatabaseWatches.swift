@@ -53,18 +53,20 @@ final class DatabaseWatch: Sendable {
   }
 
   let ranks: EntryRanks
-  private let knownPartitioned = Lock<Bool?>(nil)
+  private let partitioned = Lock<Bool?>(nil)
   private let state = Lock(State())
   /// Held while the observer is made or ended.
   private let observing = Lock(())
 
   init(_ timer: any CallTimer) { ranks = EntryRanks(timer) }
 
-  /// Whether the database is partitioned; `read` is asked once.
-  func isPartitioned(_ read: () throws -> Bool) rethrows -> Bool {
-    if let known = knownPartitioned.withLock({ $0 }) { return known }
-    let isPartitioned = try read()
-    knownPartitioned.withLock { $0 = isPartitioned }
+  /// Whether the database is partitioned. An empty one may still become that, by the process that makes it; so what is read is kept when
+  /// there is a document.
+  func isPartitioned(_ database: Database) throws -> Bool {
+    if let known = partitioned.withLock({ $0 }) { return known }
+    let isEmpty = try database.lastSequence == 0
+    let isPartitioned = try database.replicating { try $0.isPartitioned() }
+    if isPartitioned || !isEmpty { partitioned.withLock { $0 = isPartitioned } }
     return isPartitioned
   }
 
