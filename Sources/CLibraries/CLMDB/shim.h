@@ -1,5 +1,15 @@
+#include <linux/falloc.h>
 #include <lmdb.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+// Of the system, which declares it only for programs that ask for all of GNU's functions.
+int fallocate(int file, int mode, off_t offset, off_t bytes);
+
+/// Allocates the blocks of a file's first bytes. The size of the file stays. Returns -1 and sets `errno` if it can't.
+static inline int clmdb_allocate(int file, off_t bytes) {
+  return fallocate(file, FALLOC_FL_KEEP_SIZE, 0, bytes);
+}
 
 /// Asks the processor for the memory of a value that LMDB has returned and that will be read soon: where it begins, and
 /// where it ends. A Fleece body is read from its end.

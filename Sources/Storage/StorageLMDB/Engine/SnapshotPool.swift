@@ -177,6 +177,7 @@ final class SnapshotPool: @unchecked Sendable {
   }
 
   private func makeSlot() throws -> SnapshotSlot {
+    try environment.room?.makeRoom(environment.handle)
     var transaction: OpaquePointer?
     var result = mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
     if result == MDB_READERS_FULL {

@@ -39,6 +39,8 @@ package final class Environment: @unchecked Sendable {
   private let catalogState: Lock<CatalogState>
   /// The trees that the opening has checked, without the keyspaces of users.
   let checkedAtOpen: CheckedTrees
+  /// Room for the slots of readers in the lock file. Nil if this process may not write it.
+  let room: LockFileRoom?
   /// The marks of this process's snapshots, if it may not write the lock file.
   let marks: SnapshotMarks?
   /// The marked snapshots of other processes. Only used by the thread of the write transaction.
@@ -71,6 +73,7 @@ package final class Environment: @unchecked Sendable {
     isReadOnly = options.isReadOnly
     handle = opened.handle
     usesLockFile = opened.marks == nil
+    room = opened.room
     marks = opened.marks
     marked =
       opened.marks == nil && !options.isReadOnly
@@ -394,6 +397,7 @@ package final class Environment: @unchecked Sendable {
       marked?.endTransaction()
       EnvironmentRegistry.remove(self) {
         mdb_env_close(handle)
+        room?.close()
         marked?.close()
         if removesLockFile { OpeningLock.removeLockFile(of: path) }
       }

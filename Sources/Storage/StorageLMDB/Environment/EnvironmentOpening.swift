@@ -10,6 +10,8 @@ struct EnvironmentOpening {
 
   struct Opened {
     let handle: OpaquePointer
+    /// Nil if the process may not write the lock file.
+    let room: LockFileRoom?
     /// The marks of snapshots, if the process may not write the lock file.
     let marks: SnapshotMarks?
     let catalogHandle: MDB_dbi
@@ -33,6 +35,10 @@ struct EnvironmentOpening {
   }
 
   private func openPrepared() throws -> Opened {
+    try OpeningLock.makeLockFile(of: path)
+    let room = try LockFileRoom(of: path)
+    // Its end would end LMDB's locks.
+    defer { withExtendedLifetime(room) {} }
     let (environment, usesLockFile) = try openEnvironment()
     do {
       var dead: Int32 = 0
@@ -43,7 +49,7 @@ struct EnvironmentOpening {
         newest: { environment.lastTransaction }, begin: { environment.lastTransaction }, undo: {})
       defer { if let marked { marks?.remove(marked) } }
       let checked = try checkStructure(environment)
-      return try openCatalog(environment, marks, checked)
+      return try openCatalog(environment, room, marks, checked)
     } catch {
       mdb_env_close(environment)
       throw error
@@ -63,7 +69,6 @@ struct EnvironmentOpening {
 
   private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
     var mapBytes = mapBytes
-    try OpeningLock.makeLockFile(of: path)
     // On a file system for reading only, LMDB would silently open without locks.
     var usesLockFile = !options.isReadOnly || FilePath.mayWrite(path + "-lock")
     while true {
@@ -111,18 +116,18 @@ struct EnvironmentOpening {
   }
 
   private func openCatalog(
-    _ environment: OpaquePointer, _ marks: SnapshotMarks?, _ checked: CheckedTrees
+    _ environment: OpaquePointer, _ room: LockFileRoom?, _ marks: SnapshotMarks?, _ checked: CheckedTrees
   ) throws -> Opened {
-    if let opened = try openExistingCatalog(environment, marks, checked) { return opened }
+    if let opened = try openExistingCatalog(environment, room, marks, checked) { return opened }
     try makeCatalog(environment)
-    guard let opened = try openExistingCatalog(environment, marks, checked) else {
+    guard let opened = try openExistingCatalog(environment, room, marks, checked) else {
       throw StorageError(.damaged, "the catalog was created but can't be found", path: path)
     }
     return opened
   }
 
   private func openExistingCatalog(
-    _ environment: OpaquePointer, _ marks: SnapshotMarks?, _ checked: CheckedTrees
+    _ environment: OpaquePointer, _ room: LockFileRoom?, _ marks: SnapshotMarks?, _ checked: CheckedTrees
   ) throws -> Opened? {
     let transaction = try beginRead(environment)
     do {
@@ -146,7 +151,7 @@ struct EnvironmentOpening {
       let number = mdb_txn_id(transaction)
       mdb_txn_commit(transaction)
       return Opened(
-        handle: environment, marks: marks, catalogHandle: handle, transaction: number,
+        handle: environment, room: room, marks: marks, catalogHandle: handle, transaction: number,
         catalog: catalog, handles: handles, checked: checked.withoutKeyspaces)
     } catch {
       mdb_txn_abort(transaction)
