@@ -334,6 +334,42 @@ import Touchstone
     try again.close()
   }
 
+  @Test("a creation that fails leaves nothing, and the next one succeeds", arguments: allEngines)
+  func failedCreation(_ engine: EngineName) throws {
+    let type = try Engines.type(engine)
+    let isSpoiling = Lock(true)
+    let name = EngineName(rawValue: "spoiling-\(UUID())")
+    Engines.register(
+      EngineType(name: name.rawValue, fileExtension: type.fileExtension, encrypts: type.encrypts) {
+        let opened = try type.open($0, $1)
+        if isSpoiling.withLock({ $0 }) {
+          // Its records don't fit into a keyspace of another shape.
+          try opened.write { _ = try $0.createKeyspace("meta", shape: .sequences) }
+        }
+        return opened
+      })
+    try withTemporaryDirectory { directory in
+      var options = try options(engine)
+      options.engine = name
+      for isThere in [false, true] {
+        let path = directory + "/a.touchstone"
+        if isThere {
+          try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        }
+        isSpoiling.withLock { $0 = true }
+        #expect(throws: (any Error).self) { try Database.open("a", in: directory, options: options) }
+        try expect(
+          FileManager.default.contentsOfDirectory(atPath: directory), equals: isThere ? ["a.touchstone"] : [])
+        if isThere { try expect(FileManager.default.contentsOfDirectory(atPath: path), equals: []) }
+        isSpoiling.withLock { $0 = false }
+        let database = try Database.open("a", in: directory, options: options)
+        try database.save("doc", ["n": 1])
+        try database.close()
+        try FileManager.default.removeItem(atPath: path)
+      }
+    }
+  }
+
   @Test("a compaction whose copy can't be read leaves the database as it is") func unreadableCopy() throws {
     let type = try Engines.type(.lmdb)
     let name = EngineName(rawValue: "spoiling-\(UUID())")

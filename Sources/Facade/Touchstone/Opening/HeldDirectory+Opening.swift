@@ -30,6 +30,7 @@ extension HeldDirectory {
   private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
     lock: DirectoryLock, created: Created?
   )? {
+    var hasMadeDirectory = false
     if directory.isComplete {
       guard options.creation != .createNew else {
         throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
@@ -41,7 +42,8 @@ extension HeldDirectory {
       // This check comes before the directory is made, so a refusal leaves nothing behind.
       try directory.checkIsOutsideOfOthers()
       _ = try engineType(forNew: directory, options)
-      guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
+      hasMadeDirectory = mkdir(directory.path, 0o755) == 0
+      guard hasMadeDirectory || errno == EEXIST else {
         if errno == ENOENT { throw DatabaseDirectory.noParent(of: directory.path) }
         throw StorageError.system(errno, "can't make the directory", directory.path)
       }
@@ -67,7 +69,7 @@ extension HeldDirectory {
       guard lock.isCurrent else { return nil }
       // Another process may have made it in the meantime.
       if !directory.isComplete {
-        created = try create(directory, options)
+        created = try create(directory, options, hasMadeDirectory: hasMadeDirectory)
       } else if options.creation == .createNew {
         throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
       }
@@ -131,11 +133,24 @@ extension HeldDirectory {
     return type
   }
 
-  private static func create(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> Created {
+  /// Makes the database in a directory that has nothing else. If that fails, nothing is left.
+  private static func create(
+    _ directory: DatabaseDirectory, _ options: DatabaseOptions, hasMadeDirectory: Bool
+  ) throws -> Created {
     try directory.checkIsUnfinished()
     let type = try engineType(forNew: directory, options)
     // Removes the files of an interrupted creation.
     try FileTree.removeContents(of: directory.path, but: "lock")
+    do { return try createFiles(directory, type, options) } catch {
+      // What can't be removed now is removed by the next creation.
+      try? OpenDatabase.removeUnfinishedFiles(of: directory, keepsDirectory: !hasMadeDirectory)
+      throw error
+    }
+  }
+
+  private static func createFiles(
+    _ directory: DatabaseDirectory, _ type: EngineType, _ options: DatabaseOptions
+  ) throws -> Created {
     let description = DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
       key: options.key == nil ? nil : DatabaseDirectory.key)
@@ -144,10 +159,7 @@ extension HeldDirectory {
     }
     let engine = try OpenDatabase.openEngine(
       type, directory.file(description.file), .createNew, dataKey, options)
-    let blobs = try OpenDatabase.blobStore(directory, description, dataKey, options)
-    let store = try DocumentStore(
-      engine: engine, options: OpenDatabase.storeOptions(options, directory.path), blobs: blobs)
-    try directory.write(description)
+    let store = try makeStore(engine, directory, description, dataKey, options, isNew: true)
     Log.write(.info, .database, directory.path, "made, with the engine \(type.name)")
     return (store, dataKey, description)
   }
@@ -159,9 +171,29 @@ extension HeldDirectory {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let engine = try OpenDatabase.openEngine(
       type, directory.file(description.file), .openExisting, dataKey, options)
-    if options.checksFile { try OpenDatabase.checkFile(engine, directory.path) }
-    let blobs = try OpenDatabase.blobStore(directory, description, dataKey, options)
-    return try DocumentStore(
-      engine: engine, options: OpenDatabase.storeOptions(options, directory.path), blobs: blobs)
+    return try makeStore(engine, directory, description, dataKey, options, isNew: false)
+  }
+
+  /// The documents over an open engine; for a new database, the description is written too. If anything fails, the engine is closed: some
+  /// engines hold the file for as long as they are open.
+  private static func makeStore(
+    _ engine: any StorageEngine, _ directory: DatabaseDirectory,
+    _ description: DatabaseDirectory.Description, _ dataKey: SecretBytes?, _ options: DatabaseOptions,
+    isNew: Bool
+  ) throws -> DocumentStore {
+    do {
+      if !isNew, options.checksFile { try OpenDatabase.checkFile(engine, directory.path) }
+      let blobs = try OpenDatabase.blobStore(directory, description, dataKey, options)
+      let store = try DocumentStore(
+        engine: engine, options: OpenDatabase.storeOptions(options, directory.path), blobs: blobs)
+      do { if isNew { try directory.write(description) } } catch {
+        store.closeBlobs()
+        throw error
+      }
+      return store
+    } catch {
+      try? engine.close()
+      throw error
+    }
   }
 }

@@ -94,11 +94,20 @@ extension OpenDatabase {
     try removeAll(of: directory)
   }
 
-  private static func removeAll(of directory: DatabaseDirectory) throws {
+  /// Removes what a creation has made before it failed. The caller holds the lock exclusively.
+  static func removeUnfinishedFiles(of directory: DatabaseDirectory, keepsDirectory: Bool) throws {
+    guard unlink(directory.descriptionPath) == 0 || errno == ENOENT else {
+      throw StorageError.system(errno, "can't remove", directory.descriptionPath)
+    }
+    try removeAll(of: directory, keepsDirectory: keepsDirectory)
+  }
+
+  private static func removeAll(of directory: DatabaseDirectory, keepsDirectory: Bool = false) throws {
     try FileTree.removeContents(of: directory.path, but: "lock")
     // The lock is removed last: a process that waits for it, or comes now, finds an empty directory and may
     // make a database in it.
     unlink(directory.file("lock"))
+    guard !keepsDirectory else { return }
     guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
       throw StorageError.system(errno, "can't remove", directory.path)
     }
