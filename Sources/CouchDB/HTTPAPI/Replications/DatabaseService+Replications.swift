@@ -73,9 +73,10 @@ extension DatabaseService {
     }
     let body = try request.jsonBody(limit: configuration.maximumDocumentBytes)
     try checkWritable()
-    if body["cancel"].bool == true { return try cancel(body) }
+    if body["cancel"].bool == true { return try cancel(body, request.context) }
     let description = try ReplicationRequest(body)
     let user = try replicationUser(request.context)
+    try replications.finder.checkRights(description, for: user)
     guard !description.isContinuous else {
       switch replications.add(description, user: user, .request) {
       case .new(let job), .known(let job):
@@ -100,7 +101,7 @@ extension DatabaseService {
   /// The user whose rights a replication has: nil for those of the server. Throws 403 for who came without a password: the user of that name
   /// may be somebody else.
   private func replicationUser(_ context: UserContext) throws -> String? {
-    guard context.bringsRoles else { return context.name }
+    guard context.bringsRoles else { return context.ownName }
     if context.isServerAdmin { return nil }
     throw CouchDBError(403, "forbidden", "a replication needs a user that has logged in with a password")
   }
@@ -115,10 +116,15 @@ extension DatabaseService {
   private static let tooMany = CouchDBError(
     503, "service_unavailable", "there are too many replications, or the server is stopping")
 
-  private func cancel(_ body: JSONValue) throws -> HTTPAnswer {
+  /// Ends a replication for its user, or for an administrator.
+  private func cancel(_ body: JSONValue, _ context: UserContext) throws -> HTTPAnswer {
+    let user = try replicationUser(context)
     let given = ["replication_id", "_local_id", "id"].lazy.compactMap { body[$0].string }.first
     let id = try given ?? ReplicationRequest(body).id
     guard let job = replications.job(id) else { throw CouchDBError.missing }
+    guard context.isServerAdmin || user != nil && job.user == user else {
+      throw CouchDBError(403, "forbidden", "the replication belongs to another user")
+    }
     if let document = job.origin.documentID {
       throw CouchDBError(
         403, "forbidden", "the document \(document) of _replicator describes this replication: delete that")

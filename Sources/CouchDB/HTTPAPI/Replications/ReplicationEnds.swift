@@ -42,7 +42,11 @@ struct ReplicationEnds: Sendable {
     }
 
     /// What a replication needs to read it, and to write to it.
-    var right: Right { DatabaseService.isSystemName(name) ? .databaseAdmin : .member }
+    var right: Right { Self.right(on: name) }
+
+    static func right(on name: String) -> Right {
+      DatabaseService.isSystemName(name) ? .databaseAdmin : .member
+    }
   }
 
   let source: Side
@@ -99,6 +103,24 @@ struct ReplicationFinder: Sendable {
         401, "unauthorized", "there is no user \(user) any more, for whom this replication runs")
     }
     return context
+  }
+
+  /// Throws what forbids a user to replicate between the databases that a request names. URLs of this server log in for themselves, which takes
+  /// long: they are checked when the replication begins, as everything is once more.
+  func checkRights(_ request: ReplicationRequest, for user: String?) throws {
+    let context = try context(of: user)
+    for case .name(let name) in [request.source, request.target] {
+      guard let database = try catalog.database(name) else { continue }
+      try Authorization.check(ReplicationEnds.Local.right(on: name), of: context, database.security())
+    }
+  }
+
+  /// Whether `checkRights` finds all that a user needs.
+  func surelyHasRights(_ request: ReplicationRequest, for user: String?) -> Bool {
+    let logsInHere = [request.source, request.target].contains { endpoint in
+      if case .remote(let remote) = endpoint { targets?.ownName(of: remote) != nil } else { false }
+    }
+    return !logsInHere && (try? checkRights(request, for: user)) != nil
   }
 
   func side(_ endpoint: ReplicationEndpoint, for user: UserContext, creates: Bool) throws

@@ -76,6 +76,27 @@ final class ReplicationJob: Sendable {
     state.withLock { $0.note(.added) }
   }
 
+  /// Whether it does the same, with the same login and headers, for the same user.
+  func does(_ request: ReplicationRequest, for user: String?) -> Bool {
+    self.request == request && self.user == user
+  }
+
+  /// Whether it has failed, and waits for its next try.
+  var isCrashing: Bool { state.withLock { $0.phase == .crashing && !$0.isRemoved } }
+
+  /// Adds somebody who waits for the end of a run. Returns true if it waited for its next try, and now waits for its turn.
+  func join(_ waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)?) -> Bool {
+    let (wakes, retry) = state.withLock { state -> (Bool, TimerToken?) in
+      if let waiter { state.waiters.append(waiter) }
+      guard state.phase == .crashing, !state.isRemoved else { return (false, nil) }
+      state.phase = .pending
+      defer { state.retry = nil }
+      return (true, state.retry)
+    }
+    retry?.cancel()
+    return wakes
+  }
+
   // MARK: What is shown
 
   private static let database = "_replicator"

@@ -34,8 +34,8 @@ final class ReplicationJobs: Sendable {
   let state = Lock(State())
   /// Opens databases and prepares runs.
   private let workers = Workers(maximum: 4)
-  /// Called when a job of a document has ended for good.
-  private let onEnd = Lock<(@Sendable (ReplicationJob, Result<JSONValue, CouchDBError>) -> Void)?>(nil)
+  /// Called when a job of a document has ended for good, or another job has taken its place.
+  private let onEnd = Lock<EndHandler?>(nil)
 
   init(_ finder: ReplicationFinder, maximum: Int, timer: any CallTimer) {
     self.finder = finder
@@ -43,10 +43,10 @@ final class ReplicationJobs: Sendable {
     self.timer = timer
   }
 
-  /// Calls `handler` with each job of a document that has ended for good, on any thread.
-  func whenJobEnds(_ handler: @escaping @Sendable (ReplicationJob, Result<JSONValue, CouchDBError>) -> Void) {
-    onEnd.withLock { $0 = handler }
-  }
+  typealias EndHandler = @Sendable (ReplicationJob, Result<JSONValue, CouchDBError>?) -> Void
+
+  /// Calls `handler` with each job of a document that has ended for good, on any thread; with nil when another job has taken its place.
+  func whenJobEnds(_ handler: @escaping EndHandler) { onEnd.withLock { $0 = handler } }
 
   // MARK: Adding and removing
 
@@ -62,17 +62,31 @@ final class ReplicationJobs: Sendable {
   }
 
   /// Adds a job, or finds the one with the same ID.
+  ///
+  /// A job that has failed and waits for its next try is tried at once when somebody asks for the same. For another user, it gives way
+  /// if that user may do what it can't.
   func add(
     _ request: ReplicationRequest, user: String?, _ origin: ReplicationJob.Origin,
     waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)? = nil
   ) -> Added {
     let id = request.id
+    // Asked here, since databases may have to be opened.
+    let mayDisplace: Bool
+    if let job = job(id), !job.does(request, for: user), job.isCrashing {
+      mayDisplace = finder.surelyHasRights(request, for: user)
+    } else {
+      mayDisplace = false
+    }
+    var displaced: ReplicationJob?
     let added = state.withLock { state -> Added in
       guard !state.isStopped else { return .refused }
       if let job = state.jobs[id] {
-        guard job.request == request, job.user == user else { return .other(job) }
-        if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
-        return .known(job)
+        if job.does(request, for: user) {
+          if job.join(waiter) { state.pending.append(job) }
+          return .known(job)
+        }
+        guard mayDisplace, job.isCrashing else { return .other(job) }
+        displaced = job
       }
       if origin == .request, state.jobs.count >= Self.mostRequests { return .refused }
       let job = ReplicationJob(state.next, request, user: user, origin)
@@ -82,8 +96,28 @@ final class ReplicationJobs: Sendable {
       state.pending.append(job)
       return .new(job)
     }
+    if let displaced { displace(displaced) }
     fill()
     return added
+  }
+
+  /// Ends a job that waited for its next try. Another one has its ID now.
+  private func displace(_ job: ReplicationJob) {
+    let (retry, waiters) = job.state.withLock { state in
+      state.isRemoved = true
+      state.note(.stopped)
+      defer {
+        state.waiters = []
+        state.retry = nil
+      }
+      return (state.retry, state.waiters)
+    }
+    retry?.cancel()
+    if job.origin.documentID != nil { onEnd.withLock { $0 }?(job, nil) }
+    for waiter in waiters {
+      waiter(
+        .failure(CouchDBError(500, "error", "another user's replication has taken the place of this one")))
+    }
   }
 
   /// The job with an ID; nil if there is none.

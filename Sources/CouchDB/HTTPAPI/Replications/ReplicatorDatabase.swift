@@ -154,11 +154,13 @@ final class ReplicatorDatabase: Sendable {
       other = job
     case .refused: other = nil
     }
-    if entry.job == nil {
-      let other = other?.origin.documentID.map { "the document \($0)" } ?? "a request"
-      entry.problem = "the replication \(entry.request.id) was already begun by \(other)"
-    }
+    if entry.job == nil { entry.problem = Self.problem(of: entry.request, begunBy: other) }
     state.withLock { state in if state.database != nil { state.entries[ByteString(id)] = entry } }
+  }
+
+  private static func problem(of request: ReplicationRequest, begunBy other: ReplicationJob?) -> String {
+    let other = other?.origin.documentID.map { "the document \($0)" } ?? "a request"
+    return "the replication \(request.id) was already begun by \(other)"
   }
 
   private func forget(_ id: String) {
@@ -182,13 +184,23 @@ final class ReplicatorDatabase: Sendable {
 
   // MARK: Ends
 
-  private func ended(_ job: ReplicationJob, _ result: Result<JSONValue, CouchDBError>) {
+  /// A job has ended; with nil another job has taken its place, for which the document waits now.
+  private func ended(_ job: ReplicationJob, _ result: Result<JSONValue, CouchDBError>?) {
     guard let id = job.origin.documentID else { return }
     let database = state.withLock { state -> Database? in
       guard state.entries[ByteString(id)]?.job === job else { return nil }
+      if result == nil {
+        state.entries[ByteString(id)]?.job = nil
+        state.entries[ByteString(id)]?.problem = Self.problem(of: job.request, begunBy: jobs.job(job.id))
+      }
       return state.database
     }
     guard let database else { return }
+    guard let result else {
+      // The other one may have ended meanwhile.
+      if jobs.job(job.id) == nil { addWaiting() }
+      return
+    }
     write(result.map { _ in job.statistics }, to: id, database) { _ in true }
     state.withLock { state in
       if state.entries[ByteString(id)]?.job === job { state.entries[ByteString(id)] = nil }

@@ -346,9 +346,10 @@ import Touchstone
   func otherPassword() throws {
     let client = try ReplicationClient { $0.replicationTargets = NamedTargets() }
     try client.make("a")
+    try client.make("b")
     func replicate(_ password: String, _ headers: JSONValue = [:], user: String? = nil) throws -> Response {
       let target: JSONValue = [
-        "url": "http://other/b", "headers": headers,
+        "url": "http://self/b", "headers": headers,
         "auth": ["basic": ["username": "me", "password": .string(password)]],
       ]
       return try client.ask(
@@ -360,6 +361,44 @@ import Touchstone
     try expect(replicate("one", ["Authorization": "Bearer x"]).status, equals: 409)
     try expect(replicate("one", user: "other").status, equals: 409)
     try expect(client.get("/_scheduler/jobs")["total_rows"], equals: 1)
+  }
+
+  @Test("a replication that waits for its next try is tried when somebody asks for it") func askedAgain()
+    throws
+  {
+    let client = try ReplicationClient()
+    try client.make("a", documents: 3)
+    let body: JSONValue = ["source": "a", "target": "b", "continuous": true]
+    func lastEvent() throws -> JSONValue {
+      try client.get("/_scheduler/jobs")["jobs"][0]["history"][0]["type"]
+    }
+    try expect(client.replicate(body).status, equals: 202)
+    try eventually { try lastEvent() == "crashed" }
+    try client.make("b")
+    try expect(client.contents("b").isEmpty)
+    try expect(client.replicate(body).status, equals: 202)
+    try eventually { try client.contents("b").count == 3 }
+    try expect(client.get("/_scheduler/jobs")["total_rows"], equals: 1)
+  }
+
+  @Test("a replication that waits for its next try gives way to one with another password")
+  func givesWay() throws {
+    let client = try ReplicationClient { $0.replicationTargets = NamedTargets() }
+    try client.make("a")
+    func replicate(_ password: String) throws -> Response {
+      let target: JSONValue = [
+        "url": "http://other/b", "auth": ["basic": ["username": "me", "password": .string(password)]],
+      ]
+      return try client.replicate(["source": "a", "target": target, "continuous": true])
+    }
+    func jobs() throws -> JSONValue { try client.get("/_scheduler/jobs") }
+    try expect(replicate("wrong").status, equals: 202)
+    try eventually { try jobs()["jobs"][0]["history"][0]["type"] == "crashed" }
+    try expect(replicate("right").status, equals: 202)
+    try eventually { try jobs()["jobs"][0]["history"][0]["type"] == "crashed" }
+    // It is another one: added, started, crashed.
+    try expect(jobs()["jobs"][0]["history"].array?.count, equals: 3)
+    try expect(jobs()["total_rows"], equals: 1)
   }
 
   @Test("a replication reaches only the servers that it may") func reach() throws {

@@ -72,6 +72,56 @@ import Touchstone
     try expect(client.send("GET", "/new/doc", as: Person.member).status, equals: 403)
   }
 
+  @Test("a replication is cancelled by its user and by administrators only", arguments: someEngines)
+  func cancelling(_ engine: EngineName) throws {
+    let client = try client(engine)
+    let endless = #","continuous":true"#
+    let token = UserContext(name: "carol", roles: [], bringsRoles: true)
+    for owner in [Person.member, Person.root] {
+      let begun = try replicate(client, "db", "other", as: owner, endless)
+      expect(begun.status, equals: 202)
+      let id = try begun.json()["_local_id"].string ?? ""
+      let cancel = #","cancel":true"#
+      for user in [Person.stranger, Person.boss, token, Person.nobody] + (owner.isServerAdmin ? [Person.member] : []) {
+        let status = user.isAnonymous ? 401 : 403
+        try expect(replicate(client, "db", "other", as: user, endless + cancel).status, equals: status)
+        try expect(
+          client.send("POST", "/_replicate", #"{"cancel":true,"replication_id":"\#(id)"}"#, as: user).status,
+          equals: status)
+      }
+      try expect(client.send("GET", "/_scheduler/jobs", as: Person.root).json()["total_rows"], equals: 1)
+      try expect(replicate(client, "db", "other", as: owner, endless + cancel).status, equals: 200)
+    }
+    try expect(replicate(client, "db", "other", as: Person.member, endless).status, equals: 202)
+    try expect(
+      replicate(client, "db", "other", as: Person.root, endless + #","cancel":true"#).status, equals: 200)
+    try expect(client.send("GET", "/_scheduler/jobs", as: Person.root).json()["total_rows"], equals: 0)
+  }
+
+  @Test("who may not replicate doesn't keep others from it", arguments: someEngines)
+  func noPlaceholders(_ engine: EngineName) throws {
+    let client = try client(engine)
+    client.service.start()
+    try expect(client.send("PUT", "/_replicator/_security", "{}", as: Person.root).status, equals: 200)
+    try expect(
+      replicate(client, "db", "other", as: Person.stranger, #","continuous":true"#).status, equals: 403)
+    try expect(client.send("GET", "/_scheduler/jobs", as: Person.root).json()["total_rows"], equals: 0)
+    // A document is taken, and fails again and again.
+    try expect(
+      client.send("PUT", "/_replicator/job", #"{"source":"db","target":"other"}"#, as: Person.stranger)
+        .status,
+      equals: 201)
+    func state() -> String? {
+      let row = try? client.send("GET", "/_scheduler/docs/_replicator/job", as: Person.root).json()
+      return row?["state"].string
+    }
+    eventually { state() == "crashing" }
+    try expect(replicate(client, "db", "other", as: Person.member).status, equals: 200)
+    try expect(client.send("GET", "/other/doc", as: Person.root).status, equals: 200)
+    // Its place is free again.
+    eventually { state() == "crashing" }
+  }
+
   @Test("design documents go only where an administrator of the target takes them") func designs() throws {
     let client = try client()
     try expect(
