@@ -23,6 +23,10 @@ package struct UserContext: Sendable {
   /// Whether it is who hasn't logged in.
   package var isAnonymous: Bool { name == nil && roles.isEmpty }
 
+  /// The name under which documents and other things belong to the user: nil for who hasn't logged in, and for who brings roles, who may
+  /// be somebody else than the server's user with that name.
+  package var ownName: String? { bringsRoles ? nil : name }
+
   /// Who hasn't logged in.
   package static let anonymous = UserContext(name: nil, roles: [])
   /// Who asks a server that has no users: everybody may do everything there.

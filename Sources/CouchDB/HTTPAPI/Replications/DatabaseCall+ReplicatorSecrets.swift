@@ -24,8 +24,11 @@ extension DatabaseCall {
     }
     switch segment(0) {
     case "_query", "_temp_view": throw refuse("a query")
+    // A bookmark has values of the index, and what is found tells about what isn't shown.
+    case "_find", "_explain": throw refuse("a selector")
+    case "_index" where method != "GET": throw refuse("an index")
     case "_changes":
-      let names = ["_doc_ids", "_selector", "_design"]
+      let names = ["_doc_ids", "_design"]
       if let filter = query["filter"], !names.contains(where: { filter.hasSameBytes(as: $0) }) {
         throw refuse("a filter")
       }
@@ -48,7 +51,7 @@ extension DatabaseCall {
       return answer
     }
     var answer = answer
-    let user = request.user
+    let user = request.context.ownName
     switch answer.body {
     case .stream: break
     case .bytes(let bytes): answer.body = .bytes(try ReplicatorSecrets.without(bytes, shownTo: user))

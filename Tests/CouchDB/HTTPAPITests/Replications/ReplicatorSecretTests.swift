@@ -61,6 +61,9 @@ import Touchstone
     let ways: [(String, String, JSONValue?)] = [
       ("POST", "/_replicator/_query", query), ("GET", "/_replicator/_design/d/_view/v", nil),
       ("GET", "/_replicator/_changes?filter=d/f", nil),
+      ("POST", "/_replicator/_changes?filter=_selector", ["selector": [:]]),
+      ("POST", "/_replicator/_find", ["selector": [:]]), ("POST", "/_replicator/_explain", ["selector": [:]]),
+      ("POST", "/_replicator/_index", ["index": ["fields": ["target.auth.basic.password"]]]),
       ("GET", "/_replicator/_changes?feed=continuous&include_docs=true&timeout=1", nil),
       ("POST", "/_replicate", ["source": "_replicator", "target": "a"]),
       ("POST", "/_replicate", ["source": "http://self/_replicator", "target": "a"]),
