@@ -39,7 +39,7 @@ extension DatabaseCall {
   /// Throws 404 for a document of `_users` that is neither that of who asks nor for an administrator.
   private func checkOwnUser(_ id: String) throws {
     guard name.hasSameBytes(as: UserDocument.database), try !isDatabaseAdmin() else { return }
-    guard let own = request.user, id.hasSameBytes(as: UserDocument.idPrefix + own) else {
+    guard let own = request.context.ownName, id.hasSameBytes(as: UserDocument.idPrefix + own) else {
       throw CouchDBError.missing
     }
   }

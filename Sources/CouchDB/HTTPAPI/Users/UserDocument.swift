@@ -31,7 +31,7 @@ package enum UserDocument {
     isAdmin: Bool
   ) throws {
     // Who is neither that user nor an administrator doesn't get to know whether there is such a document.
-    let isOwn = user.name.map { id.hasSameBytes(as: idPrefix + $0) } ?? false
+    let isOwn = user.ownName.map { id.hasSameBytes(as: idPrefix + $0) } ?? false
     guard isAdmin || isOwn || user.name == nil && old == nil else { throw CouchDBError.missing }
     if isDeleted { return }
     try checkBody(id, new)

@@ -162,6 +162,12 @@ import Touchstone
         target.contains("/_d") || target.contains("/_l") ? status == 401 : status == 404,
         "\(target): \(status)")
     }
+    // Who brings the name along may be somebody else.
+    let token = UserContext(name: "ann", roles: ["r"], bringsRoles: true)
+    try expect(client.send("GET", own, as: token).status, equals: 404)
+    try expect(
+      client.send("PUT", own, String(decoding: body.jsonText(), as: UTF8.self), as: token).status, equals: 404
+    )
     body["password"] = "new"
     let text = String(decoding: try body.jsonText(), as: UTF8.self)
     try expect(client.send("PUT", other, text, as: ann).status, equals: 404)

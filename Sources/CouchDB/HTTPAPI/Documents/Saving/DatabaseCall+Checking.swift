@@ -51,7 +51,7 @@ extension DatabaseCall {
       return body[ReplicatorDocument.owner]
     }
     if !isAdmin, let owner { try checkOwner(owner.string) }
-    guard owner == nil, !request.context.bringsRoles, let user = request.user else { return }
+    guard owner == nil, let user = request.context.ownName else { return }
     // The ID of a revision that was made elsewhere stands for its content, so it can't get an owner.
     guard !isForeign else {
       if !isAdmin { try checkOwner(nil) }
@@ -61,7 +61,7 @@ extension DatabaseCall {
   }
 
   private func checkOwner(_ owner: String?) throws {
-    guard let owner, let user = request.user, owner.hasSameBytes(as: user) else {
+    guard let owner, let user = request.context.ownName, owner.hasSameBytes(as: user) else {
       throw CouchDBError(403, "forbidden", "Can't update replication documents from other users.")
     }
   }
