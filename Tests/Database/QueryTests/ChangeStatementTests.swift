@@ -8,6 +8,8 @@ import TestSupport
   private func world() throws -> Database {
     let database = try databases.open(.lmdb)
     try database.fill(smallWorld)
+    try database.save(
+      "lists", ["item": [1, 2, 3, 4], "nest": ["c": [["d": 1, "e": 2], 5]]])
     return database
   }
 
@@ -41,6 +43,14 @@ import TestSupport
     (
       "UPDATE _ AS r UNSET s.d FOR s IN r.stops END WHERE META(r).id = 'route_1'", 1,
       "SELECT RAW stops FROM _ WHERE META().id = 'route_1'", ["[{},{}]"]
+    ),
+    (
+      "UPDATE _ SET item[1] = MISSING, item[2] = 9 UNSET item[-1], item[0], nest.c[1], nest.c[0].d, nest.c[1] WHERE META().id = 'lists'",
+      1, "SELECT item, nest FROM _ WHERE META().id = 'lists'", [#"{"item":[9],"nest":{"c":[{"e":2}]}}"#]
+    ),
+    (
+      "UPDATE _ SET _deleted = TRUE WHERE META().id = 'hotel_1'", 1,
+      "SELECT RAW COUNT(*) FROM _ WHERE type = 'hotel'", ["2"]
     ),
     (
       "UPDATE _ USE KEYS ['hotel_1', 'none'] SET x = 1", 1, "SELECT RAW META().id FROM _ WHERE x = 1",
@@ -160,6 +170,42 @@ import TestSupport
     // A tombstone isn't changed.
     try database.delete("hotel_2")
     try expect(database.execute("UPDATE _ SET x = 2 WHERE META().deleted").documents.isEmpty)
+  }
+
+  /// UPSERT and MERGE refuse a second row for a document, and keys that come twice are one document.
+  @Test func eachDocumentIsChangedOnce() throws {
+    let database = try world()
+    let sequence = try database.lastSequence
+    for text in [
+      "UPSERT INTO _ VALUES ('n', {\"a\": 1}), ('m', {}), ('n', {\"a\": 2}) RETURNING *",
+      "UPSERT INTO _ (KEY 'n', VALUE r) SELECT name FROM _ AS r",
+      "MERGE INTO _ AS t USING [1, 2] AS s ON KEY 'hotel_1' WHEN MATCHED THEN UPDATE SET t.stars = s",
+    ] {
+      do {
+        try database.execute(text)
+        Issue.record("no error: \(text)")
+      } catch let error as QueryError { expect(error.code, equals: .evaluation, "\(text)") }
+      try expect(database.lastSequence, equals: sequence)
+    }
+    let twice = try database.execute(
+      "UPDATE _ USE KEYS ['hotel_1', 'hotel_2', 'hotel_1'] SET x = 1 RETURNING META().id")
+    expect(twice.documents.map(\.id), equals: ["hotel_1", "hotel_2"])
+    expect(twice.rows.count, equals: 2)
+    try expect(database.lastSequence, equals: sequence + 2)
+  }
+
+  /// The time limit counts for changing documents too, and nothing has changed then.
+  @Test func timeLimitIsThatOfTheStatement() throws {
+    let database = try databases.open(.lmdb)
+    try database.inBatch { for number in 0..<2_000 { try database.save("d\(number)", ["n": 1]) } }
+    let sequence = try database.lastSequence
+    do {
+      _ = try database.execute(
+        "UPDATE _ SET n = 2", [:], isDryRun: false, options: .init(timeLimit: .milliseconds(50)),
+        cancellation: QueryCancellation(), allowing: { _ in usleep(5_000) })
+      Issue.record("no error")
+    } catch let error as QueryError { expect(error.code, equals: .timedOut) }
+    try expect(database.lastSequence, equals: sequence)
   }
 
   @Test func transactionSeesItsOwnStatement() throws {

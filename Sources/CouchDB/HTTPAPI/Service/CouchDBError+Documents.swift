@@ -24,11 +24,11 @@ extension CouchDBError {
       case .notFound: CouchDBError(404, "not_found", "missing")
       case .invalidDocumentID: CouchDBError(400, "illegal_docid", error.message)
       case .invalidRevisionID, .invalidHistory: CouchDBError(400, "bad_request", "Invalid rev format")
-      case .invalidBody: CouchDBError(400, "bad_request", error.message)
+      case .invalidBody, .invalidIndex: CouchDBError(400, "bad_request", error.message)
       case .reservedProperty: CouchDBError(400, "doc_validation", error.message)
       case .missingBlob: CouchDBError(412, "missing_stub", error.message)
       case .rejected: CouchDBError(403, "forbidden", error.message)
-      case .invalidIndex, .unknownIndexKind, .damaged, .unsupportedVersion, .batchFailed, .writeInScan,
+      case .unknownIndexKind, .damaged, .unsupportedVersion, .batchFailed, .writeInScan,
         .snapshotEnded:
         CouchDBError(500, "internal_server_error", "\(error)")
       }

@@ -2,11 +2,60 @@ import Fleece
 import Storage
 
 extension AppliedTerm {
+  /// Changes the body of a document by all terms.
+  ///
+  /// Items of arrays are removed last, those behind before those in front, so that an index means the item that was there at the start.
+  package static func apply(_ terms: [AppliedTerm], to body: inout JSONValue) {
+    var removed: [[PathStep]] = []
+    for term in terms {
+      if term.removesItem { removed.append(term.path) } else { term.apply(to: &body) }
+    }
+    removed = removed.map { places($0, in: body) }.sorted(by: isBehind)
+    for (number, path) in removed.enumerated() where number == 0 || path != removed[number - 1] {
+      set(&body, path[...], nil)
+    }
+  }
+
+  private var removesItem: Bool {
+    guard value == nil, loops.isEmpty, case .index? = path.last else { return false }
+    return true
+  }
+
+  /// A path with indexes from the start of the arrays only. What isn't there stays as it is.
+  private static func places(_ path: [PathStep], in body: JSONValue) -> [PathStep] {
+    var place: JSONValue? = body
+    return path.map { step in
+      switch step {
+      case .name(let name):
+        place = place?.object?[name.string]
+        return step
+      case .index(let index):
+        let items = place?.array ?? []
+        let found = index < 0 ? items.count + index : index
+        place = items.indices.contains(found) ? items[found] : nil
+        return place == nil ? step : .index(found)
+      }
+    }
+  }
+
+  /// Whether an item is to be removed before another one: it stands behind it, or inside of it.
+  private static func isBehind(_ left: [PathStep], _ right: [PathStep]) -> Bool {
+    for (left, right) in zip(left, right) where left != right {
+      switch (left, right) {
+      case (.index(let left), .index(let right)): return left > right
+      case (.name(let left), .name(let right)): return left > right
+      case (.name, .index): return true
+      case (.index, .name): return false
+      }
+    }
+    return left.count > right.count
+  }
+
   /// Changes the body of a document.
   ///
   /// A property is set in an object that is there. Where a step of the path finds no object, and no item of an
   /// array, nothing is changed. A nil value removes the property.
-  package func apply(to body: inout JSONValue) {
+  private func apply(to body: inout JSONValue) {
     guard !loops.isEmpty else { return Self.set(&body, path[...], value) }
     Self.loop(&body, loops[...], value) { item, value in Self.set(&item, path[...], value) }
   }

@@ -171,25 +171,31 @@ package struct ChangePlan: Sendable {
   /// Calls `body` with each change that the rows ask for, and the ID of its document.
   ///
   /// - Throws: `evaluation` for a key that isn't a string, a body that isn't an object, and a document that
-  ///   MERGE finds for several rows; and what `body` throws.
+  ///   UPSERT or MERGE finds for several rows; and what `body` throws.
   package func forEachChange(
     of rows: QueryResults, _ body: (String, RequestedChange) throws -> Void
   ) throws {
     switch statement.action {
     case .update(let assignments):
+      // USE KEYS may name a document twice.
+      var seen: Set<ByteString>? = statement.target.keys == nil ? nil : []
       for row in rows {
-        guard let id = row[0].string else { continue }
+        guard let id = row[0].string, seen?.insert(ByteString(id)).inserted ?? true else { continue }
         try body(id, .update(try terms(assignments, row)))
       }
     case .delete: for row in rows { if let id = row[0].string { try body(id, .delete) } }
     case .insert(.values, let replaces):
+      var changed = ChangedOnce(finding: "UPSERT has several rows")
       for item in try rows.first?[0].jsonValue()?.array ?? [] {
+        if replaces { try changed.add(item.object?["k"]?.string) }
         try insert(item.object?["k"], item.object?["v"], replaces: replaces, body)
       }
     case .insert(.rows, let replaces):
+      var changed = ChangedOnce(finding: "UPSERT finds several rows of its source")
       for row in rows {
-        try insert(
-          try value("k", of: row).jsonValue(), try value("v", of: row).jsonValue(), replaces: replaces, body)
+        let key = try value("k", of: row).jsonValue()
+        if replaces { try changed.add(key?.string) }
+        try insert(key, try value("v", of: row).jsonValue(), replaces: replaces, body)
       }
     case .merge(let actions): try merge(actions, rows, body)
     }
@@ -210,25 +216,20 @@ package struct ChangePlan: Sendable {
   private func merge(
     _ actions: MergeActions, _ rows: QueryResults, _ body: (String, RequestedChange) throws -> Void
   ) throws {
-    var seen: Set<ByteString> = []
-    func check(_ id: String) throws {
-      guard seen.insert(ByteString(id)).inserted else {
-        throw QueryError(.evaluation, "MERGE finds several rows of its source for the document \"\(id)\"")
-      }
-    }
+    var changed = ChangedOnce(finding: "MERGE finds several rows of its source")
     for row in rows {
       guard let id = row[0].string else {
         guard actions.insert != nil, value("i", of: row).bool == true else { continue }
-        if let key = value("k", of: row).string { try check(key) }
+        try changed.add(value("k", of: row).string)
         try insert(
           try value("k", of: row).jsonValue(), try value("v", of: row).jsonValue(), replaces: false, body)
         continue
       }
       if actions.delete != nil, value("d", of: row).bool == true {
-        try check(id)
+        try changed.add(id)
         try body(id, .delete)
       } else if let update = actions.update, value("u", of: row).bool == true {
-        try check(id)
+        try changed.add(id)
         try body(id, .update(try terms(update.assignments, row)))
       }
     }
@@ -258,6 +259,19 @@ package struct ChangePlan: Sendable {
   /// A path without the name of the documents.
   private func ownSteps(_ steps: [PathStep]) -> [PathStep] {
     steps.count > 1 && steps[0] == .name(target) ? Array(steps.dropFirst()) : steps
+  }
+}
+
+/// The documents that a statement has changed, each once.
+private struct ChangedOnce {
+  let finding: String
+  private var ids: Set<ByteString> = []
+
+  init(finding: String) { self.finding = finding }
+
+  mutating func add(_ id: String?) throws {
+    guard let id, !ids.insert(ByteString(id)).inserted else { return }
+    throw QueryError(.evaluation, "\(finding) for the document \"\(id)\"")
   }
 }
 

@@ -54,7 +54,7 @@ public final class QueryCancellation: Sendable {
 
   /// Calls `body` with a cancellation that ends when this one ends, or after `timeLimit`. Its end doesn't end
   /// this one.
-  func withTimeLimit<Result>(
+  package func withTimeLimit<Result>(
     _ timeLimit: Duration, _ body: (QueryCancellation) throws -> Result
   ) rethrows -> Result {
     let child = QueryCancellation(timeLimit: timeLimit)
@@ -78,8 +78,9 @@ public final class QueryCancellation: Sendable {
   @inline(__always)
   public var isCancelled: Bool { state.load(ordering: .relaxed) != State.running.rawValue }
 
+  /// Throws `cancelled` or `timedOut` when it has ended.
   @inline(__always)
-  func check() throws {
+  package func check() throws {
     if _slowPath(isCancelled) { throw error }
   }
 

@@ -197,3 +197,17 @@ extension Int64 {
     return self % divisor < 0 ? quotient - 1 : quotient
   }
 }
+
+/// Texts of dates, for others than queries.
+package enum DateText {
+  /// The milliseconds since 1970 of a date, or of a date and a time with its zone, such as `2027-01-31T12:00:00+05:30`. A date
+  /// begins in UTC. Nil for what isn't one.
+  package static func milliseconds(of text: String) -> Int64? {
+    Array(text.utf8).withUnsafeBytes { bytes in
+      guard let date = DateTime(TextSlice(bytes), assumesUTC: true), date.shape.hasDate,
+        date.offset != nil || !date.shape.hasTime
+      else { return nil }
+      return date.milliseconds
+    }
+  }
+}

@@ -10,6 +10,9 @@ package struct StatementChange {
   package let stored: Document?
   /// The new body. Nil for a deletion.
   package let body: JSONValue?
+
+  /// Whether the new revision is a tombstone: a body can say so too (docs/documents.md).
+  package var deletes: Bool { body == nil || body?["_deleted"] == true }
 }
 
 /// What a statement has changed (`Database.execute`).

@@ -23,7 +23,7 @@ extension Database {
   ///   - parameters: the values of its parameters, by their names without `$`.
   ///   - isDryRun: whether everything is undone at the end. The results tell what would have changed. It isn't
   ///     possible inside of a batch.
-  ///   - options: the limits of the queries that find documents.
+  ///   - options: the limits of the queries that find documents. The time limit is that of the whole statement.
   ///   - cancellation: ends the statement before its commit, and nothing has changed then.
   /// - Throws: a `QueryError` for a mistake in the statement, and the errors of `Query.run`. `conflict` for an
   ///   INSERT of a document that exists. The errors of `save` and `delete`.
@@ -61,17 +61,20 @@ extension Database {
     let given = try expanded(statement, parameters, options: options)
     let index = given.index
     try index?.check(databaseName: name, in: given.text)
-    let change =
-      index == nil
-      ? try PreparedChange(given.text, in: querySource, options: options ?? queryOptions) : nil
-    do {
-      return try store.inBatch {
+    let options = options ?? queryOptions
+    let change = index == nil ? try PreparedChange(given.text, in: querySource, options: options) : nil
+    func run(_ cancellation: QueryCancellation) throws -> ChangeResults {
+      try store.inBatch {
         var results = ChangeResults()
         if let index { results.indexes = try perform(index) }
         if let change { results = try perform(change, given.parameters, cancellation, allowing) }
         if isDryRun { throw DryRun(results: results) }
         return results
       }
+    }
+    do {
+      guard let timeLimit = options.timeLimit else { return try run(cancellation) }
+      return try cancellation.withTimeLimit(timeLimit, run)
     } catch let dryRun as DryRun { return dryRun.results }
   }
 
@@ -94,17 +97,18 @@ extension Database {
       results.rows += try query.run(values, cancellation: cancellation)
     }
     try change.plan.forEachChange(of: rows) { id, request in
-      if cancellation.isCancelled { throw QueryError(.cancelled, "the statement was cancelled") }
+      try cancellation.check()
       let stored = try document(id)
       switch request {
       case .update(let terms):
         // A tombstone stays one.
         guard let stored else { return }
         var document = try MutableDocument(stored)
-        for term in terms { term.apply(to: &document.body) }
-        try allowing(StatementChange(id: id, stored: stored, body: document.body))
+        AppliedTerm.apply(terms, to: &document.body)
+        let change = StatementChange(id: id, stored: stored, body: document.body)
+        try allowing(change)
         try save(&document, onConflict: .fail)
-        results.documents.append(.init(id: id, kind: .updated))
+        results.documents.append(.init(id: id, kind: change.deletes ? .deleted : .updated))
         try returning(id)
       case .delete:
         guard let stored else { return }
@@ -117,9 +121,11 @@ extension Database {
           throw DocumentError(
             .conflict, "INSERT found a document with that ID; UPSERT replaces it", documentID: id)
         }
-        try allowing(StatementChange(id: id, stored: stored, body: body))
+        let change = StatementChange(id: id, stored: stored, body: body)
+        try allowing(change)
         try save(id, .value(body), basedOn: stored?.revisionID)
-        results.documents.append(.init(id: id, kind: stored == nil ? .inserted : .updated))
+        let kind: ChangeResults.Kind = stored == nil ? .inserted : .updated
+        results.documents.append(.init(id: id, kind: change.deletes ? .deleted : kind))
         try returning(id)
       }
     }

@@ -64,6 +64,8 @@ import Touchstone
     "what is wrong is said, and nothing is made",
     arguments: [
       ("[]", "object"), ("{}", "`name`"), ("{\"name\":1}", "`name`"),
+      ("{\"name\":\"\(String(repeating: "x", count: 201))\",\"expressions\":[\"a\"]}", "200 bytes"),
+      ("{\"name\":\"a\\u0009b\",\"expressions\":[\"a\"]}", "control characters"),
       ("{\"name\":\"x\",\"kind\":\"y\"}", "`kind`"),
       ("{\"name\":\"x\",\"expressions\":[1]}", "`expressions`"),
       ("{\"name\":\"x\",\"expressions\":[\"a +\"]}", "expected"),

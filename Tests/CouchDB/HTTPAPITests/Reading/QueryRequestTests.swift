@@ -67,6 +67,82 @@ import Touchstone
     try expect(closed.post("_query", "{\"query\":\"DROP INDEX i ON _\"}").status, equals: 403)
   }
 
+  @Test("what only shows a statement's work changes nothing, or is refused", arguments: someEngines)
+  func refusedOptions(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    let sequence = try reading.database.lastSequence
+    for text in ["DELETE FROM _", "UPDATE _ SET n = 9", "CREATE INDEX i ON _ (n)", "EXECUTE gone"] {
+      _ = try reading.post("_query", "{\"query\":\"PREPARE gone AS DELETE FROM _\"}")
+      for option in [
+        "\"explain\":true", "\"explain\":true,\"dry_run\":true", "\"dry_run\":\"true\"", "\"dry_run\":1",
+        "\"dry_run\":\"yes\"", "\"explain\":1", "\"timeout\":\"1\"", "\"row_limit\":true",
+      ] {
+        let answer = try reading.post("_query", "{\"query\":\"\(text)\",\(option)}")
+        expect(answer.status, equals: 400, "\(text) \(option)")
+      }
+    }
+    try expect(reading.database.lastSequence, equals: sequence)
+    try expect(reading.database.indexes.isEmpty)
+    let none = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"explain\":null,\"dry_run\":null}")
+    try expect(none.json()["rows"].array?.count, equals: 2)
+  }
+
+  @Test("a statement is held to the rules of other requests", arguments: someEngines)
+  func rulesOfDocuments(_ engine: EngineName) throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.maximumDocumentBytes = 2_000
+    let reading = try ReadingClient(engine, configuration)
+    func query(_ text: String) throws -> Response {
+      try reading.post(
+        "_query", String(decoding: JSONValue(["query": .string(text)]).jsonText(), as: UTF8.self))
+    }
+    try expect(reading.client.ask("PUT", "/db/a", body: Array(#"{"n":1}"#.utf8)).status, equals: 201)
+    let file = try reading.client.ask(
+      "PUT", "/db/with/f", headers: [("Content-Type", "x/y")], body: [1, 2, 3])
+    expect(file.status, equals: 201)
+    let sequence = try reading.database.lastSequence
+    // The size of a document.
+    try expect(query("UPDATE _ SET long = REPEAT('x', 3000) WHERE n = 1").status, equals: 413)
+    try expect(query("INSERT INTO _ VALUES ('b', {'long': REPEAT('x', 3000)})").status, equals: 413)
+    // Attachments.
+    for text in [
+      "UPDATE _ SET _attachments.f.length = 9 WHERE META().id = 'with'",
+      "UPDATE _ SET _attachments.`_g` = _attachments.f WHERE META().id = 'with'",
+      "UPDATE _ SET _attachments.f.encoding = 'gzip' WHERE META().id = 'with'",
+      "INSERT INTO _ VALUES ('b', {'_attachments': {'f': {'data': 'aGk='}}})",
+      "INSERT INTO _ (KEY 'b', VALUE d) SELECT d.* FROM _ AS d WHERE META(d).id = 'with'",
+    ] { try expect(query(text).status, equals: 400, "\(text)") }
+    // Functions that validate.
+    let function = "function (doc) { if (doc._deleted) throw {forbidden: 'stays'}; }"
+    let design = JSONValue(["validate_doc_update": .string(function)])
+    try expect(reading.client.ask("PUT", "/db/_design/v", body: design.jsonText()).status, equals: 201)
+    for text in [
+      "UPDATE _ SET _deleted = TRUE WHERE n = 1", "UPSERT INTO _ VALUES ('a', {'_deleted': TRUE})",
+      "DELETE FROM _ WHERE n = 1",
+    ] { try expect(query(text).status, equals: 403, "\(text)") }
+    try expect(reading.database.lastSequence, equals: sequence + 1)
+    try expect(query("UPDATE _ SET n = 2 WHERE META().id = 'with'").status, equals: 200)
+    try expect(query("UPDATE _ UNSET _attachments.f WHERE META().id = 'with'").status, equals: 200)
+  }
+
+  @Test("prepared statements of a token aren't those of the user with its name") func statementsOfTokens()
+    throws
+  {
+    let client = try APIClient.secured()
+    func post(_ text: String, as user: UserContext) throws -> JSONValue {
+      try client.send("POST", "/db/_query", "{\"query\":\"\(text)\"}", as: user).json()
+    }
+    let token = UserContext(name: "carol", roles: [], bringsRoles: true)
+    let list = "SELECT RAW name FROM system:prepareds"
+    try expect(post("PREPARE own AS SELECT 1 AS n", as: Person.member)["rows"], equals: [["name": "own"]])
+    try expect(post(list, as: Person.member)["rows"], equals: ["own"])
+    try expect(post(list, as: token)["rows"], equals: [])
+    try expect(post("EXECUTE own", as: token)["code"], equals: "unknownName")
+    try expect(post("PREPARE own AS SELECT 2 AS n", as: token)["rows"], equals: [["name": "own"]])
+    try expect(post("EXECUTE own", as: Person.member)["rows"], equals: [["n": 1]])
+    try expect(post("EXECUTE own", as: token)["rows"], equals: [["n": 2]])
+  }
+
   @Test("a prepared statement is run by its name, with the rights of who runs it", arguments: someEngines)
   func preparedStatements(_ engine: EngineName) throws {
     let reading = try client(engine)

@@ -14,13 +14,13 @@ import Views
 extension DatabaseCall {
   /// Runs a statement that changes documents, as one transaction.
   func changeDocuments(
-    _ given: GivenStatement, _ limits: Query.Options, _ request: JSONObject
+    _ given: GivenStatement, _ limits: Query.Options, isDryRun: Bool
   ) throws -> HTTPAnswer {
     try checkChange(given)
     let results: ChangeResults
     do {
       results = try database.execute(
-        given.text, given.parameters, isDryRun: request["dry_run"]?.bool == true, options: limits,
+        given.text, given.parameters, isDryRun: isDryRun, options: limits,
         cancellation: cancellation(), allowing: check)
     } catch let error as QueryError {
       return try .queryError(error)
@@ -58,12 +58,37 @@ extension DatabaseCall {
         403, "forbidden", "a statement can't change design documents and databases of the server")
     }
     if try isPartitioned(), change.stored == nil { try Self.checkPartitioned(change.id) }
+    try checkSize(change)
+    try checkAttachments(change)
     guard try database.hasDesignValidations else { return }
     let history = change.stored.map { [$0.revisionID] } ?? []
     let new = try ScriptedRevision(
-      id: change.id, history: history, isDeleted: change.body == nil, change.body?.object ?? [:])
+      id: change.id, history: history, isDeleted: change.deletes, change.body?.object ?? [:])
     do {
       try database.validate(new, replacing: try database.replaced(change.id, history), by: validationUser())
     } catch { throw CouchDBError(refused: error) }
+  }
+
+  private func checkSize(_ change: StatementChange) throws {
+    guard let body = change.body else { return }
+    guard try body.jsonText().count <= service.configuration.maximumDocumentBytes else {
+      throw CouchDBError(413, "document_too_large", change.id)
+    }
+  }
+
+  /// Throws 400 unless the attachments are some of those that the document has. New ones need checks that only their own requests make.
+  private func checkAttachments(_ change: StatementChange) throws {
+    let member = "_attachments"
+    guard let attachments = change.body?[member], !attachments.isNull else { return }
+    let stored = try change.stored.map { try MutableDocument($0).body[member] }
+    let isKnown =
+      attachments.object?.allSatisfy { name, attachment in
+        stored?.object?[name].map { $0 == attachment } ?? false
+      } ?? false
+    guard isKnown else {
+      throw CouchDBError(
+        400, "bad_request",
+        "a statement can remove attachments of the document \(change.id), and can't make or change them")
+    }
   }
 }

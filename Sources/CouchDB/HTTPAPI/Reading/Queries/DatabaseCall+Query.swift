@@ -28,7 +28,8 @@ extension DatabaseCall {
       memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
       rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
     limits.sharedMemory = service.queryMemory
-    limits.statementOwner = self.request.user ?? ""
+    limits.statementOwner = statementOwner
+    let explains = try flag(request, "explain")
     let query: Query
     do {
       if let json = request["query"], json.array != nil || json.object != nil {
@@ -41,12 +42,18 @@ extension DatabaseCall {
         let given = try database.expanded(text, parameters, options: limits)
         // Who prepares a statement may run it.
         if let prepared = given.prepared, prepared.changes { try checkChange(prepared) }
-        if given.changes { return try changeDocuments(given, limits, request) }
+        if given.changes {
+          guard !explains else {
+            throw CouchDBError(
+              400, "bad_request", "`explain` is for a query; `dry_run` shows what a statement would change.")
+          }
+          return try changeDocuments(given, limits, isDryRun: try flag(request, "dry_run"))
+        }
         parameters = given.parameters
         query = try database.query(given.text, options: limits)
       }
     } catch let error as QueryError { return try .queryError(error) }
-    if request["explain"]?.bool == true {
+    if explains {
       let cancellation = cancellation()
       do {
         let plan = try query.explain(parameters, cancellation: cancellation)
@@ -70,6 +77,14 @@ extension DatabaseCall {
     return cancellation
   }
 
+  /// Whose prepared statements a client finds. The user of a token or of a proxy may be somebody else than the user of the server with that
+  /// name. Names of users have no colon.
+  private var statementOwner: String {
+    let context = request.context
+    guard let name = context.name else { return "" }
+    return context.bringsRoles ? "token:" + name : name
+  }
+
   private func parameters(_ value: JSONValue?) throws -> [String: JSONValue] {
     guard let value, !value.isNull else { return [:] }
     guard let members = value.object else {
@@ -80,6 +95,14 @@ extension DatabaseCall {
       parameters[name.utf8.first == UInt8(ascii: "$") ? String(name.dropFirst()) : name] = value
     }
     return parameters
+  }
+
+  private func flag(_ request: JSONObject, _ name: String) throws -> Bool {
+    guard let value = request[name], !value.isNull else { return false }
+    guard let flag = value.bool else {
+      throw CouchDBError(400, "bad_request", "`\(name)` must be true or false.")
+    }
+    return flag
   }
 
   private func count(_ request: JSONObject, _ name: String) throws -> Int? {
