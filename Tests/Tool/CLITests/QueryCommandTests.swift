@@ -8,6 +8,38 @@ import TestSupport
     try tool.succeed("put", "db", "c", #"{"type":"route","n":3}"#)
   }
 
+  @Test(arguments: [
+    (
+      "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON a.n % 7 = b.n % 7 JOIN _ AS c ON b.n % 5 = c.n % 5",
+      "0 rows"
+    ),
+    (
+      "UPDATE _ SET n = (SELECT RAW COUNT(*) FROM _ AS a JOIN _ AS b ON a.n % 7 = b.n % 7 JOIN _ AS c ON b.n % 5 = c.n % 5)[0]",
+      "nothing was changed"
+    ),
+  ]) func ctrlCEndsAStatement(_ text: String, _ outcome: String) throws {
+    try TestEngine.sqlite.withDatabase { tool in
+      let lines = (0..<4_000).map { #"{"_id":"d\#($0)","n":\#($0)}"# }.joined(separator: "\n")
+      try tool.succeed("import", "db", "-", input: lines)
+      let child = try Child(tool, Tool.executable, ["query", "db", text])
+      // Until it listens for signals, one would end it as it does any program.
+      try child.wait { try catchesInterrupts(child.identifier) }
+      child.kill(SIGINT)
+      let result = try child.wait()
+      expect(result.status, equals: 130)
+      expect(result.errors.contains(outcome), "\(result.errors)")
+      try expect(tool.succeed("query", "db", "SELECT RAW MAX(n) FROM _").lines, equals: ["3999"])
+    }
+  }
+
+  /// Whether a process has a handler for SIGINT.
+  private func catchesInterrupts(_ process: pid_t) throws -> Bool {
+    let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    let line = status.split(separator: "\n").first { $0.hasPrefix("SigCgt:") }
+    let mask = line?.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) } ?? 0
+    return mask & 1 << UInt64(SIGINT - 1) != 0
+  }
+
   @Test(arguments: TestEngine.some) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try fill(tool)

@@ -49,7 +49,9 @@ import TestSupport
       try expect(tool("expire", "db", "set", "b", "nothing", "--after", "0s").status, equals: 1)
       try expect(tool.succeed("ls", "db").lines, equals: ["a", "b", "c"])
       for wrong in [
-        ["set", "a"], ["set", "a", "--at", "soon"], ["set", "a", "--after", "5 days"], ["show"], ["x"],
+        ["set", "a"], ["set", "a", "--at", "soon"], ["set", "a", "--at", "2027-02-29"],
+        ["set", "a", "--at", "2027-01-31T25:00:00Z"], ["set", "a", "--at", "2027-01-31T12:00:00+99:99"],
+        ["set", "a", "--at", "2027-01-31T12:00:00"], ["set", "a", "--after", "5 days"], ["show"], ["x"],
       ] {
         try expect(tool.run(Tool.executable, ["expire", "db"] + wrong).status, equals: 2, "\(wrong)")
       }

@@ -52,9 +52,13 @@ struct AdviseCommand: Subcommand {
     switch (arguments.optional(Self.text), try arguments.value(Self.queries)) {
     case (let text?, nil):
       let statement: SelectStatement
-      switch try QueryStatement(parsing: text) {
-      case .select(let select), .advise(let select), .explain(let select, _): statement = select
-      default: throw UsageError("an index is advised for a query, and not for other statements")
+      if SelectStatement.isJSON(text) {
+        statement = try SelectStatement(jsonText: text)
+      } else {
+        switch try QueryStatement(parsing: text) {
+        case .select(let select), .advise(let select), .explain(let select, _): statement = select
+        default: throw UsageError("an index is advised for a query, and not for other statements")
+        }
       }
       queries = [
         NamedQuery(

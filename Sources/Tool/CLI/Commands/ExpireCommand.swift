@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Query
 import Touchstone
 
 /// `touchstone expire`: shows and sets when documents are purged.
@@ -116,11 +117,10 @@ struct ExpireCommand: Subcommand {
   }
 
   private static func date(_ text: String) throws -> Date {
-    let formats: [Date.ISO8601FormatStyle] = [
-      .iso8601, Date.ISO8601FormatStyle(includingFractionalSeconds: true),
-      Date.ISO8601FormatStyle().year().month().day(),
-    ]
-    for format in formats { if let date = try? format.parse(text) { return date } }
+    // Foundation takes 30 February for a day in March.
+    if let milliseconds = DateText.milliseconds(of: text) {
+      return Date(timeIntervalSince1970: Double(milliseconds) / 1_000)
+    }
     throw UsageError("'\(text)' isn't a date, such as 2027-01-31 or 2027-01-31T12:00:00Z")
   }
 

@@ -68,13 +68,21 @@ struct FindCommand: Subcommand {
   }
 
   private func print(_ reader: MangoReader, _ output: StandardOutput) throws {
+    func stop() -> Interrupted { Interrupted("\(reader.results) documents were printed") }
+    reader.isWanted = { !Interrupt.isRequested }
+    reader.around = { slice in
+      if Interrupt.isRequested { throw stop() }
+      try slice()
+    }
+    // It would keep itself alive.
+    defer { reader.around = { try $0() } }
     repeat {
-      try reader.read()
+      do { try reader.read() } catch  where Interrupt.isRequested { throw stop() }
       for document in reader.text.withBytes({ String(decoding: $0, as: UTF8.self) }).split(separator: ",\r\n")
       {
         try output.line(document.drop { $0 == "\r\n" })
       }
-      if Interrupt.isRequested { throw Interrupted("\(reader.results) documents were printed") }
+      if Interrupt.isRequested { throw stop() }
     } while !reader.isDone
   }
 

@@ -95,21 +95,39 @@ struct QueryCommand: Subcommand {
       if explains {
         throw UsageError("--explain is for a query; --dry-run shows what a statement would change")
       }
-      let results = try database.execute(text, parameters, isDryRun: isDryRun, options: limits)
+      let results = try interruptible("nothing was changed") {
+        try database.execute(text, parameters, isDryRun: isDryRun, options: limits, cancellation: $0)
+      }
       return try ChangePrinter(format, to: output).print(results, isDryRun: isDryRun)
     }
     if isDryRun { throw UsageError("--dry-run is for a statement that changes documents") }
     let query = try database.query(text, options: limits)
-    if explains { return try output.line(query.explain(parameters).description) }
-    var isInterrupted = false
+    if explains {
+      let plan = try interruptible("nothing was printed") { try query.explain(parameters, cancellation: $0) }
+      return try output.line(plan.description)
+    }
     var printer = try RowPrinter(format, columns: query.columnNames, to: output)
-    try query.forEach(parameters) { row in
-      isInterrupted = Interrupt.isRequested
-      guard !isInterrupted else { return false }
-      try printer.add(row)
-      return true
+    do {
+      try Interrupt.cancelling { cancellation in
+        try query.forEach(parameters, cancellation: cancellation) { row in
+          try printer.add(row)
+          return true
+        }
+      }
+    } catch let error as QueryError where error.code == .cancelled {
+      try printer.end()
+      throw Interrupted("\(printer.count) rows were printed")
     }
     try printer.end()
-    if isInterrupted { throw Interrupted("\(printer.count) rows were printed") }
+  }
+
+  /// Runs `body` until Ctrl-C. `outcome` says then what had been done.
+  private func interruptible<Result>(
+    _ outcome: String, _ body: (QueryCancellation) throws -> Result
+  ) throws -> Result {
+    do { return try Interrupt.cancelling(body) } catch let error as QueryError where error.code == .cancelled
+    {
+      throw Interrupted(outcome)
+    }
   }
 }

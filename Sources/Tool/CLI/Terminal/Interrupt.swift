@@ -1,3 +1,6 @@
+import Foundation
+import Query
+import Storage
 import Synchronization
 
 #if canImport(Glibc)
@@ -25,6 +28,20 @@ enum Interrupt {
     sigaddset(&signals, SIGINT)
     sigaddset(&signals, SIGTERM)
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
+  /// Runs `body` with a cancellation that Ctrl-C cancels. A thread looks for that, since cancelling takes locks, which a handler of a signal
+  /// can't.
+  static func cancelling<Result>(_ body: (QueryCancellation) throws -> Result) rethrows -> Result {
+    let cancellation = QueryCancellation()
+    let hasEnded = CountingSemaphore()
+    Thread.detachNewThread {
+      while !hasEnded.wait(seconds: 0.02) {
+        if isRequested { return cancellation.cancel() }
+      }
+    }
+    defer { hasEnded.signal() }
+    return try body(cancellation)
   }
 
   /// Whether the command should stop.
