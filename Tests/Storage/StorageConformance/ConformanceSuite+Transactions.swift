@@ -64,6 +64,63 @@ extension ConformanceSuite {
       try expect(Content(engine) != before, "a write after a rolled back transaction is lost")
     },
 
+    Behaviour("a transaction finds the greatest keys and the counts that others left") { _, engine in
+      let keyspace = try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("sequences", shape: .sequences)
+        for number in [1, 2] as [UInt64] { try transaction.append(sequenceKey(number), [1], in: keyspace) }
+        return keyspace
+      }
+      func append(_ number: UInt64) throws {
+        try engine.write { try $0.append(sequenceKey(number), [2], in: keyspace) }
+      }
+      func expectRefused(_ number: UInt64) throws {
+        try expectError(.outOfOrder, from: "append of \(number)") { try append(number) }
+      }
+      func expectCount(_ count: Int) throws {
+        try engine.write { try expectEqual($0.count(of: keyspace), count, "count in a transaction") }
+        try engine.read { try expectEqual($0.count(of: keyspace), count, "count in a snapshot") }
+      }
+      try expectRefused(2)
+      try append(3)
+      // The greatest key goes, and may come again.
+      try engine.write { try expect($0.delete(sequenceKey(3), in: keyspace), "nothing was deleted") }
+      try expectCount(2)
+      try append(3)
+      // Others than the greatest key don't matter.
+      try engine.write { transaction in
+        try expect(transaction.delete(sequenceKey(1), in: keyspace), "nothing was deleted")
+        try transaction.put(sequenceKey(2), [3], in: keyspace)
+      }
+      try expectRefused(3)
+      // A put may be the greatest one.
+      try engine.write { try $0.put(sequenceKey(10), [4], in: keyspace) }
+      try expectRefused(5)
+      try expectRefused(10)
+      try append(11)
+      try engine.write { try expect($0.insert(sequenceKey(20), [5], in: keyspace), "nothing was inserted") }
+      try expectRefused(15)
+      try expectCount(5)
+      // What a transaction undoes isn't there for the next one.
+      try expectError(.invalidArgument, from: "a body that throws") {
+        try engine.write { transaction in
+          try transaction.append(sequenceKey(30), [6], in: keyspace)
+          throw StorageError(.invalidArgument, "undone")
+        }
+      }
+      try expectCount(5)
+      try append(25)
+      try engine.write { _ = try $0.deleteRange(KeyRange(lower: .inclusive(sequenceKey(11))), in: keyspace) }
+      try expectCount(3)
+      try append(11)
+      // Another keyspace with the name begins anew.
+      let again = try engine.write { transaction in
+        try transaction.dropKeyspace(keyspace)
+        return try transaction.createKeyspace("sequences", shape: .sequences)
+      }
+      try engine.write { try $0.append(sequenceKey(1), [7], in: again) }
+      try engine.read { try expectEqual($0.count(of: again), 1, "count of a new keyspace") }
+    },
+
     Behaviour("refused calls leave the transaction usable") { _, engine in
       try engine.write { transaction in
         let documents = try transaction.createKeyspace("documents", shape: .documents)

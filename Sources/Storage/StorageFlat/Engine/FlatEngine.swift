@@ -53,6 +53,8 @@ package final class FlatEngine: EngineMaintenance {
 
   private struct Life {
     var catalog: FlatCatalog
+    /// What the last write transaction knew of the keyspaces. Empty while one is open, and after one that failed.
+    var extents = FlatExtents()
     /// Whether the library was opened anew, and the catalog couldn't be read again.
     var isStale = false
     /// Open snapshots.
@@ -154,7 +156,7 @@ package final class FlatEngine: EngineMaintenance {
 
   /// Begins a transaction of the library. After a failed commit, or failed work in the background, the library is opened
   /// anew first.
-  func beginWrite() throws -> (any FlatWrite, FlatCatalog) {
+  func beginWrite() throws -> (any FlatWrite, FlatWriter.State) {
     try life.withLock { life in
       try checkOpen(life)
       if base.needsRenewal || life.isStale || base.hasFailedInBackground && isUnused(life) {
@@ -162,7 +164,9 @@ package final class FlatEngine: EngineMaintenance {
       }
       let write = try base.beginWrite()
       life.isWriting = true
-      return (write, life.catalog)
+      let extents = life.extents
+      life.extents = FlatExtents()
+      return (write, FlatWriter.State(catalog: life.catalog, extents: extents))
     }
   }
 
@@ -178,6 +182,7 @@ package final class FlatEngine: EngineMaintenance {
     }
     try base.renew()
     life.isStale = true
+    life.extents = FlatExtents()
     let snapshot = try base.beginRead()
     defer { snapshot.end() }
     life.catalog = try FlatCatalog(snapshot, path: location)
@@ -200,10 +205,15 @@ package final class FlatEngine: EngineMaintenance {
 
   private func end(_ write: any FlatWrite, _ state: FlatWriter.State) throws {
     defer { writeEnded() }
-    guard state.changesKeyspaces else { return try write.commit() }
+    guard state.changesKeyspaces else {
+      try write.commit()
+      life.withLock { $0.extents = state.extents }
+      return
+    }
     try life.withLock { life in
       try write.commit()
       life.catalog = state.catalog
+      life.extents = state.extents
     }
   }
 

@@ -8,26 +8,30 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     var catalog: FlatCatalog
     /// Whether keyspaces were made or dropped.
     var changesKeyspaces = false
-    /// The counts of keyspaces that were changed.
-    var counts: [Int: Int] = [:]
+    var extents: FlatExtents
+    /// The keyspaces whose counts were changed.
+    var changedCounts: Set<Int> = []
   }
 
   private let write: any FlatWrite
-  private(set) var changesKeyspaces: Bool
-  private(set) var counts: [Int: Int]
-  /// The greatest key of keyspaces that are appended to.
-  private var greatest: [Int: [UInt8]] = [:]
+  private var changesKeyspaces: Bool
+  private var extents: FlatExtents
+  private var changedCounts: Set<Int>
   /// The failure after which the transaction can't be committed.
   private(set) var breakage: StorageError?
 
   init(_ engine: FlatEngine, _ write: any FlatWrite, _ state: State) {
     self.write = write
     changesKeyspaces = state.changesKeyspaces
-    counts = state.counts
+    extents = state.extents
+    changedCounts = state.changedCounts
     super.init(engine, write, state.catalog)
   }
 
-  var state: State { State(catalog: catalog, changesKeyspaces: changesKeyspaces, counts: counts) }
+  var state: State {
+    State(
+      catalog: catalog, changesKeyspaces: changesKeyspaces, extents: extents, changedCounts: changedCounts)
+  }
 
   var lineage: UInt64? { engine.queue.lineage }
 
@@ -60,12 +64,15 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   }
 
   private func count(_ number: Int) throws -> Int {
-    if let count = counts[number] { return count }
-    return try storedCount(number)
+    if let count = extents.counts[number] { return count }
+    let count = try storedCount(number)
+    extents.counts[number] = count
+    return count
   }
 
   private func change(_ number: Int, by difference: Int) throws {
-    counts[number] = max(0, try count(number) + difference)
+    extents.counts[number] = max(0, try count(number) + difference)
+    changedCounts.insert(number)
   }
 
   // MARK: Keyspaces
@@ -92,7 +99,8 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     changesKeyspaces = true
     try put(FlatKey.keyspace(name), FlatKey.prefix(keyspace.number) + [shape.rawValue])
     try put(FlatKey.lastNumber, FlatKey.prefix(keyspace.number))
-    counts[keyspace.number] = 0
+    extents.counts[keyspace.number] = 0
+    changedCounts.insert(keyspace.number)
     return keyspace
   }
 
@@ -102,8 +110,8 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     try check(keyspace)
     guard let name = catalog.remove(keyspace.number) else { return }
     changesKeyspaces = true
-    counts[keyspace.number] = nil
-    greatest[keyspace.number] = nil
+    extents.forget(keyspace.number)
+    changedCounts.remove(keyspace.number)
     try changing {
       _ = try FlatKey.keyspace(name).withUnsafeBytes { try write.delete($0) }
       _ = try FlatKey.count(keyspace.number).withUnsafeBytes { try write.delete($0) }
@@ -119,8 +127,9 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   /// Writes the records of the counts, before a commit.
   func writeCounts() throws {
-    for (number, count) in counts.sorted(by: { $0.key < $1.key }) {
-      try put(FlatKey.count(number), withUnsafeBytes(of: UInt64(count).bigEndian) { [UInt8]($0) })
+    for number in changedCounts.sorted() {
+      let count = UInt64(try count(number))
+      try put(FlatKey.count(number), withUnsafeBytes(of: count.bigEndian) { [UInt8]($0) })
     }
   }
 
@@ -138,10 +147,10 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     try checkEntry(key, value, keyspace)
-    greatest[keyspace.number] = nil
     let isNew = try changing {
       try FlatKey.with(key, keyspace.number) { key in
-        try value.withUnsafeBytes { try write.put(key, $0) }
+        extents.noteWrite(of: key, in: keyspace.number)
+        return try value.withUnsafeBytes { try write.put(key, $0) }
       }
     }
     if isNew { try change(keyspace.number, by: 1) }
@@ -149,10 +158,10 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try checkEntry(key, value, keyspace)
-    greatest[keyspace.number] = nil
     let isNew = try changing {
       try FlatKey.with(key, keyspace.number) { key in
-        try value.withUnsafeBytes { try write.insert(key, $0) }
+        extents.noteWrite(of: key, in: keyspace.number)
+        return try value.withUnsafeBytes { try write.insert(key, $0) }
       }
     }
     if isNew { try change(keyspace.number, by: 1) }
@@ -161,8 +170,12 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try checkEntry(key, key, keyspace)
-    greatest[keyspace.number] = nil
-    let wasThere = try changing { try FlatKey.with(key, keyspace.number) { try write.delete($0) } }
+    let wasThere = try changing {
+      try FlatKey.with(key, keyspace.number) { key in
+        extents.noteDeletion(of: key, in: keyspace.number)
+        return try write.delete(key)
+      }
+    }
     if wasThere { try change(keyspace.number, by: -1) }
     return wasThere
   }
@@ -170,7 +183,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
     try beginWrite()
     try check(keyspace)
-    greatest[keyspace.number] = nil
+    extents.greatest[keyspace.number] = nil
     let bounds = FlatKey.bounds(range, keyspace.number)
     var lower = bounds.lower
     var removed = 0
@@ -203,24 +216,25 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     try checkEntry(key, value, keyspace)
     let number = keyspace.number
-    if greatest[number] == nil {
-      let (lower, upper) = FlatKey.bounds(.all, number)
-      let iterator = try write.iterator(from: lower, to: upper)
-      defer { iterator.close() }
-      let isOnEntry = try upper.withUnsafeBytes { try iterator.seek(before: $0) }
-      greatest[number] = isOnEntry ? [UInt8](try iterator.entry().key) : lower
-    }
+    if extents.greatest[number] == nil { extents.greatest[number] = try storedGreatest(number) }
     try FlatKey.with(key, number) { key in
-      // The key of an empty keyspace is its prefix, which is less than any other.
-      guard greatest[number, default: []].withUnsafeBytes({ compareBytes($0, key) }) < 0 else {
+      guard extents.isGreatest(key, in: number) else {
         throw StorageError(
           .outOfOrder, "an appended key isn't greater than all others", path: engine.location)
       }
       try changing { try value.withUnsafeBytes { try write.add(key, $0) } }
-      greatest[number, default: []].removeAll(keepingCapacity: true)
-      greatest[number, default: []].append(contentsOf: key)
+      extents.noteWrite(of: key, in: number)
     }
-    if let count = counts[number] { counts[number] = count + 1 } else { try change(number, by: 1) }
+    try change(number, by: 1)
+  }
+
+  /// The greatest key of a keyspace; of an empty one the prefix of its keys, which is less than any.
+  private func storedGreatest(_ number: Int) throws -> [UInt8] {
+    let (lower, upper) = FlatKey.bounds(.all, number)
+    let iterator = try write.iterator(from: lower, to: upper)
+    defer { iterator.close() }
+    let isOnEntry = try upper.withUnsafeBytes { try iterator.seek(before: $0) }
+    return isOnEntry ? [UInt8](try iterator.entry().key) : lower
   }
 }
 
@@ -238,10 +252,10 @@ final class FlatWriteGroup: WriteGroup {
   var breakage: StorageError? { failure ?? writer?.breakage }
 
   func begin() throws -> any WriteTransaction {
-    let (write, catalog) = try engine.beginWrite()
+    let (write, state) = try engine.beginWrite()
     self.write = write
     failure = nil
-    let writer = FlatWriter(engine, write, FlatWriter.State(catalog: catalog))
+    let writer = FlatWriter(engine, write, state)
     self.writer = writer
     return writer
   }
