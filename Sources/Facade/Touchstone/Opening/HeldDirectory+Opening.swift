@@ -19,16 +19,16 @@ extension HeldDirectory {
     if let created = found.created {
       return (HeldDirectory(directory, found.lock, created.description), created.store, created.dataKey)
     }
-    let description = try directory.readDescription()
+    let description = try found.description ?? directory.readDescription()
     let dataKey = try OpenDatabase.unlock(directory, description, options.key)
     let store = try openStore(directory, description, dataKey, options)
     return (HeldDirectory(directory, found.lock, description), store, dataKey)
   }
 
-  /// The directory's lock, shared, and the database if this call made it. Nil if another process made or
-  /// removed the database in the meantime.
+  /// The directory's lock, shared, the database if this call made it, and the description if it was read under the lock. Nil if
+  /// another process made or removed the database in the meantime.
   private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
-    lock: DirectoryLock, created: Created?
+    lock: DirectoryLock, created: Created?, description: DatabaseDirectory.Description?
   )? {
     var hasMadeDirectory = false
     if directory.isComplete {
@@ -79,19 +79,20 @@ extension HeldDirectory {
     }
     try lock.share()
     guard lock.isCurrent, directory.isComplete else { return nil }
-    if created == nil, !options.isReadOnly, try removeLeftovers(directory, lock) {
-      guard lock.isCurrent, directory.isComplete else { return nil }
+    guard created == nil, !options.isReadOnly, let description = try? directory.readDescription() else {
+      return (lock, created, nil)
     }
-    return (lock, created)
+    if try directory.leftovers(description).isEmpty { return (lock, nil, description) }
+    try removeLeftovers(directory, lock)
+    guard lock.isCurrent, directory.isComplete else { return nil }
+    return (lock, nil, nil)
   }
 
   /// Removes what an interrupted operation left, unless another process has the database open. Then a later
-  /// open removes it. Returns false if there was nothing; otherwise the lock was released and taken again.
-  private static func removeLeftovers(_ directory: DatabaseDirectory, _ lock: DirectoryLock) throws -> Bool {
-    guard let description = try? directory.readDescription(), try !directory.leftovers(description).isEmpty
-    else { return false }
+  /// open removes it. The lock may be released and taken again.
+  private static func removeLeftovers(_ directory: DatabaseDirectory, _ lock: DirectoryLock) throws {
     do { try lock.takeAlone(orShare: true) } catch let error as DatabaseError where error.code == .inUse {
-      return true
+      return
     }
     defer { lock.shareAgain() }
     // Another process may have replaced files in the meantime.
@@ -100,7 +101,6 @@ extension HeldDirectory {
         .warning, .database, directory.path,
         "can't remove the files of an interrupted operation: \(LogText.of(error))")
     }
-    return true
   }
 
   /// The engine of a new database. Throws if it is unknown or doesn't fit the key.

@@ -48,7 +48,9 @@ final class OpenDatabase: Sendable {
   /// The single thread of asynchronous writes.
   let asyncWriter = Workers()
   /// The threads of asynchronous reads and queries.
-  let asyncReaders = Workers(maximum: max(2, ProcessInfo.processInfo.activeProcessorCount))
+  let asyncReaders = Workers(maximum: OpenDatabase.asyncReaders)
+  /// Asked once: Foundation reads files of the system to find the number of processors.
+  private static let asyncReaders = max(2, ProcessInfo.processInfo.activeProcessorCount)
 
   /// The views.
   let views: ViewIndexes

@@ -46,29 +46,44 @@ struct SQLiteSchema {
     guard name.utf8.first == UInt8(ascii: "k"), let number = Int(name.dropFirst()),
       name == SQLiteLayout.table(number)
     else { return false }
-    return KeyspaceShape.allCases.contains { shape in
-      words == Self.words(SQLiteLayout.tableCreation(number, shape: shape))
-    }
+    let start = Array("CREATE TABLE \(name) ".utf8)
+    return words.starts(with: start) && Self.columns.contains { words[start.count...].elementsEqual($0) }
   }
 
   /// The definitions of the tables that every file has, by name.
-  private static let fixed: [String: [Substring]] = {
-    let definitions = SQLiteLayout.creation(in: "main").split(separator: ";").map { words(String($0)) }
+  private static let fixed: [String: [UInt8]] = {
+    let definitions = SQLiteLayout.creation(in: "main").split(separator: ";").map { String($0) }
     return Dictionary(
-      definitions.compactMap { words in words.count > 2 ? (String(words[2]), words) : nil },
+      definitions.map { words(withoutSchema($0)) }.filter { !$0.isEmpty }
+        .map { (String(String(decoding: $0, as: UTF8.self).split(separator: " ")[2]), $0) },
       uniquingKeysWith: { first, _ in first })
   }()
 
-  /// The words of a definition. The library stores it as it was given, but without the schema's name.
-  private static func words(_ definition: String) -> [Substring] {
-    definition.replacingPrefix("CREATE TABLE main.", with: "CREATE TABLE ")
-      .split { $0 == " " || $0 == "\n" }
+  /// What follows the name in the definitions of keyspaces' tables, one for each shape.
+  private static let columns: [[UInt8]] = KeyspaceShape.allCases.map { shape in
+    let number = 1
+    let definition = words(withoutSchema(SQLiteLayout.tableCreation(number, shape: shape)))
+    return Array(definition.dropFirst("CREATE TABLE \(SQLiteLayout.table(number)) ".utf8.count))
   }
-}
 
-extension String {
-  fileprivate func replacingPrefix(_ prefix: String, with other: String) -> String {
-    let text = drop { $0 == "\n" || $0 == " " }
-    return text.hasPrefix(prefix) ? other + text.dropFirst(prefix.count) : String(text)
+  /// The library stores a definition as it was given, but without the schema's name.
+  private static func withoutSchema(_ definition: String) -> String {
+    definition.split(separator: "main.", maxSplits: 1).joined()
+  }
+
+  /// The words of a definition, with one space between them. An opening compares the definition of each table, so this is done
+  /// with bytes: splitting strings took half of an opening.
+  private static func words(_ definition: String) -> [UInt8] {
+    var words: [UInt8] = []
+    words.reserveCapacity(definition.utf8.count)
+    for byte in definition.utf8 {
+      guard byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") else {
+        words.append(byte)
+        continue
+      }
+      if let last = words.last, last != UInt8(ascii: " ") { words.append(UInt8(ascii: " ")) }
+    }
+    if words.last == UInt8(ascii: " ") { words.removeLast() }
+    return words
   }
 }
