@@ -37,6 +37,9 @@ package final class Library: Sendable {
   /// The version of SQLite that the library is or contains: `3.40.1`.
   package var version: String { text(csqlite_libversion(functions)) ?? "" }
 
+  /// The name of the VFS for connections that commit with `csqlite_step_commit`, or nil if there is none.
+  package var logLayer: String? { text(csqlite_log_layer(functions)) }
+
   /// Whether the library can encrypt.
   package var hasKeys: Bool { csqlite_has_key(functions) != 0 }
 }

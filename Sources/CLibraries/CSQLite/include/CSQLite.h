@@ -49,6 +49,8 @@
   X(int, wal_autocheckpoint, (db, pages), sqlite3 *db, int pages)                                            \
   X(int, wal_checkpoint_v2, (db, schema, mode, log, done), sqlite3 *db, const char *schema, int mode,        \
     int *log, int *done)                                                                                     \
+  X(sqlite3_vfs *, vfs_find, (name), const char *name)                                                       \
+  X(int, vfs_register, (vfs, isDefault), sqlite3_vfs *vfs, int isDefault)                                    \
   X(int, file_control, (db, schema, op, argument), sqlite3 *db, const char *schema, int op, void *argument)  \
   X(int, prepare_v2, (db, sql, bytes, statement, tail), sqlite3 *db, const char *sql, int bytes,             \
     sqlite3_stmt **statement, const char **tail)                                                             \
@@ -224,6 +226,15 @@ static inline int csqlite_is_log_copied(const void *index) {
   uint32_t frames = __atomic_load_n((const uint32_t *)((const char *)index + framesAt), __ATOMIC_RELAXED);
   return frames == __atomic_load_n((const uint32_t *)((const char *)index + copiedAt), __ATOMIC_RELAXED);
 }
+
+// The name of a VFS of the library that a connection which commits is opened with; NULL if there is none. It differs from
+// the default one in the file of the write-ahead log alone: the frames of a commit are written together (LogLayer.c). Any
+// thread may call this.
+const char *csqlite_log_layer(const CSQLiteFunctions *functions);
+
+// Steps a COMMIT. If `db` was opened with that VFS, the frames that the commit adds to the log are written together. They
+// are in the file, or the commit has failed, before any process can see them.
+int csqlite_step_commit(const CSQLiteFunctions *functions, sqlite3 *db, sqlite3_stmt *statement);
 
 // What csqlite_visit calls with each row. It returns 0 when it wants no more.
 typedef int (*CSQLiteVisitor)(

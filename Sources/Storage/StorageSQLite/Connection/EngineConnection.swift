@@ -142,6 +142,16 @@ final class EngineConnection: @unchecked Sendable {
     state.pointee.isReading = true
   }
 
+  /// Lets the writer's snapshot outlast its transaction (WriterSnapshot.swift). Returns false if it can't be.
+  func holdSnapshot() -> Bool {
+    if csqlite_step(functions, pin) == SQLITE_ROW { return true }
+    _ = csqlite_reset(functions, pin)
+    return false
+  }
+
+  /// Ends what `holdSnapshot` began.
+  func letGoOfSnapshot() { _ = csqlite_reset(functions, pin) }
+
   func endSnapshot() {
     endCursors()
     _ = csqlite_reset(functions, pin)

@@ -27,6 +27,11 @@ struct KeptSnapshot {
 
   mutating func begin() {
     isReused = false
+    renew()
+  }
+
+  /// The snapshot is of what is in the log now: the connection itself has committed.
+  mutating func renew() {
     guard let index else { return }
     header = csqlite_log_header(index)
     hasHeader = true
@@ -42,6 +47,9 @@ struct KeptSnapshot {
     }
     hasNoIndex = index == nil
   }
+
+  /// Whether `findIndex` has found it.
+  var hasIndex: Bool { index != nil }
 
   /// Whether the snapshot is of the present: nobody has committed since it began. Not if it alone may keep the log from starting
   /// again.

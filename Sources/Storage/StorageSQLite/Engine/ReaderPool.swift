@@ -195,7 +195,7 @@ final class ReaderPool: Sendable {
   }
 
   /// Seconds since some time, to some milliseconds.
-  private static var coarseTime: Double {
+  static var coarseTime: Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) * 1e-9

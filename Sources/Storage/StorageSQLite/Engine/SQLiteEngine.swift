@@ -194,7 +194,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         throw StorageError(.closed, "the database is closed and can't be written", path: path)
       }
       let writer = try storing("the database can't be opened for writing", path) {
-        let connection = try file.connect(cacheBytes: cacheBytes)
+        let connection = try file.connect(cacheBytes: cacheBytes, vfs: file.library.logLayer)
         do { try file.syncNames() } catch {
           connection.close()
           throw error
@@ -203,6 +203,13 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           EngineConnection(connection, path: path, places: file.places, cacheRank: .whole), queue, log)
       }
       writing.writer = writer
+      let snapshot = writer.snapshot
+      log.givesUpSnapshots.withLock {
+        $0 = { [weak readers] in
+          readers?.giveUpKept()
+          snapshot.giveUp()
+        }
+      }
       return writer
     }
   }

@@ -14,6 +14,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   }
 
   let connection: EngineConnection
+  let snapshot: WriterSnapshot
   private let functions: UnsafePointer<CSQLiteFunctions>
   private let statements: [Control: OpaquePointer]
   private let beginStatement: OpaquePointer
@@ -36,8 +37,12 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   /// callers may still hold handles with those numbers.
   private var nextNumber = 1
 
-  init(_ connection: EngineConnection, _ queue: GroupCommit, _ log: WriteAheadLog) throws {
+  init(
+    _ connection: EngineConnection, _ queue: GroupCommit, _ log: WriteAheadLog,
+    timer: any CallTimer = SystemTimer()
+  ) throws {
     self.connection = connection
+    snapshot = WriterSnapshot(connection, timer: timer)
     self.queue = queue
     functions = connection.functions
     var statements: [Control: OpaquePointer] = [:]
@@ -61,6 +66,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   /// Closes the connection. Call it only inside the queue, when no writer is active.
   func close() {
     isClosed = true
+    snapshot.close()
     checkpoints.beforeClosing()
     for statement in Array(statements.values) + [counts.add, counts.append, counts.set, versionStatement] {
       _ = csqlite_finalize(functions, statement)
@@ -99,7 +105,11 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     guard !isClosed else {
       throw StorageError(.closed, "the database is closed and can't be written", path: connection.path)
     }
-    try run(beginStatement, "beginning to write")
+    snapshot.use()
+    do { try beginTransaction() } catch {
+      snapshot.leave(afterCommit: false)
+      throw error
+    }
     thread.enter()
     connection.state.pointee.isLost = false
     connection.isWriting = true
@@ -110,13 +120,29 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     return transaction
   }
 
+  private func beginTransaction() throws {
+    if snapshot.isHeld {
+      let code = csqlite_step(functions, beginStatement)
+      _ = csqlite_reset(functions, beginStatement)
+      if code == SQLITE_DONE { return }
+      // Another process writes, or has committed since the snapshot began. The library waits only for a transaction that
+      // begins without a snapshot.
+      snapshot.giveUp()
+    }
+    try run(beginStatement, "beginning to write")
+  }
+
   func commit() throws {
     endPart()
     do {
       if connection.state.pointee.isLost { throw connection.lostTransaction() }
       connection.keepCounts()
       try connection.writeCounts(counts)
-      try run(commitStatement, "committing")
+      // The first commit is followed by a read of its own.
+      if isMarked { snapshot.hold() }
+      let code = csqlite_step_commit(functions, connection.connection.handle, commitStatement)
+      guard code == SQLITE_DONE else { throw failed(code, commitStatement, "committing") }
+      _ = csqlite_reset(functions, commitStatement)
     } catch {
       rollBack()
       throw error
@@ -124,6 +150,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     finish()
     if !isMarked { markLog() }
     checkpoints.afterCommit()
+    snapshot.leave(afterCommit: true)
   }
 
   /// Reads once after the first commit. A reader of a new log has to note in the shared memory up to where it reads. A
@@ -140,8 +167,10 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   }
 
   private func rollBack() {
+    snapshot.giveUp()
     if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
     finish()
+    snapshot.leave(afterCommit: false)
   }
 
   private func finish() {
@@ -196,6 +225,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     connection.dropPartCounts()
     // If the library has ended the whole transaction, there is no part to undo. The commit will report it.
     guard !connection.state.pointee.isLost else { return }
+    snapshot.giveUp()
     do {
       try run(.rollbackPart, "rolling back")
       try run(.release, "rolling back")
@@ -211,6 +241,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   var breakage: StorageError? { isBroken ? connection.lostTransaction() : nil }
 
   private func giveUp(_ reason: StorageError?) {
+    snapshot.giveUp()
     if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
     connection.noteLoss(
       reason ?? StorageError(.engineFailure, "the rollback of a transaction failed", path: connection.path))
@@ -262,6 +293,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     let slot = try connection.slot(of: keyspace)
     // A table can't be dropped while any statement reads.
     connection.releaseCursors(ending: slot)
+    snapshot.giveUp()
     slot.pointee.finalizeStatements(functions)
     slot.pointee.lastKeyCount = -1
     connection.hasDropped = true

@@ -53,8 +53,9 @@ struct SQLiteFile: Sendable {
   }
 
   /// Opens a connection with all settings for its use. Throws `SQLiteError`.
-  func connect(cacheBytes: Int, for use: Use = .writing) throws -> Connection {
-    let connection = try connectOnly()
+  /// `vfs` is as in `connectOnly`.
+  func connect(cacheBytes: Int, for use: Use = .writing, vfs: String? = nil) throws -> Connection {
+    let connection = try connectOnly(vfs: vfs)
     do {
       try configure(connection, cacheBytes: cacheBytes, for: use)
       return connection
@@ -64,11 +65,11 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Opens a connection that hasn't read anything yet.
-  func connectOnly() throws -> Connection {
+  /// Opens a connection that hasn't read anything yet. `vfs` names a VFS of the library for it, or is nil for the usual one.
+  func connectOnly(vfs: String? = nil) throws -> Connection {
     // The flags limit how attached files may be opened. The URI says how to open this file.
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI
-    let connection = try Connection(uri, library: library, flags: flags)
+    let connection = try Connection(uri, library: library, flags: flags, vfs: vfs)
     connection.waitWhenBusy(upTo: Self.longestWait)
     return connection
   }
