@@ -548,7 +548,7 @@ let tests: [Target] = [
 let optionalTests: [Target] =
   hasPostgres
   ? [
-    storage.tests("StoragePostgres", ["TestTools", "StoragePostgres"]),
+    storage.tests("StoragePostgres", ["TestTools", "StoragePostgres", "ChildProcesses", "storage-child"]),
     facade.tests(
       "Locations",
       [

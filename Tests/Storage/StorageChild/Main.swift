@@ -6,5 +6,11 @@
 import ChildSupport
 
 @main enum Main {
-  static func main() { runChild([ConformanceCommands.self, LMDBCommands.self]) }
+  static func main() {
+    #if POSTGRES
+      runChild([ConformanceCommands.self, LMDBCommands.self, ServerCommands.self])
+    #else
+      runChild([ConformanceCommands.self, LMDBCommands.self])
+    #endif
+  }
 }

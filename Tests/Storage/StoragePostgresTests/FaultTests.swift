@@ -197,4 +197,73 @@ struct FaultTests {
     try following.close()
     try reader.close()
   }
+
+  /// A server that takes over without standbys in step may lack commits, and gets others with the same numbers.
+  @Test func aServerThatLacksTheLastCommitsIsReadAnew() throws {
+    let server = try PostgresServer.shared.get()
+    try open(try newLocation()).closing { engine in
+      try engine.fill(["a": "1", "b": "1"])
+      let mine = try engine.write { transaction -> Keyspace in
+        let mine = try transaction.createKeyspace("mine", shape: .documents)
+        try transaction.put("m", "1", in: mine)
+        try transaction.put("a", "2", in: try transaction.known())
+        return mine
+      }
+      let lineage = try engine.write { try $0.lineage }
+      try expect(try engine.read { try $0.keyspaces().keys.sorted() }, equals: ["k", "mine"])
+      // Instead of the last commit, the server has another one with the same numbers.
+      let schema = engine.place.quotedSchema
+      try server.sql(
+        """
+        UPDATE \(schema).keyspaces SET name = 'theirs' WHERE number = \(mine.number);
+        UPDATE \(schema).entries SET key = 't' WHERE keyspace = \(mine.number);
+        DELETE FROM \(schema).entries WHERE key = 'b';
+        UPDATE \(schema).entries SET value = '3' WHERE key = 'a';
+        UPDATE \(schema).keyspaces SET entries = 1 WHERE name = 'k'
+        """)
+      try server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+      )
+      try expect(try engine.read { try $0.keyspaces().keys.sorted() }, equals: ["k", "theirs"])
+      try engine.write { transaction in
+        try expect(try transaction.lineage != lineage)
+        try expect(try transaction.keyspaces().keys.sorted(), equals: ["k", "theirs"])
+        try expect(
+          try transaction.bytes(Array("a".utf8), in: try transaction.known()), equals: Array("3".utf8))
+        // What was known to be there isn't.
+        try transaction.put("b", "4", in: try transaction.known())
+      }
+      try expect(try engine.texts(), equals: ["a": "3", "b": "4"])
+      try expect(try engine.checkIntegrity(), equals: [])
+    }
+  }
+
+  /// A commit that the standby doesn't have yet is there on the primary when its connection is lost.
+  @Test func aLostCommitIsFoundOnlyWhenTheStandbyHasIt() throws {
+    let server = try PostgresServer()
+    var settings = PostgresSettings(location: try PostgresLocation(server.location("k")))
+    settings.synchronousCommit = "on"
+    let engine = try PostgresEngine(settings, EngineOptions(durability: .full))
+    let keyspace = try engine.fill(["a": "1"])
+    // There is no standby, so commits wait.
+    try server.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+    try server.sql("SELECT pg_reload_conf()")
+    func waiting() throws -> [String] {
+      try server.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    }
+    try eventually { try server.sql("SHOW synchronous_standby_names") == ["*"] }
+    let writer = TestThreadResult {
+      try storageCode { try engine.write { try $0.put("b", "2", in: keyspace) } }
+    }
+    try eventually { try waiting().count == 1 }
+    let first = try waiting()
+    try server.sql("SELECT pg_terminate_backend(\(first.joined()))")
+    // It is committed here. The writer asks, and waits again.
+    try eventually { try waiting().count == 1 && waiting() != first }
+    try server.sql("ALTER SYSTEM RESET synchronous_standby_names")
+    try server.sql("SELECT pg_reload_conf()")
+    try expect(try writer.value() == nil)
+    try expect(try engine.texts(), equals: ["a": "1", "b": "2"])
+    try engine.close()
+  }
 }

@@ -30,6 +30,9 @@ final class Connection: @unchecked Sendable {
   private let forks = ForkCount.register()
   /// The number of times that something was sent and its answer awaited, for tests.
   private(set) var roundTrips = 0
+  /// Whether the list of keyspaces was read over this connection. What other connections have read may be of a server that was
+  /// lost with its last commits.
+  var hasReadCatalog = false
 
   /// Connects. Throws `PostgresError`.
   init(_ settings: PostgresSettings) throws {

@@ -155,11 +155,14 @@ final class PostgresEngine: EngineMaintenance {
 
   /// The keyspaces that a session sees.
   private func catalog(of session: ReadSession) throws -> PostgresCatalog {
-    if let catalog = life.withLock({ $0.catalog }), catalog.version == session.row.catalog { return catalog }
-    let answer = try session.locked { try $0.run(.keyspaces, []) }
-    let catalog = try PostgresCatalog(session.row, answer, location)
-    remember(catalog)
-    return catalog
+    let known = knownCatalog(session.row.catalog)
+    return try session.locked { connection in
+      if let known, connection.hasReadCatalog { return known }
+      let catalog = try PostgresCatalog(session.row, try connection.run(.keyspaces, []), location)
+      connection.hasReadCatalog = true
+      remember(catalog)
+      return catalog
+    }
   }
 
   /// The keyspaces as they were last, if they have this version.

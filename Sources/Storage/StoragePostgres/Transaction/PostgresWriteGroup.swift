@@ -24,18 +24,19 @@ final class PostgresWriteGroup: WriteGroup {
 
   func begin() throws -> any WriteTransaction {
     failure = nil
-    let (connection, row) = try reporting("a write transaction can't be begun", engine.location) {
+    let (connection, row, isSame) = try reporting("a write transaction can't be begun", engine.location) {
       try lock()
     }
     self.connection = connection
     self.row = row
     do {
-      if memory.commits != row.commits {
+      // A server that has taken over may lack the last commits, and have others with the same numbers.
+      if !isSame || memory.commits != row.commits {
         engine.queue.breakLineage()
         memory.forget()
         memory.commits = row.commits
       }
-      let state = WriterState(try catalog(row, connection), greatest: memory.greatest)
+      let state = WriterState(try catalog(row, connection, isSame), greatest: memory.greatest)
       let writer = PostgresWriter(engine, connection, state, isPart: false)
       self.writer = writer
       return writer
@@ -45,17 +46,20 @@ final class PostgresWriteGroup: WriteGroup {
     }
   }
 
-  /// Begins a transaction and waits for its turn among the writers of all processes.
-  private func lock() throws -> (Connection, DatabaseRow) {
+  /// Begins a transaction and waits for its turn among the writers of all processes. Says whether it has the connection of the
+  /// last transaction.
+  private func lock() throws -> (Connection, DatabaseRow, isSame: Bool) {
     if let connection = memory.connection {
       memory.connection = nil
-      do { return try Self.lock(connection, engine.location) } catch let error as PostgresError
-        where error.isPassing
-      {
+      do {
+        let (connection, row) = try Self.lock(connection, engine.location)
+        return (connection, row, true)
+      } catch let error as PostgresError where error.isPassing {
         connection.close()
       }
     }
-    return try engine.pool.withConnection { try Self.lock($0, engine.location) }
+    let (connection, row) = try engine.pool.withConnection { try Self.lock($0, engine.location) }
+    return (connection, row, false)
   }
 
   private static func lock(_ connection: Connection, _ location: String) throws -> (Connection, DatabaseRow) {
@@ -76,11 +80,13 @@ final class PostgresWriteGroup: WriteGroup {
     throw PostgresError(nil, "the transaction can't be begun", isLost: false)
   }
 
-  private func catalog(_ row: DatabaseRow, _ connection: Connection) throws -> PostgresCatalog {
-    if let catalog = engine.knownCatalog(row.catalog) { return catalog }
+  private func catalog(_ row: DatabaseRow, _ connection: Connection, _ isSame: Bool) throws -> PostgresCatalog
+  {
+    if isSame, let catalog = engine.knownCatalog(row.catalog) { return catalog }
     let answer = try reporting("the keyspaces can't be read", engine.location, lost: .conflict) {
       try connection.run(.keyspaces, [])
     }
+    connection.hasReadCatalog = true
     return try PostgresCatalog(row, answer, engine.location)
   }
 
@@ -136,9 +142,14 @@ final class PostgresWriteGroup: WriteGroup {
         try engine.pool.withConnection { connection in
           _ = try Self.lock(connection, engine.location)
           let answer = try connection.run(.notedCommit, [.bytes(id)])
-          connection.sendEnding("ROLLBACK")
+          let noted = answer.count == 1 ? answer.integer(0, 0) : nil
+          if noted == number {
+            _ = try connection.exchange([.text("COMMIT")])
+          } else {
+            connection.sendEnding("ROLLBACK")
+          }
           self.connection = connection
-          return answer.count == 1 ? answer.integer(0, 0) : nil
+          return noted
         }
       }
     } catch let error as PostgresError {
