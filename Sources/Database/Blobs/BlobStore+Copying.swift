@@ -7,9 +7,16 @@ extension BlobStore {
   ///
   /// Each blob is verified while it is read. Throws `damaged` for a blob that was changed. If `target` has
   /// the durability `none`, the caller must sync its files.
+  ///
+  /// With `removesOthers` it removes the blobs of `target` that this store lacks, and what an interrupted copy has left. Nobody
+  /// else may use `target`.
   @discardableResult
-  package func copyAll(to target: BlobStore, onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
+  package func copyAll(
+    to target: BlobStore, removesOthers: Bool = false, onProgress: (Int) throws -> Void = { _ in }
+  ) throws -> Int {
     var copied = 0
+    let plan = removesOthers ? try target.home.beginRemoval(isBlob: target.isBlob) : nil
+    var others = plan?.names ?? []
     for file in try files().sorted(by: { $0.name < $1.name }) {
       let reader: BlobReader
       do {
@@ -18,7 +25,11 @@ extension BlobStore {
         // A compaction has removed the blob. No document refers to it any more.
         continue
       }
-      guard try !target.contains(reader.digest) else { continue }
+      if plan != nil { others.remove(try target.fileName(of: reader.digest)) }
+      guard try !target.contains(reader.digest) else {
+        try onProgress(Int(reader.length))
+        continue
+      }
       let writer = try target.makeWriter()
       try writer.write(contentsOf: reader, onProgress: onProgress)
       let stored = try writer.finish()
@@ -31,6 +42,12 @@ extension BlobStore {
       copied += 1
     }
     if copied > 0 { try target.sync() }
+    guard let plan else { return copied }
+    let removed = try plan.remove(others)
+    guard removed.blobs == others.count else {
+      throw StorageError(
+        .inUse, "blobs of an interrupted copy can't be removed: they are in use", path: target.directory)
+    }
     return copied
   }
 

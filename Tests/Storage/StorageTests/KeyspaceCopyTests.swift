@@ -86,6 +86,80 @@ import TestTools
     }
   }
 
+  /// All entries of an engine, by keyspace.
+  private func contents(_ engine: any StorageEngine) throws -> [String: [[[UInt8]]]] {
+    try engine.read { transaction in
+      var found: [String: [[[UInt8]]]] = [:]
+      for (name, keyspace) in try transaction.keyspaces() {
+        found["\(name) \(keyspace.shape)"] = []
+        try transaction.scan(keyspace) { key, value in
+          found["\(name) \(keyspace.shape)"]?.append([[UInt8](copying: key), [UInt8](copying: value)])
+          return true
+        }
+      }
+      return found
+    }
+  }
+
+  @Test(
+    "a copy that was stopped goes on behind what it has", arguments: [0, 1_024, 1_500, 1_724, 2_600, 2_999])
+  func resumed(_ entries: Int) throws {
+    let source = try filled(1_500)
+    let target = try Self.engine()
+    #expect(throws: Stop.self) {
+      try source.read {
+        try KeyspaceCopy(from: $0, to: target) { if $0.entries >= entries { throw Stop() } }.run()
+      }
+    }
+    let record = try source.read { try KeyspaceCopy(from: $0, to: target, resumes: true).run() }
+    try record.verify(target)
+    try expect(contents(target) == contents(source))
+    expect(record.total.entries, equals: 3_000)
+  }
+
+  @Test("a copy that goes on from another source has nothing of the first one")
+  func resumedFromAnother() throws {
+    let first = try filled(1_500)
+    let target = try Self.engine()
+    for stop in [1_024, 2_800] {
+      #expect(throws: Stop.self) {
+        try first.read {
+          try KeyspaceCopy(from: $0, to: target, resumes: true) { if $0.entries >= stop { throw Stop() } }
+            .run()
+        }
+      }
+      // Keyspaces that are gone, made and of another shape; entries that are gone, changed and new.
+      let second = try filled(900)
+      try second.write { (transaction: any WriteTransaction) throws -> Void in
+        let keyspaces = try transaction.keyspaces()
+        let documents = try #require(keyspaces["documents"])
+        let entries = try #require(keyspaces["entries"])
+        try transaction.dropKeyspace(try #require(keyspaces["empty"]))
+        _ = try transaction.createKeyspace("new", shape: .entries)
+        try transaction.delete(Array("key 1000100".utf8).span.bytes, in: documents)
+        try transaction.put(Array("key 1000700".utf8), [1], in: documents)
+        try transaction.put(Array("key 2".utf8), [2], in: entries)
+        try transaction.put(Array("a".utf8), [3], in: entries)
+      }
+      let record = try second.read { try KeyspaceCopy(from: $0, to: target, resumes: true).run() }
+      try record.verify(target)
+      try expect(contents(target) == contents(second))
+      // From the first one again, with another shape of a keyspace.
+      try first.write { (transaction: any WriteTransaction) throws -> Void in
+        let keyspace = try transaction.createKeyspace("empty", shape: .sequences)
+        try transaction.dropKeyspace(keyspace)
+        _ = try transaction.createKeyspace("empty", shape: .entries)
+      }
+      try first.read { try KeyspaceCopy(from: $0, to: target, resumes: true).run() }.verify(target)
+      try expect(contents(target) == contents(first))
+      try first.write { (transaction: any WriteTransaction) throws -> Void in
+        let keyspace = try transaction.createKeyspace("empty", shape: .entries)
+        try transaction.dropKeyspace(keyspace)
+        _ = try transaction.createKeyspace("empty", shape: .sequences)
+      }
+    }
+  }
+
   /// A snapshot whose scans fail behind some entries.
   private final class FailingSource: ReadTransaction {
     private let transaction: any ReadTransaction

@@ -46,11 +46,23 @@ struct DatabaseInstaller {
     return new.report
   }
 
-  /// Installs from another database. If `isAnotherPeer`, the copy gets new UUIDs.
+  /// Installs from another database. If `isAnotherPeer`, the copy gets new UUIDs. From a server, it goes on where the last
+  /// installation at this path was interrupted.
   func install(
     from source: DatabasePlace, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
   ) throws -> ConversionReport {
+    if case .server = source {
+      let partial = try PartialDirectory(resuming: target.path)
+      return try InterruptedConversion.resuming(target: target.path, keep: partial.keep) { again in
+        if again { try UnfinishedDatabase.remove(in: partial) }
+        let new = try make(
+          in: partial, from: source, engine: engine, key: key, newKey: newKey, isAnotherPeer: isAnotherPeer,
+          resumes: true, progress: progress)
+        try new.publish(as: target)
+        return new.report
+      }
+    }
     var access: DatabaseAccess?
     if case .directory(let directory) = source {
       guard directory.isComplete else { throw directory.missing }
@@ -64,10 +76,10 @@ struct DatabaseInstaller {
     return new.report
   }
 
-  /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs.
+  /// Makes the database in `partial`. If `isAnotherPeer`, it gets new UUIDs. If it `resumes`, it keeps what is there already.
   func make(
     in partial: PartialDirectory, from place: DatabasePlace, engine: EngineType?, key: UserKey?,
-    newKey: UserKey?, isAnotherPeer: Bool, progress: ConversionProgress.Handler?
+    newKey: UserKey?, isAnotherPeer: Bool, resumes: Bool = false, progress: ConversionProgress.Handler?
   ) throws -> UnfinishedDatabase {
     let source = try ConversionSource(place, key: key)
     return try withExtendedLifetime(source) {
@@ -78,15 +90,22 @@ struct DatabaseInstaller {
         type, isEncrypted: source.isEncrypted, key: key, newKey: newKey, renewsDataKey: true,
         path: target.path)
       if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
-      var new = try UnfinishedDatabase(in: partial, type)
+      var new =
+        try resumes ? UnfinishedDatabase(resumingIn: partial, type) : UnfinishedDatabase(in: partial, type)
+      var dataKey = try recipe.dataKey(from: source.data.dataKey)
+      if resumes, case .wrapped(let key, _) = recipe.key, let path = new.directory.keyPath(new.description),
+        new.directory.isThere(path)
+      {
+        dataKey = try OpenDatabase.unlock(new.directory, new.description, key)
+      }
       if case .same = recipe.key, let keyPath = source.keyPath {
         try AtomicFile.write(
           try AtomicFile.read(keyPath, limit: 1 << 16), to: new.directory.file(DatabaseDirectory.key))
       }
       new.report = try DatabaseWriter(
-        source: source.data, recipe: recipe, dataKey: try recipe.dataKey(from: source.data.dataKey),
+        source: source.data, recipe: recipe, dataKey: dataKey,
         directory: new.directory, description: new.description, access: nil, copiesBlobs: true,
-        progress: progress
+        progress: progress, resumes: resumes
       ).run()
       Log.write(
         .info, .database, target.path,

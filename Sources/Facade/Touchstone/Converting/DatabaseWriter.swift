@@ -98,19 +98,24 @@ struct DatabaseWriter {
   let access: DatabaseAccess?
   let copiesBlobs: Bool
   let progress: ConversionProgress.Handler?
+  /// Whether an interrupted run may have written a part, and a later run may go on with what this one leaves. Then every
+  /// commit and every blob survives the death of the process and a power loss.
+  var resumes = false
 
   /// Filling and reading back go through the file in order, so a cache has no hits. A small one fits in the
   /// processor's cache.
   private static let cacheBytes = 1 << 20
 
   func run() throws -> ConversionReport {
-    if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description) {
+    if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description),
+      !(resumes && directory.isThere(path))
+    {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
       try access?.key.apply(to: path)
     }
     let path = directory.file(description.file)
-    // The file isn't published yet, so one sync at the end is enough.
-    var engine = try open(path, .createNew)
+    // The file isn't published yet, so one sync at the end is enough, unless a later run goes on with it.
+    var engine = try open(path, resumes ? .openOrCreate : .createNew)
     do {
       // An engine of the app may not know of it.
       if let access, directory.isThere(path) { try access.data.applyToFileOrDirectory(path) }
@@ -147,7 +152,7 @@ struct DatabaseWriter {
     of snapshot: any ReadTransaction, to engine: any StorageEngine
   ) throws -> KeyspaceRecord {
     defer { snapshot.end() }
-    return try KeyspaceCopy(from: snapshot, to: engine) {
+    return try KeyspaceCopy(from: snapshot, to: engine, resumes: resumes) {
       try report(.copying, $0.entries, $0.totalEntries)
     }.run()
   }
@@ -156,7 +161,8 @@ struct DatabaseWriter {
   private func open(_ path: String, _ creation: FileCreation) throws -> any StorageEngine {
     try OpenDatabase.openEngine(
       recipe.engine, path, creation, dataKey,
-      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew,
+      DatabaseOptions(durability: creation == .openOrCreate ? .normal : .none, cacheBytes: Self.cacheBytes),
+      isBulkLoad: creation == .createNew,
       access: access?.data)
   }
 
@@ -171,11 +177,11 @@ struct DatabaseWriter {
   private func copyBlobs() throws -> BlobStore {
     let total = try source.blobs.files().reduce(0) { $0 + Int($1.bytes) }
     let target = try BlobStore(
-      directory: directory.blobsPath(description), dataKey: dataKey, durability: .none,
+      directory: directory.blobsPath(description), dataKey: dataKey, durability: resumes ? .normal : .none,
       newAccess: DatabaseAccess.ofBlobs(directory, description))
     defer { target.discardUnsaved() }
     var done = 0
-    try source.blobs.copyAll(to: target) { bytes in
+    try source.blobs.copyAll(to: target, removesOthers: resumes) { bytes in
       done += bytes
       try report(.blobs, done, total)
     }

@@ -4,8 +4,8 @@ import Encryption
 import Logs
 import Storage
 
-/// Makes a database on a server from another one. It is there complete or not at all: its description comes last, and what an
-/// interrupted installation leaves is removed by the next creation at its location.
+/// Makes a database on a server from another one. It is there complete or not at all: its description comes last. The next
+/// installation at its location goes on with what an interrupted one has left, and the next creation there removes that.
 struct ServerInstaller {
   let target: ServerPlace
 
@@ -38,14 +38,30 @@ struct ServerInstaller {
         throw DatabaseError(.inUse, "another process is making the database", path: target.path)
       }
       try checkMissing()
-      try home.begin()
+      var (hasBegun, isKept) = (false, false)
+      func keep() -> Bool {
+        isKept = hasBegun
+        return isKept
+      }
       let report: ConversionReport
       do {
-        report = try write(source.data, home, recipe, progress)
-        try home.publish(try ServerDescription(engine: target.type.name).text)
+        report = try InterruptedConversion.resuming(target: target.path, keep: keep) { again in
+          hasBegun = try home.state() == .unfinished
+          let engine = try again ? nil : leftEngine(home)
+          if engine == nil { try home.begin() }
+          hasBegun = true
+          let report = try write(source.data, home, recipe, engine, progress)
+          guard try home.isStillAlone() else {
+            throw StorageError(
+              .conflict, "the connection that locked the new database was lost, and others may have used it",
+              path: target.path)
+          }
+          try home.publish(try ServerDescription(engine: target.type.name).text)
+          return report
+        }
       } catch {
         // What can't be removed now, the next creation removes.
-        try? home.remove()
+        if !isKept { try? home.remove() }
         throw error
       }
       Log.write(
@@ -55,21 +71,34 @@ struct ServerInstaller {
     }
   }
 
+  /// The database isn't published yet, so what is stored last makes everything durable.
+  private static let options = DatabaseOptions(durability: .none)
+
+  /// The engine over what an interrupted installation has left; nil if there is nothing.
+  private func leftEngine(_ home: any ServerHome) throws -> (any StorageEngine)? {
+    guard try home.state() == .unfinished else { return nil }
+    do { return try target.openEngine(.openExisting, Self.options) } catch let error as StorageError
+      where error.code == .notFound
+    {
+      return nil
+    }
+  }
+
   /// Copies the entries of one snapshot, then the blobs, and reads them back.
+  ///
+  /// - Parameter left: the engine over a part that is there already. It is closed.
   private func write(
     _ source: DatabaseSource, _ home: any ServerHome, _ recipe: DatabaseRecipe,
-    _ progress: ConversionProgress.Handler?
+    _ left: (any StorageEngine)?, _ progress: ConversionProgress.Handler?
   ) throws -> ConversionReport {
-    // The database isn't published yet, so what is stored last makes everything durable.
-    let options = DatabaseOptions(durability: .none)
-    var engine = try target.openEngine(.createNew, options, isBulkLoad: true)
+    var engine = try left ?? target.openEngine(.createNew, Self.options, isBulkLoad: true)
     do {
       let (snapshot, hold) = try source.beginRead()
       defer { hold?.end() }
-      let record = try copyEntries(of: snapshot, to: engine, progress)
+      let record = try copyEntries(of: snapshot, to: engine, resumes: left != nil, progress)
       try engine.close()
       let blobs = try writeBlobs(from: source.blobs, home, progress)
-      engine = try target.openEngine(.openExisting, options)
+      engine = try target.openEngine(.openExisting, Self.options)
       try record.verify(engine) {
         try progress?(ConversionProgress(phase: .verifying, done: $0.entries, total: $0.totalEntries))
       }
@@ -85,10 +114,11 @@ struct ServerInstaller {
 
   /// Copies all entries of a snapshot, and ends it.
   private func copyEntries(
-    of snapshot: any ReadTransaction, to engine: any StorageEngine, _ progress: ConversionProgress.Handler?
+    of snapshot: any ReadTransaction, to engine: any StorageEngine, resumes: Bool,
+    _ progress: ConversionProgress.Handler?
   ) throws -> KeyspaceRecord {
     defer { snapshot.end() }
-    return try KeyspaceCopy(from: snapshot, to: engine) {
+    return try KeyspaceCopy(from: snapshot, to: engine, resumes: resumes) {
       try progress?(ConversionProgress(phase: .copying, done: $0.entries, total: $0.totalEntries))
     }.run()
   }
@@ -99,7 +129,7 @@ struct ServerInstaller {
     let total = try source.files().reduce(0) { $0 + Int($1.bytes) }
     let blobs = try BlobStore(home.blobs, durability: .none)
     var done = 0
-    try source.copyAll(to: blobs) { bytes in
+    try source.copyAll(to: blobs, removesOthers: true) { bytes in
       done += bytes
       try progress?(ConversionProgress(phase: .blobs, done: done, total: total))
     }

@@ -26,9 +26,42 @@ struct UnfinishedDatabase {
     guard mkdir(directory.path, 0o755) == 0 else {
       throw StorageError.system(errno, "can't make the directory", directory.path)
     }
-    description = DatabaseDirectory.Description(
+    description = Self.description(type)
+  }
+
+  /// Takes what an interrupted operation has left in the partial directory, or makes the directory. What can't be of this
+  /// engine is removed.
+  init(resumingIn partial: PartialDirectory, _ type: EngineType) throws {
+    let left = try DatabaseDirectory(Self.path(in: partial))
+    if left.exists, !Self.fits(left, type) { try Self.remove(in: partial) }
+    if left.exists {
+      self.init(directory: left, partial, type)
+    } else {
+      try self.init(in: partial, type)
+    }
+  }
+
+  private init(directory: DatabaseDirectory, _ partial: PartialDirectory, _ type: EngineType) {
+    self.partial = partial
+    self.type = type
+    self.directory = directory
+    description = Self.description(type)
+  }
+
+  private static func description(_ type: EngineType) -> DatabaseDirectory.Description {
+    DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
       key: type.encrypts ? DatabaseDirectory.key : nil)
+  }
+
+  /// Whether a directory has files of this engine only, and a key if the engine encrypts.
+  private static func fits(_ directory: DatabaseDirectory, _ type: EngineType) -> Bool {
+    let description = description(type)
+    guard let names = try? directory.contents(), (try? directory.checkIsUnfinished()) != nil else {
+      return false
+    }
+    let isOfEngine = names.allSatisfy { !$0.hasPrefix("data-") || $0.hasPrefix(description.file) }
+    return isOfEngine && names.contains(DatabaseDirectory.key) == type.encrypts
   }
 
   /// Throws `alreadyExists` if there is something at `target`.

@@ -91,7 +91,7 @@ struct ServerPlace {
     }
   }
 
-  /// Removes the database, if no open shares its lock. Throws `inUse`.
+  /// Removes the database, or what an interrupted creation or conversion has left, if no open shares its lock. Throws `inUse`.
   func delete() throws {
     try OpenDatabase.paths.withLock(path) { there in
       try OpenDatabase.checkNotReserved(path)
@@ -100,13 +100,16 @@ struct ServerPlace {
       }
       let home = try home(DatabaseOptions())
       defer { home.close() }
-      guard try description(home) != nil else { throw missing }
+      func checkIsThere() throws {
+        guard try description(home) != nil || home.state() == .unfinished else { throw missing }
+      }
+      try checkIsThere()
       guard try home.takeAlone(seconds: 0, unless: { false }) else {
         throw DatabaseError(
           .inUse, "the database is open in another process; close it there first", path: path)
       }
       // Another process may have removed it since.
-      guard try description(home) != nil else { throw missing }
+      try checkIsThere()
       try home.remove()
       Log.write(.info, .database, path, "removed")
     }

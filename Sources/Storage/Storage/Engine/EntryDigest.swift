@@ -22,6 +22,21 @@ struct EntryDigest {
   /// The empty digest of the part that begins after `entries` entries.
   init(behind entries: Int = 0) { first = UInt64(entries) }
 
+  /// The digest of the entries of a range.
+  static func of(_ range: KeyRange, in keyspace: Keyspace, _ transaction: any ReadTransaction) throws
+    -> EntryDigest
+  {
+    var digest = EntryDigest()
+    try transaction.scan(keyspace, range) { key, value in
+      key.withUnsafeBytes { key in value.withUnsafeBytes { digest.add(key, $0) } }
+      return true
+    }
+    return digest
+  }
+
+  /// Whether both are of the same entries.
+  func isSame(as other: EntryDigest) -> Bool { entries == other.entries && value == other.value }
+
   mutating func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
     var digest = mixed(seeds.0 ^ (first &+ UInt64(entries)), seeds.1 ^ UInt64(key.count))
     digest = mixed(digest ^ seeds.2, seeds.3 ^ UInt64(value.count))

@@ -23,17 +23,20 @@ package struct KeyspaceCopy {
 
   private let source: any ReadTransaction
   private let target: any StorageEngine
+  private let resumes: Bool
   private let onProgress: (CopyProgress) throws -> Void
 
-  /// Prepares a copy of `source` into `target`, which must have no keyspaces.
+  /// Prepares a copy of `source` into `target`, which must have no keyspaces, unless `resumes`: then it may have what an
+  /// interrupted copy has left, of this snapshot or of any other one.
   ///
   /// `onProgress` is called about every thousand entries. An error that it throws ends the copy.
   package init(
-    from source: any ReadTransaction, to target: any StorageEngine,
+    from source: any ReadTransaction, to target: any StorageEngine, resumes: Bool = false,
     onProgress: @escaping (CopyProgress) throws -> Void = { _ in }
   ) {
     self.source = source
     self.target = target
+    self.resumes = resumes
     self.onProgress = onProgress
   }
 
@@ -41,7 +44,10 @@ package struct KeyspaceCopy {
   /// copy with.
   ///
   /// A separate thread reads while the calling thread writes. Throws `alreadyExists` if `target` has a
-  /// keyspace. After any other error `target` holds part of the data and can't be used.
+  /// keyspace. After any other error `target` holds part of the data. Nothing but a copy that resumes can use it.
+  ///
+  /// A copy that resumes reads the source and the target from their beginning. It keeps the pieces of the target that are
+  /// equal, up to the first one that isn't. It removes what follows, and copies the rest.
   @discardableResult
   package func run() throws -> KeyspaceRecord {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
@@ -52,24 +58,74 @@ package struct KeyspaceCopy {
     }
     var copies: [Keyspace] = []
     try target.write { (transaction: any WriteTransaction) throws -> Void in
-      guard try transaction.keyspaces().isEmpty else {
+      let found = try transaction.keyspaces()
+      guard resumes || found.isEmpty else {
         throw StorageError(
           .alreadyExists, "a copy needs an empty file, but this file has keyspaces", path: target.location)
       }
+      let shapes = Dictionary(keyspaces.map { ($0.name, $0.keyspace.shape) }, uniquingKeysWith: { $1 })
+      for (name, keyspace) in found where shapes[name] != keyspace.shape {
+        try transaction.dropKeyspace(keyspace)
+      }
       copies = try keyspaces.map { try transaction.createKeyspace($0.name, shape: $0.keyspace.shape) }
     }
+    if resumes {
+      try keep(keyspaces, in: copies, &copied)
+      try growing {
+        try target.write { (transaction: any WriteTransaction) throws -> Void in
+          try cut(transaction, copies, from: copied.next)
+        }
+      }
+    }
+    // The next attempt reads again from the end of the last commit.
+    try growing { try copy(keyspaces, to: copies, &copied) }
+    try onProgress(copied.progress)
+    return copied.record
+  }
+
+  /// Runs `body` again while the map of the target is full.
+  private func growing(_ body: () throws -> Void) throws {
     var growths = 0
     while true {
-      do {
-        try copy(keyspaces, to: copies, &copied)
-        break
-      } catch let error as StorageError where error.code == .mapFull && growths < Self.maximumGrowths {
-        // The next attempt reads again from the end of the last commit.
+      do { return try body() } catch let error as StorageError
+        where error.code == .mapFull && growths < Self.maximumGrowths
+      {
         growths += 1
       }
     }
-    try onProgress(copied.progress)
-    return copied.record
+  }
+
+  // MARK: What is there already
+
+  /// Finds the first piece of the source that the target doesn't have.
+  private func keep(
+    _ keyspaces: [(name: String, keyspace: Keyspace)], in copies: [Keyspace], _ copied: inout Copied
+  ) throws {
+    let entries = ReadAhead(source, keyspaces, from: copied.next)
+    defer { entries.stop() }
+    try target.read { there in
+      while let chunk = try entries.next() {
+        defer { entries.giveBack(chunk) }
+        guard let piece = chunk.piece else { continue }
+        guard try EntryDigest.of(piece.range, in: copies[chunk.keyspace], there).isSame(as: piece.digest)
+        else { return }
+        copied.record.pieces.append(piece)
+        copied.next = chunk.next
+        copied.progress.entries += piece.digest.entries
+        copied.progress.bytes += piece.digest.bytes
+        try onProgress(copied.progress)
+      }
+    }
+  }
+
+  /// Removes everything behind a position.
+  private func cut(
+    _ transaction: any WriteTransaction, _ copies: [Keyspace], from position: ReadAhead.Position
+  ) throws {
+    for index in position.keyspace..<max(position.keyspace, copies.count) {
+      let lower = index == position.keyspace ? position.lower : .unbounded
+      try transaction.deleteRange(KeyRange(lower: lower), in: copies[index])
+    }
   }
 
   /// The committed part of the copy.

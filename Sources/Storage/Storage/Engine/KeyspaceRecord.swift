@@ -131,12 +131,7 @@ package struct KeyspaceRecord: Sendable {
       guard let keyspace = keyspaces[piece.keyspace] else {
         throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is missing", copy.location)
       }
-      var digest = EntryDigest()
-      try transaction.scan(keyspace, piece.range) { key, value in
-        key.withUnsafeBytes { key in value.withUnsafeBytes { digest.add(key, $0) } }
-        return true
-      }
-      guard digest.entries == piece.digest.entries, digest.value == piece.digest.value else {
+      guard try EntryDigest.of(piece.range, in: keyspace, transaction).isSame(as: piece.digest) else {
         let first =
           switch piece.range.lower {
           case .exclusive(let key), .inclusive(let key): "after the key \(key.map { String($0, radix: 16) })"

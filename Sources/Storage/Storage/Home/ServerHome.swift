@@ -23,6 +23,8 @@ package protocol ServerHome: AnyObject, Sendable {
   /// Takes the lock alone, beside a lock that this object shares. Waits up to `seconds`, stops waiting when `isDone` returns
   /// true, and returns whether it has it. On a server without such locks it has it at once.
   func takeAlone(seconds: Double, unless isDone: () throws -> Bool) throws -> Bool
+  /// Whether the lock that was taken alone was held ever since. It is lost with its connection.
+  func isStillAlone() throws -> Bool
   /// Gives up the lock that was taken alone. The shared one stays.
   func giveUpAlone()
 

@@ -107,6 +107,10 @@ final class PostgresHome: ServerHome {
     return isTaken
   }
 
+  func isStillAlone() throws -> Bool {
+    try reporting("the database can't be locked", location) { try lock.isStillAlone() }
+  }
+
   func giveUpAlone() { lock.giveUpAlone() }
 
   func allowWriting(_ durability: Durability) { store.allowWriting(durability) }

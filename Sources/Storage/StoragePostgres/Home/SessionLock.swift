@@ -51,6 +51,14 @@ final class SessionLock: Sendable {
     }
   }
 
+  /// Whether the connection that took the lock alone is still there.
+  func isStillAlone() throws -> Bool {
+    try state.withLock { state in
+      _ = try connected(&state)
+      return state.isAlone
+    }
+  }
+
   func giveUpAlone() {
     state.withLock { state in
       guard state.isAlone else { return }
