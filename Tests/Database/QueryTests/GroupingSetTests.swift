@@ -67,8 +67,16 @@ import TestSupport
         rows(
           "SELECT a, RANK() OVER (ORDER BY SUM(n) DESC) AS r FROM _ GROUP BY ROLLUP(a) ORDER BY r LIMIT 2"),
         equals: [#"{"a":null,"r":1}"#, #"{"a":null,"r":2}"#])
-      // No rows, no groups.
-      try expect(rows("SELECT COUNT(*) AS c FROM _ WHERE n > 99 GROUP BY ROLLUP(a)"), equals: [])
+      // Without rows there are the groups of the empty sets only.
+      try expect(
+        rows("SELECT a, COUNT(*) AS c, SUM(n) AS s, GROUPING(a) AS g FROM _ WHERE n > 99 GROUP BY ROLLUP(a)"),
+        equals: [#"{"a":null,"c":0,"g":1}"#])
+      try expect(
+        rows("SELECT COUNT(*) AS c FROM _ WHERE FALSE GROUP BY GROUPING SETS ((), (a, b), ())"),
+        equals: [#"{"c":0}"#, #"{"c":0}"#])
+      try expect(
+        rows("SELECT COUNT(*) AS c FROM _ WHERE n > 99 GROUP BY CUBE(a) HAVING COUNT(*) > 0"), equals: [])
+      try expect(rows("SELECT COUNT(*) AS c FROM _ WHERE n > 99 GROUP BY b, ROLLUP(a)"), equals: [])
       try expect(
         rows(
           "SELECT x.a, (SELECT COUNT(*) AS n FROM _ AS y WHERE y.a = x.a)[0].n AS c FROM _ AS x GROUP BY ROLLUP(x.a)"
@@ -77,6 +85,19 @@ import TestSupport
         equals: [
           #"{"a":"x","c":2}"#, #"{"a":"y","c":1}"#, #"{"a":null,"c":0}"#, #"{"a":null,"c":0}"#,
         ].sorted())
+    }
+  }
+
+  @Test("EXPLAIN shows no names that queries can't have")
+  func explained() throws {
+    try withDatabase(.lmdb) { database in
+      try fill(database)
+      let plan = try database.query("SELECT a, SUM(n) AS s, GROUPING(a) AS g FROM _ GROUP BY ROLLUP(a)")
+        .explain().description
+      expect(!plan.utf8.contains { $0 < 0x20 && $0 != 0x0A }, "\(plan)")
+      expect(plan.contains("Unnest [0, 1] as grouping_set"), "\(plan)")
+      expect(
+        plan.contains("Group by CASE WHEN grouping_set IN (0) THEN _.a END, grouping_set"), "\(plan)")
     }
   }
 

@@ -28,6 +28,8 @@ struct CompiledGrouping {
   var capturing: Int?
   var having: CompiledExpression?
   var isStreaming = false
+  /// The numbers of the grouping sets without keys. Each is a group even without rows.
+  var emptySets: [Int] = []
 
   /// Compiles the grouping. It adds slots to `scope` for all values of a group.
   init(_ plan: QueryPlan, _ program: EvaluationProgram, _ scope: inout PlanScope) throws(QueryError) {
@@ -35,6 +37,7 @@ struct CompiledGrouping {
     let rowScope = scope
     scope = scope.ofGroups
     if case .streaming? = plan.grouping { isStreaming = true }
+    emptySets = query.emptyGroupingSets
     for expression in query.groupBy ?? [] {
       let (plain, collation) = expression.uncollated
       keys.append(

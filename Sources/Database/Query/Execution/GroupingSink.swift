@@ -132,15 +132,23 @@ final class GroupingSink: RowSink {
     try next.finish()
   }
 
-  /// Passes the groups to the next sink. False when it wants no more.
-  private func emit(keepingArena: Bool) throws -> Bool {
-    // Without GROUP BY there is always one group, even without rows.
-    if keyCount == 0, table.count == 0 {
+  /// Adds the groups that there are without rows: the only one of a query without GROUP BY, and one for each empty
+  /// grouping set.
+  private func addGroupsOfNothing() {
+    func add(_ key: (Int) -> QueryValue) {
       let row = arena.allocate(max(1, width), of: QueryValue.self)
-      for index in 0..<width { row[index] = .missing }
+      for index in 0..<width { row[index] = index < keyCount ? key(index) : .missing }
       table.add(row, table.hash(row))
       states.append(aggregators.count)
     }
+    if keyCount == 0 { add { _ in .missing } }
+    // The last key is the number of the set. An empty set has no other.
+    for set in grouping.emptySets { add { $0 == keyCount - 1 ? .int(Int64(set)) : .null } }
+  }
+
+  /// Passes the groups to the next sink. False when it wants no more.
+  private func emit(keepingArena: Bool) throws -> Bool {
+    if table.count == 0 { addGroupsOfNothing() }
     for number in 0..<table.count {
       try context.cancellation.check()
       let row = table.row(number)

@@ -8,7 +8,7 @@ import Storage
 
 extension InternalName {
   /// The source of the numbers of grouping sets.
-  fileprivate static let groupingSet: ByteString = "\u{1}set"
+  static let groupingSet: ByteString = "\u{1}set"
 }
 
 extension NameResolver {
@@ -24,6 +24,7 @@ extension NameResolver {
       throw failure(
         .invalidUse, "a query has at most \(GroupingSets.most) grouping sets, of the expressions of GROUP BY")
     }
+    query.emptyGroupingSets = sets.indices.filter { sets[$0].isEmpty }
     let number = InternalName.reference(InternalName.groupingSet)
     var source = ResolvedSource(
       name: InternalName.groupingSet,

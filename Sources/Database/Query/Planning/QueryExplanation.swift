@@ -110,7 +110,7 @@ extension QueryExpression {
     case .property(var path):
       guard case .name(let name)? = path.steps.first else { return self }
       if InternalName.isSubquery(name) { return .property(PropertyReference([.name("EXISTS")])) }
-      if name == InternalName.combination { path.steps[0] = .name("rows") }
+      path.steps[0] = .name(InternalName.shown(name))
       return .property(path)
     case .parameter(let name) where InternalName.isCapture(name):
       return .property(PropertyReference([.name(ByteString(name.bytes.dropFirst()))]))
@@ -120,6 +120,17 @@ extension QueryExpression {
     default: break
     }
     return mappingParts(\.substitutingInternalNames)
+  }
+}
+
+extension InternalName {
+  /// The name as plans show it.
+  fileprivate static func shown(_ name: ByteString) -> ByteString {
+    switch name {
+    case combination: "rows"
+    case groupingSet: "grouping_set"
+    default: name
+    }
   }
 }
 
@@ -140,7 +151,7 @@ extension PlanStep {
       case .inner, .cross: "Join, "
       }
     let record = source.isDocuments && !needsRecord && !access.isCovering ? ", IDs only" : ""
-    lines.append(join + access.explained(source.name) + record + filterText)
+    lines.append(join + access.explained(InternalName.shown(source.name)) + record + filterText)
     return lines
   }
 }
@@ -179,7 +190,7 @@ extension AccessPath {
     case .fullText(let access): return access.explained(source)
     case .unnest(let array): return "Unnest \(array.explained) as \(source)"
     case .items(let items):
-      return "Rows of \(items.explained) as \(source == InternalName.combination ? "rows" : source)"
+      return "Rows of \(items.explained) as \(source)"
     case .value(let value): return "Value \(value.explained) as \(source)"
     }
   }

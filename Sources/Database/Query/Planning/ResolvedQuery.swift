@@ -16,6 +16,8 @@ struct ResolvedQuery: Sendable {
   var conditions: [QueryExpression] = []
   /// Nil when rows aren't grouped. Empty when all rows form one group.
   var groupBy: [QueryExpression]?
+  /// The numbers of the grouping sets without expressions.
+  var emptyGroupingSets: [Int] = []
   var having: QueryExpression?
   /// Whether results or the order use functions over windows.
   var hasWindows = false

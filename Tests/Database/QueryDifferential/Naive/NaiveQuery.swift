@@ -268,7 +268,6 @@ private func naiveGroupingSets(
   var calls: [FunctionCall] = []
   query.forEachExpression { if case .call(let call) = $0, call.name == "GROUPING" { calls.append(call) } }
   let made = try query.groupingSets.flatMap { set -> [NaiveRow] in
-    if set.isEmpty, rows.isEmpty { return [] }
     var part = query
     part.groupingSets = []
     part.groupBy = set.map { query.groupBy[$0] }
