@@ -122,6 +122,17 @@ struct AggregateState {
   private var compensation = 0.0
   private var isInteger = true
 
+  init() {}
+
+  /// The state of SUM or AVG after `count` numbers. `doubles` is the sum of those that aren't integers. Nil if all are.
+  init(count: Int, integers: Int128, hasUnsigned: Bool, doubles: Double?) {
+    self.count = count
+    self.integers = integers
+    self.hasUnsigned = hasUnsigned
+    self.doubles = doubles ?? 0
+    isInteger = doubles == nil
+  }
+
   /// Counts a row.
   @inline(__always)
   mutating func countRow() { count &+= 1 }

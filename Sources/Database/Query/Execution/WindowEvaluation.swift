@@ -1,10 +1,10 @@
 /// Computes one function for the rows of one partition.
 struct WindowEvaluation {
-  private let function: CompiledWindows.Function
-  private let partition: WindowPartition
-  private let context: EvaluationContext
+  let function: CompiledWindows.Function
+  let partition: WindowPartition
+  let context: EvaluationContext
   /// Owns the values of aggregates.
-  private let arena: EvaluationArena
+  let arena: EvaluationArena
   /// The positions of the rows whose value of ORDER BY is a number, for distances of RANGE. They follow each other.
   private let numeric: Range<Int>
 
@@ -39,7 +39,7 @@ struct WindowEvaluation {
     }
   }
 
-  private func argument(_ index: Int, _ position: Int) -> QueryValue {
+  func argument(_ index: Int, _ position: Int) -> QueryValue {
     partition.rows[position][function.arguments[index]]
   }
 
@@ -99,7 +99,7 @@ struct WindowEvaluation {
   // MARK: Frames
 
   /// The positions of a row's frame, before rows are left out.
-  private func frame(of position: Int) throws -> Range<Int> {
+  func frame(of position: Int) throws -> Range<Int> {
     let start = try bound(function.frame.start, position, isEnd: false)
     let end = try bound(function.frame.end, position, isEnd: true)
     guard let start, let end, start < end else { return 0..<0 }
@@ -175,6 +175,7 @@ struct WindowEvaluation {
   }
 
   private func aggregate(_ aggregator: Aggregator, into values: UnsafeMutablePointer<QueryValue>) throws {
+    if slides, try slide(aggregator, into: values) { return }
     var state = AggregateState()
     var known = 0..<0
     var result: QueryValue?
