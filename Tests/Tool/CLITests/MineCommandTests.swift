@@ -196,6 +196,12 @@ import TestSupport
       let one = try tool.succeed(
         "advise", "db", "ADVISE SELECT n FROM _ WHERE kind = $k", "--param", "k=k7", "--seconds", "0")
       expect(one.output.contains("create index1 kind"), "\(one.output)")
+      // What ADVISE names for an inner query is tried as well.
+      let inner = try tool.succeed(
+        "advise", "db",
+        "SELECT n FROM _ AS x WHERE x.n < 3 AND NOT EXISTS (SELECT 1 FROM _ AS y WHERE y.kind = 'none')",
+        "--seconds", "0")
+      expect(inner.output.contains("create index1 kind"), "\(inner.output)")
       let twice = try tool("advise", "db", "SELECT 1", "--queries", "queries")
       expect(twice.status != 0 && twice.errors.contains("--queries"), "\(twice.errors)")
       let json = try tool.succeed("advise", "db", "--queries", "queries", "--seconds", "0", "--json").json()

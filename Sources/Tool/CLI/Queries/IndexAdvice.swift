@@ -85,7 +85,8 @@ struct IndexAdvice {
       let wanted = query.indexes.compactMap { index -> ValueIndexDefinition? in
         if case .value(let definition) = index.definition { definition } else { nil }
       }
-      for definition in (wanted + IndexCandidates(statement).definitions).uniqued
+      let advised = try Self.advised(query, in: database)
+      for definition in (wanted + advised + IndexCandidates(statement).definitions).uniqued
       where !existing.contains(definition) {
         if let known = candidates.firstIndex(where: { $0.definition == definition }) {
           candidates[known].queries.append(number)
@@ -117,6 +118,18 @@ struct IndexAdvice {
     }
     for index in answers.indices { answers[index].trials.sort(by: Self.isBetter) }
     self.answers = answers
+  }
+
+  /// The indexes that ADVISE names for a query.
+  private static func advised(_ query: NamedQuery, in database: Database) throws -> [ValueIndexDefinition] {
+    try database.query("ADVISE " + query.text).run(query.parameters).compactMap { row in
+      guard let line = row[0].string, let start = line.range(of: ": CREATE INDEX ") else { return nil }
+      let text = String(line[line.index(start.lowerBound, offsetBy: 2)...])
+      guard case .index(let statement) = try QueryStatement(parsing: text),
+        case .create(_, let definition, _) = statement.action
+      else { return nil }
+      return definition
+    }
   }
 
   /// Whether an index is better: clearly faster, or as fast with fewer expressions.
