@@ -74,6 +74,45 @@ import TestSupport
     live.cancel()
   }
 
+  /// What a query reads of the database itself is told with the next commit that changes documents.
+  @Test(arguments: someEngines)
+  func sourcesAboutTheDatabaseAreLive(_ engine: EngineName) throws {
+    let database = try databases.open(engine)
+    try database.fill([("a", #"{"n":1}"#)])
+    func observed(_ text: String) throws -> (told: ToldResults, live: LiveQuery) {
+      let told = ToldResults()
+      return (told, try database.observe(database.query(text)) { told.append($0) })
+    }
+    let count = try observed("SELECT RAW k.count FROM system:keyspaces AS k")
+    let indexes = try observed("SELECT RAW i.name FROM system:indexes AS i ORDER BY i.name")
+    let inner = try observed("SELECT RAW (SELECT RAW i.name FROM system:indexes AS i) FROM _ WHERE n = 1")
+    let schema = try observed("SELECT RAW s.`#docs` FROM system:schema AS s")
+    let prepared = try observed("SELECT RAW p.name FROM system:prepareds AS p")
+    let dual = try observed("SELECT 1 AS one FROM system:dual")
+    expect(count.told.next(), equals: ["1"])
+    expect(indexes.told.next(), equals: [])
+    expect(inner.told.next(), equals: ["[]"])
+    expect(schema.told.next(), equals: ["1"])
+    expect(prepared.told.next(), equals: [])
+    expect(dual.told.next(), equals: [#"{"one":1}"#])
+    try database.createIndex("byN", on: ["n"])
+    try database.fill([("b", #"{"n":2}"#)])
+    expect(indexes.told.next(), equals: [#""byN""#])
+    expect(inner.told.next(), equals: [#"["byN"]"#])
+    expect(count.told.next(), equals: ["2"])
+    expect(schema.told.next(), equals: ["2"])
+    // PREPARE is no commit: its names are told with the next one.
+    _ = try database.query("PREPARE p AS SELECT 1").run()
+    try database.fill([("c", #"{"n":3}"#)])
+    expect(prepared.told.next(), equals: [#""p""#])
+    try database.deleteIndex("byN")
+    try database.delete("b")
+    expect(indexes.told.next(), equals: [])
+    expect(inner.told.next(), equals: ["[]"])
+    for (_, live) in [count, indexes, inner, schema, prepared, dual] { live.cancel() }
+    expect(dual.told.results.withLock { $0.count }, equals: 1)
+  }
+
   /// Random commits of every kind: the last result that is told is what the query gives then.
   @Test(arguments: someEngines)
   func noResultIsLost(_ engine: EngineName) throws {
