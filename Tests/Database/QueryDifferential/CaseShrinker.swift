@@ -151,7 +151,8 @@ extension DifferentialCase {
 extension SelectStatement {
   /// How much there is of it.
   fileprivate var weight: Int {
-    var weight = joins.count * 4 + results.count + (isDistinct ? 1 : 0)
+    var weight = joins.count * 4 + results.count + (isDistinct ? 1 : 0) + excluded.count
+    weight += source?.indexes.count ?? 0
     forEachExpression { weight += 2 + $0.ownWeight }
     return weight
   }
@@ -170,6 +171,9 @@ extension SelectStatement {
     add { $0.offset = nil }
     add { $0.having = nil }
     add { $0.isDistinct = false }
+    add { $0.excluded = [] }
+    add { $0.letting = [] }
+    add { $0.source?.indexes = [] }
     if !joins.isEmpty { add { $0.joins.removeLast() } }
     for index in joins.indices { add { $0.joins.remove(at: index) } }
     for index in results.indices where results.count > 1 { add { $0.results.remove(at: index) } }

@@ -78,6 +78,8 @@ package enum DatabaseStep: Sendable {
   case index(name: String, on: [String], condition: String?, unnest: String?)
   case fullText(name: String, on: [String], condition: String?, language: String?)
   case deleteIndex(name: String)
+  /// A statement that changes documents.
+  case change(String)
 
   init(_ kind: String, _ value: JSONValue) throws {
     func text(_ name: String) -> String? { value[name].string }
@@ -93,6 +95,7 @@ package enum DatabaseStep: Sendable {
     case "fulltext":
       self = .fullText(name: name, on: on, condition: text("where"), language: text("language"))
     case "drop": self = .deleteIndex(name: name)
+    case "change": self = .change(text("statement") ?? "")
     default: throw QueryError(.syntax, "there is no step \"\(kind)\"")
     }
   }
@@ -126,6 +129,7 @@ package enum DatabaseStep: Sendable {
           ("language", language.map { .string($0) }),
         ])
     case .deleteIndex(let name): return line("drop", [("name", .string(name))])
+    case .change(let statement): return line("change", [("statement", .string(statement))])
     }
   }
 
@@ -133,7 +137,10 @@ package enum DatabaseStep: Sendable {
   var isOfDocuments: Bool {
     switch self {
     case .save, .delete, .purge, .expire: true
-    case .index, .fullText, .deleteIndex: false
+    case .index, .fullText, .deleteIndex, .change: false
     }
   }
+
+  /// Whether it is a statement.
+  var isStatement: Bool { if case .change = self { true } else { false } }
 }

@@ -19,6 +19,8 @@ package struct QueryCampaign {
     package var refusal = ""
     /// The texts of failing cases.
     package var failures: [String] = []
+    /// How many statements changed documents.
+    package var changes = 0
   }
 
   /// On which engines.
@@ -64,7 +66,7 @@ package struct QueryCampaign {
         }
         summary.queries += 1
         // All plans, and the ways of taking rows in turn.
-        let others: [RowWay] = [.forEach, .kept, .decoded, .json]
+        let others: [RowWay] = [.forEach, .kept, .decoded, .json, .executed]
         var ways: [RowWay] = [.plain, .run, others[number % others.count]]
         if number % liveStride == 0 { ways.append(.live) }
         let (outcome, rows) = try database.check(query, parameters, ways: ways)
@@ -90,13 +92,18 @@ package struct QueryCampaign {
       if let failed = try batch(&generator, database, &summary) {
         return add(failed.found, failed.failure, seed, &summary)
       }
-      let changes = generator.changes()
+      let changes = generator.changesByStatements()
       if let (number, failure) = try database.checkLive(watched, changes) {
         var found = DifferentialCase(
           steps: before, query: watched[number].query, parameters: watched[number].parameters)
         found.liveSteps = changes
         if KnownFailures.reason(found.query) == nil { add(found, failure, seed, &summary) }
         if database.steps.count == before.count { try database.apply(changes) }
+      }
+      summary.changes += database.changeCount
+      if let failure = database.changeFailure {
+        let found = DifferentialCase(steps: before + changes, query: try SelectStatement(parsing: "SELECT 1"))
+        return add(found, failure, seed, &summary)
       }
     }
   }

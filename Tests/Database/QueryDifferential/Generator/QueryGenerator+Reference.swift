@@ -58,6 +58,33 @@ extension CaseGenerator {
     }
   }
 
+  /// A conversion, or a function that came with other dialects.
+  mutating func converted(_ inner: String, _ path: String) -> String {
+    let type = one([
+      "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "ATOM", "text", "int", "double", "bool",
+    ])
+    let metric = one(["L2", "l2_squared", "COSINE", "DOT", "EUCLIDEAN"])
+    switch number(0...6) {
+    case 0, 1: return "CAST(\(inner) AS \(type))"
+    case 2: return "(\(inner))::\(type)"
+    case 3: return "\(path)::\(type)::string"
+    case 4: return "VECTOR_DISTANCE([1, \(inner)], [\(path), 2.5], '\(metric)')"
+    case 5:
+      return
+        "\(one(["EUCLIDEAN_DISTANCE", "SQUARED_EUCLIDEAN_DISTANCE", "COSINE_DISTANCE"]))(\(inner), [1, \(path)])"
+    default:
+      return
+        "BASE64_ENCODE(HASHBYTES(\(inner)\(one(["", ", 'md5'", ", 'sha512'", ", {'algorithm': 'crc32'}"]))))"
+    }
+  }
+
+  /// ILIKE and REGEXP.
+  mutating func patternTest(_ names: Names, _ subject: String) -> String {
+    let not = chance(75) ? "" : "NOT "
+    if chance(50) { return "\(subject) \(not)ILIKE \(one(["'a%'", "'%B'", "'_'", "'ab'", path(names)]))" }
+    return "\(subject) \(not)REGEXP \(one(["'a'", "'[aA]b?'", "'^[^b]$'", "'a*'", "''"]))"
+  }
+
   /// A function over a window.
   mutating func windowed(_ names: Names) -> String {
     let source = names.documents[0]
@@ -69,6 +96,7 @@ extension CaseGenerator {
     let total = ([term] + names.documents.map { "META(\(names.inMeta($0))).id" }).joined(separator: ", ")
     let order = "ORDER BY \(chance(60) ? total : term)"
     let value = prefix + one(["a", "b", "b", "s"])
+    let varying = "LENGTH(TYPE(\(prefix)\(one(["a", "s", "l"]))))"
     let nulls = chance(30) ? " IGNORE NULLS" : ""
     switch number(0...7) {
     case 0:
@@ -84,18 +112,21 @@ extension CaseGenerator {
         "FIRST_VALUE(\(value))", "LAST_VALUE(\(value))", "NTH_VALUE(\(value), 2)",
         "NTH_VALUE(\(value), 2) FROM LAST",
       ])
-      return "\(call)\(nulls) OVER (\(partition)ORDER BY \(total)\(frame()))"
+      return "\(call)\(nulls) OVER (\(partition)ORDER BY \(total)\(frame(varying)))"
     case 4:
       let bounds = one([
         "1 PRECEDING AND 1 FOLLOWING", "UNBOUNDED PRECEDING AND 1 PRECEDING",
         "1 FOLLOWING AND UNBOUNDED FOLLOWING",
-        "0.5 FOLLOWING AND 3 FOLLOWING", "CURRENT ROW AND 2 FOLLOWING",
+        "0.5 FOLLOWING AND 3 FOLLOWING", "CURRENT ROW AND 2 FOLLOWING", "2 PRECEDING AND 1 PRECEDING",
+        "1.5 PRECEDING AND UNBOUNDED FOLLOWING", "UNBOUNDED PRECEDING AND 1 FOLLOWING",
+        "0 PRECEDING AND CURRENT ROW",
+        "\(varying) PRECEDING AND 1 FOLLOWING", "2 FOLLOWING AND \(varying) FOLLOWING",
       ])
       return
         "\(aggregated(prefix, value)) OVER (\(partition)ORDER BY \(prefix)b\(chance(30) ? " DESC" : "") RANGE BETWEEN \(bounds)\(exclusion()))"
     case 5: return "\(aggregated(prefix, value)) OVER (\(partition))"
     default:
-      let (frame, call) = (frame(), aggregated(prefix, value))
+      let (frame, call) = (frame(varying), aggregated(prefix, value))
       return "\(call) OVER (\(partition)\(frame.hasPrefix(" ROWS") ? "ORDER BY " + total : order)\(frame))"
     }
   }
@@ -106,26 +137,33 @@ extension CaseGenerator {
       "MAX(\(prefix)b)",
       "COUNT(DISTINCT \(value))", "SUM(\(prefix)b) FILTER (WHERE \(value) IS VALUED)",
       "RATIO_TO_REPORT(\(prefix)b)",
-      "COUNTN(\(value))", "MEDIAN(\(prefix)b)",
+      "COUNTN(\(value))", "MEDIAN(\(prefix)b)", "MIN(\(value))", "MAX(\(value))", "AVG(\(value))",
+      "SUM(\(value))",
+      "MAX(\(value)) FILTER (WHERE \(prefix)b > 0)", "COUNT(*) FILTER (WHERE \(prefix)a IS VALUED)",
+      "SUM(DISTINCT \(prefix)b)", "VARIANCE(\(prefix)b)",
     ])
   }
 
-  private mutating func frame() -> String {
-    one([
-      "", "", " ROWS UNBOUNDED PRECEDING", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-      " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-      " GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-      " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING",
-      " RANGE BETWEEN CURRENT ROW AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
-    ]).excluding(exclusion())
+  /// A frame of any kind. `varying` is a distance that differs from row to row.
+  private mutating func frame(_ varying: String) -> String {
+    if chance(20) { return "" }
+    // By their order: the end isn't before the start.
+    let distance = chance(80) ? "\(number(0...3))" : varying
+    func bound(_ rank: Int) -> String {
+      [
+        "UNBOUNDED PRECEDING", "\(distance) PRECEDING", "CURRENT ROW", "\(distance) FOLLOWING",
+        "UNBOUNDED FOLLOWING",
+      ][rank]
+    }
+    let unit = one(["ROWS", "ROWS", "GROUPS", "RANGE"])
+    // Distances of RANGE need one term, and have a case of their own.
+    let start = unit == "RANGE" ? one([0, 2]) : number(0...3)
+    if start <= 2, chance(15) { return " \(unit) \(bound(start))" + exclusion() }
+    let ends = (unit == "RANGE" ? [2, 4] : [1, 2, 3, 4]).filter { $0 >= start }
+    return " \(unit) BETWEEN \(bound(start)) AND \(bound(one(ends)))" + exclusion()
   }
 
   private mutating func exclusion() -> String {
-    one(["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"])
+    one(["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS"])
   }
-}
-
-extension String {
-  /// A frame with an exclusion. No frame has none.
-  fileprivate func excluding(_ exclusion: String) -> String { isEmpty ? "" : self + exclusion }
 }

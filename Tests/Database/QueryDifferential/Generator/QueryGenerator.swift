@@ -43,7 +43,7 @@ extension CaseGenerator {
     }
   }
 
-  private mutating func path(_ names: Names) -> String {
+  mutating func path(_ names: Names) -> String {
     if !names.items.isEmpty, chance(40) {
       let item = one(names.items)
       return one([item, item, "\(item).x", "\(item)[0]"])
@@ -67,6 +67,7 @@ extension CaseGenerator {
   mutating func value(_ names: Names, _ depth: Int) -> String {
     if depth <= 0 || chance(55) { return chance(75) ? path(names) : constant() }
     let inner = value(names, depth - 1)
+    if chance(8) { return converted(inner, path(names)) }
     if chance(18) { return collected(names, inner, depth) }
     switch number(0...23) {
     case 0: return "LOWER(\(inner))"
@@ -120,6 +121,7 @@ extension CaseGenerator {
     }
     let subject = chance(75) ? path(names) : value(names, 2)
     if chance(6) { return collectionTest(names, subject) }
+    if chance(4) { return patternTest(names, subject) }
     let comparison = one(["=", "=", "=", "!=", "<", "<=", ">", ">="])
     switch number(0...22) {
     case 0...4: return "\(subject) \(comparison) \(chance(75) ? constant() : value(names, 1))"
@@ -253,6 +255,7 @@ extension CaseGenerator {
     if chance(8), ids.count <= 40 { return (covered(), JSONObject()) }
     if chance(6), ids.count <= 40 { return (outerJoin(), JSONObject()) }
     if chance(20), ids.count <= 40 { return (nested(), JSONObject()) }
+    if chance(12), ids.count <= 40 { return (formed(), JSONObject()) }
     var names = Names()
     let from = from(&names)
     var filter: [String] = chance(75) ? [condition(names, chance(50) ? 2 : 1)] : []
@@ -288,7 +291,7 @@ extension CaseGenerator {
     }
     let condition = filter.isEmpty ? "" : " WHERE " + filter.joined(separator: " AND ")
     var text = chance(22) ? grouped(names, from, condition) : plain(names, from, condition, match)
-    if chance(4), !text.contains(" LIMIT "), !text.contains(" OFFSET ") {
+    if chance(4), !text.contains(" LIMIT "), !text.contains(" OFFSET "), !text.contains(" FETCH ") {
       parameters["n"] = JSONValue(number(0...5))
       text += " LIMIT $n"
     }
@@ -329,7 +332,12 @@ extension CaseGenerator {
       "MAX(\(path(names)))", "COUNT(DISTINCT \(path(names)))", "SUM(DISTINCT \(small))",
       "MIN(\(value(names, 1)))", "MAX((\(path(names)) COLLATE NOCASE))",
       "COUNT(DISTINCT (\(path(names)) COLLATE NOCASE))", "COUNT(\(value(names, 1)))",
-      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))", "COUNTN(\(path(names)))", "MEDIAN(\(small))",
+      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))", "ARRAY_SORT(ARRAY_AGG(DISTINCT \(path(names))))",
+      "LENGTH(STRING_AGG(\(path(names)), '--'))", "LENGTH(GROUP_CONCAT(DISTINCT \(small)))",
+      "STRING_AGG(\(path(names)), '') FILTER (WHERE \(self.condition(names, 0)))",
+      "MIN(\(path(names))) FILTER (WHERE \(self.condition(names, 0)))",
+      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))) FILTER (WHERE \(self.condition(names, 0))))",
+      "COUNTN(\(path(names)))", "MEDIAN(\(small))",
       "STDDEV(\(small))", "VARIANCE_SAMP(\(small))", "STDDEV_POP(DISTINCT \(small))",
       "COUNT(*) FILTER (WHERE \(self.condition(names, 0)))",
       "SUM(\(small)) FILTER (WHERE \(self.condition(names, 0)))",
@@ -412,6 +420,12 @@ extension CaseGenerator {
   }
 
   mutating func page() -> String {
+    if chance(6) {
+      let rows = chance(20) ? "" : "\(number(0...6)) "
+      return
+        "\(chance(40) ? " OFFSET \(number(0...4)) \(one(["ROW", "ROWS"]))" : "") FETCH \(one(["FIRST", "NEXT"])) "
+        + "\(rows)\(one(["ROW", "ROWS"])) ONLY"
+    }
     var text = chance(25) ? " LIMIT \(number(0...6))" : ""
     if chance(text.isEmpty ? 4 : 40) { text += " OFFSET \(number(0...4))" }
     return text

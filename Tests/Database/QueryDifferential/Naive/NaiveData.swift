@@ -39,6 +39,8 @@ final class NaiveData {
   let documents: [NaiveDocument]
   let fullText: [ByteString: NaiveFullText]
   var parameters = JSONObject()
+  /// The indexes, also those of full text.
+  var indexes: [NaiveIndex] = []
 
   init(_ documents: [NaiveDocument], fullText: [ByteString: FullTextIndexDefinition]) throws {
     self.documents = documents

@@ -20,6 +20,8 @@ struct NaiveRow {
   /// The rows of the group, and its keys.
   var group: [NaiveRow]?
   var keys: [(expression: QueryExpression, value: JSONValue?)] = []
+  /// Whether the order of an array's items doesn't show in the result.
+  var isOrderFree = false
   /// Of the COLLATE around.
   var collation: Collation?
   /// The results of windows by their calls, and the number of the row among them.

@@ -27,7 +27,9 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
     guard let group = row.group else { throw NaiveError.unsupported("an aggregate without a group") }
     return try naiveAggregate(call, group, row)
   }
-  let arguments = try call.arguments.map { try naive($0, row) }
+  var free = row
+  free.isOrderFree = call.hidesOrder || row.isOrderFree && call.name == "CONCAT2"
+  let arguments = try call.arguments.map { try naive($0, free) }
   var row = row
   for case .collate(_, let own) in call.arguments.reversed() { row.collation = own }
   let names = ["missing", "null", "boolean", "number", "string", "array", "object", "binary"]
@@ -41,6 +43,12 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
   case "NVL2": return arguments[0].map { $0.isNull ? arguments[2] : arguments[1] } ?? arguments[2]
   case "NVL": return arguments[0].map { $0.isNull ? arguments[1] : $0 } ?? arguments[1]
   default: break
+  }
+  if call.name == "CONCAT2", arguments.count == 2, let separator = arguments[0]?.string,
+    let texts = arguments[1]?.array
+  {
+    let parts = texts.compactMap(\.string)
+    return parts.count < texts.count ? .null : .string(parts.joined(separator: separator))
   }
   if seesUnknown.contains(call.name), arguments.contains(where: { $0?.isNull ?? true }) {
     throw NaiveError.unsupported("\(call.name) of an unknown value")
@@ -74,6 +82,17 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
     }
   case "TOSTRING":
     return naiveRank(first) == 4 ? first : naiveRank(first) < 4 ? .string(naiveJSON(first)) : .null
+  case "TONUMBER":
+    switch first {
+    case .bool(let value): return value ? 1 : 0
+    case .int, .uint, .double: return first
+    case .string: break
+    default: return .null
+    }
+  case "VECTOR_DISTANCE": return try naiveDistance(first, values[1], values[2].string?.uppercased() ?? "")
+  case "EUCLIDEAN_DISTANCE": return try naiveDistance(first, values[1], "L2")
+  case "SQUARED_EUCLIDEAN_DISTANCE": return try naiveDistance(first, values[1], "L2_SQUARED")
+  case "COSINE_DISTANCE": return try naiveDistance(first, values[1], "COSINE")
   default: break
   }
   if let text = first.string { return try naiveString(call.name, text, values, row) }
@@ -90,8 +109,43 @@ private enum KnownNames {
   static let known: Set<String> = [
     "LOWER", "UPPER", "LENGTH", "SUBSTR", "CONTAINS", "REVERSE", "ARRAY_LENGTH", "ARRAY_COUNT",
     "ARRAY_CONTAINS",
-    "ABS", "SIGN", "FLOOR", "CEIL", "POSITION",
+    "ABS", "SIGN", "FLOOR", "CEIL", "POSITION", "REGEXP_LIKE", "REGEXP_CONTAINS",
   ]
+}
+
+extension FunctionCall {
+  /// Whether the result doesn't tell in which order an ARRAY_AGG took its values.
+  fileprivate var hidesOrder: Bool {
+    guard case .call(let inner)? = arguments.first, inner.window == nil else { return false }
+    switch name {
+    case "ARRAY_LENGTH", "ARRAY_COUNT", "ARRAY_SORT": return inner.name == "ARRAY_AGG"
+    case "LENGTH": return inner.name == "CONCAT2"
+    default: return false
+    }
+  }
+}
+
+/// The distance of two arrays of as many numbers.
+private func naiveDistance(_ left: JSONValue, _ right: JSONValue, _ metric: String) throws -> JSONValue? {
+  func vector(_ value: JSONValue) -> [Double]? {
+    guard let items = value.array, !items.isEmpty else { return nil }
+    let numbers = items.compactMap(\.double)
+    return numbers.count == items.count ? numbers : nil
+  }
+  guard let a = vector(left), let b = vector(right), a.count == b.count else { return .null }
+  // Of large numbers the last digits depend on the order of operations.
+  if (a + b).contains(where: { abs($0) > 1e9 }) {
+    throw NaiveError.unsupported("the distance of large numbers")
+  }
+  func product(_ a: [Double], _ b: [Double]) -> Double { zip(a, b).map { $0 * $1 }.reduce(0, +) }
+  let difference = zip(a, b).map { $0 - $1 }
+  switch metric {
+  case "L2", "EUCLIDEAN": return naiveNumber(product(difference, difference).squareRoot())
+  case "L2_SQUARED", "EUCLIDEAN_SQUARED": return naiveNumber(product(difference, difference))
+  case "DOT": return naiveNumber(0 - product(a, b))
+  case "COSINE": return naiveNumber(1 - product(a, b) / (product(a, a) * product(b, b)).squareRoot())
+  default: return .null
+  }
 }
 
 private func naiveString(_ name: String, _ text: String, _ values: [JSONValue], _ row: NaiveRow) throws
@@ -130,6 +184,16 @@ private func naiveString(_ name: String, _ text: String, _ values: [JSONValue], 
       ? nil
       : (0...(scalars.count - wanted.count)).first { Array(scalars[$0..<($0 + wanted.count)]) == wanted }
     return name == "CONTAINS" ? .bool(place != nil) : JSONValue(place ?? -1)
+  case "REGEXP_LIKE", "REGEXP_CONTAINS":
+    // The patterns of the generator, by what they mean.
+    switch values[1].string {
+    case "a": return .bool(text.utf8.contains(0x61))
+    case "[aA]b?": return .bool(text.utf8.contains { $0 | 0x20 == 0x61 })
+    case "^[aA]": return .bool(text.utf8.first.map { $0 | 0x20 == 0x61 } ?? false)
+    case "^[^b]$" where !text.utf8.contains { $0 < 0x20 }: return .bool(scalars.count == 1 && text != "b")
+    case "a*", "": return true
+    default: throw NaiveError.unsupported("another pattern")
+    }
   default:
     if KnownNames.known.contains(name) { return .null }
     throw NaiveError.unsupported(name)
@@ -142,6 +206,7 @@ private func naiveArray(
   let numbers = items.compactMap(\.double)
   switch name {
   case "ARRAY_LENGTH": return JSONValue(items.count)
+  case "ARRAY_SORT": return .array(items.sorted { naiveCompare($0, $1) < 0 })
   case "ARRAY_COUNT": return JSONValue(items.filter { !$0.isNull }.count)
   case "ARRAY_CONTAINS":
     return .bool(items.contains { naiveCompare($0, values[1], foldsCase: foldsCase) == 0 })
@@ -212,7 +277,7 @@ func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: NaiveRow) 
   case "MAX": return values.max { naiveCompare($0, $1, foldsCase: foldsCase) < 0 }
   case "ARRAY_AGG":
     // In no order.
-    if values.count > 1 { throw NaiveError.open("the order of ARRAY_AGG") }
+    if values.count > 1, !row.isOrderFree { throw NaiveError.open("the order of ARRAY_AGG") }
     return .array(values)
   default:
     let numbers = values.filter { $0.double != nil }

@@ -34,6 +34,7 @@ func naiveAnswer(
     }
   }
   for (number, name) in query.groupNames { start.aliases[name] = query.groupBy[number] }
+  for binding in query.letting { start.aliases[binding.name] = binding.value }
   var rows = try naiveSources(query, start)
   rows = try rows.map { try naiveLets(query, $0) }
   if let condition = query.condition { rows = try rows.filter { try naiveIsTrue(condition, $0) } }
@@ -85,6 +86,10 @@ func naiveAnswer(
       if order != 0 { return ordering.isDescending ? -order : order }
     }
     return 0
+  }
+  if !query.excluded.isEmpty {
+    let kept = try naiveExclusion(query)
+    results = try results.map { result in (try kept(result.columns), result.keys) }
   }
   results.sort { compare($0.keys, $1.keys) < 0 }
   for (index, result) in results.enumerated() {
@@ -232,6 +237,16 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
   let made = groups.map { group in
     var row = group.rows.first ?? start
     row.group = group.rows
+    if let name = query.groupArray {
+      // An object of the sources for each row, in no order.
+      row.values[name] = .some(
+        .array(
+          group.rows.map { member in
+            var object = JSONObject()
+            for source in member.sources { object[source.string] = member.values[source] ?? missing }
+            return .object(object)
+          }))
+    }
     for (expression, value) in zip(query.groupBy, group.key) {
       row.keys.append((expression, value))
       if case .collate(let plain, _) = expression { row.keys.append((plain, value)) }
@@ -296,7 +311,7 @@ private func checkKeys(_ expression: QueryExpression, _ keys: [QueryExpression],
     return
   }
   if case .call(let call) = expression,
-    ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTN", "MEDIAN", "GROUPING"].contains(call.name)
+    ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTN", "MEDIAN", "GROUPING", "ARRAY_AGG"].contains(call.name)
       || call.name.hasPrefix("STDDEV")
       || call.name.hasPrefix("VARIANCE")
   {
@@ -308,6 +323,42 @@ private func checkKeys(_ expression: QueryExpression, _ keys: [QueryExpression],
   }
   if case .collate(let inner, _) = expression { return try checkKeys(inner, keys, isTop: isTop) }
   for part in expression.parts { try checkKeys(part, keys, isTop: false) }
+}
+
+/// What EXCLUDE leaves of the columns of a row.
+private func naiveExclusion(_ query: SelectStatement) throws -> ([JSONValue?]) throws -> [JSONValue?] {
+  let names = try query.columnNames()
+  var removed: Set<Int> = []
+  var paths: [(column: Int, path: [String])] = []
+  let sources = [query.source?.alias ?? query.source?.name].compactMap { $0 }
+  guard query.joins.isEmpty, sources.count == 1 else { throw NaiveError.unsupported("EXCLUDE of a join") }
+  for excluded in query.excluded {
+    var steps = excluded.steps.compactMap { step in
+      if case .name(let name) = step { name.string } else { nil }
+    }
+    if !query.isRaw, let column = names.firstIndex(of: steps[0]) {
+      if steps.count == 1 { removed.insert(column) } else { paths.append((column, Array(steps.dropFirst()))) }
+      continue
+    }
+    if ByteString(steps[0]) == sources[0] { steps.removeFirst() }
+    for (column, result) in query.results.enumerated() {
+      if case .star = result.expression { paths.append((column, steps)) }
+    }
+  }
+  func without(_ value: JSONValue, _ path: ArraySlice<String>) -> JSONValue {
+    guard let name = path.first, var object = value.object else { return value }
+    if path.count == 1 {
+      object.removeValue(forKey: name)
+    } else if let member = object[name] {
+      object[name] = without(member, path.dropFirst())
+    }
+    return .object(object)
+  }
+  return { columns in
+    var columns = columns
+    for (column, path) in paths { columns[column] = columns[column].map { without($0, path[...]) } }
+    return columns.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
+  }
 }
 
 extension KeyStrictness: Comparable {

@@ -12,10 +12,42 @@ func naiveStart(_ query: SelectStatement, _ data: NaiveData, _ outer: NaiveRow?)
     start.outerDocuments = outer.outerDocuments.merging(outer.documents) { _, inner in inner }
   }
   for binding in query.with {
-    if query.isRecursive { throw NaiveError.unsupported("WITH RECURSIVE") }
+    if query.isRecursive, let rows = try naiveRecursion(binding, start) {
+      start.values[binding.name] = .some(.array(rows.map { $0 ?? .null }))
+      continue
+    }
     start.values[binding.name] = .some(try naive(binding.value, start))
   }
   return start
+}
+
+/// The rows of a query that reads its own rows. Nil for one that isn't a union.
+private func naiveRecursion(_ binding: WithBinding, _ start: NaiveRow) throws -> [JSONValue?]? {
+  guard case .subquery(let statement) = binding.value,
+    case .combined(let first, .union, let isAll, let next)? = statement.combination
+  else { return nil }
+  var levels = 1_000
+  if case .literal(.int(let given))? = binding.levels { levels = Int(given) }
+  var seen: Set<ByteString> = []
+  func new(_ rows: [JSONValue?]) -> [JSONValue?] {
+    isAll ? rows : rows.filter { seen.insert(naiveKey([$0], .byValue)).inserted }
+  }
+  var last = new(try naiveRows(first, start))
+  var all = last
+  var level = 0
+  while !last.isEmpty, level < levels {
+    level += 1
+    var inner = start
+    inner.values[binding.name] = .some(.array(last.map { $0 ?? .null }))
+    last = new(try naiveRows(next, inner))
+    all += last
+    if all.count > 20_000 { throw NaiveError.unsupported("a recursion without an end") }
+  }
+  // Which rows come is open then.
+  if case .literal(.int(let most))? = binding.rows, all.count >= most {
+    throw NaiveError.open("the first rows of a recursion")
+  }
+  return all
 }
 
 /// The rows of a query inside another one.
@@ -61,6 +93,10 @@ func naiveSets(_ combination: SetCombination, _ query: SelectStatement, _ start:
   }
   func compare(_ a: [JSONValue?], _ b: [JSONValue?]) -> Int {
     for (index, ordering) in query.orderBy.enumerated() {
+      if let nulls = ordering.nulls {
+        let unknown = [a[index], b[index]].map { $0?.isNull ?? true }
+        if unknown[0] != unknown[1] { return (unknown[0] == (nulls == .first)) ? -1 : 1 }
+      }
       let order = naiveCompare(a[index], b[index], foldsCase: false)
       if order != 0 { return ordering.isDescending ? -order : order }
     }
@@ -116,6 +152,7 @@ func naiveItems(_ source: DataSource, _ row: NaiveRow) throws -> [JSONValue?]? {
   switch source.content {
   case .items(let items): value = try naive(items, plain)
   case .named:
+    if let rows = try row.data.system(source.name) { return rows }
     guard source.name != "_", let known = row.values[source.name], row.documents[source.name] == nil else {
       return nil
     }

@@ -10,7 +10,8 @@ func naiveWindows(_ query: SelectStatement, _ rows: [NaiveRow]) throws -> [Naive
     var calls: [FunctionCall] = []
     expression.forEach { if case .call(let call) = $0, call.window != nil { calls.append(call) } }
     for call in calls where windows[call] == nil {
-      windows[call] = try rows.indices.map { try naiveWindow(call, $0, rows) }
+      let named = try call.window.map { try naiveDefinition($0.definition, query.windows) }
+      windows[call] = try rows.indices.map { try naiveWindow(call, named, $0, rows) }
     }
   }
   return rows.enumerated().map { number, row in
@@ -21,11 +22,22 @@ func naiveWindows(_ query: SelectStatement, _ rows: [NaiveRow]) throws -> [Naive
   }
 }
 
-private func naiveWindow(_ call: FunctionCall, _ current: Int, _ rows: [NaiveRow]) throws -> JSONValue? {
-  guard let window = call.window, window.definition.base == nil else {
-    throw NaiveError.unsupported("a named window")
+/// A window with all that the named ones give it.
+private func naiveDefinition(_ own: WindowDefinition, _ named: [NamedWindow]) throws -> WindowDefinition {
+  guard let base = own.base else { return own }
+  guard let found = named.first(where: { $0.name == base }) else {
+    throw NaiveError.unsupported("a window without a name")
   }
-  let definition = window.definition
+  var definition = try naiveDefinition(found.definition, named)
+  if !own.orderBy.isEmpty { definition.orderBy = own.orderBy }
+  if let frame = own.frame { definition.frame = frame }
+  return definition
+}
+
+private func naiveWindow(
+  _ call: FunctionCall, _ definition: WindowDefinition?, _ current: Int, _ rows: [NaiveRow]
+) throws -> JSONValue? {
+  guard let window = call.window, let definition else { throw NaiveError.unsupported("no window") }
   func keys(_ number: Int) throws -> [JSONValue?] {
     try definition.partitionBy.map { try naive($0, rows[number]) }
   }

@@ -178,7 +178,7 @@ extension SelectStatement {
       case .call(let call):
         ["SIN", "COS", "SQRT", "POWER", "LN", "EXP", "ROUND"].contains(call.name)
           || call.name.hasPrefix("STDDEV") || call.name.hasPrefix("VARIANCE")
-          || call.name == "RATIO_TO_REPORT"
+          || call.name == "RATIO_TO_REPORT" || call.name.hasSuffix("_DISTANCE")
       default: false
       }
     }
