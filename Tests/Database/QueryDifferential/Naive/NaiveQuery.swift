@@ -215,7 +215,9 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
   if !query.groupingSets.isEmpty { return try naiveGroupingSets(query, rows, start) }
   var groups: [(key: [JSONValue?], rows: [NaiveRow])] = query.groupBy.isEmpty ? [([], [])] : []
   let folds = try query.groupBy.map { key -> Bool in
-    guard case .collate(_, let collation) = key else { return false }
+    guard case .collate(let plain, let collation) = key else { return false }
+    // What is compared inside of the key may have another result in a column, where there is no COLLATE.
+    if !plain.parts.isEmpty { throw NaiveError.open("a computed key under a COLLATE") }
     var row = start
     row.collation = collation
     return try row.foldsCase
