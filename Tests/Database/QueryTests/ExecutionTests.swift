@@ -51,6 +51,7 @@ let smallWorld: [(String, String)] = [
       [#"{"n":3,"s":10,"a":3.3333333333333335,"$1":"Inn","$2":"Ritz"}"#]
     ),
     ("SELECT COUNT(*) AS n, SUM(x) AS s FROM _ WHERE type = 'nothing'", [#"{"n":0}"#]),
+    ("SELECT SUM(x) AS s, AVG(x) AS a FROM [1e308, 1e308] AS x", [#"{"s":null,"a":null}"#]),
     (
       "SELECT type, COUNT(*) AS n FROM _ GROUP BY type HAVING COUNT(*) > 3 ORDER BY type",
       [#"{"type":"route","n":4}"#]

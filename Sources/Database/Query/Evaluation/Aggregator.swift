@@ -86,7 +86,9 @@ final class Aggregator: Sendable {
     case .count, .countNumbers: return .int(Int64(state.count))
     case .sum: return state.count == 0 ? .missing : state.sum
     case .average:
-      guard state.count > 0, let sum = state.sum.number else { return .missing }
+      guard state.count > 0 else { return .missing }
+      // The sum may not be finite.
+      guard let sum = state.sum.number else { return .null }
       return QueryValue(finite: sum / Double(state.count))
     case .minimum, .maximum: return state.count == 0 ? .missing : state.value
     case .median: return state.median
