@@ -39,6 +39,39 @@ import Testing
     sessions.end("nonsense", at: began)
   }
 
+  @Test("a login of a kind that nobody knows is none: the cookie counts, or there is nobody")
+  func otherSchemes()
+    throws
+  {
+    let checker = ClosurePasswordChecker { _, password, done in done(password == Array("s".utf8)) }
+    let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) {
+      $0.target.rawPath.elementsEqual("/open".utf8)
+    }
+    let server = try TestServer(
+      with: {
+        $0.authenticator = sessions
+        $0.errorAnswer = { HTTPAnswer(status: $0, text: $1) }
+      }
+    ) { $1.answer(HTTPAnswer(status: 200, text: $0.user ?? "nobody")) }
+    let client = try server.client()
+    let basic = "Basic YTpz"
+    for (path, header, status, text) in [
+      ("/open", "Basic: YTpz", 200, "nobody"), ("/open", "Digest username=a", 200, "nobody"),
+      ("/open", "Bearer x.y.z", 200, "nobody"), ("/open", basic, 200, "a"), ("/open", "basic YTpz", 200, "a"),
+      ("/open", "Basic", 401, "Name or password is incorrect."),
+      ("/open", "Basic !!!", 401, "Name or password is incorrect."),
+      ("/open", "Basic YTpi", 401, "Name or password is incorrect."),
+      ("/shut", "Basic: YTpz", 401, "a name and a password are needed"), ("/shut", basic, 200, "a"),
+    ] {
+      let answer = try client.get(path, headers: ["Authorization: " + header])
+      expect(answer.status == status && answer.text == text, "\(path) \(header): \(answer.text)")
+    }
+    let cookie = sessions.cookie(for: KnownUser(.admin("a"), mark: 0))
+    let answer = try client.get(
+      "/shut", headers: ["Authorization: Basic: YTpz", "Cookie: AuthSession=" + cookie])
+    expect(answer.status == 200 && answer.text == "a", "\(answer.text)")
+  }
+
   @Test("a page chooses what its browser is told of a refusal") func refusal() throws {
     let checker = ClosurePasswordChecker { _, _, done in done(false) }
     let server = try TestServer(

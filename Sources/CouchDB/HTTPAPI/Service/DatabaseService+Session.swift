@@ -20,10 +20,10 @@ extension DatabaseService {
     let handlers = ["cookie"] + (configuration.headerLogins?.handlers ?? []) + ["default"]
     var information: [String: JSONValue] = ["authentication_handlers": .array(handlers.map { .string($0) })]
     if request.user != nil {
-      let hasHeader = request.headers.first("authorization") != nil
+      let scheme = request.loginScheme
       let isBrought = request.context.bringsRoles
       information["authenticated"] = .string(
-        isBrought ? hasHeader ? "jwt" : "proxy" : hasHeader ? "default" : "cookie")
+        isBrought ? scheme == "bearer" ? "jwt" : "proxy" : scheme == "basic" ? "default" : "cookie")
     }
     return [
       "ok": true,
@@ -80,7 +80,7 @@ extension DatabaseService {
   /// The cookie that goes with an answer to who has logged in by one, if a new one is due.
   func renewedCookie(_ request: HTTPRequest) -> HTTPHeader? {
     guard let logins = configuration.logins, request.user != nil,
-      request.headers.first("authorization") == nil,
+      !["basic", "bearer"].contains(request.loginScheme),
       let known = request.headers.cookie("AuthSession"), let renewed = logins.renewal(of: known)
     else { return nil }
     return cookie(renewed, seconds: logins.cookieSeconds, request)
@@ -125,5 +125,12 @@ extension DatabaseService {
       text += "; SameSite=Strict"
     }
     return HTTPHeader("Set-Cookie", text)
+  }
+}
+
+extension HTTPRequest {
+  /// The first word of the header `Authorization`, in lower case; nil if there is none. Words that the server doesn't know are no logins.
+  fileprivate var loginScheme: String? {
+    headers.first("authorization").map { $0.prefix { $0 != " " }.lowercased() }
   }
 }

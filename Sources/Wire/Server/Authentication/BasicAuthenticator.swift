@@ -160,6 +160,12 @@ package final class BasicAuthenticator: Authenticator {
     .init("WWW-Authenticate", "Basic realm=\"\(realm)\", charset=\"UTF-8\"")
   }
 
+  /// Whether a header is one of basic authentication, well formed or not.
+  static func isOfScheme(_ header: String) -> Bool {
+    let scheme = header.utf8.prefix { $0 != UInt8(ascii: " ") }
+    return scheme.map { $0 | 0x20 } == Array("basic".utf8)
+  }
+
   /// The name and the password of the header; nil if it has none.
   static func credentials(_ header: String?) -> (ByteString, [UInt8])? {
     guard let header, header.utf8.count <= maximumHeaderBytes, header.count > 6,

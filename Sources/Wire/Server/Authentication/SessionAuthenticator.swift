@@ -59,7 +59,7 @@ package final class SessionAuthenticator: Authenticator {
     if let verdict = question.authorization.flatMap({ headers?.verdict(authorization: $0) }) {
       return verdict
     }
-    if question.authorization != nil { return basic.verdictAtOnce(question).map { worded($0, question) } }
+    if hasPassword(question) { return basic.verdictAtOnce(question).map { worded($0, question) } }
     if let session = session(of: question, at: time(nil)) {
       guard let known = basic.users.recall(session.user) else { return nil }
       if known.mark == session.mark { return .allowed(known.context) }
@@ -68,7 +68,7 @@ package final class SessionAuthenticator: Authenticator {
   }
 
   package func check(_ question: LoginQuestion, _ completion: @escaping @Sendable (LoginVerdict) -> Void) {
-    guard question.authorization == nil, let session = session(of: question, at: time(nil)) else {
+    guard !hasPassword(question), let session = session(of: question, at: time(nil)) else {
       return basic.check(question) { [self] in completion(worded($0, question)) }
     }
     lookups.enqueue { [self] in
@@ -77,6 +77,12 @@ package final class SessionAuthenticator: Authenticator {
       }
       completion(withoutLogin(question))
     }
+  }
+
+  /// Whether the request brings a name and a password. Logins of kinds that nobody here knows are none, as in CouchDB: a proxy before
+  /// this server may have asked for them.
+  private func hasPassword(_ question: LoginQuestion) -> Bool {
+    question.authorization.map { BasicAuthenticator.isOfScheme($0) } ?? false
   }
 
   private func withoutLogin(_ question: LoginQuestion) -> LoginVerdict {
@@ -94,7 +100,7 @@ package final class SessionAuthenticator: Authenticator {
       headers.append(.init("WWW-Authenticate", wanted))
     }
     return .refused(
-      401, headers: headers, question.authorization == nil ? reason : "Name or password is incorrect.")
+      401, headers: headers, hasPassword(question) ? "Name or password is incorrect." : reason)
   }
 
   /// What comes of a login in the body of a request.
