@@ -37,7 +37,7 @@ final class ListenerHandler: HTTPHandler {
     guard service != nil else { return answer }
     var answer = answer
     // A page of another origin sees why it was refused.
-    answer.headers += crossOrigin.answerHeaders(request) + HTTPHeader.identity()
+    answer.headers += crossOrigin.answerHeaders(request) + HTTPHeader.identity(of: request)
     return answer
   }
 }

@@ -52,11 +52,17 @@ package struct HTTPTarget: Sendable {
     segments = Self.segments(raw[path])
   }
 
-  private static func segments(_ path: ArraySlice<UInt8>) -> [ByteString]? {
+  /// The segments of the path, decoded, with a blank for each "+" that isn't escaped. Nil if a percent sign isn't followed by two
+  /// hexadecimal digits.
+  package var segmentsWithBlanks: [ByteString]? {
+    rawPath.contains(UInt8(ascii: "+")) ? Self.segments(rawPath, plusIsBlank: true) : segments
+  }
+
+  private static func segments(_ path: ArraySlice<UInt8>, plusIsBlank: Bool = false) -> [ByteString]? {
     guard path.count > 1 else { return [] }
     var found: [ByteString] = []
     for part in path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-      guard let decoded = decode(part, plusIsBlank: false) else { return nil }
+      guard let decoded = decode(part, plusIsBlank: plusIsBlank) else { return nil }
       found.append(ByteString(decoded))
     }
     return found

@@ -215,6 +215,31 @@ import Testing
     expect(seen.count, equals: 11)
   }
 
+  @Test("a client may give its request a name") func requestNames() throws {
+    let client = try APIClient()
+    func name(_ name: String) throws -> String? {
+      try client.ask("GET", "/_up", headers: [("X-Couch-Request-ID", name)]).header("X-Couch-Request-ID")
+    }
+    for good in ["a", "E7498DE1-B661_42fa-943D-17F890143068"] { try expect(name(good), equals: good) }
+    for bad in ["", "a b", "ä", "a;b", String(repeating: "a", count: 37)] {
+      let found = try name(bad) ?? ""
+      expect(found != bad && found.utf8.count == 10, "\(bad)")
+    }
+  }
+
+  @Test("a plus in a path is a blank, and an escaped one a plus") func plus() throws {
+    let client = try APIClient.withDatabase()
+    try client.save("/db/a+b", "{}")
+    try client.save("/db/a%2Bb", "{}")
+    try expect(
+      client.get("/db/_all_docs").json()["rows"].array?.map { $0["id"] }, equals: ["a b", "a+b"])
+    let revision = try client.get("/db/a%20b").json()["_rev"].string ?? ""
+    try expect(client.ask("PUT", "/db/a+b/x+y?rev=\(revision)", body: [1]).status, equals: 201)
+    try expect(client.ask("GET", "/db/a%20b/x%20y").status, equals: 200)
+    try expect(
+      client.ask("COPY", "/db/a%2Bb", headers: [("Destination", "c+d")]).json()["id"], equals: "c d")
+  }
+
   @Test func answersAreCompressedForThoseWhoTakeIt() throws {
     let client = try APIClient()
     let path = "/_uuids?count=1000"

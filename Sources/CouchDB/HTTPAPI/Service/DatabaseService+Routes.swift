@@ -13,18 +13,12 @@ extension DatabaseService {
       }
       return .methods
     }
-    guard var path = request.target.segments else {
+    // CouchDB reads "+" as a blank.
+    guard var path = request.target.segmentsWithBlanks else {
       throw CouchDBError(400, "bad_request", "the path isn't percent-encoded properly")
     }
     // As in CouchDB: a client may put "/doc" behind a URL that ends with a slash.
     path.removeAll { $0 == ByteString("") }
-    // In the name of a database, and only there, CouchDB reads "+" as a blank.
-    if let name = path.first, name.bytes.contains(UInt8(ascii: "+")),
-      let raw = request.target.rawPath.dropFirst().split(separator: UInt8(ascii: "/")).first,
-      let decoded = HTTPTarget.decode(raw, plusIsBlank: true)
-    {
-      path[0] = ByteString(decoded)
-    }
     let query = try APIQuery(request.target)
     guard let first = path.first else { return try serverAnswer(request, [], query) }
     let name = first.string

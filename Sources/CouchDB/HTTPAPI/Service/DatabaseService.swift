@@ -211,7 +211,8 @@ package final class DatabaseService: Sendable {
   /// Adds the headers that every answer has.
   private func finished(_ answer: HTTPAnswer, _ request: HTTPRequest) -> HTTPAnswer {
     var answer = answer
-    answer.headers += HTTPHeader.identity(bodySeconds: (request.body as? MeteredBody)?.seconds ?? 0)
+    answer.headers += HTTPHeader.identity(
+      of: request, bodySeconds: (request.body as? MeteredBody)?.seconds ?? 0)
     if !answer.hasHeader("Cache-Control"), Self.isCacheable(answer) {
       answer.headers.append(.init("Cache-Control", "must-revalidate"))
     }

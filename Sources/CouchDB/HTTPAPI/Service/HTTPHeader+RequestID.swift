@@ -4,7 +4,7 @@ import Synchronization
 
 // Headers of every answer, as CouchDB has them:
 //
-//   X-Couch-Request-ID: 8f8e7a4dfd        10 hexadecimal digits that look random; they are no secret
+//   X-Couch-Request-ID: 8f8e7a4dfd        10 hexadecimal digits that look random; they are no secret. Or what the request has there
 //   X-CouchDB-Body-Time: 41               milliseconds that the server waited for the body of the request
 
 extension HTTPHeader {
@@ -19,10 +19,21 @@ extension HTTPHeader {
     return z ^ (z >> 31)
   }
 
-  /// The headers that tell an answer from others.
-  package static func identity(bodySeconds: Double = 0) -> [HTTPHeader] {
+  /// The name that a client has given its request, so that it finds the answer in its logs; nil if it has 37 characters or more, or others
+  /// than letters and digits of ASCII, `-` and `_`.
+  private static func name(of request: HTTPRequest?) -> String? {
+    guard let name = request?.headers.first("x-couch-request-id"), name.utf8.count <= 36 else { return nil }
+    let isPlain = name.utf8.allSatisfy { byte in
+      byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || byte == UInt8(ascii: "-")
+        || byte == UInt8(ascii: "_")
+    }
+    return isPlain && !name.isEmpty ? name : nil
+  }
+
+  /// The headers that tell an answer from others, to a request if there is one.
+  package static func identity(of request: HTTPRequest? = nil, bodySeconds: Double = 0) -> [HTTPHeader] {
     [
-      .init("X-Couch-Request-ID", Hex.text(number() >> 24, digits: 10)),
+      .init("X-Couch-Request-ID", name(of: request) ?? Hex.text(number() >> 24, digits: 10)),
       .init("X-CouchDB-Body-Time", String(Int((bodySeconds * 1_000).rounded()))),
     ]
   }

@@ -65,7 +65,7 @@ extension DatabaseCall {
       throw CouchDBError(400, "bad_request", "Destination URL must be relative.")
     }
     let parts = header.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let path = HTTPTarget.decode(ArraySlice(parts[0].utf8), plusIsBlank: false) else {
+    guard let path = HTTPTarget.decode(ArraySlice(parts[0].utf8), plusIsBlank: true) else {
       throw CouchDBError(400, "bad_request", "the Destination header isn't percent-encoded properly")
     }
     var seen: IncomingDocument.Revision?
