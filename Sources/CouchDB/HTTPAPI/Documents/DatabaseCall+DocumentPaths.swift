@@ -51,8 +51,7 @@ extension DatabaseCall {
     case "PUT": return try putDocument(id)
     case "DELETE": return try deleteDocument(id)
     case "COPY": return try copyDocument(id)
-    // CouchDB takes forms of its former web pages here.
-    default: throw CouchDBError(400, "bad_request", "Referer header required.")
+    default: return try postForm(id)
     }
   }
 

@@ -17,7 +17,7 @@ extension DatabaseCall {
   }
 
   /// A revision that a client has named, of a change, isn't there.
-  private static let missingRevision = CouchDBError(409, "not_found", "missing_rev")
+  static let missingRevision = CouchDBError(409, "not_found", "missing_rev")
   private static let missingAttachment = CouchDBError(404, "not_found", "Document is missing attachment")
 
   // MARK: Reading
@@ -169,7 +169,7 @@ extension DatabaseCall {
     if attachment.isCompressed, encoding == "gzip" { attachment.length = attachment.storedLength }
     text.attachments.removeAll { $0.name.hasSameBytes(as: name) }
     text.attachments.append(attachment)
-    let revision = try save(id, seen, text.body, text.attachments, &new)
+    let revision = try saveBody(id, seen, text.body, text.attachments, &new)
     return savedAnswer(id, revision, status: 201, headers: [.init("Location", location(id, name))])
   }
 
@@ -191,11 +191,12 @@ extension DatabaseCall {
     // What stands for a blob is there as long as the blob is.
     if let body = try BlobsAsAttachments.body(text.body, without: name, request.memory) { text.body = body }
     var new = try NewAttachments(self)
-    let revision = try save(id, seen, text.body, text.attachments, &new)
+    let revision = try saveBody(id, seen, text.body, text.attachments, &new)
     return savedAnswer(id, revision, status: 200, headers: [])
   }
 
-  private func save(
+  /// Saves a document with these attachments. If it fails, those that are new are discarded.
+  func saveBody(
     _ id: String, _ seen: IncomingDocument.Revision?, _ body: [UInt8], _ attachments: [StoredAttachment],
     _ new: inout NewAttachments
   ) throws -> String {
@@ -213,7 +214,7 @@ extension DatabaseCall {
 
   /// The body of a revision without its attachments, and these. An empty one without a revision: then a document is made. Throws 409
   /// if the revision isn't there.
-  private func bodyWithAttachments(_ id: String, _ seen: IncomingDocument.Revision?) throws
+  func bodyWithAttachments(_ id: String, _ seen: IncomingDocument.Revision?) throws
     -> (body: [UInt8], attachments: [StoredAttachment])
   {
     guard let seen else { return (Array("{}".utf8), []) }

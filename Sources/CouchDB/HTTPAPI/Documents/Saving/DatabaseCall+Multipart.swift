@@ -17,14 +17,19 @@ extension DatabaseCall {
   {
     let receiver = MultipartReceiver(self, isForeign: isForeign, new)
     defer { new = receiver.new }
+    try parseMultipart(boundary) { try receiver.take($0) }
+    return try receiver.finish()
+  }
+
+  /// Reads a multipart body, and hands over what is in it as it arrives. Throws 400 if it isn't one.
+  func parseMultipart(_ boundary: String, _ take: (MultipartParser.Event) throws -> Void) throws {
     do {
       var parser = try MultipartParser(boundary: boundary)
       let body = try request.decodedBody()
       while let bytes = try body.read() {
-        try bytes.withUnsafeBytes { try parser.parse($0) { try receiver.take($0) } }
+        try bytes.withUnsafeBytes { try parser.parse($0) { try take($0) } }
       }
       try parser.finish()
-      return try receiver.finish()
     } catch let error as MultipartError { throw CouchDBError(400, "bad_request", Self.reason(error)) }
   }
 

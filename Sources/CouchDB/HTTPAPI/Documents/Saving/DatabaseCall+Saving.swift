@@ -86,7 +86,7 @@ extension DatabaseCall {
   }
 
   /// Gives a document its ID and the revision that it replaces. Throws 400 if two are named, and 413 if it is too large.
-  private func prepare(
+  func prepare(
     _ document: inout IncomingDocument, _ id: String, _ seen: IncomingDocument.Revision?, isForeign: Bool
   ) throws {
     document.id = id
