@@ -32,6 +32,8 @@ SCALE_DOCS ?= 1000000
 RESULTS ?= results/local
 # Where `make docs` writes.
 DOCS ?= .build/docs
+# A directory with suites of others that `make test-http` runs too: its executable files run-NAME (docs/testing.md).
+SUITES ?=
 # What `make test-http` runs on.
 ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
@@ -394,7 +396,7 @@ examples-c: library ## Builds the example in C with gcc and clang, and runs it, 
 	grep -qx closed "$$folder/output"
 
 test-http: build ## Runs clients of CouchDB from PyPI, a browser, curl and h2load against `touchstone serve` on ENGINES
-	@Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
+	@SUITES='$(SUITES)' Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
 
 # RocksDB, where the build has it, for lists of engines.
 AND_ROCKSDB = $(if $(filter rocksdb,$(TOUCHSTONE_ENGINES)),$(comma)rocksdb)
