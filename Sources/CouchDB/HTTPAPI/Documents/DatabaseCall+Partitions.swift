@@ -27,13 +27,13 @@ extension DatabaseCall {
     guard parts.count == 2 else {
       throw CouchDBError(400, "illegal_docid", "Doc id must be of form partition:id")
     }
-    guard !parts[0].isEmpty, !parts[1].isEmpty else {
-      throw CouchDBError(400, "illegal_docid", "Partition and document id must not be empty")
-    }
-    try checkPartition(String(parts[0]) ?? "", "illegal_docid")
+    try checkPartition(String(parts[0]) ?? "", "illegal_partition")
+    // What follows the partition is an ID too.
+    try IncomingID.check(String(parts[1]) ?? "")
   }
 
-  private static func checkPartition(_ name: String, _ error: String) throws {
+  /// Throws 400 for a name that no partition has.
+  static func checkPartition(_ name: String, _ error: String) throws {
     guard !name.isEmpty else { throw CouchDBError(400, error, "Partition must not be empty") }
     guard name.utf8.first != UInt8(ascii: "_") else {
       throw CouchDBError(400, error, "Partition must not start with an underscore")
@@ -43,15 +43,66 @@ extension DatabaseCall {
     }
   }
 
-  /// The same request for one partition. Throws 400 if the database has none.
+  /// The same request for one partition, which the path names. Throws 400 if the database has none, or if the query names another one.
   func inPartition(_ name: String) throws -> DatabaseCall {
     guard try isPartitioned() else {
       throw CouchDBError(400, "bad_request", "database is not partitioned")
     }
     try Self.checkPartition(name, "illegal_partition")
+    guard query["partition"]?.hasSameBytes(as: name) ?? true else {
+      throw CouchDBError(400, "bad_request", "Conflicting value for `partition` in query string")
+    }
     var call = self
     call.partition = name
     return call
+  }
+
+  /// The same request for the partition that the query names, if it names one.
+  private func inAskedPartition() throws -> DatabaseCall {
+    guard partition == nil, let asked = query["partition"] else { return self }
+    try Self.checkPartition(asked, "illegal_partition")
+    var call = self
+    call.partition = asked
+    return call
+  }
+
+  /// The same request for a list of documents, of the partition that the query names. Throws 400 if the database has none.
+  func inPartitionOfList() throws -> DatabaseCall {
+    let call = try inAskedPartition()
+    guard try call.partition == nil || isPartitioned() else {
+      throw CouchDBError(400, "query_parse_error", "`partition` parameter is not supported on this db")
+    }
+    return call
+  }
+
+  /// The same request for a view, of the partition that the query names. Throws 400 if it names none and the views of the design document
+  /// are for one partition, or the other way round. In a partitioned database they are, unless the design document says otherwise.
+  func inPartitionOfView(_ design: String) throws -> DatabaseCall {
+    let call = try inAskedPartition()
+    guard try isPartitioned() else {
+      guard call.partition == nil else { throw Self.isGlobal }
+      return call
+    }
+    guard let body = try database.document(IncomingID.designPrefix + design)?.value().object else {
+      return call
+    }
+    let isForPartitions = body["options"]?.object?["partitioned"]?.bool ?? true
+    if isForPartitions, call.partition == nil {
+      throw CouchDBError(
+        400, "query_parse_error", "`partition` parameter is mandatory for queries to this view.")
+    }
+    if !isForPartitions, call.partition != nil { throw Self.isGlobal }
+    return call
+  }
+
+  private static let isGlobal = CouchDBError(
+    400, "query_parse_error", "`partition` parameter is not supported in this design doc")
+
+  /// The answer to paths below `_partition` that mean nothing.
+  func noPartitionAnswer() throws -> HTTPAnswer {
+    guard let name = segment(1) else { throw CouchDBError(400, "bad_request", "invalid_partition_req") }
+    _ = try inPartition(name)
+    throw CouchDBError.missing
   }
 
   /// The answer to `_partition/{partition}`: what is in it.

@@ -16,6 +16,10 @@ extension DatabaseService {
       try checkWritable()
       let isPartitioned = try Self.checkOptions { query[$0] }
       try Self.checkName(name)
+      let last = String(name.split(separator: "/").last ?? "")
+      if isPartitioned, Self.systemNames.contains(where: { $0.hasSameBytes(as: last) }) {
+        throw CouchDBError(400, "bad_request", "Cannot partition a system database")
+      }
       guard try catalog.create(name, isPartitioned: isPartitioned) else {
         throw CouchDBError(
           412, "file_exists", "The database could not be created, the file already exists.")

@@ -158,7 +158,7 @@ enum Routes {
     Route("_partition/{partition}/_design/{design}/_view/{view}", .member("GET", "HEAD", "POST")) {
       call, values in try call.inPartition(values[0]).view(values[1], values[2])
     },
-    Route("_partition/…", .member()) { _, _ in throw CouchDBError.missing },
+    Route("_partition/…", .member()) { call, _ in try call.noPartitionAnswer() },
     .notImplemented("_auto_purge/…", .member()),
     .notImplemented("_search_cleanup/…", .member()),
     .notImplemented("_nouveau_cleanup/…", .member()),

@@ -11,6 +11,10 @@ extension ViewIndexes {
   /// `name` is what follows `_design/` in its ID.
   package func checkDesign(_ name: String, _ body: JSONObject) throws {
     try DesignMembers.check(body)
+    if body["options"]?.object?["partitioned"]?.bool ?? false, try !store.isPartitioned() {
+      throw CouchDBError(
+        400, "invalid_design_doc", "partitioned option cannot be true in a non-partitioned database.")
+    }
     let views = body["views"]?.object ?? [:]
     guard views.count <= ViewIndexes.maximumViews else {
       throw CouchDBError(

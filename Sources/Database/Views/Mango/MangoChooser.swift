@@ -12,14 +12,17 @@ struct MangoChooser {
   }
 
   private let query: MangoQuery
-  /// Those that no filter makes partial, and those that the query names.
+  /// Those that no filter makes partial, and those that the query names. In a partitioned database, those for queries like this one.
   private let offered: [MangoIndex]
   private let sortNames: [String]
 
   init(_ query: MangoQuery, _ indexes: [MangoIndex]) {
     self.query = query
     sortNames = query.sort.map(\.name)
-    offered = indexes.filter { $0.filter == nil || Self.isNamed($0, query.useIndex) }
+    offered = indexes.filter { index in
+      guard index.isOfAllDocuments || index.isPartitioned == !query.partition.isEmpty else { return false }
+      return index.filter == nil || Self.isNamed(index, query.useIndex)
+    }
   }
 
   func isNamed(_ index: MangoIndex) -> Bool { Self.isNamed(index, query.useIndex) }
@@ -99,7 +102,9 @@ struct MangoChooser {
     let base = max(1, sorted.count)
     let excludedRank = base + (filtered.count > sorted.count ? 1 : 0)
     let unusableRank = excludedRank + (usable.count > filtered.count ? 1 : 0)
-    let partialRank = unusableRank + (unusable ? 1 : 0)
+    let scopeRank = unusableRank + (unusable ? 1 : 0)
+    let isOneElsewhere = all.contains { $0.filter == nil && !offered.contains(Self.key($0)) }
+    let partialRank = scopeRank + (isOneElsewhere ? 1 : 0)
     var found: [(rank: Int, json: OrderedJSON)] = []
     for index in all where Self.key(index) != winner {
       let key = Self.key(index)
@@ -117,6 +122,8 @@ struct MangoChooser {
         (reason, rank) = ("excluded_by_user", excludedRank)
       } else if offered.contains(key) {
         (reason, rank) = (self.reason(against: index) ?? "field_mismatch", unusableRank)
+      } else if index.filter == nil {
+        (reason, rank) = ("scope_mismatch", scopeRank)
       } else {
         (reason, rank) = ("is_partial", partialRank)
       }

@@ -7,7 +7,7 @@ extension MangoPlan {
     var members: [OrderedJSON.Member] = [
       .init(name: "dbname", value: .scalar(.string(database))),
       .init(name: "index", value: index?.json ?? nil),
-      .init(name: "partitioned", value: false),
+      .init(name: "partitioned", value: .scalar(.bool(isInPartitionedDatabase))),
       .init(name: "selector", value: query.selector.json),
       .init(name: "opts", value: options(fields)),
       .init(name: "limit", value: .scalar(.int(Int64(query.limit)))),
@@ -60,7 +60,8 @@ extension MangoPlan {
     return [
       "include_docs": .scalar(.bool(query.readQuorum == 1 && !isCovered)), "view_type": "map",
       "reduce": false,
-      "partition": nil, "start_key": start, "end_key": end,
+      "partition": query.partition.isEmpty ? nil : .scalar(.string(query.partition)), "start_key": start,
+      "end_key": end,
       "direction": query.isDescending ? "rev" : "fwd",
       "stable": .scalar(.bool(query.isStable || query.allowsStale)),
       "update": .scalar(.bool(query.updates && !query.allowsStale)), "conflicts": conflicts,

@@ -26,6 +26,8 @@ package struct MangoIndex: Sendable {
   package let columns: [Column]
   /// Which documents it has; nil for all that have its columns.
   package let filter: OrderedJSON?
+  /// Whether only queries of one partition may use it. Others may be used only by those of the whole database.
+  package private(set) var isPartitioned = false
 
   /// The list of all documents, in the order of their IDs' bytes.
   package static func allDocuments() throws -> MangoIndex {
@@ -63,11 +65,18 @@ package struct MangoIndex: Sendable {
     self.init(designID: designID, name: name, columns: columns, filter: filter)
   }
 
-  /// Reads the indexes of a design document, in the order of their names.
-  package static func all(designID: String, _ body: JSONObject) -> [MangoIndex] {
+  /// Reads the indexes of a design document, in the order of their names. In a partitioned database they are partitioned unless the design
+  /// document says otherwise.
+  package static func all(
+    designID: String, _ body: JSONObject, inPartitionedDatabase: Bool = false
+  ) -> [MangoIndex] {
     guard body["language"]?.string == MangoLanguage.name, let views = body["views"]?.object else { return [] }
+    let isPartitioned =
+      inPartitionedDatabase && body["options"]?.object?["partitioned"]?.bool ?? true
     return views.keys.sortedByBytes().compactMap { name in
-      MangoIndex(designID: designID, name: name, view: views[name] ?? .null)
+      var index = MangoIndex(designID: designID, name: name, view: views[name] ?? .null)
+      index?.isPartitioned = isPartitioned
+      return index
     }
   }
 
@@ -85,7 +94,9 @@ package struct MangoIndex: Sendable {
       .init(name: "name", value: .scalar(.string(name))),
       .init(name: "type", value: isOfAllDocuments ? "special" : "json"),
     ]
-    if !isOfAllDocuments { members.append(.init(name: "partitioned", value: false)) }
+    if !isOfAllDocuments {
+      members.append(.init(name: "partitioned", value: .scalar(.bool(isPartitioned))))
+    }
     members.append(.init(name: "def", value: .object(definition)))
     return .object(members)
   }

@@ -15,6 +15,8 @@ package struct MangoPlan: Sendable {
   let isEmpty: Bool
   /// What `_explain` says of the other indexes.
   package let candidates: [OrderedJSON]
+  /// Whether the database has partitions.
+  let isInPartitionedDatabase: Bool
 
   /// Whether all that is asked for is in the index.
   package var isCovered: Bool { index?.covers(Self.fields(of: query)) ?? false }
@@ -26,14 +28,21 @@ package struct MangoPlan: Sendable {
 
   /// Chooses among the indexes of a database, with the list of all documents. Throws CouchDB's errors if none can be used; with
   /// `explains`, that is a plan, too.
-  package init(_ query: MangoQuery, _ indexes: [MangoIndex], explains: Bool = false) throws {
+  package init(
+    _ query: MangoQuery, _ indexes: [MangoIndex], inPartitionedDatabase: Bool = false, explains: Bool = false
+  ) throws {
+    guard query.partition.isEmpty || inPartitionedDatabase else {
+      throw CouchDBError.query("`partition` parameter is not supported on this db")
+    }
     self.query = query
+    isInPartitionedDatabase = inPartitionedDatabase
     let collation = try MangoCollation()
     var chooser = MangoChooser(query, indexes)
     let usable = chooser.usable
     guard explains || !usable.isEmpty else {
+      let kind = !inPartitionedDatabase ? "" : query.partition.isEmpty ? "global " : "partitioned "
       throw CouchDBError(
-        400, "no_usable_index", "No index exists for this sort, try indexing by the sort fields.")
+        400, "no_usable_index", "No \(kind)index exists for this sort, try indexing by the sort fields.")
     }
     var filtered = usable.filter { chooser.isNamed($0) }
     if query.useIndex.isEmpty { filtered = [] }

@@ -16,6 +16,7 @@ package struct MangoQuery: Sendable {
   package var sort: [MangoIndex.Column] = []
   /// The fields that documents have in the answer; nil for all.
   package var fields: [String]?
+  /// The partition whose documents are wanted; empty for all documents.
   package var partition = ""
   package var readQuorum: Int64 = 1
   package var includesConflicts = false
@@ -35,8 +36,8 @@ package struct MangoQuery: Sendable {
     guard let selector = options.take("selector") else { throw MangoOptions.missing("selector") }
     self.selector = try MangoSelector(selector)
     useIndex = try options.take("use_index").map { try Self.names(ofIndex: $0) } ?? []
-    if let text = try options.string("bookmark", "invalid_bookmark", "Invalid bookmark value"),
-      !text.isEmpty, text != "nil"
+    if let text = try options.string(
+      "bookmark", "invalid_bookmark", "Invalid bookmark value", takesNull: true), !text.isEmpty, text != "nil"
     {
       bookmarkText = text
     }
@@ -44,9 +45,7 @@ package struct MangoQuery: Sendable {
     skip = try options.count("skip") ?? skip
     if let sort = options.take("sort") { self.sort = try Self.columns(sort) }
     if let fields = options.take("fields") { self.fields = try Self.fields(fields) }
-    if let text = try options.string("partition", "invalid_partition", "Invalid partition"), !text.isEmpty {
-      throw CouchDBError(400, "bad_request", "partition queries need a partitioned database")
-    }
+    partition = try options.string("partition", "invalid_partition", "Invalid partition") ?? ""
     if let quorum = options.take("r") {
       guard let count = quorum.int, count > 0 else {
         throw CouchDBError(
@@ -167,9 +166,12 @@ package struct MangoOptions {
     return Int(clamping: count)
   }
 
-  /// A text; nil for null, too.
-  package mutating func string(_ name: String, _ error: String, _ reason: String) throws -> String? {
-    guard let value = take(name), !value.isNull else { return nil }
+  /// A text. With `takesNull`, null is as if there were none.
+  package mutating func string(
+    _ name: String, _ error: String = "invalid_string", _ reason: String = "Invalid string",
+    takesNull: Bool = false
+  ) throws -> String? {
+    guard let value = take(name), !(takesNull && value.isNull) else { return nil }
     guard let text = value.string else { throw CouchDBError(400, error, "\(reason): \(value.term)") }
     return text
   }

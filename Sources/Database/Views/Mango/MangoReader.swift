@@ -12,7 +12,7 @@ package final class MangoReader {
   static let sliceBytes = 256 << 10
   private static let sliceSteps = 20_000
 
-  let plan: MangoPlan
+  package let plan: MangoPlan
   let indexes: ViewIndexes
   private let matcher: MangoMatcher
   private let fields: [MangoField]?
@@ -22,8 +22,8 @@ package final class MangoReader {
   package var around: (() throws -> Void) throws -> Void = { try $0() }
   /// Whether somebody waits for the answer: an update of an index ends otherwise.
   package var isWanted: () -> Bool = { true }
-  /// Only documents whose IDs begin with these bytes; nil: all.
-  package var documentPrefix: [UInt8]?
+  /// Only documents whose IDs begin with these bytes, those of the partition; nil: all.
+  private let documentPrefix: [UInt8]?
 
   /// The documents of the last slice, with commas between them.
   package private(set) var text = JSONWriter(capacity: 4 << 10)
@@ -42,6 +42,8 @@ package final class MangoReader {
     self.plan = plan
     self.indexes = indexes
     skip = plan.query.skip
+    let partition = plan.query.partition
+    documentPrefix = partition.isEmpty ? nil : Array(partition.utf8) + [UInt8(ascii: ":")]
     matcher = try MangoMatcher(plan.query.selector)
     fields = try plan.query.fields?.map { try MangoField($0) }
     if let fields, let own = plan.query.selector.names {
@@ -237,15 +239,27 @@ package final class MangoReader {
 }
 
 extension ViewIndexes {
-  /// The indexes of `_find`, with the list of all documents.
-  package func mangoIndexes() throws -> [MangoIndex] {
+  /// The indexes of `_find`, with the list of all documents. Who knows whether the database has partitions says so: that saves a read.
+  package func mangoIndexes(inPartitionedDatabase: Bool? = nil) throws -> [MangoIndex] {
     var indexes = [try MangoIndex.allDocuments()]
+    let isPartitioned = try inPartitionedDatabase ?? store.isPartitioned()
     try store.read { snapshot in
       try snapshot.forEachDesign { name, body in
-        indexes += MangoIndex.all(designID: DesignDocument.idPrefix + name, body)
+        indexes += MangoIndex.all(
+          designID: DesignDocument.idPrefix + name, body, inPartitionedDatabase: isPartitioned)
       }
     }
     return indexes
+  }
+
+  /// How a query finds its documents. Throws CouchDB's errors if it can't; with `explains`, that is a plan, too.
+  package func mangoPlan(
+    _ query: MangoQuery, inPartitionedDatabase: Bool? = nil, explains: Bool
+  ) throws -> MangoPlan {
+    let isPartitioned = try inPartitionedDatabase ?? store.isPartitioned()
+    return try MangoPlan(
+      query, mangoIndexes(inPartitionedDatabase: isPartitioned), inPartitionedDatabase: isPartitioned,
+      explains: explains)
   }
 
   /// What names the map function of a view as it is now.

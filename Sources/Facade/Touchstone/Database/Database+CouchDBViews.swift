@@ -92,6 +92,14 @@ extension Database {
   /// The indexes of CouchDB's `_find`, with the list of all documents.
   package func mangoIndexes() throws -> [MangoIndex] { try open.views.mangoIndexes() }
 
+  /// How a query of CouchDB's `_find` finds its documents. Who knows whether the database has partitions says so: that saves a read. Throws a
+  /// `CouchDBError` if nothing can find them; with `explains`, that is a plan, too.
+  package func mangoPlan(
+    _ query: MangoQuery, inPartitionedDatabase: Bool? = nil, explains: Bool = false
+  ) throws -> MangoPlan {
+    try open.views.mangoPlan(query, inPartitionedDatabase: inPartitionedDatabase, explains: explains)
+  }
+
   /// Reads the documents that a query of CouchDB's `_find` chooses.
   package func mangoReader(_ plan: MangoPlan) throws -> MangoReader { try MangoReader(plan, open.views) }
 }

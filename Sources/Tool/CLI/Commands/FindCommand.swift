@@ -56,7 +56,7 @@ struct FindCommand: Subcommand {
     Interrupt.listen()
     let database = try database.open()
     do {
-      let plan = try MangoPlan(query, database.mangoIndexes(), explains: explains)
+      let plan = try database.mangoPlan(query, explains: explains)
       if explains {
         try output.line(
           String(decoding: plan.explanation(database: database.name).jsonText, as: UTF8.self))

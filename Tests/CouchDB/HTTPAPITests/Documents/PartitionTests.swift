@@ -48,7 +48,17 @@ import Touchstone
         let target = "/p/" + id.replacing("é", with: "%C3%A9")
         let answer = try client.send("PUT", target, "{}")
         expect(answer.status, equals: status, "\(id)")
-        if status == 400 { try expect(answer.json()["error"].string, equals: "illegal_docid") }
+        guard status == 400 else { continue }
+        // What is before the colon isn't a partition, or what is behind it no ID.
+        try expect(
+          answer.error,
+          equals: id.hasPrefix(":")
+            ? ["illegal_partition", "Partition must not be empty"]
+            : [
+              "illegal_docid",
+              id == "a:" ? "Document id must not be empty" : "Doc id must be of form partition:id",
+            ]
+        )
       }
       let bulk = try client.send("POST", "/p/_bulk_docs", #"{"docs":[{"_id":"x:1"},{"_id":"y"}]}"#)
       expect(bulk.status, equals: 400)
@@ -172,16 +182,131 @@ import Touchstone
       "POST", "/p/_partition/a/_design/d/_view/n", #"{"keys":["odd","even","odd"],"reduce":false}"#
     ).json()
     expect(ids(keys), equals: ["a:1", "a:3", "a:2", "a:1", "a:3"])
-    // The whole view is there too.
-    try expect(client.get("/p/_design/d/_view/n").json()["rows"][0]["value"], equals: 36)
+    try expect(client.get("/p/_design/d/_view/n?partition=b").json()["rows"][0]["value"], equals: 30)
+  }
+
+  @Test(
+    "a view is for partitions or for the whole database, as its design document says", arguments: someEngines)
+  func viewKinds(_ engine: EngineName) throws {
+    let client = try APIClient(engine)
+    try Self.fill(client)
+    let map = "function (doc) { emit(doc.n); }"
+    _ = try client.save(
+      "/p/_design/global", #"{"options":{"partitioned":false},"views":{"n":{"map":"\#(map)"}}}"#)
+    func error(_ target: String) throws -> [String] { try client.get(target).error }
+    let mandatory = "`partition` parameter is mandatory for queries to this view."
+    let unknown = "`partition` parameter is not supported in this design doc"
+    try expect(error("/p/_design/d/_view/n"), equals: ["query_parse_error", mandatory])
+    try expect(
+      client.send("POST", "/p/_design/d/_view/n/queries", #"{"queries":[{}]}"#).error,
+      equals: ["query_parse_error", mandatory])
+    try expect(error("/p/_partition/a/_design/global/_view/n"), equals: ["query_parse_error", unknown])
+    try expect(error("/p/_design/global/_view/n?partition=a"), equals: ["query_parse_error", unknown])
+    try expect(client.get("/p/_design/global/_view/n").json()["rows"].array?.count, equals: 5)
+    try expect(error("/p/_design/none/_view/n"), equals: ["not_found", "missing"])
+    // A database without partitions has views for the whole database only.
+    try expect(client.ask("PUT", "/q").status, equals: 201)
+    _ = try client.save("/q/_design/d", #"{"views":{"n":{"map":"\#(map)"}}}"#)
+    try expect(client.get("/q/_design/d/_view/n").status, equals: 200)
+    try expect(error("/q/_design/d/_view/n?partition=a"), equals: ["query_parse_error", unknown])
+    try expect(
+      client.send("PUT", "/q/_design/e", #"{"options":{"partitioned":true}}"#).error,
+      equals: [
+        "invalid_design_doc", "partitioned option cannot be true in a non-partitioned database.",
+      ])
+  }
+
+  @Test("the query names a partition too, but not another one than the path") func partitionInQuery() throws {
+    try Self.fill(client)
+    try expect(ids(client.get("/p/_all_docs?partition=b").json()), equals: ["b:1", "b:2"])
+    try expect(
+      ids(client.send("POST", "/p/_find?partition=b", #"{"selector":{"n":{"$gt":1}}}"#).json(), "_id"),
+      equals: ["b:1", "b:2"])
+    try expect(
+      ids(client.send("POST", "/p/_find", #"{"selector":{"n":{"$gt":1}},"partition":"b"}"#).json(), "_id"),
+      equals: ["b:1", "b:2"])
+    let conflict = ["bad_request", "Conflicting value for `partition` in query string"]
+    for target in ["_all_docs", "_design/d/_view/n"] {
+      try expect(client.get("/p/_partition/a/\(target)?partition=b").error, equals: conflict)
+      try expect(client.get("/p/_partition/a/\(target)?partition=a").status, equals: 200)
+    }
+    try expect(
+      client.send("POST", "/p/_partition/a/_find", #"{"selector":{},"partition":"b"}"#).status, equals: 400)
+    try expect(client.get("/p/_all_docs?partition=_b").error[0], equals: "illegal_partition")
+    try expect(client.ask("PUT", "/q").status, equals: 201)
+    let unknown = ["query_parse_error", "`partition` parameter is not supported on this db"]
+    try expect(client.get("/q/_all_docs?partition=a").error, equals: unknown)
+    try expect(client.send("POST", "/q/_find", #"{"selector":{},"partition":"a"}"#).error, equals: unknown)
+  }
+
+  @Test("_find of a partition takes partitioned indexes, and _find of the database global ones")
+  func indexKinds() throws {
+    try Self.fill(client)
+    func make(_ name: String, _ more: String) throws -> [String] {
+      let answer = try client.send(
+        "POST", "/p/_index", #"{"index":{"fields":["n"]},"ddoc":"\#(name)","name":"\#(name)"\#(more)}"#)
+      return answer.status == 200 ? ["created"] : try answer.error
+    }
+    func plan(_ target: String) throws -> JSONValue {
+      try client.send("POST", target, #"{"selector":{"n":1}}"#).json()
+    }
+    let sorted = #"{"selector":{"n":{"$gt":0}},"sort":["n"]}"#
+    func reason(_ target: String) throws -> String { try client.send("POST", target, sorted).error[1] }
+    let hint = "index exists for this sort, try indexing by the sort fields."
+    try expect(reason("/p/_find"), equals: "No global " + hint)
+    try expect(reason("/p/_partition/a/_find"), equals: "No partitioned " + hint)
+    try expect(make("local", ""), equals: ["created"])
+    try expect(reason("/p/_find"), equals: "No global " + hint)
+    try expect(make("everywhere", #","partitioned":false"#), equals: ["created"])
+    let whole = try plan("/p/_explain")
+    expect(whole["index"]["name"] == "everywhere" && whole["index"]["partitioned"] == false, "\(whole)")
+    expect(whole["partitioned"] == true && whole["mrargs"]["partition"].isNull, "\(whole)")
+    expect(
+      whole["index_candidates"].array?.first { $0["index"]["name"] == "local" }?["analysis"]["reasons"],
+      equals: [["name": "scope_mismatch"]])
+    let part = try plan("/p/_partition/a/_explain")
+    expect(part["index"]["name"] == "local" && part["index"]["partitioned"] == true, "\(part)")
+    expect(part["mrargs"]["partition"] == "a" && part["opts"]["partition"] == "a", "\(part)")
+    try expect(
+      client.get("/p/_design/everywhere").json()["options"], equals: ["partitioned": false])
+    // A design document is of one kind.
+    let mismatch =
+      "Requested partitioned option does not match existing value on design document _design/"
+    try expect(
+      make("everywhere", #","partitioned":true"#),
+      equals: ["invalid_partitioned_option", mismatch + "everywhere"])
+    try expect(client.ask("PUT", "/q").status, equals: 201)
+    try expect(
+      client.send("POST", "/q/_index", #"{"index":{"fields":["n"]},"partitioned":true}"#).status, equals: 400)
+  }
+
+  @Test("what names a document of a partitioned database names its partition") func names() throws {
+    try Self.fill(client)
+    let purge = try client.send("POST", "/p/_purge", #"{"plain":["1-967a00dff5e02add41819138abb3284d"]}"#)
+    try expect(purge.status == 400 && purge.error[0] == "illegal_docid")
+    let found = try client.send("POST", "/p/_bulk_get", #"{"docs":[{"id":"plain"},{"id":"a:1"}]}"#).json()
+    expect(
+      found["results"][0]["docs"][0]["error"],
+      equals: [
+        "id": "plain", "rev": .null, "error": "illegal_docid",
+        "reason": "Doc id must be of form partition:id",
+      ])
+    expect(found["results"][1]["docs"][0]["ok"]["n"], equals: 1)
+    for name in ["_replicator", "_users", "a%2F_users"] {
+      try expect(
+        client.ask("PUT", "/\(name)?partitioned=true").error,
+        equals: ["bad_request", "Cannot partition a system database"])
+    }
   }
 
   @Test("names that aren't partitions, and databases without any, are refused") func refused() throws {
     try Self.fill(client)
     for (path, status) in [
-      ("/p/_partition/_x", 400), ("/p/_partition/a%3Ab", 400), ("/p/_partition", 404),
+      ("/p/_partition/_x", 400), ("/p/_partition/a%3Ab", 400), ("/p/_partition", 400),
+      ("/p/_partition/_x/_all_docs", 400), ("/p/_partition//_design/d/_view/n", 400),
       ("/p/_partition/a/_changes", 404), ("/p/_partition/a/_design/d/_view/none", 404),
     ] { try expect(client.get(path).status, equals: status, "\(path)") }
+    try expect(client.send("POST", "/p/_partition/a", "{}").status, equals: 405)
     try expect(client.ask("PUT", "/q").status, equals: 201)
     let answer = try client.get("/q/_partition/a")
     try expect(answer.status == 400 && answer.json()["reason"].string == "database is not partitioned")

@@ -86,7 +86,7 @@ private struct BulkGet: Sendable {
     guard let id = given.string else {
       return failed(CouchDBError(400, "illegal_docid", "Document id must be a string"))
     }
-    do { try IncomingID.check(id) } catch let error as CouchDBError { return failed(error) }
+    do { try call.checkID(id) } catch let error as CouchDBError { return failed(error) }
     var choice = RevisionOptions.Choice.leaves
     if let given = members["rev"] {
       guard let revision = given.string.flatMap({ try? IncomingDocument.Revision($0) }) else {

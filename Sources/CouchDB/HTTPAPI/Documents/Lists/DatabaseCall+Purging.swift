@@ -12,6 +12,7 @@ extension DatabaseCall {
     let requests = try revisionLists().map { id, revisions in
       PurgeRequest(id: id, revisions: revisions.map(\.text))
     }
+    if try isPartitioned() { for request in requests { try Self.checkPartitioned(request.id) } }
     var purged = JSONObject()
     if !requests.isEmpty {
       let removed = try database.replicatingChanges { try $0.purge(requests) }

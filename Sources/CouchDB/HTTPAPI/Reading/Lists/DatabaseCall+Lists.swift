@@ -37,6 +37,7 @@ extension DatabaseCall {
 
   private func write(_ kind: ListKind, _ options: ListOptions, to output: AnswerOutput) throws {
     switch kind {
+    case .documents(.all): try DocumentList(inPartitionOfList(), .all, options).write(to: output)
     case .documents(let kind): try DocumentList(self, kind, options).write(to: output)
     case .local: try LocalDocumentList(self, options).write(to: output)
     }

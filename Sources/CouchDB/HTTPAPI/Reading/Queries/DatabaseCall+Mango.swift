@@ -38,8 +38,12 @@ extension DatabaseCall {
     output.append(",\r\n\"execution_stats\": {\"total_keys_examined\":")
     output.append(reader.keysExamined)
     output.append(",\"total_docs_examined\":")
-    output.append(reader.documentsExamined)
-    output.append(",\"total_quorum_docs_examined\":0,\"results_returned\":")
+    // A client that asks for more copies of each document than one is told of them by another name.
+    let hasQuorum = reader.plan.query.readQuorum > 1
+    output.append(hasQuorum ? 0 : reader.documentsExamined)
+    output.append(",\"total_quorum_docs_examined\":")
+    output.append(hasQuorum ? reader.documentsExamined : 0)
+    output.append(",\"results_returned\":")
     output.append(reader.results)
     output.append(",\"execution_time_ms\":")
     output.write { $0.append(Double((LogClock.now - begin) / 1_000) / 1_000) }
@@ -53,7 +57,18 @@ extension DatabaseCall {
   }
 
   private func mangoPlan(explains: Bool) throws -> MangoPlan {
-    try MangoPlan(MangoQuery(mangoBody()), database.mangoIndexes(), explains: explains)
+    var query = try MangoQuery(mangoBody())
+    for asked in [partition, self.query["partition"]] {
+      guard let asked else { continue }
+      // The body may name the partition too.
+      guard query.partition.isEmpty || query.partition.hasSameBytes(as: asked) else {
+        throw CouchDBError(
+          400, "bad_request", "`partition` in the body is \(query.partition), and \(asked) in the URL")
+      }
+      query.partition = asked
+    }
+    if !query.partition.isEmpty { try Self.checkPartition(query.partition, "illegal_partition") }
+    return try database.mangoPlan(query, inPartitionedDatabase: isPartitioned(), explains: explains)
   }
 
   /// The body, which has to be an object.
@@ -70,7 +85,6 @@ extension DatabaseCall {
 
   private func mangoReader(_ plan: MangoPlan) throws -> MangoReader {
     let reader = try database.mangoReader(plan)
-    reader.documentPrefix = documentPrefix
     let (database, service, origin) = (database, service, request.origin)
     reader.isWanted = {
       // Not whether its client still waits: the next one needs the same rows.

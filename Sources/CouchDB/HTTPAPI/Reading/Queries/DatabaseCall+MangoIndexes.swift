@@ -29,15 +29,14 @@ extension DatabaseCall {
   }
 
   private func makeIndex() throws -> HTTPAnswer {
-    let definition = try MangoDefinition(mangoBody())
+    let definition = try MangoDefinition(mangoBody(), inPartitionedDatabase: isPartitioned())
     try checkWritable()
     try IncomingID.check(definition.designID)
     let stored = try database.document(definition.designID)
-    var body = try stored?.value().object ?? JSONObject()
-    let isNew = try definition.add(to: &body)
-    if isNew { try save(definition.designID, body, replacing: stored) }
+    let body = try definition.added(to: stored.map { try $0.value().object ?? JSONObject() })
+    if let body { try save(definition.designID, body, replacing: stored) }
     let answer: OrderedJSON = [
-      "result": isNew ? "created" : "exists", "id": .scalar(.string(definition.designID)),
+      "result": body != nil ? "created" : "exists", "id": .scalar(.string(definition.designID)),
       "name": .scalar(.string(definition.name)),
     ]
     return .json(text: answer.jsonText + [UInt8(ascii: "\n")])

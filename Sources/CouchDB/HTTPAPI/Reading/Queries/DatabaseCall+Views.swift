@@ -11,7 +11,7 @@ extension DatabaseCall {
     let options =
       try method == "POST"
       ? CouchDBViewOptions(body: jsonBytes(), query: textQuery) : CouchDBViewOptions(query: textQuery)
-    let view = try couchDBView(design, name)
+    let view = try inPartitionOfView(design).couchDBView(design, name)
     if method == "HEAD" { return .headOfJSON() }
     return .json { output in try view.answer(options) { try output.append(piece: $0) } }
   }
@@ -19,7 +19,7 @@ extension DatabaseCall {
   /// The answer of several queries of a view.
   func viewQueries(_ design: String, _ name: String) throws -> HTTPAnswer {
     let queries = try CouchDBViewOptions.queries(body: jsonBytes(), query: textQuery)
-    let view = try couchDBView(design, name)
+    let view = try inPartitionOfView(design).couchDBView(design, name)
     return .json { output in try view.answer(queries: queries) { try output.append(piece: $0) } }
   }
 
