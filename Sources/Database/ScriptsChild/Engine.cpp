@@ -361,13 +361,21 @@ bool Engine::useRequire(Design& design, bool ofDesign) {
   return true;
 }
 
-/// Whether it is `_top_N` or `_bottom_N` with N from 1 to 100.
-static bool isRank(const std::string& source) {
+/// Whether it begins like `_top_N` and `_bottom_N`. `fault` says in CouchDB's words what is wrong with N, which has to be from 1 to 100.
+static bool isRank(const std::string& source, std::string *fault) {
   for (const std::string prefix : {"_top_", "_bottom_"}) {
     if (source.rfind(prefix, 0) != 0) continue;
     std::string digits = source.substr(prefix.size());
-    bool isNumber = !digits.empty() && digits.size() <= 3 && digits.find_first_not_of("0123456789") == std::string::npos;
-    return isNumber && std::stoi(digits) >= 1 && std::stoi(digits) <= 100;
+    const bool isNegative = digits.rfind('-', 0) == 0;
+    if (isNegative) digits.erase(0, 1);
+    const size_t first = digits.find_first_not_of('0');
+    const std::string number = first == std::string::npos ? "" : digits.substr(first);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) {
+      *fault = "invalid rank reducer";
+    } else if (isNegative || number.empty() || number.size() > 3 || std::stoi(number) > 100) {
+      *fault = "rank value must be between 1 and 100";
+    }
+    return true;
   }
   return false;
 }
@@ -497,7 +505,9 @@ Outcome Engine::fill(Design& design, JS::HandleObject document) {
         for (const char *builtIn : {"_sum", "_count", "_stats", "_approx_count_distinct", "_first", "_last"}) {
           if (source.rfind(builtIn, 0) == 0) view->builtIn = builtIn;
         }
-        if (isRank(source)) view->builtIn = source;
+        std::string fault;
+        if (isRank(source, &fault)) view->builtIn = source;
+        if (!fault.empty()) return invalid(fault);
         if (view->builtIn.empty()) {
           return invalid("`" + source + "` is not a supported reduce function.");
         }

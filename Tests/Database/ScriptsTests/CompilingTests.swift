@@ -69,6 +69,20 @@ import Testing
         #"{"views":{"x":{"map":"function(doc){}","reduce":"_nosuch"}}}"#,
         "`_nosuch` is not a supported reduce function."
       ),
+      (#"{"views":{"x":{"map":"function(doc){}","reduce":"_top_x"}}}"#, "invalid rank reducer"),
+      (#"{"views":{"x":{"map":"function(doc){}","reduce":"_bottom_"}}}"#, "invalid rank reducer"),
+      (
+        #"{"views":{"x":{"map":"function(doc){}","reduce":"_top_0"}}}"#,
+        "rank value must be between 1 and 100"
+      ),
+      (
+        #"{"views":{"x":{"map":"function(doc){}","reduce":"_bottom_101"}}}"#,
+        "rank value must be between 1 and 100"
+      ),
+      (
+        #"{"views":{"x":{"map":"function(doc){}","reduce":"_bottom_-5"}}}"#,
+        "rank value must be between 1 and 100"
+      ),
       (
         #"{"views":{"x":{"map":"function(doc){}","reduce":5}}}"#,
         "`views.x.reduce` field must have string type"

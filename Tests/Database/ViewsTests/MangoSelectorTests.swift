@@ -74,6 +74,8 @@ import Testing
       (#"{"$gt": 1}"#, "invalid_selector", "One or more conditions is missing a field name."),
       (#"{"a": {"$in": 1}}"#, "bad_arg", "Bad argument for operator $in: 1"),
       (#"{"a": {"$regex": "("}}"#, "bad_arg", "Bad argument for operator $regex: <<40>>"),
+      (#"{"a": {"$regex": 1}}"#, "invalid_operator", "Invalid operator: $regex"),
+      (#"{"a": {"$beginsWith": true}}"#, "invalid_operator", "Invalid operator: $beginsWith"),
       (#"{"a": {"$mod": [1]}}"#, "bad_arg", "Bad argument for operator $mod: [1]"),
       (#"{"a": {"$mod": [0, 1]}}"#, "bad_arg", "Bad argument for operator $mod: [0,1]"),
       (#"{"a": {"$size": -1}}"#, "bad_arg", "Bad argument for operator $size: -1"),

@@ -1,7 +1,7 @@
 import Fleece
 
-/// The types that CouchDB demands of members of a design document; those of `views` are the business of their language. What is missing or
-/// null is well.
+/// The types that CouchDB demands of members of a design document. What is missing or null is well. The views of scripts are the business
+/// of their language; here only indexes of `_find` are looked at.
 enum DesignMembers {
   /// Throws the `CouchDBError` `invalid_design_doc` for the first member with a wrong type.
   static func check(_ body: JSONObject) throws {
@@ -16,6 +16,24 @@ enum DesignMembers {
     try functions("shows", body)
     try functions("updates", body)
     try expect(body["validate_doc_update"], "validate_doc_update", ["string"])
+    if body["language"]?.string == MangoLanguage.name { try indexes(body["views"]) }
+  }
+
+  /// The views of a design document of `_find`.
+  private static func indexes(_ views: JSONValue?) throws {
+    try expect(views, "views", ["object"])
+    let views = views?.object ?? [:]
+    for name in views.keys.sortedByBytes() where name != "lib" {
+      let path = "views.\(name)"
+      guard let view = views[name]?.object else {
+        throw CouchDBError(400, "invalid_design_doc", "`\(path)` field must have object type")
+      }
+      guard let map = view["map"] else {
+        throw CouchDBError(400, "invalid_design_doc", "View `\(name)` must contain map function")
+      }
+      try expect(map, path + ".map", ["object"])
+      try expect(view["reduce"], path + ".reduce", ["string"])
+    }
   }
 
   /// An object of functions, or of objects with functions.

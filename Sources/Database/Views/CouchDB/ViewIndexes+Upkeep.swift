@@ -13,8 +13,17 @@ package struct DesignInformation: Sendable, Hashable {
   package var purge: UInt64 = 0
   /// How many changes aren't in the rows.
   package var pendingChanges = 0
-  /// The versions of ICU's collator that ordered the rows.
-  package var collators: [String] = []
+  /// The versions of ICU's collator that ordered the rows, and of the one that orders the next.
+  package private(set) var collators: [String] = []
+
+  /// Adds a version without zeros at its end, as ICU writes it.
+  fileprivate mutating func add(collator version: String) {
+    // The version of the rules follows that of the data.
+    var parts = version.prefix { $0 != " " }.split(separator: ".")
+    while parts.count > 2, parts.last == "0" { parts.removeLast() }
+    let short = parts.joined(separator: ".")
+    if !short.isEmpty, !collators.contains(short) { collators.append(short) }
+  }
 }
 
 extension ViewIndexes {
@@ -36,14 +45,12 @@ extension ViewIndexes {
           record.mapVersion == member.mapVersion
         else {
           sequences.append(0)
+          information.add(collator: try ViewKeyEncoder(member.collation).collatorVersion)
           continue
         }
         sequences.append(record.lastSequence)
         information.purge = max(information.purge, record.purge)
-        let collator = ViewIndexes.short(String(decoding: record.collator, as: UTF8.self))
-        if !collator.isEmpty, !information.collators.contains(collator) {
-          information.collators.append(collator)
-        }
+        information.add(collator: String(decoding: record.collator, as: UTF8.self))
       }
       information.sequence = sequences.min() ?? 0
       let last = try snapshot.lastSequence
@@ -60,14 +67,6 @@ extension ViewIndexes {
     information.signature = try DesignDocument.signature(of: body["views"] ?? .null)
     information.sequence = try store.read { try $0.lastSequence }
     return information
-  }
-
-  /// A version without zeros at its end, as ICU writes it.
-  private static func short(_ version: String) -> String {
-    // The version of the rules follows that of the data.
-    var parts = version.prefix { $0 != " " }.split(separator: ".")
-    while parts.count > 2, parts.last == "0" { parts.removeLast() }
-    return parts.joined(separator: ".")
   }
 
   /// Removes the rows of views that belong to no design document any more, and that this process has no functions for. Returns

@@ -25,6 +25,9 @@ enum MangoInput {
     switch name {
     case "_id": return .string(document.id)
     case "_rev": return .string(try document.revisionID.description)
+    case "_conflicts":
+      let conflicts = try document.conflicts
+      return conflicts.isEmpty ? nil : .array(conflicts.map { .string($0.description) })
     default: return try document[name]?.jsonValue(sharedKeys: document.sharedKeys)
     }
   }

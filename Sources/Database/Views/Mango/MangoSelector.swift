@@ -205,8 +205,12 @@ struct MangoSelectorReader {
         return .modulo(divisor: divisor, remainder: remainder)
       }
     case "$regex":
-      if let text = argument.string, let pattern = MangoPattern(text) { return .matches(pattern) }
-    case "$beginsWith": if let text = argument.string { return .beginsWith(text) }
+      // CouchDB knows these two for texts alone.
+      guard let text = argument.string else { throw Self.unknown(name) }
+      if let pattern = MangoPattern(text) { return .matches(pattern) }
+    case "$beginsWith":
+      guard let text = argument.string else { throw Self.unknown(name) }
+      return .beginsWith(text)
     case "$elemMatch", "$allMatch", "$keyMapMatch":
       guard argument.members != nil else { break }
       let inner = try MangoSelectorReader(collation, keepsNegations: true)
@@ -215,9 +219,13 @@ struct MangoSelectorReader {
         ? .someItem(inner) : name == "$allMatch" ? .everyItem(inner) : .someName(inner)
     case "$text", "$where", "$geoWithin", "$geoIntersects", "$near", "$nearSphere":
       throw CouchDBError(400, "not_supported", "Unsupported operator: \(name)")
-    default: throw CouchDBError(400, "invalid_operator", "Invalid operator: \(name)")
+    default: throw Self.unknown(name)
     }
     throw Self.badArgument(name, argument)
+  }
+
+  private static func unknown(_ name: String) -> CouchDBError {
+    CouchDBError(400, "invalid_operator", "Invalid operator: \(name)")
   }
 
   private static func badArgument(_ name: String, _ argument: OrderedJSON) -> CouchDBError {

@@ -66,6 +66,23 @@ import Touchstone
     try expect(client.get("/db/_design/bad").status, equals: 404)
   }
 
+  @Test("views of the language query are objects")
+  func queryDesigns() throws {
+    let client = try APIClient.withDatabase()
+    for (views, reason) in [
+      (#"[]"#, "`views` field must have object type"),
+      (#"{"v":5}"#, "`views.v` field must have object type"),
+      (#"{"v":{}}"#, "View `v` must contain map function"),
+      (#"{"v":{"map":"function (doc) {}"}}"#, "`views.v.map` field must have object type"),
+      (#"{"v":{"map":{"fields":{"a":"asc"}},"reduce":1}}"#, "`views.v.reduce` field must have string type"),
+    ] {
+      let answer = try client.send("PUT", "/db/_design/q", #"{"language":"query","views":\#(views)}"#)
+      try expect(answer.error, equals: ["invalid_design_doc", reason])
+    }
+    let index = #"{"language":"query","views":{"v":{"map":{"fields":{"a":"asc"}},"reduce":"_count"}}}"#
+    try expect(client.send("PUT", "/db/_design/q", index).status, equals: 201)
+  }
+
   @Test("members of a design document have CouchDB's types")
   func designMembers() throws {
     let client = try APIClient.withDatabase()

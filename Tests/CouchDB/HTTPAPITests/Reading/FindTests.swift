@@ -110,6 +110,70 @@ import Touchstone
     try expect(wrong.json()["error"], equals: "invalid_bookmark")
   }
 
+  @Test("an index is added to design documents of its language alone") func languages() throws {
+    let reading = try client(.lmdb, 1)
+    for (language, word) in [
+      ("", "false"), (#""language": "javascript","#, "<<106,97,118,97,115,99,114,105,112,116>>"),
+    ] {
+      let design = try JSONValue(json: #"{\#(language) "views": {"v": {"map": "function (doc) {}"}}}"#)
+      try reading.database.save("_design/d", .value(design))
+      let answer = try reading.post("_index", #"{"index": {"fields": ["n"]}, "ddoc": "d"}"#)
+      expect(answer.status, equals: 400)
+      try expect(
+        answer.error, equals: ["invalid_ddoc_lang", "Existing design doc has an invalid language: \(word)"])
+    }
+    for (member, value) in [("type", "null"), ("name", "null"), ("ddoc", "1")] {
+      let answer = try reading.post("_index", #"{"index": {"fields": ["n"]}, "\#(member)": \#(value)}"#)
+      try expect(answer.error, equals: ["invalid_string", "Invalid string: \(value)"])
+    }
+  }
+
+  @Test("a partial filter is stored with its operators written out") func filters() throws {
+    let reading = try client(.lmdb, 6)
+    try makeIndex(
+      reading, #"["n"]"#, "x", more: #", "partial_filter_selector": {"kind": "x", "n": {"$lt": 9}}"#)
+    let stored = try reading.database.document("_design/i")?.value()["views"]["x"]
+    expect(
+      stored?["map"]["partial_filter_selector"],
+      equals: ["$and": [["kind": ["$eq": "x"]], ["n": ["$lt": 9]]]])
+    expect(
+      stored?["options"]["def"]["partial_filter_selector"], equals: ["kind": "x", "n": ["$lt": 9]])
+    let again = try reading.post(
+      "_index",
+      #"{"index": {"fields": ["n"], "partial_filter_selector": {"kind": "x", "n": {"$lt": 9}}}, "ddoc": "i", "name": "x"}"#
+    )
+    try expect(again.json()["result"], equals: "exists")
+    let found = try reading.post("_find", #"{"selector": {"n": {"$gt": -1}, "kind": "x"}, "use_index": "i"}"#)
+    try expect(ids(found.json()), equals: ["d1000", "d1003"])
+  }
+
+  @Test("an index of _conflicts has the documents with conflicts", arguments: someEngines)
+  func conflicts(_ engine: EngineName) throws {
+    let reading = try client(engine, 3)
+    try makeIndex(reading, #"["_conflicts"]"#, "c")
+    let body = #"{"selector": {"_conflicts": {"$exists": true}}, "conflicts": true}"#
+    try expect(ids(reading.post("_find", body).json()), equals: [])
+    let made = try reading.post(
+      "_bulk_docs", #"{"new_edits": false, "docs": [{"_id": "d1001", "_rev": "1-0", "other": 1}]}"#)
+    expect(made.status, equals: 201)
+    let answer = try reading.post("_find", body).json()
+    expect(ids(answer), equals: ["d1001"])
+    expect(answer["docs"][0]["_conflicts"].array?.count, equals: 1)
+    try expect(reading.post("_explain", body).json()["index"]["name"], equals: "c")
+  }
+
+  @Test("documents that are read with a quorum are counted by themselves") func quorum() throws {
+    let reading = try client(.lmdb, 4)
+    for (quorum, counts) in [(1, [4, 0]), (3, [0, 4])] {
+      let answer = try reading.post(
+        "_find", #"{"selector": {"n": {"$gte": 0}}, "r": \#(quorum), "execution_stats": true}"#
+      ).json()["execution_stats"]
+      expect(
+        [answer["total_docs_examined"], answer["total_quorum_docs_examined"]],
+        equals: counts.map { .int(Int64($0)) })
+    }
+  }
+
   @Test("a long answer is read in slices, and has each document once", arguments: someEngines)
   func slices(_ engine: EngineName) throws {
     let reading = try ReadingClient(engine)
