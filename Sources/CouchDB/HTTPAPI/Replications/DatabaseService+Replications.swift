@@ -148,9 +148,9 @@ extension DatabaseService {
     ])
   }
 
-  /// The answer to `_scheduler/jobs/{id}`.
+  /// The answer to `_scheduler/jobs/{id}`. A plus in the path may come as it is, as in CouchDB: an ID has no blanks.
   func schedulerJob(_ id: String) throws -> HTTPAnswer {
-    guard let job = replications.job(id) else { throw CouchDBError.missing }
+    guard let job = replications.job(id.replacing(" ", with: "+")) else { throw CouchDBError.missing }
     return try .json(job.jobRow)
   }
 
