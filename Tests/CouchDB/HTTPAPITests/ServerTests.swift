@@ -215,6 +215,16 @@ import Testing
     expect(seen.count, equals: 11)
   }
 
+  @Test("a system database that isn't there can't be deleted") func systemDatabases() throws {
+    let client = try APIClient()
+    for name in ["_users", "_replicator"] {
+      try expect(client.ask("DELETE", "/" + name).error, equals: ["not_found", "Database does not exist."])
+      try expect(client.ask("PUT", "/" + name).status, equals: 201)
+      try expect(client.ask("DELETE", "/" + name).status, equals: 200)
+    }
+    try expect(client.ask("DELETE", "/_other").status, equals: 400)
+  }
+
   @Test("a client may give its request a name") func requestNames() throws {
     let client = try APIClient()
     func name(_ name: String) throws -> String? {

@@ -73,13 +73,29 @@ struct ReplicationRequest: Sendable, Equatable {
   /// changing one goes on with the same ID.
   var id: String { baseID + suffix }
 
-  /// The ID without what is appended: of the record that both sides keep.
+  /// The ID without what is appended.
   var baseID: String {
-    let parts: JSONValue = [
+    Self.digest([
       source.identity, target.identity, documentIDs.map { .array($0.map { .string($0) }) } ?? .null,
       filter.map { .string($0) } ?? .null, .object(parameters), selector ?? .null, since ?? .null,
       .bool(onlyWinners),
-    ]
+    ])
+  }
+
+  /// The name of the record that both sides keep: the digits of the ID. With a filter function of a database of this server, its text counts
+  /// too: with another function the replication begins anew, as in CouchDB.
+  func recordID(_ ends: ReplicationEnds) throws -> String {
+    guard let filter, let source = ends.source.database else { return baseID }
+    let isView = filter.hasSameBytes(as: "_view")
+    let parts = (isView ? parameters["view"]?.string ?? "" : filter).split(separator: "/", maxSplits: 1)
+    guard parts.count == 2 else { return baseID }
+    let functions = try source.document(IncomingID.designPrefix + parts[0])?.value()[
+      isView ? "views" : "filters"]
+    guard let function = functions?.object?[String(parts[1])] else { return baseID }
+    return Self.digest([.string(baseID), function])
+  }
+
+  private static func digest(_ parts: JSONValue) -> String {
     let text = Array(((try? parts.canonicalJSON()) ?? parts.description).utf8)
     var digest = [UInt8](repeating: 0, count: 32)
     var count = digest.count
@@ -163,7 +179,13 @@ private struct Members {
       else {
         throw refuse("doc_ids", "an array of texts")
       }
-      return Set(ids.map { ByteString($0) }).sorted().map(\.string)
+      // CouchDB takes percent-encoded IDs. Here that is so for the slash of design documents: other IDs may have percent signs of their own.
+      let encoded = "_design%2F"
+      let plain = ids.map { id in
+        id.prefix(encoded.count).uppercased() == encoded.uppercased()
+          ? IncomingID.designPrefix + id.dropFirst(encoded.count) : id
+      }
+      return Set(plain.map { ByteString($0) }).sorted().map(\.string)
     }
   }
 

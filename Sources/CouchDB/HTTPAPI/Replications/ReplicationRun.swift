@@ -47,6 +47,8 @@ final class ReplicationRun: Sendable {
   /// The time of its start, in seconds since 1970.
   let began = ReplicationTime.now
   private let sessionID: String
+  /// The name of the record.
+  private let recordID: String
   /// What was done before.
   private let earlier: ReplicationRecord?
   private let replicator: Replicator
@@ -62,7 +64,8 @@ final class ReplicationRun: Sendable {
     self.ends = ends
     self.timer = timer
     sessionID = DocumentUUID.make()
-    earlier = request.usesCheckpoints ? try ReplicationRecord.read(request.baseID, from: ends.databases) : nil
+    recordID = try request.recordID(ends)
+    earlier = request.usesCheckpoints ? try ReplicationRecord.read(recordID, from: ends.databases) : nil
     var configuration = try ReplicatorConfiguration(request, ends, finder)
     configuration.timer = timer
     replicator = Replicator(configuration)
@@ -238,7 +241,7 @@ final class ReplicationRun: Sendable {
       sessionID: sessionID, began: began, ended: now, first: earlier?.lastSequence ?? firstSequence,
       last: reached,
       counts, after: earlier)
-    try record.save(request.baseID, to: ends.databases)
+    try record.save(recordID, to: ends.databases)
     state.withLock { $0.recorded = counts }
     var members: [(String, JSONValue)] = [("ok", true)] + record.members.dropLast()
     if request.documentIDs != nil {

@@ -49,7 +49,9 @@ extension ReplicatorConfiguration {
     resetsCheckpoint = !request.usesCheckpoints
     if let interval = request.checkpointInterval { checkpointDelay = min(interval, 60) }
     if let since = request.since { startSequence = RemoteSequence(json: try Self.sequence(since, ends)) }
-    if request.needsOwnCheckpoint { remoteID = target.connector.remoteID + "#" + request.baseID }
+    if request.needsOwnCheckpoint {
+      remoteID = try target.connector.remoteID + "#" + request.recordID(ends)
+    }
     try choose(request, ends)
   }
 

@@ -27,9 +27,10 @@ extension DatabaseService {
       _ = try replicatorDatabase(for: request.method)
     }
     // A database's name begins with a letter; `_users` and `_replicator` may exist.
-    let makesSystemDatabase =
-      request.method == "PUT" && path.count == 1 && Self.systemNames.contains { $0.hasSameBytes(as: name) }
-    if name.utf8.first == UInt8(ascii: "_"), !makesSystemDatabase, try catalog.database(name) == nil {
+    let isOfSystemDatabase =
+      ["PUT", "DELETE"].contains(request.method) && path.count == 1
+      && Self.systemNames.contains { $0.hasSameBytes(as: name) }
+    if name.utf8.first == UInt8(ascii: "_"), !isOfSystemDatabase, try catalog.database(name) == nil {
       return try serverAnswer(request, path, query)
     }
     let rest = Array(path.dropFirst())

@@ -117,6 +117,7 @@ enum Routes {
     Route("_index/{design}/{type}/{name}", .databaseAdmin("DELETE")) { call, values in
       try call.deleteIndex(values[0], values[1], values[2])
     },
+    Route("_index/…", .member()) { _, _ in throw CouchDBError.missing },
     Route("_design/{design}/_view", .member()) { _, _ in throw MethodNotAllowed(["GET", "POST", "HEAD"]) },
     Route("_design/{design}/_view/{view}", .member("GET", "POST", "HEAD")) { call, values in
       try call.view(values[0], values[1])

@@ -128,6 +128,16 @@ import Touchstone
     }
   }
 
+  @Test("paths below _index that mean nothing aren't there") func noIndexes() throws {
+    let reading = try client(.lmdb, 1)
+    for path in ["a", "a/b", "a/b/c/d", "a/b/c/d/e"] {
+      for method in ["GET", "PUT", "POST", "DELETE", "COPY"] {
+        try expect(
+          reading.client.send(method, "/db/_index/" + path, "{}").status, equals: 404, "\(method) \(path)")
+      }
+    }
+  }
+
   @Test("a partial filter is stored with its operators written out") func filters() throws {
     let reading = try client(.lmdb, 6)
     try makeIndex(

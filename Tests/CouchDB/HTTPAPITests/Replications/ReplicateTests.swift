@@ -188,6 +188,25 @@ import Touchstone
     ]
     try expect(client.replicate(other).json()["history"][0]["docs_written"], equals: 2)
 
+    // With another function it begins at the start, too, and once.
+    let revision = try client.get("/a/_design/f")["_rev"]
+    let wider: JSONValue = [
+      "_rev": revision, "filters": ["more": "function (doc, req) { return doc.n >= 2; }"],
+      "views": design["views"],
+    ]
+    try expect(client.ask("PUT", "/a/_design/f", wider).status, equals: 201)
+    let again = try client.replicate(filtered).json()
+    expect(again["history"].array?.count == 1 && again["history"][0]["docs_written"] == 3, "\(again)")
+    try expect(Set(try client.contents("filtered").keys), equals: Set((2...9).map { "a\($0)" }))
+    try expect(client.replicate(filtered).json()["no_changes"], equals: true)
+
+    let designs = try client.replicate([
+      "source": "a", "target": "fresh", "doc_ids": ["_design%2ff", "_design%2Fnone"],
+    ]).json()
+    expect(designs["docs_written"], equals: 1)
+    try expect(client.ask("DELETE", "/fresh").status, equals: 200)
+    try client.make("fresh")
+
     // The filters of `_changes`.
     for (filter, parameters, expected) in [
       ("_view", ["view": "f/odd"] as JSONValue, ["a1", "a3", "a5", "a7", "a9"]),
