@@ -84,10 +84,9 @@ final class ReplicationJob: Sendable {
   /// Whether it has failed, and waits for its next try.
   var isCrashing: Bool { state.withLock { $0.phase == .crashing && !$0.isRemoved } }
 
-  /// Adds somebody who waits for the end of a run. Returns true if it waited for its next try, and now waits for its turn.
-  func join(_ waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)?) -> Bool {
+  /// Returns true if it waited for its next try, and now waits for its turn.
+  func wake() -> Bool {
     let (wakes, retry) = state.withLock { state -> (Bool, TimerToken?) in
-      if let waiter { state.waiters.append(waiter) }
       guard state.phase == .crashing, !state.isRemoved else { return (false, nil) }
       state.phase = .pending
       defer { state.retry = nil }

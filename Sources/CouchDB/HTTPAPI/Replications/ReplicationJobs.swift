@@ -64,15 +64,16 @@ final class ReplicationJobs: Sendable {
   /// Adds a job, or finds the one with the same ID.
   ///
   /// A job that has failed and waits for its next try is tried at once when somebody asks for the same. For another user, it gives way
-  /// if that user may do what it can't.
+  /// if that user may do what it can't. Who has asked before, and waits until no other job does the same, changes nothing of that
+  /// (`isAskedAnew`).
   func add(
-    _ request: ReplicationRequest, user: String?, _ origin: ReplicationJob.Origin,
+    _ request: ReplicationRequest, user: String?, _ origin: ReplicationJob.Origin, isAskedAnew: Bool = true,
     waiter: (@Sendable (Result<JSONValue, CouchDBError>) -> Void)? = nil
   ) -> Added {
     let id = request.id
     // Asked here, since databases may have to be opened.
     let mayDisplace: Bool
-    if let job = job(id), !job.does(request, for: user), job.isCrashing {
+    if isAskedAnew, let job = job(id), !job.does(request, for: user), job.isCrashing {
       mayDisplace = finder.surelyHasRights(request, for: user)
     } else {
       mayDisplace = false
@@ -82,7 +83,8 @@ final class ReplicationJobs: Sendable {
       guard !state.isStopped else { return .refused }
       if let job = state.jobs[id] {
         if job.does(request, for: user) {
-          if job.join(waiter) { state.pending.append(job) }
+          if let waiter { job.state.withLock { $0.waiters.append(waiter) } }
+          if isAskedAnew, job.wake() { state.pending.append(job) }
           return .known(job)
         }
         guard mayDisplace, job.isCrashing else { return .other(job) }

@@ -142,10 +142,10 @@ final class ReplicatorDatabase: Sendable {
     }
   }
 
-  private func add(_ id: String, _ entry: Entry) {
+  private func add(_ id: String, _ entry: Entry, isAskedAnew: Bool = true) {
     var entry = entry
     let other: ReplicationJob?
-    switch jobs.add(entry.request, user: entry.user, .document(id)) {
+    switch jobs.add(entry.request, user: entry.user, .document(id), isAskedAnew: isAskedAnew) {
     case .new(let job):
       entry.job = job
       other = nil
@@ -173,7 +173,9 @@ final class ReplicatorDatabase: Sendable {
   /// Adds those whose replication another job did until now.
   private func addWaiting() {
     let waiting = state.withLock { state in state.entries.filter { $0.value.job == nil } }
-    for (id, entry) in waiting { add(id.string, Entry(request: entry.request, user: entry.user)) }
+    for (id, entry) in waiting {
+      add(id.string, Entry(request: entry.request, user: entry.user), isAskedAnew: false)
+    }
   }
 
   /// A job that is no document's has ended: documents may have waited for that.

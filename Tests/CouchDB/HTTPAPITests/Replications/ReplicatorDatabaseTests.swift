@@ -218,6 +218,27 @@ import Touchstone
     try eventually { try client.state("second") == "running" }
   }
 
+  /// Whoever asks for a replication that waits for its next try has it tried. Who only waits for it doesn't, whatever ends meanwhile.
+  @Test func aDocumentThatWaitsDoesNotHurryTheOther() throws {
+    let client = try ReplicationClient()
+    try client.make("b")
+    let body: JSONValue = ["source": "late", "target": "b"]
+    func errors() throws -> JSONValue { try client.get("/_scheduler/docs/_replicator/first")["error_count"] }
+    try expect(client.ask("PUT", "/_replicator/first", body).status, equals: 201)
+    try eventually { try client.state("first") == "crashing" }
+    try expect(client.ask("PUT", "/_replicator/second", body).status, equals: 201)
+    try eventually { try client.state("second") == "error" && errors() == 2 }
+    try client.make("a", documents: 1)
+    for name in ["third", "fourth", "fifth"] {
+      try expect(
+        client.ask("PUT", "/_replicator/\(name)", ["source": "a", "target": "b", "since_seq": .string(name)])
+          .status, equals: 201)
+      try eventually { ["completed", "failed"].contains(try client.state(name)) }
+    }
+    try expect(errors(), equals: 2)
+    expect(client.timer.delays.filter { [30, 60, 120].contains($0) }, equals: [30, 60])
+  }
+
   @Test func aDeletedDatabaseEndsItsJobs() throws {
     let client = try ReplicationClient()
     try client.make("a", documents: 1)
