@@ -84,6 +84,25 @@ final class ReplicationJob: Sendable {
   /// Whether it has failed, and waits for its next try.
   var isCrashing: Bool { state.withLock { $0.phase == .crashing && !$0.isRemoved } }
 
+  /// Sees to it that nothing of it starts any more. `ended` is called at the end of what runs, if something does. Returns what runs, and
+  /// those who waited for its end.
+  func markRemoved(
+    _ ended: (@Sendable () -> Void)? = nil
+  ) -> (run: ReplicationRun?, waiters: [@Sendable (Result<JSONValue, CouchDBError>) -> Void]) {
+    let (run, retry, waiters) = state.withLock { state in
+      state.isRemoved = true
+      if let ended, state.run != nil { state.endWaiters.append(ended) }
+      state.note(.stopped)
+      defer {
+        state.waiters = []
+        state.retry = nil
+      }
+      return (state.run, state.retry, state.waiters)
+    }
+    retry?.cancel()
+    return (run, waiters)
+  }
+
   /// Returns true if it waited for its next try, and now waits for its turn.
   func wake() -> Bool {
     let (wakes, retry) = state.withLock { state -> (Bool, TimerToken?) in

@@ -105,21 +105,9 @@ final class ReplicationJobs: Sendable {
 
   /// Ends a job that waited for its next try. Another one has its ID now.
   private func displace(_ job: ReplicationJob) {
-    let (retry, waiters) = job.state.withLock { state in
-      state.isRemoved = true
-      state.note(.stopped)
-      defer {
-        state.waiters = []
-        state.retry = nil
-      }
-      return (state.retry, state.waiters)
-    }
-    retry?.cancel()
+    // Nobody waits for it: who asks has it tried.
+    _ = job.markRemoved()
     if job.origin.documentID != nil { onEnd.withLock { $0 }?(job, nil) }
-    for waiter in waiters {
-      waiter(
-        .failure(CouchDBError(500, "error", "another user's replication has taken the place of this one")))
-    }
   }
 
   /// The job with an ID; nil if there is none.
@@ -137,17 +125,7 @@ final class ReplicationJobs: Sendable {
       ended?()
       return
     }
-    let (run, retry, waiters) = job.state.withLock { state in
-      state.isRemoved = true
-      if let ended, state.run != nil { state.endWaiters.append(ended) }
-      state.note(.stopped)
-      defer {
-        state.waiters = []
-        state.retry = nil
-      }
-      return (state.run, state.retry, state.waiters)
-    }
-    retry?.cancel()
+    let (run, waiters) = job.markRemoved(ended)
     run?.stop()
     if run == nil { ended?() }
     for waiter in waiters { waiter(.failure(CouchDBError(500, "error", "the replication was cancelled"))) }

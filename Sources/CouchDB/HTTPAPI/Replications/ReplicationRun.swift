@@ -66,7 +66,7 @@ final class ReplicationRun: Sendable {
     sessionID = DocumentUUID.make()
     recordID = try request.recordID(ends)
     earlier = request.usesCheckpoints ? try ReplicationRecord.read(recordID, from: ends.databases) : nil
-    var configuration = try ReplicatorConfiguration(request, ends, finder)
+    var configuration = try ReplicatorConfiguration(request, ends, recordID: recordID, finder)
     configuration.timer = timer
     replicator = Replicator(configuration)
   }

@@ -7,9 +7,9 @@ import Touchstone
 import Views
 
 extension ReplicatorConfiguration {
-  /// What a replicator does for a request. Throws a `CouchDBError` for what it can't do.
+  /// What a replicator does for a request. `recordID` is that of the request. Throws a `CouchDBError` for what it can't do.
   init(
-    _ request: ReplicationRequest, _ ends: ReplicationEnds, _ finder: ReplicationFinder
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, recordID: String, _ finder: ReplicationFinder
   ) throws {
     switch (ends.source, ends.target) {
     case (.here(let source), .here(let target)):
@@ -49,9 +49,7 @@ extension ReplicatorConfiguration {
     resetsCheckpoint = !request.usesCheckpoints
     if let interval = request.checkpointInterval { checkpointDelay = min(interval, 60) }
     if let since = request.since { startSequence = RemoteSequence(json: try Self.sequence(since, ends)) }
-    if request.needsOwnCheckpoint {
-      remoteID = try target.connector.remoteID + "#" + request.recordID(ends)
-    }
+    if request.needsOwnCheckpoint { remoteID = target.connector.remoteID + "#" + recordID }
     try choose(request, ends)
   }
 
