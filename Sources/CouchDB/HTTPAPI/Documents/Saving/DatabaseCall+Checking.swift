@@ -7,7 +7,12 @@ import Views
 extension DatabaseCall {
   /// Throws 413 if a document is too large.
   func checkSize(_ document: IncomingDocument, reason: String) throws {
-    guard document.byteCount <= service.configuration.maximumDocumentBytes else {
+    try checkSize(document.byteCount, reason: reason)
+  }
+
+  /// Throws 413 if a document of so many bytes of JSON is too large.
+  func checkSize(_ byteCount: Int, reason: String) throws {
+    guard byteCount <= service.configuration.maximumDocumentBytes else {
       throw CouchDBError(413, "document_too_large", reason)
     }
   }

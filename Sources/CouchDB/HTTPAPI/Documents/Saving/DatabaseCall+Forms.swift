@@ -155,11 +155,7 @@ private final class FormReceiver {
     case .other: return
     case .file(let writer): try writer.write(bytes)
     case .revision, .document:
-      guard bytes.count <= call.service.configuration.maximumRequestBytes - text.count else {
-        throw CouchDBError(413, "too_large", "the request entity is too large")
-      }
-      try call.request.memory?.hold(2 * bytes.count)
-      text.append(contentsOf: bytes)
+      try call.gather(bytes, into: &text)
     }
   }
 

@@ -21,6 +21,15 @@ extension DatabaseCall {
     return try receiver.finish()
   }
 
+  /// Adds bytes of a part to a text in memory. Throws 413 if it gets longer than a request may be.
+  func gather(_ bytes: UnsafeRawBufferPointer, into text: inout [UInt8]) throws {
+    guard bytes.count <= service.configuration.maximumRequestBytes - text.count else {
+      throw CouchDBError(413, "too_large", "the request entity is too large")
+    }
+    try request.memory?.hold(2 * bytes.count)
+    text.append(contentsOf: bytes)
+  }
+
   /// Reads a multipart body, and hands over what is in it as it arrives. Throws 400 if it isn't one.
   func parseMultipart(_ boundary: String, _ take: (MultipartParser.Event) throws -> Void) throws {
     do {
@@ -87,14 +96,7 @@ private final class MultipartReceiver {
   }
 
   private func add(_ bytes: UnsafeRawBufferPointer) throws {
-    guard document != nil else {
-      guard bytes.count <= call.service.configuration.maximumRequestBytes - text.count else {
-        throw CouchDBError(413, "too_large", "the request entity is too large")
-      }
-      try call.request.memory?.hold(2 * bytes.count)
-      text.append(contentsOf: bytes)
-      return
-    }
+    guard document != nil else { return try call.gather(bytes, into: &text) }
     // A part that the document doesn't name is skipped.
     guard let writer else { return }
     count += UInt64(bytes.count)

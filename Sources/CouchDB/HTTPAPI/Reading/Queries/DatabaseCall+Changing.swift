@@ -58,7 +58,7 @@ extension DatabaseCall {
         403, "forbidden", "a statement can't change design documents and databases of the server")
     }
     if try isPartitioned(), change.stored == nil { try Self.checkPartitioned(change.id) }
-    try checkSize(change)
+    if let body = change.body { try checkSize(body.jsonText().count, reason: change.id) }
     try checkAttachments(change)
     guard try database.hasDesignValidations else { return }
     let history = change.stored.map { [$0.revisionID] } ?? []
@@ -67,13 +67,6 @@ extension DatabaseCall {
     do {
       try database.validate(new, replacing: try database.replaced(change.id, history), by: validationUser())
     } catch { throw CouchDBError(refused: error) }
-  }
-
-  private func checkSize(_ change: StatementChange) throws {
-    guard let body = change.body else { return }
-    guard try body.jsonText().count <= service.configuration.maximumDocumentBytes else {
-      throw CouchDBError(413, "document_too_large", change.id)
-    }
   }
 
   /// Throws 400 unless the attachments are some of those that the document has. New ones need checks that only their own requests make.
