@@ -107,18 +107,7 @@ struct QueryCommand: Subcommand {
       return try output.line(plan.description)
     }
     var printer = try RowPrinter(format, columns: query.columnNames, to: output)
-    do {
-      try Interrupt.cancelling { cancellation in
-        try query.forEach(parameters, cancellation: cancellation) { row in
-          try printer.add(row)
-          return true
-        }
-      }
-    } catch let error as QueryError where error.code == .cancelled {
-      try printer.end()
-      throw Interrupted("\(printer.count) rows were printed")
-    }
-    try printer.end()
+    try Interrupt.cancelling { try printer.print(query, parameters, $0) }
   }
 
   /// Runs `body` until Ctrl-C. `outcome` says then what had been done.

@@ -132,17 +132,8 @@ final class Shell {
       if explains, query.columnNames != ["plan"] {
         try output.lines(query.explain(parameters, cancellation: cancellation).lines + [""])
       }
-      do {
-        try query.forEach(parameters, cancellation: cancellation) { row in
-          try printer.add(row)
-          return true
-        }
-      } catch let error as QueryError where error.code == .cancelled {
-        try printer.end()
-        throw Interrupted("\(printer.count) rows were printed")
-      }
+      try printer.print(query, parameters, cancellation)
     }
-    try printer.end()
     guard showsTime else { return }
     try output.flush()
     let time = begin.duration(to: .now)

@@ -48,6 +48,22 @@ struct RowPrinter {
     }
   }
 
+  /// Prints the rows of a query, and what was kept. Throws `Interrupted` when it is cancelled.
+  mutating func print(
+    _ query: Query, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation
+  ) throws {
+    do {
+      try query.forEach(parameters, cancellation: cancellation) { row in
+        try add(row)
+        return true
+      }
+    } catch let error as QueryError where error.code == .cancelled {
+      try end()
+      throw Interrupted("\(count) rows were printed")
+    }
+    try end()
+  }
+
   /// Prints what was kept.
   func end() throws {
     guard format == .table else { return }
