@@ -17,7 +17,11 @@ struct FlatExtents {
 
   /// Notes that a key is there.
   mutating func noteWrite(of key: UnsafeRawBufferPointer, in number: Int) {
-    guard isGreatest(key, in: number) else { return }
+    if isGreatest(key, in: number) { noteGreatest(key, in: number) }
+  }
+
+  /// Notes a key that is the greatest one.
+  mutating func noteGreatest(_ key: UnsafeRawBufferPointer, in number: Int) {
     greatest[number, default: []].removeAll(keepingCapacity: true)
     greatest[number, default: []].append(contentsOf: key)
   }

@@ -223,7 +223,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
           .outOfOrder, "an appended key isn't greater than all others", path: engine.location)
       }
       try changing { try value.withUnsafeBytes { try write.add(key, $0) } }
-      extents.noteWrite(of: key, in: number)
+      extents.noteGreatest(key, in: number)
     }
     try change(number, by: 1)
   }
