@@ -5,6 +5,7 @@ import Storage
 
 extension JSONQueryReader {
   mutating func expression(_ json: JSONValue) throws(QueryError) -> QueryExpression {
+    try countValue()
     switch json {
     case .null: return .literal(.null)
     case .bool(let value): return .literal(.bool(value))

@@ -45,6 +45,8 @@ struct JSONQueryReader {
   var context: [String] = []
   /// The aliases of the sources, of the queries around too.
   var aliases: Set<String> = []
+  /// The number of values that were read.
+  private var values = 0
 
   func fault(_ message: String, _ code: QueryError.Code = .syntax) -> QueryError {
     let place = context.isEmpty ? "" : " (in \(context.suffix(6).joined(separator: ", ")))"
@@ -62,6 +64,14 @@ struct JSONQueryReader {
     let result = try body(&self)
     context.removeLast()
     return result
+  }
+
+  /// Counts a value of the query.
+  mutating func countValue() throws(QueryError) {
+    values += 1
+    guard values <= QuerySize.tokens else {
+      throw fault("a query has at most \(QuerySize.tokens) values; give long lists by parameters", .tooLarge)
+    }
   }
 
   mutating func statement(_ json: JSONValue) throws(QueryError) -> SelectStatement {

@@ -8,14 +8,19 @@ final class EnclosingScope {
   private let outer: EnclosingScope?
   /// What the inner query reads, as expressions of the outer query.
   private(set) var captures: [QueryExpression] = []
+  private var captureNumbers: [QueryExpression: Int] = [:]
   /// The sources of the outer query that the inner one names.
   private(set) var usedNames: Set<ByteString> = []
   /// The sources of the outer query whose tombstones the inner one asks for.
   private(set) var mentionsDeleted: Set<ByteString> = []
   /// The name of a recursive query, inside of it.
   private let recursion: ByteString?
+  private let size: QuerySize
 
-  init(_ scope: NameResolver.Scope, _ outer: EnclosingScope?, recursion: ByteString? = nil) {
+  init(
+    _ scope: NameResolver.Scope, _ outer: EnclosingScope?, recursion: ByteString? = nil, size: QuerySize
+  ) {
+    self.size = size
     self.scope = scope
     self.outer = outer
     self.recursion = recursion
@@ -44,12 +49,15 @@ final class EnclosingScope {
         ? .star(source: SourceName(first, position: reference.position)) : .property(reference)
     }
     if let aliased = scope.aliases[first] {
+      try size.count(aliased, at: 0, for: first)
       if aliased.hasAggregates, let clause = scope.noAggregates {
         throw QueryError(.invalidUse, "\"\(first)\" is an aggregate, which isn't allowed in \(clause)")
       }
       return aliased.stepping(reference.steps.dropFirst())
     }
-    return scope.bindings[first]?.stepping(reference.steps.dropFirst())
+    guard let bound = scope.bindings[first] else { return nil }
+    try size.count(bound, at: 0, for: first)
+    return bound.stepping(reference.steps.dropFirst())
   }
 
   /// The metadata of an outer query's source.
@@ -85,8 +93,11 @@ final class EnclosingScope {
 
   /// The parameter for a value of the outer query.
   private func capture(_ expression: QueryExpression) -> QueryExpression {
-    let number = captures.firstIndex(of: expression) ?? captures.count
-    if number == captures.count { captures.append(expression) }
+    let number = captureNumbers[expression] ?? captures.count
+    if number == captures.count {
+      captures.append(expression)
+      captureNumbers[expression] = number
+    }
     return .parameter(InternalName.capture(number))
   }
 }

@@ -3,6 +3,9 @@ import Storage
 extension NameResolver {
   /// The canonical form of an expression.
   mutating func resolve(_ expression: QueryExpression, _ scope: Scope) throws -> QueryExpression {
+    try size.visit()
+    depth += 1
+    defer { depth -= 1 }
     switch expression {
     case .property(let reference): return try resolve(reference, scope)
     case .star(let source): return try resolveStar(source, scope)
@@ -54,6 +57,7 @@ extension NameResolver {
       return canonical(reference, scope)
     }
     if let aliased = scope.aliases[first] {
+      try size.count(aliased, at: depth, for: first)
       if aliased.hasAggregates, let clause = scope.noAggregates {
         throw failure(
           .invalidUse, "\"\(first)\" is an aggregate, which isn't allowed in \(clause)",
@@ -66,7 +70,10 @@ extension NameResolver {
       }
       return aliased.stepping(reference.steps.dropFirst())
     }
-    if let bound = scope.bindings[first] { return bound.stepping(reference.steps.dropFirst()) }
+    if let bound = scope.bindings[first] {
+      try size.count(bound, at: depth, for: first)
+      return bound.stepping(reference.steps.dropFirst())
+    }
     if let outer = try enclosing?.resolve(reference) { return outer }
     let documents = scope.propertySources
     if scope.sources.isEmpty, query.sources.isEmpty, let outer = enclosing?.property(reference) {

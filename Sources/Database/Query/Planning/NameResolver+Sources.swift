@@ -121,25 +121,25 @@ extension NameResolver {
   /// Resolves LET. A value that is cheap to compute is computed where its name is used, so that an index can
   /// serve conditions on it. Another one is computed once for each row.
   mutating func resolveLets(_ statement: SelectStatement) throws -> [ByteString: QueryExpression] {
-    var values: [ByteString: QueryExpression] = [:]
+    var scope = Scope(sources: query.sources, bindings: bindings)
+    scope.noAggregates = "LET"
     for binding in statement.lets {
-      guard values[binding.name] == nil else {
+      guard scope.aliases[binding.name] == nil else {
         throw failure(.duplicateName, "LET gives the name \"\(binding.name)\" twice", at: binding.position)
       }
       try checkUnused(binding.name, binding.position)
-      var scope = Scope(sources: query.sources, aliases: values, bindings: bindings)
-      scope.noAggregates = "LET"
       let value = try resolve(binding.value, scope)
       if value.isCheap {
-        values[binding.name] = value
+        scope.aliases[binding.name] = value
       } else {
         var source = ResolvedSource(name: binding.name, kind: .value(value))
         source.isHidden = true
         query.sources.append(source)
-        values[binding.name] = InternalName.reference(binding.name)
+        scope.sources = query.sources
+        scope.aliases[binding.name] = InternalName.reference(binding.name)
       }
     }
-    return values
+    return scope.aliases
   }
 
   /// The names that can be used in results: those of LET, GROUP BY, GROUP AS and LETTING.
@@ -158,11 +158,12 @@ extension NameResolver {
       names[name] = .call(FunctionCall("ARRAY_AGG", [.object(members)]))
     }
     scope.noAggregates = nil
+    scope.aliases = names
     for binding in statement.letting {
-      scope.aliases = names
-      names[binding.name] = try resolve(binding.value, scope)
+      let value = try resolve(binding.value, scope)
+      scope.aliases[binding.name] = value
     }
-    return names
+    return scope.aliases
   }
 
   // MARK: EXCLUDE

@@ -7,14 +7,15 @@ extension NameResolver {
   mutating func resolve(
     subquery statement: SelectStatement, _ form: ResolvedSubquery.Form, _ scope: Scope, isShared: Bool = false
   ) throws -> QueryExpression {
-    let names = EnclosingScope(scope, enclosing)
+    let names = EnclosingScope(scope, enclosing, size: size)
     let rows = ResolvedRows.query(try inner(statement, names))
     return add(rows, form, names, isShared: isShared)
   }
 
   /// Resolves a query with the names of another one around it.
   private func inner(_ statement: SelectStatement, _ names: EnclosingScope) throws -> ResolvedQuery {
-    var resolver = NameResolver(databaseName: databaseName, starColumnName: starColumnName, text: text)
+    var resolver = NameResolver(
+      databaseName: databaseName, starColumnName: starColumnName, text: text, size: size)
     resolver.enclosing = names
     try resolver.resolve(statement)
     resolver.query.isCorrelated = !names.captures.isEmpty
@@ -41,18 +42,18 @@ extension NameResolver {
         throw failure(
           .duplicateName, "WITH gives the name \"\(binding.name)\" twice", at: binding.position)
       }
-      var scope = Scope(bindings: bindings)
-      scope.noAggregates = "WITH"
-      switch binding.value {
-      case .subquery(let inner):
-        bindings[binding.name] =
-          try statement.isRecursive
-          ? recursive(binding, inner, scope)
-          : nil
-            ?? resolve(subquery: inner, .rows, scope, isShared: true)
-      default: bindings[binding.name] = try resolve(binding.value, scope)
-      }
+      // The table of names is copied when it changes while a scope has it.
+      let value = try value(of: binding, isRecursive: statement.isRecursive)
+      bindings[binding.name] = value
     }
+  }
+
+  private mutating func value(of binding: WithBinding, isRecursive: Bool) throws -> QueryExpression {
+    var scope = Scope(bindings: bindings)
+    scope.noAggregates = "WITH"
+    guard case .subquery(let inner) = binding.value else { return try resolve(binding.value, scope) }
+    if isRecursive, let value = try recursive(binding, inner, scope) { return value }
+    return try resolve(subquery: inner, .rows, scope, isShared: true)
   }
 
   /// Resolves a query that may use its own rows. Nil for one that isn't a union, or doesn't use them.
@@ -65,7 +66,7 @@ extension NameResolver {
         .invalidUse, "a recursive query takes no ORDER BY, LIMIT or OFFSET; use them where its rows are read",
         at: binding.position)
     }
-    let names = EnclosingScope(scope, enclosing, recursion: binding.name)
+    let names = EnclosingScope(scope, enclosing, recursion: binding.name, size: size)
     let start = try inner(first, names)
     var step = try inner(next, names)
     step.isCorrelated = true
@@ -94,7 +95,7 @@ extension NameResolver {
   /// Resolves UNION, INTERSECT or EXCEPT. The combined rows are the source of a query that orders and limits
   /// them.
   mutating func resolve(_ combination: SetCombination, of statement: SelectStatement) throws {
-    let names = EnclosingScope(Scope(bindings: bindings), enclosing)
+    let names = EnclosingScope(Scope(bindings: bindings), enclosing, size: size)
     let rows = try resolve(combination, names)
     let items = add(rows, .rows, names, isShared: false)
     let name = InternalName.combination

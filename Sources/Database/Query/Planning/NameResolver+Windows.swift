@@ -47,6 +47,10 @@ extension NameResolver {
   /// Resolves a call over a window.
   mutating func resolve(windowed call: FunctionCall, _ scope: Scope) throws -> QueryExpression {
     guard var window = call.window else { return .call(call) }
+    windowedCalls += 1
+    guard windowedCalls <= QuerySize.terms else {
+      throw failure(.tooLarge, QuerySize.tooManyTerms, at: call.position)
+    }
     if let clause = scope.noWindows ?? scope.noAggregates {
       throw failure(
         .invalidUse, "\(call.name) OVER a window isn't allowed in \(clause)", at: call.position)

@@ -47,6 +47,12 @@ struct NameResolver {
   }
 
   var query = ResolvedQuery()
+  /// How much a whole query, with those inside of it, may still grow.
+  let size: QuerySize
+  /// The number of expressions around the one that is being resolved.
+  var depth = 0
+  /// The number of calls over windows.
+  var windowedCalls = 0
   /// For a query inside another one, the names of that one.
   var enclosing: EnclosingScope?
   /// The values of the names of WITH.
@@ -62,8 +68,10 @@ struct NameResolver {
   var resultExpressions: [QueryExpression?] = []
 
   init(
-    databaseName: String, starColumnName: Query.Options.StarColumnName = .source, text: String?
+    databaseName: String, starColumnName: Query.Options.StarColumnName = .source, text: String?,
+    size: QuerySize = QuerySize()
   ) {
+    self.size = size
     self.databaseName = databaseName
     self.starColumnName = starColumnName
     self.text = text
@@ -110,6 +118,7 @@ struct NameResolver {
     }
     aliased.noAggregates = "GROUP BY"
     aliased.noWindows = "GROUP BY"
+    guard statement.groupBy.count <= QuerySize.terms else { throw failure(.tooLarge, QuerySize.tooManyTerms) }
     var groupBy = try statement.groupBy.map { try resolve($0, aliased) }
     aliased.noAggregates = nil
     aliased.aliases.merge(grouped) { result, _ in result }
@@ -145,6 +154,9 @@ struct NameResolver {
   // MARK: Sources
 
   func checkUnused(_ alias: ByteString, _ position: SourcePosition) throws {
+    guard query.sources.count < QuerySize.sources else {
+      throw failure(.tooLarge, QuerySize.tooManySources, at: position)
+    }
     guard !query.sources.contains(where: { $0.name == alias }) else {
       throw failure(
         .duplicateName, "two sources are called \"\(alias)\"; give one of them another alias", at: position)

@@ -27,6 +27,8 @@ extension SelectStatement {
     }
     var taken = aliases
     var unnamed = 0
+    // How often a name came, so that not all of its suffixes are tried again.
+    var counts: [ByteString: Int] = [:]
     return results.map { result in
       if let alias = result.alias { return alias }
       let name: ByteString
@@ -37,7 +39,8 @@ extension SelectStatement {
         name = ByteString("$\(unnamed)")
       }
       var unique = name
-      var count = 1
+      var count = counts[name] ?? 1
+      defer { counts[name] = count }
       while !taken.insert(unique).inserted {
         count += 1
         unique = ByteString("\(name) #\(count)")

@@ -70,6 +70,8 @@ struct Parser {
   /// The number of tokens that the parser may still look ahead, so that no text takes time in proportion to its
   /// square.
   var lookahead = 1 << 16
+  /// The number of tokens that were taken.
+  private var tokens = 0
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(SyntaxFault) {
     lexer = Lexer(bytes)
@@ -102,6 +104,11 @@ struct Parser {
 extension Parser {
   /// Advances to the next token.
   mutating func advance() throws(SyntaxFault) {
+    tokens += 1
+    if tokens > QuerySize.tokens {
+      throw fault(
+        .tooLarge, "a query has at most \(QuerySize.tokens) words and signs; give long lists by parameters")
+    }
     endOfLast = token.end
     taken = (token, taken.last)
     token = try lexer.next()

@@ -8,6 +8,8 @@ public struct QueryError: Error, Sendable, Equatable {
     case syntax
     /// The query is nested deeper than `Parser.depthLimit`.
     case tooDeep
+    /// The query has more words, sources or expressions than a query may have (docs/query.md, "Limits").
+    case tooLarge
     /// There is no function of this name.
     case unknownFunction
     /// A function call has too few or too many arguments.

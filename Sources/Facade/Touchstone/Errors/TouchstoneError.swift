@@ -165,7 +165,8 @@ extension QueryError: TouchstoneError {
   /// The kind of failure.
   public var kind: ErrorKind {
     switch code {
-    case .syntax, .tooDeep, .unknownFunction, .argumentCount, .unknownName, .duplicateName, .invalidUse,
+    case .syntax, .tooDeep, .tooLarge, .unknownFunction, .argumentCount, .unknownName, .duplicateName,
+      .invalidUse,
       .unsetParameter, .index, .collation, .evaluation:
       .badRequest
     case .unsupported: .unsupported
