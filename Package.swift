@@ -375,7 +375,7 @@ let helpers: [Target] = [
     "Simulation",
     [
       "TestSupport", "StorageConformance", "ChildProcesses", "Touchstone", "TouchstoneSync",
-      "TouchstoneServer", "Views",
+      "TouchstoneServer", "Views", "Fleece", "RawHTTP",
     ], namesEngines: true),
   // Adds a machine whose calls fail and whose power is cut.
   whole.testing(

@@ -32,10 +32,10 @@ struct MachineState {
   private func operation(_ step: Step) -> DatabaseOperation? {
     switch step {
     case .one(_, let operation): return operation
-    case .saveOnCurrent(_, let id, let isStale, let content):
+    case .saveOnCurrent(_, let id, let isStale, let content, _):
       let revision = isStale ? stale[id] : model.current(id)?.revision
       return .saveOnTop(id: id, revision: revision, content)
-    case .applyForeign(_, let id, let suffix, let onCurrent, let isDeleted, let content):
+    case .applyForeign(_, let id, let suffix, let onCurrent, let isDeleted, let content, _):
       let parent = onCurrent ? model.current(id)?.revision : nil
       let history = ["\((parent.map(Model.generation) ?? 0) + 1)-\(suffix)"] + [parent].compactMap { $0 }
       return .apply(id: id, history: history, isDeleted: isDeleted, content)

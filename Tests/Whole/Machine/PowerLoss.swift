@@ -197,7 +197,7 @@ extension MachineStep {
       : ["sqlite", "lmdb"] + (engine == "rocksdb" || engine == "wiredtiger" ? [engine] : [])
     var generator = StepGenerator(
       seed: random.next(), World.Settings(engine: engine, workers: 1, lastOnlyReads: false),
-      engines: engines)
+      engines: engines, usesHTTP: false)
     return (0..<count).map { _ in
       let step: MachineStep =
         switch random.below(40) {

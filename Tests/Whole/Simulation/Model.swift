@@ -70,10 +70,13 @@ package struct Model {
   /// Compares an answer with what is right, and follows the operation.
   package mutating func take(_ operation: Operation, _ answer: Answer, canWrite: Bool = true) throws {
     if !canWrite, operation.writes {
+      // A server may say first that there is no such document.
+      if case .overHTTP = operation, case .refused("notFound", _) = answer { return }
       guard case .refused("forbidden", _) = answer else { throw wrong(answer, "a refusal: forbidden") }
       return
     }
     switch operation {
+    case .overHTTP(let operation): try take(operation, answer, canWrite: canWrite)
     case .save(let id, let content): try takeSaved(id, content, on: current(id), answer)
     case .saveOnTop(let id, let revision, let content):
       // Any leaf may be gone on from, also one that lost a conflict.
@@ -324,6 +327,7 @@ extension Operation {
     case .document, .leaves, .local, .all, .changes, .query, .total, .viewRows, .viewTotal, .find, .match,
       .check:
       false
+    case .overHTTP(let operation): operation.writes
     default: true
     }
   }

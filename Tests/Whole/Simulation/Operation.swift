@@ -24,7 +24,7 @@ package struct Content: Codable, Equatable, Sendable {
 }
 
 /// One call of the public interface.
-package enum Operation: Codable, Equatable, Sendable {
+package indirect enum Operation: Codable, Equatable, Sendable {
   /// On top of the stored document, whatever that is.
   case save(id: String, Content)
   /// On top of a revision: refused if that isn't the current one.
@@ -78,6 +78,8 @@ package enum Operation: Codable, Equatable, Sendable {
   case match(String)
   /// The faults that the database's own check finds.
   case check
+  /// An operation by HTTP requests to a server over the database in the same process.
+  case overHTTP(Operation)
   /// What a database does as one of several replicas.
   case replica(ReplicaOperation)
 }

@@ -97,6 +97,7 @@ extension Model {
     case .createFullTextIndex: return .count(indexes.contains(SimulatedDatabase.textIndex) ? 0 : 1)
     case .createFindIndex: return hasFindIndex ? .count(0) : saved([SimulatedDatabase.findIndex])
     case .deleteIndex(let name): return .count(indexes.contains(name) ? 1 : 0)
+    case .overHTTP(let operation): return answer(to: operation, shown)
     default: return .done
     }
   }

@@ -26,7 +26,10 @@ extension SimulatedDatabase {
     return new.port ?? 0
   }
 
-  package func stopServing() { listener.withLock { $0.take() }?.stop(graceSeconds: 0) }
+  package func stopServing() {
+    listener.withLock { $0.take() }?.stop(graceSeconds: 0)
+    door.withLock { $0 = nil }
+  }
 
   private func replicate(_ order: ReplicaOrder) throws -> ReplicaOutcome {
     var other: Database?

@@ -19,6 +19,8 @@ package struct SimulatedDatabase {
 
   /// The listener of a replica, while others replicate with it.
   let listener = Lock<SyncListener?>(nil)
+  /// The server for operations over HTTP, since the first of them.
+  let door = Lock<HTTPDoor?>(nil)
 
   package init(_ database: Database) { self.database = database }
 
@@ -30,7 +32,7 @@ package struct SimulatedDatabase {
     }
   }
 
-  private func result(_ operation: Operation) throws -> Answer {
+  func result(_ operation: Operation) throws -> Answer {
     switch operation {
     case .save(let id, let content):
       return .saved([named(id, try database.save(id, body(content)))])
@@ -73,16 +75,20 @@ package struct SimulatedDatabase {
     case .updateWhere(let from, let through, let adding):
       var parameters = range(from, through)
       parameters["adding"] = .int(Int64(adding))
-      return try statement("UPDATE _ SET number = number + $adding \(Self.inRange)", parameters)
+      return try statement {
+        try database.execute("UPDATE _ SET number = number + $adding \(Self.inRange)", parameters).ids
+      }
     case .deleteWhere(let from, let through):
-      return try statement(Self.deletion, range(from, through))
+      return try statement { try database.execute(Self.deletion, range(from, through)).ids }
     case .tryDeleteWhere(let from, let through):
       let tried = try database.execute(Self.deletion, range(from, through), isDryRun: true)
-      return .names(tried.documents.map(\.id).sorted())
+      return .names(tried.ids.sorted())
     case .insert(let id, let replaces, let number):
-      return try statement(
-        "\(replaces ? "UPSERT" : "INSERT") INTO _ (KEY, VALUE) VALUES ($id, {'number': $n, 'words': [], 'padding': ''})",
-        ["id": .string(id), "n": .int(Int64(number))])
+      return try statement {
+        try database.execute(
+          Self.insertion(replaces), ["id": .string(id), "n": .int(Int64(number))]
+        ).ids
+      }
     case .document(let id): return .document(try database.document(id, includeDeleted: true).map(current))
     case .leaves(let id): return .leaves(try leaves(id))
     case .local(let id):
@@ -114,6 +120,7 @@ package struct SimulatedDatabase {
       return .numbers([Int(row?["count"].int ?? 0), Int(row?["sum"].int ?? 0)])
     case .find(let from, let through): return .names(try found(from, through))
     case .check: return .names(try database.check(deep: true).map { "\($0)" })
+    case .overHTTP(let operation): return try overHTTP(operation)
     case .replica(let operation): return .replica(try result(operation))
     }
     return .done
@@ -130,27 +137,36 @@ package struct SimulatedDatabase {
   }
 
   /// The condition of all statements, with the parameters of `range`.
-  private static let inRange = "WHERE number BETWEEN $from AND $through"
-  private static let deletion = "DELETE FROM _ \(inRange)"
+  static let inRange = "WHERE number BETWEEN $from AND $through"
+  static let deletion = "DELETE FROM _ \(inRange)"
 
-  private func range(_ from: Int, _ through: Int) -> [String: JSONValue] {
+  static func insertion(_ replaces: Bool) -> String {
+    "\(replaces ? "UPSERT" : "INSERT") INTO _ (KEY, VALUE) VALUES ($id, {'number': $n, 'words': [], 'padding': ''})"
+  }
+
+  func range(_ from: Int, _ through: Int) -> [String: JSONValue] {
     ["from": .int(Int64(from)), "through": .int(Int64(through))]
   }
 
-  /// Runs a statement, and finds the revisions that it has made. Nobody else writes meanwhile.
-  private func statement(_ text: String, _ parameters: [String: JSONValue]) throws -> Answer {
+  /// Runs a statement, which tells what it has changed, and finds the revisions that it has made. Nobody else writes meanwhile.
+  func statement(_ run: () throws -> [String]) throws -> Answer {
     // Documents with the same content have the same revisions.
     var before: [String: Set<String>] = [:]
     for change in try database.changes() {
       before[change.documentID] = Set(try leaves(change.documentID).map(\.revision))
     }
-    let changed = try database.execute(text, parameters).documents.map(\.id)
-    let sequences = try database.changes().reduce(into: [:]) { $0[$1.documentID] = $1.sequence }
+    let changed = try run()
+    let sequences = try sequences()
     return .saved(
       try changed.map { id in
         let new = try leaves(id).first { before[id]?.contains($0.revision) != true }
         return Answer.Saved(id: id, revision: new?.revision ?? "", sequence: sequences[id] ?? 0)
       })
+  }
+
+  /// The sequence of each document's last change.
+  func sequences() throws -> [String: UInt64] {
+    try database.changes().reduce(into: [:]) { $0[$1.documentID] = $1.sequence }
   }
 
   private func view() throws -> View {
@@ -234,4 +250,8 @@ package struct SimulatedDatabase {
         content: $0.isDeleted ? nil : try $0.body.map(content))
     }
   }
+}
+
+extension ChangeResults {
+  fileprivate var ids: [String] { documents.map(\.id) }
 }

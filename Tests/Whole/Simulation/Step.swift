@@ -4,9 +4,10 @@ package enum Step: Codable, Equatable, Sendable {
   /// One worker does an operation.
   case one(worker: Int, Operation)
   /// A save on top of the current revision of the document, or of the one before the last change of the worker's.
-  case saveOnCurrent(worker: Int, id: String, isStale: Bool, Content)
+  case saveOnCurrent(worker: Int, id: String, isStale: Bool, Content, overHTTP: Bool? = nil)
   /// A revision from elsewhere, on top of the current one or as another root.
-  case applyForeign(worker: Int, id: String, suffix: String, onCurrent: Bool, isDeleted: Bool, Content)
+  case applyForeign(
+    worker: Int, id: String, suffix: String, onCurrent: Bool, isDeleted: Bool, Content, overHTTP: Bool? = nil)
   /// The current revision wins over the others.
   case resolve(worker: Int, id: String)
   /// All workers that may write increment one document at the same time.

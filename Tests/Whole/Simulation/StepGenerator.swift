@@ -8,8 +8,11 @@ package struct StepGenerator {
   private let settings: World.Settings
   /// The engines that a database may go to.
   private let engines: [String]
+  private let usesHTTP: Bool
 
-  package init(seed: UInt64, _ settings: World.Settings, engines: [String]) {
+  /// Draws from a seed. `usesHTTP` tells whether operations may go over HTTP.
+  package init(seed: UInt64, _ settings: World.Settings, engines: [String], usesHTTP: Bool = true) {
+    self.usesHTTP = usesHTTP
     random = SeededGenerator(seed: seed)
     self.settings = settings
     self.engines =
@@ -30,7 +33,25 @@ package struct StepGenerator {
     }
   }
 
+  /// One of three operations that can go over HTTP does.
   package mutating func next() -> Step {
+    let step = nextByCalls()
+    guard usesHTTP, random.once(in: 3) else { return step }
+    switch step {
+    case .one(let worker, let operation) where operation.canGoOverHTTP:
+      return .one(worker: worker, .overHTTP(operation))
+    case .saveOnCurrent(let worker, let id, let isStale, let content, _) where content.blob == nil:
+      return .saveOnCurrent(worker: worker, id: id, isStale: isStale, content, overHTTP: true)
+    case .applyForeign(let worker, let id, let suffix, let onCurrent, let isDeleted, let content, _)
+    where content.blob == nil:
+      return .applyForeign(
+        worker: worker, id: id, suffix: suffix, onCurrent: onCurrent, isDeleted: isDeleted, content,
+        overHTTP: true)
+    default: return step
+    }
+  }
+
+  private mutating func nextByCalls() -> Step {
     switch random.below(119) {
     case 0..<18: .one(worker: worker, .save(id: id, content))
     case 18..<24:

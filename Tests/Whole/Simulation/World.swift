@@ -78,14 +78,17 @@ package final class World {
   package func run(_ step: Step) throws {
     switch step {
     case .one(let worker, let operation): try run(operation, by: worker)
-    case .saveOnCurrent(let worker, let id, let isStale, let content):
+    case .saveOnCurrent(let worker, let id, let isStale, let content, let overHTTP):
       let revision = isStale ? stale[id] : model.current(id)?.revision
-      try run(.saveOnTop(id: id, revision: revision, content), by: worker)
-    case .applyForeign(let worker, let id, let suffix, let onCurrent, let isDeleted, let content):
+      try run(.saveOnTop(id: id, revision: revision, content), by: worker, overHTTP: overHTTP ?? false)
+    case .applyForeign(
+      let worker, let id, let suffix, let onCurrent, let isDeleted, let content, let overHTTP):
       let parent = onCurrent ? model.current(id)?.revision : nil
       let generation = parent.map(Model.generation) ?? 0
       let history = ["\(generation + 1)-\(suffix)"] + [parent].compactMap { $0 }
-      try run(.apply(id: id, history: history, isDeleted: isDeleted, content), by: worker)
+      try run(
+        .apply(id: id, history: history, isDeleted: isDeleted, content), by: worker,
+        overHTTP: overHTTP ?? false)
     case .resolve(let worker, let id):
       guard let current = model.current(id), !current.isDeleted else { return }
       try run(.resolve(id: id, revision: current.revision), by: worker)
@@ -117,6 +120,10 @@ package final class World {
       for question in questions { try run(question, by: worker) }
     }
     try closeAll()
+  }
+
+  private func run(_ operation: Operation, by worker: Int, overHTTP: Bool) throws {
+    try run(overHTTP ? .overHTTP(operation) : operation, by: worker)
   }
 
   private func run(_ operation: Operation, by worker: Int) throws {
@@ -157,6 +164,7 @@ extension Operation {
     case .save(let id, _), .saveOnTop(let id, _, _), .delete(let id), .apply(let id, _, _, _),
       .insert(let id, _, _):
       id
+    case .overHTTP(let operation): operation.changedDocument
     default: nil
     }
   }
