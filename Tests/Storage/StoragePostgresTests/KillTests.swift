@@ -108,7 +108,7 @@ struct KillTests {
       }
     }
     for _ in 0..<2 { try start() }
-    let rounds = isLong ? 500 : 50
+    let rounds = isLong ? 500 : 20
     for round in 0..<rounds {
       try waitForCommits()
       usleep(UInt32.random(in: 0...20_000, using: &random))
