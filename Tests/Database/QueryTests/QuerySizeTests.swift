@@ -98,6 +98,31 @@ import TestSupport
     expect(row[0].bool, equals: true)
   }
 
+  @Test("values that hold the same parts many times") func sharedParts() throws {
+    let database = try databases.open(.lmdb)
+    try database.save("d", ["n": 1])
+    let cube = "ARRAY_REPEAT(ARRAY_REPEAT(ARRAY_REPEAT(n, 1000), 1000), 1000)"
+    let texts = "ARRAY_REPEAT(REPEAT('x', 16000000), 1000)"
+    // Each name has the one before twice. What isn't cheap is computed once for each row.
+    let doubled =
+      "LET a0 = (SELECT RAW [n, n])[0], "
+      + (1...60).map { "a\($0) = (SELECT RAW [a\($0 - 1), a\($0 - 1)])[0]" }.joined(separator: ", ")
+    for text in [
+      "SELECT RAW \(cube) FROM _", "SELECT RAW ENCODED_SIZE(\(cube)) FROM _",
+      "SELECT RAW 2 WITHIN \(cube) FROM _",
+      "SELECT RAW \(cube) = \(cube) FROM _", "SELECT COUNT(*) FROM _ GROUP BY \(cube)",
+      "SELECT n FROM _ ORDER BY \(cube)", "SELECT RAW ARRAY_LENGTH(ARRAY_FLATTEN(\(cube), 9)) FROM _",
+      "SELECT RAW \(texts) FROM _", "SELECT RAW ENCODED_SIZE({'a': \(texts)}) FROM _",
+      "SELECT RAW ARRAY_LENGTH(a60) FROM _ \(doubled)",
+      "SELECT RAW ARRAY_REPEAT(\(cube.replacing("n", with: "1")), 2)",
+    ] {
+      let error = try thrown(QueryError.self) { _ = try database.query(text).run() }
+      expect(error?.code, equals: .evaluation, text)
+    }
+    let square = "SELECT RAW ENCODED_SIZE(ARRAY_REPEAT(ARRAY_REPEAT(n, 1000), 1000)) FROM _"
+    try expect(database.query(square).run().first?[0].int, equals: 2_002_001)
+  }
+
   /// A time in proportion to the square of the count would be hours.
   @Test("many names and columns") func many() throws {
     let database = try databases.open(.lmdb)

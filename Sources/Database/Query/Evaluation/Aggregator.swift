@@ -102,7 +102,7 @@ final class Aggregator: Sendable {
         return arena.array(items, values.count)
       }
       guard let items = state.items else { return arena.array(arena.allocate(0, of: QueryValue.self), 0) }
-      return .computedArray(ComputedArray(items: UnsafePointer(items), count: state.count))
+      return arena.array(items, state.count)
     }
   }
 }

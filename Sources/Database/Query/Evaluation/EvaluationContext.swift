@@ -77,6 +77,13 @@ final class EvaluationContext {
     paths = .allocate(program.paths.count, repeating: UnsafeBufferPointer(start: nil, count: 0))
     pathArena = EvaluationArena(capacity: 64 + program.paths.count * 64)
     patterns = Array(repeating: nil, count: program.patternCount)
+    arena.onWeight(beyond: limits.weight) { [unowned self] in
+      fail(
+        QueryError(
+          .evaluation,
+          "an array or object has more than \(self.limits.weight) values in it, those that it shares once for each time"
+        ))
+    }
   }
 
   deinit {
@@ -192,14 +199,18 @@ struct EvaluationLimits {
   let textBytes: Int
   /// The maximum number of items of an array that the function makes.
   let items: Int
+  /// The maximum weight of an array or object (`ValueWeight`).
+  let weight: UInt32
   /// The maximum time of a regular expression, in ICU's units of about one millisecond.
   let patternSteps: Int32
 
-  /// The limits for rows: 16 MiB, about a million items, about a second.
-  static let ofRows = EvaluationLimits(textBytes: 1 << 24, items: 1 << 20, patternSteps: 1_000)
+  /// The limits for rows: 16 MiB, about a million items, four million with those inside of them, about a second.
+  static let ofRows = EvaluationLimits(
+    textBytes: 1 << 24, items: 1 << 20, weight: 1 << 22, patternSteps: 1_000)
   /// The limits for constants that are computed while a query is prepared, which can't be cancelled. A
   /// constant that exceeds them is computed for each row instead.
-  static let ofConstants = EvaluationLimits(textBytes: 1 << 16, items: 1 << 12, patternSteps: 10)
+  static let ofConstants = EvaluationLimits(
+    textBytes: 1 << 16, items: 1 << 12, weight: 1 << 14, patternSteps: 10)
 }
 
 /// A compiled pattern, with the text it was compiled from.

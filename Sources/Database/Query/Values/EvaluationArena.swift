@@ -23,6 +23,9 @@ final class EvaluationArena {
     /// The size in bytes above which growth calls `onGrowth`.
     var limit = Int.max
     var onGrowth: () -> Void = {}
+    /// The weight above which an array or object isn't made, and `onWeight` is called.
+    var weightLimit = UInt32.max
+    var onWeight: () -> Void = {}
   }
 
   // A pointer avoids exclusivity checks at run time.
@@ -54,6 +57,13 @@ final class EvaluationArena {
   func onGrowth(beyond limit: Int, _ body: @escaping () -> Void) {
     state.pointee.limit = limit
     state.pointee.onGrowth = body
+  }
+
+  /// Calls `body` instead of making an array or object that is heavier. It becomes null then. Values that share parts can
+  /// be larger than any memory without taking any, until they are copied, compared or written.
+  func onWeight(beyond limit: UInt32, _ body: @escaping () -> Void) {
+    state.pointee.weightLimit = limit
+    state.pointee.onWeight = body
   }
 
   /// Allocates uninitialised memory, aligned to 8 bytes.
@@ -187,7 +197,7 @@ extension EvaluationArena {
           return true
         }
       }
-      return .computedArray(ComputedArray(items: UnsafePointer(items), count: count))
+      return array(items, count)
     case .object, .computedObject:
       let members = allocate(value.count, of: ComputedObject.Member.self)
       var count = 0
@@ -222,8 +232,13 @@ extension EvaluationArena {
 
   /// Makes an array of items that are in this arena or outlive it. Missing items become null.
   func array(_ items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
-    for index in 0..<count where items[index].isMissing { items[index] = .null }
-    return .computedArray(ComputedArray(items: UnsafePointer(items), count: count))
+    var weight = ValueWeight()
+    for index in 0..<count {
+      if items[index].isMissing { items[index] = .null }
+      weight.add(items[index])
+    }
+    if _slowPath(weight.units > state.pointee.weightLimit) { return tooHeavy() }
+    return .computedArray(ComputedArray(items: UnsafePointer(items), count: count, weight: weight))
   }
 
   /// Makes an object of members that are in this arena or outlive it. The members are sorted in place.
@@ -255,7 +270,16 @@ extension EvaluationArena {
       members[low] = member
       kept += 1
     }
-    return .computedObject(ComputedObject(members: UnsafePointer(members), count: kept))
+    var weight = ValueWeight()
+    for index in 0..<kept { weight.add(members[index].value) }
+    if _slowPath(weight.units > state.pointee.weightLimit) { return tooHeavy() }
+    return .computedObject(ComputedObject(members: UnsafePointer(members), count: kept, weight: weight))
+  }
+
+  @inline(never)
+  private func tooHeavy() -> QueryValue {
+    state.pointee.onWeight()
+    return .null
   }
 }
 

@@ -32,10 +32,42 @@ enum QueryValue: BitwiseCopyable {
   case computedObject(ComputedObject)
 }
 
-/// An array of items in an arena.
+/// An array of items in an arena. Arrays and objects may share parts.
 struct ComputedArray: BitwiseCopyable {
   let items: UnsafePointer<QueryValue>
-  let count: Int
+  private let storedCount: UInt32
+  /// What a copy of the array without shared parts weighs.
+  let weight: ValueWeight
+  var count: Int { Int(storedCount) }
+
+  /// - Parameter count: at most 2³² - 1.
+  init(items: UnsafePointer<QueryValue>, count: Int, weight: ValueWeight) {
+    self.items = items
+    self.weight = weight
+    storedCount = UInt32(count)
+  }
+}
+
+/// How large a value is with everything in it, parts that it shares with itself once for each time: about the number of values, and of every
+/// 32 bytes of their texts. An array or object in a body counts only with its own items. It ends at the greatest `UInt32`.
+struct ValueWeight: BitwiseCopyable {
+  private(set) var units: UInt32 = 1
+
+  init() {}
+
+  @inline(__always)
+  mutating func add(_ value: QueryValue) {
+    let more: UInt32 =
+      switch value {
+      case .string(let text), .data(let text): 1 &+ UInt32(clamping: text.count >> 5)
+      case .computedArray(let array): array.weight.units
+      case .computedObject(let object): object.weight.units
+      case .array, .object: 1 &+ UInt32(clamping: value.count)
+      default: 1
+      }
+    let (sum, overflow) = units.addingReportingOverflow(more)
+    units = overflow ? .max : sum
+  }
 }
 
 /// An object of members in an arena. They are in the order of their names' bytes, and names are unique.
@@ -45,7 +77,17 @@ struct ComputedObject: BitwiseCopyable {
     var value: QueryValue
   }
   let members: UnsafePointer<Member>
-  let count: Int
+  private let storedCount: UInt32
+  /// What a copy of the object without shared parts weighs.
+  let weight: ValueWeight
+  var count: Int { Int(storedCount) }
+
+  /// - Parameter count: at most 2³² - 1.
+  init(members: UnsafePointer<Member>, count: Int, weight: ValueWeight) {
+    self.members = members
+    self.weight = weight
+    storedCount = UInt32(count)
+  }
 }
 
 /// The types of values, in N1QL's order.
