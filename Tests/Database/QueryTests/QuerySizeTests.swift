@@ -36,7 +36,7 @@ import TestSupport
       let inner =
         "SELECT RAW (SELECT RAW a\(count)) FROM _ LET " + chain(count, "n", twice) { "\($0) = \($1)" }
       for text in [with, letting, lets, inner] {
-        expect(code(text, database), equals: wanted, String(text.prefix(60)))
+        expect(code(text, database), equals: wanted, "\(text.prefix(60))")
         guard wanted == nil else { continue }
         let row = try #require(try database.query(text).run().first)
         try expect(row[0][text == inner ? 0 : -1].int ?? row[0].int, equals: 1_024)
@@ -64,7 +64,7 @@ import TestSupport
         names.map { " UNNEST a.l AS \($0)" }, names.map { " NEST _ AS \($0) ON \($0).n = a.n" },
       ] {
         let text = "SELECT RAW 1 FROM _ AS a" + sources.joined()
-        expect(code(text, database), equals: wanted, String(text.prefix(60)))
+        expect(code(text, database), equals: wanted, "\(text.prefix(60))")
         if wanted == nil { try expect(database.query(text).run().count, equals: 1) }
       }
       // Values that aren't cheap are computed once, like sources.
@@ -113,11 +113,13 @@ import TestSupport
       "SELECT RAW \(cube) = \(cube) FROM _", "SELECT COUNT(*) FROM _ GROUP BY \(cube)",
       "SELECT n FROM _ ORDER BY \(cube)", "SELECT RAW ARRAY_LENGTH(ARRAY_FLATTEN(\(cube), 9)) FROM _",
       "SELECT RAW \(texts) FROM _", "SELECT RAW ENCODED_SIZE({'a': \(texts)}) FROM _",
+      "SELECT RAW ENCODED_SIZE(SUFFIXES(REPEAT('x', 1000000))) FROM _",
+      "SELECT RAW MASK(REPEAT('x', 10000000), {'mask': REPEAT('*', 10000000)}) FROM _",
       "SELECT RAW ARRAY_LENGTH(a60) FROM _ \(doubled)",
       "SELECT RAW ARRAY_REPEAT(\(cube.replacing("n", with: "1")), 2)",
     ] {
       let error = try thrown(QueryError.self) { _ = try database.query(text).run() }
-      expect(error?.code, equals: .evaluation, text)
+      expect(error?.code, equals: .evaluation, "\(text)")
     }
     let square = "SELECT RAW ENCODED_SIZE(ARRAY_REPEAT(ARRAY_REPEAT(n, 1000), 1000)) FROM _"
     try expect(database.query(square).run().first?[0].int, equals: 2_002_001)

@@ -105,4 +105,30 @@ import Testing
   func normalForm(_ text: String, _ wanted: String) throws {
     try expect(String(decoding: selector(text).json.jsonText, as: UTF8.self), equals: wanted)
   }
+
+  @Test("the expressions of one document have so many steps together, and end when nobody waits")
+  func effort() throws {
+    // Each text alone would take minutes.
+    let hostile: JSONValue = .array((0..<300).map { .string(String(repeating: "a", count: 28 + $0 % 3)) })
+    let matcher = try MangoMatcher(try selector(#"{"l": {"$elemMatch": {"$regex": "(a+)+$b"}}}"#))
+    expect(!matcher.matches(["l": hostile]) && !matcher.wasCancelled)
+    // The next document has its own.
+    expect(!matcher.matches(["l": ["aab"]]))
+    let other = try MangoMatcher(try selector(#"{"l": {"$elemMatch": {"$regex": "^a+b$"}}}"#))
+    expect(other.matches(["l": ["x", "aab"]]))
+
+    var asked = 0
+    matcher.isCancelled = {
+      asked += 1
+      return asked > 3
+    }
+    expect(!matcher.matches(["l": hostile]) && matcher.wasCancelled)
+    let list = (0..<5_000).map { "{\"n\": \($0)}" }.joined(separator: ",")
+    let wide = try MangoMatcher(try selector("{\"$or\": [\(list)]}"))
+    expect(wide.matches(["n": 4_999]) && !wide.wasCancelled)
+    wide.isCancelled = { true }
+    expect(!wide.matches(["n": 4_999]) && wide.wasCancelled)
+    wide.isCancelled = { false }
+    expect(wide.matches(["n": 4_999]) && !wide.wasCancelled)
+  }
 }

@@ -250,6 +250,10 @@ enum TextFunctions {
     func characters(_ name: StaticString) -> [Unicode.Scalar]? {
       options.text(name).map { Array($0.string.unicodeScalars) }
     }
+    let maskBytes = options.text("mask")?.count ?? 0
+    guard source.count + maskBytes <= context.limits.textBytes else {
+      return StringFunctions.tooLong(context)
+    }
     let text = Array(source.string.unicodeScalars)
     let given = characters("mask") ?? []
     var mask = Mask(

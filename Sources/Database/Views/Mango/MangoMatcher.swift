@@ -5,6 +5,15 @@ import Fleece
 package final class MangoMatcher {
   private let selector: MangoSelector
   private let collation: MangoCollation
+  private let effort = MangoEffort()
+
+  /// Whether nobody waits for the results any more. A match ends then, also within a document.
+  package var isCancelled: () -> Bool {
+    get { effort.isCancelled }
+    set { effort.isCancelled = newValue }
+  }
+  /// Whether the last match ended so. Its result means nothing.
+  package var wasCancelled: Bool { effort.wasCancelled }
 
   /// Throws if ICU has no collator.
   package init(_ selector: MangoSelector) throws {
@@ -13,10 +22,14 @@ package final class MangoMatcher {
   }
 
   /// Whether a document passes. It has `_id` and `_rev`, and what else the selector asks for (`MangoSelector.names`).
-  package func matches(_ document: JSONValue) -> Bool { passes(document, selector) }
+  package func matches(_ document: JSONValue) -> Bool {
+    effort.begin()
+    return passes(document, selector)
+  }
 
   private func passes(_ value: JSONValue, _ selector: MangoSelector) -> Bool {
-    switch selector {
+    guard effort.goesOn() else { return false }
+    return switch selector {
     case .all: true
     case .and(let parts): parts.allSatisfy { passes(value, $0) }
     case .or(let parts): parts.isEmpty || parts.contains { passes(value, $0) }
@@ -48,7 +61,7 @@ package final class MangoMatcher {
     case .type(let type): Self.type(of: value).utf8.elementsEqual(type.utf8)
     case .modulo(let divisor, let remainder): Self.remainder(value, divisor) == remainder
     case .size(let count): value.array.map { $0.count == count } ?? false
-    case .matches(let pattern): value.string.map { pattern.isFound(in: $0) } ?? false
+    case .matches(let pattern): value.string.map { pattern.isFound(in: $0, effort) } ?? false
     case .beginsWith(let prefix): value.string.map { $0.utf8.starts(with: prefix.utf8) } ?? false
     case .hasAll(let wanted): Self.hasAll(wanted, value)
     case .someItem(let inner): value.array?.contains { passes($0, inner) } ?? false

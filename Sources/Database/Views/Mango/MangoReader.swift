@@ -22,6 +22,11 @@ package final class MangoReader {
   package var around: (() throws -> Void) throws -> Void = { try $0() }
   /// Whether somebody waits for the answer: an update of an index ends otherwise.
   package var isWanted: () -> Bool = { true }
+  /// Whether nobody waits for this answer any more. A slice ends then, also within a document.
+  package var isCancelled: () -> Bool {
+    get { matcher.isCancelled }
+    set { matcher.isCancelled = newValue }
+  }
   /// Only documents whose IDs begin with these bytes, those of the partition; nil: all.
   private let documentPrefix: [UInt8]?
 
@@ -69,6 +74,10 @@ package final class MangoReader {
 
   /// Whether a scan goes on after a row. Everything was read if it comes to its own end, or if there are enough results.
   private func continueScan() -> Bool {
+    guard !matcher.wasCancelled else {
+      isDone = false
+      return false
+    }
     let isFull = results >= plan.query.limit
     let goesOn = !isFull && text.count < Self.sliceBytes && steps < Self.sliceSteps
     isDone = isFull || goesOn
@@ -190,7 +199,7 @@ package final class MangoReader {
 
   private func take(_ object: OrderedJSON, _ row: StoredRow) {
     let value = object.value
-    guard matcher.matches(value) else { return }
+    guard matcher.matches(value), !matcher.wasCancelled else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: [UInt8](copying: row.keyJSON), id: row.documentID)
     append(value)
@@ -217,7 +226,7 @@ package final class MangoReader {
       try writer.append(document, to: &json)
       value = try json.withBytes { try JSONValue(json: $0) }
     }
-    guard matcher.matches(value) else { return }
+    guard matcher.matches(value), !matcher.wasCancelled else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: key(), id: document.id)
     guard fields == nil else { return append(value) }

@@ -70,6 +70,7 @@ struct FindCommand: Subcommand {
   private func print(_ reader: MangoReader, _ output: StandardOutput) throws {
     func stop() -> Interrupted { Interrupted("\(reader.results) documents were printed") }
     reader.isWanted = { !Interrupt.isRequested }
+    reader.isCancelled = { Interrupt.isRequested }
     reader.around = { slice in
       if Interrupt.isRequested { throw stop() }
       try slice()

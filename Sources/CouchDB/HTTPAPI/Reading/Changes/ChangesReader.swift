@@ -101,10 +101,13 @@ final class ChangesReader: @unchecked Sendable {
     case .script(let filter, let request): try write(candidates, try choose(candidates, filter, request))
     case .selector(let selector, let fields):
       let matcher = try MangoMatcher(selector)
+      matcher.isCancelled = { [checkWanted] in (try? checkWanted()) == nil }
       try write(
         candidates,
         candidates.flatMap(\.scripted).map { revision in
-          try matcher.matches(revision.json.withUnsafeBytes { try JSONValue(json: $0) })
+          let passes = try matcher.matches(revision.json.withUnsafeBytes { try JSONValue(json: $0) })
+          if matcher.wasCancelled { try checkWanted() }
+          return passes
         }, fields: fields)
     default: break
     }

@@ -86,6 +86,7 @@ extension DatabaseCall {
   private func mangoReader(_ plan: MangoPlan) throws -> MangoReader {
     let reader = try database.mangoReader(plan)
     let (database, service, origin) = (database, service, request.origin)
+    reader.isCancelled = { origin.isCancelled }
     reader.isWanted = {
       // Not whether its client still waits: the next one needs the same rows.
       database.isOpenForReplication && !database.isClosing && !service.isStopping.withLock { $0 }
