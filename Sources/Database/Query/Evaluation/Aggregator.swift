@@ -53,14 +53,16 @@ final class Aggregator: Sendable {
       let values = state.values ?? ValueSet(context.budget)
       state.values = values
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
-      if kind == .sum || kind == .average { return state.add(distinctNumber: value, isNew: isNew) }
+      if kind == .sum || kind == .average {
+        return state.add(distinctNumber: value, isNew: isNew, context.budget)
+      }
       if !isNew { return }
       // The set of values holds the items of ARRAY_AGG and MEDIAN.
       if kind == .arrayAggregate || kind == .median { return }
     }
     switch kind {
     case .count, .countNumbers: state.count += 1
-    case .sum, .average: state.add(number: value)
+    case .sum, .average: state.add(number: value, context.budget)
     case .minimum:
       if state.count == 0 || context.order(collation).compare(value, state.value) < 0 {
         state.value = arena.copy(value, context.sharedKeys)
@@ -73,7 +75,7 @@ final class Aggregator: Sendable {
       state.count = 1
     case .arrayAggregate: state.append(arena.copy(value, context.sharedKeys), arena)
     case .median: state.append(value, arena)
-    default: state.add(toVariance: value)
+    default: state.add(toVariance: value, context.budget)
     }
   }
 
@@ -119,19 +121,19 @@ struct AggregateState {
   /// The exact sum of the integers. 2⁶³ integers of 64 bits fit.
   private var integers: Int128 = 0
   private var hasUnsigned = false
-  private var doubles = 0.0
-  /// The rounding error of `doubles`, so that the sum hardly depends on the order of rows.
-  private var compensation = 0.0
+  /// The exact sum of the doubles, as far as it fits, and what doesn't fit. For variances, the sums of all numbers and of their squares.
+  private var doubles = DoubleExpansion()
+  private var moments: ExactMoments?
   private var isInteger = true
 
   init() {}
 
   /// The state of SUM or AVG after `count` numbers. `doubles` is the sum of those that aren't integers. Nil if all are.
-  init(count: Int, integers: Int128, hasUnsigned: Bool, doubles: Double?) {
+  init(count: Int, integers: Int128, hasUnsigned: Bool, doubles: DoubleExpansion?) {
     self.count = count
     self.integers = integers
     self.hasUnsigned = hasUnsigned
-    self.doubles = doubles ?? 0
+    self.doubles = doubles ?? DoubleExpansion()
     isInteger = doubles == nil
   }
 
@@ -147,12 +149,11 @@ struct AggregateState {
       if let integer { return .int(integer) }
       if hasUnsigned, let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
     }
-    // `Double(Int128)` is generic code in the standard library. It takes thousands of instructions.
-    return QueryValue(finite: doubles + compensation + (integer.map(Double.init) ?? Double(integers)))
+    return QueryValue(finite: moments.map { $0.total(integers) } ?? doubles.plus(integers))
   }
 
   @inline(__always)
-  fileprivate mutating func add(number: QueryValue) {
+  fileprivate mutating func add(number: QueryValue, _ budget: QueryMemoryBudget) {
     count += 1
     if case .int(let value) = number { return integers &+= Int128(value) }
     if case .uint(let value) = number {
@@ -161,41 +162,46 @@ struct AggregateState {
     }
     guard let value = number.number else { return }
     isInteger = false
-    let sum = doubles + value
-    compensation += abs(doubles) >= abs(value) ? doubles - sum + value : value - sum + doubles
-    doubles = sum
+    if let moments { return moments.add(value) }
+    if _fastPath(doubles.add(value)) { return }
+    let moments = ExactMoments(budget)
+    moments.add(doubles)
+    moments.add(value)
+    self.moments = moments
   }
 
   /// Adds a number for a sum of different numbers. Equal numbers count once. Which of 1 and 1.0 comes first
   /// depends on the order of rows, but the sum doesn't: it is a double when one of them is, and whole numbers
   /// are added as integers.
-  fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool) {
+  fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool, _ budget: QueryMemoryBudget) {
     guard case .double(let value) = number else {
-      if isNew { add(number: number) }
+      if isNew { add(number: number, budget) }
       return
     }
     isInteger = false
     guard isNew else { return }
-    if let integer = Int64(exactly: value) { add(number: .int(integer)) } else { add(number: number) }
+    if let integer = Int64(exactly: value) {
+      add(number: .int(integer), budget)
+    } else {
+      add(number: number, budget)
+    }
   }
 
-  /// Adds a number by Welford's method, which hardly loses digits. The mean is in `doubles`, and the sum of the
-  /// squares of the differences from it in `compensation`.
+  /// Adds a number to the sums of numbers and of squares.
   @inline(__always)
-  fileprivate mutating func add(toVariance number: QueryValue) {
-    guard let value = number.number else { return }
+  fileprivate mutating func add(toVariance number: QueryValue, _ budget: QueryMemoryBudget) {
     count += 1
-    let before = value - doubles
-    doubles += before / Double(count)
-    compensation += before * (value - doubles)
+    let sums = moments ?? ExactMoments(budget)
+    sums.add(withSquare: number)
+    moments = sums
   }
 
   fileprivate func variance(_ kind: AggregateKind, divisor: Int) -> QueryValue {
-    guard count > 0, divisor > 0 else { return .null }
-    let variance = compensation / Double(divisor)
+    guard let moments, divisor > 0 else { return .null }
     switch kind {
-    case .deviation, .sampleDeviation, .populationDeviation: return QueryValue(finite: variance.squareRoot())
-    default: return QueryValue(finite: variance)
+    case .deviation, .sampleDeviation, .populationDeviation:
+      return QueryValue(finite: moments.variance(count, divisor: divisor, isRoot: true))
+    default: return QueryValue(finite: moments.variance(count, divisor: divisor, isRoot: false))
     }
   }
 

@@ -110,7 +110,7 @@ extension WindowEvaluation {
       }
       let state = AggregateState(
         count: count, integers: sum.integers, hasUnsigned: sum.unsigned > 0,
-        doubles: sum.doubles > 0 ? scale.double(sum.units) : nil)
+        doubles: sum.doubles > 0 ? DoubleExpansion(sum.units, scale) : nil)
       values[partition.numbers[position]] = aggregator.result(of: state, context, arena)
       try context.check()
     }
@@ -219,29 +219,22 @@ private struct FrameSums {
 
 /// Doubles as whole multiples of the lowest bit that any of them has. Sums of such multiples are exact.
 ///
-/// `AggregateState` adds doubles one by one, and keeps the sum of the rounding errors. Each error is a multiple of the
-/// lowest bit, and at most 2⁻⁵³ of the sum so far. As long as the sum of the errors has at most 53 bits, no digit is
-/// lost, and the result is the exact sum, rounded once. Then the exact sum of multiples, rounded once, is the same
-/// number. `isExact` tells whether that holds for the sum of any of the doubles.
+/// `isExact` tells whether 126 bits hold the sum of any of the doubles.
 struct FixedScale {
   /// The exponent of the lowest bit.
   private var lowest = Int.max
-  private var count = 0.0
   private var magnitude = 0.0
 
   mutating func include(_ value: Double) {
     guard value != 0 else { return }
     lowest = min(lowest, Int(value.exponent) - value.significandWidth)
-    count += 1
     magnitude += abs(value)
   }
 
-  /// Whether sums of the included numbers are exact. The errors of `count` additions are below 2⁻⁵² · magnitude each, and
-  /// have to stay below 2⁵³ units. The limit is half of that.
+  /// Whether sums of the included numbers are exact. `magnitude` is rounded at each addition, by much less than half of it.
   var isExact: Bool {
     if lowest == .max { return true }
-    guard count * magnitude < 0x1p1000 else { return false }
-    return count * magnitude <= Double(sign: .plus, exponent: lowest + 104, significand: 1)
+    return magnitude < 0x1p1000 && magnitude <= Double(sign: .plus, exponent: lowest + 124, significand: 1)
   }
 
   /// An included number as a multiple of the lowest bit.

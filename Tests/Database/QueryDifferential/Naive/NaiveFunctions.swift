@@ -294,15 +294,14 @@ func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: NaiveRow) 
       return Int128(whole)
     }
     let integers = numbers.compactMap { integer($0) }
-    // Exact but for the last digit, in whatever order the numbers come.
-    var (doubles, lost) = (0.0, 0.0)
-    for number in numbers where integer(number) == nil {
-      guard let value = number.double else { continue }
-      let next = doubles + value
-      lost += abs(doubles) >= abs(value) ? doubles - next + value : value - next + doubles
-      doubles = next
+    // Exact, in whatever order the numbers come.
+    let doubles = numbers.filter { integer($0) == nil }.compactMap(\.double)
+    let whole = integers.reduce(0, +)
+    if doubles.contains(where: { abs($0) > 1e300 }) {
+      throw NaiveError.open("sums beyond all doubles on the way")
     }
-    let sum = doubles + lost + Double(integers.reduce(0, +))
+    let high = Double(whole)
+    let sum = exactSum(doubles + [high, Double(whole - Int128(high))])
     if call.name == "AVG" {
       let exact = integers.count == numbers.count ? Double(integers.reduce(0, +)) : sum
       return naiveNumber(exact / Double(numbers.count))

@@ -1,22 +1,11 @@
-import Bytes
-
-// An exact sum, stored in one form only:
-//
-//   sum       := head:varint  [place:varint  digit*]       head = 2·(number of digits) + 1 if the sum is negative
-//   digit     := u32 little-endian, the least one first; neither the first nor the last one is 0
-//   place     := zigzag of p: the first digit counts 2^(32·p)
-//
-// Zero has no digits.
-
 /// A sum of numbers without any rounding: of integers, of doubles, and of their squares.
 ///
-/// Equal sums are stored as equal bytes, in whatever order and groups the numbers came. A number can be taken
-/// out again.
-struct ExactSum {
+/// It is the same in whatever order and groups the numbers came. A number can be taken out again. Used by one thread at a time.
+package struct ExactSum {
   /// Digits below the point: the square of the least double is 2^-2148.
-  static let digitsBelowPoint = 68
+  package static let digitsBelowPoint = 68
   /// All digits: the square of the greatest double is below 2^2048, and 2^128 of them may come.
-  static let digitCount = 136
+  package static let digitCount = 136
 
   /// A part of the sum that fits. Most sums of integers need no other.
   private var whole: Int128 = 0
@@ -25,9 +14,15 @@ struct ExactSum {
   /// The additions to digits since their carries were last moved.
   private var pending = 0
 
+  /// Creates the sum of no numbers: 0.
+  package init() {}
+
+  /// What it has allocated, in bytes.
+  package var allocatedBytes: Int { digits.isEmpty ? 0 : digits.count * MemoryLayout<Int64>.stride + 32 }
+
   // MARK: Adding
 
-  mutating func add(_ value: Int128) {
+  package mutating func add(_ value: Int128) {
     let (sum, overflow) = whole.addingReportingOverflow(value)
     if _slowPath(overflow) {
       spill(value)
@@ -36,7 +31,7 @@ struct ExactSum {
     }
   }
 
-  mutating func subtract(_ value: Int128) {
+  package mutating func subtract(_ value: Int128) {
     let (sum, overflow) = whole.subtractingReportingOverflow(value)
     if _slowPath(overflow) {
       add(bits: value.magnitude, at: 0, isNegative: value >= 0)
@@ -46,7 +41,7 @@ struct ExactSum {
   }
 
   /// Adds a finite double, or takes it out.
-  mutating func add(_ value: Double, isNegative negates: Bool = false) {
+  package mutating func add(_ value: Double, isNegative negates: Bool = false) {
     if let integer = Int64(exactly: value) {
       return negates ? subtract(Int128(integer)) : add(Int128(integer))
     }
@@ -55,7 +50,7 @@ struct ExactSum {
   }
 
   /// Adds the square of a finite double, or takes it out.
-  mutating func addSquare(_ value: Double, isNegative: Bool = false) {
+  package mutating func addSquare(_ value: Double, isNegative: Bool = false) {
     if let integer = Int64(exactly: value) { return addSquare(Int128(integer), isNegative: isNegative) }
     let (significand, exponent) = ExactSum.parts(value)
     let square = UInt128(significand) * UInt128(significand)
@@ -63,7 +58,7 @@ struct ExactSum {
   }
 
   /// Adds the square of an integer, or takes it out.
-  mutating func addSquare(_ value: Int128, isNegative: Bool = false) {
+  package mutating func addSquare(_ value: Int128, isNegative: Bool = false) {
     let magnitude = value.magnitude
     if magnitude < 1 << 63 {
       let square = Int128(magnitude * magnitude)
@@ -77,7 +72,7 @@ struct ExactSum {
   }
 
   /// Adds another sum.
-  mutating func add(_ other: ExactSum) {
+  package mutating func add(_ other: ExactSum) {
     add(other.whole)
     for (index, digit) in other.digits.enumerated() where digit != 0 {
       // A digit may have carries that weren't moved yet.
@@ -112,7 +107,8 @@ struct ExactSum {
     }
   }
 
-  private mutating func add(digit: UInt32, at index: Int, _ isNegative: Bool) {
+  /// Adds a digit. The digit at the index 0 counts 2^(-32 · `digitsBelowPoint`), each further one 2^32 times as much as the one before.
+  package mutating func add(digit: UInt32, at index: Int, _ isNegative: Bool) {
     // No sum of numbers has digits beyond the last one. One from a damaged file may.
     guard digit != 0, index < ExactSum.digitCount else { return }
     if digits.isEmpty { digits = [Int64](repeating: 0, count: ExactSum.digitCount) }
@@ -136,7 +132,7 @@ struct ExactSum {
   // MARK: Reading
 
   /// The sum, as sign and digits.
-  var magnitude: (value: Magnitude, isNegative: Bool) {
+  package var magnitude: (value: Magnitude, isNegative: Bool) {
     if digits.isEmpty {
       let bits = whole.magnitude
       var list: [UInt32] = []
@@ -164,47 +160,8 @@ struct ExactSum {
   }
 
   /// The nearest double; infinite if the sum is beyond all doubles.
-  var double: Double {
+  package var double: Double {
     let (value, isNegative) = magnitude
     return isNegative ? -value.double : value.double
-  }
-
-  // MARK: Storing
-
-  func write(to buffer: inout ByteBuffer) {
-    let (value, isNegative) = magnitude
-    buffer.append(varint: UInt64(value.digits.count * 2 + (isNegative ? 1 : 0)))
-    guard !value.digits.isEmpty else { return }
-    let place = Int64(value.place)
-    buffer.append(varint: UInt64(bitPattern: place << 1 ^ place >> 63))
-    for digit in value.digits { buffer.append(littleEndian: digit) }
-  }
-
-  /// Adds a stored sum. Throws `damaged`.
-  mutating func merge(_ reader: inout ByteReader) throws {
-    guard let head = reader.varint() else { throw ViewReduceError.damaged }
-    guard head > 1 else {
-      if head == 1 { throw ViewReduceError.damaged }
-      return
-    }
-    guard let zigzag = reader.varint(), head < 2 * UInt64(ExactSum.digitCount) + 2, zigzag < 1024 else {
-      throw ViewReduceError.damaged
-    }
-    let count = Int(head >> 1)
-    let isNegative = head & 1 == 1
-    let place = Int(zigzag >> 1) ^ -Int(zigzag & 1)
-    let first = place + ExactSum.digitsBelowPoint
-    guard first >= 0, first + count <= ExactSum.digitCount, let bytes = reader.bytes(4 * count) else {
-      throw ViewReduceError.damaged
-    }
-    func digit(_ index: Int) -> UInt32 {
-      UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 4 * index, as: UInt32.self))
-    }
-    if place >= 0, place + count <= 3 {
-      var value: Int128 = 0
-      for index in 0..<count { value |= Int128(digit(index)) << (32 * (place + index)) }
-      return isNegative ? subtract(value) : add(value)
-    }
-    for index in 0..<count { add(digit: digit(index), at: first + index, isNegative) }
   }
 }

@@ -1,12 +1,10 @@
-import Bytes
-
 /// A number of any size that isn't negative: digits of base 2^32, the least one first, the first of which counts
 /// 2^(32·place). Neither the first digit nor the last one is 0.
-struct Magnitude {
-  private(set) var place: Int
-  private(set) var digits: [UInt32]
+package struct Magnitude {
+  package private(set) var place: Int
+  package private(set) var digits: [UInt32]
 
-  init(place: Int, digits: [UInt32]) {
+  package init(place: Int, digits: [UInt32]) {
     guard let last = digits.lastIndex(where: { $0 != 0 }), let first = digits.firstIndex(where: { $0 != 0 })
     else {
       self.place = 0
@@ -17,19 +15,14 @@ struct Magnitude {
     self.digits = Array(digits[first...last])
   }
 
-  init(_ value: UInt64) {
+  package init(_ value: UInt64) {
     self.init(
       place: 0, digits: [UInt32(truncatingIfNeeded: value), UInt32(truncatingIfNeeded: value >> 32)])
   }
 
-  var isZero: Bool { digits.isEmpty }
-
-  /// Whether the number has no fraction.
-  var isInteger: Bool { place >= 0 }
-
   // MARK: Arithmetic
 
-  static func * (left: Magnitude, right: Magnitude) -> Magnitude {
+  package static func * (left: Magnitude, right: Magnitude) -> Magnitude {
     var product = [UInt32](repeating: 0, count: left.digits.count + right.digits.count)
     for (index, digit) in left.digits.enumerated() {
       var carry: UInt64 = 0
@@ -44,7 +37,7 @@ struct Magnitude {
   }
 
   /// The difference of a number and one that isn't greater.
-  static func - (left: Magnitude, right: Magnitude) -> Magnitude {
+  package static func - (left: Magnitude, right: Magnitude) -> Magnitude {
     let place = min(left.place, right.place)
     let end = max(left.place + left.digits.count, right.place + right.digits.count)
     var difference: [UInt32] = []
@@ -65,13 +58,13 @@ struct Magnitude {
   // MARK: Rounding
 
   /// The nearest double, and the even one of two; infinite beyond all doubles.
-  var double: Double {
+  package var double: Double {
     let (significand, exponent) = rounded(leastBit: -1074)
     return Double(sign: .plus, exponent: exponent, significand: Double(significand))
   }
 
   /// The number as significand · 2^exponent, rounded to 53 bits, whatever the exponent.
-  var scaled: (significand: Double, exponent: Int) {
+  package var scaled: (significand: Double, exponent: Int) {
     let (significand, exponent) = rounded(leastBit: .min)
     return (Double(significand), exponent)
   }
@@ -103,7 +96,7 @@ struct Magnitude {
   // MARK: Text
 
   /// The digits of the whole part, in decimal.
-  func writeInteger(to text: inout [UInt8]) {
+  package func writeInteger(to text: inout [UInt8]) {
     var rest: [UInt32] = []
     for position in 0..<max(place + digits.count, 0) { rest.append(digit(position)) }
     var groups: [UInt64] = []
