@@ -5,7 +5,7 @@ extension Query {
     public var usesIndexes: Bool
     /// The maximum memory, in bytes, that one run may use for rows it has to keep: those that ORDER BY sorts,
     /// DISTINCT compares, GROUP BY groups and a hash join looks up. Above the limit the run throws
-    /// `memoryLimit`, which names the clause. Rows that `run` returns don't count. The values computed for
+    /// `memoryLimit`, which names the clause. Rows that `run` returns and those that a statement keeps don't count. The values computed for
     /// one row may use the same amount again. Each join that looks up documents by ID may use 1 MiB more, or
     /// half of the limit if that is less.
     public var memoryLimit: Int

@@ -85,14 +85,14 @@ public final class Query: Sendable {
   public let text: String?
   let source: QuerySource
   private let purpose: Purpose
-  private let options: Options
+  let options: Options
   /// The values that EXECUTE gives to parameters.
   private let fixed: [String: JSONValue]
   private let inference: InferStatement?
   /// The sources about the database that it reads.
   private let systemKeyspaces: Set<SystemKeyspace>
   private let resolved: ResolvedQuery
-  private let columns: ResultColumns
+  let columns: ResultColumns
   private let prepared = Lock<Prepared?>(nil)
   private let idle = Lock(Idle())
 
@@ -250,7 +250,7 @@ public final class Query: Sendable {
   }
 
   /// Calls `body` with a cancellation that also ends after the time limit of the query's options.
-  private func limited<Result>(
+  func limited<Result>(
     _ cancellation: QueryCancellation, _ body: (QueryCancellation) throws -> Result
   ) rethrows -> Result {
     guard let timeLimit = options.timeLimit else { return try body(cancellation) }
@@ -346,7 +346,7 @@ public final class Query: Sendable {
 
   /// Runs `body` on a snapshot. When the engine reports that the snapshot has expired, `body` runs again on a
   /// new one, as long as `isRepeatable` returns true.
-  private func read<Result>(
+  func read<Result>(
     while isRepeatable: () -> Bool = { true }, _ body: (DocumentSnapshot) throws -> Result
   ) throws -> Result {
     var result: Result?
@@ -357,7 +357,7 @@ public final class Query: Sendable {
     return result.unsafelyUnwrapped
   }
 
-  private func execute(
+  func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
     rows: () -> Int?, _ output: (SharedKeys) -> RowOutput
   ) throws {

@@ -209,8 +209,10 @@ final class ResultStorage: @unchecked Sendable {
     return UnsafePointer(values + index * width)
   }
 
-  /// The memory in use, in bytes.
+  /// The memory in use for values, in bytes. The table of rows isn't part of it.
   var allocatedBytes: Int { arena.allocatedBytes }
+  /// The memory of the table of rows, in bytes.
+  var rowCapacityBytes: Int { capacity * rowBytes }
 
   /// Copies a row. The result is valid as long as this object lives.
   func copy(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) -> UnsafePointer<QueryValue> {

@@ -70,7 +70,7 @@ struct QueryLimits {
 /// The clauses that keep rows in memory.
 enum MemoryClause {
   case orderBy, distinct, groupBy, window, join, union, unnest, index, match, row, subquery, combination,
-    recursion
+    recursion, statement
 
   /// The error when other queries have the memory.
   static func busy(_ total: Int) -> QueryError {
@@ -105,6 +105,11 @@ enum MemoryClause {
       case .subquery: ("the rows of an inner query are kept", "a LIMIT or fewer columns need less")
       case .combination:
         ("UNION, INTERSECT and EXCEPT keep rows to compare them", "UNION ALL needs less")
+      case .statement:
+        (
+          "a statement keeps the rows that it finds, and those of RETURNING, until its end",
+          "a LIMIT, fewer documents at once and smaller values need less"
+        )
       case .recursion: ("a recursive query keeps the rows of a step", "a narrower condition needs less")
       case .row:
         (

@@ -51,4 +51,6 @@ public struct ChangeResults: Sendable {
   public internal(set) var columnNames: [String] = []
   /// The rows of RETURNING, in the order of the changes.
   public internal(set) var rows: [QueryRow] = []
+  /// What the rows and the list of documents count towards, until they go.
+  var memory: StatementMemory?
 }

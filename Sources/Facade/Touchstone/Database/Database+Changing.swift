@@ -67,7 +67,7 @@ extension Database {
       try store.inBatch {
         var results = ChangeResults()
         if let index { results.indexes = try perform(index) }
-        if let change { results = try perform(change, given.parameters, cancellation, allowing) }
+        if let change { results = try perform(change, given.parameters, options, cancellation, allowing) }
         if isDryRun { throw DryRun(results: results) }
         return results
       }
@@ -84,17 +84,25 @@ extension Database {
   }
 
   private func perform(
-    _ change: PreparedChange, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
-    _ allowing: (StatementChange) throws -> Void
+    _ change: PreparedChange, _ parameters: [String: JSONValue], _ options: Query.Options,
+    _ cancellation: QueryCancellation, _ allowing: (StatementChange) throws -> Void
   ) throws -> ChangeResults {
+    let memory = StatementMemory(options)
+    let returned = KeptRows(memory)
     var results = ChangeResults()
+    results.memory = memory
     results.columnNames = change.returning?.columnNames ?? []
-    let rows = try change.selection.run(parameters, cancellation: cancellation)
+    let rows = try change.selection.run(parameters, cancellation: cancellation, keepingIn: memory)
+    func add(_ id: String, _ kind: ChangeResults.Kind) throws {
+      try memory.take(
+        MemoryLayout<ChangeResults.Document>.stride + (id.utf8.count > 15 ? id.utf8.count + 32 : 0))
+      results.documents.append(.init(id: id, kind: kind))
+    }
     func returning(_ id: String) throws {
       guard let query = change.returning else { return }
       var values = parameters
       values[ChangePlan.idParameter] = .string(id)
-      results.rows += try query.run(values, cancellation: cancellation)
+      try query.run(values, cancellation: cancellation, addingTo: returned)
     }
     try change.plan.forEachChange(of: rows) { id, request in
       try cancellation.check()
@@ -108,14 +116,14 @@ extension Database {
         let change = StatementChange(id: id, stored: stored, body: document.body)
         try allowing(change)
         try save(&document, onConflict: .fail)
-        results.documents.append(.init(id: id, kind: change.deletes ? .deleted : .updated))
+        try add(id, change.deletes ? .deleted : .updated)
         try returning(id)
       case .delete:
         guard let stored else { return }
         try allowing(StatementChange(id: id, stored: stored, body: nil))
         try returning(id)
         try delete(id, basedOn: stored.revisionID, onConflict: .fail)
-        results.documents.append(.init(id: id, kind: .deleted))
+        try add(id, .deleted)
       case .insert(let body, let replaces):
         if stored != nil, !replaces {
           throw DocumentError(
@@ -125,10 +133,11 @@ extension Database {
         try allowing(change)
         try save(id, .value(body), basedOn: stored?.revisionID)
         let kind: ChangeResults.Kind = stored == nil ? .inserted : .updated
-        results.documents.append(.init(id: id, kind: change.deletes ? .deleted : kind))
+        try add(id, change.deletes ? .deleted : kind)
         try returning(id)
       }
     }
+    results.rows = returned.rows
     return results
   }
 }

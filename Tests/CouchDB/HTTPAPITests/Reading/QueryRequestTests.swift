@@ -234,6 +234,48 @@ import Touchstone
     try expect(reading.post("_query", query).status, equals: 200)
   }
 
+  @Test("a statement keeps rows in the memory of queries, and gives it back") func memoryOfStatements() throws
+  {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.queryMemoryBytes = 8 << 20
+    let reading = try ReadingClient(.lmdb, configuration)
+    try reading.database.saveBatch(0..<100) { ("d\($0)", ["n": .int(Int64($0))]) }
+    let memory = reading.client.service.queryMemory
+    func post(_ statement: String) throws -> Response {
+      try reading.post("_query", "{\"query\":\"\(statement)\"}")
+    }
+    let large = [
+      "UPDATE _ SET t = REPEAT('x', 100000)", "UPDATE _ SET m = 1 RETURNING REPEAT('x', 100000) AS t",
+      "UPSERT INTO _ (KEY k, VALUE {'t': REPEAT('x', 100000)}) SELECT 'new' || META().id AS k FROM _",
+      "DELETE FROM _ RETURNING REPEAT('x', 100000) AS t",
+    ]
+    for statement in large {
+      let answer = try post(statement)
+      expect(answer.status, equals: 413, "\(statement)")
+      try expect(answer.json()["code"], equals: "memoryLimit")
+      expect(memory.used, equals: 0)
+    }
+    try expect(
+      reading.database.query("SELECT 1 AS n FROM _ WHERE t IS MISSING AND m IS MISSING").run().count,
+      equals: 100)
+    // Less at once is possible.
+    let some = try post("UPDATE _ SET t = REPEAT('x', 100000) LIMIT 10 RETURNING n, t")
+    expect(some.status, equals: 200)
+    let members = try some.json()
+    expect(members["documents"]?.array?.count, equals: 10)
+    expect(members["columns"], equals: ["n", "t"])
+    expect(members["rows"]?.array?.count, equals: 10)
+    expect(members["rows"]?.array?.first?["t"]?.string?.utf8.count, equals: 100_000)
+    expect(memory.used, equals: 0)
+    // Others have it.
+    expect(memory.take(8 << 20))
+    try expect(post("UPDATE _ SET u = 1").status, equals: 503)
+    memory.give(8 << 20)
+    try expect(
+      post("UPDATE _ SET u = 1 WHERE n = 3").text,
+      equals: "{\"documents\":[{\"id\":\"d3\",\"change\":\"updated\"}],\"columns\":[],\"rows\":[]}\n")
+  }
+
   @Test(
     "what a request takes of the server is known by its method and path",
     arguments: [

@@ -31,12 +31,7 @@ extension DatabaseCall {
           results.indexes.map { ["name": .string($0.name), "change": .string($0.kind.rawValue)] })
       ])
     }
-    return try .json([
-      "documents": .array(
-        results.documents.map { ["id": .string($0.id), "change": .string($0.kind.rawValue)] }),
-      "columns": .array(results.columnNames.map { .string($0) }),
-      "rows": .array(try results.rows.map { try $0.jsonValue() }),
-    ])
+    return .json { output in try output.append(results) }
   }
 
   /// Throws when the client may not run a statement that changes documents or indexes.
@@ -83,5 +78,33 @@ extension DatabaseCall {
         400, "bad_request",
         "a statement can remove attachments of the document \(change.id), and can't make or change them")
     }
+  }
+}
+
+extension AnswerOutput {
+  /// Writes what a statement has changed. The rows count as memory of queries until they are written.
+  fileprivate func append(_ results: ChangeResults) throws {
+    append("{\"documents\":[")
+    for (number, document) in results.documents.enumerated() {
+      if number > 0 { append(",") }
+      append("{\"id\":")
+      append(jsonString: document.id)
+      append(",\"change\":")
+      append(jsonString: document.kind.rawValue)
+      append("}")
+      try step()
+    }
+    append("],\"columns\":")
+    try write { try $0.append(JSONValue.array(results.columnNames.map { .string($0) })) }
+    append(",\"rows\":[")
+    var text: [UInt8] = []
+    for (number, row) in results.rows.enumerated() {
+      text.removeAll(keepingCapacity: true)
+      if number > 0 { append(",") }
+      try row.writeJSON(into: &text)
+      append(text)
+      try step()
+    }
+    append("]}\n")
   }
 }
