@@ -13,6 +13,9 @@ package struct MangoDefinition: Sendable {
   /// Whether only queries of one partition may use the index; nil: as the database has it.
   private let isPartitioned: Bool?
 
+  /// The most fields of an index.
+  private static let mostColumns = 1_000
+
   /// Reads a body. Throws CouchDB's errors.
   package init(_ body: OrderedJSON, inPartitionedDatabase: Bool = false) throws {
     var options = MangoOptions(body)
@@ -43,6 +46,9 @@ package struct MangoDefinition: Sendable {
     var parts = MangoOptions(definition)
     guard let fields = parts.take("fields") else { throw MangoOptions.missing("fields") }
     columns = try MangoQuery.columns(fields)
+    guard columns.count <= Self.mostColumns else {
+      throw CouchDBError(400, "invalid_index_fields", "An index has at most \(Self.mostColumns) fields.")
+    }
     let filter = parts.take("partial_filter_selector")
     let selector = try filter.map { try MangoSelector($0) }
     self.filter = filter?.members?.isEmpty ?? true ? nil : selector?.json

@@ -11,6 +11,8 @@ package struct MangoField: Sendable, Equatable {
   package private(set) var parts: [String]
 
   static let itself = MangoField(parts: [])
+  /// The most names of a path. Documents aren't as deep.
+  static let mostNames = 1_000
 
   private init(parts: [String]) { self.parts = parts }
 
@@ -27,6 +29,9 @@ package struct MangoField: Sendable, Equatable {
         parts[parts.count - 1].append(byte)
       }
       isEscaped = byte == UInt8(ascii: "\\")
+    }
+    guard parts.count <= Self.mostNames else {
+      throw CouchDBError(400, "invalid_field_name", "A field has at most \(Self.mostNames) names.")
     }
     guard !parts.contains(where: \.isEmpty) else {
       throw CouchDBError(400, "invalid_field_name", "Invalid field name: \(text)")
