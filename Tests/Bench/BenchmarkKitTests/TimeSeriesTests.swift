@@ -162,6 +162,12 @@ struct TimeSeriesTests {
     expect(
       ResultsSchema.faults(in: Data(text.replacing("\"version\" : 1", with: "\"edition\" : 1").utf8))
         .contains { $0.contains("series[0].version") })
+    // Numbers that no integer holds.
+    for number in ["9223372036854775808", "1e308", "1.5", "-1"] {
+      let faults = ResultsSchema.faults(
+        in: Data(text.replacing("\"version\" : 1", with: "\"version\" : \(number)").utf8))
+      expect(faults.contains { $0.contains("series[0].version") }, "\(number): \(faults)")
+    }
     #expect(throws: DecodingError.self) {
       try JSONDecoder().decode(
         TimeSeries.self,

@@ -189,7 +189,7 @@ package enum ResultsSchema {
 
     private mutating func count(_ object: [String: Any], _ name: String, _ place: String) -> Int? {
       guard let value = number(object, name, place) else { return nil }
-      if value >= 0, value == value.rounded() { return Int(value) }
+      if let count = Int(exactly: value), count >= 0 { return count }
       faults.append("\(place)\(name): \(value) is not a count")
       return nil
     }
