@@ -43,8 +43,6 @@ extension CaseDatabase {
     -> (outcome: Outcome, rows: Int)
   {
     if let changeFailure { return (.failed(changeFailure), 0) }
-    // Statements change documents in the order in which a plan finds them.
-    if hasUnlikeSequences, query.tellsSequences { return (.open, 0) }
     data.parameters = parameters
     var answer: NaiveAnswer?
     do { answer = try naiveAnswer(query, data) } catch NaiveError.open {
@@ -112,7 +110,6 @@ extension CaseDatabase {
     try apply(new)
     for one in watched {
       let query = queries[one.number]
-      if hasUnlikeSequences, query.query.tellsSequences { continue }
       data.parameters = query.parameters
       // Which rows there are has to be told; which of several that are equally good may change with each run.
       guard let answer = try? naiveAnswer(query.query, data),
@@ -221,14 +218,6 @@ extension CaseDatabase {
       return true
     }
     return rows.map { naiveKey($0, .byValue) }.sorted() == others.map { naiveKey($0, .byValue) }.sorted()
-  }
-}
-
-extension SelectStatement {
-  /// Whether rows can depend on the sequences of documents.
-  fileprivate var tellsSequences: Bool {
-    let text = description
-    return text.contains(".sequence") || text.contains(/META\([^)]*\)(?!\.)/)
   }
 }
 

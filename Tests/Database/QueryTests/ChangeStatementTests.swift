@@ -147,6 +147,37 @@ import TestSupport
     try expect(database.execute("DELETE FROM _ WHERE n > 0").documents.count, equals: 200)
   }
 
+  /// Whichever plan finds them, documents are changed in the order of their IDs, and so get the same sequences.
+  @Test(arguments: [
+    ("UPDATE _ SET x = 1 WHERE n > 0", ["a", "b", "c"]),
+    ("DELETE FROM _ WHERE n > 0", ["a", "b", "c"]),
+    ("UPDATE _ USE KEYS ['c', 'a'] SET x = 1", ["a", "c"]),
+    (
+      "INSERT INTO _ (KEY 'new_' || k) SELECT META().id AS k, n FROM _ WHERE n > 0",
+      ["new_a", "new_b", "new_c"]
+    ),
+    (
+      "INSERT INTO _ (KEY 'new_' || k) SELECT META().id AS k, n FROM _ WHERE n > 0 ORDER BY n",
+      ["new_c", "new_b", "new_a"]
+    ),
+    ("UPSERT INTO _ VALUES ('z', {}), ('b', {}), ('a', {})", ["z", "b", "a"]),
+    (
+      "MERGE INTO _ AS t USING (SELECT s AS k FROM ['c', 'y', 'a', 'b', 'x'] AS s) AS s ON KEY s.k WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT {}",
+      ["a", "b", "c", "x", "y"]
+    ),
+  ])
+  func documentsAreChangedInTheOrderOfIDs(_ text: String, _ ids: [String]) throws {
+    for isIndexed in [false, true] {
+      let database = try databases.open(.lmdb)
+      for (id, n) in [("a", 3), ("b", 2), ("c", 1)] { try database.save(id, ["n": .int(Int64(n))]) }
+      if isIndexed { try database.createIndex("n", on: ["n"]) }
+      let before = try database.lastSequence
+      try expect(database.execute(text).documents.map(\.id), equals: ids)
+      let sequences = try ids.map { try database.document($0, includeDeleted: true)?.sequence }
+      expect(sequences, equals: ids.indices.map { before + 1 + UInt64($0) })
+    }
+  }
+
   @Test func changesAreRevisionsOfOneTransaction() throws {
     let database = try world()
     let first = try #require(try database.document("hotel_1"))

@@ -168,7 +168,9 @@ package struct ChangePlan: Sendable {
 
   // MARK: What is changed
 
-  /// Calls `body` with each change that the rows ask for, and the ID of its document.
+  /// Calls `body` with each change that the rows ask for, and the ID of its document. They come in the order of the IDs,
+  /// so documents get the same sequences from each plan and on each engine. The rows of INSERT and UPSERT keep an order
+  /// that the statement gives them.
   ///
   /// - Throws: `evaluation` for a key that isn't a string, a body that isn't an object, and a document that
   ///   UPSERT or MERGE finds for several rows; and what `body` throws.
@@ -179,26 +181,40 @@ package struct ChangePlan: Sendable {
     case .update(let assignments):
       // USE KEYS may name a document twice.
       var seen: Set<ByteString>? = statement.target.keys == nil ? nil : []
-      for row in rows {
+      for row in Self.ordered(rows, { $0[0] }) {
         guard let id = row[0].string, seen?.insert(ByteString(id)).inserted ?? true else { continue }
         try body(id, .update(try terms(assignments, row)))
       }
-    case .delete: for row in rows { if let id = row[0].string { try body(id, .delete) } }
+    case .delete:
+      for row in Self.ordered(rows, { $0[0] }) { if let id = row[0].string { try body(id, .delete) } }
     case .insert(.values, let replaces):
       var changed = ChangedOnce(finding: "UPSERT has several rows")
       for item in try rows.first?[0].jsonValue()?.array ?? [] {
         if replaces { try changed.add(item.object?["k"]?.string) }
         try insert(item.object?["k"], item.object?["v"], replaces: replaces, body)
       }
-    case .insert(.rows, let replaces):
+    case .insert(.rows(let query, _, _), let replaces):
       var changed = ChangedOnce(finding: "UPSERT finds several rows of its source")
-      for row in rows {
+      for row in query.orderBy.isEmpty ? Self.ordered(rows, { value("k", of: $0) }) : Array(rows) {
         let key = try value("k", of: row).jsonValue()
         if replaces { try changed.add(key?.string) }
         try insert(key, try value("v", of: row).jsonValue(), replaces: replaces, body)
       }
     case .merge(let actions): try merge(actions, rows, body)
     }
+  }
+
+  /// Rows in the order of the bytes of their IDs.
+  private static func ordered(_ rows: QueryResults, _ id: (QueryRow) -> QueryResultValue) -> [QueryRow] {
+    let rows = Array(rows)
+    func isBefore(_ left: QueryRow, _ right: QueryRow) -> Bool {
+      id(left).withUTF8 { left in
+        id(right).withUTF8 { right in left.lexicographicallyPrecedes(right) } ?? false
+      } ?? id(right).withUTF8 { _ in true } ?? false
+    }
+    // They mostly come so: documents are stored in this order.
+    guard zip(rows, rows.dropFirst()).contains(where: { isBefore($1, $0) }) else { return rows }
+    return rows.sorted(by: isBefore)
   }
 
   private func insert(
@@ -217,7 +233,8 @@ package struct ChangePlan: Sendable {
     _ actions: MergeActions, _ rows: QueryResults, _ body: (String, RequestedChange) throws -> Void
   ) throws {
     var changed = ChangedOnce(finding: "MERGE finds several rows of its source")
-    for row in rows {
+    let inserts = actions.insert != nil
+    for row in Self.ordered(rows, { $0[0].exists || !inserts ? $0[0] : value("k", of: $0) }) {
       guard let id = row[0].string else {
         guard actions.insert != nil, value("i", of: row).bool == true else { continue }
         try changed.add(value("k", of: row).string)
