@@ -98,6 +98,16 @@ import TestSupport
       "MERGE INTO _ AS t USING (SELECT META(a).id AS id, 1 AS n FROM _ AS a WHERE a.type = 'airline') AS s ON KEY s.id WHEN MATCHED THEN UPDATE SET n = s.n",
       3, "SELECT RAW COUNT(*) FROM _ WHERE n = 1", ["3"]
     ),
+    // Numbers and texts are conditions as in WHERE.
+    (
+      "UPDATE _ SET s.d = 7 FOR s IN stops WHEN s.d - 1 END WHERE META().id = 'route_1'", 1,
+      "SELECT RAW stops FROM _ WHERE META().id = 'route_1'", [#"[{"d":1},{"d":7}]"#]
+    ),
+    (
+      "MERGE INTO _ AS t USING [{\"id\": \"hotel_1\", \"s\": \"2 stars\"}, {\"id\": \"hotel_2\", \"s\": 0.5}, {\"id\": \"hotel_3\", \"s\": \"none\"}, {\"id\": \"f\", \"s\": 3}, {\"id\": \"g\", \"s\": []}] AS s ON KEY s.id WHEN MATCHED THEN UPDATE SET t.stars = s.s WHERE s.s WHEN MATCHED THEN DELETE WHERE s.s = 'none' AND t.stars WHEN NOT MATCHED THEN INSERT {\"stars\": s.s} WHERE s.s",
+      4, "SELECT META().id, stars FROM _ WHERE stars IS VALUED ORDER BY META().id",
+      [#"{"id":"f","stars":3}"#, #"{"id":"hotel_1","stars":"2 stars"}"#, #"{"id":"hotel_2","stars":0.5}"#]
+    ),
   ]
 
   @Test(arguments: cases) func statementChanges(

@@ -93,19 +93,24 @@ package struct ChangePlan: Sendable {
       query.joins = [.join(.leftOuter, statement.target, on: actions.on)]
       if let update = actions.update {
         query.results += try columns(of: update.assignments, statement.target.ownName, text)
-        query.results.append(column("u", update.condition ?? .literal(.bool(true))))
+        query.results.append(column("u", truth(of: update.condition)))
       }
       if let delete = actions.delete {
-        query.results.append(column("d", delete.condition ?? .literal(.bool(true))))
+        query.results.append(column("d", truth(of: delete.condition)))
       }
       if let insert = actions.insert {
         query.results += [
-          column("i", insert.condition ?? .literal(.bool(true))), column("k", insert.key),
+          column("i", truth(of: insert.condition)), column("k", insert.key),
           column("v", insert.value ?? .star(source: SourceName(actions.source.ownName))),
         ]
       }
     }
     return query
+  }
+
+  /// Whether a condition is met, as a boolean: a number or a text is true or false as in WHERE.
+  private static func truth(of condition: QueryExpression?) -> QueryExpression {
+    condition.map { .unary(.not, .unary(.not, $0)) } ?? .literal(.bool(true))
   }
 
   /// The columns with the values of SET and UNSET.
@@ -149,7 +154,7 @@ package struct ChangePlan: Sendable {
   ) -> QueryExpression {
     guard let loop else { return value }
     var result = QueryExpression.object([
-      ObjectMember("w", loop.condition ?? .literal(.bool(true))), ObjectMember("v", value),
+      ObjectMember("w", truth(of: loop.condition)), ObjectMember("v", value),
     ])
     for (number, variable) in loop.variables.enumerated() {
       var path = variable.path

@@ -74,16 +74,6 @@ private struct NaiveChanging {
     return rows
   }
 
-  /// Whether a condition of FOR or of an action of MERGE is met. A fault that isn't mended yet: there a number or a text is
-  /// never true.
-  private func isTrue(_ condition: QueryExpression, _ row: NaiveRow) throws -> Bool {
-    let value = try naive(condition, row)
-    guard value == nil || value?.isNull == true || value?.bool != nil else {
-      throw NaiveError.unsupported("a condition of another type")
-    }
-    return naiveTruth(value) == 3
-  }
-
   private mutating func delete(_ row: NaiveRow) throws {
     guard let document = try row.document(name) else { return }
     try returnRow(document)
@@ -127,7 +117,7 @@ private struct NaiveChanging {
     let source = actions.source.alias ?? actions.source.name
     var seen: Set<ByteString> = []
     func isAllowed(_ condition: QueryExpression?, _ row: NaiveRow) throws -> Bool {
-      try condition.map { try isTrue($0, row) } ?? true
+      try condition.map { try naiveIsTrue($0, row) } ?? true
     }
     var planned: [(NaiveRow, (inout NaiveChanging, NaiveRow) throws -> Void)] = []
     for item in items {
@@ -208,7 +198,7 @@ private struct NaiveChanging {
     }
     // The last variable is that of the outermost array.
     try each(loop.variables.reversed()[...], &body, row, isOutermost: true) { item, row in
-      if let condition = loop.condition, try !isTrue(condition, row) { return }
+      if let condition = loop.condition, try !naiveIsTrue(condition, row) { return }
       let new = try value(row)
       Self.set(&item, path.steps.dropFirst(), new)
     }
