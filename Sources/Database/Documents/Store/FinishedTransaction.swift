@@ -33,7 +33,9 @@ struct FinishedTransaction {
     (begin, end) = writer.span
     earliestExpiration = writer.earliestExpiration
     removedBodies = writer.removedBodies
-    isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
+    // Queries of `system:indexes` tell of indexes.
+    isUnsequenced =
+      writer.hasUnsequencedChanges || writer.hasChangedExpirations || writer.hasChangedIndexes
     isInLine = notifier.isActive
     guard isInLine || writer.notes.hasUnstored else { return }
     commit = writer.notes.commit(
