@@ -26,6 +26,36 @@ import TestSupport
     }
   }
 
+  @Test("aggregates of one argument don't disturb each other", arguments: someEngines)
+  func sharedArguments(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let values = ["2", "\"b\"", "null", "-1.5", "[1]", "\"a\"", "18446744073709551615", "2.0", "false"]
+      try database.fill(
+        values.enumerated().map { ("d\($0)", #"{"g":\#($0 % 2),"x":\#($1),"y":\#($0)}"#) } + [
+          ("e", #"{"g":0}"#)
+        ])
+      let parts = [
+        ("COUNT(*)", "6,4"), ("COUNT(x)", "4,4"), ("COUNTN(x)", "2,2"), ("MIN(x)", "false,-1.5"),
+        ("MAX(x)", #"[1],"b""#),
+        ("SUM(x)", "1.8446744073709552e+19,0.5"), ("AVG(x)", "9.223372036854776e+18,0.25"),
+        ("COUNT(DISTINCT x)", "4,4"),
+        ("MIN(x) FILTER (WHERE x > 0)", "2,2.0"), ("MAX(x) FILTER (WHERE y < 3)", #"2,"b""#),
+        ("MAX(y)", "8,7"),
+        ("SUM(y)", "20,16"),
+        ("MIN(y)", "0,1"), ("MEDIAN(y)", "4,4.0"), ("MAX(x COLLATE NOCASE)", #"[1],"b""#),
+      ]
+      let columns = parts.map(\.0).joined(separator: ", ")
+      let rows = try database.rows("SELECT RAW [\(columns)] FROM _ GROUP BY g ORDER BY g")
+      for part in parts {
+        let alone = try database.rows("SELECT RAW \(part.0) FROM _ GROUP BY g ORDER BY g")
+        expect(alone.joined(separator: ","), equals: part.1, "\(part.0)")
+      }
+      let all = (0..<2).map { group in parts.map { $0.1.split(separator: ",")[group] }.joined(separator: ",")
+      }
+      expect(rows, equals: all.map { "[\($0)]" })
+    }
+  }
+
   @Test("COLLATE around a comparison is for the comparison", arguments: someEngines)
   func collations(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

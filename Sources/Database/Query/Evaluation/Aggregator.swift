@@ -54,7 +54,7 @@ final class Aggregator: Sendable {
       state.values = values
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
       if kind == .sum || kind == .average {
-        return state.add(distinctNumber: value, isNew: isNew, context.budget)
+        return state.add(distinctNumber: value, isNew: isNew, context)
       }
       if !isNew { return }
       // The set of values holds the items of ARRAY_AGG and MEDIAN.
@@ -62,7 +62,7 @@ final class Aggregator: Sendable {
     }
     switch kind {
     case .count, .countNumbers: state.count += 1
-    case .sum, .average: state.add(number: value, context.budget)
+    case .sum, .average: state.add(number: value, context)
     case .minimum:
       if state.count == 0 || context.order(collation).compare(value, state.value) < 0 {
         state.value = arena.copy(value, context.sharedKeys)
@@ -75,7 +75,7 @@ final class Aggregator: Sendable {
       state.count = 1
     case .arrayAggregate: state.append(arena.copy(value, context.sharedKeys), arena)
     case .median: state.append(value, arena)
-    default: state.add(toVariance: value, context.budget)
+    default: state.add(toVariance: value, context)
     }
   }
 
@@ -152,8 +152,17 @@ struct AggregateState {
     return QueryValue(finite: moments.map { $0.total(integers) } ?? doubles.plus(integers))
   }
 
+  /// Takes a number for MIN or MAX if the extreme so far is a number too. False if it isn't, and for another value.
   @inline(__always)
-  fileprivate mutating func add(number: QueryValue, _ budget: QueryMemoryBudget) {
+  mutating func replaceNumber(_ new: QueryValue, ifBelow: Bool) -> Bool {
+    guard count > 0, new.type == .number, value.type == .number else { return false }
+    let order = compareNumbers(new, value)
+    if ifBelow ? order < 0 : order > 0 { value = new }
+    return true
+  }
+
+  @inline(__always)
+  mutating func add(number: QueryValue, _ context: EvaluationContext) {
     count += 1
     if case .int(let value) = number { return integers &+= Int128(value) }
     if case .uint(let value) = number {
@@ -164,7 +173,7 @@ struct AggregateState {
     isInteger = false
     if let moments { return moments.add(value) }
     if _fastPath(doubles.add(value)) { return }
-    let moments = ExactMoments(budget)
+    let moments = ExactMoments(context.budget)
     moments.add(doubles)
     moments.add(value)
     self.moments = moments
@@ -173,25 +182,26 @@ struct AggregateState {
   /// Adds a number for a sum of different numbers. Equal numbers count once. Which of 1 and 1.0 comes first
   /// depends on the order of rows, but the sum doesn't: it is a double when one of them is, and whole numbers
   /// are added as integers.
-  fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool, _ budget: QueryMemoryBudget) {
+  fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool, _ context: EvaluationContext)
+  {
     guard case .double(let value) = number else {
-      if isNew { add(number: number, budget) }
+      if isNew { add(number: number, context) }
       return
     }
     isInteger = false
     guard isNew else { return }
     if let integer = Int64(exactly: value) {
-      add(number: .int(integer), budget)
+      add(number: .int(integer), context)
     } else {
-      add(number: number, budget)
+      add(number: number, context)
     }
   }
 
   /// Adds a number to the sums of numbers and of squares.
   @inline(__always)
-  fileprivate mutating func add(toVariance number: QueryValue, _ budget: QueryMemoryBudget) {
+  fileprivate mutating func add(toVariance number: QueryValue, _ context: EvaluationContext) {
     count += 1
-    let sums = moments ?? ExactMoments(budget)
+    let sums = moments ?? ExactMoments(context.budget)
     sums.add(withSquare: number)
     moments = sums
   }

@@ -11,6 +11,8 @@ struct CompiledGrouping {
 
   struct Aggregate {
     var aggregator: Aggregator
+    /// The index of its argument among `arguments`. Nil for a row count, and with a filter.
+    var argument: Int?
     var slot: Int
   }
 
@@ -23,6 +25,8 @@ struct CompiledGrouping {
 
   var keys: [Key] = []
   var aggregates: [Aggregate] = []
+  /// The arguments of the aggregates without a filter, each once.
+  var arguments: [CompiledExpression] = []
   var captured: [Captured] = []
   /// The index of the only MIN or MAX. Its row gives the captured values.
   var capturing: Int?
@@ -47,6 +51,7 @@ struct CompiledGrouping {
           slot: scope.addSlot(expression, also: plain.isSameUnderCollations ? plain : nil)))
     }
     var calls: [QueryExpression] = []
+    var argumentNumbers: [QueryExpression: Int] = [:]
     var outputs = query.columns.map(\.expression) + query.orderBy.map(\.expression)
     if let having = query.having { outputs.append(having) }
     for output in outputs { output.collectAggregates(nil, into: &calls) }
@@ -57,14 +62,26 @@ struct CompiledGrouping {
       else { continue }
       let collation = argument.uncollated.collation ?? outer
       let isRowCount = argument == .star(source: nil)
+      let key = collation.map { QueryExpression.collate(argument, $0) } ?? argument
+      let isShared = call.filter == nil && !isRowCount
+      var number = isShared && !argument.isVolatile ? argumentNumbers[key] : nil
+      var compiled = number.map { arguments[$0] }
+      if compiled == nil, !isRowCount {
+        compiled = try program.compile(argument, in: rowScope, collation: collation)
+      }
+      if isShared, number == nil, let compiled {
+        number = arguments.count
+        arguments.append(compiled)
+        argumentNumbers[key] = number
+      }
       let aggregator = Aggregator(
-        kind, isDistinct: call.isDistinct,
-        isRowCount ? nil : try program.compile(argument, in: rowScope, collation: collation),
+        kind, isDistinct: call.isDistinct, compiled,
         filter: try call.filter.map { filter throws(QueryError) in
           try program.compile(filter, in: rowScope, collation: outer)
         },
         collation: try program.collation(collation))
-      aggregates.append(Aggregate(aggregator: aggregator, slot: scope.addSlot(expression, also: inner)))
+      aggregates.append(
+        Aggregate(aggregator: aggregator, argument: number, slot: scope.addSlot(expression, also: inner)))
     }
     let extremes = aggregates.indices.filter {
       aggregates[$0].aggregator.kind == .minimum || aggregates[$0].aggregator.kind == .maximum

@@ -11,6 +11,7 @@ final class GroupingSink: RowSink {
   private let states: AggregateStates
   private let keys: ExpressionList
   private let aggregators: [Aggregator]
+  private let additions: Additions
   /// Whether the only aggregate is a row count.
   private let countsRows: Bool
   private let probe: UnsafeMutablePointer<QueryValue>
@@ -31,6 +32,7 @@ final class GroupingSink: RowSink {
     keyCount = grouping.keys.count
     keys = ExpressionList(grouping.keys.map(\.expression))
     aggregators = grouping.aggregates.map(\.aggregator)
+    additions = Additions(grouping)
     countsRows = aggregators.count == 1 && aggregators[0].argument == nil && aggregators[0].filter == nil
     width = grouping.keys.count + grouping.captured.count
     budget = context.budget
@@ -109,7 +111,7 @@ final class GroupingSink: RowSink {
   private func add(_ number: Int) {
     let first = states.start + number &* aggregators.count
     if countsRows { return first.pointee.countRow() }
-    for index in aggregators.indices { aggregators[index].add(to: &first[index], context, arena) }
+    additions.add(to: first, context, arena)
   }
 
   private func capture(_ number: Int) {
@@ -170,6 +172,82 @@ final class GroupingSink: RowSink {
       guard try next.row() else { return false }
     }
     return true
+  }
+}
+
+/// Adds the current row to the aggregates of a group. Each argument is computed once a row, and no object is retained.
+private final class Additions {
+  private struct Step {
+    enum Kind { case rows, values, numbers, sum, least, greatest, other, filtered }
+    var kind: Kind
+    /// The index of the argument.
+    var argument: Int
+    // Unowned: the grouping has it.
+    var aggregator: Unmanaged<Aggregator>
+  }
+
+  private let grouping: CompiledGrouping
+  private let arguments: ExpressionList
+  private let values: UnsafeMutablePointer<QueryValue>
+  private let steps: UnsafeMutablePointer<Step>
+  private let count: Int
+
+  init(_ grouping: CompiledGrouping) {
+    self.grouping = grouping
+    arguments = ExpressionList(grouping.arguments)
+    // Steps without an argument look at a value too.
+    values = .allocate(max(1, grouping.arguments.count), repeating: .missing)
+    count = grouping.aggregates.count
+    steps = .allocate(capacity: max(1, count))
+    for (index, aggregate) in grouping.aggregates.enumerated() {
+      (steps + index).initialize(
+        to: Step(
+          kind: Self.kind(aggregate), argument: aggregate.argument ?? 0,
+          aggregator: .passUnretained(aggregate.aggregator)))
+    }
+  }
+
+  deinit {
+    values.deallocate()
+    steps.deallocate()
+  }
+
+  private static func kind(_ aggregate: CompiledGrouping.Aggregate) -> Step.Kind {
+    let aggregator = aggregate.aggregator
+    if aggregator.filter != nil { return .filtered }
+    if aggregate.argument == nil { return .rows }
+    switch aggregator.kind {
+    case .minimum: return .least
+    case .maximum: return .greatest
+    case .count where !aggregator.isDistinct: return .values
+    case .countNumbers where !aggregator.isDistinct: return .numbers
+    case .sum where !aggregator.isDistinct, .average where !aggregator.isDistinct: return .sum
+    default: return .other
+    }
+  }
+
+  @inline(__always)
+  func add(
+    to states: UnsafeMutablePointer<AggregateState>, _ context: EvaluationContext, _ arena: EvaluationArena
+  ) {
+    arguments.evaluate(context, to: values)
+    for index in 0..<count {
+      let step = steps + index
+      let state = states + index
+      let value = values[step.pointee.argument]
+      switch step.pointee.kind {
+      case .rows: state.pointee.countRow()
+      case .values: if !value.isUnknown { state.pointee.countRow() }
+      case .numbers: if value.type == .number { state.pointee.countRow() }
+      case .sum: if value.type == .number { state.pointee.add(number: value, context) }
+      case .least where state.pointee.replaceNumber(value, ifBelow: true): break
+      case .greatest where state.pointee.replaceNumber(value, ifBelow: false): break
+      case .least, .greatest, .other:
+        step.pointee.aggregator._withUnsafeGuaranteedRef { $0.add(value, to: &state.pointee, context, arena) }
+      case .filtered:
+        step.pointee.aggregator._withUnsafeGuaranteedRef { $0.add(to: &state.pointee, context, arena) }
+      }
+    }
   }
 }
 
