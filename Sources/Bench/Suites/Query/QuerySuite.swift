@@ -11,7 +11,8 @@ extension Suite {
     summary:
       "Queries over a travel data set, without indexes and with, beside SQLite's JSON functions over the same "
       + "documents as JSON text, with the matching expression indexes and the same settings.",
-    workloadNames: (QueryCase.all + QueryCase.guide).map(\.name) + QueryWork.allCases.map(\.rawValue),
+    workloadNames: (QueryCase.all + QueryCase.guide + QueryCase.analytical).map(\.name)
+      + QueryWork.allCases.map(\.rawValue),
     usesDataset: true
   ) { context in
     let dataset = try context.dataset(for: "query")
@@ -20,7 +21,8 @@ extension Suite {
     let guide = QueryCase.guide.compactMap { query in
       query.index.map { data.workload(query, .only($0)) }
     }
-    return queries + guide + QueryWork.allCases.flatMap { data.workloads($0) }
+    let analytical = QueryCase.analytical.map { data.workload($0, .none) }
+    return queries + guide + analytical + QueryWork.allCases.flatMap { data.workloads($0) }
   }
 }
 
@@ -45,6 +47,12 @@ enum QueryWork: String, CaseIterable {
   case largeBeside = "large-beside"
   /// LIKE with a pattern that begins with %, in index order.
   case likeSort = "like-sort"
+  /// An inner query for each row, beside the equal join.
+  case correlated
+  /// ROW_NUMBER in index order, beside the rows alone.
+  case rowNumber = "row-number"
+  /// UPDATE, beside a save of each document.
+  case update
 }
 
 /// The data that the workloads of a run share.
@@ -213,6 +221,9 @@ final class QueryData: Sendable {
       ]
     case .largeBeside: [false, true].map { largeBeside(indexed: $0) }
     case .likeSort: [likeSort("early"), likeSort("late")]
+    case .correlated: [correlated("subquery"), correlated("join")]
+    case .rowNumber: [rowNumbers("window"), rowNumbers("rows")]
+    case .update: [updateRoutes("statement"), updateRoutes("calls")]
     case .insert:
       [0, 1, 4].map { count in
         changing(
