@@ -201,7 +201,11 @@ final class QueryExecution {
       return goesOn
     }
     return try arena.scope {
-      let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
+      let tests = filter?.scanTests(step.source, context) ?? []
+      let test = ScanTests(tests, arena)
+      // A comparison with a text isn't evaluated again when its test has passed.
+      let isDecided = filter is PathIsTextNode && tests.count == 1 && tests[0].text != nil
+      let undecided = isDecided ? nil : filter
       let sharedKeys = sharedKeys
       try snapshot.forEachRecord(in: range, order: order) { id, record in
         let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
@@ -212,7 +216,7 @@ final class QueryExecution {
         }
         row.pointee = try SourceRow(view)
         return try arena.scope {
-          if let filter, filter.truth(context) != .true {
+          if let undecided, undecided.truth(context) != .true {
             count.pointee.examined &+= 1
             try context.check()
             try cancellation.check()
@@ -345,11 +349,12 @@ final class QueryExecution {
     let arena = context.arena
     var goesOn = true
     var failure: (any Error)?
+    let (filter, count) = (step.filter, counts + number)
+    row.pointee = SourceRow()
     defer { row.pointee = SourceRow() }
     value.forEachItem { item in
-      row.pointee = SourceRow()
       row.pointee.value = item
-      do { goesOn = try arena.scope { try offer(step, step.filter, counts + number, next) } } catch {
+      do { goesOn = try arena.scope { try offer(step, filter, count, next) } } catch {
         failure = error
         goesOn = false
       }
