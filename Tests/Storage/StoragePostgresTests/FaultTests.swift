@@ -46,6 +46,65 @@ struct FaultTests {
     try engine.close()
   }
 
+  /// A socket on which nobody answers, as on a machine that hangs.
+  private final class SilentHost {
+    let directory: String
+    private let descriptor: Int32
+
+    init() throws {
+      var template = Array("/tmp/touchstone-silent-XXXXXX".utf8CString)
+      _ = try #require(mkdtemp(&template))
+      directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) {
+        $0.copyBytes(from: (directory + "/.s.PGSQL.5432").utf8.prefix($0.count - 1))
+      }
+      let status = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      }
+      try #require(status == 0 && listen(descriptor, 64) == 0)
+    }
+
+    /// The number of connections that were made since the last call.
+    func asked() -> Int {
+      _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+      var count = 0
+      while case let client = accept(descriptor, nil, nil), client >= 0 {
+        close(client)
+        count += 1
+      }
+      return count
+    }
+
+    deinit {
+      close(descriptor)
+      try? FileManager.default.removeItem(atPath: directory)
+    }
+  }
+
+  @Test func aHostThatDoesNotAnswerIsAskedAfterTheOthers() throws {
+    let server = try PostgresServer.shared.get()
+    let silent = try [SilentHost(), SilentHost()]
+    let schema = "test-\(UUID().uuidString)"
+    let hosts = [silent[0].directory, silent[1].directory, server.directory].joined(separator: ",")
+    let location = "postgres:///postgres?host=\(hosts)&user=touchstone&connect_timeout=8#\(schema)"
+    let engine = try open(location)
+    expect(silent.map { $0.asked() }, equals: [1, 1])
+    // Each snapshot has a connection of its own, and none of them waits.
+    try engine.fill(["a": "1"])
+    let snapshots = try (0..<4).map { _ in try engine.beginRead() }
+    for snapshot in snapshots { snapshot.end() }
+    try expect(try engine.texts(), equals: ["a": "1"])
+    expect(silent.map { $0.asked() }, equals: [0, 0])
+    try engine.close()
+    let alone = "postgres:///postgres?host=\(silent[0].directory)&user=touchstone&connect_timeout=2#\(schema)"
+    try expect(storageCode { try open(alone) { $0.reconnectSeconds = 0 } } == .ioError)
+  }
+
   @Test func aSessionThatIsEndedCostsItsSnapshotAndNothingElse() throws {
     let server = try PostgresServer.shared.get()
     try open(try newLocation()).closing { engine in

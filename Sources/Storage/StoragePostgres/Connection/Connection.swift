@@ -64,12 +64,38 @@ final class Connection: @unchecked Sendable {
 
   // MARK: Beginning
 
+  /// Connects to the first host that takes the connection.
   private static func connect(_ settings: PostgresSettings) throws -> OpaquePointer {
+    var order = HostOrder.current(settings.location)
+    var silent = 0
+    while true {
+      let handle = try begin(settings, order)
+      do {
+        guard PQstatus(handle) != CONNECTION_BAD else { throw refusal(handle) }
+        if try waitForConnection(handle, settings) { return handle }
+        silent += 1
+        guard let other = HostOrder(behind: handle), silent < other.count else {
+          throw PostgresError(nil, "the server hasn't answered in time", isLost: true)
+        }
+        other.keep(settings.location)
+        order = other
+        PQfinish(handle)
+      } catch {
+        PQfinish(handle)
+        throw error
+      }
+    }
+  }
+
+  /// Begins to connect.
+  private static func begin(_ settings: PostgresSettings, _ order: HostOrder?) throws -> OpaquePointer {
     // What stands behind the connection string overrides it.
-    let words = [
-      ("tcp_user_timeout", "\(settings.answerSeconds * 1_000)"), ("fallback_application_name", "touchstone"),
-      ("dbname", settings.location.connection), ("client_encoding", "UTF8"),
-    ]
+    let words =
+      [
+        ("tcp_user_timeout", "\(settings.answerSeconds * 1_000)"),
+        ("fallback_application_name", "touchstone"),
+        ("dbname", settings.location.connection), ("client_encoding", "UTF8"),
+      ] + (order?.words.map { ($0.name, $0.value) } ?? [])
     var keys = words.map { strdup($0.0) } + [nil]
     var values = words.map { strdup($0.1) } + [nil]
     defer { for word in keys + values { free(word) } }
@@ -85,26 +111,27 @@ final class Connection: @unchecked Sendable {
     guard let handle else { throw PostgresError(nil, "libpq has no memory", isLost: true) }
     // The message of a refused connection then has its SQLSTATE, in every language.
     PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
-    do {
-      guard PQstatus(handle) != CONNECTION_BAD else { throw refusal(handle) }
-      try waitForConnection(handle, deadline: Deadline(seconds: settings.connectSeconds))
-      return handle
-    } catch {
-      PQfinish(handle)
-      throw error
-    }
+    return handle
   }
 
-  private static func waitForConnection(_ handle: OpaquePointer, deadline: Deadline) throws {
+  /// Waits for a connection. Returns false if a host doesn't answer in time. Each has the time of `connect_timeout`, or that of the
+  /// settings.
+  private static func waitForConnection(_ handle: OpaquePointer, _ settings: PostgresSettings) throws -> Bool
+  {
+    let wanted = HostOrder.settings(of: handle, ["connect_timeout"]).first.flatMap { Int($0.value) } ?? 0
+    let seconds = wanted > 0 ? wanted : settings.connectSeconds
+    func host() -> [String] { [PQhost(handle), PQport(handle)].map { $0.map { String(cString: $0) } ?? "" } }
+    var asked = host()
+    var deadline = Deadline(seconds: seconds)
     var state = PGRES_POLLING_WRITING
     while state != PGRES_POLLING_OK {
       guard state != PGRES_POLLING_FAILED else { throw refusal(handle) }
       let events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT
-      guard Self.poll(handle, Int16(events), deadline) else {
-        throw PostgresError(nil, "the server hasn't answered in time", isLost: true)
-      }
+      guard Self.poll(handle, Int16(events), deadline) else { return false }
       state = PQconnectPoll(handle)
+      if host() != asked { (asked, deadline) = (host(), Deadline(seconds: seconds)) }
     }
+    return true
   }
 
   /// The reason why a server has refused a connection. libpq has the SQLSTATE only in the text.

@@ -23,6 +23,8 @@ final class ConnectionPool: Sendable {
       if let connection = idle.withLock({ $0.popLast() }) {
         do { return try body(connection) } catch let error as PostgresError where error.isPassing {
           connection.close()
+          // The others are of the same server, and each could take the time that an answer may take.
+          closeAll()
           continue
         }
       }
