@@ -17,14 +17,25 @@ struct HomeSchema {
 
   /// What the server has. Throws `unsupportedVersion` and `notADatabase`.
   func state() throws -> ServerHomeState {
+    if let found = try stored() { return found }
+    guard let name = try foundTable() else { return .missing }
+    // Another process may have made the database since.
+    if let found = try stored() { return found }
+    throw StorageError(
+      .notADatabase,
+      "the schema has a table \"\(name)\" but no database: it belongs to a program that uses the engine alone, "
+        + "or to something else; choose another name", path: location.shown)
+  }
+
+  /// What the table of the description says; nil if there is none.
+  private func stored() throws -> ServerHomeState? {
     let answer: Answer?
     do {
       answer = try connection.exchange([
         .text("SELECT version, description FROM \(schema).database WHERE id = 1")
       ]).first
     } catch let error as PostgresError where error.state == "42P01" || error.state == "3F000" {
-      try checkIsFree()
-      return .missing
+      return nil
     } catch let error as PostgresError where error.state == "42703" {
       throw StorageError(
         .notADatabase, "the schema has a table \"database\" of something else", path: location.shown)
@@ -44,8 +55,8 @@ struct HomeSchema {
     return answer.isNull(0, 1) ? .unfinished : .complete(answer.text(0, 1))
   }
 
-  /// Throws `notADatabase` if a schema without a database has tables of these names.
-  private func checkIsFree() throws {
+  /// The name of a table that the schema has and that a database would have.
+  private func foundTable() throws -> String? {
     let names = (Self.engineTables + Self.blobTables).map { "'\($0)'" }.joined(separator: ", ")
     let found = try connection.exchange([
       .text(
@@ -54,11 +65,7 @@ struct HomeSchema {
         WHERE table_schema = \(literal(location.schema)) AND table_name IN (\(names))
         """)
     ])
-    guard let found = found.first, found.count > 0 else { return }
-    throw StorageError(
-      .notADatabase,
-      "the schema has a table \"\(found.text(0, 0))\" but no database: it belongs to a program that uses the engine alone, "
-        + "or to something else; choose another name", path: location.shown)
+    return found.first.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
   }
 
   // MARK: Making and removing
