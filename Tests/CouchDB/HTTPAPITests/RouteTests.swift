@@ -35,6 +35,19 @@ import Testing
     }
   }
 
+  @Test("no database takes a path of the server, which answers it without asking for one") func ownPaths()
+    throws
+  {
+    let directory = TemporaryDirectory()
+    let folder = try DatabaseFolder(directory.path, options: DatabaseOptions(engine: .lmdb))
+    for name in ["_up", "_session", "_other"] { try folder.open(name).close() }
+    let client = APIClient(folder: folder)
+    try expect(client.ask("GET", "/_up").json()["status"] == "ok")
+    try expect(client.ask("GET", "/_session").json()["ok"] == true)
+    try expect(client.ask("GET", "/_other").json()["db_name"] == "_other")
+    try folder.close()
+  }
+
   @Test("what CouchDB has and this server hasn't is refused as that") func notImplemented() throws {
     let client = try APIClient()
     try expect(client.ask("PUT", "/db").status, equals: 201)

@@ -1,3 +1,5 @@
+import ChildProcesses
+import RawHTTP
 import TestSupport
 
 @Suite("Folders of databases on a server", .enabled(if: hasServer)) struct ServerFolderTests {
@@ -32,6 +34,42 @@ import TestSupport
     try folder.close()
     try folder.delete("copy")
     try expect(folder.names(), equals: ["a/b", "b", "ä c"])
+  }
+
+  @Test("a database that another server has open is deleted when that one has ended")
+  func deletion() throws {
+    let (location, folder) = try makeFolder()
+    let database = try folder.open("shared")
+    try database.save("doc", ["n": 1])
+    try folder.close()
+    let path = try #require(builtExecutable("touchstone"))
+    let servers = try (0..<2).map { _ in
+      try ChildProcess.start(
+        path, ["serve", location, "--listen", "127.0.0.1:0", "--create", "--engine", "postgres"])
+    }
+    defer { for server in servers { server.kill() } }
+    func answer(_ server: Int, _ method: String, _ target: String) throws -> RawClient.Answer {
+      let line = try #require(servers[server].line(0))
+      let port = try #require(line.split(separator: ":").last.flatMap { UInt16($0.split(separator: "/")[0]) })
+      let client = try RawClient(port)
+      try client.send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+      return try client.answer()
+    }
+    func ask(_ server: Int, _ method: String, _ target: String) throws -> Int {
+      try answer(server, method, target).status
+    }
+    for server in servers { try server.waitForOutput() }
+    for server in 0..<2 { try expect(ask(server, "GET", "/shared/doc"), equals: 200) }
+    // It waits for some seconds, and then says who has it.
+    let refusal = try answer(0, "DELETE", "/shared")
+    expect(refusal.status, equals: 503)
+    expect(refusal.text.contains("open in another process"), "\(refusal.text)")
+    for server in 0..<2 { try expect(ask(server, "GET", "/shared/doc"), equals: 200) }
+    servers[1].kill(SIGTERM)
+    _ = try servers[1].wait()
+    try expect(ask(0, "DELETE", "/shared"), equals: 200)
+    try expect(ask(0, "GET", "/shared"), equals: 404)
+    try expect(!folder.names().contains("shared"))
   }
 
   @Test("refuses what is about files, and names that can't be schemas")

@@ -143,11 +143,17 @@ package final class FolderDatabases: DatabaseCatalog {
     while true {
       do { return try database.delete() } catch  where Self.isInUse(error) {
         guard ContinuousClock.now < deadline else {
-          throw CouchDBError(503, "service_unavailable", "the database is being read; try again later")
+          throw CouchDBError(503, "service_unavailable", Self.whyInUse(error))
         }
         usleep(2_000)
       }
     }
+  }
+
+  /// Who keeps it from being deleted.
+  private static func whyInUse(_ error: any Error) -> String {
+    guard let error = error as? DatabaseError else { return "the database is being read; try again later" }
+    return "the database isn't deleted: \(error.message)"
   }
 
   private static func isInUse(_ error: any Error) -> Bool {

@@ -112,6 +112,9 @@ struct RouteTable<Call: AuthorizedCall>: Sendable {
     byFirst = Dictionary(grouping: routes, by: \.first)
   }
 
+  /// Whether there are lines whose first segment is this one.
+  func hasPaths(below first: ByteString) -> Bool { byFirst[first] != nil }
+
   /// The answer to a path; nil if no line fits.
   func answer(_ call: Call, _ method: String, _ path: [ByteString]) throws -> HTTPAnswer? {
     for route in byFirst[path.first ?? ByteString("")] ?? [] {
