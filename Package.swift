@@ -315,9 +315,10 @@ let modules: [Target] = [
   .target(
     name: "Limits",
     dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"] + (hasRocksDB ? ["CRocksDB"] : [])
-      + (hasWiredTiger ? ["CWiredTiger"] : []),
+      + (hasWiredTiger ? ["CWiredTiger"] : []) + (hasPostgres ? ["CPostgres"] : []),
     path: "Sources/Bench/Limits",
-    cSettings: (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])),
+    cSettings: (hasRocksDB ? [.define("ROCKSDB")] : []) + (hasWiredTiger ? [.define("WIREDTIGER")] : [])
+      + (hasPostgres ? [.define("POSTGRES")] : [])),
   bench.module(
     "Suites",
     [
@@ -537,7 +538,7 @@ let tests: [Target] = [
     "Suites",
     [
       "TestSupport", "Suites", "Limits", "Touchstone", "StorageLMDB", "StorageConformance", "touchstone",
-    ]),
+    ], namesEngines: true),
 
   tool.tests("CLI", ["TestSupport", "touchstone", "Touchstone", "Datasets", "Query", "Storage", "Suites"]),
 

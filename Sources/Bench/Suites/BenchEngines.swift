@@ -1,3 +1,4 @@
+import BenchmarkKit
 import Foundation
 import Storage
 import StorageLMDB
@@ -41,6 +42,8 @@ package struct ProbedEngine: Sendable {
   package let settings: [(name: String, value: String)]
   /// The options with which every run opens it.
   package let options: EngineOptions
+  /// The server with its databases. Nil for engines with files.
+  let server: BenchServer?
 
   /// The value of a setting, or nil if there is none.
   package func setting(_ name: String) -> String? { settings.first { $0.name == name }?.value }
@@ -48,16 +51,30 @@ package struct ProbedEngine: Sendable {
   /// The key of encrypting engines in a run. It isn't secret.
   static let key = [UInt8](0..<32)
 
-  /// Opens `type` once below `workDirectory` and reads its properties.
-  init(_ type: EngineType, durability: Durability, cacheBytes: Int? = nil, workDirectory: String) throws {
+  /// Opens `type` once below `workDirectory`, or on `server` if it is an engine without files, and reads its properties.
+  ///
+  /// Throws `invalidArgument` for an engine without files if there is no server.
+  init(
+    _ type: EngineType, durability: Durability, cacheBytes: Int? = nil, workDirectory: String,
+    server: BenchServer? = nil
+  ) throws {
+    guard type.server == nil || server != nil else {
+      throw StorageError(
+        .invalidArgument,
+        "the engine \(type.name) needs --location, a server for its databases: postgres://host/db")
+    }
     self.type = type
+    let ownServer = type.server == nil ? nil : server
+    self.server = ownServer
     var options = EngineOptions(durability: durability, key: type.encrypts ? ProbedEngine.key : nil)
     if let cacheBytes { options.cacheBytes = cacheBytes }
     self.options = options
-    let path = "\(workDirectory)/probe-\(UUID().uuidString).\(type.fileExtension)"
+    let file = "\(workDirectory)/probe-\(UUID().uuidString).\(type.fileExtension)"
+    let path = ownServer.map { $0.location(of: file) } ?? file
     defer {
+      try? ownServer?.remove(file)
       for suffix in ["", "-wal", "-shm", "-lock"] {
-        try? FileManager.default.removeItem(atPath: path + suffix)
+        try? FileManager.default.removeItem(atPath: file + suffix)
       }
     }
     let engine = try type.open(path, options)
@@ -70,20 +87,38 @@ package struct ProbedEngine: Sendable {
   func keyed(_ key: [UInt8]?) -> ProbedEngine {
     var options = options
     options.key = key
-    return ProbedEngine(type: type, library: library, settings: settings, options: options)
+    return ProbedEngine(type: type, library: library, settings: settings, options: options, server: server)
   }
 
   private init(
-    type: EngineType, library: String, settings: [(name: String, value: String)], options: EngineOptions
+    type: EngineType, library: String, settings: [(name: String, value: String)], options: EngineOptions,
+    server: BenchServer?
   ) {
+    self.server = server
     self.type = type
     self.library = library
     self.settings = settings
     self.options = options
   }
 
-  /// The path of the database file in a directory.
-  func path(in directory: String) -> String { "\(directory)/bench.\(type.fileExtension)" }
+  /// The path of the database file in a directory. The location of what stands for it, if the engine has no files.
+  func path(in directory: String) -> String {
+    server.map { $0.location(of: directory) } ?? "\(directory)/bench.\(type.fileExtension)"
+  }
+
+  /// Copies a closed database from a directory to another one.
+  func copy(_ source: String, to target: String) throws {
+    guard let server else { return try Fixtures.copy(source, to: target) }
+    try server.copy(source, to: target)
+  }
+
+  /// The size of the database in a directory, in bytes.
+  func fileBytes(in directory: String) throws -> Int {
+    try server?.bytes(of: directory) ?? TrialDirectory.fileBytes(in: directory)
+  }
+
+  /// Removes the closed database of a directory that goes, if it isn't in it.
+  func discard(_ directory: String) throws { try server?.remove(directory) }
 
   /// Opens the database in a directory, and creates it if needed.
   func open(in directory: String) throws -> any StorageEngine {

@@ -26,10 +26,21 @@ public struct BenchRun {
     let started = ResultsFile.timestamp(Date())
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
+    let server = try settings.location.map { try BenchServer($0) }
+    defer { try? server?.removeAll() }
     var engines: [String: ProbedEngine] = [:]
-    for type in suites.flatMap({ $0.engines(settings) }) where engines[type.name] == nil {
-      engines[type.name] = try ProbedEngine(
-        type, durability: settings.durability, cacheBytes: settings.cacheBytes, workDirectory: directory.path)
+    for suite in suites {
+      for type in suite.engines(settings) {
+        guard type.server == nil || suite.runsOnServers else {
+          throw StorageError(
+            .invalidArgument,
+            "the suite \(suite.name) runs on engines with files only, and not on the engine \(type.name)")
+        }
+        guard engines[type.name] == nil else { continue }
+        engines[type.name] = try ProbedEngine(
+          type, durability: settings.durability, cacheBytes: settings.cacheBytes,
+          workDirectory: directory.path, server: server)
+      }
     }
     let dataset = suites.contains { $0.usesDataset } ? try loadDataset() : nil
     let fixtures = Fixtures(in: directory.path)

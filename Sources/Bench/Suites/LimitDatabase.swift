@@ -38,6 +38,8 @@ final class LimitDatabase {
       case .rocksdb: open.withRocksDB { limit_rocksdb_open(path, $0, $1.baseAddress, $1.count, &outcome) }
       case .wiredtiger:
         open.withWiredTiger { limit_wiredtiger_open(path, $0, $1.baseAddress, $1.count, &outcome) }
+      case .postgres:
+        open.withPostgres(path) { limit_postgres_open($0, $1, $2.baseAddress, $2.count, &outcome) }
       }
     guard let opened else { throw LimitDatabase.failure(outcome) }
     database = opened
@@ -49,34 +51,42 @@ final class LimitDatabase {
     case .sqlite: limit_sqlite_close(database)
     case .rocksdb: limit_rocksdb_close(database)
     case .wiredtiger: limit_wiredtiger_close(database)
+    case .postgres: limit_postgres_close(database)
     }
   }
 
-  /// Calls the loop of the database's library. Returns what it measured.
+  /// Calls the loop of the database's library. Returns what it measured. Throws `unsupported` if that has none.
   private func run<Loop>(
-    _ lmdb: Loop, _ sqlite: Loop, _ rocksdb: Loop, _ wiredtiger: Loop,
+    _ lmdb: Loop, _ sqlite: Loop, _ rocksdb: Loop, _ wiredtiger: Loop, _ postgres: Loop?,
     _ call: (Loop, inout limit_outcome) -> Void
   ) throws -> limit_outcome {
-    let loop =
+    let loop: Loop? =
       switch family {
       case .lmdb: lmdb
       case .sqlite: sqlite
       case .rocksdb: rocksdb
       case .wiredtiger: wiredtiger
+      case .postgres: postgres
       }
+    guard let loop else { throw Self.missing }
     return try Self.run { call(loop, &$0) }
   }
 
   /// Puts all records, `batch` per transaction (0: all in one). `exist` says whether their keys exist
   /// already.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
-    try run(limit_lmdb_put, limit_sqlite_put, limit_rocksdb_put, limit_wiredtiger_put) {
+    try run(
+      limit_lmdb_put, limit_sqlite_put, limit_rocksdb_put, limit_wiredtiger_put, limit_postgres_put
+    ) {
       $0(database, records.baseAddress, records.count, batch, exist, &$1)
     }
   }
 
   func delete(_ records: Records, batch: Int) throws -> limit_outcome {
-    try run(limit_lmdb_delete, limit_sqlite_delete, limit_rocksdb_delete, limit_wiredtiger_delete) {
+    try run(
+      limit_lmdb_delete, limit_sqlite_delete, limit_rocksdb_delete, limit_wiredtiger_delete,
+      limit_postgres_delete
+    ) {
       $0(database, records.baseAddress, records.count, batch, &$1)
     }
   }
@@ -86,7 +96,9 @@ final class LimitDatabase {
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
   ) throws -> limit_outcome {
-    try run(limit_lmdb_get, limit_sqlite_get, limit_rocksdb_get, limit_wiredtiger_get) {
+    try run(
+      limit_lmdb_get, limit_sqlite_get, limit_rocksdb_get, limit_wiredtiger_get, limit_postgres_get
+    ) {
       $0(
         database, records.baseAddress, records.count, snapshotEach, buffer?.baseAddress, buffer?.count ?? 0,
         &$1)
@@ -100,21 +112,29 @@ final class LimitDatabase {
       case .descending: Int32(LIMIT_DESCENDING)
       case .stored: Int32(LIMIT_STORED)
       }
-    return try run(limit_lmdb_scan, limit_sqlite_scan, limit_rocksdb_scan, limit_wiredtiger_scan) {
+    return try run(
+      limit_lmdb_scan, limit_sqlite_scan, limit_rocksdb_scan, limit_wiredtiger_scan, limit_postgres_scan
+    ) {
       $0(database, order, &$1)
     }
   }
 
   /// Reads `length` entries from each record's key on.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
-    try run(limit_lmdb_ranges, limit_sqlite_ranges, limit_rocksdb_ranges, limit_wiredtiger_ranges) {
+    try run(
+      limit_lmdb_ranges, limit_sqlite_ranges, limit_rocksdb_ranges, limit_wiredtiger_ranges,
+      limit_postgres_ranges
+    ) {
       $0(database, records.baseAddress, records.count, length, &$1)
     }
   }
 
   /// Puts each record in its own transaction, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
-    try run(limit_lmdb_commits, limit_sqlite_commits, limit_rocksdb_commits, limit_wiredtiger_commits) {
+    try run(
+      limit_lmdb_commits, limit_sqlite_commits, limit_rocksdb_commits, limit_wiredtiger_commits,
+      limit_postgres_commits
+    ) {
       $0(database, records.baseAddress, records.count, UInt32(threads), &$1)
     }
   }
@@ -135,6 +155,9 @@ final class LimitDatabase {
       case .wiredtiger:
         limit_wiredtiger_read_while_writing(
           database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
+      case .postgres:
+        limit_postgres_read_while_writing(
+          database, records.baseAddress, records.count, writes.baseAddress, writes.count, batch, &$0)
       case .sqlite:
         guard let writer else {
           preconditionFailure("reading while writing on SQLite takes a second connection")
@@ -151,7 +174,9 @@ final class LimitDatabase {
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
-    try run(limit_lmdb_replay, limit_sqlite_replay, limit_rocksdb_replay, limit_wiredtiger_replay) {
+    try run(
+      limit_lmdb_replay, limit_sqlite_replay, limit_rocksdb_replay, limit_wiredtiger_replay, nil
+    ) {
       $0(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$1)
     }
   }
@@ -165,6 +190,7 @@ final class LimitDatabase {
       case .sqlite: limit_sqlite_compact(database, &$0)
       case .rocksdb: limit_rocksdb_compact(database, &$0)
       case .wiredtiger: limit_wiredtiger_compact(database, path, path + ".copy", &$0)
+      case .postgres: throw Self.missing
       }
     }
   }
@@ -188,6 +214,11 @@ final class LimitDatabase {
         open.withWiredTiger { options, tables in
           limit_wiredtiger_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
         }
+      case .postgres:
+        open.withPostgres(path) { location, settings, tables in
+          limit_postgres_reopen(
+            location, settings, tables.baseAddress, record.baseAddress, times, &outcome)
+        }
       case .sqlite, nil:
         try open.withSQLite { options, tables in
           limit_sqlite_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
@@ -202,6 +233,10 @@ final class LimitDatabase {
     try loop(&outcome)
     if outcome.code != 0 { throw failure(outcome) }
     return outcome
+  }
+
+  private static var missing: StorageError {
+    StorageError(.unsupported, "there is no bare loop of this kind over the library")
   }
 
   static func failure(_ outcome: limit_outcome) -> Failure {

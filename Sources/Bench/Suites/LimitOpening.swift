@@ -11,7 +11,7 @@ import Touchstone
 extension ProbedEngine {
   /// The libraries that have bare C loops.
   enum LimitFamily {
-    case lmdb, sqlite, rocksdb, wiredtiger
+    case lmdb, sqlite, rocksdb, wiredtiger, postgres
   }
 
   /// The library whose bare C loops fit the engine. Nil if there are none, as for encrypted LMDB.
@@ -20,6 +20,7 @@ extension ProbedEngine {
     case LMDBEngines.lmdb.name: .lmdb
     case EngineName.rocksdb.rawValue: .rocksdb
     case EngineName.wiredtiger.rawValue: .wiredtiger
+    case EngineName.postgres.rawValue: .postgres
     default: SQLiteEngines.all.contains { $0.name == type.name } ? .sqlite : nil
     }
   }
@@ -54,6 +55,30 @@ struct LimitOpening {
       $0.split(separator: "|")
     }
     return names.reduce(0) { $0 | UInt32(known[$1] ?? 0) }
+  }
+
+  /// Gives the connection string of a location, and what the engine sets on its connections.
+  func withPostgres<Result>(
+    _ path: String,
+    _ body: (
+      _ location: UnsafePointer<CChar>, _ settings: UnsafePointer<CChar>, UnsafeBufferPointer<limit_table>
+    ) throws -> Result
+  ) rethrows -> Result {
+    // Names of schemas in the bench are plain.
+    let parts = path.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+    let settings =
+      ["enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"].map
+    {
+      "\($0) = off"
+    } + [
+      "plan_cache_mode = force_generic_plan", "search_path = \(parts.last ?? "")",
+      "synchronous_commit = \(engine.setting("synchronous_commit") ?? "on")",
+    ]
+    return try String(parts[0]).withCString { location in
+      try settings.map { "SET \($0)" }.joined(separator: "; ").withCString { settings in
+        try withTables({ $0.name }) { tables in try body(location, settings, tables) }
+      }
+    }
   }
 
   func withSQLite<Result>(

@@ -19,8 +19,12 @@ public struct Suite: Sendable {
   public private(set) var standardSamples = 5
   /// The engines that it compares if none is named; nil for the standard ones.
   package private(set) var standardEngines: (@Sendable () -> [EngineType])?
+  /// Whether it also runs on engines whose databases are on a server.
+  public private(set) var runsOnServers = false
   /// Other subjects that it measures beside the engines, each in its own column.
   package private(set) var peers: [Peer] = []
+  /// Whether it measures its peers only, whatever engines are named.
+  package private(set) var ignoresEngines = false
   /// Returns remarks on its results, one sentence per line.
   package private(set) var notes: @Sendable ([WorkloadResult]) -> [String] = { _ in [] }
   /// Returns tables with remarks on its results.
@@ -34,7 +38,7 @@ public struct Suite: Sendable {
   public static let all = [
     travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, endure,
     cold,
-    sync, replicate, http, scale, memory, harness, mine,
+    sync, replicate, http, cluster, scale, memory, harness, mine,
   ]
 }
 
@@ -81,9 +85,12 @@ public struct BenchSettings: Sendable {
   /// The size of the engines' page caches in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10
   /// MiB for the peer of `travel`, as in Couchbase Lite.
   public var cacheBytes: Int?
-  /// The path of the executable `touchstone`, which serves the other database in the suite `replicate`. Nil: no
-  /// other process takes part.
+  /// The path of the executable `touchstone`, which serves the other database in the suite `replicate`, and the databases in the
+  /// suite `cluster`. Nil: no other process takes part.
   public var executable: String?
+  /// The server for databases of engines without files, and of the suite `cluster`: a location without a name of a database,
+  /// `postgres://host/db`. Its password isn't written anywhere.
+  public var location: String?
   /// Whether the suite `replicate` runs all workloads on each pair of different engines.
   public var measuresAllPairs = false
   /// A slowdown of all workloads, to test a gate.
@@ -129,7 +136,7 @@ extension Suite {
 
   /// The engines that a run compares.
   package func engines(_ settings: BenchSettings) -> [EngineType] {
-    settings.engines ?? standardEngines?() ?? BenchEngines.standard
+    ignoresEngines ? [] : settings.engines ?? standardEngines?() ?? BenchEngines.standard
   }
 }
 
@@ -162,7 +169,9 @@ package struct SuiteContext: Sendable {
 
   /// Opens a database of the engine with the settings of the run.
   func open(_ name: String, _ engine: ProbedEngine, in directory: String) throws -> Database {
-    try Database.open(name, in: directory, options: try databaseOptions(engine))
+    let options = try databaseOptions(engine)
+    guard let server = engine.server else { return try Database.open(name, in: directory, options: options) }
+    return try Database.open(server.location(of: directory), options: options)
   }
 
   /// The options of a suite's databases on an engine. They aren't compacted in the background.

@@ -14,6 +14,7 @@ import TestSupport
   private static let notRun: [(beginning: String, reason: String)] = [
     ("touchstone bench travel", "it takes a minute"), ("touchstone bench engine", "it takes a minute"),
     ("touchstone bench endure", "it takes minutes"),
+    ("touchstone bench cluster", "it needs a server; ServerSuiteTests runs the suite"),
     ("touchstone bench mine", "it takes minutes; MineCommandTests runs it for less time"),
     ("touchstone gate", "it takes minutes; BenchCommandTests runs it with fewer samples"),
     ("touchstone sync --discover", "it needs Avahi, and a server in the network"),

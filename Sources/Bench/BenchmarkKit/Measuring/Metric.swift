@@ -26,6 +26,8 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   case anonymousMemoryBytes = "anonymous_bytes"
   /// Processor time of another process that has a part in the run, in seconds.
   case remoteCPUSeconds = "remote_cpu_seconds"
+  /// Processor time of the database server's processes, if they are on this machine, in seconds.
+  case serverCPUSeconds = "server_cpu_seconds"
   /// The anonymous part of the resident memory of that process.
   case remoteAnonymousBytes = "remote_anonymous_bytes"
   /// Bytes that this process sent over the network.
@@ -81,7 +83,8 @@ package enum Metric: String, CaseIterable, Sendable, Codable {
   /// The unit, for people and dashboards; empty for ratios.
   package var unit: String {
     switch self {
-    case .seconds, .cpuSeconds, .remoteCPUSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999,
+    case .seconds, .cpuSeconds, .remoteCPUSeconds, .serverCPUSeconds, .latencyP50, .latencyP95, .latencyP99,
+      .latencyP999,
       .latencyMax, .longestStall, .secondsUntilQuiet:
       "s"
     case .opsPerSecond: "1/s"

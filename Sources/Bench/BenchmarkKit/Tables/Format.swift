@@ -62,7 +62,8 @@ package enum Format {
     decimals(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
   }
 
-  static func decimals(_ value: Double, _ count: Int) -> String {
+  /// A number with 0, 1 or 2 decimals.
+  package static func decimals(_ value: Double, _ count: Int) -> String {
     guard value.isFinite, value.magnitude < 1e15 else { return "\(value)" }
     let scale = count == 0 ? 1 : count == 1 ? 10 : 100
     let scaled = Int((value.magnitude * Double(scale)).rounded())

@@ -262,6 +262,41 @@ void limit_wiredtiger_reopen(
     const char *path, const limit_wiredtiger_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);
 
+// PostgreSQL, where the build has libpq. A location is a connection string, `settings` is SQL that each connection runs first.
+
+typedef struct limit_postgres limit_postgres;
+
+limit_postgres *limit_postgres_open(
+    const char *location, const char *settings, const limit_table *tables, size_t count,
+    limit_outcome *outcome);
+void limit_postgres_close(limit_postgres *database);
+// New records by COPY, others in pipelines of 1,000 statements.
+void limit_postgres_put(
+    limit_postgres *database, const limit_record *records, size_t count, size_t batch, bool exist,
+    limit_outcome *outcome);
+void limit_postgres_delete(
+    limit_postgres *database, const limit_record *records, size_t count, size_t batch, limit_outcome *outcome);
+// A prepared SELECT for each record.
+void limit_postgres_get(
+    limit_postgres *database, const limit_record *records, size_t count, bool snapshot_each, void *buffer,
+    size_t buffer_bytes, limit_outcome *outcome);
+// A cursor, 1,000 rows a FETCH. No entry is stored in another order than that of keys.
+void limit_postgres_scan(limit_postgres *database, int order, limit_outcome *outcome);
+void limit_postgres_ranges(
+    limit_postgres *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
+// Each thread has a connection. It sends an INSERT alone, which is a transaction.
+void limit_postgres_commits(
+    limit_postgres *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+void limit_postgres_read_while_writing(
+    limit_postgres *database, const limit_record *records, size_t count, const limit_record *writes,
+    size_t write_count, size_t batch, limit_outcome *outcome);
+void limit_postgres_reopen(
+    const char *location, const char *settings, const limit_table *table, const limit_record *record, size_t times,
+    limit_outcome *outcome);
+// Not a limit: runs SQL over a connection of its own. `count` is the number that it answers, if it answers.
+void limit_postgres_execute(const char *location, const char *settings, const char *text, limit_outcome *outcome);
+
 // Sockets.
 
 // Sends `bytes` in `messages` over a TCP connection of this process with itself, over loopback. The other end answers

@@ -63,6 +63,7 @@ extension EngineBenchmark {
         }
       }
       try opened.close()
+      try engine.server?.settle(directory)
     }
   }
 
@@ -73,7 +74,7 @@ extension EngineBenchmark {
       _ = try create(engine, in: trial.directory)
       return trial.directory
     case .copy:
-      try Fixtures.copy(try filled(engine), to: trial.directory)
+      try engine.copy(try filled(engine), to: trial.directory)
       return trial.directory
     case .shared: return try filled(engine)
     }
@@ -88,7 +89,7 @@ extension EngineBenchmark {
     let directory = try database(engine, trial)
     if kind == .open {
       return Trial(
-        timing: { try reopen(engine, directory) }, fileBytes: { try TrialDirectory.fileBytes(in: directory) })
+        timing: { try reopen(engine, directory) }, fileBytes: { try engine.fileBytes(in: directory) })
     }
     let opened = try engine.open(in: directory)
     do {
@@ -97,8 +98,11 @@ extension EngineBenchmark {
         throw StorageError(.noSuchKeyspace, "the keyspace of the benchmark is missing", path: opened.location)
       }
       return Trial(
-        run: { try run(opened, keyspace) }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
-        finish: { try opened.close() })
+        run: { try run(opened, keyspace) }, fileBytes: { try engine.fileBytes(in: directory) },
+        finish: {
+          try opened.close()
+          if kind.start != .shared { try engine.discard(directory) }
+        })
     } catch {
       try? opened.close()
       throw error
@@ -303,7 +307,10 @@ extension EngineBenchmark {
       ? try LimitDatabase(engine, path: path, tables: [table]) : nil
     return Trial(
       run: { try checked(try runLimit(database, writer)) },
-      finish: { withExtendedLifetime((database, writer)) {} })
+      finish: {
+        withExtendedLifetime((database, writer)) {}
+        if kind.start != .shared { try engine.discard(directory) }
+      })
   }
 
   private func runLimit(_ database: LimitDatabase, _ writer: LimitDatabase?) throws -> limit_outcome {

@@ -9,7 +9,7 @@ extension Suite {
     summary:
       "Puts, gets and scans of the storage engines alone, with db_bench's names: 24-byte keys, values of 150 "
       + "and 1,000 bytes.",
-    workloadNames: EngineWorkload.allCases.map(\.rawValue), usesDataset: false
+    workloadNames: EngineWorkload.allCases.map(\.rawValue), usesDataset: false, runsOnServers: true
   ) { context in
     [150, 1_000].flatMap { valueBytes in
       let data = KeyValueData(

@@ -32,11 +32,16 @@ struct YCSBBenchmark: Sendable {
   private var operations: Int { kind == .load ? data.documents : perThread * variant.threads }
 
   private func loadTrial(_ trial: TrialContext) throws -> Trial {
-    let database = try data.open(try context.engine(trial.engine), in: trial.directory)
+    let engine = try context.engine(trial.engine)
+    let database = try data.open(engine, in: trial.directory)
     let bytes = (0..<data.documents).reduce(0) { $0 + data.bytes($1) }
     return Trial(
-      timing: { try data.load(database) }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
-      logicalBytes: .init(written: bytes, stored: bytes), finish: { try database.close() })
+      timing: { try data.load(database) }, fileBytes: { try engine.fileBytes(in: trial.directory) },
+      logicalBytes: logicalBytes(engine, written: bytes, stored: bytes),
+      finish: {
+        try database.close()
+        try engine.discard(trial.directory)
+      })
   }
 
   private func trafficTrial(_ trial: TrialContext) throws -> Trial {
@@ -61,10 +66,18 @@ struct YCSBBenchmark: Sendable {
         let (histogram, seconds) =
           try variant.rate.map { try traffic.run(rate: Double($0)) } ?? traffic.runAsFastAsItGoes()
         return .latencies(histogram, seconds: seconds)
-      }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
+      }, fileBytes: { try engine.fileBytes(in: directory) },
       // Only runs of one thread without a rate have it. Several threads may share commits.
-      logicalBytes: isThreaded ? nil : .init(written: written, stored: 0),
-      finish: { try database.close() })
+      logicalBytes: isThreaded ? nil : logicalBytes(engine, written: written, stored: 0),
+      finish: {
+        try database.close()
+        if kind.writes { try engine.discard(directory) }
+      })
+  }
+
+  /// What amplifications are computed from. A server writes where this process doesn't see it.
+  private func logicalBytes(_ engine: ProbedEngine, written: Int, stored: Int) -> Trial.LogicalBytes? {
+    engine.server == nil ? .init(written: written, stored: stored) : nil
   }
 }
 

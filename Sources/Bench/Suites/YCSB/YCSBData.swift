@@ -80,7 +80,7 @@ final class YCSBData: Sendable {
     let fixture = try context.filled(
       "ycsb \(engine.type.name)", open: { try open(engine, in: $0) }, fill: load)
     guard writes else { return fixture }
-    try Fixtures.copy(fixture, to: trial.directory)
+    try engine.copy(fixture, to: trial.directory)
     return trial.directory
   }
 }

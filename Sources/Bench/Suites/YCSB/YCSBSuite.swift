@@ -8,7 +8,8 @@ extension Suite {
     summary:
       "The load and the workloads A to F of the Yahoo! Cloud Serving Benchmark, over documents with ten fields of 100 "
       + "bytes, with one and more threads, at full speed and at target rates.",
-    workloadNames: YCSBWorkload.allCases.map(\.rawValue), usesDataset: false, notes: YCSBNotes.lines
+    workloadNames: YCSBWorkload.allCases.map(\.rawValue), usesDataset: false, runsOnServers: true,
+    notes: YCSBNotes.lines
   ) { context in
     let data = YCSBData(context)
     let settings = context.settings

@@ -76,6 +76,9 @@ struct BenchCommand: Subcommand {
     "The largest number of documents in the suite scale (--docs, or 100,000)")
   private static let allPairs = Flag(
     "all-pairs", "Runs all workloads of the suite replicate on each pair of engines")
+  private static let location = Option(
+    "location", "LOCATION",
+    "A server for the databases of the engine postgres and of the suite cluster: postgres://host/db")
   private static let only = Option("only", "A,B", "Runs only these workloads of the suites")
   private static let instructions = Flag(
     "instructions", "Also counts the instructions of each run, with fewer documents, under callgrind")
@@ -98,7 +101,8 @@ struct BenchCommand: Subcommand {
     options: [
       list, engines, dataset, documents, idProperty, queries, mix, rate, durability, samples, precision,
       budget, seed, keys, commits,
-      cache, threads, rates, valueBytes, reads, dataPerCache, duration, scaleDocuments, allPairs, only,
+      cache, threads, rates, valueBytes, reads, dataPerCache, duration, scaleDocuments, allPairs, location,
+      only,
       executions,
       instructions, allocations, delay, delayCounts,
       runLog,
@@ -108,6 +112,7 @@ struct BenchCommand: Subcommand {
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
       "touchstone bench engine --only readrandom,readseq --samples 9",
       "touchstone bench mine --dataset travel-sample.jsonl --queries queries.n1ql --mix read=80,update=15,query=5",
+      "touchstone bench cluster --location 'postgres://db.example/bench' --samples 3",
       "touchstone bench endure --value-bytes 100,16384 --reads 50 --threads 4 --duration 120 --rates 1000",
     ],
     notes: """
@@ -172,6 +177,8 @@ struct BenchCommand: Subcommand {
     guard !isMine || settings.dataset != nil else {
       throw UsageError("the suite mine needs --dataset FILE, with a JSON object a line, or --dataset NAME")
     }
+    settings.location = try arguments.value(Self.location)
+    try Self.checkServer(settings, chosen)
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
     settings.measuresAllPairs = arguments[Self.allPairs]
@@ -208,6 +215,32 @@ struct BenchCommand: Subcommand {
         throw UsageError("'\(part)' isn't a number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
+    }
+  }
+
+  /// Refuses a server that nothing uses, engines on servers without one, and suites that need files.
+  private static func checkServer(_ settings: BenchSettings, _ suites: [Suite]) throws {
+    let onServer = settings.engines?.first { $0.server != nil }
+    let cluster = suites.first { $0.name == Suite.cluster.name }
+    if let onServer, let suite = suites.first(where: { !$0.runsOnServers }) {
+      let others = Suite.all.filter(\.runsOnServers).map(\.name).joined(separator: ", ")
+      throw UsageError(
+        "the suite \(suite.name) needs files, which the engine \(onServer.name) doesn't have; these don't: \(others)"
+      )
+    }
+    guard let location = settings.location else {
+      guard onServer == nil, cluster == nil else {
+        throw UsageError(
+          "\(onServer.map { "the engine \($0.name)" } ?? "the suite cluster") needs --location postgres://host/db"
+        )
+      }
+      return
+    }
+    guard onServer != nil || cluster != nil else {
+      throw UsageError("--location needs --engines postgres, or the suite cluster")
+    }
+    guard location.contains("://"), !location.contains("#") else {
+      throw UsageError("--location isn't a location such as postgres://host/db, without a # and a name")
     }
   }
 
