@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build library wheel test-python fuzz-c install uninstall deb test quick test-weights test-long simulate planted valgrind examples examples-c bench bench-full docs lint test-http fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build library wheel test-python fuzz-c install uninstall deb test quick test-weights test-long simulate planted valgrind examples examples-c bench bench-full docs lint test-http test-failover fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -322,6 +322,7 @@ test-long: deps ## Runs the tests with the long campaigns, all suites on strict 
 	swift build --package-path Examples/Notes --scratch-path .build/app
 	timeout 600 .build/app/debug/notes selftest
 	$(MAKE) --no-print-directory valgrind
+	$(MAKE) --no-print-directory test-failover
 
 simulate: deps ## Runs simulations of several processes on one database, and of a machine that fails, until one is wrong (docs/testing.md)
 	@swift build $(SWIFT_FLAGS) --product whole-child
@@ -397,6 +398,12 @@ examples-c: library ## Builds the example in C with gcc and clang, and runs it, 
 
 test-http: build ## Runs clients of CouchDB from PyPI, a browser, curl and h2load against `touchstone serve` on ENGINES
 	@SUITES='$(SUITES)' Tests/CouchDB/HTTPClients/run $(SCRATCH)/release/touchstone $(SCRATCH)/http-clients $(ENGINES)
+
+# Rounds of `make test-failover`.
+ROUNDS ?= 2
+
+test-failover: build ## Lets a cluster of PostgreSQL under Patroni fail while servers write to it; says so if it isn't installed
+	@Tests/Whole/Failover/failover $(SCRATCH)/release/touchstone --rounds $(ROUNDS)
 
 # RocksDB, where the build has it, for lists of engines.
 AND_ROCKSDB = $(if $(filter rocksdb,$(TOUCHSTONE_ENGINES)),$(comma)rocksdb)
