@@ -553,7 +553,7 @@ let optionalTests: [Target] =
     facade.tests(
       "Locations",
       [
-        "TestSupport", "Touchstone", "Blobs", "ChildProcesses", "RawHTTP", "touchstone", "database-child",
+        "TestSupport", "Touchstone", "Blobs", "ChildProcesses", "touchstone", "database-child",
       ],
       namesEngines: true),
   ] : []

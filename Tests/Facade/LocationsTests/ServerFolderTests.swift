@@ -1,5 +1,4 @@
 import ChildProcesses
-import RawHTTP
 import TestSupport
 
 @Suite("Folders of databases on a server", .enabled(if: hasServer)) struct ServerFolderTests {
@@ -48,12 +47,10 @@ import TestSupport
         path, ["serve", location, "--listen", "127.0.0.1:0", "--create", "--engine", "postgres"])
     }
     defer { for server in servers { server.kill() } }
-    func answer(_ server: Int, _ method: String, _ target: String) throws -> RawClient.Answer {
+    func answer(_ server: Int, _ method: String, _ target: String) throws -> (status: Int, text: String) {
       let line = try #require(servers[server].line(0))
       let port = try #require(line.split(separator: ":").last.flatMap { UInt16($0.split(separator: "/")[0]) })
-      let client = try RawClient(port)
-      try client.send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-      return try client.answer()
+      return askHTTP(port, method, target)
     }
     func ask(_ server: Int, _ method: String, _ target: String) throws -> Int {
       try answer(server, method, target).status
@@ -85,4 +82,29 @@ import TestSupport
       try expect(databaseCode { try folder.open(name) }, equals: .invalidLocation, "\(name)")
     }
   }
+}
+
+/// Asks a server over HTTP, and returns the status and all that it answers.
+private func askHTTP(_ port: UInt16, _ method: String, _ target: String) -> (status: Int, text: String) {
+  let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(client) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = port.bigEndian
+  address.sin_addr.s_addr = inet_addr("127.0.0.1")
+  let status = withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
+  }
+  let request = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
+  guard status == 0, send(client, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
+    return (0, "no connection: \(errno)")
+  }
+  var answer: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 4_096)
+  while case let count = recv(client, &buffer, buffer.count, 0), count > 0 { answer += buffer[..<count] }
+  let text = String(decoding: answer, as: UTF8.self)
+  // "HTTP/1.1 200 OK"
+  return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0, text)
 }
