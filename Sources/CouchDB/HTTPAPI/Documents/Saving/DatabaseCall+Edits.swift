@@ -100,6 +100,9 @@ extension DatabaseCall {
     }
   }
 
+  /// How many revisions are applied before it is looked whether the client still waits.
+  private static let revisionsAtOnce = 64
+
   private func apply(_ documents: [IncomingDocument], _ text: [UInt8]) throws -> [SaveResult] {
     guard !documents.isEmpty else { return [] }
     let revisions = try documents.map {
@@ -109,7 +112,14 @@ extension DatabaseCall {
     }
     let outcomes = try database.replicatingChanges { store in
       try store.inBatch {
-        let outcomes = try store.apply(revisions, .allow)
+        var outcomes: [SyncOutcome] = []
+        outcomes.reserveCapacity(revisions.count)
+        // Many leaves of one document take long: each is written with all others.
+        while outcomes.count < revisions.count {
+          try checkWanted()
+          let next = revisions[outcomes.count...].prefix(Self.revisionsAtOnce)
+          outcomes += try store.apply(Array(next), .allow)
+        }
         for (document, outcome) in zip(documents, outcomes) {
           guard case .refused(let error as DocumentError) = outcome, error.code == .invalidBody else {
             continue
