@@ -104,7 +104,7 @@ final class Aggregator: Sendable {
         return arena.array(items, values.count)
       }
       guard let items = state.items else { return arena.array(arena.allocate(0, of: QueryValue.self), 0) }
-      return arena.array(items, state.count)
+      return arena.array(asIs: items, state.count)
     }
   }
 }

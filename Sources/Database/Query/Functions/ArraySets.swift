@@ -119,7 +119,7 @@ extension EvaluationContext {
     for (index, column) in columns.enumerated() {
       result[index] = ComputedObject.Member(
         name: names[index].text ?? .empty,
-        value: arena.array(column, objects.count))
+        value: arena.array(asIs: column, objects.count))
     }
     return arena.object(sorting: result, names.count)
   }

@@ -232,11 +232,14 @@ extension EvaluationArena {
 
   /// Makes an array of items that are in this arena or outlive it. Missing items become null.
   func array(_ items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
+    for index in 0..<count where items[index].isMissing { items[index] = .null }
+    return array(asIs: items, count)
+  }
+
+  /// The same, but missing items stay missing.
+  func array(asIs items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
     var weight = ValueWeight()
-    for index in 0..<count {
-      if items[index].isMissing { items[index] = .null }
-      weight.add(items[index])
-    }
+    for index in 0..<count { weight.add(items[index]) }
     if _slowPath(weight.units > state.pointee.weightLimit) { return tooHeavy() }
     return .computedArray(ComputedArray(items: UnsafePointer(items), count: count, weight: weight))
   }
