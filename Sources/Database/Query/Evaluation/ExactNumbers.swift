@@ -2,8 +2,8 @@ import Fleece
 
 // Sums of doubles that don't depend on the order of rows: they are exact, and rounded once at the end.
 
-/// A sum of doubles, as three doubles whose sum it is exactly: a nonoverlapping expansion as in J. R. Shewchuk, "Adaptive Precision
-/// Floating-Point Arithmetic" (1997), but of a fixed length.
+/// A sum of doubles, as three doubles whose sum it is exactly: an expansion as in J. R. Shewchuk, "Adaptive Precision Floating-Point
+/// Arithmetic" (1997), but of a fixed length.
 struct DoubleExpansion: BitwiseCopyable {
   private var high = 0.0
   private var middle = 0.0
@@ -45,7 +45,7 @@ struct DoubleExpansion: BitwiseCopyable {
     return true
   }
 
-  /// Adds the square of a double. False if three doubles can't hold the sum. Then it may have changed.
+  /// Adds the square of a double. False, without a change, if three doubles can't hold the sum.
   @inline(__always)
   mutating func addSquare(_ value: Double) -> Bool {
     let square = value * value

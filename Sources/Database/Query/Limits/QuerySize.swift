@@ -10,11 +10,10 @@ final class QuerySize {
   /// The most sources of one SELECT: those of FROM, JOIN, NEST, UNNEST and GROUPING SETS, and the values of LET that aren't cheap. They are
   /// nested in each other when the query runs.
   static let sources = 100
-  /// The most expressions in place of names.
-  static let expansions = 200_000
-
   /// The most terms of a GROUP BY, and calls over windows of a SELECT: each is compared with all others.
   static let terms = 500
+  /// The most expressions in place of names.
+  static let expansions = 200_000
   /// The most expressions that are looked at: those of the text, and those of windows with a name once for each use.
   private static let visits = 4 * tokens
 
@@ -51,10 +50,11 @@ final class QuerySize {
     try expression.forEachPart { try count($0, at: depth + 1, for: name) }
   }
 
-  /// The messages for too many of something.
+  /// The message for too many sources.
+  static var tooManySources: String { "a SELECT has at most \(sources) sources, values of LET included" }
+
+  /// The message for too many terms.
   static var tooManyTerms: String {
     "a GROUP BY has at most \(terms) terms, and a SELECT as many calls over windows"
   }
-
-  static var tooManySources: String { "a SELECT has at most \(sources) sources, values of LET included" }
 }
