@@ -76,6 +76,9 @@ package struct Model {
       return
     }
     switch operation {
+    case .overHTTP(.saveOnTop(let id, let revision?, let content)) where documents[id] == nil:
+      // A request that makes a document may name any revision, which is the parent of the first one.
+      try takeSaved(id, content, on: Leaf(revision: revision, isDeleted: false, content: nil), answer)
     case .overHTTP(let operation): try take(operation, answer, canWrite: canWrite)
     case .save(let id, let content): try takeSaved(id, content, on: current(id), answer)
     case .saveOnTop(let id, let revision, let content):
