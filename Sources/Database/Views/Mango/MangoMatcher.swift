@@ -12,7 +12,7 @@ package final class MangoMatcher {
     get { effort.isCancelled }
     set { effort.isCancelled = newValue }
   }
-  /// Whether the last match ended so. Its result means nothing.
+  /// Whether the last match ended so. Its result is false then, and means nothing.
   package var wasCancelled: Bool { effort.wasCancelled }
 
   /// Throws if ICU has no collator.
@@ -24,7 +24,7 @@ package final class MangoMatcher {
   /// Whether a document passes. It has `_id` and `_rev`, and what else the selector asks for (`MangoSelector.names`).
   package func matches(_ document: JSONValue) -> Bool {
     effort.begin()
-    return passes(document, selector)
+    return passes(document, selector) && !effort.wasCancelled
   }
 
   private func passes(_ value: JSONValue, _ selector: MangoSelector) -> Bool {

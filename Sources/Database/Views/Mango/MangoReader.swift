@@ -199,7 +199,7 @@ package final class MangoReader {
 
   private func take(_ object: OrderedJSON, _ row: StoredRow) {
     let value = object.value
-    guard matcher.matches(value), !matcher.wasCancelled else { return }
+    guard matcher.matches(value) else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: [UInt8](copying: row.keyJSON), id: row.documentID)
     append(value)
@@ -226,7 +226,7 @@ package final class MangoReader {
       try writer.append(document, to: &json)
       value = try json.withBytes { try JSONValue(json: $0) }
     }
-    guard matcher.matches(value), !matcher.wasCancelled else { return }
+    guard matcher.matches(value) else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: key(), id: document.id)
     guard fields == nil else { return append(value) }
