@@ -222,7 +222,8 @@ let modules: [Target] = [
     lends: true),
   database.module("FullText", ["Bytes", "Storage", "CICU", "CStemmer"], fuzzed: true),
   database.module(
-    "Query", ["Bytes", "Storage", "Logs", "Fleece", "Documents", "FullText", "CICU"], lends: true,
+    "Query", ["Bytes", "System", "Storage", "Encryption", "Logs", "Fleece", "Documents", "FullText", "CICU"],
+    lends: true,
     fuzzed: true),
   database.module("Scripts", ["Bytes", "System", "Logs", "ChildProcesses", "CFileSystem"]),
   // Nothing else links SpiderMonkey. Its .pc file has a flag that the package manager refuses.

@@ -535,7 +535,8 @@ class Database(MutableMapping):  # type: ignore[type-arg]
     ) -> Result:
         """A query in N1QL. Parameters, ``$name`` in the text, are keyword arguments or a mapping.
 
-        ``options`` may have ``useIndexes``, ``memoryLimit`` (bytes), ``rowLimit`` and ``timeLimit`` (seconds).
+        ``options`` may have ``useIndexes``, ``memoryLimit`` (bytes), ``temporaryFileLimit`` (bytes), ``temporaryDirectory``,
+        ``rowLimit`` and ``timeLimit`` (seconds).
 
         >>> import touchstone
         >>> db = touchstone.open(in_memory=True)

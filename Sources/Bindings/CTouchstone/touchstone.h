@@ -297,6 +297,8 @@ int32_t touchstone_rollback(touchstone_database *database, touchstone_error **er
 // Options:
 //   useIndexes    false reads all documents
 //   memoryLimit   the most memory for rows that are sorted, grouped and joined, in bytes
+//   temporaryFileLimit  the most bytes of temporary files for rows that the memory doesn't hold; more is TOO_LARGE
+//   temporaryDirectory  where these files are
 //   rowLimit      more rows are TOO_LARGE
 //   timeLimit     a longer run is TIMEOUT, in seconds
 int32_t touchstone_query_new(

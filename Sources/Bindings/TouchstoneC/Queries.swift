@@ -81,6 +81,8 @@ public func touchstone_query_new(
     var options = Query.Options()
     if let uses = try given.bool("useIndexes") { options.usesIndexes = uses }
     if let limit = try given.int("memoryLimit") { options.memoryLimit = limit }
+    if let limit = try given.int("temporaryFileLimit") { options.temporaryFileLimit = limit }
+    options.temporaryDirectory = try given.string("temporaryDirectory")
     options.rowLimit = try given.int("rowLimit")
     options.timeLimit = try given.double("timeLimit").map { seconds in
       guard seconds >= 0, seconds < 1e9 else {

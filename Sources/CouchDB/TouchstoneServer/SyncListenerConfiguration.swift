@@ -127,6 +127,9 @@ public struct SyncListenerConfiguration: Sendable {
   /// The memory that N1QL queries over HTTP may take together for rows that they sort, group and join, in bytes. One has at most half of
   /// it, and at most 256 MiB. Default: 512 MiB.
   public var maximumQueryMemory = 512 << 20
+  /// The temporary files that N1QL queries over HTTP may have together for rows that the memory doesn't hold, in bytes. 0: none, so that such
+  /// a query is refused. Default: 4 GiB.
+  public var maximumQueryFiles = 4 << 30
   /// The memory that messages of replicators may take together, in bytes, from when they begin to arrive until they are answered, and
   /// half of it for one connection. While there is no more, clients wait. Those that hold most without going on lose their connections
   /// when nobody has gone on for ten seconds. Default: 256 MiB.
@@ -289,6 +292,7 @@ public struct SyncListenerConfiguration: Sendable {
     configuration.replicationTargets = targets
     configuration.requestSeconds = min(requestTimeLimit, 1e9)
     configuration.queryMemoryBytes = maximumQueryMemory
+    configuration.queryFileBytes = maximumQueryFiles
     configuration.bodyMemoryBytes = maximumBodyMemory
     configuration.maximumRequestBytes = maximumBodyMemory / 2
     configuration.maximumAttachmentBytes = settings.limits.bodyBytes

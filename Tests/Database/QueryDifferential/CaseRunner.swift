@@ -15,6 +15,7 @@ package struct DifferentialFailure: Sendable {
 enum RowWay: String, CaseIterable {
   case plain = "run, without indexes"
   case run = "run"
+  case spilled = "run, with temporary files"
   case forEach = "forEach"
   case kept = "forEach, rows kept"
   case decoded = "decode"
@@ -140,7 +141,9 @@ extension CaseDatabase {
     -> [[JSONValue?]]
   {
     if way == .executed { return try executed(text, parameters, database) }
-    let query = try database.query(text, options: Query.Options(usesIndexes: way != .plain))
+    var options = Query.Options(usesIndexes: way != .plain)
+    if way == .spilled { options.spillsFrom = 1 }
+    let query = try database.query(text, options: options)
     let parameters = dictionary(parameters)
     func values(_ row: QueryRow) throws -> [JSONValue?] {
       try (0..<row.count).map { try row[$0].jsonValue() }
@@ -149,7 +152,7 @@ extension CaseDatabase {
     var rows: [[JSONValue?]] = []
     switch way {
     case .executed: break
-    case .plain, .run: rows = try query.run(parameters).map(values)
+    case .plain, .run, .spilled: rows = try query.run(parameters).map(values)
     case .forEach:
       try query.forEach(parameters) { row in
         rows.append(try values(row))

@@ -66,7 +66,7 @@ package struct QueryCampaign {
         }
         summary.queries += 1
         // All plans, and the ways of taking rows in turn.
-        let others: [RowWay] = [.forEach, .kept, .decoded, .json, .executed]
+        let others: [RowWay] = [.forEach, .spilled, .kept, .decoded, .spilled, .json, .executed]
         var ways: [RowWay] = [.plain, .run, others[number % others.count]]
         if number % liveStride == 0 { ways.append(.live) }
         let (outcome, rows) = try database.check(query, parameters, ways: ways)

@@ -111,11 +111,14 @@ import TestSupport
     let text = "SELECT g, SUM(v) AS s FROM _ GROUP BY g"
     try expect(database.query(text).run().count, equals: 600)
     try expect(
-      queryCode { _ = try database.query(text, options: .init(memoryLimit: 500_000)).run() },
-      equals: .memoryLimit)
+      queryCode {
+        _ = try database.query(text, options: .init(memoryLimit: 500_000, temporaryFileLimit: 0)).run()
+      }, equals: .memoryLimit)
     // The same groups with numbers that fit.
     try expect(
-      database.query(text.replacing("SUM(v)", with: "SUM(1.5)"), options: .init(memoryLimit: 500_000))
-        .run().count, equals: 600)
+      database.query(
+        text.replacing("SUM(v)", with: "SUM(1.5)"),
+        options: .init(memoryLimit: 500_000, temporaryFileLimit: 0)
+      ).run().count, equals: 600)
   }
 }

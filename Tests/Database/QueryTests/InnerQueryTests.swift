@@ -244,7 +244,7 @@ import TestSupport
       "SELECT RAW ARRAY_LENGTH((SELECT s FROM _))",
     ] {
       do {
-        _ = try database.query(text, options: .init(memoryLimit: 100_000)).run()
+        _ = try database.query(text, options: .init(memoryLimit: 100_000, temporaryFileLimit: 0)).run()
         Issue.record("no error: \(text)")
       } catch let error as QueryError { expect(error.code, equals: .memoryLimit, "\(text)") }
     }

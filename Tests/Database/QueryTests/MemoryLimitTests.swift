@@ -3,7 +3,7 @@ import TestSupport
 @testable import Query
 @testable import Touchstone
 
-/// A query keeps no more rows in memory than it may, and says which clause would.
+/// A query keeps no more rows in memory than it may, and without temporary files says which clause would.
 @Suite struct MemoryLimitTests {
   private let databases = TestDatabases()
 
@@ -42,7 +42,8 @@ import TestSupport
         ("SELECT n % 1500, MAX(s) FROM _ GROUP BY n % 1500", "GROUP BY"),
         ("SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s", "JOIN"),
       ] {
-        let query = try database.query(text, options: .init(memoryLimit: Self.limit))
+        let query = try database.query(
+          text, options: .init(memoryLimit: Self.limit, temporaryFileLimit: 0))
         let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
         expect(error?.code, equals: .memoryLimit, "\(text)")
         expect(error?.message.hasPrefix(clause), equals: true, "\(text): \(error?.message ?? "")")
@@ -59,7 +60,7 @@ import TestSupport
         ("SELECT COUNT(*) FROM _ WHERE n IN $n OR m IN $m", "OR"),
         ("SELECT COUNT(*) FROM _ WHERE MATCH(fts, 'word') AND n < 600 OR s = ''", "MATCH"),
       ] {
-        let query = try database.query(text, options: .init(memoryLimit: 1 << 15))
+        let query = try database.query(text, options: .init(memoryLimit: 1 << 15, temporaryFileLimit: 0))
         let error = #expect(throws: QueryError.self, "\(text)") { try query.run(lists) }
         expect(
           error?.code == .memoryLimit && error?.message.hasPrefix(clause) == true,
@@ -83,7 +84,8 @@ import TestSupport
         "SELECT COUNT(DISTINCT s) FROM _ WHERE \(late(""))",
         "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s AND \(late("b."))",
       ] {
-        let limited = try database.query(text, options: .init(memoryLimit: Self.limit))
+        let limited = try database.query(
+          text, options: .init(memoryLimit: Self.limit, temporaryFileLimit: 0))
         try expect(queryCode { _ = try limited.run() }, equals: .memoryLimit, "\(text)")
         try expect(queryCode { _ = try database.query(text).run() }, equals: .evaluation, "\(text)")
       }
@@ -101,14 +103,17 @@ import TestSupport
         ("SELECT DISTINCT k FROM _ ORDER BY k", 3),
         ("SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.n = a.n", 1),
       ] {
-        let limited = try database.query(text, options: .init(memoryLimit: Self.limit)).run()
+        let limited = try database.query(
+          text, options: .init(memoryLimit: Self.limit, temporaryFileLimit: 0)
+        ).run()
         expect(limited.count, equals: rows, "\(text)")
         try expect(limited, equals: (try database.query(text).run()), "\(text)")
       }
       // Where the rows of a group come in a row as well.
       try database.createIndex("w", on: ["w"])
       let text = "SELECT w, k, MAX(s) AS m FROM _ WHERE w >= 'a' GROUP BY w"
-      let query = try database.query(text, options: .init(memoryLimit: Self.limit))
+      let query = try database.query(
+        text, options: .init(memoryLimit: Self.limit, temporaryFileLimit: 0))
       try expect(query.explain().description.contains("rows of a group in a row"))
       let rows = try query.run().map { try $0.json() }
       try expect(Set(rows), equals: Set(database.rows(text, usesIndexes: false)))

@@ -172,7 +172,8 @@ import TestSupport
       queryCode { _ = try database.query(text).run(cancellation: cancelled) }, equals: .cancelled)
     try expect(database.query(text).run().count, equals: 3_000)
     try expect(
-      queryCode { _ = try database.query(text, options: .init(memoryLimit: 300_000)).run() },
-      equals: .memoryLimit)
+      queryCode {
+        _ = try database.query(text, options: .init(memoryLimit: 300_000, temporaryFileLimit: 0)).run()
+      }, equals: .memoryLimit)
   }
 }

@@ -244,7 +244,8 @@ import TestSupport
       ("d\(number)", ["n": .int(Int64(number)), "s": .string(String(repeating: "x", count: 1_000))])
     }
     let query = try database.query(
-      "SELECT s, SUM(n) OVER (ORDER BY n) AS r FROM _", options: .init(memoryLimit: 1 << 20))
+      "SELECT s, SUM(n) OVER (ORDER BY n) AS r FROM _",
+      options: .init(memoryLimit: 1 << 20, temporaryFileLimit: 0))
     let error = #expect(throws: QueryError.self) { try query.run() }
     expect(error?.code, equals: .memoryLimit)
     expect(error?.message.hasPrefix("OVER"), equals: true, "\(error?.message ?? "")")

@@ -30,7 +30,9 @@ package final class DatabaseService: Sendable {
   /// The memory for bodies of requests.
   let memory: MemoryBudget
   /// The memory for queries.
-  let queryMemory: QueryMemory
+  let queryMemory: QueryShare
+  /// The temporary files for queries.
+  let queryFiles: QueryShare
   /// The users of `_users`.
   package let users: UsersDatabase
   /// Ends feeds and replications of who may not read any more.
@@ -64,7 +66,8 @@ package final class DatabaseService: Sendable {
       if let logins = configuration.logins { lookup = { logins.context(of: $0) } }
       rights = StandingRights(users, lookup: lookup, timer: timer)
     }
-    queryMemory = QueryMemory(bytes: configuration.queryMemoryBytes)
+    queryMemory = QueryShare(bytes: configuration.queryMemoryBytes)
+    queryFiles = QueryShare(bytes: configuration.queryFileBytes)
     memory = MemoryBudget(
       bytes: configuration.bodyMemoryBytes, waitSeconds: configuration.bodyMemorySeconds)
     let finder = ReplicationFinder(

@@ -17,6 +17,8 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var requestSeconds = RequestTimeLimit.defaultSeconds
   /// The memory that all queries may take together, in bytes. One has at most half of it, and at most 256 MiB.
   package var queryMemoryBytes = 512 << 20
+  /// The temporary files that all queries may have together for rows that memory doesn't hold, in bytes.
+  package var queryFileBytes = 4 << 30
   /// The largest document, in bytes of its JSON without attachments and other members with an underscore.
   package var maximumDocumentBytes = 8_000_000
   /// The largest attachment, in bytes.

@@ -12,6 +12,12 @@ struct DoubleExpansion: BitwiseCopyable {
   /// Zero.
   init() {}
 
+  /// The sum of doubles that are the parts of an expansion.
+  init(parts: [Double]) { (high, middle, low) = (parts[0], parts[1], parts[2]) }
+
+  /// The three doubles, whose sum it is exactly.
+  var parts: [Double] { [high, middle, low] }
+
   /// A sum of multiples, which has at most 126 bits.
   init(_ units: Int128, _ scale: FixedScale) {
     high = scale.double(units)
@@ -81,11 +87,11 @@ struct DoubleExpansion: BitwiseCopyable {
 ///
 /// Their memory counts towards the budget of the run. One thread uses it.
 final class ExactMoments {
-  private var sum = ExactSum()
-  private var squares = ExactSum()
+  private(set) var sum = ExactSum()
+  private(set) var squares = ExactSum()
   // What came first, and fits.
-  @exclusivity(unchecked) private var smallSum = DoubleExpansion()
-  @exclusivity(unchecked) private var smallSquares = DoubleExpansion()
+  @exclusivity(unchecked) private(set) var smallSum = DoubleExpansion()
+  @exclusivity(unchecked) private(set) var smallSquares = DoubleExpansion()
   private let budget: QueryMemoryBudget
   private var counted = 0
   private static let ownBytes = 256
@@ -107,6 +113,17 @@ final class ExactMoments {
   func add(_ doubles: DoubleExpansion) {
     doubles.add(to: &sum)
     count()
+  }
+
+  /// Adds the sums of other numbers: those that fit, and what `body` adds to the exact ones.
+  func add(
+    _ numbers: DoubleExpansion, squares others: DoubleExpansion,
+    _ body: (inout ExactSum, inout ExactSum) throws -> Void
+  ) rethrows {
+    numbers.add(to: &sum)
+    others.add(to: &squares)
+    defer { count() }
+    try body(&sum, &squares)
   }
 
   /// Adds a finite double.

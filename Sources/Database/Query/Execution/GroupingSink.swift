@@ -1,7 +1,7 @@
 import Fleece
 
 /// Groups rows and passes one row for each group to the next sink. It uses a hash table. When the rows of a
-/// group come one after the other, it keeps one group at a time.
+/// group come one after the other, it keeps one group at a time. What memory doesn't hold goes to temporary files (`SpilledGroups`).
 final class GroupingSink: RowSink {
   private let grouping: CompiledGrouping
   private let context: EvaluationContext
@@ -9,6 +9,10 @@ final class GroupingSink: RowSink {
   private let table: RowTable
   private var arena: EvaluationArena
   private let states: AggregateStates
+  /// What the groups in memory have taken of it, in bytes.
+  private var kept = 0
+  private var spilled: SpilledGroups?
+  private var isStreaming: Bool
   private let keys: ExpressionList
   private let aggregators: [Aggregator]
   private let additions: Additions
@@ -40,6 +44,7 @@ final class GroupingSink: RowSink {
     compactionLimit = leastCompacted
     arena = EvaluationArena(capacity: 16_384, budget)
     states = AggregateStates(budget)
+    isStreaming = grouping.isStreaming
     table = RowTable(grouping.keys.map { context.order($0.collation) }, budget)
     replacesValues = grouping.aggregates.contains {
       $0.aggregator.kind == .minimum || $0.aggregator.kind == .maximum
@@ -52,10 +57,10 @@ final class GroupingSink: RowSink {
   override func row() throws -> Bool {
     keys.evaluate(context, to: probe)
     // When groups come one after the other, there is only one to compare with, and no hash is needed.
-    let isStreaming = grouping.isStreaming
     let hash = isStreaming ? 0 : table.hash(probe)
     let count = aggregators.count
     let number: Int
+    var used = budget.used
     if let found = isStreaming ? table.first(equalTo: probe) : table.find(probe, hash) {
       number = found
       if let capturing = grouping.capturing, !grouping.captured.isEmpty {
@@ -64,6 +69,7 @@ final class GroupingSink: RowSink {
         add(number)
         let after = aggregator.result(of: states.start[number * count + capturing], context, arena)
         if !context.order(aggregator.collation).areEqual(before, after) { capture(number) }
+        kept += budget.used - used
         return try checkKept()
       }
     } else {
@@ -76,7 +82,9 @@ final class GroupingSink: RowSink {
         table.removeAll()
         states.removeAll()
         arena.reset()
+        kept = 0
         compactionLimit = leastCompacted
+        used = budget.used
       }
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<keyCount { row[index] = arena.copy(probe[index], context.sharedKeys) }
@@ -85,6 +93,7 @@ final class GroupingSink: RowSink {
       capture(number)
     }
     add(number)
+    kept += budget.used - used
     return try checkKept()
   }
 
@@ -92,18 +101,34 @@ final class GroupingSink: RowSink {
   private func checkKept() throws -> Bool {
     try context.check()
     if _slowPath(replacesValues && arena.allocatedBytes > compactionLimit) { compact() }
-    try budget.check(.groupBy)
+    if try budget.mustSpill(kept, .groupBy) { try spill() }
     return true
+  }
+
+  /// Writes all groups to temporary files.
+  private func spill() throws {
+    let spilled = try self.spilled ?? SpilledGroups(grouping, context)
+    self.spilled = spilled
+    try spilled.add(table, states.start)
+    table.removeAll()
+    states.removeAll()
+    arena = EvaluationArena(capacity: 16_384, budget)
+    kept = 0
+    compactionLimit = leastCompacted
+    // The next rows may belong to the group that came last.
+    isStreaming = false
   }
 
   /// Copies all values of the groups to a fresh arena, and so frees the replaced ones.
   private func compact() {
+    kept -= arena.allocatedBytes
     let fresh = EvaluationArena(capacity: 16_384, budget)
     for number in 0..<table.count {
       table.move(number, to: fresh.copy(table.row(number), count: width, context.sharedKeys))
     }
     states.move(to: fresh, context.sharedKeys)
     arena = fresh
+    kept = max(0, kept + fresh.allocatedBytes)
     compactionLimit = max(leastCompacted, fresh.allocatedBytes * 2)
   }
 
@@ -150,28 +175,43 @@ final class GroupingSink: RowSink {
 
   /// Passes the groups to the next sink. False when it wants no more.
   private func emit(keepingArena: Bool) throws -> Bool {
+    if let spilled {
+      if table.count > 0 { try spill() }
+      return try spilled.forEach { row, results in
+        try pass(row, keepingArena: false) { results[$0] }
+      }
+    }
     if table.count == 0 { addGroupsOfNothing() }
     for number in 0..<table.count {
       try context.cancellation.check()
-      let row = table.row(number)
-      for (index, key) in grouping.keys.enumerated() { context.slots[key.slot] = row[index] }
-      for (index, captured) in grouping.captured.enumerated() {
-        context.slots[captured.slot] = row[keyCount + index]
+      let first = states.start + number * aggregators.count
+      let goesOn = try pass(table.row(number), keepingArena: keepingArena) {
+        aggregators[$0].result(of: first[$0], context, arena)
       }
-      let first = number * grouping.aggregates.count
-      for (index, aggregate) in grouping.aggregates.enumerated() {
-        context.slots[aggregate.slot] = aggregate.aggregator.result(
-          of: states.start[first + index], context, arena)
-      }
-      try budget.check(.groupBy)
-      if !keepingArena { context.arena.reset() }
-      if let having = grouping.having, having.truth(context) != .true {
-        try context.check()
-        continue
-      }
-      guard try next.row() else { return false }
+      guard goesOn else { return false }
     }
     return true
+  }
+
+  /// Passes a group with its keys, captured values and results to the next sink. False when it wants no more.
+  @inline(__always)
+  private func pass(
+    _ row: UnsafePointer<QueryValue>, keepingArena: Bool, _ result: (Int) -> QueryValue
+  ) throws -> Bool {
+    for (index, key) in grouping.keys.enumerated() { context.slots[key.slot] = row[index] }
+    for (index, captured) in grouping.captured.enumerated() {
+      context.slots[captured.slot] = row[keyCount + index]
+    }
+    for (index, aggregate) in grouping.aggregates.enumerated() {
+      context.slots[aggregate.slot] = result(index)
+    }
+    try budget.check(.groupBy)
+    if !keepingArena { context.arena.reset() }
+    if let having = grouping.having, having.truth(context) != .true {
+      try context.check()
+      return true
+    }
+    return try next.row()
   }
 }
 

@@ -378,7 +378,7 @@ public final class Query: Sendable {
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
     isTimed: Bool = false, _ output: (SharedKeys) -> RowOutput
-  ) throws -> (compiled: CompiledQuery, counts: [QueryExecution.StepCounts]) {
+  ) throws -> (compiled: CompiledQuery, counts: [QueryExecution.StepCounts], fileBytes: Int) {
     let compiled = try prepare(snapshot, cancellation)
     var parameters = parameters
     if !fixed.isEmpty { parameters.merge(fixed) { _, value in value } }
@@ -387,18 +387,17 @@ public final class Query: Sendable {
     }
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
+    let budget = budget
     let counts = try QueryExecution.run(
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
       budget, rowLimit: isTimed ? nil : options.rowLimit, isTimed: isTimed,
       output: output(sharedKeys))
     giveBack(context, compiled)
-    return (compiled, counts)
+    return (compiled, counts, budget.fileBytes)
   }
 
   /// The memory of one run.
-  private var budget: QueryMemoryBudget {
-    QueryMemoryBudget(limit: options.memoryLimit, of: options.sharedMemory)
-  }
+  private var budget: QueryMemoryBudget { options.budget }
 
   // MARK: Plans
 
@@ -492,6 +491,8 @@ public final class Query: Sendable {
     }
     let time = begin.duration(to: .now).wholeNanoseconds
     return QueryExplanation(
-      run.compiled, QueryExplanation.Measured(steps: run.counts, rows: rows, nanoseconds: time))
+      run.compiled,
+      QueryExplanation.Measured(
+        steps: run.counts, rows: rows, nanoseconds: time, fileBytes: run.fileBytes))
   }
 }

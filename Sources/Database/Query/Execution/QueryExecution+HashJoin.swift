@@ -26,7 +26,7 @@ extension QueryExecution {
   /// Builds the hash table of a join: the IDs of a source's documents by the joined values.
   private func build(_ step: CompiledStep, _ join: CompiledHashJoin) throws -> HashJoinTable {
     let table = HashJoinTable(
-      Array(repeating: context.order(nil), count: join.keys.count), context.budget)
+      Array(repeating: context.order(nil), count: join.keys.count), RowKeeping(context))
     let row = context.rows + step.source
     let arena = context.arena
     let width = join.keys.count
@@ -55,16 +55,12 @@ extension QueryExecution {
       try snapshot.forEachDocument(order: .stored, take)
       if step.includesDeleted { try snapshot.forEachTombstone(take) }
     } else {
-      let seen = IdentifierSet(context.budget, .join)
-      try forEachIdentifier(join.build) { id in
-        try seen.insert(id)
-        return true
-      }
-      _ = try seen.forEach { id in
+      _ = try forEachFound([join.build], .join) { id in
         try snapshot.withDocument(id.bytes, includeDeleted: step.includesDeleted, take) ?? true
       }
     }
     try context.check()
+    try table.finish()
     return table
   }
 }

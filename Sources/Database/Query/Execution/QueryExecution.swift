@@ -305,14 +305,25 @@ final class QueryExecution {
   private func union(
     _ step: CompiledStep, _ number: Int, _ paths: [CompiledAccess], _ next: () throws -> Bool
   ) throws -> Bool {
-    let seen = IdentifierSet(context.budget, .union)
+    try forEachFound(paths, .union) { try document(step, number, $0, next) }
+  }
+
+  /// Calls `body` with the IDs that paths find, each once and in the order in which they were found, until it returns false. All are found
+  /// before the first call. Returns the last result of `body`, or true.
+  func forEachFound(
+    _ paths: [CompiledAccess], _ clause: MemoryClause, _ body: (UnsafeRawBufferPointer) throws -> Bool
+  ) throws -> Bool {
+    let found = DistinctRows(compared: 1, width: 1, RowKeeping(context), clause)
     for path in paths {
       try forEachIdentifier(path) { id in
-        try seen.insert(id)
+        try withUnsafePointer(to: QueryValue.string(TextSlice(id))) { _ = try found.insert($0) }
         return true
       }
     }
-    return try seen.forEach { try document(step, number, $0, next) }
+    return try found.forEach { row in
+      guard case .string(let id) = row.pointee else { return true }
+      return try body(id.bytes)
+    }
   }
 
   /// Calls `body` with the IDs that a path finds. An ID may come more than once.

@@ -93,8 +93,7 @@ final class ProjectingSink: RowSink {
     skip = window.offset
     left = window.limit
     values = .allocate(columns.count, repeating: .missing)
-    distinct =
-      compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
+    distinct = DistinctRows(compiled, context)
   }
 
   deinit { values.deallocate() }
@@ -114,13 +113,25 @@ final class ProjectingSink: RowSink {
     try context.check()
     if let distinct {
       guard try distinct.insert(values) else { return true }
-      if skip > 0 {
-        skip -= 1
-        return true
-      }
+      return try takeDistinct(values)
     }
     guard try output.take(values, context.sharedKeys) else { return false }
     return goesOn()
+  }
+
+  /// Takes a row of DISTINCT that is new.
+  private func takeDistinct(_ values: UnsafePointer<QueryValue>) throws -> Bool {
+    if skip > 0 {
+      skip -= 1
+      return true
+    }
+    guard try output.take(values, context.sharedKeys) else { return false }
+    return goesOn()
+  }
+
+  override func finish() throws {
+    guard let distinct, left != 0 else { return }
+    _ = try distinct.forEachPostponed(takeDistinct)
   }
 
   /// Counts an emitted row. False when no more rows are wanted.
@@ -140,30 +151,13 @@ final class ProjectingSink: RowSink {
   }
 }
 
-/// The set of result rows so far, for DISTINCT.
-final class DistinctRows {
-  private let table: RowTable
-  private let arena: EvaluationArena
-  private let width: Int
-  private let sharedKeys: SharedKeys
-  private let budget: QueryMemoryBudget
-
-  init(_ context: EvaluationContext, _ width: Int) {
-    self.width = width
-    sharedKeys = context.sharedKeys
-    budget = context.budget
-    arena = EvaluationArena(capacity: 16_384, budget)
-    table = RowTable(Array(repeating: context.order(nil), count: width), budget)
-  }
-
-  /// Adds a copy of a row. False when an equal row is there already.
+extension DistinctRows {
+  /// The rows of a query; nil if it isn't DISTINCT.
   ///
-  /// - Throws: `memoryLimit`.
-  func insert(_ values: UnsafePointer<QueryValue>) throws -> Bool {
-    let hash = table.hash(values)
-    if table.find(values, hash) != nil { return false }
-    table.add(arena.copy(values, count: width, sharedKeys), hash)
-    try budget.check(.distinct)
-    return true
+  /// - Parameter more: how many values are kept behind the columns of a row that is postponed.
+  convenience init?(_ compiled: CompiledQuery, _ context: EvaluationContext, with more: Int = 0) {
+    guard compiled.plan.query.isDistinct else { return nil }
+    let columns = compiled.columns.count
+    self.init(compared: columns, width: columns + more, RowKeeping(context), .distinct)
   }
 }

@@ -40,6 +40,9 @@ final class RowTable {
     budget?.giveBack(capacity * MemoryLayout<Entry>.stride + count * Self.rowBytes)
   }
 
+  /// What it has allocated itself, in bytes.
+  var allocatedBytes: Int { capacity * MemoryLayout<Entry>.stride + count * Self.rowBytes }
+
   /// The row with a number.
   func row(_ number: Int) -> UnsafePointer<QueryValue> { rows[number] }
 

@@ -1,7 +1,7 @@
 import Fleece
 
 /// Sorts rows. Without LIMIT it keeps all rows. With LIMIT it keeps only the needed ones in a heap, and
-/// refuses other rows without copying them.
+/// refuses other rows without copying them. What memory doesn't hold is sorted in parts, which are merged at the end.
 ///
 /// A kept row is a copy of its columns, followed by its sort keys. Rows with equal keys keep their order of
 /// arrival.
@@ -23,6 +23,8 @@ final class SortingSink: RowSink {
   private var arena: EvaluationArena
   private var rows: [Row] = []
   private var number = 0
+  /// The sorted parts in temporary files.
+  private var runs: SortedRuns?
   private let budget: QueryMemoryBudget
   private static let rowBytes = MemoryLayout<Row>.stride
   /// The size of the arena, in bytes, above which it is compacted.
@@ -45,7 +47,7 @@ final class SortingSink: RowSink {
     self.window = window
     needed = window.needed
     self.output = output
-    distinct = compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
+    distinct = DistinctRows(compiled, context, with: compiled.orderBy.count)
     probe = .allocate(compiled.columns.count + compiled.orderBy.count, repeating: .missing)
   }
 
@@ -56,16 +58,26 @@ final class SortingSink: RowSink {
 
   override func row() throws -> Bool {
     if needed == 0 { return false }
-    let width = columns.count
-    number += 1
     if let distinct {
-      for index in 0..<width { probe[index] = columns[index].evaluate(context) }
+      for index in columns.indices { probe[index] = columns[index].evaluate(context) }
+      if distinct.isPostponing { evaluateKeys() }
       try context.check()
       guard try distinct.insert(probe) else { return true }
     }
+    evaluateKeys()
+    return try take()
+  }
+
+  private func evaluateKeys() {
     for index in orderings.indices {
-      probe[width + index] = orderings[index].expression.evaluate(context)
+      probe[columns.count + index] = orderings[index].expression.evaluate(context)
     }
+  }
+
+  /// Takes the row whose keys are in `probe`; with DISTINCT its columns too.
+  private func take() throws -> Bool {
+    let width = columns.count
+    number += 1
     if let needed, rows.count == needed {
       // The top of the heap is the last of the rows that are kept.
       guard precedes(probe + width, number, rows[0].values + width, rows[0].number) else {
@@ -76,15 +88,51 @@ final class SortingSink: RowSink {
       rows[0] = Row(values: last, number: number)
       siftDown(0)
       if arena.allocatedBytes > compactionLimit { compact() }
-      try budget.check(.orderBy)
+      if try mustSpill() { try spill() }
       return true
     }
     try keep(isProjected: distinct != nil)
     rows.append(Row(values: last, number: number))
     budget.take(Self.rowBytes)
-    try budget.check(.orderBy)
     if needed != nil { siftUp(rows.count - 1) }
+    if try mustSpill() { try spill() }
     return true
+  }
+
+  @inline(__always)
+  private func mustSpill() throws -> Bool {
+    try budget.mustSpill(arena.allocatedBytes + rows.count * Self.rowBytes, .orderBy)
+  }
+
+  /// Writes the kept rows to a temporary file, in their order.
+  private func spill() throws {
+    try sort()
+    let width = columns.count
+    let runs =
+      try self.runs
+      ?? SortedRuns(width: width + orderings.count, RowKeeping(context)) { [orders, orderings] in
+        for index in orders.indices {
+          let order = orders[index].compare($0[width + index], $1[width + index])
+          if order != 0 { return orderings[index].isDescending ? -order : order }
+        }
+        return 0
+      }
+    self.runs = runs
+    try runs.add { file in
+      for row in rows { try file.append(row.values, context.sharedKeys) }
+    }
+    budget.giveBack(rows.count * Self.rowBytes)
+    rows = []
+    arena = EvaluationArena(capacity: 16_384, budget)
+    compactionLimit = leastCompacted
+  }
+
+  private func sort() throws {
+    let cancellation = context.cancellation
+    try rows.sort {
+      try cancellation.check()
+      return precedes($0, $1)
+    }
   }
 
   private var last: UnsafeMutablePointer<QueryValue> = UnsafeMutablePointer(bitPattern: 8).unsafelyUnwrapped
@@ -164,16 +212,33 @@ final class SortingSink: RowSink {
   }
 
   override func finish() throws {
-    let cancellation = context.cancellation
-    try rows.sort {
-      try cancellation.check()
-      return precedes($0, $1)
+    if let distinct, needed != 0 {
+      _ = try distinct.forEachPostponed { row in
+        probe.update(from: row, count: columns.count + orderings.count)
+        return try take()
+      }
     }
+    if let runs {
+      try spill()
+      return try put(runs.merged())
+    }
+    try sort()
+    let cancellation = context.cancellation
     let end = min(rows.count, needed ?? .max)
     guard window.offset < end else { return }
     for row in rows[window.offset..<end] {
       try cancellation.check()
       guard try output.take(row.values, context.sharedKeys) else { return }
+    }
+  }
+
+  /// Puts out the rows that are wanted.
+  private func put(_ rows: OrderedRows) throws {
+    var position = 0
+    while needed.map({ position < $0 }) ?? true, let row = try rows.next() {
+      defer { position += 1 }
+      if position < window.offset { continue }
+      guard try output.take(row, context.sharedKeys) else { return }
     }
   }
 }

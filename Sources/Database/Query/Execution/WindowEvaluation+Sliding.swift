@@ -24,14 +24,14 @@ extension WindowEvaluation {
     return true
   }
 
-  /// Writes the results of an aggregate. False if it has to add up each frame.
-  func slide(_ aggregator: Aggregator, into values: UnsafeMutablePointer<QueryValue>) throws -> Bool {
+  /// Gives the results of an aggregate. False if it has to add up each frame.
+  func slide(_ aggregator: Aggregator, _ put: Receiver) throws -> Bool {
     switch aggregator.kind {
     case .minimum, .maximum:
-      try writeExtremes(aggregator, into: values)
+      try putExtremes(aggregator, put)
       return true
     case .count, .countNumbers, .sum, .average:
-      return try !aggregator.isDistinct && writeSums(aggregator, into: values)
+      return try !aggregator.isDistinct && putSums(aggregator, put)
     default: return false
     }
   }
@@ -68,9 +68,7 @@ extension WindowEvaluation {
     return kind == .count ? !value.isUnknown : value.type == .number
   }
 
-  private func writeSums(_ aggregator: Aggregator, into values: UnsafeMutablePointer<QueryValue>) throws
-    -> Bool
-  {
+  private func putSums(_ aggregator: Aggregator, _ put: Receiver) throws -> Bool {
     let kind = aggregator.kind
     let adds = kind == .sum || kind == .average
     var scale = FixedScale()
@@ -111,7 +109,7 @@ extension WindowEvaluation {
       let state = AggregateState(
         count: count, integers: sum.integers, hasUnsigned: sum.unsigned > 0,
         doubles: sum.doubles > 0 ? DoubleExpansion(sum.units, scale) : nil)
-      values[partition.numbers[position]] = aggregator.result(of: state, context, arena)
+      try put(position, aggregator.result(of: state, context, arena))
       try context.check()
     }
     return true
@@ -120,9 +118,7 @@ extension WindowEvaluation {
   // MARK: Extremes
 
   /// MIN and MAX. Of equal values, the first one in the frame counts.
-  private func writeExtremes(
-    _ aggregator: Aggregator, into values: UnsafeMutablePointer<QueryValue>
-  ) throws {
+  private func putExtremes(_ aggregator: Aggregator, _ put: Receiver) throws {
     let order = context.order(aggregator.collation)
     let sign = aggregator.kind == .minimum ? 1 : -1
     func isBetter(_ later: Int, than earlier: Int) -> Bool {
@@ -179,7 +175,7 @@ extension WindowEvaluation {
           if best.map({ isBetter(found, than: $0) }) ?? true { best = found }
         }
       }
-      values[partition.numbers[position]] = best.map { argument(0, $0) } ?? .missing
+      try put(position, best.map { argument(0, $0) } ?? .missing)
       try context.check()
     }
   }

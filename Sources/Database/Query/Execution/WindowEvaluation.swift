@@ -1,5 +1,8 @@
 /// Computes one function for the rows of one partition.
 struct WindowEvaluation {
+  /// Takes the result for the row at a position. The value is valid during the call, and as long as the rows and the arena.
+  typealias Receiver = (_ position: Int, _ value: QueryValue) throws -> Void
+
   let function: CompiledWindows.Function
   let partition: WindowPartition
   let context: EvaluationContext
@@ -20,19 +23,22 @@ struct WindowEvaluation {
       numeric = 0..<0
       return
     }
-    let found = partition.rows.indices.filter { partition.rows[$0][term.input].type == .number }
-    numeric = found.isEmpty ? 0..<0 : found[0]..<(found[found.count - 1] + 1)
+    let isNumber = { partition.rows[$0][term.input].type == .number }
+    let (first, last) = (
+      partition.rows.indices.first(where: isNumber), partition.rows.indices.last(where: isNumber)
+    )
+    numeric = first.flatMap { first in last.map { first..<($0 + 1) } } ?? 0..<0
   }
 
-  /// Writes the result for each row to the place of its number.
-  func compute(into values: UnsafeMutablePointer<QueryValue>) throws {
+  /// Gives the result for each row, in any order of the rows.
+  func compute(_ put: Receiver) throws {
     switch function.computation {
-    case .aggregate(let aggregator): try aggregate(aggregator, into: values)
-    case .function(.firstValue), .function(.lastValue), .function(.nthValue): try pick(into: values)
-    case .function(.ratioToReport): try ratio(into: values)
+    case .aggregate(let aggregator): try aggregate(aggregator, put)
+    case .function(.firstValue), .function(.lastValue), .function(.nthValue): try pick(put)
+    case .function(.ratioToReport): try ratio(put)
     case .function(let kind):
       for position in partition.rows.indices {
-        values[partition.numbers[position]] = value(kind, position)
+        try put(position, value(kind, position))
         try context.check()
         try context.cancellation.check()
       }
@@ -78,7 +84,8 @@ struct WindowEvaluation {
       guard let given = StringFunctions.wholeNumber(argument(1, position)), given >= 0 else { return .null }
       left = given
     }
-    let otherwise = function.arguments.count > 2 ? argument(2, position) : .null
+    // Rows may be read from a file, so no value is held while others are read.
+    var otherwise: QueryValue { function.arguments.count > 2 ? argument(2, position) : .null }
     if left == 0 { return argument(0, position) }
     guard function.ignoresNulls else {
       let (place, overflow) = position.addingReportingOverflow(left &* direction)
@@ -174,8 +181,8 @@ struct WindowEvaluation {
     aggregator.add(argument(0, position), to: &state, context, arena)
   }
 
-  private func aggregate(_ aggregator: Aggregator, into values: UnsafeMutablePointer<QueryValue>) throws {
-    if slides, try slide(aggregator, into: values) { return }
+  private func aggregate(_ aggregator: Aggregator, _ put: Receiver) throws {
+    if slides, try slide(aggregator, put) { return }
     var state = AggregateState()
     var known = 0..<0
     var result: QueryValue?
@@ -209,7 +216,7 @@ struct WindowEvaluation {
         try context.check()
         try context.budget.check(.window)
       }
-      values[partition.numbers[position]] = result ?? .null
+      try put(position, result ?? .null)
       try context.cancellation.check()
     }
   }
@@ -218,7 +225,7 @@ struct WindowEvaluation {
 
   /// FIRST_VALUE, LAST_VALUE and NTH_VALUE. For RANGE and GROUPS, peers are in the order of their values, so that the
   /// result doesn't depend on the order in which rows came.
-  private func pick(into values: UnsafeMutablePointer<QueryValue>) throws {
+  private func pick(_ put: Receiver) throws {
     var arranged = Array(partition.rows.indices)
     if function.frame.unit != .rows {
       let order = context.order(function.collation)
@@ -235,7 +242,7 @@ struct WindowEvaluation {
       var wanted = 1
       if function.arguments.count > 1 {
         guard let given = StringFunctions.wholeNumber(argument(1, position)), given >= 1 else {
-          values[partition.numbers[position]] = .null
+          try put(position, .null)
           continue
         }
         wanted = given
@@ -251,20 +258,17 @@ struct WindowEvaluation {
           break
         }
       }
-      values[partition.numbers[position]] = found
+      try put(position, found)
       try context.check()
     }
   }
 
-  private func ratio(into values: UnsafeMutablePointer<QueryValue>) throws {
-    try aggregate(Aggregator(.sum, isDistinct: false, nil, collation: nil), into: values)
-    for position in partition.rows.indices {
-      let number = partition.numbers[position]
-      guard let own = argument(0, position).number, let sum = values[number].number, sum != 0 else {
-        values[number] = .null
-        continue
+  private func ratio(_ put: Receiver) throws {
+    try aggregate(Aggregator(.sum, isDistinct: false, nil, collation: nil)) { position, sum in
+      guard let own = argument(0, position).number, let sum = sum.number, sum != 0 else {
+        return try put(position, .null)
       }
-      values[number] = QueryValue(finite: own / sum)
+      try put(position, QueryValue(finite: own / sum))
     }
   }
 }

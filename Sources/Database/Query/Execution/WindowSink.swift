@@ -1,7 +1,8 @@
 import Fleece
 
 /// Computes functions over windows, and passes each row on with their results. It keeps all rows, unless the functions
-/// can be computed as rows come. Rows leave in the order in which they came.
+/// can be computed as rows come; in a temporary file if memory doesn't hold them (`SpilledWindows`). Rows leave in the order in which they
+/// came.
 final class WindowSink: RowSink {
   private let windows: CompiledWindows
   private let context: EvaluationContext
@@ -13,6 +14,8 @@ final class WindowSink: RowSink {
   private static let rowBytes = MemoryLayout<UnsafeMutablePointer<QueryValue>>.stride
   private let probe: UnsafeMutablePointer<QueryValue>
   private var stream: WindowStream?
+  /// All rows, when memory doesn't hold them.
+  private var file: RowFile?
 
   init(_ windows: CompiledWindows, _ context: EvaluationContext, _ next: RowSink) {
     self.windows = windows
@@ -38,15 +41,48 @@ final class WindowSink: RowSink {
       for (input, slot) in windows.captured { context.slots[slot] = probe[input] }
       return try next.row()
     }
+    if let file {
+      try file.append(probe, context.sharedKeys)
+      return true
+    }
     rows.append(arena.copy(probe, count: inputs.count, context.sharedKeys))
     budget.take(Self.rowBytes)
-    try budget.check(.window)
+    if try budget.mustSpill(arena.allocatedBytes + rows.count * Self.rowBytes, .window) { try spill() }
     return true
   }
 
+  /// Moves all rows to a temporary file.
+  private func spill() throws {
+    let file = try RowFile(width: inputs.count, RowKeeping(context).files, budget)
+    for row in rows { try file.append(row, context.sharedKeys) }
+    self.file = file
+    budget.giveBack(rows.count * Self.rowBytes)
+    rows = []
+    arena = EvaluationArena(capacity: 64, budget)
+  }
+
   override func finish() throws {
-    if stream == nil { try emit() }
+    if stream == nil {
+      // The results take memory too.
+      let results =
+        rows.count * (windows.functions.count * MemoryLayout<QueryValue>.stride + WindowPartition.rowBytes)
+      if budget.canSpill, budget.used + results > budget.limit, !rows.isEmpty { try spill() }
+      if let file { try emit(file) } else { try emit() }
+    }
     try next.finish()
+  }
+
+  private func emit(_ file: RowFile) throws {
+    let spilled = SpilledWindows(windows, context, file)
+    try spilled.forEachRow { row, results in
+      context.arena.reset()
+      for (input, slot) in windows.captured { context.slots[slot] = row[input] }
+      for (index, function) in windows.functions.enumerated() {
+        let value = results[index]
+        context.slots[function.slot] = value.isMissing ? .null : value
+      }
+      return try next.row()
+    }
   }
 
   private func emit() throws {
@@ -59,7 +95,9 @@ final class WindowSink: RowSink {
         let values = arena.allocate(rows.count, of: QueryValue.self)
         try budget.check(.window)
         try partitions.forEach { partition in
-          try WindowEvaluation(function, partition, context, arena).compute(into: values)
+          try WindowEvaluation(function, partition, context, arena).compute {
+            values[partition.numbers[$0]] = $1
+          }
           try budget.check(.window)
         }
         results[index] = values
@@ -78,91 +116,6 @@ final class WindowSink: RowSink {
       guard try next.row() else { return }
     }
   }
-}
-
-/// The rows of an arrangement in their order, by partitions.
-struct WindowPartitions {
-  let arrangement: CompiledWindows.Arrangement
-  let rows: [UnsafeMutablePointer<QueryValue>]
-  let context: EvaluationContext
-  /// The numbers of the rows, in order.
-  private(set) var numbers: [Int]
-
-  init(
-    _ arrangement: CompiledWindows.Arrangement, _ rows: [UnsafeMutablePointer<QueryValue>],
-    _ context: EvaluationContext
-  ) {
-    self.arrangement = arrangement
-    self.rows = rows
-    self.context = context
-    numbers = Array(rows.indices)
-  }
-
-  /// Brings the rows into their order. Equal rows stay in the order in which they came. Rows that come in order take
-  /// time in proportion to their number.
-  mutating func sort() throws {
-    let terms = (arrangement.partition + arrangement.order).map { ($0, context.order($0.collation)) }
-    let rows = rows
-    let cancellation = context.cancellation
-    try numbers.sort { left, right in
-      try cancellation.check()
-      for (term, order) in terms {
-        let result = order.compare(rows[left][term.input], rows[right][term.input])
-        if result != 0 { return (result < 0) != term.isDescending }
-      }
-      return false
-    }
-  }
-
-  func forEach(_ body: (WindowPartition) throws -> Void) throws {
-    let orders = arrangement.partition.map { ($0.input, context.order($0.collation)) }
-    var start = 0
-    while start < numbers.count {
-      var end = start + 1
-      while end < numbers.count,
-        orders.allSatisfy({ $1.areEqual(rows[numbers[end]][$0], rows[numbers[start]][$0]) })
-      {
-        end += 1
-      }
-      try context.cancellation.check()
-      try body(WindowPartition(self, Array(numbers[start..<end])))
-      start = end
-    }
-  }
-}
-
-/// The rows of one partition, in order, and the groups of peers among them.
-struct WindowPartition {
-  let rows: [UnsafeMutablePointer<QueryValue>]
-  /// The numbers of the rows in the order of arrival.
-  let numbers: [Int]
-  /// The term by which distances of RANGE are measured.
-  let distance: CompiledWindows.Term?
-  /// For each row, the number of its group of peers.
-  let groups: [Int]
-  /// For each group, the position of its first row, and last the number of rows.
-  let starts: [Int]
-
-  init(_ all: WindowPartitions, _ numbers: [Int]) {
-    self.numbers = numbers
-    rows = numbers.map { all.rows[$0] }
-    distance = all.arrangement.order.last
-    let orders = all.arrangement.order.map { ($0.input, all.context.order($0.collation)) }
-    var groups = [0]
-    var starts = [0]
-    for position in rows.indices.dropFirst() {
-      let isPeer = orders.allSatisfy {
-        $1.areEqual(all.rows[numbers[position]][$0], all.rows[numbers[position - 1]][$0])
-      }
-      if !isPeer { starts.append(position) }
-      groups.append(starts.count - 1)
-    }
-    self.groups = groups
-    self.starts = starts + [rows.count]
-  }
-
-  /// The positions of the peers of a row.
-  func peers(of position: Int) -> Range<Int> { starts[groups[position]]..<starts[groups[position] + 1] }
 }
 
 /// Functions that are computed as rows come in the order of their window.

@@ -2,26 +2,42 @@
 /// The EXISTS queries of the run share its budget, and with it the time of the run.
 ///
 /// Code that keeps rows reports each allocation, and then calls `check`, which throws when the limit is
-/// exceeded. So the limit is exceeded by one allocation at most: one value, or the growth of one table. Use
-/// it from one thread at a time.
+/// exceeded. So the limit is exceeded by one allocation at most: one value, or the growth of one table. Code that can write its rows to
+/// temporary files calls `mustSpill` instead. Use it from one thread at a time.
 final class QueryMemoryBudget {
   /// In bytes.
   let limit: Int
   /// What this run shares with others; nil if it shares nothing.
-  private let shared: QueryMemory?
+  private let shared: QueryShare?
   /// What the run has of the shared memory, for rows that it keeps and for the values of one row; without that, the limit.
   @exclusivity(unchecked) private var granted: Int
   @exclusivity(unchecked) private var grantedToRow = 0
   // One thread runs a query, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private(set) var used = 0
 
+  /// Whether rows may go to temporary files.
+  var canSpill: Bool { fileLimits != nil }
+  private let fileLimits: TemporaryFiles.Limits?
+  /// The temporary files of the run, made when they are first asked for; nil if it may have none.
+  var files: TemporaryFiles? {
+    if madeFiles == nil, let fileLimits { madeFiles = TemporaryFiles(fileLimits) }
+    return madeFiles
+  }
+  private var madeFiles: TemporaryFiles?
+  /// What the run has written to temporary files, in bytes.
+  var fileBytes: Int { madeFiles?.written ?? 0 }
+  /// From so many bytes on, rows go to temporary files.
+  @exclusivity(unchecked) private var relief: Int
+
   /// The time of the run in microseconds since 1970. The first expression that asks sets it for all.
   private(set) lazy var time: Int64 = ClockFunctions.microseconds
 
-  init(limit: Int, of shared: QueryMemory? = nil) {
+  init(limit: Int, of shared: QueryShare? = nil, files: TemporaryFiles.Limits? = nil) {
     self.limit = limit
     self.shared = shared
+    fileLimits = files
     granted = shared == nil ? limit : 0
+    relief = min(granted, files?.beginsAt ?? .max)
   }
 
   deinit { shared?.give(granted + grantedToRow) }
@@ -45,11 +61,42 @@ final class QueryMemoryBudget {
   private static let step = 1 << 20
 
   private func grow(_ clause: MemoryClause) throws {
-    guard let shared, used <= limit else { throw clause.error(limit) }
-    let more = max(used - granted, min(Self.step, limit - granted))
-    guard shared.take(more) else { throw MemoryClause.busy(shared.total) }
-    granted += more
+    guard takeMore() else {
+      throw used <= limit ? MemoryClause.busy(shared?.total ?? 0) : clause.error(limit)
+    }
   }
+
+  /// Takes more of the shared memory. False if the limit is reached, or if others have it.
+  private func takeMore() -> Bool {
+    guard let shared, used <= limit else { return false }
+    let more = max(used - granted, min(Self.step, limit - granted))
+    guard shared.take(more) else { return false }
+    granted += more
+    relief = min(granted, fileLimits?.beginsAt ?? .max)
+    return true
+  }
+
+  /// Whether the caller, who keeps so many bytes in rows, has to write them to temporary files now. That is so when the run has used half
+  /// of its memory and a good part of it is the caller's, or when there is no more.
+  ///
+  /// - Throws: `memoryLimit` or `memoryBusy` when there is no more memory and writing wouldn't help.
+  @inline(__always)
+  func mustSpill(_ own: @autoclosure () -> Int, _ clause: MemoryClause) throws -> Bool {
+    _slowPath(used > relief) ? try decide(own(), clause) : false
+  }
+
+  @inline(never)
+  private func decide(_ own: Int, _ clause: MemoryClause) throws -> Bool {
+    if used > granted, !takeMore() {
+      if fileLimits != nil, own >= min(Self.leastSpilled, limit / 16) { return true }
+      throw used <= limit ? MemoryClause.busy(shared?.total ?? 0) : clause.error(limit)
+    }
+    guard let fileLimits else { return false }
+    return used > fileLimits.beginsAt && own > fileLimits.beginsAt / 4
+  }
+
+  /// So many bytes are written at least when there is no more memory.
+  private static let leastSpilled = 16 << 10
 
   /// The error if the values of one row may not take so many bytes; nil if they may.
   func takeForRow(_ bytes: Int) -> QueryError? {

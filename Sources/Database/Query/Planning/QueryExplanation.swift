@@ -7,6 +7,8 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     var steps: [QueryExecution.StepCounts]
     var rows: Int
     var nanoseconds: UInt64
+    /// What went to temporary files, in bytes.
+    var fileBytes: Int
   }
 
   /// The lines of the tree.
@@ -23,7 +25,8 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     }
     var output = "Project " + plan.query.columns.map(\.name.string).joined(separator: ", ")
     if let measured {
-      output += " (rows \(measured.rows), \(QueryExplanation.time(measured.nanoseconds)))"
+      let files = measured.fileBytes > 0 ? ", temporary files of \(measured.fileBytes) bytes" : ""
+      output += " (rows \(measured.rows), \(QueryExplanation.time(measured.nanoseconds))\(files))"
     }
     add(output)
     if plan.query.limit != nil || plan.query.offset != nil {

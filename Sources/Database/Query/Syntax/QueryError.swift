@@ -36,8 +36,10 @@ public struct QueryError: Error, Sendable, Equatable {
     case timedOut
     /// A clause would keep more rows in memory than the limit allows (`Query.Options.memoryLimit`).
     case memoryLimit
-    /// Other queries have the memory that all of a server share. The same run may succeed later.
+    /// Other queries have the memory, or the temporary files, that all of a server share. The same run may succeed later.
     case memoryBusy
+    /// A run needs larger temporary files than the limit allows (`Query.Options.temporaryFileLimit`).
+    case diskLimit
     /// The query has more rows than the limit allows (`Query.Options.rowLimit`).
     case rowLimit
     /// Results were read after their snapshot ended.

@@ -172,7 +172,7 @@ extension QueryError: TouchstoneError {
     case .unsupported: .unsupported
     case .cancelled: .cancelled
     case .timedOut: .timeout
-    case .memoryLimit, .rowLimit: .tooLarge
+    case .memoryLimit, .diskLimit, .rowLimit: .tooLarge
     case .memoryBusy: .busy
     case .snapshotEnded: .misuse
     }

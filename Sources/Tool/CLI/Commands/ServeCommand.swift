@@ -81,6 +81,10 @@ struct ServeCommand: Subcommand {
     "query-memory", "MIB", in: 1...1_048_576,
     "The memory for N1QL queries over HTTP, of all together, in MiB (512)")
 
+  private static let queryDisk = Option<Int>(
+    "query-disk", "MIB", in: 0...1_048_576,
+    "The temporary files for such queries, of all together, in MiB (4096)")
+
   private static let requestTime = Option<Int>(
     "request-time", "SECONDS", in: 1...1_000_000,
     "How long a request over HTTP may take until its answer begins, and a query until it ends (300)")
@@ -95,7 +99,7 @@ struct ServeCommand: Subcommand {
       listen, userFile, loginFile, usersEditable, anyone, certificate, key, tls, announce, cors,
       DatabaseArguments.readOnly, create,
       engine,
-      durability, replicateTo, requestTime, bodyMemory, queryMemory,
+      durability, replicateTo, requestTime, bodyMemory, queryMemory, queryDisk,
       benchReport, Keys.file,
     ],
     examples: [
@@ -127,6 +131,7 @@ struct ServeCommand: Subcommand {
   private let durability: Durability
   private let bodyMemory: Int
   private let queryMemory: Int
+  private let queryDisk: Int
   private let requestTime: Int
   private let benchReport: String?
   private let replicateTo: SyncListenerConfiguration.ReplicationHosts?
@@ -160,6 +165,7 @@ struct ServeCommand: Subcommand {
     durability = try arguments.value(Self.durability) ?? .normal
     bodyMemory = try arguments.value(Self.bodyMemory) ?? 512
     queryMemory = try arguments.value(Self.queryMemory) ?? 512
+    queryDisk = try arguments.value(Self.queryDisk) ?? 4_096
     benchReport = try arguments.value(Self.benchReport)
     replicateTo = try arguments.value(Self.replicateTo)
     requestTime = try arguments.value(Self.requestTime) ?? 300
@@ -234,6 +240,7 @@ struct ServeCommand: Subcommand {
     configuration.crossOrigin = crossOrigin
     configuration.maximumBodyMemory = bodyMemory << 20
     configuration.maximumQueryMemory = queryMemory << 20
+    configuration.maximumQueryFiles = queryDisk << 20
     configuration.replicationHosts = replicateTo
     configuration.benchReport = benchReport
     configuration.requestTimeLimit = Double(requestTime)

@@ -13,6 +13,7 @@ enum CommandWords {
     ("make it first, or set makesParents", "make it first"),
     ("or set a higher Query.Options.rowLimit", "or use a higher --row-limit"),
     (", or set a higher Query.Options.memoryLimit", ""),
+    (", or set a higher Query.Options.temporaryFileLimit", ""),
     ("has no value; pass one to run", "has no value; give it one with --param, or with .param in the shell"),
     (
       "put a Blob into the document that was made from the content or read from an open database, or store the "

@@ -203,6 +203,7 @@ import Touchstone
   @Test("queries share their memory, and give it back") func memory() throws {
     var configuration = DatabaseServiceConfiguration()
     configuration.queryMemoryBytes = 8 << 20
+    configuration.queryFileBytes = 0
     let reading = try ReadingClient(.lmdb, configuration)
     let name = String(repeating: "x", count: 1_000)
     try reading.database.inBatch {
@@ -232,6 +233,34 @@ import Touchstone
     memory.give(7 << 20)
     expect(memory.used, equals: 0)
     try expect(reading.post("_query", query).status, equals: 200)
+  }
+
+  @Test("what the memory doesn't hold goes to temporary files, which queries share")
+  func temporaryFiles() throws {
+    var configuration = DatabaseServiceConfiguration()
+    configuration.queryMemoryBytes = 2 << 20
+    configuration.queryFileBytes = 64 << 20
+    let reading = try ReadingClient(.lmdb, configuration)
+    let name = String(repeating: "x", count: 1_000)
+    try reading.database.saveBatch(0..<3_000) { ("d\($0)", ["n": .int(Int64($0)), "s": .string(name)]) }
+    let query = "{\"query\":\"SELECT n, s FROM _ ORDER BY s, n DESC\"}"
+    let answer = try reading.post("_query", query)
+    expect(answer.status, equals: 200)
+    let numbers = try answer.json()["rows"]?.array?.map { $0["n"]?.int }
+    expect(numbers == (0..<3_000).reversed().map { Int64($0) })
+    let (memory, files) = (reading.client.service.queryMemory, reading.client.service.queryFiles)
+    expect(memory.used == 0 && files.used == 0)
+    // Others have all files, or this one would have too many.
+    expect(files.take(63 << 20))
+    let busy = try reading.post("_query", query)
+    expect(busy.status == 503 && busy.header("Retry-After") == "1")
+    try expect(busy.json()["code"], equals: "memoryBusy")
+    files.give(63 << 20)
+    let large = try reading.post(
+      "_query", "{\"query\":\"SELECT a.n, a.s || b.s AS s FROM _ AS a CROSS JOIN _ AS b ORDER BY a.n, b.n\"}")
+    expect(large.status, equals: 413)
+    try expect(large.json()["code"], equals: "diskLimit")
+    expect(memory.used == 0 && files.used == 0)
   }
 
   @Test("a statement keeps rows in the memory of queries, and gives it back") func memoryOfStatements() throws

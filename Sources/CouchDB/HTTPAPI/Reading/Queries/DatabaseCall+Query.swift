@@ -28,6 +28,8 @@ extension DatabaseCall {
       memoryLimit: min(Query.Options.defaultMemoryLimit, service.queryMemory.total / 2),
       rowLimit: try count(request, "row_limit"), timeLimit: .milliseconds(milliseconds))
     limits.sharedMemory = service.queryMemory
+    limits.temporaryFileLimit = min(Query.Options.defaultTemporaryFileLimit, service.queryFiles.total)
+    limits.sharedFiles = service.queryFiles
     limits.statementOwner = statementOwner
     let explains = try flag(request, "explain")
     let query: Query
@@ -163,7 +165,7 @@ extension HTTPAnswer {
     let status =
       switch error.code {
       case .timedOut: 408
-      case .memoryLimit, .rowLimit: 413
+      case .memoryLimit, .diskLimit, .rowLimit: 413
       case .memoryBusy: 503
       case .cancelled, .snapshotEnded: 500
       default: 400

@@ -1,12 +1,13 @@
 import Synchronization
 
-/// Memory that the runs of many queries share. A run takes of it as it needs more, and gives all of it back at its end.
-package final class QueryMemory: Sendable {
+/// Bytes that the runs of many queries share: of memory, or of temporary files. A run takes of them as it needs more, and gives all of them
+/// back at its end. Any thread may use them.
+package final class QueryShare: Sendable {
   /// What there is altogether, in bytes.
   package let total: Int
   private let taken = Atomic<Int>(0)
 
-  /// Makes memory of `total` bytes.
+  /// Shares `total` bytes.
   package init(bytes total: Int) { self.total = max(0, total) }
 
   /// What runs have now, in bytes.
