@@ -134,6 +134,35 @@ import Transport
     expect(stuck.isEvicted || flowing.isEvicted)
   }
 
+  @Test("Those that hold little go on when nothing is left, and end if their next frame is large")
+  func reserve() {
+    let memory = memory(1 << 20)
+    let hog = Party(memory, held: 1 << 20)
+    let waiter = Party(memory, held: 4_096)
+    let (small, sly) = (Party(memory), Party(memory))
+    expect(!memory.admits(hog.account) && !memory.admits(waiter.account))
+    for held in [100, 0, 200, 400, 511] {
+      expect(memory.admits(small.account))
+      memory.update(small.account, held: held, toSend: 0)
+    }
+    expect(memory.admits(sly.account))
+    memory.update(sly.account, held: 2_000, toSend: 0)
+    expect(sly.evictions == 1 && memory.endingCount == 1 && !memory.admits(sly.account))
+    // It may end late, and is told once.
+    memory.update(sly.account, held: 3_000, toSend: 0)
+    expect(sly.evictions == 1 && small.evictions == 0)
+    // The reserve has an end, and those that wait for it go on as soon as there is some.
+    let others = Party(memory, held: 256 << 10)
+    expect(!memory.admits(small.account))
+    memory.update(others.account, held: 0, toSend: 0)
+    expect(small.goOns == 1 && waiter.goOns == 0 && memory.admits(small.account))
+    // With memory for all, a large frame is none of its business.
+    memory.update(hog.account, held: 0, toSend: 0)
+    expect(memory.admits(small.account))
+    memory.update(small.account, held: 300_000, toSend: 0)
+    expect(small.evictions, equals: 0)
+  }
+
   @Test("One that waits for itself alone ends")
   func stuckAlone() {
     let memory = memory()

@@ -4,7 +4,8 @@ import System
 ///
 /// Counted is what peers make this side keep: requests that are being received or aren't answered, and what was said to be kept for
 /// them. While there is no more, or a connection has its part, nothing more of it is received: the peer waits. Those that wait go on
-/// in the order in which they came, one frame each time.
+/// in the order in which they came, one frame each time. Those that hold little have a reserve, so that small messages go on whatever
+/// others do; one whose frame turns out large there ends.
 ///
 /// Peers may also keep memory without going on. When nobody has gone on for a time although some wait, the connections that have held
 /// most all the while are told to end, until a quarter is free. One that doesn't end, because its thread is at something else, keeps what it
@@ -23,6 +24,8 @@ package final class BLIPMemory: Sendable {
     fileprivate var hasWaited = false
     /// Whether it was told to go on, and hasn't yet.
     fileprivate var isNext = false
+    /// Whether its last frame was admitted by the reserve.
+    fileprivate var usesReserve = false
     /// Whether it was told to end.
     fileprivate var isEnding = false
 
@@ -53,6 +56,9 @@ package final class BLIPMemory: Sendable {
   package let total: Int
   /// What there is for one connection.
   package let part: Int
+  /// What there is beyond `total` for connections that hold less than `little`.
+  private let reserve: Int
+  private let little: Int
   private let patience: Double
   private let state = Lock(State())
   private let watcher = Workers()
@@ -62,6 +68,8 @@ package final class BLIPMemory: Sendable {
   package init(bytes: Int = BLIPMemory.defaultBytes, patience: Double = 10) {
     total = max(bytes, 1)
     part = max(total / 2, 1)
+    reserve = total / 4
+    little = min(64 << 10, total / 2_048)
     self.patience = patience
   }
 
@@ -89,6 +97,11 @@ package final class BLIPMemory: Sendable {
       account.isNext = false
       if mayGoOn(account, state), isNext || !state.waiting.contains(where: { mayGoOn($0, state) }) {
         if isNext { state.goings += 1 }
+        account.usesReserve = false
+        return (true, false)
+      }
+      if mayUseReserve(account, state) {
+        account.usesReserve = true
         return (true, false)
       }
       if !account.isWaiting {
@@ -107,18 +120,27 @@ package final class BLIPMemory: Sendable {
     state.held < total && account.held < part
   }
 
+  private func mayUseReserve(_ account: Account, _ state: State) -> Bool {
+    account.held < little && state.held < total + reserve
+  }
+
   /// Takes note of what a connection holds now, and of the messages that it waits to send.
   func update(_ account: Account, held: Int, toSend: Int) {
-    let following = state.withLock { state -> Account? in
-      guard state.accounts[ObjectIdentifier(account)] != nil else { return nil }
+    let (following, victim) = state.withLock { state -> (Account?, Account?) in
+      guard state.accounts[ObjectIdentifier(account)] != nil else { return (nil, nil) }
       state.held += held - account.held
       state.toSend += toSend - account.toSend
       account.held = held
       account.toSend = toSend
       account.lowest = min(account.lowest, held)
-      return takeNext(&state)
+      if account.usesReserve, held > 2 * little, state.held >= total, !account.isEnding {
+        account.isEnding = true
+        return (nil, account)
+      }
+      return (takeNext(&state), nil)
     }
     following?.goOn()
+    victim?.evict()
   }
 
   /// Ends a connection.
@@ -135,9 +157,10 @@ package final class BLIPMemory: Sendable {
 
   /// Takes the first one that may go on. It says what it holds then, and the next one is taken.
   private func takeNext(_ state: inout State) -> Account? {
-    guard state.held < total, let index = state.waiting.firstIndex(where: { mayGoOn($0, state) }) else {
-      return nil
+    let index = state.waiting.firstIndex {
+      state.held < total ? mayGoOn($0, state) : mayUseReserve($0, state)
     }
+    guard let index else { return nil }
     let account = state.waiting.remove(at: index)
     account.isWaiting = false
     account.isNext = true
