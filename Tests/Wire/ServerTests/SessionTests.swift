@@ -1,3 +1,4 @@
+import Bytes
 import HTTP
 import TestTools
 import Testing
@@ -37,6 +38,46 @@ import Testing
     }
     expect(sessions.user(of: other, at: began + 101), equals: "a")
     sessions.end("nonsense", at: began)
+  }
+
+  @Test("every log-out holds, however many there were") func manyLogOuts() throws {
+    let checker = ClosurePasswordChecker { _, _, done in done(true) }
+    let sessions = try SessionAuthenticator(BasicAuthenticator(checker: checker)) { _ in false }
+    let began = 1_000_000
+    let (eve, adam) = (KnownUser(.admin("eve"), mark: 0), KnownUser(.admin("adam"), mark: 0))
+    let first = sessions.cookie(for: eve, at: began, 0)
+    let kept = sessions.cookie(for: adam, at: began, 1)
+    sessions.end(first, at: began + 1)
+    // Beyond a number of ended sessions all of the user's end, and no other user's.
+    for number in 0..<EndedSessions.maximumOfUser + 1 {
+      sessions.end(sessions.cookie(for: eve, at: began + 10, 100 + UInt64(number)), at: began + 20)
+    }
+    expect(sessions.user(of: first, at: began + 30) == nil)
+    expect(sessions.user(of: sessions.cookie(for: eve, at: began + 20, 7), at: began + 30) == nil)
+    expect(sessions.user(of: sessions.cookie(for: eve, at: began + 21, 8), at: began + 30), equals: "eve")
+    expect(sessions.user(of: kept, at: began + 30), equals: "adam")
+    sessions.end(kept, at: began + 40)
+    expect(sessions.user(of: kept, at: began + 41) == nil)
+  }
+
+  @Test("many users' ended sessions are bounded, and are forgotten when their time is over") func manyUsers() {
+    var ended = EndedSessions()
+    let perUser = EndedSessions.maximumOfUser - 1
+    let users = EndedSessions.maximum / perUser + 3
+    for user in 0..<users {
+      for number in 0..<perUser {
+        ended.end(UInt64(user * perUser + number), of: ByteString("u\(user)"), at: 100, until: 700)
+      }
+    }
+    expect(ended.count <= EndedSessions.maximum)
+    for user in 0..<users {
+      expect(ended.contains(UInt64(user * perUser), of: ByteString("u\(user)"), madeAt: 50), "\(user)")
+    }
+    expect(!ended.contains(1, of: "other", madeAt: 50))
+    // All are over.
+    for number in 0..<perUser + 3 { ended.end(UInt64(number), of: "new", at: 800, until: 1_500) }
+    expect(ended.count <= perUser + 3)
+    expect(ended.contains(0, of: "new", madeAt: 790) && !ended.contains(0, of: "u0", madeAt: 790))
   }
 
   @Test("a login of a kind that nobody knows is none: the cookie counts, or there is nobody")

@@ -30,10 +30,7 @@ package final class SessionAuthenticator: Authenticator {
   private let isOpen: @Sendable (LoginQuestion) -> Bool
   /// Look for the users of cookies who aren't remembered. Logins, which are slow, don't delay them.
   private let lookups = Workers(maximum: 2)
-  /// The sessions that were ended, and until when cookies of them would have been good.
-  private let ended = Lock<[UInt64: Int]>([:])
-  /// The most sessions that are kept there. Each needs a login.
-  private static let maximumEnded = 100_000
+  private let ended = Lock(EndedSessions())
 
   /// Makes one. Requests for which `isOpen` is true need no login; those that bring a name and a password must bring right ones. `seconds`
   /// is how long a cookie is good for.
@@ -148,10 +145,7 @@ package final class SessionAuthenticator: Authenticator {
 
   func end(_ cookie: String, at now: Int) {
     guard let session = session(of: cookie, at: now) else { return }
-    ended.withLock { ended in
-      if ended.count >= Self.maximumEnded { ended = ended.filter { $0.value > now } }
-      if ended.count < Self.maximumEnded { ended[session.number] = now + seconds + 60 }
-    }
+    ended.withLock { $0.end(session.number, of: session.user, at: now, until: now + seconds + 60) }
   }
 
   func cookie(for user: KnownUser, at time: Int, _ number: UInt64 = 0) -> String {
@@ -204,10 +198,11 @@ package final class SessionAuthenticator: Authenticator {
     let numbers = signed[(colon + 1)...].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
       .map { UInt64(String(decoding: $0, as: UTF8.self), radix: 16) }
     guard numbers.count == 3, let time = numbers[0].flatMap({ Int(exactly: $0) }), let number = numbers[1],
-      let mark = numbers[2], now >= time - 60, now < time + seconds,
-      ended.withLock({ $0[number] }) == nil
+      let mark = numbers[2], now >= time - 60, now < time + seconds
     else { return nil }
-    return Session(user: ByteString(signed[..<colon]), began: time, number: number, mark: mark)
+    let user = ByteString(signed[..<colon])
+    guard !ended.withLock({ $0.contains(number, of: user, madeAt: time) }) else { return nil }
+    return Session(user: user, began: time, number: number, mark: mark)
   }
 
   private func mac(_ text: [UInt8]) -> [UInt8] {
