@@ -9,7 +9,8 @@ import Storage
 
 /// The background work of an open database: purges expired documents, and compacts by its policy.
 ///
-/// A thread sleeps until the next document expires. There is no such thread if no document expires.
+/// A thread sleeps until the next document expires. There is no such thread if no document expires; then a timer looks for expirations that
+/// another process has set.
 final class Upkeep: DocumentUpkeep {
   /// The delay after a failure, such as a full disk.
   private static let secondsAfterFailure = 60.0
@@ -17,7 +18,7 @@ final class Upkeep: DocumentUpkeep {
   private static let secondsForOthers = 5.0
   /// The longest sleep, in seconds (30 years). A timer can't be set further ahead.
   private static let longestSleep = 1e9
-  /// The longest sleep before an expiration, in seconds: the system's clock may be set meanwhile.
+  /// The longest sleep before an expiration, in seconds: the system's clock may be set meanwhile, or another process may set an earlier one.
   private static let longestSleepOfClock = 60.0
 
   /// Its jobs only start other work.
@@ -65,6 +66,7 @@ final class Upkeep: DocumentUpkeep {
   func start() throws {
     store.upkeep = self
     if try store.expirationCount > 0 { expirationWasSet(.min) }
+    lookLater()
     // Work that earlier opens left. It starts later, because many opens are short.
     if policy.freePages != nil, fileBytes >= policy.minimumFreeBytes {
       let seconds = min(max(0, policy.quietSeconds), Upkeep.longestSleep)
@@ -91,6 +93,22 @@ final class Upkeep: DocumentUpkeep {
   }
 
   // MARK: Expiration
+
+  private func lookLater() {
+    Upkeep.later.asyncAfter(deadline: .now() + Upkeep.longestSleepOfClock) { [weak self] in
+      guard let self, !state.withLock({ $0.isClosed }) else { return }
+      timer.enqueue { [weak self] in self?.lookForExpirations() }
+      lookLater()
+    }
+  }
+
+  /// Begins to wait for expirations that another process has set.
+  func lookForExpirations() {
+    do {
+      let first = try store.inBackground { try store.expirations(limit: 1).first }
+      if let first { expirationWasSet(first.milliseconds) }
+    } catch { note(error, "can't look for expired documents") }
+  }
 
   func expirationWasSet(_ milliseconds: Int64) {
     let (starts, wakes) = state.withLock { state in
