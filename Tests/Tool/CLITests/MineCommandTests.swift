@@ -214,6 +214,11 @@ import TestSupport
       expect(json["unused"] as? [String], equals: ["idle"])
       // The database is as it was, and the copy is gone.
       try expect(tool.succeed("index", "db", "list").output, equals: before)
+      // A name that an index has is no advice: the index would be replaced.
+      try tool.succeed("index", "db", "create", "index1", "absent")
+      let other = try tool.succeed(
+        "advise", "db", "SELECT n FROM _ WHERE kind = $k", "--param", "k=k7", "--seconds", "0")
+      expect(other.output.contains("create index2 kind"), "\(other.output)")
     }
   }
 

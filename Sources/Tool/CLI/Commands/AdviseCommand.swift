@@ -121,8 +121,10 @@ struct AdviseCommand: Subcommand {
     }
     try output.lines(table.lines)
     var commands: [String] = []
-    for (number, definition) in Self.advised(advice).enumerated() {
-      commands.append(command("index\(number + 1)", definition))
+    // An index of the same name would be replaced.
+    var names = (1...).lazy.map { "index\($0)" }.filter { !advice.names.contains($0) }.makeIterator()
+    for definition in Self.advised(advice) {
+      if let name = names.next() { commands.append(command(name, definition)) }
     }
     if !commands.isEmpty { try output.lines(["", "To make them:"] + commands.map { "  " + $0 }) }
     for name in advice.missing {

@@ -42,6 +42,8 @@ struct IndexAdvice {
   private static let mostRuns = 1_000
 
   let answers: [Answer]
+  /// The names of the database's indexes, which no new one may have.
+  let names: Set<String>
   /// The existing indexes that none of the queries uses.
   let unused: [DatabaseIndex]
   /// The full-text indexes of the file of queries that the database doesn't have.
@@ -55,6 +57,7 @@ struct IndexAdvice {
     shouldStop: () -> Bool
   ) throws {
     let indexes = try database.indexes
+    names = Set(indexes.map(\.name))
     // A query with MATCH needs its index to run at all.
     var missing: [String] = []
     for wanted in queries.flatMap(\.indexes) where !indexes.contains(where: { $0.name == wanted.name }) {
