@@ -21,6 +21,9 @@ static const unsigned char dialog_js[] = {
 static const unsigned char dom_js[] = {
 #embed "Files/dom.js"
 };
+static const unsigned char edits_js[] = {
+#embed "Files/edits.js"
+};
 static const unsigned char format_js[] = {
 #embed "Files/format.js"
 };
@@ -38,6 +41,9 @@ static const unsigned char json_js[] = {
 };
 static const unsigned char keyboard_js[] = {
 #embed "Files/keyboard.js"
+};
+static const unsigned char list_field_js[] = {
+#embed "Files/list-field.js"
 };
 static const unsigned char main_js[] = {
 #embed "Files/main.js"
@@ -102,12 +108,14 @@ static const struct page_file files[] = {
   FILE_OF("database.js", database_js),
   FILE_OF("dialog.js", dialog_js),
   FILE_OF("dom.js", dom_js),
+  FILE_OF("edits.js", edits_js),
   FILE_OF("format.js", format_js),
   FILE_OF("icon.svg", icon_svg),
   FILE_OF("index.html", index_html),
   FILE_OF("json-editor.js", json_editor_js),
   FILE_OF("json.js", json_js),
   FILE_OF("keyboard.js", keyboard_js),
+  FILE_OF("list-field.js", list_field_js),
   FILE_OF("main.js", main_js),
   FILE_OF("plan.js", plan_js),
   FILE_OF("results.js", results_js),

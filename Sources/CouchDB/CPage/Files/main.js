@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { add, button, empty, h, name } from "./dom.js";
+import { isEdited, mayLeave } from "./edits.js";
 import { current, go, route } from "./router.js";
 import { logIn, logOut, session } from "./session.js";
 import { showShortcuts, watchKeys } from "./keyboard.js";
@@ -73,17 +74,28 @@ function failure(error) {
 
 /** Shows who is logged in. */
 function showWho() {
-  if (session.name) who.replaceChildren(name(session.name), button("Log out", logOut, { class: "quiet" }));
+  if (session.name) who.replaceChildren(name(session.name), button("Log out", async () => (await mayLeave()) && logOut(), { class: "quiet" }));
   else if (session.isOpen) who.replaceChildren(h("span", { title: "The server has no administrators: everybody is one" }, "no logins"));
   else who.replaceChildren(button("Log in", logIn));
 }
 
 document.addEventListener("session-changed", () => {
   showWho();
-  show();
+  // A session that has ended doesn't take a text along. After a new login, it can be saved.
+  if (!isEdited()) show();
 });
 document.addEventListener("login-needed", () => session.expire());
-window.addEventListener("hashchange", async () => {
+let asked = false;
+window.addEventListener("hashchange", async (event) => {
+  if (isEdited() && event.newURL !== event.oldURL) {
+    // The address has changed already. The old one stays while somebody decides.
+    history.replaceState(null, "", event.oldURL);
+    if (asked) return;
+    asked = true;
+    if (await mayLeave()) location.href = event.newURL;
+    asked = false;
+    return;
+  }
   await show();
   window.scrollTo(0, 0);
   // Somebody may have begun to type.

@@ -2,8 +2,8 @@
 
 import * as api from "./api.js";
 import { heading } from "./database.js";
-import { add, field, h, notice } from "./dom.js";
-import { listed } from "./view-users.js";
+import { add, h, notice } from "./dom.js";
+import { listField } from "./list-field.js";
 
 const groups = [
   ["members", "Members", "They read and write documents. Without names and roles, everybody does, also without a login."],
@@ -14,9 +14,8 @@ export async function showAccess(root, { database }, { signal }) {
   add(root, heading(database, "Access"));
   const address = api.path(database, "_security");
   const security = await api.get(address, {}, signal);
-  const control = (group, kind) =>
-    h("input", { value: (security[group]?.[kind] ?? []).join(", "), spellcheck: "false", autocomplete: "off" });
-  const controls = Object.fromEntries(groups.map(([group]) => [group, { names: control(group, "names"), roles: control(group, "roles") }]));
+  const controls = Object.fromEntries(groups.map(([group]) =>
+    [group, { names: listField("Names", security[group]?.names), roles: listField("Roles", security[group]?.roles) }]));
   const problem = h("p", { class: "problem", role: "alert" });
   add(root, h("form", { class: "stack card", onsubmit: async (event) => {
     event.preventDefault();
@@ -24,7 +23,7 @@ export async function showAccess(root, { database }, { signal }) {
     const changed = { ...security };
     for (const [group] of groups) {
       const { names, roles } = controls[group];
-      changed[group] = { ...security[group], names: listed(names.value), roles: listed(roles.value) };
+      changed[group] = { ...security[group], names: names.value(), roles: roles.value() };
     }
     try {
       await api.ask("PUT", address, { body: changed });
@@ -34,6 +33,6 @@ export async function showAccess(root, { database }, { signal }) {
     }
   } },
   groups.map(([group, title, about]) => h("fieldset", {}, h("legend", {}, title), h("p", { class: "summary" }, about),
-    field("Names", controls[group].names, "With commas between"), field("Roles", controls[group].roles, "With commas between"))),
+    h("div", { class: "row" }, controls[group].names.element, controls[group].roles.element))),
   problem, h("div", { class: "actions" }, h("button", { class: "main" }, "Save"))));
 }

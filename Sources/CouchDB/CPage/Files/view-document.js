@@ -3,10 +3,11 @@
 import * as api from "./api.js";
 import { heading } from "./database.js";
 import { confirm } from "./dialog.js";
+import { forgetEdits, mayLeave, watchEdits } from "./edits.js";
 import { add, button, empty, field, h, name, notice, table } from "./dom.js";
-import { bytes, count, many } from "./format.js";
+import { bytes, count, many, shortened } from "./format.js";
 import * as json from "./json.js";
-import { jsonEditor } from "./json-editor.js";
+import { documentText, jsonEditor } from "./json-editor.js";
 import { onControl } from "./keyboard.js";
 import { drawTree, readBranches } from "./revisions.js";
 import { go, link } from "./router.js";
@@ -17,10 +18,12 @@ const shownConflicts = 8;
 export async function showNewDocument(root, { database }) {
   const id = h("input", { spellcheck: "false", autocomplete: "off", "data-first": true });
   const editor = jsonEditor("Document", "{\n  \n}");
+  watchEdits(editor.area);
   add(root, heading(database, "Documents"), h("h2", {}, "New document"), field("ID", id, "Empty: the server makes one"), editor.element,
     saveButton(editor, async (body) => {
       if (id.value) body._id = id.value;
       const { id: made } = await api.ask("POST", api.path(database), { body });
+      forgetEdits();
       notice("The document is saved.");
       go(["db", database, "doc", made]);
     }));
@@ -42,12 +45,13 @@ export async function showDocument(root, { database, id }, { signal, options, re
   await showRevisions();
 
   function editor(body) {
-    const editor = jsonEditor("Document", json.text(body));
+    const editor = jsonEditor("Document", documentText(body));
     if (options.rev) {
       editor.area.readOnly = true;
       return h("section", {}, h("p", { class: "summary" }, "Revision ", h("code", {}, options.rev), ". ",
         h("a", { href: link(["db", database, "doc", id]) }, "Show the current one")), editor.element);
     }
+    watchEdits(editor.area);
     return h("section", {}, editor.element, saveButton(editor, async (changed) => {
       try {
         await api.ask("PUT", address, { body: changed });
@@ -55,6 +59,7 @@ export async function showDocument(root, { database, id }, { signal, options, re
         if (error.status !== 409) throw error;
         throw new Error("The document was changed meanwhile. Copy what you have written, and load it again.", { cause: error });
       }
+      forgetEdits();
       notice("The document is saved.");
       reload();
     }, button("Delete", () => remove(body._rev), { class: "quiet" })));
@@ -63,6 +68,7 @@ export async function showDocument(root, { database, id }, { signal, options, re
   async function remove(revision) {
     if (!(await confirm("Delete a document", "The document is deleted. Its revision stays until the database is compacted.", "Delete"))) return;
     await api.ask("DELETE", address, { query: { rev: revision } });
+    forgetEdits();
     notice("The document is deleted.");
     go(["db", database]);
   }
@@ -104,17 +110,22 @@ export async function showDocument(root, { database, id }, { signal, options, re
         text === undefined ? h("em", { class: "differs" }, "missing") : h("pre", { class: differs ? "differs" : undefined }, text))];
     };
     const head = shown.map((branch) => [
-      h("code", { title: branch.revision }, branch.revision.slice(0, 12)), " ", branch.isWinner && h("span", { class: "tag" }, "current"),
-      h("div", {}, button("Keep this", () => keep(branch, live), { class: "main", "aria-label": `Keep ${branch.revision}` })),
+      h("code", { title: branch.revision }, shortened(branch.revision, 12)), " ", branch.isWinner && h("span", { class: "tag" }, "current"),
     ]);
+    // Above the table: it may be wider than the window.
+    const choices = shown.map((branch) => h("li", {},
+      button("Keep this", () => keep(branch, live), { class: "main", "aria-label": `Keep ${branch.revision}` }), " ",
+      h("code", { title: branch.revision }, shortened(branch.revision, 12)), " ", branch.isWinner && h("span", { class: "tag" }, "current")));
     return h("section", { class: "conflict", "aria-label": "Conflict" },
       h("h3", {}, `Conflict of ${many(live.length, "revision")}`),
       live.length > shown.length && h("p", { class: "summary" }, `The first ${shown.length} are shown.`),
+      h("ul", { class: "choices" }, choices),
       table("Conflicting revisions", ["Property", ...head], keys.map(row)));
   }
 
   /** Deletes all other branches, in one request. */
   async function keep(kept, live) {
+    if (!(await mayLeave())) return;
     const others = live.filter((branch) => branch !== kept);
     const results = await api.ask("POST", api.path(database, "_bulk_docs"), {
       body: { docs: others.map((branch) => ({ _id: id, _rev: branch.revision, _deleted: true })) },

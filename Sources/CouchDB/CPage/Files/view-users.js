@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { confirm, form } from "./dialog.js";
 import { add, button, empty, h, name, notice, table } from "./dom.js";
+import { listField } from "./list-field.js";
 import { link } from "./router.js";
 import { session } from "./session.js";
 
@@ -27,7 +28,7 @@ export async function showUsers(root, _, { signal, options, reload }) {
   const next = answer.rows[pageLength];
   const users = answer.rows.slice(0, pageLength).map((row) => row.doc);
   add(root, users.length === 0 ? empty("There is no user yet.") : table("Users", ["Name", "Roles", ""], users.map((user) => [
-    h("a", { href: link(["db", "_users", "doc", user._id]) }, name(user.name)), name((user.roles ?? []).join(", ")),
+    h("a", { href: link(["db", "_users", "doc", user._id]) }, name(user.name)), (user.roles ?? []).map((role) => name(String(role))),
     h("div", { class: "actions left" },
       button("Change", () => change(user), { "aria-label": `Change ${user.name}` }),
       button("Delete", () => remove(user), { class: "quiet", "aria-label": `Delete ${user.name}` })),
@@ -35,18 +36,18 @@ export async function showUsers(root, _, { signal, options, reload }) {
 
   async function create() {
     const control = h("input", { required: true, autofocus: true, autocomplete: "off", spellcheck: "false" });
-    const [password, roles] = [passwordField(true), rolesField([])];
+    const [password, roles] = [passwordField(true), listField("Roles", [])];
     const done = await form("New user", "Create", [
-      { label: "Name", control }, { label: "Password", control: password }, { label: "Roles", control: roles, hint: "With commas between" },
-    ], () => save({ _id: prefix + control.value, type: "user", name: control.value, roles: listed(roles.value), password: password.value }));
+      { label: "Name", control }, { label: "Password", control: password }, roles.element,
+    ], () => save({ _id: prefix + control.value, type: "user", name: control.value, roles: roles.value(), password: password.value }));
     if (done) reload();
   }
 
   async function change(user) {
-    const [password, roles] = [passwordField(false), rolesField(user.roles ?? [])];
+    const [password, roles] = [passwordField(false), listField("Roles", user.roles)];
     const done = await form(`Change ${user.name}`, "Save", [
-      { label: "New password", control: password, hint: "Empty: it stays" }, { label: "Roles", control: roles, hint: "With commas between" },
-    ], () => save({ ...user, roles: listed(roles.value), ...(password.value ? { password: password.value } : {}) }));
+      { label: "New password", control: password, hint: "Empty: it stays" }, roles.element,
+    ], () => save({ ...user, roles: roles.value(), ...(password.value ? { password: password.value } : {}) }));
     if (done) {
       notice("The user is changed.");
       reload();
@@ -62,7 +63,3 @@ export async function showUsers(root, _, { signal, options, reload }) {
 
 const save = (user) => api.ask("PUT", api.path("_users", user._id), { body: user });
 const passwordField = (required) => h("input", { type: "password", autocomplete: "new-password", required });
-const rolesField = (roles) => h("input", { value: roles.join(", "), spellcheck: "false", autocomplete: "off" });
-
-/** The items of a list with commas between. */
-export const listed = (text) => text.split(",").map((item) => item.trim()).filter(Boolean);
