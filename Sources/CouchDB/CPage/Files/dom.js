@@ -45,9 +45,13 @@ export function field(label, control, hint) {
 /** A box with a label behind it. */
 export const checkbox = (label, control) => h("label", { class: "check" }, control, " ", label);
 
-/** A table. `columns` are texts or elements; each row is a list of cells. It scrolls sideways where the window is narrow. */
+/**
+ * A table. `columns` are texts or elements; each row is a list of cells. It scrolls sideways where the window is narrow. A last column without
+ * a name has the buttons: it stays in sight.
+ */
 export function table(caption, columns, rows) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  const isFixed = columns.at(-1) === "";
+  return h("div", { class: isFixed ? "scroll fixed" : "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {},
       h("caption", { class: "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column)))),

@@ -16,12 +16,13 @@ export async function showBench(root, _, { signal }) {
     return;
   }
   const { machine, dataset, results } = report;
-  if (!Array.isArray(results) || !machine || !dataset) throw new Error("The file isn't a results file of touchstone bench.");
+  if (!Array.isArray(results) || !machine) throw new Error("The file isn't a results file of touchstone bench.");
   add(root, h("dl", { class: "facts" },
-    [["Version", report.touchstone], ["Begun", new Date(report.started).toLocaleString("en")],
+    [["Version", report.touchstone], ["Begun", new Date(report.started).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })],
       ["Machine", `${machine.cpu}, ${many(machine.cores, "core")}, ${bytes(machine.memory_bytes)}, ${machine.os}`],
-      ["Documents", `${dataset.name}: ${many(dataset.documents, "document")}, ${bytes(dataset.json_bytes)}`]]
-      .map(([label, text]) => [h("dt", {}, label), h("dd", {}, text)])));
+      // Suites that make their documents themselves have none.
+      dataset && ["Documents", `${dataset.name}: ${many(dataset.documents, "document")}, ${bytes(dataset.json_bytes)}`]]
+      .filter(Boolean).map(([label, text]) => [h("dt", {}, label), h("dd", {}, text)])));
 
   const engines = [...new Set(results.map((result) => result.engine))];
   for (const suite of new Set(results.map((result) => result.suite))) {

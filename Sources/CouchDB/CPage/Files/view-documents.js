@@ -41,10 +41,12 @@ export async function showDocuments(root, { database }, { signal, options, reloa
   add(root, results);
   const [info, page] = await Promise.all([
     api.get(api.path(database), {}, signal),
-    options.where ? byCondition(database, options, signal) : byID(database, options, signal),
+    options.where ? byCondition(database, options, signal).catch(wrong) : byID(database, options, signal),
   ]);
   summary.textContent = `${many(info.doc_count, "document")}, ${bytes(info.sizes.file)}, ${info.engine}`;
-  if (page.rows.length === 0) {
+  if (page.problem) {
+    results.append(h("p", { class: "problem", role: "alert" }, page.problem));
+  } else if (page.rows.length === 0) {
     results.append(empty(options.prefix || options.where || options.from ? "No document fits." : "There is no document yet."));
   } else {
     results.append(table("Documents", ["ID", options.contents ? "Contents" : "Revision"], page.rows.map(({ id, revision, body }) => [
@@ -100,11 +102,22 @@ async function listed(database, { first, end, isBackward, limit }, contents, sig
 const columns = (contents) => `META().id AS id, META().revisionID AS revision${contents ? ", _ AS body" : ""}`;
 const row = ({ id, revision, body }) => ({ id, revision, body: body && json.text(body, false) });
 
+/** A condition that the server doesn't understand, or any other error again. */
+function wrong(error) {
+  if (error.status !== 400) throw error;
+  return { rows: [], problem: error.message };
+}
+
 /** A page of the documents that fulfil a condition. */
 async function byCondition(database, { where, skip = "0", contents }, signal) {
   const first = Number(skip) || 0;
-  const { rows } = await api.query(database,
-    { query: `SELECT ${columns(contents)} FROM _ WHERE (${where}\n) LIMIT ${pageLength + 1} OFFSET ${first}` }, { signal });
+  // The condition has lines of its own, so that the place of an error is one in it.
+  const query = `SELECT ${columns(contents)} FROM _ WHERE (\n${where}\n) LIMIT ${pageLength + 1} OFFSET ${first}`;
+  const { rows } = await api.query(database, { query }, { signal }).catch((error) => {
+    if (error.line === 2) error.message = `Column ${error.column} of the condition: ${error.message}`;
+    else if (error.line > 2) error.message = "The condition isn't whole: something is missing at its end.";
+    throw error;
+  });
   return {
     rows: rows.slice(0, pageLength).map(row),
     previous: first > 0 && { skip: String(Math.max(0, first - pageLength)) },

@@ -32,11 +32,12 @@ export async function showIndexes(root, { database }, { signal, reload }) {
       own.map((index) => [name(index.name), name(index.ddoc), h("code", {}, index.def.fields.map((item) => Object.keys(item)[0]).join(", ")),
         remover(`index ${index.name}`, () => api.ask("DELETE", api.path(database, "_index", index.ddoc, "json", index.name)))]),
       button("New Mango index", makeMangoIndex)),
-    section("Views", "No view yet.", ["View", "Reduce", "", ""],
+    section("Views", "No view yet.", ["View", "Reduce", ""],
       views.map(({ doc, design, key, view }) => [
         h("a", { href: link(["db", database, "doc", doc._id]) }, name(`${design}/${key}`)), h("code", {}, view.reduce ?? ""),
-        h("a", { class: "button", href: link(["db", database, "view", design, key]), "aria-label": `Run ${design}/${key}` }, "Run"),
-        remover(`view ${design}/${key}`, () => removeView(doc, key)),
+        h("div", { class: "actions left" },
+          h("a", { class: "button", href: link(["db", database, "view", design, key]), "aria-label": `Run ${design}/${key}` }, "Run"),
+          remover(`view ${design}/${key}`, () => removeView(doc, key))),
       ]),
       button("New view", makeView)));
 

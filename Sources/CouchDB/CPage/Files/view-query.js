@@ -173,7 +173,7 @@ function mangoBox(database) {
     const { docs, execution_stats: stats, warning } = answer;
     bookmark = answer.bookmark;
     const more = h("div", { class: "pages" });
-    const output = [warning && h("p", { class: "warning" }, warning), showRows(docs), more];
+    const output = [warning && h("p", { class: "warning" }, warning), showRows(docs, undefined, database), more];
     if (docs.length > 0 && bookmark !== "nil") {
       more.append(button("More", async () => {
         const next = shown(await find(signal), signal);

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { add, button, checkbox, empty, field, h, name, notice, table } from "./dom.js";
-import { count } from "./format.js";
+import { count, shortened } from "./format.js";
 import { link } from "./router.js";
 
 const pause = 1000;
@@ -28,9 +28,9 @@ export async function showReplications(root, _, { signal }) {
 
   function row(item) {
     const isDocument = item.document !== undefined;
-    return [name(item.source), name(item.target),
+    return [end(item.source), end(item.target),
       [h("span", { class: `tag ${item.state}` }, item.state), item.isContinuous && " continuous",
-        isDocument && [" ", h("a", { href: link(["db", "_replicator", "doc", item.document]) }, name(item.document))],
+        isDocument && [" ", h("a", { href: link(["db", "_replicator", "doc", item.document]) }, name(shortened(item.document, 16)))],
         item.reason && h("p", { class: "problem" }, item.reason)],
       numeral(item.written), numeral(item.read), numeral(item.failures), numeral(item.pending),
       button(item.isOver ? "Remove" : "Stop", () => stop(item), {
@@ -69,6 +69,8 @@ export async function showReplications(root, _, { signal }) {
   }
 }
 
+// A URL may be broken anywhere.
+const end = (text) => h("bdi", { class: "name address" }, text);
 const numeral = (number) => (typeof number === "number" ? count(number) : "");
 
 /** All replications: documents, and those of requests, with what their tasks say. */

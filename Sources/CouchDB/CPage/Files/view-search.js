@@ -40,8 +40,9 @@ export async function showSearch(root, { database }, { signal, options }) {
   const turn = (label, rel, place) =>
     h("a", { class: "button", rel, href: link(["db", database, "search"], { ...options, skip: place || undefined }) }, label);
   const place = skip > 0 ? ` from ${skip + 1} on` : "";
+  const found = rows.length > pageLength && skip === 0 ? `The first ${many(shown.length, "document")}` : `${many(shown.length, "document")}${place}`;
   add(root,
-    h("p", { class: "summary", role: "status" }, `${many(shown.length, "document")}${place}. ${seconds((performance.now() - began) / 1000)}`),
+    h("p", { class: "summary", role: "status" }, `${found}. ${seconds((performance.now() - began) / 1000)}`),
     shown.length === 0 ? empty("No document has these words.") : h("ol", { class: "found", start: skip + 1 }, shown.map(({ id, snippet, rank }) =>
       h("li", {}, h("a", { href: link(["db", database, "doc", id]) }, name(id)), " ", h("small", {}, `rank ${Number(rank).toFixed(2)}`),
         h("p", { dir: "auto" }, marked(snippet ?? ""))))),

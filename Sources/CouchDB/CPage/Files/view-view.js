@@ -5,6 +5,7 @@ import { heading } from "./database.js";
 import { add, checkbox, empty, field, h, name, table } from "./dom.js";
 import { seconds } from "./format.js";
 import * as json from "./json.js";
+import { jsonCell } from "./results.js";
 import { go, link } from "./router.js";
 
 const pageLength = 50;
@@ -42,13 +43,12 @@ export async function showView(root, { database, design, view }, { signal, optio
     limit: pageLength + 1, reduce: canReduce ? reduces : undefined, group: reduces && options.group === "yes" ? true : undefined,
   }, signal);
   const next = rows.length > pageLength ? rows.pop() : undefined;
-  const cell = (value) => h("code", { class: "text" }, value === undefined ? "" : json.text(value, false));
   add(root,
     h("p", { class: "summary", role: "status" }, seconds((performance.now() - began) / 1000)),
     rows.length === 0 ? empty("The view has no rows there.") : reduces
-      ? table("Rows", ["Key", "Value"], rows.map((row) => [cell(row.key), cell(row.value)]))
+      ? table("Rows", ["Key", "Value"], rows.map((row) => [jsonCell(row.key), jsonCell(row.value)]))
       : table("Rows", ["Key", "Document", "Value"], rows.map((row) =>
-        [cell(row.key), h("a", { href: link(["db", database, "doc", row.id]) }, name(row.id)), cell(row.value)])),
+        [jsonCell(row.key), h("a", { href: link(["db", database, "doc", row.id]) }, name(row.id)), jsonCell(row.value)])),
     next && h("div", { class: "pages" }, h("a", {
       class: "button", rel: "next",
       href: link(["db", database, "view", design, view], { ...options, fromKey: json.text(next.key, false), fromID: next.id }),
