@@ -68,7 +68,12 @@ final class SyncHandler: HTTPHandler {
       }
       database = found
     } catch {
-      let headers = error.status == 401 ? [challenge].compactMap { $0 } : []
+      var headers: [HTTPHeader] = []
+      if error.status == 401, let challenge,
+        let told = HTTPHeader.loginChallenge(challenge, for: request.headers)
+      {
+        headers.append(told)
+      }
       return HTTPAnswer(
         status: error.status, headers: headers, body: .bytes(Array("\(error.reason)\n".utf8)))
     }

@@ -60,7 +60,8 @@ import Testing
     expect(sessions.user(of: kept, at: began + 41) == nil)
   }
 
-  @Test("many users' ended sessions are bounded, and are forgotten when their time is over") func manyUsers() {
+  @Test("many users' ended sessions are bounded, and are forgotten when their time is over") func manyUsers()
+  {
     var ended = EndedSessions()
     let perUser = EndedSessions.maximumOfUser - 1
     let users = EndedSessions.maximum / perUser + 3
@@ -124,6 +125,10 @@ import Testing
     let client = try server.client()
     let plain = try client.get("/")
     expect(plain.status == 401 && plain.header("WWW-Authenticate")?.hasPrefix("Basic ") == true)
+    for header in ["Accept: application/json", "Origin: http://a", "Sec-Fetch-Mode: cors"] {
+      let answer = try client.get("/", headers: [header])
+      expect(answer.status == 401 && answer.header("WWW-Authenticate") == nil, "\(header)")
+    }
     let chosen = try client.get("/", headers: ["X-CouchDB-WWW-Authenticate: Cookie"])
     expect(chosen.status == 401 && chosen.header("WWW-Authenticate") == "Cookie")
     let wrong = try client.get(

@@ -225,11 +225,16 @@ package final class DatabaseService: Sendable {
     return answer
   }
 
-  /// The header that asks for a login, as a page that shows a dialog of its own wants it.
+  /// The header that asks for a login; nil for clients that show a dialog of their own.
   private func challenge(_ request: HTTPRequest) -> HTTPHeader? {
     guard let challenge = configuration.loginChallenge, request.context.isAnonymous else { return nil }
-    guard let wanted = request.headers.first("x-couchdb-www-authenticate") else { return challenge }
-    return HTTPHeader("WWW-Authenticate", wanted)
+    // Who has sent a wrong password there has asked for it in a form.
+    if request.method == "POST", request.target.segments?.last == ByteString("_session"),
+      request.headers.first("x-couchdb-www-authenticate") == nil
+    {
+      return nil
+    }
+    return HTTPHeader.loginChallenge(challenge, for: request.headers)
   }
 
   /// Whether caches may keep an answer, if they ask again each time: CouchDB says nothing of multipart bodies and of answers without one.

@@ -88,14 +88,11 @@ package final class SessionAuthenticator: Authenticator {
     return worded(.refused(401, headers: [challenge], "a name and a password are needed"), question)
   }
 
-  /// A refusal in CouchDB's words. A page says in `X-CouchDB-WWW-Authenticate` what its browser is told, so that it shows no dialog of its
-  /// own.
+  /// A refusal in CouchDB's words, with a challenge for clients that need one.
   private func worded(_ verdict: LoginVerdict, _ question: LoginQuestion) -> LoginVerdict {
     guard case .refused(401, var headers, let reason) = verdict else { return verdict }
-    if let wanted = question.head.headers.first("x-couchdb-www-authenticate") {
-      headers.removeAll { $0.name == "WWW-Authenticate" }
-      headers.append(.init("WWW-Authenticate", wanted))
-    }
+    headers.removeAll { $0.name == "WWW-Authenticate" }
+    if let told = HTTPHeader.loginChallenge(challenge, for: question.head.headers) { headers.append(told) }
     return .refused(
       401, headers: headers, hasPassword(question) ? "Name or password is incorrect." : reason)
   }

@@ -114,6 +114,21 @@ import TouchstoneSync
     try expect(
       served.ask("GET", "/db", "", ["X-CouchDB-WWW-Authenticate: Cookie"]).header("WWW-Authenticate"),
       equals: "Cookie")
+    // Who has a dialog of its own isn't made to show the browser's.
+    for header in [
+      "Accept: application/json", "Accept: text/html, Application/JSON;q=0.9", "Origin: http://localhost",
+      "Sec-Fetch-Mode: cors",
+    ] {
+      let answer = try served.ask("GET", "/db", "", [header])
+      expect(answer.status == 401 && answer.header("WWW-Authenticate") == nil, "\(header)")
+      let wrong = try served.ask("GET", "/db", "", [header, Served.basic("other", "wrong \(header)")])
+      expect([401, 429].contains(wrong.status) && wrong.header("WWW-Authenticate") == nil, "\(header)")
+    }
+    for header in ["Accept: */*", "Accept: text/html", "Sec-Fetch-Mode: navigate"] {
+      try expect(served.ask("GET", "/db", "", [header]).header("WWW-Authenticate") != nil, "\(header)")
+    }
+    let wrong = try served.ask("POST", "/_session", #"{"name":"nobody","password":"wrong"}"#, [])
+    expect(wrong.status == 401 && wrong.header("WWW-Authenticate") == nil)
     let cookie = try #require(try served.logIn("carol", "pw"))
     try expect(served.ask("GET", "/db", "", [cookie]).status, equals: 200)
     try expect(served.ask("GET", "/_all_dbs", "", [cookie]).status, equals: 401)
