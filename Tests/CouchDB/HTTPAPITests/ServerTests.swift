@@ -11,6 +11,7 @@ import Testing
     let response = try client.ask("GET", "/")
     expect(response.status, equals: 200)
     try expect(response.json().object?["couchdb"]?.string, equals: "Welcome")
+    try expect(response.json()["features"], equals: ["partitioned", "scheduler"])
     expect(response.header("Content-Type"), equals: "application/json")
   }
 

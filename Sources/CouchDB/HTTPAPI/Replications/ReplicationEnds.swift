@@ -64,7 +64,12 @@ struct ReplicationEnds: Sendable {
   init(_ request: ReplicationRequest, for user: String?, _ finder: ReplicationFinder) throws {
     let context = try finder.context(of: user)
     source = try finder.side(request.source, for: context, creates: false)
-    target = try finder.side(request.target, for: context, creates: request.createsTarget)
+    target = try finder.side(
+      request.target, for: context, creates: request.createsTarget, isPartitioned: request.partitionsTarget)
+    if request.createsTarget, request.partitionsTarget, case .elsewhere = target {
+      throw CouchDBError(
+        501, "not_implemented", "a partitioned target is made only if it is a database of this server")
+    }
     // Its documents have passwords, which their owners alone may see.
     if finder.hasUsers, case .here(let local) = source,
       local.name.hasSameBytes(as: ReplicatorDocument.database)
@@ -123,11 +128,13 @@ struct ReplicationFinder: Sendable {
     return !logsInHere && (try? checkRights(request, for: user)) != nil
   }
 
-  func side(_ endpoint: ReplicationEndpoint, for user: UserContext, creates: Bool) throws
-    -> ReplicationEnds.Side
-  {
+  /// Opens a side. If `creates` is set, a database of this server is made where there is none, partitioned or not.
+  func side(
+    _ endpoint: ReplicationEndpoint, for user: UserContext, creates: Bool, isPartitioned: Bool = false
+  ) throws -> ReplicationEnds.Side {
     switch endpoint {
-    case .name(let name): return try here(name, shown: name, for: user, creates: creates)
+    case .name(let name):
+      return try here(name, shown: name, for: user, creates: creates, isPartitioned: isPartitioned)
     case .remote(let remote):
       guard let targets else {
         throw CouchDBError(501, "not_implemented", "this server doesn't connect to others")
@@ -136,17 +143,19 @@ struct ReplicationFinder: Sendable {
         if let reason = targets.refusal(of: remote) { throw CouchDBError(403, "forbidden", reason) }
         return .elsewhere(remote)
       }
-      return try here(name, shown: remote.shown, for: logIn(remote), creates: creates)
+      return try here(
+        name, shown: remote.shown, for: logIn(remote), creates: creates, isPartitioned: isPartitioned)
     }
   }
 
-  private func here(_ name: String, shown: String, for user: UserContext, creates: Bool) throws
-    -> ReplicationEnds.Side
-  {
+  private func here(
+    _ name: String, shown: String, for user: UserContext, creates: Bool, isPartitioned: Bool
+  ) throws -> ReplicationEnds.Side {
     if try catalog.database(name) == nil, creates {
       try Authorization.check(.serverAdmin, of: user, .standard)
       try DatabaseService.checkName(name)
-      _ = try catalog.create(name)
+      if isPartitioned { try DatabaseService.checkPartitionable(name) }
+      _ = try catalog.create(name, isPartitioned: isPartitioned)
     }
     guard let database = try catalog.database(name) else {
       throw CouchDBError(500, "db_not_found", "could not open \(shown)")

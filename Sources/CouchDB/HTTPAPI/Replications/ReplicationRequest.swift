@@ -10,6 +10,8 @@ struct ReplicationRequest: Sendable, Equatable {
   let isContinuous: Bool
   /// Whether the target is made if it isn't there.
   let createsTarget: Bool
+  /// Whether the target is partitioned if it is made.
+  let partitionsTarget: Bool
   /// Only these documents; nil: all.
   let documentIDs: [String]?
   /// A filter function of the source: `DESIGN/FILTER`.
@@ -42,7 +44,7 @@ struct ReplicationRequest: Sendable, Equatable {
     createsTarget = try options.flag("create_target") ?? false
     usesCheckpoints = try options.flag("use_checkpoints") ?? true
     onlyWinners = try options.flag("winning_revs_only") ?? false
-    try options.checkTargetParameters()
+    partitionsTarget = try options.partitionsTarget()
     var documentIDs = try options.documentIDs
     var filter = try options.filter
     selector = try options.object("selector").map { .object($0) }
@@ -159,14 +161,12 @@ private struct Members {
     return number
   }
 
-  /// Throws the errors of `PUT` of a database for the options of a target that is made.
-  func checkTargetParameters() throws {
+  /// Whether a target that is made is partitioned. Throws the errors of `PUT` of a database for its options.
+  func partitionsTarget() throws -> Bool {
     let parameters = try object("create_target_params") ?? [:]
-    let isPartitioned = try DatabaseService.checkOptions { name in
+    return try DatabaseService.checkOptions { name in
       parameters["\(name)"].flatMap { $0.isNull ? nil : $0.string ?? $0.description }
     }
-    // What is replicated may have other IDs.
-    if isPartitioned { throw CouchDBError.notImplemented }
   }
 
   /// Each once, in the order of their bytes, as CouchDB has them.

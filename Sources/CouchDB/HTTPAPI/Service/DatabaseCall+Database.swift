@@ -16,10 +16,7 @@ extension DatabaseService {
       try checkWritable()
       let isPartitioned = try Self.checkOptions { query[$0] }
       try Self.checkName(name)
-      let last = String(name.split(separator: "/").last ?? "")
-      if isPartitioned, Self.systemNames.contains(where: { $0.hasSameBytes(as: last) }) {
-        throw CouchDBError(400, "bad_request", "Cannot partition a system database")
-      }
+      if isPartitioned { try Self.checkPartitionable(name) }
       guard try catalog.create(name, isPartitioned: isPartitioned) else {
         throw CouchDBError(
           412, "file_exists", "The database could not be created, the file already exists.")
@@ -67,6 +64,14 @@ extension DatabaseService {
     case nil, "false": return false
     case "true": return true
     default: throw CouchDBError(400, "bad_request", "Invalid `partitioned` parameter")
+    }
+  }
+
+  /// Throws 400 for the name of a database that can't be partitioned.
+  static func checkPartitionable(_ name: String) throws {
+    let last = String(name.split(separator: "/").last ?? "")
+    if systemNames.contains(where: { $0.hasSameBytes(as: last) }) {
+      throw CouchDBError(400, "bad_request", "Cannot partition a system database")
     }
   }
 

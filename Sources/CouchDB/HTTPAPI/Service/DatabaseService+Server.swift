@@ -46,7 +46,9 @@ extension DatabaseService {
     try .json([
       "couchdb": "Welcome",
       // The release of CouchDB whose answers these are: clients choose what they ask by it.
-      "version": "3.5.0", "git_sha": "touchstone", "uuid": .string(uuid), "features": ["scheduler"],
+      "version": "3.5.0", "git_sha": "touchstone", "uuid": .string(uuid),
+      // Tools such as Fauxton offer partitioned databases only if they are named here.
+      "features": ["partitioned", "scheduler"],
       "vendor": ["name": "Touchstone", "version": .string(configuration.version)],
     ])
   }

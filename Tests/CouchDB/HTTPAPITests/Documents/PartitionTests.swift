@@ -90,7 +90,17 @@ import Touchstone
     try expect(client.get("/p/c:1").status == 200 && client.get("/p/nothing").status == 404)
     let made =
       #"{"source":"plain","target":"new","create_target":true,"create_target_params":{"partitioned":true}}"#
-    try expect(client.send("POST", "/_replicate", made).status, equals: 501)
+    try expect(client.send("POST", "/_replicate", made).json()["history"][0]["doc_write_failures"], equals: 1)
+    try expect(client.get("/new").json()["props"], equals: ["partitioned": true])
+    try expect(client.get("/new/c:1").status == 200 && client.get("/new/nothing").status == 404)
+    // Nothing is made of that name that isn't partitioned, and a database that is there stays as it is.
+    let system =
+      #"{"source":"plain","target":"a/_users","create_target":true,"create_target_params":{"partitioned":true}}"#
+    try expect(client.send("POST", "/_replicate", system).status, equals: 400)
+    let again =
+      #"{"source":"p","target":"plain","create_target":true,"create_target_params":{"partitioned":true}}"#
+    try expect(client.send("POST", "/_replicate", again).status, equals: 200)
+    try expect(client.get("/plain").json()["props"], equals: [:])
   }
 
   @Test("a partition tells its documents, and lists them", arguments: someEngines)

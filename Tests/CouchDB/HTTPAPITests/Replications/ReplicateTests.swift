@@ -287,9 +287,8 @@ import Touchstone
       ),
       (["source": "a", "target": "n", "create_target": true, "create_target_params": 7], 400, "bad_request"),
       (
-        ["source": "a", "target": "n", "create_target": true, "create_target_params": ["partitioned": true]],
-        501,
-        "not_implemented"
+        ["source": "a", "target": "n", "create_target": true, "create_target_params": ["partitioned": 7]],
+        400, "bad_request"
       ),
       (["source": "a", "target": "b", "filter": "_view"], 400, "bad_request"),
       (
