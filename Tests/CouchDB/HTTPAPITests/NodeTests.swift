@@ -39,7 +39,10 @@ import Testing
     }
     try expect(client.get("/_node/_local/_config/chttpd_auth/iterations").text, equals: "\"600000\"\n")
     try expect(client.get("/_node/_local/_config/cluster").json(), equals: ["q": "1", "n": "1"])
-    for path in ["none", "couchdb/none", "couchdb/uuid/x"] {
+    for section in ["none", "cors"] {
+      try expect(client.get("/_node/_local/_config/" + section).text, equals: "{}\n")
+    }
+    for path in ["none/x", "couchdb/none", "couchdb/uuid/x"] {
       try expect(client.get("/_node/_local/_config/" + path).status, equals: 404, "\(path)")
     }
     let set = "/_node/_local/_config/couchdb/max_document_size"

@@ -66,14 +66,12 @@ extension DatabaseService {
       throw CouchDBError(
         403, "forbidden", "the settings are options of the command, and can't be changed here")
     }
-    var value = settings
-    for name in path {
-      guard let part = value.object?[name] else {
-        throw CouchDBError(404, "not_found", "unknown_config_value")
-      }
-      value = part
-    }
     guard path.count <= 2 else { throw CouchDBError.missing }
+    guard let section = path.first else { return try .json(settings) }
+    // As in CouchDB, a section that nobody has written to is empty.
+    let values = settings.object?[section]?.object ?? [:]
+    guard path.count == 2 else { return try .json(.object(values)) }
+    guard let value = values[path[1]] else { throw CouchDBError(404, "not_found", "unknown_config_value") }
     return try .json(value)
   }
 

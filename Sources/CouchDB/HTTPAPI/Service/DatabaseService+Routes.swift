@@ -30,6 +30,7 @@ extension DatabaseService {
     let isOfSystemDatabase =
       ["PUT", "DELETE"].contains(request.method) && path.count == 1
       && Self.systemNames.contains { $0.hasSameBytes(as: name) }
+    if path == [ByteString("favicon.ico")] { return try serverAnswer(request, path, query) }
     // The server's own paths need no database: a health check must not wait for one, nor for the server that has it.
     if name.utf8.first == UInt8(ascii: "_"), !isOfSystemDatabase,
       try Routes.server.hasPaths(below: first) || catalog.database(name) == nil

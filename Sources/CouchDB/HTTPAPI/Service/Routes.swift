@@ -74,6 +74,8 @@ enum Routes {
     .notImplemented("_search_analyze/…", .serverAdmin()),
     .notImplemented("_nouveau_analyze/…", .serverAdmin()),
     Route("_utils/…", .everybody("GET", "HEAD")) { call, _ in try call.page() },
+    // Browsers ask for it without a login. It is the name of no database.
+    Route("favicon.ico", .everybody("GET", "HEAD")) { _, _ in throw CouchDBError.missing },
     Route("_bench_report", .serverAdmin("GET", "HEAD")) { call, _ in try call.benchReport() },
   ])
 

@@ -112,6 +112,9 @@ import Testing
   @Test("it is read by everybody, and only read") func methods() throws {
     let client = try APIClient.secured(.lmdb)
     try expect(client.ask("GET", "/_utils/", as: .anonymous).status, equals: 200)
+    // What a browser asks for beside it.
+    let icon = try client.ask("GET", "/favicon.ico", as: .anonymous)
+    expect(icon.status == 404 && icon.header("WWW-Authenticate") == nil)
     for method in ["POST", "PUT", "DELETE", "COPY"] {
       let answer = try client.ask(method, "/_utils/main.js", as: .anonymous)
       expect(answer.status == 405 && answer.header("Allow") == "GET,HEAD", "\(method): \(answer.status)")
