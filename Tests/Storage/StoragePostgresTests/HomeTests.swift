@@ -75,6 +75,45 @@ import TestTools
     second.close()
   }
 
+  @Test func aTurnIsHeldUntilItIsGivenBackOrItsSessionEnds() throws {
+    let server = try PostgresServer()
+    let first = try made(server.location("turns"))
+    let second = try home(server.location("turns"))
+    defer {
+      first.close()
+      second.close()
+    }
+    let (one, two) = (first.workTurn(for: "work"), second.workTurn(for: "work"))
+    try expect(one.take() && one.take() && one.isStillHeld())
+    try expect(!two.take() && !two.isStillHeld())
+    // Another one of the same home, and other work.
+    try expect(!first.workTurn(for: "work").take())
+    let other = second.workTurn(for: "other")
+    try expect(other.take())
+    other.giveBack()
+    one.giveBack()
+    try expect(storageCode { try one.take() }, equals: .closed)
+    try expect(two.take())
+    // It is lost with its session, and isn't taken again by itself.
+    try expect(
+      server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
+      ), equals: ["t"])
+    let three = first.workTurn(for: "work")
+    try eventually { try three.take() }
+    try expect(!two.isStillHeld())
+    try expect(!two.take())
+    three.giveBack()
+    try expect(two.take() && two.isStillHeld())
+    // A restart of the server ends it too.
+    try server.stop(.fast)
+    try expect(storageCode { try two.isStillHeld() } != nil)
+    try server.start()
+    try expect(!two.isStillHeld())
+    try expect(two.take())
+    two.giveBack()
+  }
+
   @Test func aLostLockIsTakenAgain() throws {
     let server = try PostgresServer()
     let first = try made(server.location("lost"))

@@ -100,7 +100,7 @@ struct PlaintextCheck {
         || name == description.file + "-journal"
       {
         kind = .encrypted
-      } else if name == "lock" || isEngines {
+      } else if DatabaseDirectory.isLock(name) || isEngines {
         kind = .plain
       } else {
         kind = isKnown && isSealed ? .encrypted : .other

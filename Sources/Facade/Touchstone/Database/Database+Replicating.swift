@@ -26,6 +26,16 @@ extension Database {
     try replicating { try $0.observe(owner: ObjectIdentifier(self)) { _ in handler() } }
   }
 
+  /// The turn to do work that lasts in the background, of all processes and of all that ask here. Take it with `take(_:)`. Throws
+  /// `closed`, and `readOnly` if the database was opened for reading only.
+  package func workTurn(for purpose: String) throws -> any WorkTurn {
+    _ = try writable
+    return open.home.workTurn(for: purpose)
+  }
+
+  /// Takes a turn of this database if nobody has it, and returns whether it is held. It is a step, since it may make a file.
+  package func take(_ turn: any WorkTurn) throws -> Bool { try replicatingChanges { _ in try turn.take() } }
+
   /// Calls `handler` once after the database was closed. Returns a number for `removeCloseHandler`.
   package func addCloseHandler(_ handler: @escaping @Sendable () -> Void) -> Int {
     closeHandlers.withLock { state in

@@ -153,6 +153,7 @@ final class HeldServer: DatabaseHome {
   // MARK: Upkeep
 
   func inTurn(_ body: () throws -> Void) throws -> Bool { try home.inTurn(body) }
+  func workTurn(for purpose: String) -> any WorkTurn { home.workTurn(for: purpose) }
 
   func compactsAlone(_ engine: any StorageEngine) throws -> Bool { false }
 

@@ -7,6 +7,9 @@ extension DatabaseDirectory {
   /// `key.json`, `key-2.json`, …
   static func isKeyFile(_ name: String) -> Bool { isNumbered(name, "key", ".json") }
 
+  /// `lock`, and those of turns to work.
+  static func isLock(_ name: String) -> Bool { name == "lock" || name.hasPrefix(DirectoryTurn.prefix) }
+
   /// `Attachments`, `Attachments-2`, …
   static func isBlobDirectory(_ name: String) -> Bool { isNumbered(name, blobs, "") }
 

@@ -14,6 +14,7 @@ import Storage
 //                   whole, by a rename; written last when a database is made.
 //   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md); or key-N.json
 //   lock            empty; opens hold a shared flock on it, operations that change files an exclusive one
+//   lock-PURPOSE    empty; who does that work in the background holds an exclusive flock on it
 //   data-N.EXT      the engine's file, or its directory; engines may have others whose names begin with it
 //   Attachments/    blobs; or Attachments-N/
 //
@@ -229,7 +230,7 @@ struct DatabaseDirectory {
   func checkIsUnfinished() throws {
     let names = try contents()
     let isOurs = names.allSatisfy { name in
-      name == "lock" || Self.isBlobDirectory(name) || name.hasPrefix("key") || name.hasPrefix("data-")
+      Self.isLock(name) || Self.isBlobDirectory(name) || name.hasPrefix("key") || name.hasPrefix("data-")
         || name.hasPrefix("database.json")
     }
     guard isOurs else {

@@ -37,6 +37,8 @@ protocol DatabaseHome: AnyObject, Sendable {
   /// Runs `body`, work in the background, unless another process runs such a body for this database and nothing is gained by
   /// both. Returns whether it ran.
   func inTurn(_ body: () throws -> Void) throws -> Bool
+  /// The turn to do work that lasts, which isn't taken yet. `purpose` is a word for the work.
+  func workTurn(for purpose: String) -> any WorkTurn
   /// Whether a compaction needs the lock alone, because it replaces files.
   func compactsAlone(_ engine: any StorageEngine) throws -> Bool
   /// Returns unused space to the file system.

@@ -57,6 +57,8 @@ final class HeldDirectory: DatabaseHome {
     return true
   }
 
+  func workTurn(for purpose: String) -> any WorkTurn { DirectoryTurn(directory, for: purpose) }
+
   func compactsAlone(_ engine: any StorageEngine) throws -> Bool { try !engine.maintenance.compactsInPlace }
 
   func compact(_ open: OpenDatabase) throws {

@@ -31,6 +31,10 @@ package protocol ServerHome: AnyObject, Sendable {
   /// Runs `body`, work in the background, unless another process runs such a body for this database. Returns whether it ran. When
   /// that process dies, the next call runs. On a server without locks it always runs.
   func inTurn(_ body: () throws -> Void) throws -> Bool
+  /// The turn to do work that lasts, which no connection has taken yet. On a server without locks everybody gets it.
+  ///
+  /// - Parameter purpose: the work, a word of lowercase letters other than `database`, `upkeep` and `blobs`.
+  func workTurn(for purpose: String) -> any WorkTurn
 
   /// The blobs.
   var blobs: any BlobHome { get }

@@ -107,6 +107,10 @@ final class PostgresHome: ServerHome {
     return isTaken
   }
 
+  func workTurn(for purpose: String) -> any WorkTurn {
+    PostgresTurn(plain.settings, location: location, for: purpose)
+  }
+
   func isStillAlone() throws -> Bool {
     try reporting("the database can't be locked", location) { try lock.isStillAlone() }
   }
