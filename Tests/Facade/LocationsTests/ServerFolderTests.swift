@@ -85,7 +85,9 @@ import TestSupport
 }
 
 /// Asks a server over HTTP, and returns the status and all that it answers.
-private func askHTTP(_ port: UInt16, _ method: String, _ target: String) -> (status: Int, text: String) {
+func askHTTP(
+  _ port: UInt16, _ method: String, _ target: String, _ body: String = ""
+) -> (status: Int, text: String) {
   let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   defer { close(client) }
   var address = sockaddr_in()
@@ -97,7 +99,12 @@ private func askHTTP(_ port: UInt16, _ method: String, _ target: String) -> (sta
       connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
     }
   }
-  let request = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
+  let type = body.isEmpty ? "" : "Content-Type: application/json\r\n"
+  let request = Array(
+    """
+    \(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(type)\
+    Content-Length: \(body.utf8.count)\r\n\r\n\(body)
+    """.utf8)
   guard status == 0, send(client, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
     return (0, "no connection: \(errno)")
   }

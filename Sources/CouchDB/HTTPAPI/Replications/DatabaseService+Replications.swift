@@ -38,6 +38,7 @@ extension DatabaseService {
     rights.stop()
     updates.stop()
     replications.stop(seconds: seconds)
+    replicatorDatabase.giveBackTurn()
   }
 
   /// How many replications run, those included that are about to end.

@@ -7,7 +7,8 @@ import Touchstone
 import Views
 
 /// Runs the replications that the documents of `_replicator` describe: it follows the changes of the database, and writes into
-/// a document how its replication has ended.
+/// a document how its replication has ended. Of all processes and services with the database one at a time does that; the others only
+/// show what it shares.
 ///
 /// All calls may come from any thread. What they lead to happens on one thread, in order.
 final class ReplicatorDatabase: Sendable {
@@ -25,6 +26,10 @@ final class ReplicatorDatabase: Sendable {
     var database: Database?
     var observer: ChangeObserver?
     var closeHandler: Int?
+    /// Has or waits for the turn to run the replications. It is there a moment after the database.
+    var keeper: TurnKeeper?
+    /// Of how many databases that were closed replications still run, so that their turn is held.
+    var endings = 0
     var entries: [ByteString: Entry] = [:]
     var isStopped = false
   }
@@ -32,21 +37,31 @@ final class ReplicatorDatabase: Sendable {
   /// The most changes that are read at a time.
   private static let changesTogether = 500
 
+  /// The purpose of the turn.
+  private static let purpose = "replicator"
+
   private let jobs: ReplicationJobs
+  private let turnSeconds: Double
   private let lane = Workers()
   private let state = Lock(State())
   // Used on the lane only.
   private let reached = Lock<UInt64>(0)
+  /// What was shared last; nil if nobody knows. Used on the lane only.
+  private let shared = Lock<SharedStates?>(nil)
 
-  init(_ jobs: ReplicationJobs) {
+  /// - Parameter turnSeconds: how often is asked for the turn to run the replications, and whether it is still held.
+  init(_ jobs: ReplicationJobs, turnSeconds: Double) {
     self.jobs = jobs
+    self.turnSeconds = turnSeconds
     jobs.whenJobEnds { [weak self] job, result in
       self?.lane.enqueue { [weak self] in self?.ended(job, result) }
     }
   }
 
-  /// Follows a database from now on, unless it is followed already.
+  /// Follows a database from now on, as soon as no other process does, unless it is followed already.
   func attach(_ database: Database) {
+    // The one before may have been closed without that being told yet.
+    if let before = state.withLock({ $0.database }), before !== database { detach(before) }
     let isNew = state.withLock { state in
       guard !state.isStopped, state.database !== database else { return false }
       state.database = database
@@ -60,10 +75,34 @@ final class ReplicatorDatabase: Sendable {
     state.withLock { $0.closeHandler = handler }
     // It may have been closed before the handler was there.
     guard database.isOpenForReplication else { return detach(database) }
-    lane.enqueue { [weak self] in self?.begin(database) }
+    lane.enqueue { [weak self] in self?.keepTurn(database) }
   }
 
-  /// Ends: what runs goes on, or is ended by whoever owns the jobs.
+  /// Asks for the turn from now on.
+  private func keepTurn(_ database: Database) {
+    let keeper = TurnKeeper(
+      database, for: Self.purpose, jobs.timer, seconds: turnSeconds, lane,
+      TurnKeeper.Work(
+        begin: { [weak self, weak database] in
+          if let self, let database { try begin(database) }
+        },
+        goOn: { [weak self, weak database] in
+          if let self, let database { share(database) }
+        },
+        end: { [weak self, weak database] ended in
+          guard let self, let database else { return ended() }
+          endWork(database, ended)
+        }))
+    let isWanted = state.withLock { state in
+      // When the replications of the one before have ended, this is called again.
+      guard state.database === database, state.keeper == nil, state.endings == 0 else { return false }
+      state.keeper = keeper
+      return true
+    }
+    if isWanted { keeper.start() }
+  }
+
+  /// Ends: what runs goes on, or is ended by whoever owns the jobs. Afterwards the turn is to be given back.
   func stop() {
     let (database, observer, handler) = state.withLock { state in
       state.isStopped = true
@@ -75,32 +114,86 @@ final class ReplicatorDatabase: Sendable {
     if let database, let handler { database.removeCloseHandler(handler) }
   }
 
-  /// The database was closed or deleted: nothing says any more what is to run.
-  private func detach(_ database: Database) {
-    let entries = state.withLock { state -> [Entry] in
-      guard state.database === database else { return [] }
-      (state.database, state.observer, state.closeHandler) = (nil, nil, nil)
-      defer { state.entries = [:] }
-      return Array(state.entries.values)
+  /// Lets other processes run the replications. Call it when nothing runs any more, after `stop()`.
+  func giveBackTurn() {
+    let keeper = state.withLock { state in
+      defer { state.keeper = nil }
+      return state.keeper
     }
-    for job in entries.compactMap(\.job) { jobs.remove(job) }
+    keeper?.end()
   }
 
-  private func begin(_ database: Database) {
+  /// The database was closed or deleted: nothing says any more what is to run.
+  private func detach(_ database: Database) {
+    let (running, keeper) = state.withLock { state -> ([ReplicationJob], TurnKeeper?) in
+      guard state.database === database else { return ([], nil) }
+      (state.database, state.observer, state.closeHandler) = (nil, nil, nil)
+      let running = state.entries.values.compactMap(\.job)
+      if !running.isEmpty { state.endings += 1 }
+      defer { (state.entries, state.keeper) = ([:], nil) }
+      return (running, state.keeper)
+    }
+    guard !running.isEmpty else {
+      keeper?.end()
+      return
+    }
+    remove(running) { [weak self] in
+      keeper?.end()
+      guard let self else { return }
+      let next = state.withLock { state in
+        state.endings -= 1
+        return state.endings == 0 ? state.database : nil
+      }
+      if let next { lane.enqueue { [weak self] in self?.keepTurn(next) } }
+    }
+  }
+
+  /// Another process may have the turn: nothing goes on here.
+  private func endWork(_ database: Database, _ ended: @escaping @Sendable () -> Void) {
+    let (running, observer) = state.withLock { state -> ([ReplicationJob], ChangeObserver?) in
+      guard state.database === database else { return ([], nil) }
+      let running = state.entries.values.compactMap(\.job)
+      defer { (state.entries, state.observer) = ([:], nil) }
+      return (running, state.observer)
+    }
+    observer?.cancel()
+    remove(running, ended)
+  }
+
+  /// Removes jobs. `ended` is called when nothing of them runs any more.
+  private func remove(_ running: [ReplicationJob], _ ended: @escaping @Sendable () -> Void) {
+    guard !running.isEmpty else { return ended() }
+    let left = Lock(running.count)
+    for job in running {
+      jobs.remove(job) {
+        let isLast = left.withLock { left in
+          left -= 1
+          return left == 0
+        }
+        if isLast { ended() }
+      }
+    }
+  }
+
+  private func begin(_ database: Database) throws {
     reached.withLock { $0 = 0 }
-    do {
-      let observer = try database.observeForReplication { [weak self, weak database] in
-        guard let self, let database else { return }
-        lane.enqueue { [weak self] in self?.follow(database) }
-      }
-      let isWanted = state.withLock { state in
-        guard state.database === database else { return false }
-        state.observer = observer
-        return true
-      }
-      guard isWanted else { return observer.cancel() }
-    } catch { return complain(error) }
+    shared.withLock { $0 = try? SharedStates(of: database) }
+    let observer = try database.observeForReplication { [weak self, weak database] in
+      guard let self, let database else { return }
+      lane.enqueue { [weak self] in self?.follow(database) }
+    }
+    let isWanted = state.withLock { state in
+      guard state.database === database else { return false }
+      state.observer = observer
+      return true
+    }
+    guard isWanted else { return observer.cancel() }
     follow(database)
+  }
+
+  /// Whether this process runs the replications of a database.
+  private func runs(_ database: Database) -> Bool {
+    state.withLock { $0.database === database ? $0.keeper : nil }?.isHeld ?? false
   }
 
   private func complain(_ error: any Error) {
@@ -113,7 +206,7 @@ final class ReplicatorDatabase: Sendable {
 
   private func follow(_ database: Database) {
     do {
-      while state.withLock({ $0.database === database }) {
+      while runs(database) {
         let since = reached.withLock { $0 }
         let changes = try database.changes(since: since, limit: Self.changesTogether)
         for change in changes { try take(change, database) }
@@ -155,7 +248,13 @@ final class ReplicatorDatabase: Sendable {
     case .refused: other = nil
     }
     if entry.job == nil { entry.problem = Self.problem(of: entry.request, begunBy: other) }
-    state.withLock { state in if state.database != nil { state.entries[ByteString(id)] = entry } }
+    let isKept = state.withLock { state in
+      guard state.database != nil else { return false }
+      state.entries[ByteString(id)] = entry
+      return true
+    }
+    // The database was closed in the meantime.
+    if !isKept, let job = entry.job { jobs.remove(job) }
   }
 
   private static func problem(of request: ReplicationRequest, begunBy other: ReplicationJob?) -> String {
@@ -232,14 +331,30 @@ final class ReplicatorDatabase: Sendable {
 
   // MARK: What is shown
 
+  /// Lets the other processes know what has become of the replications, if that has changed.
+  private func share(_ database: Database) {
+    let entries = state.withLock { $0.database === database ? $0.entries : nil }
+    guard let entries else { return }
+    let rows = entries.sorted { $0.key < $1.key }.lazy.map { id, entry in
+      (id: id.string, row: entry.job?.documentRow ?? Self.waitingRow(JSONObject(), entry))
+    }
+    let states = SharedStates(rows)
+    do {
+      guard shared.withLock({ $0 != states }) else { return }
+      try states.save(to: database)
+      shared.withLock { $0 = states }
+    } catch { complain(error) }
+  }
+
   /// Calls `body` with a row of `_scheduler/docs` for each document, in the order of their IDs, until it returns false.
   func forEachRow(_ body: (JSONValue) throws -> Bool) throws {
     guard let database = state.withLock({ $0.database }) else { return }
+    let others = try statesElsewhere(database)
     try database.read { snapshot in
       let sharedKeys = try snapshot.sharedKeys
       try snapshot.forEachDocument(order: .ascending) { document in
         guard !IncomingID.isDesign(document.id), let root = document.body else { return true }
-        return try body(row(document.id, root.jsonValue(sharedKeys: sharedKeys)))
+        return try body(row(document.id, root.jsonValue(sharedKeys: sharedKeys), others))
       }
     }
   }
@@ -247,23 +362,36 @@ final class ReplicatorDatabase: Sendable {
   /// The row of one document; nil if there is none.
   func row(_ id: String) throws -> JSONValue? {
     guard let database = state.withLock({ $0.database }), !IncomingID.isDesign(id) else { return nil }
-    do { return try database.document(id).map { row(id, try $0.value()) } } catch let error as DocumentError
-      where error.code == .invalidDocumentID
+    let others = try statesElsewhere(database)
+    do { return try database.document(id).map { row(id, try $0.value(), others) } } catch let error
+      as DocumentError where error.code == .invalidDocumentID
     { return nil }
   }
 
-  private func row(_ id: String, _ body: JSONValue) -> JSONValue {
+  /// The states that another process shares; nil if this one runs the replications.
+  private func statesElsewhere(_ database: Database) throws -> SharedStates? {
+    runs(database) ? nil : try SharedStates(of: database)
+  }
+
+  private func row(_ id: String, _ body: JSONValue, _ others: SharedStates?) -> JSONValue {
     if ReplicatorDocument.hasEnded(body) { return ReplicatorDocument.row(id, body) }
     let entry = state.withLock { $0.entries[ByteString(id)] }
     if let job = entry?.job { return job.documentRow }
-    // It is about to be read, or another job does the same.
-    var waiting = ReplicatorDocument.row(id, body)
-    waiting["state"] = entry?.problem == nil ? "initializing" : "error"
-    waiting["info"] = entry?.problem.map { ["error": .string($0)] } ?? .null
-    waiting["error_count"] = entry?.problem == nil ? 0 : 1
+    guard case .object(var row) = ReplicatorDocument.row(id, body) else { return .null }
+    guard let members = others?[id] else { return Self.waitingRow(row, entry) }
+    for (name, value) in members { row[name] = value }
+    return .object(row)
+  }
+
+  /// The row of a document that is about to be read, or whose replication another job does.
+  private static func waitingRow(_ row: JSONObject, _ entry: Entry?) -> JSONValue {
+    var row = row
+    row["state"] = entry?.problem == nil ? "initializing" : "error"
+    row["info"] = entry?.problem.map { ["error": .string($0)] } ?? .null
+    row["error_count"] = entry?.problem == nil ? 0 : 1
     let time = JSONValue.string(ReplicationTime.iso(entry?.since ?? ReplicationTime.now))
-    waiting["start_time"] = time
-    waiting["last_updated"] = time
-    return waiting
+    row["start_time"] = time
+    row["last_updated"] = time
+    return .object(row)
   }
 }

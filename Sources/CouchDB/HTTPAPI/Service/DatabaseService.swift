@@ -74,7 +74,7 @@ package final class DatabaseService: Sendable {
       catalog: catalog, targets: configuration.replicationTargets, logins: configuration.logins,
       hasUsers: configuration.hasUsers, rights: rights)
     replications = ReplicationJobs(finder, maximum: configuration.maximumReplications, timer: timer)
-    replicatorDatabase = ReplicatorDatabase(replications)
+    replicatorDatabase = ReplicatorDatabase(replications, turnSeconds: configuration.turnSeconds)
   }
 
   deinit { stopReplications(seconds: 0) }

@@ -49,6 +49,8 @@ package struct DatabaseServiceConfiguration: Sendable {
   package var replicationTargets: (any ReplicationTargets)?
   /// The most replications that run at a time. Others wait for their turn.
   package var maximumReplications = 100
+  /// How often a process asks whether it may run the replications of `_replicator`, and whether it still may, in seconds.
+  package var turnSeconds = 2.0
   /// The path of the results file of a bench, for the page; nil: none.
   package var benchReport: String?
   /// The release of this software.

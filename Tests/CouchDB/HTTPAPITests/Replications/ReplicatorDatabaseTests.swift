@@ -195,7 +195,8 @@ import Touchstone
         return row["state"] == "crashing" && row["error_count"] == JSONValue(count)
       }
     }
-    expect(client.timer.delays.suffix(4), equals: [30, 60, 120, 240])
+    // Others are those of the turn.
+    expect(client.timer.delays.filter { $0 >= 30 }.suffix(4), equals: [30, 60, 120, 240])
     try client.make("late", documents: 2)
     client.timer.advance(by: 241)
     try eventually { try client.state("job") == "completed" }
