@@ -187,8 +187,6 @@ final class IdentifierSet {
 
   deinit { probe.deallocate() }
 
-  var count: Int { table.count }
-
   /// Adds a copy of an ID. Returns false when the ID is already in the set.
   ///
   /// - Throws: `memoryLimit`.
@@ -208,15 +206,5 @@ final class IdentifierSet {
   func number(of id: TextSlice) -> Int? {
     probe.pointee = .string(id)
     return table.find(probe, table.hash(probe))
-  }
-
-  /// Calls `body` with each ID until it returns false. Returns the last result of `body`, or true for an
-  /// empty set.
-  func forEach(_ body: (UnsafeRawBufferPointer) throws -> Bool) rethrows -> Bool {
-    for number in 0..<table.count {
-      guard case .string(let id) = table.row(number).pointee else { continue }
-      if try !body(id.bytes) { return false }
-    }
-    return true
   }
 }
