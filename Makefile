@@ -480,6 +480,10 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	if grep -rnE --include='*.swift' '\bProcess\(\)|processExitsWith' Sources Tests; then
 	  echo "lint: start programs with ChildProcess" >&2; exit 1
 	fi
+	# A BIO keeps the pointer it is made with. That of an array without a closure may end with the call.
+	if grep -rn --include='*.swift' 'BIO_new_mem_buf(' Sources Tests | grep -v 'baseAddress'; then
+	  echo "lint: lend the bytes to BIO_new_mem_buf with withUnsafeBytes" >&2; exit 1
+	fi
 	# Every planted fault can still be planted.
 	for patch in Tests/Whole/PlantedFaults/*.patch; do
 	  git apply --check "$$patch" || { echo "lint: $$patch doesn't apply any more" >&2; exit 1; }

@@ -8,17 +8,20 @@ enum CertificateBytes {
       defer { X509_free(certificate) }
       return toDER(certificate).map { [$0] } ?? []
     }
-    guard let memory = BIO_new_mem_buf(bytes, CInt(clamping: bytes.count)) else { return [] }
-    defer { BIO_free(memory) }
-    var certificates: [[UInt8]] = []
-    // A bundle of authorities has a few hundred.
-    while certificates.count < 1000, let certificate = PEM_read_bio_X509(memory, nil, nil, nil) {
-      defer { X509_free(certificate) }
-      if let der = toDER(certificate) { certificates.append(der) }
+    // The BIO reads the bytes where they are, until it ends.
+    return bytes.withUnsafeBytes { bytes in
+      guard let memory = BIO_new_mem_buf(bytes.baseAddress, CInt(clamping: bytes.count)) else { return [] }
+      defer { BIO_free(memory) }
+      var certificates: [[UInt8]] = []
+      // A bundle of authorities has a few hundred.
+      while certificates.count < 1000, let certificate = PEM_read_bio_X509(memory, nil, nil, nil) {
+        defer { X509_free(certificate) }
+        if let der = toDER(certificate) { certificates.append(der) }
+      }
+      // The end of the text is an error to libcrypto.
+      ERR_clear_error()
+      return certificates
     }
-    // The end of the text is an error to libcrypto.
-    ERR_clear_error()
-    return certificates
   }
 
   /// A certificate in PEM.

@@ -20,14 +20,17 @@ final class Certificate: @unchecked Sendable {
 
   /// All certificates of a PEM text, in their order.
   static func all(pem: [UInt8]) -> [Certificate] {
-    guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return [] }
-    defer { BIO_free(bio) }
-    var found: [Certificate] = []
-    while found.count < 1_024, let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
-      found.append(Certificate(pointer))
+    // The BIO reads the bytes where they are, until it ends.
+    pem.withUnsafeBytes { bytes in
+      guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return [] }
+      defer { BIO_free(bio) }
+      var found: [Certificate] = []
+      while found.count < 1_024, let pointer = PEM_read_bio_X509(bio, nil, nil, nil) {
+        found.append(Certificate(pointer))
+      }
+      ERR_clear_error()
+      return found
     }
-    ERR_clear_error()
-    return found
   }
 
   var der: [UInt8] {

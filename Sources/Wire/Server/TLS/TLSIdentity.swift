@@ -84,13 +84,17 @@ final class PrivateKey: @unchecked Sendable {
   let pointer: OpaquePointer
 
   init?(pem: [UInt8]) {
-    guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return nil }
-    defer {
-      BIO_free(bio)
-      ERR_clear_error()
+    // The BIO reads the bytes where they are, until it ends.
+    let key = pem.withUnsafeBytes { bytes -> OpaquePointer? in
+      guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+      defer {
+        BIO_free(bio)
+        ERR_clear_error()
+      }
+      // A passphrase isn't asked for.
+      return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
     }
-    // A passphrase isn't asked for.
-    guard let key = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else { return nil }
+    guard let key else { return nil }
     pointer = key
   }
 

@@ -62,9 +62,13 @@ enum TokenKey: Sendable {
 
     /// Reads a PEM file's text. Nil if it isn't a public key.
     init?(pem: [UInt8]) {
-      guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return nil }
-      defer { BIO_free(bio) }
-      guard let pointer = PEM_read_bio_PUBKEY(bio, nil, nil, nil) else {
+      // The BIO reads the bytes where they are, until it ends.
+      let pointer = pem.withUnsafeBytes { bytes -> OpaquePointer? in
+        guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+        defer { BIO_free(bio) }
+        return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
+      }
+      guard let pointer else {
         ERR_clear_error()
         return nil
       }
