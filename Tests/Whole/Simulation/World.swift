@@ -60,8 +60,11 @@ package final class World {
   func restart(_ number: Int) throws -> Answer? {
     let answer = try workers[number].kill()
     workers[number] = try start(number)
-    // A server may still be committing what the killed process has sent. A later commit comes after that.
-    if SimulatedPlace.isServer(engine) { try run(.saveLocal(id: "fence", 0), by: number) }
+    // What the killed process was committing may appear late: a server may still be at it, and LMDB's next writer finds out what a
+    // killed one hadn't told the readers. A later commit comes after that.
+    if canWrite(number), SimulatedPlace.isServer(engine) || [.lmdb, .lmdbEncrypted].contains(engine) {
+      try run(.saveLocal(id: "fence", 0), by: number)
+    }
     return answer
   }
 
