@@ -67,6 +67,7 @@ struct AggregateState {
     let moments = ExactMoments(context.budget)
     moments.add(doubles)
     moments.add(value)
+    doubles = DoubleExpansion()
     self.moments = moments
   }
 
