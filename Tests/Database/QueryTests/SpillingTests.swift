@@ -25,6 +25,9 @@ import TestSupport
           "k": .int(Int64(number % 3)), "r": .int(Int64.random(in: 0..<200, using: &random)),
           "v": number % 5 == 0
             ? .null : number % 3 == 0 ? .int(Int64(number % 40)) : .double(Double(number % 40) + 0.1),
+          "w": .double(
+            Double.random(in: -1...1, using: &random)
+              * Double(sign: .plus, exponent: Int.random(in: -90...90, using: &random), significand: 1)),
           "o": ["a": [.int(Int64(number % 7)), "é\(number % 4)"], "b": .bool(number % 2 == 0)],
         ]
       )
@@ -49,6 +52,9 @@ import TestSupport
     "SELECT s, n, MIN(v) AS m FROM _ GROUP BY s ORDER BY n DESC",
     "SELECT r, k, s, COUNT(*) AS c FROM _ GROUP BY ROLLUP(s, k)",
     "SELECT k, ARRAY_AGG(n) AS l FROM _ GROUP BY k",
+    // What three doubles don't hold.
+    "SELECT SUM(w) AS a, AVG(w) AS b, VARIANCE(w) AS c, SUM(DISTINCT w) AS d, MEDIAN(n) AS e FROM _",
+    "SELECT k, SUM(w) AS a, AVG(w * 1e250) AS b, STDDEV(w) AS c FROM _ GROUP BY k",
     "SELECT s AS g, SUM(1e300) AS a, SUM(1e-300) AS b FROM _ GROUP BY s",
     "SELECT n, ROW_NUMBER() OVER (PARTITION BY k ORDER BY s, n) AS a, RANK() OVER (ORDER BY r) AS b, s FROM _",
     "SELECT n, s, LAG(s, 2, 'none') OVER (ORDER BY n) AS a, LEAD(v) IGNORE NULLS OVER (ORDER BY r, n) AS b FROM _",
@@ -87,6 +93,26 @@ import TestSupport
           expect(
             found == expected,
             "\(text), \(limit), \(from ?? -1): \(found.count) rows, \(expected.count) expected")
+        }
+      }
+    }
+  }
+
+  /// Most of the memory is that of the tables of groups and states, which grow by doubling.
+  @Test("groups with many aggregates go to files at every limit") func smallGroups() throws {
+    let database = try databases.open(.lmdb)
+    try database.saveBatch(0..<8) { number in
+      ("d\(number)", ["l": .array((0..<1_000).map { .int(Int64(number * 1_000 + $0)) })])
+    }
+    let all = ["COUNT(*)", "SUM(n)", "MIN(n)", "MAX(n)", "AVG(n)", "SUM(n + 1)", "MIN(n + 3)", "AVG(n + 5)"]
+    for count in [1, 3, 8] {
+      let aggregates = all.prefix(count).enumerated().map { "\($1) AS a\($0)" }.joined(separator: ", ")
+      for groups in ["n", "n, TOSTRING(n)"] {
+        let text = "SELECT n, \(aggregates) FROM _ UNNEST l AS n GROUP BY \(groups)"
+        let expected = try database.query(text).run().map { try $0.json() }
+        for limit in [1 << 18, 300_000, 1 << 19, 700_000, 1 << 20, 3 << 20] {
+          let query = try database.query(text, options: .init(memoryLimit: limit))
+          try expect(query.run().map { try $0.json() } == expected, "\(text), \(limit)")
         }
       }
     }

@@ -59,7 +59,7 @@ private final class CountedRows {
     for number in counts.indices { try body(table.row(number).pointee, counts[number]) }
     environment.budget.giveBack(counts.count * MemoryLayout<Int>.stride)
     counts = []
-    table.removeAll()
+    table.removeAll(keepingMemory: false)
     arena = EvaluationArena(capacity: 4096, environment.budget)
   }
 

@@ -79,8 +79,8 @@ final class GroupingSink: RowSink {
           isDone = true
           return false
         }
-        table.removeAll()
-        states.removeAll()
+        table.removeAll(keepingMemory: true)
+        states.removeAll(keepingMemory: true)
         arena.reset()
         kept = 0
         compactionLimit = leastCompacted
@@ -110,8 +110,8 @@ final class GroupingSink: RowSink {
     let spilled = try self.spilled ?? SpilledGroups(grouping, context)
     self.spilled = spilled
     try spilled.add(table, states.start)
-    table.removeAll()
-    states.removeAll()
+    table.removeAll(keepingMemory: false)
+    states.removeAll(keepingMemory: false)
     arena = EvaluationArena(capacity: 16_384, budget)
     kept = 0
     compactionLimit = leastCompacted
@@ -295,9 +295,10 @@ private final class Additions {
 private final class AggregateStates {
   @exclusivity(unchecked) private(set) var start: UnsafeMutablePointer<AggregateState>
   @exclusivity(unchecked) private var count = 0
-  @exclusivity(unchecked) private var capacity = 64
+  @exclusivity(unchecked) private var capacity = AggregateStates.leastCapacity
   private let budget: QueryMemoryBudget
   private static let stateBytes = MemoryLayout<AggregateState>.stride
+  private static let leastCapacity = 64
 
   init(_ budget: QueryMemoryBudget) {
     self.budget = budget
@@ -331,8 +332,14 @@ private final class AggregateStates {
     count += more
   }
 
-  func removeAll() {
+  /// Removes the states. With `keepingMemory` there stays room for as many.
+  func removeAll(keepingMemory: Bool) {
     start.deinitialize(count: count)
     count = 0
+    guard !keepingMemory, capacity > Self.leastCapacity else { return }
+    start.deallocate()
+    budget.giveBack((capacity - Self.leastCapacity) * Self.stateBytes)
+    capacity = Self.leastCapacity
+    start = .allocate(capacity: capacity)
   }
 }

@@ -11,7 +11,7 @@ final class RowTable {
 
   // It is used by one thread at a time, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private var entries: UnsafeMutablePointer<Entry>
-  @exclusivity(unchecked) private var capacity: Int
+  @exclusivity(unchecked) private var capacity = RowTable.leastCapacity
   @exclusivity(unchecked) private(set) var count = 0
   @exclusivity(unchecked) private var rows: [UnsafePointer<QueryValue>] = []
   /// The number of leading values of a row that are compared.
@@ -21,6 +21,7 @@ final class RowTable {
   private let plainOrder: ValueOrder?
   private let budget: QueryMemoryBudget?
   private static let rowBytes = MemoryLayout<UnsafePointer<QueryValue>>.stride
+  private static let leastCapacity = 64
 
   /// Creates a table that compares as many leading values of a row as there are orders. Its memory counts
   /// towards a budget.
@@ -30,7 +31,6 @@ final class RowTable {
     width = orders.count
     plainOrder =
       orders.allSatisfy { $0.collator == nil } ? orders.first.map { ValueOrder($0.sharedKeys) } : nil
-    capacity = 64
     entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
     budget?.take(capacity * MemoryLayout<Entry>.stride)
   }
@@ -93,10 +93,17 @@ final class RowTable {
   /// Sets a new address for the row with a number. The row there has to be equal.
   func move(_ number: Int, to row: UnsafePointer<QueryValue>) { rows[number] = row }
 
-  /// Removes all rows.
-  func removeAll() {
-    entries.update(repeating: Entry(hash: 0, number: -1), count: capacity)
-    rows.removeAll(keepingCapacity: true)
+  /// Removes all rows. With `keepingMemory` the table keeps the room for as many.
+  func removeAll(keepingMemory: Bool) {
+    if keepingMemory || capacity == Self.leastCapacity {
+      entries.update(repeating: Entry(hash: 0, number: -1), count: capacity)
+    } else {
+      entries.deallocate()
+      budget?.giveBack((capacity - Self.leastCapacity) * MemoryLayout<Entry>.stride)
+      capacity = Self.leastCapacity
+      entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
+    }
+    rows.removeAll(keepingCapacity: keepingMemory)
     budget?.giveBack(count * Self.rowBytes)
     count = 0
   }
