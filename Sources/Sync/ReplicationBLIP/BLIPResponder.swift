@@ -270,6 +270,12 @@ package final class BLIPResponder: Sendable {
       }
     }
     if !message.body.isEmpty {
+      // Each ID is between two quotes. What the list takes is several times its text.
+      let most = message.body.count { $0 == UInt8(ascii: "\"") } / 2
+      guard connection.hasMemory(for: message.body.count + most * Self.documentIDBytes) else {
+        throw ReplicationError(
+          .http, 503, "other clients have the memory that so many document IDs need; try again later")
+      }
       let value = try ChangeLists.json(message.body, "the body of subChanges")
       guard let members = value?.object else {
         throw ChangeLists.malformed("the body of subChanges isn't JSON")

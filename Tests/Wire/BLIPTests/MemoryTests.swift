@@ -75,6 +75,17 @@ import Transport
     expect(large.goOns == 1 && memory.admits(large.account))
   }
 
+  @Test("What a connection is about to keep has room beside what all hold, or hasn't")
+  func room() {
+    let memory = memory()
+    let (one, other) = (Party(memory, held: 30), Party(memory, held: 10))
+    expect(memory.hasRoom(for: 60) && !memory.hasRoom(for: 61))
+    memory.close(one.account)
+    expect(memory.hasRoom(for: 90) && !memory.hasRoom(for: 91))
+    memory.close(other.account)
+    expect(memory.hasRoom(for: 100) && !memory.hasRoom(for: 101))
+  }
+
   @Test("Those that have held most all the while end when nobody goes on")
   func eviction() {
     let memory = memory()

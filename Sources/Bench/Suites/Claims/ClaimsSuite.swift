@@ -211,7 +211,7 @@ final class ClaimsData: Sendable {
     }
     let opened = Opened()
     // Otherwise, memory that earlier runs freed and the allocator kept would be reused and not be measured.
-    ProcessMemory.giveBack()
+    FreedMemory.giveBack()
     return Trial(
       timing: { [self] in
         for number in 0..<count {
@@ -221,7 +221,7 @@ final class ClaimsData: Sendable {
             try RunMismatch.check(try names(database), documentsEach)
           }
         }
-        ProcessMemory.giveBack()
+        FreedMemory.giveBack()
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) }, finish: { try opened.close() })
   }
 

@@ -51,7 +51,7 @@ struct EndureBenchmark: Sendable {
         try $0.keyspace(named: Self.keyspaceName)
           ?? $0.createKeyspace(Self.keyspaceName, shape: .documents)
       }
-      ProcessMemory.giveBack()
+      FreedMemory.giveBack()
       let run = EndureRun(
         settings: settings, variant: variant, data: data, entries: count, engine: opened,
         keyspace: keyspace, directory: trial.directory,

@@ -180,7 +180,7 @@ struct HTTPBenchmark: Sendable {
   private func idleFeeds(port: Int, _ memory: Lock<Int>) throws -> Trial.Duration {
     let request = HTTPLoadClient.request(
       "GET", "/\(HTTPData.name)/_changes?feed=continuous&since=now&heartbeat=60000")
-    ProcessMemory.giveBack()
+    FreedMemory.giveBack()
     let before = ProcessUsage.anonymousMemory() ?? 0
     let begin = Clock.nanoseconds()
     var sockets: [IdleFeed] = []

@@ -35,7 +35,7 @@ struct MemoryBenchmark: Sendable {
     try Fixtures.copy(fixture, to: trial.directory)
     let peak = MemoryPeak()
     // Memory that was freed before and kept by the allocator doesn't belong to this run.
-    ProcessMemory.giveBack()
+    FreedMemory.giveBack()
     return Trial(
       timing: {
         try peak.measure {

@@ -108,7 +108,7 @@ final class MineData: Sendable {
       }
       let database = try open(engine, directory)
       return try database.closingOnFailure { [self, directory] in
-        ProcessMemory.giveBack()
+        FreedMemory.giveBack()
         let run = MixRun(
           mix, settings, dataset, database, threads: threads, directory: directory,
           activity: EngineActivity(database.engine, engine.type, path: database.engineFile),

@@ -48,7 +48,7 @@ struct ReplicateBenchmark: Sendable {
     let replicator = Replicator(try configuration(local, other))
     let run = ReplicateRun(replicator, other)
     // Memory that was freed before and kept by the allocator doesn't belong to this run.
-    ProcessMemory.giveBack()
+    FreedMemory.giveBack()
     return Trial(
       run: {
         let seconds = try run.measure()

@@ -1,9 +1,6 @@
 import Storage
+import System
 import Views
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The memory that the bodies of all requests may take together, and what is made of them.
 ///
@@ -37,11 +34,6 @@ final class MemoryBudget: Sendable {
   private static let maximumWaiting = 16
   /// After a request with more than this, memory that is free goes back to the system. It would stay with the allocator otherwise.
   private static let returnedBytes = 16 << 20
-
-  /// `malloc_trim` of glibc, which its module doesn't have. Other C libraries have none.
-  private static let returnFreeMemory = dlsym(nil, "malloc_trim").map {
-    unsafeBitCast($0, to: (@convention(c) (Int) -> Int32).self)
-  }
 
   /// What there is altogether, in bytes.
   let total: Int
@@ -93,7 +85,7 @@ final class MemoryBudget: Sendable {
   func give(_ bytes: Int) {
     guard bytes > Self.returnedBytes else { return release(bytes) }
     workers.enqueue { [self] in
-      _ = Self.returnFreeMemory?(0)
+      FreedMemory.giveBack()
       release(bytes)
     }
   }

@@ -113,6 +113,9 @@ package final class BLIPConnection: Sendable {
   /// Says how many bytes this side keeps for what the peer has asked for, beside the messages themselves. The last number counts.
   package func keep(_ bytes: Int) { link.post(.keep(bytes)) }
 
+  /// Whether there is memory for so many bytes more, which a request makes this side keep.
+  package func hasMemory(for bytes: Int) -> Bool { memory?.hasRoom(for: bytes) ?? true }
+
   /// Whether it had better send less at a time, because much waits to be sent on all connections of its memory.
   package var isMemoryShort: Bool { memory?.isShort ?? false }
 

@@ -17,6 +17,8 @@ package final class BLIPMemory: Sendable {
     fileprivate let evict: @Sendable () -> Void
     fileprivate var held = 0
     fileprivate var toSend = 0
+    /// The most that it has held.
+    fileprivate var most = 0
     /// The least that it has held since the last look.
     fileprivate var lowest = 0
     fileprivate var isWaiting = false
@@ -49,6 +51,8 @@ package final class BLIPMemory: Sendable {
 
   /// What there is by default, in bytes.
   package static let defaultBytes = 256 << 20
+  /// After a connection that has held more than this, memory that is free goes back to the system.
+  private static let returnedBytes = 16 << 20
   /// For connections that have no memory of their own.
   package static let shared = BLIPMemory()
 
@@ -132,6 +136,7 @@ package final class BLIPMemory: Sendable {
       state.toSend += toSend - account.toSend
       account.held = held
       account.toSend = toSend
+      account.most = max(account.most, held)
       account.lowest = min(account.lowest, held)
       if account.usesReserve, held > 2 * little, state.held >= total, !account.isEnding {
         account.isEnding = true
@@ -143,6 +148,10 @@ package final class BLIPMemory: Sendable {
     victim?.evict()
   }
 
+  /// Whether there is room for so many bytes more, which a connection is about to keep. Connections on several threads may be told so of
+  /// the same room.
+  func hasRoom(for bytes: Int) -> Bool { state.withLock { $0.held <= total - bytes } }
+
   /// Ends a connection.
   func close(_ account: Account) {
     let following = state.withLock { state -> Account? in
@@ -152,6 +161,7 @@ package final class BLIPMemory: Sendable {
       if account.isWaiting { state.waiting.removeAll { $0 === account } }
       return takeNext(&state)
     }
+    if account.most > Self.returnedBytes { FreedMemory.giveBackSoon() }
     following?.goOn()
   }
 

@@ -143,6 +143,29 @@ import Transport
     expect((1..<40).contains(evicted))
   }
 
+  @Test("a pull of many document IDs is refused while others have the memory, and then it is not")
+  func tooManyDocumentIDs() throws {
+    let server = try databases.open(.lmdb)
+    try server.save("d7", ["n": 1])
+    let memory = BLIPMemory(bytes: 1 << 20, patience: 1_000_000)
+    let other = memory.open({}, evict: {})
+    memory.update(other, held: 900_000, toSend: 0)
+    let client = try databases.open(.sqlite)
+    var configuration = ReplicatorConfiguration(client, ReplicatorTarget(connector(server, memory)))
+    configuration.direction = .pull
+    configuration.documentIDs = (0..<1_000).map { "d\($0)" }
+    configuration.maximumRetries = 0
+    let refused = try run(configuration)
+    expect(refused.status.error?.domain == .http && refused.status.error?.code == 503)
+    configuration.documentIDs = ["d7"]
+    try expect(run(configuration).pulled, equals: ["d7"])
+    try client.purge("d7")
+    memory.close(other)
+    configuration.documentIDs = (0..<1_000).map { "d\($0)" }
+    try expect(run(configuration).status.error == nil)
+    eventually { memory.held == 0 }
+  }
+
   /// Wants everything, and takes it when it is told.
   private final class ShortSink: PullSink {
     struct State {
