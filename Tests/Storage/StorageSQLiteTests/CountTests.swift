@@ -1,3 +1,4 @@
+import SQLiteLibrary
 import TestTools
 
 @testable import StorageSQLite
@@ -12,6 +13,7 @@ import TestTools
     let path = directory.file("a")
     var engine = try kind.open(path)
     let keyspace: Keyspace = try engine.write { try $0.createKeyspace("k", shape: shape) }
+    var counting = try engine.file.connect(cacheBytes: 1 << 20)
     var next: UInt64 = 0
     for step in 0..<400 {
       let before = try count(engine, keyspace)
@@ -61,15 +63,19 @@ import TestTools
       } catch is Undone {
         try expect(count(engine, keyspace), equals: before, "seed \(testSeed), step \(step)")
       }
-      try expect(count(engine, keyspace), equals: counted(engine, keyspace), "seed \(testSeed), step \(step)")
+      try expect(
+        count(engine, keyspace), equals: counted(counting, keyspace), "seed \(testSeed), step \(step)")
       if step % 50 == 20 { try engine.compact() }
       if step % 50 == 40 {
         try engine.backup(to: directory.file("b\(step)"))
+        counting.close()
         try engine.close()
         engine = try kind.open(directory.file("b\(step)"), .openExisting)
+        counting = try engine.file.connect(cacheBytes: 1 << 20)
       }
       try expect(engine.checkIntegrity(), equals: [], "seed \(testSeed), step \(step)")
     }
+    counting.close()
     try engine.close()
   }
 
@@ -84,7 +90,8 @@ import TestTools
       }
     }
     try save(1)
-    let database = try engine.writer().connection.connection
+    let database = try engine.file.connect(cacheBytes: 1 << 20)
+    defer { database.close() }
     let rows = try database.strings("SELECT entries || ',' || highest FROM keyspaces")
     for number in 2..<50 { try save(UInt64(number)) }
     try expect(database.strings("SELECT entries || ',' || highest FROM keyspaces"), equals: rows)
@@ -120,9 +127,8 @@ import TestTools
     try engine.read { try $0.count(of: keyspace) }
   }
 
-  private func counted(_ engine: SQLiteEngine, _ keyspace: Keyspace) throws -> Int {
-    let database = try engine.writer().connection.connection
-    return try #require(try database.integer("SELECT count(*) FROM \(SQLiteLayout.table(keyspace.number))"))
+  private func counted(_ database: Connection, _ keyspace: Keyspace) throws -> Int {
+    try #require(try database.integer("SELECT count(*) FROM \(SQLiteLayout.table(keyspace.number))"))
   }
 }
 

@@ -108,7 +108,7 @@ struct DamageTests {
     let path = directory.file("a")
     let engine = try kind.open(path)
     try engine.fill(count: 10, bytes: 10)
-    let database = try engine.writer().connection.connection
+    let database = try engine.idleWriter()
     try database.execute("UPDATE keyspaces SET entries = 11")
     try expect(engine.checkIntegrity(), equals: ["keyspace “k” has 10 entries, but its count says 11"])
     try database.execute("UPDATE keyspaces SET entries = 10; CREATE TABLE k77 (a)")
@@ -120,12 +120,12 @@ struct DamageTests {
 
   @Test(arguments: Kind.all) func anotherProgramsFileAndAnUnknownVersionAreRefused(_ kind: Kind) throws {
     let path = directory.file("a")
-    try kind.open(path).closing { try $0.writer().connection.connection.execute("PRAGMA user_version = 99") }
+    try kind.open(path).closing { try $0.idleWriter().execute("PRAGMA user_version = 99") }
     try expect(storageCode { _ = try kind.open(path) }, equals: .unsupportedVersion)
 
     let other = directory.file("other")
     let second = try kind.open(other)
-    try second.writer().connection.connection.execute("PRAGMA application_id = 1")
+    try second.idleWriter().execute("PRAGMA application_id = 1")
     try second.close()
     try expect(storageCode { _ = try kind.open(other) }, equals: .notADatabase)
   }

@@ -1,3 +1,4 @@
+import SQLiteLibrary
 import TestTools
 
 @testable import StorageSQLite
@@ -20,6 +21,16 @@ struct Kind: CustomTestStringConvertible, Sendable {
       creation: creation, isReadOnly: isReadOnly, durability: durability,
       key: type.encrypts ? Self.key : nil)
     return try #require(try type.open(path, options) as? SQLiteEngine)
+  }
+}
+
+extension SQLiteEngine {
+  /// The connection that writes, for a test that uses it between two commits. It keeps no snapshot then, which a timer would end on another
+  /// thread.
+  func idleWriter() throws -> Connection {
+    let writer = try writer()
+    writer.snapshot.giveUp()
+    return writer.connection.connection
   }
 }
 

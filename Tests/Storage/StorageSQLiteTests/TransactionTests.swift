@@ -46,7 +46,7 @@ struct TransactionTests {
   @Test(arguments: Kind.all) func aFullFileFailsTheTransactionAndNothingOfItRemains(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
     let keyspace = try engine.fill(count: 10, bytes: 10)
-    let database = try engine.writer().connection.connection
+    let database = try engine.idleWriter()
     let pages = try #require(try database.integer("PRAGMA page_count"))
     _ = try database.integer("PRAGMA max_page_count = \(pages + 20)")
     let value = [UInt8](repeating: 7, count: 1_000)
@@ -159,7 +159,7 @@ struct TransactionTests {
     let engine = try kind.open(directory.file("a"))
     let other = try engine.file.connect(cacheBytes: 0)
     try other.execute("BEGIN IMMEDIATE")
-    try engine.writer().connection.connection.waitWhenBusy(upTo: .milliseconds(20))
+    try engine.idleWriter().waitWhenBusy(upTo: .milliseconds(20))
     try expect(engine.code { try $0.write { (_: any WriteTransaction) in } }, equals: .busy)
     try other.execute("COMMIT")
     try expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == nil)

@@ -36,8 +36,8 @@ final class WriteAheadLog: Sendable {
   /// - Throws: a `SQLiteError`. The log is then as it was, and its commits stay in it.
   @discardableResult
   func checkpoint(_ mode: Int32, on connection: Connection) throws -> (log: Int, done: Int) {
-    if isSuspect.withLock({ $0 }) { try writeAgain(connection) }
     givesUpSnapshots.withLock { $0 }?()
+    if isSuspect.withLock({ $0 }) { try writeAgain(connection) }
     do {
       let result = try connection.checkpoint(mode)
       // Who has begun to read during the checkpoint keeps the log from starting again.
