@@ -124,6 +124,42 @@ import TestSupport
     expect((keeping.budget.files?.written ?? 0) > 0, equals: memory < 64 << 20)
   }
 
+  @Test("large rows are merged a few at once within the memory, and too large ones are refused")
+  func largeRows() throws {
+    let limit = 8 << 20
+    func sort(_ bytes: Int) throws {
+      let keeping = RowKeeping(
+        budget: QueryMemoryBudget(
+          limit: limit,
+          files: TemporaryFiles.Limits(directory: nil, bytes: 1 << 30, shared: nil, beginsAt: limit / 2)),
+        cancellation: QueryCancellation(), sharedKeys: keys)
+      let sorter = RowSorter(width: 2, keeping, .orderBy) { compareNumbers($0[0], $1[0]) }
+      let row = UnsafeMutablePointer<QueryValue>.allocate(2, repeating: .missing)
+      defer { row.deallocate() }
+      for number in 0..<60 {
+        let arena = EvaluationArena()
+        row[0] = .int(Int64(number * 37 % 60))
+        row[1] = .string(arena.copy(String(repeating: "x", count: number % 3 == 0 ? 10 : bytes + number)))
+        try sorter.add(row)
+      }
+      var found: [Int64] = []
+      var most = 0
+      _ = try sorter.sorted().forEach { row in
+        most = max(most, keeping.budget.used)
+        guard case .int(let number) = row[0], case .string(let text) = row[1] else { return false }
+        found.append(number)
+        // 13 is the inverse of 37 modulo 60.
+        let place = Int(number) * 13 % 60
+        expect(text.count, equals: place % 3 == 0 ? 10 : bytes + place)
+        return true
+      }
+      expect(found, equals: Array(0..<60))
+      expect(most <= limit, "\(most)")
+    }
+    for bytes in [60_000, 100_000, 400_000, 1_500_000] { try sort(bytes) }
+    try expect(queryCode { try sort(9_000_000) }, equals: .memoryLimit)
+  }
+
   @Test("bytes that were never written are no values") func damaged() throws {
     var random = SeededGenerator(seed: testSeed)
     let arena = EvaluationArena()

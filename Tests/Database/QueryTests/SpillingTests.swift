@@ -118,6 +118,21 @@ import TestSupport
     }
   }
 
+  @Test("frames that are added up one by one don't stay") func frames() throws {
+    let database = try databases.open(.lmdb)
+    try database.saveBatch(0..<8) { number in
+      ("d\(number)", ["l": .array((0..<1_000).map { .int(Int64(number * 1_000 + $0)) })])
+    }
+    for aggregate in ["MEDIAN(n)", "ARRAY_AGG(n)", "COUNT(DISTINCT n)", "STDDEV(n)", "MIN(DISTINCT n)"] {
+      let text =
+        "SELECT n, \(aggregate) OVER (PARTITION BY n % 4 ORDER BY n ROWS BETWEEN 100 PRECEDING AND 3 PRECEDING"
+        + " EXCLUDE TIES) AS a FROM _ UNNEST l AS n"
+      let expected = try database.query(text).run().map { try $0.json() }
+      let found = try database.query(text, options: .init(memoryLimit: 1 << 20)).run().map { try $0.json() }
+      expect(found == expected, "\(text)")
+    }
+  }
+
   @Test("an analysis tells how much went to files, and without any that there were none")
   func analysis() throws {
     let database = try filled(.lmdb)

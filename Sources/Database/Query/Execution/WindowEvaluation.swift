@@ -1,6 +1,7 @@
 /// Computes one function for the rows of one partition.
 struct WindowEvaluation {
-  /// Takes the result for the row at a position. The value is valid during the call, and as long as the rows and the arena.
+  /// Takes the result for the row at a position. The value is valid during the call, and as long as the rows and the arena; with
+  /// `emptiesArena` only during the call.
   typealias Receiver = (_ position: Int, _ value: QueryValue) throws -> Void
 
   let function: CompiledWindows.Function
@@ -8,13 +9,16 @@ struct WindowEvaluation {
   let context: EvaluationContext
   /// Owns the values of aggregates.
   let arena: EvaluationArena
+  /// Whether the arena is emptied when a frame is added up anew.
+  let emptiesArena: Bool
   /// The positions of the rows whose value of ORDER BY is a number, for distances of RANGE. They follow each other.
   private let numeric: Range<Int>
 
   init(
     _ function: CompiledWindows.Function, _ partition: WindowPartition, _ context: EvaluationContext,
-    _ arena: EvaluationArena
+    _ arena: EvaluationArena, emptiesArena: Bool
   ) {
+    self.emptiesArena = emptiesArena
     self.function = function
     self.partition = partition
     self.context = context
@@ -202,7 +206,10 @@ struct WindowEvaluation {
           && (isBackward
             ? frame.upperBound == known.upperBound && frame.lowerBound <= known.lowerBound
             : frame.lowerBound == known.lowerBound && frame.upperBound >= known.upperBound)
-        if !grows { state = AggregateState() }
+        if !grows {
+          state = AggregateState()
+          if emptiesArena { arena.reset() }
+        }
         let new =
           !grows
           ? frame

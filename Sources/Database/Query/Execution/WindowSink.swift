@@ -95,7 +95,7 @@ final class WindowSink: RowSink {
         let values = arena.allocate(rows.count, of: QueryValue.self)
         try budget.check(.window)
         try partitions.forEach { partition in
-          try WindowEvaluation(function, partition, context, arena).compute {
+          try WindowEvaluation(function, partition, context, arena, emptiesArena: false).compute {
             values[partition.numbers[$0]] = $1
           }
           try budget.check(.window)

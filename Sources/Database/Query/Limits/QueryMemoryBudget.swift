@@ -117,7 +117,7 @@ struct QueryLimits {
 /// The clauses that keep rows in memory.
 enum MemoryClause {
   case orderBy, distinct, groupBy, window, join, union, unnest, index, match, row, subquery, combination,
-    recursion, statement
+    recursion, statement, spilledRow
 
   /// The error when other queries have the memory.
   static func busy(_ total: Int) -> QueryError {
@@ -156,6 +156,11 @@ enum MemoryClause {
         (
           "a statement keeps the rows that it finds, and those of RETURNING, until its end",
           "a LIMIT, fewer documents at once and smaller values need less"
+        )
+      case .spilledRow:
+        (
+          "rows come back from temporary files as a whole",
+          "smaller texts and arrays, or fewer columns, need less"
         )
       case .recursion: ("a recursive query keeps the rows of a step", "a narrower condition needs less")
       case .row:

@@ -24,6 +24,8 @@ final class RowFile {
   private var tail: ByteBuffer
   private var row = ByteBuffer(capacity: 256)
   private var blocks = 0
+  /// The size of the largest row, in bytes.
+  private(set) var largestRow = 0
   private let sealed: UnsafeMutableRawBufferPointer
   private var sealedBytes: Int { files.blockBytes + BlockSealer.overhead }
 
@@ -56,10 +58,11 @@ final class RowFile {
 
   /// Appends a row of `width` values.
   func append(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) throws {
-    row.removeAll(keepingAtMost: 1 << 20)
     for index in 0..<width { RowCoding.append(values[index], to: &row, sharedKeys) }
     tail.append(varint: UInt64(row.count))
     tail.append(row.bytes)
+    largestRow = max(largestRow, row.count)
+    row.removeAll(keepingAtMost: files.blockBytes)
     if tail.count >= files.blockBytes { try writeBlocks() }
   }
 
@@ -74,6 +77,13 @@ final class RowFile {
       offset += files.blockBytes
     }
     let rest = tail.count - offset
+    guard tail.capacity <= 4 * files.blockBytes else {
+      // After a large row.
+      var short = ByteBuffer(capacity: files.blockBytes)
+      short.append(UnsafeRawBufferPointer(rebasing: tail.bytes[offset...]))
+      tail = short
+      return
+    }
     memmove(tail.base, tail.base + offset, rest)
     tail.truncate(to: rest)
   }
@@ -119,6 +129,11 @@ final class RowFile {
     return true
   }
 
+  /// What a reader may take, in bytes. Its buffer doubles, and has the block before the row and the one behind.
+  var readerBytes: Int {
+    largestRow <= files.blockBytes ? files.blockBytes : 2 * (largestRow + 2 * files.blockBytes)
+  }
+
   /// The rows from one place to another. No row may be appended while they are read.
   func rows(_ places: Range<Int>) -> RowReader { RowReader(self, places) }
 }
@@ -159,13 +174,30 @@ final class RowReader {
     counted = bytes.capacity
   }
 
+  /// Gives back what a large row has taken.
+  private func shorten() {
+    guard bytes.capacity > 4 * file.files.blockBytes, bytes.count - offset <= file.files.blockBytes else {
+      return
+    }
+    let done = min(offset, bytes.count) / file.files.blockBytes * file.files.blockBytes
+    var short = ByteBuffer(capacity: 2 * file.files.blockBytes)
+    short.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[done...]))
+    bytes = short
+    start += done
+    offset -= done
+    count()
+  }
+
   /// Where the next row begins in the file.
   var place: Int { start + offset }
 
   /// The next row, or nil after the last. It is valid until the next call.
+  ///
+  /// - Throws: `memoryLimit` or `memoryBusy` for a row that is too large, or `StorageError` of the file.
   func next() throws -> UnsafeMutablePointer<QueryValue>? {
     guard place < end else { return nil }
     arena.reset()
+    shorten()
     try need(min(Varint.maximumBytes, end - place))
     guard let length = bytes.bytes.varint(at: &offset), length <= UInt64(end - place) else {
       throw file.files.damaged
@@ -179,6 +211,7 @@ final class RowReader {
       values[index] = value
     }
     guard position == row.count else { throw file.files.damaged }
+    try file.budget.check(.spilledRow)
     return values
   }
 

@@ -73,8 +73,10 @@ final class SortedRuns {
   }
 
   /// All rows in their order. No run may be added after.
+  ///
+  /// - Throws: `memoryLimit` or `memoryBusy` if memory doesn't hold two rows, `diskLimit`, or `StorageError` of the file.
   func merged() throws -> OrderedRows {
-    let most = keeping.files.mergedAtOnce
+    let most = keeping.files.mergedAtOnce(readerBytes: file.readerBytes)
     while runs.count > most {
       // Neighbours are merged, so that equal rows stay in order. The old file goes as soon as its rows are in the new one.
       let merged = try RowFile(width: width, keeping.files, keeping.budget)

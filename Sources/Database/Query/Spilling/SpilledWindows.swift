@@ -99,7 +99,8 @@ final class SpilledWindows {
     let partition = WindowPartition(windows.arrangements[number], gathered.rows, gathered.numbers, context)
     for (index, function) in windows.functions.enumerated() where function.arrangement == number {
       let arena = EvaluationArena(capacity: 1_024, keeping.budget)
-      try WindowEvaluation(function, partition, context, arena).compute { position, value in
+      try WindowEvaluation(function, partition, context, arena, emptiesArena: true).compute {
+        position, value in
         try gathered.check()
         result[0] = .int(Int64(partition.numbers[position]))
         result[1] = .int(Int64(index))

@@ -22,9 +22,8 @@ final class TemporaryFiles {
   let directory: String
   /// The size of a block, in bytes. It depends on the memory of the run: a merge of sorted rows has a block of each part in memory.
   let blockBytes: Int
-  /// How many sorted parts are merged at once.
-  let mergedAtOnce: Int
   private let limit: Int
+  private let beginsAt: Int
   private let shared: QueryShare?
   private var used = 0
   /// What was written in the run altogether, in bytes.
@@ -37,8 +36,11 @@ final class TemporaryFiles {
     var block = 1 << 10
     while block < 64 << 10, block * 64 <= limits.beginsAt { block *= 2 }
     blockBytes = block
-    mergedAtOnce = max(2, min(64, limits.beginsAt / 2 / block))
+    beginsAt = limits.beginsAt
   }
+
+  /// How many sorted parts are merged at once, when reading one takes so many bytes.
+  func mergedAtOnce(readerBytes: Int) -> Int { max(2, min(64, beginsAt / 2 / readerBytes)) }
 
   deinit { shared?.give(used) }
 
