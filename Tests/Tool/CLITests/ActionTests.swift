@@ -93,7 +93,7 @@ struct ActionTests {
       inputs["save-as"] = "main"
       let first = try step(inputs)
       expect(first.status, equals: 0, "\(first.errors)")
-      inputs["options"] = options + " --inject-delay 1000"
+      inputs["options"] = options + " --inject-delay 5000"
       let slower = try step(inputs)
       expect(slower.status, equals: 1, "\(slower.errors)")
       expect(slower.output.contains("::error "), "\(slower.output)")

@@ -85,7 +85,7 @@ struct BenchCommand: Subcommand {
   private static let allocations = Flag(
     "allocations", "Also counts the allocations of each run, in a separate process")
   private static let delay = Option(
-    "inject-delay", "PCT", in: 1...1_000, "Adds an artificial slowdown, to test the gate")
+    "inject-delay", "PCT", in: 1...10_000, "Adds an artificial slowdown, to test the gate")
   private static let delayCounts = Option(
     "inject-counts", "FILE",
     "With --inject-delay: the results file with the instruction counts that the slowdown is based on")

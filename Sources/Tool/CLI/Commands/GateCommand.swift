@@ -19,7 +19,7 @@ struct GateCommand: Subcommand {
     "threshold", "PCT", in: 1...1_000,
     "The allowed slowdown (10); three times as much for workloads that wait for the disk")
   private static let delay = Option(
-    "inject-delay", "PCT", in: 1...1_000, "Adds an artificial slowdown, to test the gate")
+    "inject-delay", "PCT", in: 1...10_000, "Adds an artificial slowdown, to test the gate")
   private static let samples = Option(
     "samples", "N", in: 3...1_000, "Runs of each workload on each engine (9)")
   private static let timeLimit = Option(
