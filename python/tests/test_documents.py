@@ -144,6 +144,70 @@ def test_batches_of_threads_come_one_after_another(db):
     assert db["counter"] == {"n": 40}
 
 
+def test_close_ends_what_other_threads_do(opening):
+    database = opening()
+    count = 2_000
+    database.save_many({"d%d" % number: {"n": number, "text": "x" * 200} for number in range(count)})
+    content = b"x" * 500_000
+    database["file"] = {"blob": database.blob(content)}
+    begun = threading.Barrier(13)
+    ends = []
+
+    def loop(rows):
+        begun.wait()
+        found = sum(1 for _ in rows())
+        # A loop that ends has had all rows.
+        assert found == count + 1
+
+    def read():
+        with database.open_blob(database["file"]["blob"]) as file:
+            begun.wait()
+            assert len(file.read()) == len(content)
+
+    def ask():
+        begun.wait()
+        while True:
+            database.query("SELECT n FROM _ WHERE n < 50").fetchall()
+            database.get("d5")
+
+    def run(work):
+        try:
+            work()
+            ends.append(None)
+        except (touchstone.MisuseError, touchstone.CancelledError, ValueError) as error:
+            ends.append(error)
+
+    works = [
+        lambda: loop(database.documents),
+        lambda: loop(lambda: database.query("SELECT n, text FROM _")),
+        lambda: loop(database.changes),
+        lambda: loop(lambda: iter(database)),
+        read,
+        ask,
+    ]
+    threads = [threading.Thread(target=run, args=(work,)) for work in works * 2]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    database.close()
+    for thread in threads:
+        thread.join()
+    assert len(ends) == len(threads)
+    # Those that ask again and again never end by themselves.
+    assert sum(end is not None for end in ends) >= 2
+
+
+def test_a_loop_over_rows_of_a_closed_database_says_so(memory):
+    memory.save_many({"d%d" % number: {"text": "x" * 2_000} for number in range(2_000)})
+    found = 0
+    with pytest.raises(touchstone.MisuseError) as closed:
+        for _ in memory.documents():
+            found += 1
+            memory.close()
+    assert closed.value.code == "closed"
+    assert 0 < found < 2_000
+
+
 def test_documents_are_enumerated_in_ranges(memory):
     memory.save_many({name: {"n": number} for number, name in enumerate(["a1", "a2", "b1", "b2"])})
 

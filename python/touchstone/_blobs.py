@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-import weakref
 from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Optional, Union
 
 from ._documents import decode, encode
+from ._handles import Handle
 from ._library import call, encoded, handle, lib, text
 
 if TYPE_CHECKING:
@@ -77,15 +77,14 @@ class BlobFile(io.RawIOBase):
     def __init__(self, database: "Database", reference: Any) -> None:
         super().__init__()
         # `close` is called also for an object that wasn't made, since there is no such blob.
-        self._close: Any = lambda: None
+        self._handle: Optional[Handle] = None
         if isinstance(reference, str):
             name = encoded(reference)
         else:
             name = encode(reference)
-        self._handle = handle("touchstone_blob_open", database._open_handle(), name, len(name))
-        self._close = weakref.finalize(self, lib.touchstone_blob_free, self._handle)
-        self._close.atexit = False
-        self._length: int = lib.touchstone_blob_length(self._handle)
+        pointer = handle("touchstone_blob_open", database._open_handle(), name, len(name))
+        self._handle = Handle(self, pointer, lib.touchstone_blob_free, "the blob was closed, or its database")
+        self._length: int = lib.touchstone_blob_length(pointer)
         self._position = 0
 
     def readable(self) -> bool:
@@ -97,19 +96,21 @@ class BlobFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         import ctypes
 
-        self._check()
+        open_handle = self._check()
         view = memoryview(buffer).cast("B")
         place = (ctypes.c_char * len(view)).from_buffer(view)
-        count = call("touchstone_blob_read", self._handle, place, len(view))
+        with open_handle as pointer:
+            count = call("touchstone_blob_read", pointer, place, len(view))
         self._position += count
         return count
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._check()
+        open_handle = self._check()
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
         # As in any file, one can be behind the end; there is nothing to read there.
         position = min(max(start + offset, 0), self._length)
-        call("touchstone_blob_seek", self._handle, position)
+        with open_handle as pointer:
+            call("touchstone_blob_seek", pointer, position)
         self._position = position
         return position
 
@@ -119,11 +120,12 @@ class BlobFile(io.RawIOBase):
     def __len__(self) -> int:
         return self._length
 
-    def _check(self) -> None:
-        if self.closed:
+    def _check(self) -> Handle:
+        if self.closed or self._handle is None:
             raise ValueError("I/O operation on a closed blob")
+        return self._handle
 
     def close(self) -> None:
-        if not self.closed:
-            self._close()
+        if self._handle is not None:
+            self._handle.close()
         super().close()

@@ -6,6 +6,7 @@ import ctypes
 import datetime
 import os
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import MutableMapping
@@ -15,7 +16,7 @@ from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapp
 
 from . import _blobs, _observing
 from ._documents import CONFLICTED, Change, Document, Revision, RevisionTree, Saved, decode, encode
-from ._errors import Error, MisuseError, NotFoundError
+from ._errors import BusyError, Error, MisuseError, NotFoundError
 from ._library import (
     BodyCallback,
     ErrorValue,
@@ -36,6 +37,9 @@ Path = Union[str, "os.PathLike[str]"]
 
 #: What a save does when the stored document isn't the revision that it is based on.
 POLICIES = {"overwrite": 0, "fail": 1, "branch": 2}
+
+#: How long closing waits for the calls of other threads, in seconds.
+_PATIENCE = 2.0
 
 _read = lib.touchstone_read
 _new = object()
@@ -106,27 +110,58 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         return self._handle
 
     def _keep(self, child: Any) -> None:
-        self._children.add(child)
+        with self._lock:
+            if not self._is_closed:
+                self._children.add(child)
+                return
+        child.close()
+        self._open_handle()
 
     def close(self) -> None:
-        """Closes the database. What still reads or observes it ends first. A second call does nothing."""
-        if self._is_closed:
-            return
-        for child in list(self._children):
-            child.close()
-        with self._lock:
-            self._queries.clear()
-        call("touchstone_close", self._handle)
-        self._is_closed = True
-        _open.discard(self)
+        """Closes the database. What still reads or observes it ends first: on other threads, loops over its rows raise
+        :class:`MisuseError`. Calls that run there have two seconds to end, then this raises :class:`BusyError`, and the database
+        stays open. A second call does nothing."""
+        if not self._is_closed:
+            self._end("touchstone_close")
 
     def delete_files(self) -> None:
         """Closes the database and removes its files."""
-        for child in list(self._children):
-            child.close()
-        call("touchstone_delete_database", self._open_handle())
-        self._is_closed = True
+        self._open_handle()
+        self._end("touchstone_delete_database")
+
+    def _end(self, function: str) -> None:
+        self._end_children()
+        with self._lock:
+            # No other call begins.
+            self._is_closed = True
+            queries = list(self._queries.values())
+            self._queries.clear()
+        try:
+            self._end_children()
+            for query in queries:
+                query.cancel()
+            limit = time.monotonic() + _PATIENCE
+            while True:
+                try:
+                    call(function, self._handle)
+                    break
+                except BusyError:
+                    if time.monotonic() > limit:
+                        raise
+                time.sleep(0.001)
+        except BaseException:
+            self._is_closed = False
+            raise
         _open.discard(self)
+
+    def _end_children(self) -> None:
+        with self._lock:
+            children = list(self._children)
+        for child in children:
+            if isinstance(child, Rows):
+                child.end()
+            else:
+                child.close()
 
     def __enter__(self) -> "Database":
         return self

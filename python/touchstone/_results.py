@@ -10,6 +10,8 @@ from ctypes import byref, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ._documents import decode, encode
+from ._errors import CancelledError
+from ._handles import Handle
 from ._library import ColumnValue, _ErrorPointer, call, encoded, handle, lib, raising, text
 
 if TYPE_CHECKING:
@@ -47,34 +49,47 @@ class Prepared:
 
     def start(self, parameters: bytes, streams: bool) -> "Rows":
         name = "touchstone_query_stream" if streams else "touchstone_query_run"
-        return Rows(handle(name, self._handle, parameters, len(parameters)))
+        return Rows(handle(name, self._handle, parameters, len(parameters)), self)
 
     def cancel(self) -> None:
         lib.touchstone_query_cancel(self._handle)
 
 
 class Rows:
-    """Rows of the library. Used by one thread at a time."""
+    """Rows of the library. One thread at a time reads them; any thread may close them."""
 
-    def __init__(self, pointer: int) -> None:
-        self.handle = pointer
-        self._close = weakref.finalize(self, lib.touchstone_rows_free, pointer)
-        self._close.atexit = False
+    def __init__(self, pointer: int, query: Optional[Prepared] = None) -> None:
+        self._handle = Handle(
+            self, pointer, lib.touchstone_rows_free, "the rows were closed, or their database, before the last one"
+        )
+        self._query = query
 
     def close(self) -> None:
-        self._close()
+        self._handle.close()
+
+    def end(self) -> None:
+        """Closes them, while another thread may be waiting for them."""
+        self._handle.close()
+        if self._query is not None:
+            self._query.cancel()
 
     def piece(self, size: int = PIECE) -> List[Dict[str, Any]]:
-        """The next rows; none at the end."""
-        if not self._close.alive:
-            return []
+        """The next rows; none at the end. :class:`MisuseError` when they were closed before."""
         json_, length, place = c_void_p(), c_size_t(), _ErrorPointer()
-        count = lib.touchstone_rows_json(self.handle, size, byref(json_), byref(length), byref(place))
-        if count < 0:
-            raising(count, place)
-        if count == 0:
-            return []
-        return decode(ctypes.string_at(json_.value, length.value).decode("utf-8"))  # type: ignore
+        with self._handle as pointer:
+            count = lib.touchstone_rows_json(pointer, size, byref(json_), byref(length), byref(place))
+            if count < 0:
+                try:
+                    raising(count, place)
+                except CancelledError:
+                    # Whoever has closed the rows has cancelled them.
+                    if self._handle.is_closed:
+                        raise self._handle.error() from None
+                    raise
+            if count == 0:
+                return []
+            found = ctypes.string_at(json_.value, length.value)  # type: ignore[arg-type]
+        return decode(found.decode("utf-8"))  # type: ignore
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         try:
@@ -90,11 +105,13 @@ class Rows:
             self.close()
 
     def count(self) -> int:
-        return lib.touchstone_rows_count(self.handle)  # type: ignore[no-any-return]
+        with self._handle as pointer:
+            return lib.touchstone_rows_count(pointer)  # type: ignore[no-any-return]
 
     def column(self, number: int) -> ColumnValue:
         value = ColumnValue()
-        call("touchstone_rows_column", self.handle, number, byref(value))
+        with self._handle as pointer:
+            call("touchstone_rows_column", pointer, number, byref(value))
         return value
 
 

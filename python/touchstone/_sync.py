@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 from . import _observing
 from ._documents import decode, encode
+from ._handles import Handle
 from ._library import call, encoded, handle, lib, text
 
 if TYPE_CHECKING:
@@ -37,37 +37,40 @@ class Replicator:
         # Both stay open while it runs.
         self._databases = (database, target)
         given = encode(options)
-        self._handle = handle(
-            "touchstone_replicator_new", database._open_handle(), other, given, len(given)
+        pointer = handle("touchstone_replicator_new", database._open_handle(), other, given, len(given))
+        self._handle = Handle(
+            self, pointer, lib.touchstone_replicator_free, "the replicator was closed, or its database"
         )
-        self._close = weakref.finalize(self, lib.touchstone_replicator_free, self._handle)
-        self._close.atexit = False
         self._observers: List[_observing.Observer] = []
         database._keep(self)
 
     def start(self) -> None:
         """Starts it, if it doesn't run."""
-        call("touchstone_replicator_start", self._handle)
+        with self._handle as pointer:
+            call("touchstone_replicator_start", pointer)
 
     def stop(self) -> None:
         """Stops it. What has begun to be stored is stored. Returns at once; :meth:`wait` waits."""
-        call("touchstone_replicator_stop", self._handle)
+        with self._handle as pointer:
+            call("touchstone_replicator_stop", pointer)
 
     def wait(self, seconds: Optional[float] = None) -> bool:
         """Waits until it has stopped; False if that took longer."""
-        return call("touchstone_replicator_wait", self._handle, -1.0 if seconds is None else seconds) == 1
+        with self._handle as pointer:
+            return call("touchstone_replicator_wait", pointer, -1.0 if seconds is None else seconds) == 1
 
     @property
     def status(self) -> Dict[str, Any]:
         """``activity``, ``completed``, ``total``, ``sent``, ``received`` (bytes), and ``error`` or None."""
-        return decode(text("touchstone_replicator_status", self._handle).decode("utf-8"))  # type: ignore[no-any-return]
+        with self._handle as pointer:
+            return decode(text("touchstone_replicator_status", pointer).decode("utf-8"))  # type: ignore[no-any-return]
 
     def observe(self, function: Callable[[Dict[str, Any]], Any]) -> _observing.Observer:
         """Calls a function on a thread of the library with each new status, and with ``{"documents": […]}``."""
-        pointer = self._handle
-        observer = _observing.observe_text(
-            lambda callback: handle("touchstone_replicator_observe", pointer, callback, None), function
-        )
+        with self._handle as pointer:
+            observer = _observing.observe_text(
+                lambda callback: handle("touchstone_replicator_observe", pointer, callback, None), function
+            )
         self._observers.append(observer)
         return observer
 
@@ -75,10 +78,10 @@ class Replicator:
         """Stops it, and ends its observers."""
         for observer in self._observers:
             observer.close()
-        if self._close.alive:
+        if not self._handle.is_closed:
             self.stop()
             self.wait(10)
-            self._close()
+            self._handle.close()
 
     def __enter__(self) -> "Replicator":
         return self
@@ -104,26 +107,28 @@ class Listener:
 
     def __init__(self, databases: Dict[str, "Database"], **options: Any) -> None:
         given = encode(options)
-        self._handle = handle("touchstone_listener_new", given, len(given))
-        self._close = weakref.finalize(self, lib.touchstone_listener_free, self._handle)
-        self._close.atexit = False
+        made = handle("touchstone_listener_new", given, len(given))
+        self._handle = Handle(self, made, lib.touchstone_listener_free, "the listener was freed")
         # They stay open while it runs.
         self._databases = dict(databases)
         for name, database in databases.items():
             key = encoded(name)
-            call("touchstone_listener_add", self._handle, key, len(key), database._open_handle())
+            call("touchstone_listener_add", made, key, len(key), database._open_handle())
             database._keep(self)
 
     def start(self) -> None:
         """Begins to listen."""
-        call("touchstone_listener_start", self._handle)
+        with self._handle as pointer:
+            call("touchstone_listener_start", pointer)
 
     def stop(self) -> None:
         """Stops, and returns when its connections have ended."""
-        call("touchstone_listener_stop", self._handle)
+        with self._handle as pointer:
+            call("touchstone_listener_stop", pointer)
 
     def _describe(self) -> Dict[str, Any]:
-        return decode(text("touchstone_listener_describe", self._handle).decode("utf-8")) or {}  # type: ignore
+        with self._handle as pointer:
+            return decode(text("touchstone_listener_describe", pointer).decode("utf-8")) or {}  # type: ignore
 
     @property
     def port(self) -> Optional[int]:
@@ -147,8 +152,7 @@ class Listener:
 
     def close(self) -> None:
         """Stops it."""
-        if self._close.alive:
-            self.stop()
+        self.stop()
 
     def __enter__(self) -> "Listener":
         self.start()

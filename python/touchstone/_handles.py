@@ -1,0 +1,53 @@
+"""Handles of the library that one thread may close while others use them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, Callable
+
+from ._errors import MisuseError
+
+
+class Handle:
+    """A handle of the library. It is freed when it is closed and no call uses it any more, or with its owner.
+
+    ``with handle as pointer:`` around each call. After :meth:`close` that raises :class:`MisuseError`.
+    """
+
+    def __init__(self, owner: Any, pointer: int, free: Callable[[int], None], closed: str) -> None:
+        self._pointer = pointer
+        self._closed = closed
+        # Reentrant, because the collector may close something in the middle.
+        self._lock = threading.RLock()
+        self._users = 0
+        #: Whether it was closed.
+        self.is_closed = False
+        self._free = weakref.finalize(owner, free, pointer)
+        self._free.atexit = False
+
+    def __enter__(self) -> int:
+        with self._lock:
+            if self.is_closed:
+                raise self.error()
+            self._users += 1
+        return self._pointer
+
+    def __exit__(self, *_: Any) -> None:
+        with self._lock:
+            self._users -= 1
+            self._settle()
+
+    def close(self) -> None:
+        """Frees it, at once or when the calls that use it have ended."""
+        with self._lock:
+            self.is_closed = True
+            self._settle()
+
+    def _settle(self) -> None:
+        if self.is_closed and self._users == 0:
+            self._free()
+
+    def error(self) -> MisuseError:
+        """What using it after its end raises."""
+        return MisuseError(self._closed, code="closed")
