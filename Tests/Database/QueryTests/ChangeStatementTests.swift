@@ -268,6 +268,42 @@ import TestSupport
     try expect(database.rows("SELECT RAW n FROM _ WHERE file IS VALUED"), equals: ["2"])
   }
 
+  /// Values of properties are put into a stored body as it is. The revisions are those of a body that was read and changed.
+  @Test(arguments: [
+    "SET n = n + 1", "SET n = 1, o.x = n UNSET o.y, a", "SET new = [1, {\"b\": 2.5}], o = {\"y\": 1}",
+    "SET `é` = 'e\u{301}', o.`é` = NULL",
+    "SET o.gone.x = 1, n = MISSING", "UNSET _id", "SET o.x = 1, o = {}", "SET _deleted = TRUE",
+    "SET n = {\"_id\": 1}", "SET a[0] = 1",
+    "SET n = BASE64_ENCODE('x'), file = NULL", "SET o.x = 9223372036854775807, o.y = -0.0, n = 1e300",
+  ])
+  func propertiesAreSetAsBySaving(_ terms: String) throws {
+    let bodies: [JSONValue] = [
+      ["n": 1, "o": ["x": 1, "y": ["z": 2]], "a": [3, 4], "é": 1], ["o": 5, "n": "text"], [:],
+      ["e\u{301}": 2, "o": ["é": 1, "x": [:], "gone": ["x": 0, "y": 1]], "n": .double(2)],
+      ["n": 2, "long": .string(String(repeating: "x", count: 40_000)), "o": ["x": .data([1, 2, 3])]],
+    ]
+    func changed(_ allowing: ((StatementChange) throws -> Void)?) throws -> [String] {
+      let database = try databases.open(.lmdb)
+      for (number, body) in bodies.enumerated() { try database.save("d\(number)", .value(body)) }
+      let blob = try database.makeBlob(Array("content".utf8), contentType: "text/plain")
+      try database.save("file", .value(["n": 1, "file": blob.jsonValue]))
+      try database.save("gone", ["n": 1])
+      try database.delete("gone")
+      try database.createIndex("n", on: ["n"])
+      let results = try database.execute(
+        "UPDATE _ \(terms) RETURNING META().id, META().revisionID, *", [:], isDryRun: false, options: nil,
+        cancellation: QueryCancellation(), allowing: allowing)
+      try expect(database.check().isEmpty)
+      return try results.documents.map { "\($0)" } + results.rows.map { try $0.json() }
+        + database.rows("SELECT META().id, META().revisionID, META().sequence, * FROM _ ORDER BY META().id")
+        + database.rows("SELECT RAW n FROM _ WHERE n IS NOT MISSING ORDER BY n")
+    }
+    // Whoever may refuse a change is given the whole body.
+    let whole = try changed { _ in }
+    try expect(changed(nil), equals: whole)
+    expect(whole.count > bodies.count)
+  }
+
   @Test(arguments: [
     ("SELECT 1", QueryError.Code.invalidUse), ("UPDATE _ WHERE a = 1", .syntax),
     ("UPDATE nowhere SET a = 1", .unknownName),

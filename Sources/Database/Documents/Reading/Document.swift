@@ -89,6 +89,15 @@ public struct Document: Sendable {
     record.withBytes { FleeceReader.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
   }
 
+  /// Calls `body` with the body in place and its shared keys. Nil when it can't be read.
+  func withRoot<Result>(
+    _ body: (UnsafeValue, SharedKeys) throws(FleeceError) -> Result
+  ) throws(FleeceError) -> Result? {
+    guard let root else { return nil }
+    defer { withExtendedLifetime(record) {} }
+    return try body(root, sharedKeys)
+  }
+
   /// Returns the whole body as a `JSONValue`. Throws `damaged` when it can't be read.
   public func value() throws -> JSONValue {
     guard let root else { throw DocumentRecord.damaged }

@@ -44,6 +44,21 @@ extension DocumentStore {
     }
   }
 
+  /// Saves a document with other values at some paths, none of which lies within another one. `conflict` unless the document
+  /// is still the stored one.
+  ///
+  /// - Returns: nil, and nothing has changed, for a body with blobs or reserved names, or one that isn't as bodies are written.
+  ///   Such a body is changed as a `MutableDocument`.
+  package func save(_ document: Document, changing changes: [BodyChange]) throws -> SavedRevision? {
+    try DocumentID.withValidated(document.id, maximum: DocumentID.maximumStoredBytes) { key in
+      try writing { writer -> SavedRevision? in
+        try writer.checkChosen(key)
+        guard let body = try writer.encode(document, changing: changes, of: key) else { return nil }
+        return try writer.save(key, body, .based(on: document.revisionID))
+      }
+    }
+  }
+
   /// Saves what was exported from a database: with any ID and any names that can be stored there, and with blobs that
   /// were lost there.
   @discardableResult

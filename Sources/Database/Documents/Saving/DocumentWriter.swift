@@ -336,6 +336,21 @@ final class DocumentWriter {
     return try checkedBody(id, isForeign, keyCount)
   }
 
+  /// Encodes the body of a stored document with other values at some paths. Nil for a body with blobs or reserved names, and
+  /// for one that isn't as bodies are written.
+  func encode(
+    _ document: Document, changing changes: [BodyChange], of id: UnsafeRawBufferPointer
+  ) throws -> EncodedBody? {
+    let isEncoded: Bool?
+    do throws(FleeceError) {
+      isEncoded = try document.withRoot { root, sharedKeys throws(FleeceError) in
+        try encoder.encode(root, sharedKeys: sharedKeys, changing: changes, keys: keys)
+      }
+    } catch { throw refused(error, id) }
+    guard isEncoded == true, encoder.underscoredName == nil, !mayNameBlob(encoder.fleece) else { return nil }
+    return EncodedBody(encoder, isForeign: false, mayNameBlobs: false)
+  }
+
   /// Encodes `value`, the changed content of `body`, in its place.
   func encode(_ value: JSONValue, inPlaceOf body: EncodedBody) throws(FleeceError) -> EncodedBody {
     try encoder.encode(value, keys: keys)

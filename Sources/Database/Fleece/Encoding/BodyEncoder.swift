@@ -46,6 +46,21 @@ package final class BodyEncoder {
     try run(builder.build(value), keys, withCanonicalJSON)
   }
 
+  /// Encodes a stored body with other values at some paths, none of which lies within another one. The result is the same as
+  /// that of its changed `JSONValue`.
+  ///
+  /// - Returns: false when the body isn't as `encode` writes them, or is damaged. The results are empty then.
+  /// - Throws: `FleeceError.notFinite`, `.tooDeep`, `.tooLarge`. After an error, `keys` is unchanged and the
+  ///   results are empty.
+  package func encode(
+    _ root: UnsafeValue, sharedKeys: SharedKeys, changing changes: [BodyChange], keys: SharedKeysBuilder
+  ) throws(FleeceError) -> Bool {
+    pass.pointee.clear()
+    guard let tape = try builder.build(root, sharedKeys, changes) else { return false }
+    try run(tape, keys, true)
+    return true
+  }
+
   /// Encodes a value of a body that uses another table of shared keys. Eligible property names become shared
   /// keys in `keys`. Every part of the source is checked.
   ///

@@ -16,6 +16,11 @@ extension AppliedTerm {
     }
   }
 
+  /// The terms as changes of properties, whose paths are `propertyPaths` of the plan.
+  package static func changes(_ terms: [AppliedTerm], at paths: [[ByteString]]) -> [BodyChange] {
+    zip(paths, terms).map { BodyChange($0, $1.value) }
+  }
+
   private var removesItem: Bool {
     guard value == nil, loops.isEmpty, case .index? = path.last else { return false }
     return true

@@ -30,6 +30,9 @@ package struct ChangePlan: Sendable {
   package let selection: SelectStatement
   /// The query for the results of RETURNING for one document, whose ID is the parameter `idParameter`.
   package let returning: SelectStatement?
+  /// The paths of SET and UNSET in the order of the terms, if each leads to a property by names alone, and none lies within
+  /// another one. Then a stored body can be encoded again without reading it into memory first.
+  package let propertyPaths: [[ByteString]]?
   private let statement: ChangeStatement
   private let target: ByteString
 
@@ -43,6 +46,7 @@ package struct ChangePlan: Sendable {
     self.statement = statement
     target = statement.target.ownName
     selection = try ChangePlan.selection(of: statement, text)
+    propertyPaths = ChangePlan.propertyPaths(of: statement)
     guard !statement.returning.isEmpty else {
       returning = nil
       return
@@ -56,6 +60,31 @@ package struct ChangePlan: Sendable {
       ))
     query.isRaw = statement.isRaw
     returning = query
+  }
+
+  private static func propertyPaths(of statement: ChangeStatement) -> [[ByteString]]? {
+    let assignments: Assignments
+    switch statement.action {
+    case .update(let own): assignments = own
+    case .merge(let actions):
+      guard let update = actions.update else { return nil }
+      assignments = update.assignments
+    default: return nil
+    }
+    var paths: [[ByteString]] = []
+    for (path, loop) in assignments.set.map({ ($0.path, $0.loop) })
+      + assignments.unset.map({ ($0.path, $0.loop) })
+    {
+      guard loop == nil else { return nil }
+      var names: [ByteString] = []
+      for step in ownSteps(path.steps, of: statement.target.ownName) {
+        guard case .name(let name) = step else { return nil }
+        names.append(name)
+      }
+      guard !paths.contains(where: { $0.starts(with: names) || names.starts(with: $0) }) else { return nil }
+      paths.append(names)
+    }
+    return paths.count <= BodyChange.maximum ? paths : nil
   }
 
   // MARK: What is read
@@ -259,12 +288,15 @@ package struct ChangePlan: Sendable {
 
   private func terms(_ assignments: Assignments, _ row: QueryRow) throws -> [AppliedTerm] {
     var terms: [AppliedTerm] = []
-    for (number, term) in assignments.set.enumerated() {
-      terms.append(applied(term.path, term.loop, try value("s\(number)", of: row).jsonValue()))
+    // The columns of `columns(of:)` follow the ID.
+    var column = 1
+    func next() throws -> JSONValue? {
+      defer { column += 1 }
+      return try row[column].jsonValue()
     }
-    for (number, term) in assignments.unset.enumerated() {
-      terms.append(
-        applied(term.path, term.loop, term.loop == nil ? nil : try value("x\(number)", of: row).jsonValue()))
+    for term in assignments.set { terms.append(applied(term.path, term.loop, try next())) }
+    for term in assignments.unset {
+      terms.append(applied(term.path, term.loop, term.loop == nil ? nil : try next()))
     }
     return terms
   }
@@ -272,14 +304,16 @@ package struct ChangePlan: Sendable {
   private func applied(
     _ path: PropertyReference, _ loop: AssignmentLoop?, _ value: JSONValue?
   ) -> AppliedTerm {
-    guard let loop else { return AppliedTerm(path: ownSteps(path.steps), loops: [], value: value) }
+    guard let loop else {
+      return AppliedTerm(path: Self.ownSteps(path.steps, of: target), loops: [], value: value)
+    }
     var loops = loop.variables.reversed().map { Array($0.path.steps.dropFirst()) }
-    loops[0] = ownSteps(loop.variables[loop.variables.count - 1].path.steps)
+    loops[0] = Self.ownSteps(loop.variables[loop.variables.count - 1].path.steps, of: target)
     return AppliedTerm(path: Array(path.steps.dropFirst()), loops: loops, value: value)
   }
 
   /// A path without the name of the documents.
-  private func ownSteps(_ steps: [PathStep]) -> [PathStep] {
+  private static func ownSteps(_ steps: [PathStep], of target: ByteString) -> [PathStep] {
     steps.count > 1 && steps[0] == .name(target) ? Array(steps.dropFirst()) : steps
   }
 }

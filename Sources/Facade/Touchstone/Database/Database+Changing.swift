@@ -34,7 +34,7 @@ extension Database {
   ) throws -> ChangeResults {
     try execute(
       statement, parameters, isDryRun: isDryRun, options: options, cancellation: cancellation,
-      allowing: { _ in })
+      allowing: nil)
   }
 
   /// Runs a statement that changes documents, with parameters of any type that has a JSON form.
@@ -51,7 +51,7 @@ extension Database {
   /// The same. `allowing` is called before each change, and can throw to undo all.
   package func execute(
     _ statement: String, _ parameters: [String: JSONValue], isDryRun: Bool, options: Query.Options?,
-    cancellation: QueryCancellation, allowing: (StatementChange) throws -> Void
+    cancellation: QueryCancellation, allowing: ((StatementChange) throws -> Void)?
   ) throws -> ChangeResults {
     let store = try writable
     if isDryRun, store.isInBatch {
@@ -85,8 +85,11 @@ extension Database {
 
   private func perform(
     _ change: PreparedChange, _ parameters: [String: JSONValue], _ options: Query.Options,
-    _ cancellation: QueryCancellation, _ allowing: (StatementChange) throws -> Void
+    _ cancellation: QueryCancellation, _ allowing: ((StatementChange) throws -> Void)?
   ) throws -> ChangeResults {
+    let store = try writable
+    // Who has to allow a change needs its whole body.
+    let paths = allowing == nil ? change.plan.propertyPaths : nil
     let memory = StatementMemory(options)
     let returned = KeptRows(memory)
     var results = ChangeResults()
@@ -111,16 +114,22 @@ extension Database {
       case .update(let terms):
         // A tombstone stays one.
         guard let stored else { return }
+        if let paths, !stored.isDeleted,
+          try store.save(stored, changing: AppliedTerm.changes(terms, at: paths)) != nil
+        {
+          try add(id, .updated)
+          return try returning(id)
+        }
         var document = try MutableDocument(stored)
         AppliedTerm.apply(terms, to: &document.body)
         let change = StatementChange(id: id, stored: stored, body: document.body)
-        try allowing(change)
+        try allowing?(change)
         try save(&document, onConflict: .fail)
         try add(id, change.deletes ? .deleted : .updated)
         try returning(id)
       case .delete:
         guard let stored else { return }
-        try allowing(StatementChange(id: id, stored: stored, body: nil))
+        try allowing?(StatementChange(id: id, stored: stored, body: nil))
         try returning(id)
         try delete(id, basedOn: stored.revisionID, onConflict: .fail)
         try add(id, .deleted)
@@ -130,7 +139,7 @@ extension Database {
             .conflict, "INSERT found a document with that ID; UPSERT replaces it", documentID: id)
         }
         let change = StatementChange(id: id, stored: stored, body: body)
-        try allowing(change)
+        try allowing?(change)
         try save(id, .value(body), basedOn: stored?.revisionID)
         let kind: ChangeResults.Kind = stored == nil ? .inserted : .updated
         try add(id, change.deletes ? .deleted : kind)
