@@ -6,7 +6,8 @@ import Storage
 
 /// A turn to work: an exclusive flock on the file `lock-PURPOSE` of a database's directory. The system gives it up with the process.
 ///
-/// The file is made when the turn is first taken, and stays. The database must be open meanwhile, so that nobody removes the directory.
+/// The file is made when the turn is first taken, and stays. The database must be open meanwhile. A directory that was removed all the
+/// same, and made anew, is that of another database, whose turn isn't taken.
 final class DirectoryTurn: WorkTurn {
   /// What the names of the files begin with.
   static let prefix = "lock-"
@@ -14,6 +15,8 @@ final class DirectoryTurn: WorkTurn {
   let canBeLost = false
   private let directory: String
   private let path: String
+  /// The lock of the open database.
+  private let lock: DirectoryLock
   private let state = Lock(State())
 
   private struct State {
@@ -22,8 +25,9 @@ final class DirectoryTurn: WorkTurn {
     var isGivenBack = false
   }
 
-  init(_ directory: DatabaseDirectory, for purpose: String) {
+  init(_ directory: DatabaseDirectory, _ lock: DirectoryLock, for purpose: String) {
     self.directory = directory.path
+    self.lock = lock
     path = directory.file(Self.prefix + purpose)
   }
 
@@ -35,6 +39,11 @@ final class DirectoryTurn: WorkTurn {
         throw DatabaseError(.closed, "the turn to work was given back", path: directory)
       }
       guard state.descriptor < 0 else { return true }
+      guard lock.isCurrent else {
+        throw StorageError(
+          .notFound, "the directory of the open database was removed, or another one has its path",
+          path: directory)
+      }
       let descriptor = try openFile()
       while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
         let error = errno
@@ -51,7 +60,7 @@ final class DirectoryTurn: WorkTurn {
   }
 
   func isStillHeld() throws -> Bool {
-    state.withLock { $0.descriptor >= 0 && isNamed($0.descriptor) }
+    state.withLock { $0.descriptor >= 0 && isNamed($0.descriptor) && lock.isCurrent }
   }
 
   func giveBack() {

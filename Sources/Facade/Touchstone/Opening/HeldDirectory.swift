@@ -57,7 +57,7 @@ final class HeldDirectory: DatabaseHome {
     return true
   }
 
-  func workTurn(for purpose: String) -> any WorkTurn { DirectoryTurn(directory, for: purpose) }
+  func workTurn(for purpose: String) -> any WorkTurn { DirectoryTurn(directory, lock, for: purpose) }
 
   func compactsAlone(_ engine: any StorageEngine) throws -> Bool { try !engine.maintenance.compactsInPlace }
 
