@@ -197,6 +197,26 @@ def test_close_ends_what_other_threads_do(opening):
     assert sum(end is not None for end in ends) >= 2
 
 
+def test_close_does_not_wait_for_ever_for_a_batch(memory):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def work():
+        with memory.batch():
+            memory["a"] = {"n": 1}
+            begun.set()
+            goes_on.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    with pytest.raises(touchstone.BusyError):
+        memory.close()
+    # It stays open, and the batch goes on.
+    goes_on.set()
+    thread.join()
+    assert memory["a"] == {"n": 1}
+
+
 def test_a_loop_over_rows_of_a_closed_database_says_so(memory):
     memory.save_many({"d%d" % number: {"text": "x" * 2_000} for number in range(2_000)})
     found = 0

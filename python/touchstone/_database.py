@@ -96,8 +96,12 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         self._free.atexit = False
         self._lock = threading.Lock()
         self._queries: "OrderedDict[str, Prepared]" = OrderedDict()
+        #: All prepared queries that live.
+        self._prepared: "weakref.WeakSet[Prepared]" = weakref.WeakSet()
         #: Streams, observers and replicators, which end before the database closes.
         self._children: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        #: The thread that has a batch open.
+        self._batch_thread: Optional[int] = None
         #: The map functions of views, which C calls until the database is closed.
         self._maps: Dict[str, Any] = {}
         _open.add(self)
@@ -134,7 +138,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         with self._lock:
             # No other call begins.
             self._is_closed = True
-            queries = list(self._queries.values())
+            queries = list(self._prepared)
             self._queries.clear()
         try:
             self._end_children()
@@ -143,6 +147,9 @@ class Database(MutableMapping):  # type: ignore[type-arg]
             limit = time.monotonic() + _PATIENCE
             while True:
                 try:
+                    # The library would wait for the end of the batch, however long it takes.
+                    if self._batch_thread not in (None, threading.get_ident()):
+                        raise BusyError("another thread has a batch open", code="busy")
                     call(function, self._handle)
                     break
                 except BusyError:
@@ -477,8 +484,12 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         """
         pointer = self._open_handle()
         call("touchstone_begin", pointer)
+        self._batch_thread = threading.get_ident()
         try:
-            yield self
+            try:
+                yield self
+            finally:
+                self._batch_thread = None
         except BaseException:
             call("touchstone_rollback", pointer)
             raise

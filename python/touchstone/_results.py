@@ -43,6 +43,8 @@ class Prepared:
         )
         self._close = weakref.finalize(self, lib.touchstone_query_free, self._handle)
         self._close.atexit = False
+        with database._lock:
+            database._prepared.add(self)
 
     def describe(self) -> Dict[str, List[str]]:
         return decode(text("touchstone_query_describe", self._handle).decode())  # type: ignore[no-any-return]
