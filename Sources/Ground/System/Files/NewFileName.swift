@@ -13,6 +13,8 @@ package enum NewFileName {
     package var hardLinks = true
     /// Whether `renameat2` with `RENAME_NOREPLACE` works.
     package var exclusiveRenames = true
+    /// Whether a file can be made without a name (`NamelessFile`).
+    package var namelessFiles = true
     /// All abilities.
     package init() {}
   }
