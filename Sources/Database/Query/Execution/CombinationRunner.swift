@@ -175,29 +175,26 @@ private final class ComparedRows {
   ) throws -> Bool {
     let order = ValueOrder(keeping.sharedKeys)
     let found = RowSorter(width: 2, keeping, .combination) { compareNumbers($0[1], $1[1]) }
-    let current = EvaluationArena(capacity: 256, keeping.budget)
-    var known: QueryValue?
-    var count: Int64 = 0
-    var isTaken = false
-    _ = try sorter.sorted().forEach { row in
-      if !(known.map { order.areEqual($0, row[0]) } ?? false) {
-        current.reset()
-        known = current.copy(row[0], keeping.sharedKeys)
-        (count, isTaken) = (0, false)
+    let rows = GroupedRows(try sorter.sorted(), by: [.init(place: 0, order: order)], keeping)
+    while try rows.nextGroup() != nil {
+      var count: Int64 = 0
+      var isTaken = false
+      while let row = try rows.next() {
+        guard case .bool(let isLeft) = row[1], case .int(let number) = row[2] else {
+          throw keeping.files.damaged
+        }
+        guard isLeft else {
+          count += number
+          continue
+        }
+        let isThere = count > 0
+        if isAll { count -= 1 }
+        guard isThere == (operation == .intersect), isAll || !isTaken else { continue }
+        isTaken = true
+        probe[0] = row[0]
+        probe[1] = .int(number)
+        try found.add(probe)
       }
-      guard case .bool(let isLeft) = row[1], case .int(let number) = row[2] else { return true }
-      guard isLeft else {
-        count += number
-        return true
-      }
-      let isThere = count > 0
-      if isAll { count -= 1 }
-      guard isThere == (operation == .intersect), isAll || !isTaken else { return true }
-      isTaken = true
-      probe[0] = row[0]
-      probe[1] = .int(number)
-      try found.add(probe)
-      return true
     }
     return try found.sorted().forEach { try body($0.pointee) }
   }

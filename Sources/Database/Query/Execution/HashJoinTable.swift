@@ -118,9 +118,8 @@ final class HashJoinTable {
 private final class HashedIDs {
   private let rows: PagedRows
   private let orders: [ValueOrder]
-  /// The hashes of every `step`th row.
+  /// The hashes of the first rows of all pages.
   private var hashes: [UInt64] = []
-  private static let step = 32
   private let budget: QueryMemoryBudget
 
   init(_ sorted: OrderedRows, _ orders: [ValueOrder], _ keeping: RowKeeping) throws {
@@ -128,7 +127,7 @@ private final class HashedIDs {
     budget = keeping.budget
     rows = try PagedRows(width: orders.count + 2, keeping)
     while let row = try sorted.next() {
-      if rows.count % Self.step == 0 {
+      if rows.count % PagedRows.rowsPerPage == 0 {
         hashes.append(Self.hash(row))
         budget.take(MemoryLayout<UInt64>.stride)
       }
@@ -152,7 +151,7 @@ private final class HashedIDs {
       let middle = (low + high) / 2
       if hashes[middle] < hash { low = middle + 1 } else { high = middle }
     }
-    var number = max(0, low - 1) * Self.step
+    var number = max(0, low - 1) * PagedRows.rowsPerPage
     while number < rows.count {
       let row = try rows.row(number)
       number += 1

@@ -65,25 +65,25 @@ final class DistinctRows {
   /// Calls `body` with each postponed row that is new, until it returns false. Returns the last result of `body`, or true. No row may be
   /// inserted after.
   func forEachPostponed(_ body: (UnsafePointer<QueryValue>) throws -> Bool) throws -> Bool {
-    guard let late else { return true }
+    guard isPostponing else { return true }
     // What is in memory isn't needed any more.
     table = nil
     arena = EvaluationArena(capacity: 64)
+    return try newRows().sorted().forEach(body)
+  }
+
+  /// The first one of equal rows that were postponed, by the order in which they came. The files of the others are gone afterwards.
+  private func newRows() throws -> RowSorter {
     let place = width
     let new = RowSorter(width: width + 1, keeping, clause) { left, right in
       compareNumbers(left[place], right[place])
     }
-    let last = EvaluationArena(capacity: 256, keeping.budget)
-    var known: UnsafeMutablePointer<QueryValue>?
-    _ = try late.sorted().forEach { row in
-      if let known, orders.indices.allSatisfy({ orders[$0].areEqual(known[$0], row[$0]) }) { return true }
-      last.reset()
-      known = last.copy(row, count: orders.count, keeping.sharedKeys)
-      try new.add(row)
-      return true
-    }
+    guard let late else { return new }
+    let keys = orders.enumerated().map { GroupedRows.Key(place: $0, order: $1) }
+    let rows = GroupedRows(try late.sorted(), by: keys, keeping)
+    while let first = try rows.nextGroup() { try new.add(first) }
     self.late = nil
-    return try new.sorted().forEach(body)
+    return new
   }
 
   /// Calls `body` with each row in the order in which they came, until it returns false; with the compared values only. Returns the last

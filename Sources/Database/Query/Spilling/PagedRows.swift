@@ -9,7 +9,8 @@ final class PagedRows {
     init(_ budget: QueryMemoryBudget) { arena = EvaluationArena(capacity: 1024, budget) }
   }
 
-  private static let rowsPerPage = 32
+  /// So many rows are read at once.
+  static let rowsPerPage = 32
   /// So many pages are kept at least.
   static let leastPages = 8
   private let file: RowFile

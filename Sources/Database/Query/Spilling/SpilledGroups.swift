@@ -123,47 +123,36 @@ final class SpilledGroups {
     let groups = RowSorter(width: place + 1, keeping, .groupBy) { compareNumbers($0[place], $1[place]) }
     let row = UnsafeMutablePointer<QueryValue>.allocate(place + 1, repeating: .missing)
     defer { row.deallocate() }
-    let orders = grouping.keys.map { context.order($0.collation) }
-    let records = try runs.merged()
-    var group: GatheredGroup?
-    func end() throws {
-      guard let group else { return }
-      for index in 0..<keyCount { row[index] = group.keys[index] }
+    let keys = grouping.keys.enumerated().map {
+      GroupedRows.Key(place: $0, order: context.order($1.collation))
+    }
+    let records = GroupedRows(try runs.merged(), by: keys, keeping)
+    while let begin = try records.nextGroup() {
+      row[place] = begin[number]
+      let group = GatheredGroup(grouping, context)
+      while let record = try records.next() {
+        guard case .int(let part) = record[part] else { throw keeping.files.damaged }
+        if part < 0 {
+          try group.add(states: record + states, captured: record + captured)
+        } else {
+          try group.add(item: record[item], of: Int(part))
+        }
+        try context.check()
+        try keeping.budget.check(.groupBy)
+      }
+      for index in 0..<keyCount { row[index] = records.keys[index] }
       for index in grouping.captured.indices { row[keyCount + index] = group.captured[index] }
       for index in 0..<count { row[first + index] = try group.result(index) }
-      row[place] = group.number
-      try groups.add(row)
+      // It has the values of the row.
+      try withExtendedLifetime(group) { try groups.add(row) }
     }
-    while let record = try records.next() {
-      let isSame = group.map { group in
-        orders.indices.allSatisfy { orders[$0].areEqual(group.keys[$0], record[$0]) }
-      }
-      if isSame != true {
-        try end()
-        // The old one gives its memory back first.
-        group = nil
-        group = GatheredGroup(grouping, context, record, number: record[number])
-      }
-      guard let group, case .int(let part) = record[part] else { continue }
-      if part < 0 {
-        try group.add(states: record + states, captured: record + captured)
-      } else {
-        try group.add(item: record[item], of: Int(part))
-      }
-      try context.check()
-      try keeping.budget.check(.groupBy)
-    }
-    try end()
-    group = nil
     return try groups.sorted().forEach { try body($0, $0 + first) }
   }
 }
 
 /// A group whose parts are brought together.
 private final class GatheredGroup {
-  let keys: UnsafeMutablePointer<QueryValue>
-  private(set) var captured: UnsafeMutablePointer<QueryValue>
-  let number: QueryValue
+  let captured: UnsafeMutablePointer<QueryValue>
   private let grouping: CompiledGrouping
   private let context: EvaluationContext
   private let keeping: RowKeeping
@@ -177,16 +166,11 @@ private final class GatheredGroup {
   private var lastArenas: [EvaluationArena?]
   private var isFirst = true
 
-  init(
-    _ grouping: CompiledGrouping, _ context: EvaluationContext, _ record: UnsafePointer<QueryValue>,
-    number: QueryValue
-  ) {
+  init(_ grouping: CompiledGrouping, _ context: EvaluationContext) {
     self.grouping = grouping
     self.context = context
     keeping = RowKeeping(context)
-    self.number = number
     arena = EvaluationArena(capacity: 1_024, context.budget)
-    keys = arena.copy(record, count: grouping.keys.count, context.sharedKeys)
     captured = arena.allocate(max(1, grouping.captured.count), of: QueryValue.self)
     states = Array(repeating: AggregateState(), count: grouping.aggregates.count)
     lastItems = Array(repeating: nil, count: states.count)

@@ -61,21 +61,15 @@ final class SpilledWindows {
       return 0
     }
     try fill(sorter)
-    let orders = arrangement.partition.map { ($0.input, context.order($0.collation)) }
-    let sorted = try sorter.sorted()
-    var partition = GatheredPartition(keeping, width: place)
-    let first = EvaluationArena(capacity: 1_024, keeping.budget)
-    var firstRow: UnsafeMutablePointer<QueryValue>?
-    while let row = try sorted.next() {
-      if let firstRow, !orders.allSatisfy({ $1.areEqual(row[$0], firstRow[$0]) }) {
-        try evaluate(number, partition)
-        partition = GatheredPartition(keeping, width: place)
-        first.reset()
-      }
-      if partition.isEmpty { firstRow = first.copy(row, count: place, keeping.sharedKeys) }
-      try partition.add(row, row[place])
+    let keys = arrangement.partition.map {
+      GroupedRows.Key(place: $0.input, order: context.order($0.collation))
     }
-    if !partition.isEmpty { try evaluate(number, partition) }
+    let rows = GroupedRows(try sorter.sorted(), by: keys, keeping)
+    while try rows.nextGroup() != nil {
+      let partition = GatheredPartition(keeping, width: place)
+      while let row = try rows.next() { try partition.add(row, row[place]) }
+      try evaluate(number, partition)
+    }
   }
 
   private func fill(_ sorter: RowSorter) throws {
@@ -128,7 +122,6 @@ private final class GatheredPartition {
     arena = EvaluationArena(capacity: 1_024, keeping.budget)
   }
 
-  var isEmpty: Bool { numbers.isEmpty }
   var rows: WindowRows { paged.map { WindowRows($0) } ?? WindowRows(memory) }
   func check() throws { try paged?.check() }
 
