@@ -13,6 +13,7 @@ import TestSupport
     runChild([
       BlobsCommands.self, DocumentsCommands.self, QueryCommands.self, ViewsCommands.self, FolderCommands.self,
       ConversionCommands.self, CBLite2Commands.self, UpgradeCommands.self, ForestDBCommands.self,
+      SpillingCommands.self,
     ])
   }
 }

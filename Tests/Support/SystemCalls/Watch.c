@@ -96,8 +96,22 @@ const char *failed_call(void) {
   return atomic_exchange(&failed, NULL);
 }
 
+static atomic_int interrupted_kind = -1;
+static atomic_long interrupted_after;
+static void (*interruption)(void);
+
+void at_call(int kind, unsigned long after, void (*body)(void)) {
+  interruption = body;
+  interrupted_after = (long)after;
+  interrupted_kind = kind;
+}
+
 bool fails(int kind, const char *name) {
   counts[kind]++;
+  if (interrupted_kind == kind && interrupted_after-- == 0) {
+    interrupted_kind = -1;
+    interruption();
+  }
   if (failing_kind != kind || failing_after-- != 0) return false;
   failing_kind = -1;
   failed = name;

@@ -32,4 +32,8 @@ void fail_call(int kind, unsigned long after, int error, int isHalf);
 /// Takes back what `fail_call` asked for. Returns the name of the call that failed, or null if it hasn't come.
 const char *failed_call(void);
 
+/// Calls `body` at the beginning of one call of a kind: of that which comes after as many others of its kind. The call then does what
+/// it should.
+void at_call(int kind, unsigned long after, void (*body)(void));
+
 #endif
