@@ -7,8 +7,10 @@ export function listField(label, items) {
   // A line break in a name would make two of it.
   const shown = (item) => String(item).replaceAll(/\r\n|\r|\n/g, "↵");
   const known = new Map((items ?? []).map((item) => [shown(item), item]));
-  const text = [...(items ?? []).map(shown)].join("\n");
-  const area = h("textarea", { rows: Math.min(8, Math.max(2, known.size + 1)), value: text, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const text = (items ?? []).map(shown).join("\n");
+  const area = h("textarea", {
+    rows: Math.min(8, Math.max(2, known.size + 1)), value: text, spellcheck: "false", autocapitalize: "off", autocomplete: "off",
+  });
   const value = () => {
     if (area.value === text) return items;
     const lines = area.value.split("\n").map((line) => (known.has(line) ? known.get(line) : line.trim()));

@@ -10,7 +10,7 @@ const languages = [
   "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "italian", "norwegian", "portuguese", "romanian", "russian", "spanish",
   "swedish", "turkish",
 ];
-const reducers = ["", "_count", "_sum", "_stats", "_approx_count_distinct"];
+const reducers = ["", "_count", "_sum", "_stats", "_approx_count_distinct", "_first", "_last", "_top_10", "_bottom_10"];
 
 export async function showIndexes(root, { database }, { signal, reload }) {
   add(root, heading(database, "Indexes and views"));
