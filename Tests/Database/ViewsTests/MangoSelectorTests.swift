@@ -54,6 +54,68 @@ import Testing
     try expect(passes(["x": 9_007_199_254_740_993], #"{"x": {"$gt": 9007199254740992}}"#))
   }
 
+  @Test("text that ASCII decides is in ICU's order") func text() throws {
+    let parts: [String] =
+      (0x20...0x7E).map { String(Unicode.Scalar($0)) } + [
+        "a", "A", "l", "L", "i", "\u{1}", "\u{7F}", "\u{AD}", "\u{B7}", "\u{C9}", "\u{E9}", "\u{F6}",
+        "\u{140}", "\u{300}",
+        "\u{301}", "\u{328}", "\u{387}", "\u{3B1}", "\u{439}", "\u{438}\u{306}", "\u{4E2D}", "\u{E40}\u{E01}",
+        "\u{200B}",
+        "\u{FFFF}", "\u{1F600}",
+      ]
+    let collation = try MangoCollation()
+    var random = SeededGenerator(seed: testSeed)
+    func text(_ start: String) -> String {
+      start
+        + (0..<Int.random(in: 0...4, using: &random)).map { _ in parts.randomElement(using: &random) ?? "" }
+        .joined()
+    }
+    var (decided, left) = (0, 0)
+    for _ in 0..<(isLong ? 500_000 : 50_000) {
+      let start = text("")
+      let (one, other) = (text(start), text(start))
+      let order = Array(one.utf8).withUnsafeBytes { one in
+        Array(other.utf8).withUnsafeBytes { MangoText.shared.compare(one, $0) }
+      }
+      guard let order else {
+        left += 1
+        continue
+      }
+      decided += 1
+      let (key, otherKey) = (collation.sortKey(of: one), collation.sortKey(of: other))
+      let wanted = key == otherKey ? 0 : key.lexicographicallyPrecedes(otherKey) ? -1 : 1
+      guard order.signum() != wanted else { continue }
+      Issue.record("TOUCHSTONE_SEED=\(testSeed): \(one.unicodeScalars) and \(other.unicodeScalars): \(order)")
+      return
+    }
+    expect(decided > 10_000 && left > 1_000, "\(decided) decided, \(left) not")
+  }
+
+  @Test("IDs are compared by their bytes, and binary data are their text") func inPlace() throws {
+    let keys = SharedKeysBuilder(.empty)
+    let encoder = BodyEncoder()
+    try encoder.encode(
+      ["data": .data([1, 2, 3]), "list": [.data([1, 2, 3])], "b": ["_id": "b"]], keys: keys)
+    func passes(_ text: String, id: String = "B") throws -> Bool {
+      let matcher = try MangoMatcher(try selector(text))
+      expect(matcher.needsBodyAlone)
+      return try Array(id.utf8).withUnsafeBytes {
+        try matcher.matches(id: $0.bytes, Value(rootOf: encoder.fleece.bytes), keys.snapshot())
+      }
+    }
+    // "B" comes before "a" by its bytes, and behind it in the collation.
+    try expect(passes(#"{"_id": {"$lt": "a"}}"#) && passes(#"{"_id": {"$in": ["a", "B"]}}"#))
+    try expect(!passes(#"{"_id": {"$exists": false}}"#) && !passes(#"{"_id.x": {"$exists": false}}"#))
+    try expect(passes(#"{"_id": {"$regex": "^B$"}, "_id.x": {"$not": {"$gt": null}}}"#) == false)
+    try expect(passes(#"{"data": "AQID"}"#) && passes(#"{"data": {"$gt": "AQIC", "$type": "string"}}"#))
+    try expect(passes(#"{"list": {"$elemMatch": {"$beginsWith": "AQ"}}}"#))
+    try expect(passes(#"{"list": {"$in": ["AQID"]}}"#))
+    for name in ["_rev", "_deleted", "_attachments"] {
+      let matcher = try MangoMatcher(try selector("{\"\(name)\": {\"$exists\": false}}"))
+      expect(!matcher.needsBodyAlone)
+    }
+  }
+
   @Test("fields have escaped dots, places in arrays, and aren't empty") func fields() throws {
     let document: JSONValue = ["a.b": 1, "c": ["d": [["e": 2], 3]]]
     try expect(passes(document, #"{"a\\.b": 1}"#))

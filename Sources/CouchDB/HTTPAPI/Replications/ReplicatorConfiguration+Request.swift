@@ -100,11 +100,18 @@ extension ReplicatorConfiguration {
   private static func filter(_ selector: MangoSelector) throws -> ReplicationFilter {
     let matcher = Lock(try MangoMatcher(selector))
     return { revision in
-      var body = try revision.body().object ?? [:]
-      body["_id"] = .string(revision.documentID)
-      body["_rev"] = .string(revision.revisionID)
-      if revision.isDeleted { body["_deleted"] = true }
-      return matcher.withLock { $0.matches(.object(body)) }
+      try matcher.withLock { matcher in
+        if matcher.needsBodyAlone {
+          let id = Array(revision.documentID.utf8)
+          let passes = try revision.withStoredBody { try matcher.matches(id: id.span.bytes, $0, $1) }
+          if let passes { return passes }
+        }
+        var body = try revision.body().object ?? [:]
+        body["_id"] = .string(revision.documentID)
+        body["_rev"] = .string(revision.revisionID)
+        if revision.isDeleted { body["_deleted"] = true }
+        return matcher.matches(.object(body))
+      }
     }
   }
 

@@ -37,8 +37,13 @@ final class MangoContext: ScriptContext {
     let names = filter.names
     let matcher = Lock(try MangoMatcher(filter))
     return { document, emit in
-      let value = try MangoInput.value(of: document, names)
-      guard matcher.withLock({ $0.matches(value) }) else { return }
+      let passes = try matcher.withLock { matcher in
+        guard !matcher.needsBodyAlone else {
+          return try matcher.matches(id: document.view.idBytes, document.view.body, document.sharedKeys)
+        }
+        return matcher.matches(try MangoInput.value(of: document, names))
+      }
+      guard passes else { return }
       try Self.emit(fields, document, emit)
     }
   }

@@ -45,18 +45,6 @@ package final class MangoCollation {
     return compare(left, right.value)
   }
 
-  /// Whether they are equal. That two strings differ is seen without ICU if both are plain.
-  func equals(_ left: JSONValue, _ right: MangoOperand) -> Bool {
-    if case .string(let text) = left, let other = right.value.string, Self.isPlain(text), Self.isPlain(other)
-    {
-      return text.utf8.elementsEqual(other.utf8)
-    }
-    return compare(left, right) == 0
-  }
-
-  /// Whether a string has only characters of ASCII that have weights of their own.
-  private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { $0 &- 0x20 < 0x5F } }
-
   func compare(_ left: JSONValue, _ right: JSONValue) -> Int {
     switch (left, right) {
     case (.string(let left), .string(let right)):
@@ -70,7 +58,7 @@ package final class MangoCollation {
     case (.object(let left), .object(let right)): return compare(left, right)
     default:
       let (rank, other) = (Self.rank(left), Self.rank(right))
-      guard rank == Self.numbers, other == Self.numbers else { return rank - other }
+      guard rank == .number, other == .number else { return rank.rawValue - other.rawValue }
       return Self.compareNumbers(left, right)
     }
   }
@@ -85,17 +73,15 @@ package final class MangoCollation {
     return names.count - others.count
   }
 
-  private static let numbers = 3
-
-  private static func rank(_ value: JSONValue) -> Int {
+  static func rank(_ value: JSONValue) -> MangoRank {
     switch value {
-    case .null: 0
-    case .bool(false): 1
-    case .bool(true): 2
-    case .int, .uint, .double: numbers
-    case .string, .data: 4
-    case .array: 5
-    case .object: 6
+    case .null: .null
+    case .bool(false): .isFalse
+    case .bool(true): .isTrue
+    case .int, .uint, .double: .number
+    case .string, .data: .string
+    case .array: .array
+    case .object: .object
     }
   }
 

@@ -16,8 +16,10 @@ package final class MangoReader {
   let indexes: ViewIndexes
   private let matcher: MangoMatcher
   private let fields: [MangoField]?
-  /// The members of documents that the selector and the answer need; nil: all.
-  private let names: Set<ByteString>?
+  /// The members of documents that the selector needs; nil: all.
+  private let selectorNames: Set<ByteString>?
+  /// The members that the answer needs.
+  private let fieldNames: Set<ByteString>
   /// Runs each step that uses the database.
   package var around: (() throws -> Void) throws -> Void = { try $0() }
   /// Whether somebody waits for the answer: an update of an index ends otherwise.
@@ -51,11 +53,8 @@ package final class MangoReader {
     documentPrefix = partition.isEmpty ? nil : Array(partition.utf8) + [UInt8(ascii: ":")]
     matcher = try MangoMatcher(plan.query.selector)
     fields = try plan.query.fields?.map { try MangoField($0) }
-    if let fields, let own = plan.query.selector.names {
-      names = own.union(fields.compactMap { $0.parts.first.map { ByteString($0) } })
-    } else {
-      names = plan.query.selector.names
-    }
+    selectorNames = plan.query.selector.names
+    fieldNames = Set((fields ?? []).compactMap { $0.parts.first.map { ByteString($0) } })
   }
 
   /// Where the next answer may go on. CouchDB has the word "nil" for none.
@@ -94,14 +93,16 @@ package final class MangoReader {
       let keys = try snapshot.sharedKeys
       isDone = true
       try snapshot.forEachDocument(in: range, order: order) { document in
-        let id = [UInt8](copying: document.idBytes)
-        last = id
         steps += 1
         // As in CouchDB, design documents aren't found.
-        guard !id.starts(with: DocumentID.designPrefix) else { return true }
+        guard !document.idBytes.withUnsafeBytes({ $0.starts(with: DocumentID.designPrefix) }) else {
+          return true
+        }
         keysExamined += 1
         try take(document, keys, writer) { Array(OrderedJSON.scalar(.string(document.id)).jsonText) }
-        return continueScan()
+        let goesOn = continueScan()
+        if !goesOn { last = [UInt8](copying: document.idBytes) }
+        return goesOn
       }
     }
   }
@@ -218,20 +219,29 @@ package final class MangoReader {
     _ document: DocumentView, _ sharedKeys: SharedKeys, _ writer: CouchDBDocumentWriter, key: () -> [UInt8]
   ) throws {
     documentsExamined += 1
-    let value: JSONValue
-    if let names, !names.contains("_attachments") {
-      value = try MangoInput.value(of: document, names, sharedKeys, conflicts: plan.query.includesConflicts)
+    if matcher.needsBodyAlone {
+      guard try matcher.matches(id: document.idBytes, document.body, sharedKeys) else { return }
     } else {
-      var json = JSONWriter()
-      try writer.append(document, to: &json)
-      value = try json.withBytes { try JSONValue(json: $0) }
+      guard matcher.matches(try value(of: document, selectorNames, sharedKeys, writer)) else { return }
     }
-    guard matcher.matches(value) else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: key(), id: document.id)
-    guard fields == nil else { return append(value) }
+    guard fields == nil else { return append(try value(of: document, fieldNames, sharedKeys, writer)) }
     begin()
     try writer.append(document, to: &text)
+  }
+
+  /// The members with these names, or all.
+  private func value(
+    of document: DocumentView, _ names: Set<ByteString>?, _ sharedKeys: SharedKeys,
+    _ writer: CouchDBDocumentWriter
+  ) throws -> JSONValue {
+    if let names, !names.contains("_attachments") {
+      return try MangoInput.value(of: document, names, sharedKeys, conflicts: plan.query.includesConflicts)
+    }
+    var json = JSONWriter()
+    try writer.append(document, to: &json)
+    return try json.withBytes { try JSONValue(json: $0) }
   }
 
   /// Appends the wanted fields of a document.

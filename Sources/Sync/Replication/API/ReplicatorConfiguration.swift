@@ -34,6 +34,14 @@ public struct FilteredRevision: Sendable {
 
   /// The body. Throws `damaged` if it can't be read.
   public func body() throws -> JSONValue { try content.value() }
+
+  /// Lends the body in place, nil if it can't be read, with the shared keys that it needs. Returns nil without a call if the body is JSON.
+  package func withStoredBody<Result>(
+    _ use: (_ body: Value?, _ sharedKeys: SharedKeys) throws -> Result
+  ) rethrows -> Result? {
+    guard case .fleece(let bytes, let sharedKeys) = content else { return nil }
+    return try use(Value(rootOf: bytes.span.bytes), sharedKeys)
+  }
 }
 
 /// Decides whether a revision is replicated. It is called on a background thread and must not change the database.

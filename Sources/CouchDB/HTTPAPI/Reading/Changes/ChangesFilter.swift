@@ -40,12 +40,12 @@ enum ChangesFilter: Sendable {
     }
   }
 
-  /// Whether each leaf is chosen by itself, by what it has.
-  var looksAtLeaves: Bool {
-    switch self {
-    case .script, .selector: true
-    default: false
-    }
+  /// Whether a function chooses, outside of snapshots.
+  var isScript: Bool { if case .script = self { true } else { false } }
+
+  /// The selector that chooses, with the fields of documents in the answer.
+  var selector: (selector: MangoSelector, fields: [MangoField]?)? {
+    if case .selector(let selector, let fields) = self { (selector, fields) } else { nil }
   }
 
   /// Whether a document can be chosen without a script.

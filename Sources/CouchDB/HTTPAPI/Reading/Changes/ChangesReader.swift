@@ -96,21 +96,8 @@ final class ChangesReader: @unchecked Sendable {
         }
       }
     }
-    guard !candidates.isEmpty else { return }
-    switch filter {
-    case .script(let filter, let request): try write(candidates, try choose(candidates, filter, request))
-    case .selector(let selector, let fields):
-      let matcher = try MangoMatcher(selector)
-      matcher.isCancelled = { [checkWanted] in (try? checkWanted()) == nil }
-      try write(
-        candidates,
-        candidates.flatMap(\.scripted).map { revision in
-          let passes = try matcher.matches(revision.json.withUnsafeBytes { try JSONValue(json: $0) })
-          if matcher.wasCancelled { try checkWanted() }
-          return passes
-        }, fields: fields)
-    default: break
-    }
+    guard !candidates.isEmpty, case .script(let filter, let request) = filter else { return }
+    try write(candidates, try choose(candidates, filter, request))
   }
 
   private func beginPass(_ snapshot: DocumentSnapshot) throws {
@@ -133,7 +120,10 @@ final class ChangesReader: @unchecked Sendable {
   private func scan(_ snapshot: DocumentSnapshot, _ candidates: inout [Candidate]) throws {
     let writer = try CouchDBDocumentWriter(snapshot, options.document, contents: attachments.reader)
     let sharedKeys = try snapshot.sharedKeys
-    let looksAtLeaves = filter.looksAtLeaves
+    let isScripted = filter.isScript
+    let selection = try filter.selector.map { selector, fields in
+      try ChangesSelection(selector, fields, snapshot, listsAllLeaves: options.listsAllLeaves, checkWanted)
+    }
     var looked = 0
     var scriptBytes = 0
     var isAtEnd = true
@@ -145,7 +135,10 @@ final class ChangesReader: @unchecked Sendable {
       looked += 1
       position = sequence
       if filter.mayChoose(document, sharedKeys), !options.isActiveOnly || !document.isDeleted {
-        if looksAtLeaves {
+        if let selection {
+          let revisions = try selection.revisions(of: document)
+          if !revisions.isEmpty { try append(document, revisions, selection.fields, sequence, writer) }
+        } else if isScripted {
           let candidate = try Candidate(document, sequence, options, snapshot, writer, sharedKeys)
           scriptBytes += candidate.bytes
           candidates.append(candidate)
@@ -220,6 +213,38 @@ final class ChangesReader: @unchecked Sendable {
       try writer.append(document, to: &text)
     }
     endRow(sequence)
+  }
+
+  /// Appends the row of a document of which a selector chose these revisions. Its `doc` has these fields; nil for all.
+  private func append(
+    _ document: DocumentView, _ revisions: [String], _ fields: [MangoField]?, _ sequence: UInt64,
+    _ writer: CouchDBDocumentWriter
+  ) throws {
+    beginRow(sequence)
+    document.idBytes.withUnsafeBytes { text.append(string: $0) }
+    append(revisions, isDeleted: document.isDeleted)
+    if options.includesDocuments {
+      append(",\"doc\":")
+      if let fields {
+        var json = JSONWriter()
+        try writer.append(document, to: &json)
+        MangoField.choose(fields, of: try json.withBytes { try JSONValue(json: $0) }).write(to: &text)
+      } else {
+        try writer.append(document, to: &text)
+      }
+    }
+    endRow(sequence)
+  }
+
+  /// Appends the members for these revisions.
+  private func append(_ revisions: [String], isDeleted: Bool) {
+    append(",\"changes\":[")
+    for (index, revision) in revisions.enumerated() {
+      append(index > 0 ? ",{\"rev\":" : "{\"rev\":")
+      text.append(string: revision)
+      append("}")
+    }
+    append(isDeleted ? "],\"deleted\":true" : "]")
   }
 
   private func append(_ text: StaticString) {
@@ -320,7 +345,7 @@ final class ChangesReader: @unchecked Sendable {
   }
 
   /// Writes the rows of the chosen leaves.
-  private func write(_ candidates: [Candidate], _ chosen: [Bool], fields: [MangoField]? = nil) throws {
+  private func write(_ candidates: [Candidate], _ chosen: [Bool]) throws {
     var next = 0
     for candidate in candidates {
       let revisions = zip(candidate.revisions, chosen[next...]).filter { $0.1 }.map { $0.0 }
@@ -328,21 +353,10 @@ final class ChangesReader: @unchecked Sendable {
       guard !revisions.isEmpty else { continue }
       beginRow(candidate.sequence)
       candidate.id.withUnsafeBytes { text.append(string: $0) }
-      append(",\"changes\":[")
-      for (index, revision) in revisions.enumerated() {
-        append(index > 0 ? ",{\"rev\":" : "{\"rev\":")
-        text.append(string: revision)
-        append("}")
-      }
-      append(candidate.isDeleted ? "],\"deleted\":true" : "]")
+      append(revisions, isDeleted: candidate.isDeleted)
       if let document = candidate.document {
         append(",\"doc\":")
-        if let fields {
-          let value = try document.withUnsafeBytes { try JSONValue(json: $0) }
-          MangoField.choose(fields, of: value).write(to: &text)
-        } else {
-          document.withUnsafeBytes { text.append(json: $0) }
-        }
+        document.withUnsafeBytes { text.append(json: $0) }
       }
       endRow(candidate.sequence)
       guard left == 0 else { continue }
