@@ -127,11 +127,9 @@ private final class HashedIDs {
     budget = keeping.budget
     rows = try PagedRows(width: orders.count + 2, keeping)
     while let row = try sorted.next() {
-      if rows.count % PagedRows.rowsPerPage == 0 {
-        hashes.append(Self.hash(row))
-        budget.take(MemoryLayout<UInt64>.stride)
-      }
-      try rows.append(row)
+      guard try rows.append(row) else { continue }
+      hashes.append(Self.hash(row))
+      budget.take(MemoryLayout<UInt64>.stride)
     }
     try budget.check(.join)
   }
@@ -151,7 +149,7 @@ private final class HashedIDs {
       let middle = (low + high) / 2
       if hashes[middle] < hash { low = middle + 1 } else { high = middle }
     }
-    var number = max(0, low - 1) * PagedRows.rowsPerPage
+    var number = low > 0 ? rows.firstRow(ofPage: low - 1) : 0
     while number < rows.count {
       let row = try rows.row(number)
       number += 1

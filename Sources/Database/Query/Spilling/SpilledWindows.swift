@@ -127,7 +127,10 @@ private final class GatheredPartition {
 
   func add(_ row: UnsafePointer<QueryValue>, _ number: QueryValue) throws {
     if case .int(let number) = number { numbers.append(Int(number)) }
-    if let paged { return try paged.append(row) }
+    if let paged {
+      try paged.append(row)
+      return
+    }
     memory.append(arena.copy(row, count: width, keeping.sharedKeys))
     guard try keeping.budget.mustSpill(arena.allocatedBytes, .window) else { return }
     let paged = try PagedRows(width: width, keeping)
