@@ -306,6 +306,8 @@ import TestSupport
 
   @Test(arguments: [
     ("SELECT 1", QueryError.Code.invalidUse), ("UPDATE _ WHERE a = 1", .syntax),
+    ("UPDATE _ SET a = 1 RETURNING META().id, 1 + COUNT(*)", .invalidUse),
+    ("DELETE FROM _ RETURNING SUM(stars) OVER ()", .invalidUse),
     ("UPDATE nowhere SET a = 1", .unknownName),
     ("UPDATE _ AS t SET t = 1", .invalidUse), ("UPDATE _ SET a.x = 1 FOR v IN a END", .invalidUse),
     ("INSERT INTO _ VALUES (1, {})", .evaluation), ("INSERT INTO _ VALUES ('a', 1)", .evaluation),

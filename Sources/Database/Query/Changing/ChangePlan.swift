@@ -51,6 +51,12 @@ package struct ChangePlan: Sendable {
       returning = nil
       return
     }
+    for column in statement.returning where column.expression.hasAggregates || column.expression.hasWindows {
+      throw QueryError(
+        .invalidUse,
+        "RETURNING gives a row for each document, so aggregates and functions OVER a window aren't allowed in it",
+        at: column.position, in: text)
+    }
     var source = statement.target
     source.keys = nil
     var query = SelectStatement(
