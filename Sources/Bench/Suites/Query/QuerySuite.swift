@@ -51,6 +51,8 @@ enum QueryWork: String, CaseIterable {
   case correlated
   /// ROW_NUMBER in index order, beside the rows alone.
   case rowNumber = "row-number"
+  /// Sorting and grouping all routes, in memory and in temporary files.
+  case spilled
   /// UPDATE, beside a save of each document.
   case update
 }
@@ -223,6 +225,7 @@ final class QueryData: Sendable {
     case .likeSort: [likeSort("early"), likeSort("late")]
     case .correlated: [correlated("subquery"), correlated("join")]
     case .rowNumber: [rowNumbers("window"), rowNumbers("rows")]
+    case .spilled: [spilled("memory"), spilled("files")]
     case .update: [updateRoutes("statement"), updateRoutes("calls")]
     case .insert:
       [0, 1, 4].map { count in

@@ -29,6 +29,43 @@ extension QueryData {
       "SELECT sourceairport\(number) FROM _ WHERE type = 'route' ORDER BY type, sourceairport")
   }
 
+  /// Sorts all routes and groups them by pairs of airports: in memory, and with most rows in files.
+  func spilled(_ form: String) -> Workload {
+    let texts = [
+      "SELECT sourceairport, destinationairport, distance FROM _ WHERE type = 'route' ORDER BY distance, META().id",
+      """
+      SELECT sourceairport, destinationairport, COUNT(DISTINCT airline) AS n, MAX(distance) AS d FROM _
+      WHERE type = 'route' GROUP BY sourceairport, destinationairport
+      """,
+    ]
+    var spilling = Query.Options()
+    // Most documents are routes, and a kept row of one takes some hundred bytes.
+    spilling.spillsFrom = 16 * dataset.count
+    let options = form == "files" ? spilling : Query.Options()
+    return Workload(
+      suite: "query", name: QueryWork.spilled.rawValue,
+      summary: "sorts and groups all routes, in memory or mostly in temporary files",
+      parameters: ["form": .string(form)], operations: texts.count
+    ) { [self] trial in
+      let database = try database(trial.engine, .none)
+      let queries = try texts.map { try database.query($0, options: options) }
+      try check(rows: queries.map { try $0.run() }, of: QueryWork.spilled.rawValue)
+      for query in queries {
+        let hasFiles = try query.explain(analyze: true).lines[0].contains("temporary files")
+        guard hasFiles == (form == "files") else {
+          throw WrongPlan(description: "\(hasFiles ? "temporary files" : "memory") held the rows")
+        }
+      }
+      return Trial(
+        timing: {
+          for query in queries {
+            let sum = try query.run().sum
+            withExtendedLifetime(sum) {}
+          }
+        }, finish: { try database.close() })
+    }
+  }
+
   private func rows(_ work: QueryWork, _ summary: String, _ form: String, _ text: String) -> Workload {
     Workload(
       suite: "query", name: work.rawValue, summary: summary, parameters: ["form": .string(form)],
