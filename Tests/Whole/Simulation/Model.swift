@@ -63,6 +63,20 @@ package struct Model {
     live.filter { from...through ~= $0.content.number }.map(\.id)
   }
 
+  /// The rows of `SimulatedDatabase.spilled`.
+  private var spilled: [String] {
+    let groups = Dictionary(grouping: live, by: \.content.number)
+    let sorted = live.sorted { ($1.content.number, $0.id) < ($0.content.number, $1.id) }
+    let numbered = groups.values.flatMap { $0.map(\.id).sorted(by: >).enumerated() }
+    let different = groups.flatMap { number, documents in
+      Set(documents.map { $0.id > "doc5" }).map { "4: \(number) \($0)" }
+    }
+    return sorted.map { "0: \($0.id) \($0.content.number) \($0.content.padding)" }
+      + groups.map { "1: \($0) \($1.count) \($1.map(\.id).max() ?? "")" }.sorted()
+      + numbered.map { "2: \($1) \($0 + 1)" }.sorted()
+      + ["3: \(groups.values.reduce(0) { $0 + $1.count * $1.count })"] + different.sorted()
+  }
+
   var hasFindIndex: Bool { current(SimulatedDatabase.findIndex).map { !$0.isDeleted } ?? false }
 
   // MARK: Operations with their answers
@@ -169,6 +183,7 @@ package struct Model {
       // The index may have to be brought up to date.
       if case .find = operation, !canWrite, hasFindIndex, case .refused("forbidden", _) = answer { return }
       try expect(.names(ids(from, through)), answer)
+    case .spilled: try expect(.names(spilled), answer)
     case .viewRows(let from, let through):
       if !canWrite, case .refused("forbidden", _) = answer { return }
       try expect(.names(ids(from, through)), answer)
@@ -327,7 +342,8 @@ extension Operation {
   /// Whether it needs the right to write.
   package var writes: Bool {
     switch self {
-    case .document, .leaves, .local, .all, .changes, .query, .total, .viewRows, .viewTotal, .find, .match,
+    case .document, .leaves, .local, .all, .changes, .query, .spilled, .total, .viewRows, .viewTotal, .find,
+      .match,
       .check:
       false
     case .overHTTP(let operation): operation.writes

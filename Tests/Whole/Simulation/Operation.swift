@@ -67,6 +67,8 @@ package indirect enum Operation: Codable, Equatable, Sendable {
   case changes
   /// The documents whose number lies in a range, by a query.
   case query(from: Int, through: Int)
+  /// What queries sort, group, number and join, with rows in temporary files from so many bytes on.
+  case spilled(from: Int)
   /// The number of documents and the sum of their numbers, by a query.
   case total
   /// The same two answers, by a view that maps each document to its number.

@@ -106,6 +106,7 @@ package struct SimulatedDatabase {
       return .names(try ids("SELECT META().id FROM _ \(Self.inRange)", range(from, through)))
     case .match(let word):
       return .names(try ids("SELECT META().id FROM _ WHERE MATCH(\(Self.textIndex), '\(word)')"))
+    case .spilled(let bytes): return .names(try spilled(from: bytes))
     case .total:
       let row = try database.query("SELECT COUNT(number), SUM(number) FROM _").run()[0]
       return .numbers([Int(row[0].int ?? 0), Int(row[1].int ?? 0)])
@@ -134,6 +135,46 @@ package struct SimulatedDatabase {
 
   private func ids(_ query: String, _ parameters: [String: JSONValue] = [:]) throws -> [String] {
     try database.query(query).run(parameters).map { $0[0].string ?? "" }.sorted()
+  }
+
+  /// Queries whose rows go to temporary files.
+  private static let spilled = [
+    "SELECT META().id, number, padding FROM _ WHERE number IS VALUED ORDER BY number DESC, META().id",
+    "SELECT number, COUNT(DISTINCT META().id) AS c, MAX(META().id) AS m FROM _ WHERE number IS VALUED GROUP BY number",
+    """
+    SELECT META().id, ROW_NUMBER() OVER (PARTITION BY number ORDER BY META().id DESC) AS r FROM _
+    WHERE number IS VALUED
+    """,
+    "SELECT COUNT(*) AS c FROM _ AS a JOIN _ AS b ON b.number = a.number WHERE a.number IS VALUED",
+    "SELECT DISTINCT number, META().id > 'doc5' AS d FROM _ WHERE number IS VALUED",
+  ]
+
+  /// The columns of the rows of these queries. Those of the first one are in its order.
+  private func spilled(from bytes: Int) throws -> [String] {
+    var options = Query.Options(usesIndexes: false)
+    options.spillsFrom = bytes
+    var found: [String] = []
+    for (number, text) in Self.spilled.enumerated() {
+      let query = try database.query(text, options: options)
+      var padding = 0
+      let rows = try query.run().map { row -> String in
+        let columns = (0..<row.count).map { column -> String in
+          if number == 0, column == 2 {
+            let count = row[2].string?.utf8.count ?? -1
+            padding += count
+            return "\(count)"
+          }
+          return row[column].string ?? row[column].int.map { "\($0)" } ?? "\(row[column].bool ?? false)"
+        }
+        return "\(number): \(columns.joined(separator: " "))"
+      }
+      // More than a block goes to a file.
+      if padding > 10_000, try !query.explain(analyze: true).lines[0].contains("temporary files") {
+        throw Mismatch("\(padding) bytes of the rows of \(text) were kept in memory")
+      }
+      found += number == 0 ? rows : rows.sorted()
+    }
+    return found
   }
 
   /// The condition of all statements, with the parameters of `range`.

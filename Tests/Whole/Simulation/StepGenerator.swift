@@ -52,7 +52,7 @@ package struct StepGenerator {
   }
 
   private mutating func nextByCalls() -> Step {
-    switch random.below(119) {
+    switch random.below(122) {
     case 0..<18: .one(worker: worker, .save(id: id, content))
     case 18..<24:
       .saveOnCurrent(worker: worker, id: id, isStale: random.once(in: 4), content)
@@ -88,6 +88,7 @@ package struct StepGenerator {
     case 112..<116: find()
     case 116..<118: .one(worker: worker, .createFindIndex)
     case 118: withoutFindIndex()
+    case 119..<122: .one(worker: worker, .spilled(from: random.once(in: 3) ? 1 : random.below(6_000)))
     default: random.once(in: 3) ? .convert(engine: random.pick(engines)) : .reopen(worker: worker)
     }
   }

@@ -117,7 +117,8 @@ package final class World {
       let questions: [Operation] =
         [
           .all, .changes, .total, .viewTotal, .query(from: 0, through: 1_000), .local(id: "local0"),
-          .viewRows(from: 0, through: 1_000), .find(from: 0, through: 1_000), .check,
+          .viewRows(from: 0, through: 1_000), .find(from: 0, through: 1_000),
+          .spilled(from: 1), .check,
         ]
         + (0..<20).map { .match("wort\($0)x") } + model.documents.keys.sorted().map { .leaves(id: $0) }
       for question in questions { try run(question, by: worker) }
