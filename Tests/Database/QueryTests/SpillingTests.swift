@@ -182,6 +182,9 @@ import TestSupport
         for file in try openFiles(in: directory) {
           let bytes = try #require(FileManager.default.contents(atPath: file))
           sizes.append(bytes.count)
+          // Nothing but the descriptor has it, so its space is free when the process ends, however that happens.
+          var status = stat()
+          expect(stat(file, &status) == 0 && status.st_nlink == 0)
           expect(
             bytes.range(of: Data("markedtext".utf8)) == nil && bytes.range(of: Data("xxxxxxxx".utf8)) == nil)
         }
@@ -235,6 +238,36 @@ import TestSupport
       }
       // The only row of a group is the last one too.
       expect(code == .cancelled || rows == 1, "\(text): \(String(describing: code))")
+    }
+  }
+
+  @Test("a directory that is a file is named") func directoryIsFile() throws {
+    let database = try filled(.lmdb, 1_000)
+    try withTemporaryDirectory { directory in
+      let file = directory + "/file"
+      try Data("theirs".utf8).write(to: URL(fileURLWithPath: file))
+      let query = try database.query(
+        "SELECT s FROM _ ORDER BY s", options: .init(memoryLimit: 1 << 18, temporaryDirectory: file))
+      let failure = #expect(throws: StorageError.self) { try query.run() }
+      expect(failure?.path == file && failure?.engineCode == Int(ENOTDIR), "\(String(describing: failure))")
+      try expect(String(contentsOfFile: file, encoding: .utf8), equals: "theirs")
+    }
+  }
+
+  @Test("where files have names at first, the rows are the same and no name stays") func named() throws {
+    let database = try filled(.lmdb, 800)
+    try withTemporaryDirectory { directory in
+      var options = Query.Options(temporaryDirectory: directory)
+      options.spillsFrom = 60_000
+      for text in Self.statements {
+        let expected = try database.query(text).run().map { try $0.json() }
+        let query = try database.query(text, options: options)
+        let found = try withFileSystem(exclusiveRenames: true, namelessFiles: false) {
+          try query.run().map { try $0.json() }
+        }
+        expect(found == expected, "\(text)")
+        try expect(FileManager.default.contentsOfDirectory(atPath: directory), equals: [], "\(text)")
+      }
     }
   }
 
