@@ -271,6 +271,64 @@ import TestSupport
     }
   }
 
+  @Test("a query that finds the shared files full fails, and the one that has them goes on") func full()
+    throws
+  {
+    let database = try filled(.lmdb, 1_000)
+    let texts = [
+      "SELECT s, n FROM _ ORDER BY s, n", "SELECT s, COUNT(*) AS c FROM _ GROUP BY s",
+      "SELECT DISTINCT s, n FROM _", "SELECT n, s, LAG(n) OVER (ORDER BY n) AS a FROM _",
+      "SELECT a.n, b.n AS o FROM _ AS a JOIN _ AS b ON b.s = a.s AND b.n = a.n",
+    ]
+    let expected = try texts.map { try database.query($0).run().map { try $0.json() } }
+    var options = Query.Options()
+    options.spillsFrom = 100_000
+    let all = QueryShare(bytes: 1 << 30)
+    options.sharedFiles = all
+    var needed = 0
+    try database.query(texts[0], options: options).forEach { _ in
+      needed = max(needed, all.used)
+      return true
+    }
+    // Not enough for two of them.
+    let files = QueryShare(bytes: needed / 10 * 19)
+    options.sharedFiles = files
+    let first = try database.query(texts[0], options: options)
+    var rows: [String] = []
+    try first.forEach { row in
+      if rows.count % 250 == 100 {
+        // What the first has, others don't get.
+        let held = files.used
+        expect(held > files.total / 2, "\(held)")
+        let second = try database.query(texts[0], options: options)
+        let error = #expect(throws: QueryError.self) { try second.run() }
+        expect(error?.code, equals: .memoryBusy)
+        expect(
+          error?.message.contains("\(files.total) bytes of temporary files") == true,
+          "\(String(describing: error))")
+        expect(files.used, equals: held)
+      }
+      rows.append(try row.json())
+      return true
+    }
+    expect(rows == expected[0])
+    expect(files.used, equals: 0)
+    // At the same time: each gives its rows, or says that others have the files.
+    try onThreads(4) { [options] number in
+      for round in 0..<10 {
+        let index = (number + round) % texts.count
+        do {
+          let rows = try database.query(texts[index], options: options).run().map { try $0.json() }
+          expect(rows == expected[index], "\(texts[index])")
+        } catch let error as QueryError where error.code == .memoryBusy {}
+      }
+    }
+    expect(files.used, equals: 0)
+    for (text, expected) in zip(texts, expected) {
+      try expect(database.query(text, options: options).run().map { try $0.json() } == expected, "\(text)")
+    }
+  }
+
   @Test("queries of many threads share files") func shared() throws {
     let database = try filled(.lmdb)
     let files = QueryShare(bytes: 1 << 30)
