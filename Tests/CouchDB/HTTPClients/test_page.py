@@ -172,6 +172,23 @@ class Page(unittest.TestCase):
         browser.press("Run")
         browser.wait_for_text("The first 1,000 rows")
 
+    def test_ids_of_rows_lead_to_their_documents(self):
+        browser = self.browser
+        database = self.database("page_links", [{"_id": "a b/c", "id": "another"}])
+        for language, text, label in (("sql", None, "a b/c"), ("sql", "SELECT META(d).id AS `the key`, id FROM _ AS d", "a b/c"),
+                                      ("mango", None, "a b/c")):
+            with self.subTest(language=language, text=text):
+                self.open("db", database, "query", language=language)
+                if text:
+                    self.query(text)
+                    browser.keys("escape")
+                browser.press("Run")
+                browser.wait_for_text("1 row" if language == "sql" else "1 document")
+                self.assertEqual(browser.run("return [...document.querySelectorAll('main td a')].map((link) => link.innerText)"), [label])
+                browser.press(label)
+                browser.wait_for_text("Revisions")
+                self.assertEqual(browser.text("main h2"), label)
+
     def test_rows_stay_readable(self):
         browser = self.browser
         words = "A quiet place near the old castle. " * 4

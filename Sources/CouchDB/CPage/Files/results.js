@@ -32,10 +32,10 @@ function textCell(tag, text) {
 }
 
 /**
- * Shows rows. `columns` are the names of the columns; without them they are those of the rows. If `database` is given, the rows are its
- * documents.
+ * Shows rows. `columns` are the names of the columns; without them they are those of the rows. If `database` is given, the columns `ids` have
+ * the IDs of its documents.
  */
-export function showRows(rows, columns, database) {
+export function showRows(rows, columns, database, ids = ["_id"]) {
   if (rows.length === 0) return empty("No rows.");
   const isObject = (row) => row !== null && typeof row === "object" && !Array.isArray(row) && !(row instanceof json.NumberText);
   const hasColumns = rows.every(isObject);
@@ -46,8 +46,9 @@ export function showRows(rows, columns, database) {
   const unfolds = whole.length > 0 && whole.length <= mostProperties;
   const paths = names.flatMap((key) => (unfolds && key === star ? whole.map((inner) => [star, inner]) : [[key]]));
   const valueAt = (row, path) => path.reduce((value, key) => value[key], row);
-  const cell = (key, value) => {
-    if (key === "_id" && database !== undefined && typeof value === "string") {
+  const cell = (path, value) => {
+    const key = path.at(-1);
+    if (path.length === 1 && ids.includes(key) && database !== undefined && typeof value === "string") {
       return h("a", { href: link(["db", database, "doc", value]) }, valueCell(value));
     }
     if (key === "_rev" && typeof value === "string") return h("code", { title: value }, shortened(value, revisionLength));
@@ -56,7 +57,7 @@ export function showRows(rows, columns, database) {
   const shown = h("div");
   const views = {
     Table: () => table("Rows", paths.map((path) => name(path.at(-1))),
-      rows.map((row) => paths.map((path) => cell(path.at(-1), hasColumns ? valueAt(row, path) : row)))),
+      rows.map((row) => paths.map((path) => cell(path, hasColumns ? valueAt(row, path) : row)))),
     JSON: () => h("pre", { class: "json", tabindex: "0" }, json.text(rows)),
   };
   const tabs = Object.keys(views).map((label) => button(label, () => select(label), { "aria-pressed": "false" }));

@@ -141,9 +141,15 @@ function sqlBox(database) {
       const { columns, rows, isWhole, change } = await send(area.value, signal);
       if (change) return { text: dryRun.checked ? "Dry run, undone." : "Done.", shown: changes(change) };
       const text = isWhole ? `${many(rows.length, "row")}.` : `The first ${count(rows.length)} rows; then the query was stopped.`;
-      return { text, shown: [showRows(rows, columns.length > 0 ? columns : undefined)] };
+      return { text, shown: [showRows(rows, columns.length > 0 ? columns : undefined, database, idColumns(area.value))] };
     },
   };
+}
+
+/** The columns of a query that have the IDs of documents: those of `META().id`. */
+function idColumns(text) {
+  const calls = text.matchAll(/\bMETA\s*\([^()]*\)\s*\.\s*id\b(?:\s+AS\s+(`[^`]+`|[\p{L}_][\p{L}\p{N}_]*))?/giu);
+  return [...calls].map(([, alias]) => alias?.replaceAll("`", "") ?? "id");
 }
 
 /** What a statement has changed. */
