@@ -61,9 +61,9 @@ export function table(caption, columns, rows) {
 /** What is said where there is nothing. */
 export const empty = (...text) => h("p", { class: "empty" }, ...text);
 
-/** Says for a moment what was done. */
+/** Says for a moment what was done, in the place of what was said before. */
 export function notice(text) {
   const box = h("p", {}, text);
-  document.getElementById("notices").append(box);
+  document.getElementById("notices").replaceChildren(box);
   setTimeout(() => box.remove(), 6000);
 }
