@@ -500,6 +500,18 @@ class Page(unittest.TestCase):
         user = ask("GET", "_users/org.couchdb.user:" + urllib.parse.quote(HOSTILE, safe=""))
         ask("DELETE", f"_users/{urllib.parse.quote(user['_id'], safe='')}?rev={user['_rev']}")
 
+    def test_a_document_that_is_not_there_is_asked_for_once(self):
+        browser = self.browser
+        database = self.database("page_missing", [{"_id": "gone"}])
+        ask("DELETE", f"{database}/gone?rev=" + ask("GET", f"{database}/gone")["_rev"])
+        self.open("db", database, "doc", "never")
+        browser.wait_for_text("no such document (missing)")
+        self.assertEqual([problem.count("404") > 0 for problem in browser.problems()], [True])
+        self.open("db", database, "doc", "gone")
+        browser.wait_for_text("no such document (deleted)")
+        browser.wait_for_text("deleted leaf")
+        self.assertTrue(all("404" in problem for problem in browser.problems()))
+
     def test_names_that_a_browser_takes_out_of_addresses_lead_nowhere(self):
         browser = self.browser
         database = self.database("page_dots", [{"_id": ".."}, {"_id": "."}, {"_id": "a/../b"}, {"_id": "_design/.."}])

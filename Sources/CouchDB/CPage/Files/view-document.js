@@ -37,8 +37,9 @@ export async function showDocument(root, { database, id }, { signal, options, re
     body = await api.getExact(address, { rev: options.rev }, signal);
   } catch (error) {
     if (error.status !== 404) throw error;
-    // Its branches may still be there.
     add(root, empty(options.rev ? "The body of this revision isn't stored any more." : `There is no such document (${error.message}).`));
+    // The branches of one that was deleted are still there.
+    if (!options.rev && error.message === "missing") return;
   }
   if (body) add(root, editor(body));
   if (body?._attachments) add(root, attachments(body._attachments));
