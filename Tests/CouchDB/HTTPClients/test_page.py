@@ -500,6 +500,23 @@ class Page(unittest.TestCase):
         user = ask("GET", "_users/org.couchdb.user:" + urllib.parse.quote(HOSTILE, safe=""))
         ask("DELETE", f"_users/{urllib.parse.quote(user['_id'], safe='')}?rev={user['_rev']}")
 
+    def test_a_file_is_attached(self):
+        browser = self.browser
+        database = self.database("page_attach", [{"_id": "_design/d", "x": 1}, {"_id": "a/b", "x": 1}])
+        for id in ("a/b", "_design/d"):
+            with self.subTest(id=id), tempfile.TemporaryDirectory() as folder:
+                path = f"{database}/{id}" if id.startswith("_") else f"{database}/a%2Fb"
+                for content in (b"one", b"another"):
+                    file = pathlib.Path(folder) / "50% of it #1.txt"
+                    file.write_bytes(content)
+                    self.open("db", database, "doc", id)
+                    browser.type(browser.control("Add an attachment"), str(file))
+                    browser.wait_for_text("The attachment is saved", "#notices")
+                    browser.wait_for_text("Download")
+                    about = ask("GET", path)["_attachments"]
+                    self.assertEqual([(name, value["length"], value["content_type"]) for name, value in about.items()],
+                                     [(file.name, len(content), "text/plain")])
+
     def test_a_document_that_is_not_there_is_asked_for_once(self):
         browser = self.browser
         database = self.database("page_missing", [{"_id": "gone"}])

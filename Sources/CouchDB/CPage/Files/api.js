@@ -36,8 +36,8 @@ export function url(path, query = {}) {
   return address;
 }
 
-/** Sends a request, and returns the answer once its head is there. `body` is sent as JSON, or `text`, which is some. Throws `APIError`. */
-export async function send(method, path, { query, body, text, signal } = {}) {
+/** Sends a request, and returns the answer once its head is there. `body` is sent as JSON, `text` is some, and a `file` is sent as it is. Throws `APIError`. */
+export async function send(method, path, { query, body, text, file, signal } = {}) {
   const headers = {
     Accept: "application/json",
     // The browser shows no dialog of its own.
@@ -45,7 +45,8 @@ export async function send(method, path, { query, body, text, signal } = {}) {
   };
   if (body !== undefined) text = json.text(body, false);
   if (text !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(url(path, query), { method, headers, body: text, signal, credentials: "same-origin" });
+  if (file !== undefined) headers["Content-Type"] = file.type || "application/octet-stream";
+  const answer = await fetch(url(path, query), { method, headers, body: file ?? text, signal, credentials: "same-origin" });
   if (answer.ok) return answer;
   let problem = {};
   try {

@@ -42,7 +42,7 @@ export async function showDocument(root, { database, id }, { signal, options, re
     if (!options.rev && error.message === "missing") return;
   }
   if (body) add(root, editor(body));
-  if (body?._attachments) add(root, attachments(body._attachments));
+  if (body?._attachments || body && !options.rev) add(root, attachments(body));
   await showRevisions();
 
   function editor(body) {
@@ -74,15 +74,36 @@ export async function showDocument(root, { database, id }, { signal, options, re
     go(["db", database]);
   }
 
-  function attachments(list) {
+  function attachments({ _attachments: list = {}, _rev: revision }) {
+    const problem = h("p", { class: "problem", role: "alert" });
+    const file = h("input", { type: "file", onchange: () => attach(file, revision, problem) });
     return h("section", {}, h("h3", {}, "Attachments"),
-      table("Attachments", ["Name", "Type", "Size", ""], Object.entries(list).map(([key, about]) => [
+      Object.keys(list).length > 0 && table("Attachments", ["Name", "Type", "Size", ""], Object.entries(list).map(([key, about]) => [
         name(key), name(about.content_type), bytes(about.length),
         h("a", {
           href: api.url(`${address}/${encodeURIComponent(key)}`, { rev: options.rev }).href,
           download: key.split("/").at(-1), "aria-label": `Download ${key}`,
         }, "Download"),
-      ])));
+      ])),
+      !options.rev && [field("Add an attachment", file), problem]);
+  }
+
+  /** Adds the file that was chosen. One with the same name takes its place. */
+  async function attach(control, revision, problem) {
+    const [file] = control.files;
+    if (!file) return;
+    problem.textContent = "";
+    try {
+      // The view is made anew, and what is typed would be of an older revision.
+      if (!(await mayLeave())) return;
+      await api.send("PUT", `${address}/${api.path(file.name)}`, { query: { rev: revision }, file, signal });
+      notice("The attachment is saved.");
+      reload();
+    } catch (error) {
+      problem.textContent = error.message;
+    } finally {
+      control.value = "";
+    }
   }
 
   async function showRevisions() {
