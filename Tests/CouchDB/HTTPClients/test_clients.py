@@ -81,9 +81,11 @@ class Scenarios:
     # Scenarios.
 
     def test_documents(self):
-        ids = ["a", "b:c", "with space", "ünï", "plus+sign", "Z", "😀", "x", "y"]
+        ids = ["a", "b:c", "with space", "ünï", "comma,sign", "Z", "😀", "x", "y"]
         if self.adapter.escapes:
             ids[1::6] = ["b/c", "percent%41"]
+            # In a path, a plus that isn't escaped is a blank.
+            ids[4] = "plus+sign"
             ids[8] = "a b&c=d?e"
         revs = {id: self.put(id, {"n": number, "text": f"é {id}"}) for number, id in enumerate(ids)}
         self.check()
