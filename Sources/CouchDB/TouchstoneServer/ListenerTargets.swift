@@ -12,8 +12,18 @@ final class ListenerTargets: ReplicationTargets {
   private let addresses = Lock<[String]>([])
   /// The hosts, perhaps with a port, that may be reached; nil: all.
   private let allowed: Set<String>?
+  /// Where proxies before the listener are reached: like `addresses`, with the segments of their paths.
+  private let publicURLs: [(address: String, path: [ByteString])]
 
-  init(_ hosts: SyncListenerConfiguration.ReplicationHosts) {
+  /// Throws `SyncListenerError` for a public URL that isn't one.
+  init(_ hosts: SyncListenerConfiguration.ReplicationHosts, publicURLs: [String] = []) throws {
+    self.publicURLs = try publicURLs.map { url in
+      guard let (scheme, host, port) = Self.parts(url), scheme == "http" || scheme == "https",
+        !url.utf8.contains(where: { [UInt8(ascii: "@"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }),
+        let path = Self.path(url)
+      else { throw SyncListenerError(.badRequest, "'\(url)' isn't a URL of the form http://HOST:PORT/PATH") }
+      return ("\(scheme)://\(host):\(port)", path)
+    }
     switch hosts {
     case .all: allowed = nil
     case .none: allowed = []
@@ -37,13 +47,19 @@ final class ListenerTargets: ReplicationTargets {
   func ownName(of remote: RemoteDatabase) -> String? {
     guard let (scheme, host, port) = Self.parts(remote.url) else { return nil }
     let plain = scheme == "ws" ? "http" : scheme == "wss" ? "https" : scheme
-    guard addresses.withLock({ $0.contains("\(plain)://\(host):\(port)") }),
-      let start = remote.url.utf8.firstRange(of: "://".utf8)?.upperBound,
-      let slash = remote.url.utf8[start...].firstIndex(of: UInt8(ascii: "/")),
-      let segments = HTTPTarget(Array(remote.url.utf8[slash...]))?.segments?.filter({ $0 != ByteString("") }),
-      segments.count == 1, let name = segments.first
-    else { return nil }
-    return name.string
+    let address = "\(plain)://\(host):\(port)"
+    guard let segments = Self.path(remote.url), let name = segments.last else { return nil }
+    let path = segments.dropLast()
+    let isOwn = path.isEmpty && addresses.withLock { $0.contains(address) }
+    let isPublic = publicURLs.contains { $0.address == address && path.elementsEqual($0.path) }
+    return isOwn || isPublic ? name.string : nil
+  }
+
+  /// The segments of the path of a URL. Nil if it can't be read.
+  private static func path(_ url: String) -> [ByteString]? {
+    guard let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else { return nil }
+    guard let slash = url.utf8[start...].firstIndex(of: UInt8(ascii: "/")) else { return [] }
+    return HTTPTarget(Array(url.utf8[slash...]))?.segments?.filter { $0 != ByteString("") }
   }
 
   func refusal(of remote: RemoteDatabase) -> String? {

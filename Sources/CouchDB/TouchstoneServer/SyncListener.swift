@@ -53,7 +53,8 @@ public final class SyncListener: Sendable {
         let users = UsersDatabase(catalog, iterations: configuration.passwordIterations)
         let settings = try configuration.serverConfiguration(users)
         _ = try configuration.service(port: 1)
-        let targets = ListenerTargets(configuration.reachableHosts)
+        let targets = try ListenerTargets(
+          configuration.reachableHosts, publicURLs: configuration.publicURLs)
         let rights = StandingRights(users, lookup: SyncListenerConfiguration.lookup(settings.authenticator))
         let service = configuration.service(catalog, users, rights, settings, targets)
         let handler = ListenerHandler(

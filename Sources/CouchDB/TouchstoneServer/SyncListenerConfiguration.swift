@@ -76,6 +76,10 @@ public struct SyncListenerConfiguration: Sendable {
   /// The servers that replications may reach which clients ask for. Nil: all, if the listener is reached from this machine only, and none
   /// otherwise. Whoever may log in could reach the network of this machine through it.
   public var replicationHosts: ReplicationHosts?
+  /// URLs under which clients reach the listener through proxies: `https://db.example` or `https://example/couch`. In replications of the
+  /// HTTP API they name the listener's own databases. What requests say, such as `X-Forwarded-Host`, is never taken for one. Starting the
+  /// listener throws `SyncListenerError` for what isn't a URL of HTTP. Default: none.
+  public var publicURLs: [String] = []
   /// The numeric address to listen on, such as `127.0.0.1`, `::1` or `0.0.0.0`. Default: the loopback interface.
   public var address = "127.0.0.1"
   /// The network interface to listen on in place of `address`, such as `eth0`.

@@ -77,6 +77,11 @@ struct ServeCommand: Subcommand {
     }
   }
 
+  private static let publicURL = Option(
+    "public-url", "URLS",
+    "URLs under which proxies let this server be reached, with commas between; in replications they name its databases"
+  ) { text in text.split(separator: ",").map(String.init) }
+
   private static let queryMemory = Option<Int>(
     "query-memory", "MIB", in: 1...1_048_576,
     "The memory for N1QL queries over HTTP, of all together, in MiB (512)")
@@ -99,7 +104,7 @@ struct ServeCommand: Subcommand {
       listen, userFile, loginFile, usersEditable, anyone, certificate, key, tls, announce, cors,
       DatabaseArguments.readOnly, create,
       engine,
-      durability, replicateTo, requestTime, bodyMemory, queryMemory, queryDisk,
+      durability, replicateTo, publicURL, requestTime, bodyMemory, queryMemory, queryDisk,
       benchReport, Keys.file,
     ],
     examples: [
@@ -135,6 +140,7 @@ struct ServeCommand: Subcommand {
   private let requestTime: Int
   private let benchReport: String?
   private let replicateTo: SyncListenerConfiguration.ReplicationHosts?
+  private let publicURLs: [String]
 
   init(_ arguments: Arguments) throws {
     paths = arguments.all(Self.databases)
@@ -168,6 +174,7 @@ struct ServeCommand: Subcommand {
     queryDisk = try arguments.value(Self.queryDisk) ?? 4_096
     benchReport = try arguments.value(Self.benchReport)
     replicateTo = try arguments.value(Self.replicateTo)
+    publicURLs = try arguments.value(Self.publicURL) ?? []
     requestTime = try arguments.value(Self.requestTime) ?? 300
     guard arguments[Self.create] == (engine != nil) else {
       throw UsageError("--create and --engine go together")
@@ -242,6 +249,7 @@ struct ServeCommand: Subcommand {
     configuration.maximumQueryMemory = queryMemory << 20
     configuration.maximumQueryFiles = queryDisk << 20
     configuration.replicationHosts = replicateTo
+    configuration.publicURLs = publicURLs
     configuration.benchReport = benchReport
     configuration.requestTimeLimit = Double(requestTime)
     configuration.tls = try isSelfSigned ? selfSigned(in: directory) : files

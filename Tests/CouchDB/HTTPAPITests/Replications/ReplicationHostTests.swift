@@ -12,7 +12,7 @@ import Testing
   ) throws -> Bool {
     var remote = try RemoteDatabase(url: url)
     remote.proxy = proxy
-    return ListenerTargets(hosts).refusal(of: remote) == nil
+    return try ListenerTargets(hosts).refusal(of: remote) == nil
   }
 
   @Test("hosts are compared as a whole, with a port if one is named") func names() throws {
@@ -32,6 +32,34 @@ import Testing
       "http://169.254.169.254/latest", "http://[fd00::2]/db",
     ] {
       try expect(!isReached(url, hosts), "\(url)")
+    }
+  }
+
+  @Test("a public URL names the listener's own databases, and nothing else does") func publicURLs() throws {
+    let targets = try ListenerTargets(
+      .none,
+      publicURLs: ["https://DB.example", "http://example:8080/couch/", "https://[fd00::1]:444/a%2Fb/c"])
+    func name(_ url: String) throws -> String? { try targets.ownName(of: RemoteDatabase(url: url)) }
+    for (url, wanted) in [
+      ("https://db.example/travel", "travel"), ("https://db.example:443/travel/", "travel"),
+      ("wss://db.example/travel", "travel"), ("https://me:secret@db.EXAMPLE/a%2Fb", "a/b"),
+      ("http://example:8080/couch/travel", "travel"), ("https://[fd00::1]:444/a%2Fb/c/d", "d"),
+    ] {
+      try expect(name(url), equals: wanted, "\(url)")
+    }
+    for url in [
+      "http://db.example/travel", "https://db.example:444/travel", "https://db.example.evil/travel",
+      "https://evil/db.example/travel", "https://db.example@evil/travel", "https://evil.db.example/travel",
+      "https://db.example/couch/travel", "http://example:8080/travel", "http://example:8080/other/travel",
+      "http://example/couch/travel", "https://[fd00::1]:444/a/b/c/d", "http://127.0.0.1:4984/travel",
+    ] {
+      try expect(name(url) == nil, "\(url)")
+    }
+    for url in [
+      "db.example", "ftp://db.example", "https://", "https://me:secret@db.example", "https://db.example/?x",
+    ] {
+      let error = try thrown(SyncListenerError.self) { _ = try ListenerTargets(.none, publicURLs: [url]) }
+      expect(error?.kind == .badRequest && error?.description.contains("'\(url)'") == true, "\(url)")
     }
   }
 
