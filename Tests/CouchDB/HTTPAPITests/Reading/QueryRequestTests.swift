@@ -337,6 +337,11 @@ import Touchstone
     let limited = try reading.post("_query", "{\"query\":\"SELECT n FROM _\",\"row_limit\":1}")
     expect(limited.status, equals: 413)
     try expect(limited.json()["code"], equals: "rowLimit")
+    try expect(
+      limited.json()["reason"],
+      equals:
+        "the query has more rows than its row limit of 1; a LIMIT returns the first ones, or ask for a higher row_limit"
+    )
     // A million pairs take longer than a millisecond.
     try reading.database.inBatch {
       for number in 0..<1_000 { try reading.database.save("d\(number)", ["n": 3]) }

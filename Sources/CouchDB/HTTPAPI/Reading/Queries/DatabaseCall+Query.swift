@@ -154,7 +154,8 @@ extension HTTPAnswer {
   /// The answer to a query that is wrong or fails: an error as CouchDB's, and the kind and the place in the text.
   static func queryError(_ error: QueryError) throws -> HTTPAnswer {
     var body: JSONObject = [
-      "error": "query_error", "reason": .string(error.message), "code": .string(error.code.rawValue),
+      "error": "query_error", "reason": .string(words(of: error.message)),
+      "code": .string(error.code.rawValue),
     ]
     if let location = error.location {
       body["line"] = JSONValue(location.line)
@@ -172,6 +173,19 @@ extension HTTPAnswer {
       }
     return try .json(
       .object(body), status: status, headers: status == 503 ? [.init("Retry-After", "1")] : [])
+  }
+
+  /// A message without the names of the library's settings, which clients don't have.
+  private static func words(of message: String) -> String {
+    let table = [
+      ("set a higher Query.Options.rowLimit", "ask for a higher row_limit"),
+      (", or set a higher Query.Options.memoryLimit", ""),
+      (", or set a higher Query.Options.temporaryFileLimit", ""),
+    ]
+    return table.reduce(message) { message, entry in
+      guard let range = message.firstRange(of: entry.0) else { return message }
+      return String(message[..<range.lowerBound]) + entry.1 + String(message[range.upperBound...])
+    }
   }
 
   /// An answer of rows that are written. A `QueryError` before the first piece has left is the answer.
