@@ -71,16 +71,61 @@ import Touchstone
     expect(indexed > 50 && found > 500, "\(indexed) by an index, \(found) found")
   }
 
+  @Test("the next documents are found among many, in whatever order they are stored", arguments: someEngines)
+  func many(_ engine: EngineName) throws {
+    let databases = TestDatabases()
+    let database = try databases.open(engine)
+    var random = SeededGenerator(seed: testSeed)
+    let count = 6_000
+    let numbers = (0..<count).shuffled(using: &random)
+    try database.inBatch {
+      for number in numbers { try database.save("d\(100_000 + number)", ["n": .int(Int64(number % 1_500))]) }
+      for number in 0..<20 { try database.save("_design/x\(number)", ["n": 7]) }
+    }
+    for (selector, passes) in [
+      (#"{"n": 7}"#, { $0 == 7 }), (#"{"n": {"$lt": 30}}"#, { $0 < 30 }), (#"{"n": -1}"#, { _ in false }),
+      (#"{"n": {"$gt": 100}}"#, { $0 > 100 }),
+    ] as [(String, (Int) -> Bool)] {
+      let all = (0..<count).filter { passes($0 % 1_500) }.map { "d\(100_000 + $0)" }
+      for (limit, skip, isDescending) in [(Int.max, 0, false), (25, 0, false), (3, 2, true), (60, 50, true)] {
+        var query = MangoQuery()
+        query.selector = try MangoSelector(
+          OrderedJSON(parsing: Array("{\"$and\": [{\"_id\": {\"$gt\": null}}, \(selector)]}".utf8)))
+        (query.limit, query.skip) = (limit, skip)
+        query.sort = [
+          .init(name: "_id", field: try MangoField("_id"), direction: isDescending ? "desc" : "asc")
+        ]
+        let plan = try MangoPlan(query, database.mangoIndexes())
+        let wanted = (isDescending ? all.reversed() : all).dropFirst(skip).prefix(limit)
+        let reader = try database.mangoReader(plan)
+        try expect(ids(reader), equals: Array(wanted), "\(engine), \(selector), \(limit), \(isDescending)")
+        expect(reader.keysExamined == reader.documentsExamined && reader.documentsExamined <= count)
+        if wanted.count < limit { expect(reader.documentsExamined, equals: count) }
+        // The next page goes on behind it.
+        query.bookmark = try reader.bookmark == "nil" ? nil : MangoBookmark(reader.bookmark)
+        guard query.bookmark != nil else { continue }
+        query.skip = 0
+        let rest = (isDescending ? all.reversed() : all).dropFirst(skip + wanted.count).prefix(limit)
+        try expect(
+          ids(database, MangoPlan(query, database.mangoIndexes())), equals: Array(rest),
+          "\(engine), \(selector), \(limit), \(isDescending), the next page")
+      }
+    }
+  }
+
   private func ids(_ database: Database, _ plan: MangoPlan) throws -> [String] {
-    let reader = try database.mangoReader(plan)
-    var ids: [String] = []
+    try ids(database.mangoReader(plan))
+  }
+
+  private func ids(_ reader: MangoReader) throws -> [String] {
+    var text = Array("[".utf8)
     repeat {
       try reader.read()
-      let text = Array("[".utf8) + reader.text.withBytes { Array($0) } + Array("]".utf8)
-      let rows = try text.withUnsafeBytes { try JSONValue(json: $0) }
-      ids += rows.array?.compactMap { $0["_id"].string } ?? []
+      text += reader.text.withBytes { Array($0) }
     } while !reader.isDone
-    return ids
+    text += Array("]".utf8)
+    let rows = try text.withUnsafeBytes { try JSONValue(json: $0) }
+    return rows.array?.compactMap { $0["_id"].string } ?? []
   }
 }
 

@@ -4,13 +4,13 @@ final class MangoEffort {
   static let ofDocument: Int32 = 2_000
 
   /// Whether nobody waits for the result any more. It is asked from time to time.
-  var isCancelled: () -> Bool = { false }
+  @exclusivity(unchecked) var isCancelled: () -> Bool = { false }
   /// Whether that was so. Results since then mean nothing.
-  private(set) var wasCancelled = false
-  private var left = MangoEffort.ofDocument
+  @exclusivity(unchecked) private(set) var wasCancelled = false
+  @exclusivity(unchecked) private var left = MangoEffort.ofDocument
   /// The steps of the match that runs.
   private var taken: Int32 = 0
-  private var conditions = 0
+  @exclusivity(unchecked) private var conditions = 0
 
   /// Begins with a document.
   func begin() {

@@ -50,9 +50,9 @@ final class MangoRun {
   let text = MangoText.shared
   let effort = MangoEffort()
   /// Those of the body.
-  var sharedKeys = SharedKeys.empty
+  @exclusivity(unchecked) var sharedKeys = SharedKeys.empty
   /// The document's ID; nil if it has none.
-  var id: UnsafeRawBufferPointer?
+  @exclusivity(unchecked) var id: UnsafeRawBufferPointer?
 
   init(_ collation: MangoCollation) { self.collation = collation }
 }
