@@ -282,6 +282,7 @@ import Testing
       expect(answer.status, equals: 501, "\(path)")
       try expect(answer.error[0], equals: "not_implemented", "\(path)")
     }
+    try expect(client.get("/_cluster_setup").json(), equals: ["state": "single_node_enabled"])
     try expect(client.get("/db/_security").json()["members"]["roles"], equals: ["_admin"])
     try expect(client.get("/db/_purged_infos_limit").json(), equals: 1_000)
     try expect(client.ask("GET", "/_nosuch").status, equals: 404)

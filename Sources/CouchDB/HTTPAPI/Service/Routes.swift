@@ -69,7 +69,11 @@ enum Routes {
       try call.service.nodeConfiguration(call.request, values[0], call.path.dropFirst(3).map(\.string))
     },
     .notImplemented("_node/…", .serverAdmin()),
-    .notImplemented("_cluster_setup/…", .serverAdmin()),
+    Route("_cluster_setup", .serverAdmin("GET", "POST")) { call, _ in
+      // There is nothing to set up.
+      guard call.request.method != "POST" else { throw CouchDBError.notImplemented }
+      return try .json(["state": "single_node_enabled"])
+    },
     .notImplemented("_reshard/…", .serverAdmin()),
     .notImplemented("_search_analyze/…", .serverAdmin()),
     .notImplemented("_nouveau_analyze/…", .serverAdmin()),
