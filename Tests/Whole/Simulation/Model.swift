@@ -17,10 +17,12 @@ package struct Model {
     var expirationDay: Int?
     /// Which leaf was seen to be current, and the leaves then. Of several tombstones that depends on how their branches ended.
     var seen: (current: Leaf, leaves: Set<String>)?
+    /// The tombstones with which branches ended that lost a conflict.
+    var closed: Set<String> = []
 
     var winner: Leaf? {
       if let seen, seen.leaves == Set(leaves.map(\.revision)) { return seen.current }
-      return Model.winner(leaves)
+      return Model.winner(leaves, closed: closed)
     }
   }
 
@@ -33,10 +35,12 @@ package struct Model {
 
   // MARK: The rules
 
-  /// The winner: live before deleted, then the highest generation, then the greatest bytes.
-  static func winner(_ leaves: [Leaf]) -> Leaf? {
+  /// The winner: live before deleted, then open before closed, then the highest generation, then the greatest bytes.
+  static func winner(_ leaves: [Leaf], closed: Set<String> = []) -> Leaf? {
     leaves.max { left, right in
       if left.isDeleted != right.isDeleted { return left.isDeleted }
+      let isClosed = closed.contains(left.revision)
+      if isClosed != closed.contains(right.revision) { return isClosed }
       if generation(left.revision) != generation(right.revision) {
         return generation(left.revision) < generation(right.revision)
       }
@@ -298,6 +302,8 @@ package struct Model {
       documents[id]?.sequence = lastSequence
     }
     documents[id]?.leaves = leaves
+    let before = Set(document.leaves.map(\.revision))
+    documents[id]?.closed.formUnion(leaves.map(\.revision).filter { !before.contains($0) })
   }
 
   private mutating func takeIndex(_ name: String, _ answer: Answer) throws {
