@@ -27,6 +27,8 @@ import TestSupport
         options.keepsReplacedBodies = keeps
         // Small blocks, so that histories are deep.
         options.revisionsPerBlock = [32, 1, 2, 3, 5, 1, 2][round % 7]
+        // Records of documents with several leaves are written once a batch.
+        options.wideTree = round % 3 == 0 ? 64 : 2
         return try Database.open("\(engine)", in: directory.path, options: options)
       }
       for step in 0..<250 {

@@ -97,7 +97,8 @@ import TestSupport
     var removed: [UInt64] = []
     for generation in 2...25 {
       let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
-      expect(tree.prune(depth: 20, keeping: { [] }, watching: index) { removed.append($0) }, equals: 0)
+      expect(
+        tree.prune(depth: 20, keeping: { [] }, watching: index) { removed.append($0) }.watched, equals: 0)
     }
     expect(texts(tree), equals: (6...25).reversed().map { "\($0)-0a" })
     expect(removed, equals: [1, 2, 3, 4, 5])
@@ -112,7 +113,8 @@ import TestSupport
       let index = tree.sort(watching: try add("\(generation)-0a", to: tree, parent: "\(generation - 1)-0a"))
       let marked = generation < 12 ? ["4-0a", "2-0a"] : ["4-0a"]
       expect(
-        tree.prune(depth: 3, keeping: { places(marked) }, watching: index) { removed.append($0) }, equals: 0)
+        tree.prune(depth: 3, keeping: { places(marked) }, watching: index) { removed.append($0) }.watched,
+        equals: 0)
       expect(tree.isChain)
     }
     // A mark that has moved on keeps nothing any more.

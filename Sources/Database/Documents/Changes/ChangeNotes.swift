@@ -107,26 +107,24 @@ struct ChangeNotes: ~Copyable {
     unstored.removeAll()
   }
 
-  /// Notes a change whose record has just been composed.
+  /// Notes a change of a document whose current revision is `revision`.
   mutating func add(
     _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
-    record: UnsafeRawBufferPointer
-  ) throws {
+    _ revision: StoredRevisionID
+  ) {
     guard !isOverflown else { return }
     guard all.count < ChangeNotes.maximumBytes else {
       isOverflown = true
       return
     }
-    try ChangeNotes.append(id, flags.rawValue, sequence, record, to: &all)
+    ChangeNotes.append(id, flags.rawValue, sequence, revision, to: &all)
   }
 
   @inline(__always)
   static func append(
-    _ id: UnsafeRawBufferPointer, _ flags: UInt8, _ sequence: UInt64, _ record: UnsafeRawBufferPointer,
+    _ id: UnsafeRawBufferPointer, _ flags: UInt8, _ sequence: UInt64, _ revision: StoredRevisionID,
     to notes: inout ByteBuffer
-  ) throws {
-    let record = try DocumentRecord(record.bytes)
-    let revision = try record.currentRevision()
+  ) {
     notes.append(flags)
     notes.append(varint: sequence)
     notes.append(varint: UInt64(id.count))

@@ -84,6 +84,7 @@ extension DocumentWriter {
       if old.kind == kind.name, old.definition == definition { return false }
       _ = try deleteIndex(name)
     }
+    try writePending()
     return try mutating {
       let generation = try nextIndexGeneration()
       let record = IndexRecord(name: name, kind: kind.name, number: generation, definition: definition)
@@ -152,6 +153,7 @@ extension DocumentWriter {
   func refreshIndexStatistics() throws {
     try checkWritable()
     guard let indexes else { return }
+    try writePending()
     try mutating {
       for maintainer in indexes.maintainers { try maintainer.refreshStatistics(in: transaction) }
     }

@@ -39,8 +39,10 @@ public final class DocumentSnapshot {
       throw DocumentError(.snapshotEnded, "the snapshot was used after its closure returned")
     }
     try cancellation?.check()
+    guard isOfBatch else { return (transaction, begun) }
+    try store.writer.writePending()
     // The batch may have added shared keys since the snapshot began.
-    return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
+    return (transaction, store.writer.contextOfNow ?? begun)
   }
 
   /// The record `meta/state`.

@@ -1,4 +1,5 @@
 import Blobs
+import Bytes
 import Fleece
 import Storage
 
@@ -101,9 +102,8 @@ extension DocumentStore {
     }
 
     private func loadedIndex(of revision: RevisionID) -> Int? {
-      tree.nodes.indices.first {
-        tree.nodes[$0].generation == revision.generation && tree.revisionID(of: $0) == revision
-      }
+      var packed = ByteBuffer(capacity: 256)
+      return tree.index(of: revision, &packed)
     }
 
     func revision(_ index: Int, withBody: Bool) throws -> Revision {

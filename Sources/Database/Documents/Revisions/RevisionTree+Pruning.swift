@@ -7,7 +7,8 @@ extension RevisionTree {
   }
 
   /// Prunes each branch to `depth` (1 or more). A leaf is never removed. Calls `removed` with the sequence of
-  /// each removed revision that had a body. Returns the new index of `watched`.
+  /// each removed revision that had a body. Returns the new index of `watched`, and whether marked nodes were kept that
+  /// would have been removed otherwise.
   ///
   /// With one leaf, nodes `depth` or more generations below the highest one are removed. With several leaves,
   /// each leaf keeps itself and its next `depth - 1` ancestors. A remaining node whose parent was removed has
@@ -18,14 +19,14 @@ extension RevisionTree {
   func prune(
     depth: Int, keeping marked: () throws -> [Int], watching watched: Int,
     removed: (UInt64) throws -> Void
-  ) rethrows -> Int {
+  ) rethrows -> (watched: Int, keptMarked: Bool) {
     var highest: UInt64 = 0
     var leaves = 0
     for index in nodes.indices {
       highest = max(highest, nodes[index].generation)
       if nodes[index].isLeaf { leaves += 1 }
     }
-    guard nodes.count > 1, highest > UInt64(depth) else { return watched }
+    guard nodes.count > 1, highest > UInt64(depth) else { return (watched, false) }
     var keeps = ContiguousArray(repeating: false, count: nodes.count)
     if leaves <= 1 {
       let lowest = RevisionTree.lowestGeneration(below: highest, depth: depth)
@@ -40,10 +41,10 @@ extension RevisionTree {
         }
       }
     }
-    guard keeps.contains(false) else { return watched }
+    guard keeps.contains(false) else { return (watched, false) }
     let marked = try marked().filter { !keeps[$0] }
     for index in marked { keeps[index] = true }
-    return try keep(keeps, joining: marked, watching: watched, removed: removed)
+    return (try keep(keeps, joining: marked, watching: watched, removed: removed), !marked.isEmpty)
   }
 
   /// How many of the first revisions with these generations, newest first, pruning to `depth` would leave directly below a node.

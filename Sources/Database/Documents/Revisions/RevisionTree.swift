@@ -37,17 +37,46 @@ final class RevisionTree {
 
     var isLeaf: Bool { flags.contains(.leaf) }
     var isDeleted: Bool { flags.contains(.deleted) }
+
+    /// What comes first in the order of nodes: leaves before others, live ones before tombstones, open branches before closed ones.
+    @inline(__always)
+    var rank: Int {
+      isLeaf ? (isDeleted ? 2 : 0) + (flags.contains(.closed) ? 1 : 0) : Self.lastRank
+    }
+    static let lastRank = 4
   }
 
   // Both are used for every node. Checking exclusive access would cost more than all else done for a node.
-  /// In order of priority, except for nodes added since the last `sort()`.
-  @exclusivity(unchecked) private(set) var nodes: ContiguousArray<Node> = []
+  /// In order of priority, except for nodes added since the last `sort()`, or while `isOrdered` is false. Only this type changes it.
+  @exclusivity(unchecked) var nodes: ContiguousArray<Node> = []
   @exclusivity(unchecked) private var suffixes = ByteBuffer(capacity: 1024)
+  /// False from `beginUnordered()` until the next `sort()` (RevisionTree+Unordered.swift).
+  @exclusivity(unchecked) var isOrdered = true
+  /// What finds nodes while they aren't in order.
+  @exclusivity(unchecked) var lookup = NodeLookup()
+  /// Whether all nodes are known to be in order.
+  @exclusivity(unchecked) private var isSorted = false
+  /// Whether the tree is still what `encode` has written last.
+  @exclusivity(unchecked) private(set) var isEncoded = false
+  /// How many nodes have been decoded, sorted and encoded, and looked at in the table and the heap. For tests.
+  @exclusivity(unchecked) var work = 0
 
   func removeAll() {
     nodes.removeAll(keepingCapacity: true)
     suffixes.removeAll()
+    isOrdered = true
+    hasChanged()
   }
+
+  /// Notes that nodes may not be in order any more.
+  @inline(__always)
+  private func hasChanged() {
+    isSorted = false
+    isEncoded = false
+  }
+
+  /// Says that the bytes that were encoded last are gone.
+  func forgetEncoded() { isEncoded = false }
 
   // MARK: Reading and writing
 
@@ -67,7 +96,9 @@ final class RevisionTree {
         id, parent: distance == 0 ? -1 : index + Int(distance), sequence: sequence,
         flags: RevisionFlags(rawValue: flags))
     }
+    work += nodes.count
     guard reader.rest.isEmpty, isSound else { throw RevisionTree.damaged }
+    isSorted = true
   }
 
   /// Whether the nodes are ordered and unique, the leaf flags are right, and parents are older than their
@@ -100,7 +131,11 @@ final class RevisionTree {
 
   static let damaged = DocumentError(.damaged, "a revision tree can't be read")
 
+  /// Appends the stored form. The nodes have to be in order.
   func encode(into buffer: inout ByteBuffer) {
+    assert(isOrdered)
+    isEncoded = true
+    work += nodes.count
     buffer.append(varint: UInt64(nodes.count))
     for index in nodes.indices {
       let node = nodes[index]
@@ -111,7 +146,7 @@ final class RevisionTree {
     }
   }
 
-  /// Valid until a node is added.
+  /// Valid until a node is added. Sorting and removing nodes doesn't change it.
   func suffix(of node: Node) -> StoredSuffix {
     let all = suffixes.bytes
     let start = Int(node.suffixStart)
@@ -129,6 +164,7 @@ final class RevisionTree {
   /// Adds a node at the end, to be placed by the next `sort()`. The caller maintains the parent's leaf flag.
   @discardableResult
   func add(_ id: StoredRevisionID, parent: Int, sequence: UInt64, flags: RevisionFlags) -> Int {
+    hasChanged()
     let start = suffixes.count
     suffixes.append(id.suffix.bytes)
     nodes.append(
@@ -136,36 +172,81 @@ final class RevisionTree {
         generation: id.generation, sequence: sequence, parent: Int32(truncatingIfNeeded: parent),
         suffixStart: Int32(truncatingIfNeeded: start), suffixCount: UInt8(id.suffix.bytes.count),
         isText: id.suffix.isText, flags: flags))
+    if !isOrdered { noteAdded(nodes.count - 1) }
     return nodes.count - 1
   }
 
   /// Adds a node on top of `parent`, which stops being a leaf.
   @discardableResult
   func addChild(_ id: StoredRevisionID, of parent: Int, sequence: UInt64, flags: RevisionFlags) -> Int {
-    if parent >= 0 { nodes[parent].flags.remove(.leaf) }
+    if parent >= 0, nodes[parent].isLeaf {
+      nodes[parent].flags.remove(.leaf)
+      if !isOrdered { noteReplaced(parent) }
+    }
     return add(id, parent: parent, sequence: sequence, flags: flags)
   }
 
-  /// Makes `parent`, which has a lower generation, the parent of a node. It is no leaf then.
+  /// Makes `parent`, which has a lower generation, the parent of a node. It is no leaf then. The nodes have to be in order.
   func join(_ node: Int, to parent: Int) {
+    assert(isOrdered)
+    hasChanged()
     nodes[node].parent = Int32(parent)
     nodes[parent].flags.remove(.leaf)
   }
 
   /// Sets the sequence of the change that added a node.
-  func setSequence(_ sequence: UInt64, of index: Int) { nodes[index].sequence = sequence }
+  func setSequence(_ sequence: UInt64, of index: Int) {
+    isEncoded = false
+    nodes[index].sequence = sequence
+  }
 
   func index(of id: StoredRevisionID) -> Int? {
-    for index in nodes.indices {
-      let node = nodes[index]
-      if node.generation == id.generation, node.isText == id.suffix.isText,
-        Int(node.suffixCount) == id.suffix.bytes.count,
-        compareBytes(suffix(of: node).bytes, id.suffix.bytes) == 0
-      {
-        return index
+    guard isOrdered else { return unorderedIndex(of: id) }
+    // A binary search of each rank takes as long as looking at about 30 nodes.
+    if isSorted, nodes.count > 32 { return sortedIndex(of: id) }
+    return nodes.indices.first { hasID(id, $0) }
+  }
+
+  /// The same for an ID as text. The stored form of its suffix is put into `packed`.
+  func index(of revision: RevisionID, _ packed: inout ByteBuffer) -> Int? {
+    packed.removeAll()
+    var suffix = revision.suffix
+    let isText = suffix.withUTF8 { packed.append(suffix: UnsafeRawBufferPointer($0)) }
+    return index(
+      of: StoredRevisionID(
+        generation: revision.generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText)))
+  }
+
+  /// Whether a node has this ID.
+  @inline(__always)
+  func hasID(_ id: StoredRevisionID, _ index: Int) -> Bool {
+    let node = nodes[index]
+    return node.generation == id.generation && node.isText == id.suffix.isText
+      && Int(node.suffixCount) == id.suffix.bytes.count
+      && compareBytes(suffix(of: node).bytes, id.suffix.bytes) == 0
+  }
+
+  /// The same for nodes in order.
+  private func sortedIndex(of id: StoredRevisionID) -> Int? {
+    for rank in 0...Node.lastRank {
+      let index = partition { node in
+        if node.rank != rank { return node.rank < rank }
+        if node.generation != id.generation { return node.generation > id.generation }
+        return suffix(of: node).compare(id.suffix) > 0
       }
+      if index < nodes.count, hasID(id, index) { return index }
     }
     return nil
+  }
+
+  /// The number of nodes for which `isBefore` is true. They are the first ones.
+  private func partition(_ isBefore: (Node) -> Bool) -> Int {
+    var (low, high) = (0, nodes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isBefore(nodes[middle]) { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 
   /// The oldest ancestor of a node of whose branch no generation is missing between the two.
@@ -218,6 +299,7 @@ final class RevisionTree {
 
   /// Removes the oldest nodes of a chain. The last remaining node becomes the root.
   func removeOldest(_ count: Int) {
+    isEncoded = false
     nodes.removeLast(count)
     if !nodes.isEmpty { nodes[nodes.count - 1].parent = -1 }
   }
@@ -225,46 +307,94 @@ final class RevisionTree {
   // MARK: Order
 
   /// Sorts the nodes by priority, which changes indices. Returns the new index of `watched`.
+  ///
+  /// Takes time in proportion to the nodes if few of them are out of place, and n log n otherwise.
   func sort(watching watched: Int) -> Int {
+    let watched = isOrdered ? watched : endUnordered(watching: watched)
+    defer { isSorted = true }
     let count = nodes.count
     // The common case is one branch with its new leaf at the end.
-    if watched == count - 1, nodes[watched].isLeaf, count == 1 || isSorted(count - 1, excluding: watched) {
+    if watched == count - 1, nodes[watched].isLeaf, count == 1 || isInOrder(count - 1, behind: watched) {
+      isEncoded = false
       let node = nodes.removeLast()
       for index in nodes.indices where nodes[index].parent >= 0 { nodes[index].parent += 1 }
       nodes.insert(node, at: 0)
       if node.parent >= 0 { nodes[0].parent = node.parent + 1 }
       return 0
     }
-    let order = nodes.indices.sorted { precedes($0, $1) }
+    guard let order = orderOfNodes() else { return watched }
+    isEncoded = false
     var places = [Int32](repeating: 0, count: count)
-    for (place, index) in order.enumerated() { places[index] = Int32(place) }
+    for (place, index) in order.enumerated() { places[Int(index)] = Int32(truncatingIfNeeded: place) }
     let before = nodes
     for (place, index) in order.enumerated() {
-      nodes[place] = before[index]
-      if before[index].parent >= 0 { nodes[place].parent = places[Int(before[index].parent)] }
+      var node = before[Int(index)]
+      if node.parent >= 0 { node.parent = places[Int(node.parent)] }
+      nodes[place] = node
     }
     return Int(places[watched])
   }
 
   /// Returns whether the first `count` nodes are in order and `leaf` precedes them all.
-  private func isSorted(_ count: Int, excluding leaf: Int) -> Bool {
+  private func isInOrder(_ count: Int, behind leaf: Int) -> Bool {
     guard precedes(leaf, 0) else { return false }
     for index in 1..<max(count, 1) where !precedes(index - 1, index) { return false }
     return true
   }
 
+  /// Returns the indices of the nodes in their order, nil if they are in order.
+  private func orderOfNodes() -> ContiguousArray<Int32>? {
+    work += nodes.count
+    // Most nodes are where they were: in order. Those that aren't are sorted and put between them.
+    var kept: ContiguousArray<Int32> = []
+    kept.reserveCapacity(nodes.count)
+    var moved: ContiguousArray<Int32> = []
+    for index in nodes.indices {
+      if let last = kept.last, !precedes(Int(last), index) {
+        // Either this node is too high here, or the last one is too low.
+        if kept.count > 1, !precedes(Int(kept[kept.count - 2]), index) {
+          moved.append(Int32(truncatingIfNeeded: index))
+          continue
+        }
+        kept.removeLast()
+        moved.append(last)
+      }
+      kept.append(Int32(truncatingIfNeeded: index))
+    }
+    guard !moved.isEmpty else { return nil }
+    moved.sort { precedes(Int($0), Int($1)) }
+    var order: ContiguousArray<Int32> = []
+    order.reserveCapacity(nodes.count)
+    // Where few were moved, their places are searched for.
+    let isSearched = moved.count < kept.count / 16
+    var next = 0
+    for node in moved {
+      var end = next
+      if isSearched {
+        var high = kept.count
+        while end < high {
+          let middle = (end + high) / 2
+          if precedes(Int(kept[middle]), Int(node)) { end = middle + 1 } else { high = middle }
+        }
+      } else {
+        while end < kept.count, precedes(Int(kept[end]), Int(node)) { end += 1 }
+      }
+      order.append(contentsOf: kept[next..<end])
+      order.append(node)
+      next = end
+    }
+    order.append(contentsOf: kept[next...])
+    return order
+  }
+
   /// The order of nodes. Its first node is the winner of a conflict, by this rule ("The winner" in
   /// docs/conflicts.md): a leaf before other nodes, a live leaf before a tombstone, an open branch before a
   /// closed one, a higher generation, a higher suffix. Every database chooses the same winner.
-  private func precedes(_ a: Int, _ b: Int) -> Bool {
+  @inline(__always)
+  func precedes(_ a: Int, _ b: Int) -> Bool {
     let left = nodes[a]
     let right = nodes[b]
-    if left.isLeaf != right.isLeaf { return left.isLeaf }
-    if left.isLeaf {
-      if left.isDeleted != right.isDeleted { return right.isDeleted }
-      let leftClosed = left.flags.contains(.closed)
-      if leftClosed != right.flags.contains(.closed) { return !leftClosed }
-    }
+    if left.rank != right.rank { return left.rank < right.rank }
     return isHigher(left, right)
   }
 
@@ -297,6 +427,8 @@ final class RevisionTree {
     _ keeps: ContiguousArray<Bool>, joining joined: [Int] = [], watching watched: Int = 0,
     removed: (UInt64) throws -> Void
   ) rethrows -> Int {
+    assert(isOrdered)
+    isEncoded = false
     var places = ContiguousArray<Int32>(repeating: -1, count: nodes.count)
     var kept: Int32 = 0
     for index in nodes.indices where keeps[index] {
@@ -325,7 +457,8 @@ final class RevisionTree {
 
   /// Whether there is more than one live leaf.
   var isConflicted: Bool {
-    nodes.count > 1 && nodes[1].isLeaf && !nodes[1].isDeleted && !nodes[0].isDeleted
+    guard isOrdered else { return lookup.liveLeaves > 1 }
+    return nodes.count > 1 && nodes[1].isLeaf && !nodes[1].isDeleted && !nodes[0].isDeleted
   }
 }
 

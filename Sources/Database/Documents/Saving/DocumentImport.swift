@@ -201,6 +201,11 @@ extension DocumentStore {
   /// Runs `body` in one transaction, all or nothing, with an importer that is valid until `body` returns.
   /// `body` runs only once, because it reads from a source that can't be rewound.
   package func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
-    try writing(attempts: 1) { writer in try body(DocumentImport(writer)) }
+    try writing(attempts: 1) { writer in
+      // The tree becomes that of the imported documents.
+      try writer.writePending()
+      writer.forgetWide()
+      return try body(DocumentImport(writer))
+    }
   }
 }

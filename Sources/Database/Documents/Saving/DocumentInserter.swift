@@ -85,6 +85,9 @@ package final class DocumentInserter {
     try DocumentID.checkStored(id)
     return try store.writing { writer in
       try writer.checkWritable()
+      // The tree becomes that of this document.
+      try writer.writePending()
+      writer.forgetWide()
       let isStored = try writer.contains(id)
       try buildTree(id, revisions, writer)
       var outcome = Outcome()

@@ -9,7 +9,7 @@ extension DocumentWriter {
   /// Throws `invalidDocumentID` if the ID is longer than one that users may choose, unless there is such a document,
   /// or its tombstone.
   func checkChosen(_ id: UnsafeRawBufferPointer) throws {
-    guard id.count > DocumentID.maximumBytes, try load(id) == nil else { return }
+    guard id.count > DocumentID.maximumBytes, try loadUnordered(id) == nil else { return }
     throw DocumentError(
       .invalidDocumentID,
       "the ID of a new document can have at most \(DocumentID.maximumBytes) bytes of UTF-8, not \(id.count)",

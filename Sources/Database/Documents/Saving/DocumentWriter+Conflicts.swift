@@ -5,14 +5,14 @@ extension DocumentWriter {
   /// Returns the ID of the document's current revision, nil if there is no document.
   func currentRevision(of id: UnsafeRawBufferPointer) throws -> RevisionID? {
     try checkWritable()
-    return try load(id).map { _ in tree.revisionID(of: 0) }
+    return try loadUnordered(id).map { _ in tree.revisionID(of: 0) }
   }
 
-  /// Returns the live leaves of the document besides `revision`. Throws `conflict` unless `revision` is a
+  /// Returns the live leaves of the document besides `revision`, in order. Throws `conflict` unless `revision` is a
   /// leaf.
   func otherLiveLeaves(of id: UnsafeRawBufferPointer, than revision: RevisionID) throws -> [RevisionID] {
     try checkWritable()
-    guard try load(id) != nil else {
+    guard try loadUnordered(id) != nil else {
       throw DocumentError(.notFound, "there is no such document", documentID: idText(id))
     }
     guard let index = try index(of: revision, in: id) else {
@@ -24,9 +24,11 @@ extension DocumentWriter {
         .conflict, "the revision \(revision) isn't a leaf any more; read the conflicts again",
         documentID: idText(id))
     }
-    return tree.nodes.indices
-      .filter { $0 != index && tree.nodes[$0].isLeaf && !tree.nodes[$0].isDeleted }
-      .map { tree.revisionID(of: $0) }
+    let leaves = tree.nodes.indices.filter {
+      $0 != index && tree.nodes[$0].isLeaf && !tree.nodes[$0].isDeleted
+    }
+    let order = tree.isOrdered ? leaves : leaves.sorted { tree.precedes($0, $1) }
+    return order.map { tree.revisionID(of: $0) }
   }
 
   /// Adds `body`, if there is one, on top of `revision`, and ends the branches of the leaves `losers`. One that `revision` has turned out
@@ -49,7 +51,7 @@ extension DocumentWriter {
 
   /// Ends the branch of a revision, if it is a leaf that isn't a tombstone or is current.
   func closeIfLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID) throws {
-    guard try load(id) != nil, let index = try index(of: revision, in: id), tree.nodes[index].isLeaf,
+    guard try loadUnordered(id) != nil, let index = try index(of: revision, in: id), tree.nodes[index].isLeaf,
       index == 0 || !tree.nodes[index].isDeleted
     else { return }
     try close(id, revision)
@@ -57,7 +59,7 @@ extension DocumentWriter {
 
   /// Whether a revision is a leaf; with `isLive`, one that isn't a tombstone.
   func isLeaf(_ id: UnsafeRawBufferPointer, _ revision: RevisionID, isLive: Bool = false) throws -> Bool {
-    guard try load(id) != nil, let index = try index(of: revision, in: id) else { return false }
+    guard try loadUnordered(id) != nil, let index = try index(of: revision, in: id) else { return false }
     return tree.nodes[index].isLeaf && !(isLive && tree.nodes[index].isDeleted)
   }
 

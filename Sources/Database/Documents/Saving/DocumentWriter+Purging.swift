@@ -8,14 +8,19 @@ extension DocumentWriter {
   /// hears of the leaves that are left, and of another one that may be current now.
   func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
     try checkWritable()
-    guard let old = try load(id) else {
+    guard var old = try loadUnordered(id) else {
       throw DocumentError(
         .notFound, "there is no such document, so it can't be purged", documentID: idText(id))
     }
-    guard let first = index(of: leaf), tree.nodes[first].isLeaf else {
+    guard var first = index(of: leaf), tree.nodes[first].isLeaf else {
       throw DocumentError(
         .notFound, "the revision \(leaf) isn't a leaf; only a branch with its leaf can be purged",
         documentID: idText(id))
+    }
+    if !tree.isOrdered {
+      if tree.unorderedLeaves > 2 { return try purgeUnordered(id, first, stored: old) }
+      guard let again = try load(id), let index = index(of: leaf) else { throw RevisionTree.damaged }
+      (old, first) = (again, index)
     }
     try loadHistory(of: id)
     var children = ContiguousArray(repeating: 0, count: tree.nodes.count)
@@ -50,6 +55,38 @@ extension DocumentWriter {
     return purged
   }
 
+  /// The same for a tree whose nodes aren't in order, of which several leaves stay. The record is written later.
+  private func purgeUnordered(_ id: UnsafeRawBufferPointer, _ leaf: Int, stored old: Stored) throws
+    -> [RevisionID]
+  {
+    let sequence = try nextSequence()
+    let currentGoes = leaf == 0
+    if currentGoes { removedBodies += 1 }
+    var purged: [RevisionID] = []
+    try mutating {
+      var index = leaf
+      repeat {
+        let node = tree.nodes[index]
+        purged.append(tree.revisionID(of: index))
+        if node.flags.contains(.hasBody), index > 0 { try deleteBody(node.sequence, isLeaf: index == leaf) }
+        index = Int(node.parent)
+      } while index >= 0 && tree.children(of: index) == 1
+      tree.removeBranch(leaf)
+      let flags = flagsOfRecord
+      treeBytes.removeAll()
+      var keyCount = old.keyCount
+      if currentGoes {
+        keyCount = try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence)
+      }
+      try deleteChange(old.sequence)
+      try addChange(id, flags: flags, sequence)
+      if currentGoes { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
+      // Ancestors may be too far from the leaves that are left.
+      keepPending(sequence, hasNewBody: currentGoes, keyCount: keyCount, isPruned: false)
+    }
+    return purged
+  }
+
   /// Writes the document after `tree` has lost revisions.
   private func rewrite(
     _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ sequence: UInt64
@@ -66,5 +103,6 @@ extension DocumentWriter {
     try deleteChange(old.sequence)
     try addChange(id, flags: flags, sequence)
     if currentIsNew { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
+    try keepWide(id, isPruned: false)
   }
 }

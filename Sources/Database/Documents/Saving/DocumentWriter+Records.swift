@@ -14,6 +14,8 @@ extension DocumentWriter {
   /// Copies the stored document into `stored` and its tree into `tree`. Nil if there is none. For a deep
   /// history, `tree` has only the newest revisions until `loadHistory`.
   func load(_ id: UnsafeRawBufferPointer) throws -> Stored? {
+    try writePending()
+    forgetWide()
     history = nil
     isWhole = true
     stored.removeAll()
@@ -23,7 +25,7 @@ extension DocumentWriter {
       else { return nil }
     }
     let record = try DocumentRecord(stored.bytes.bytes)
-    try tree.decode(record.tree)
+    if !isEncoded(record.tree) { try tree.decode(record.tree) }
     guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
       throw DocumentRecord.damaged
     }
@@ -37,6 +39,13 @@ extension DocumentWriter {
       bodyStart: stored.count - record.body.byteCount)
   }
 
+  /// Whether `tree` is what these bytes say: it was encoded to them when it was written last. For a tree with thousands of leaves
+  /// that takes a tenth of the time of decoding it.
+  private func isEncoded(_ bytes: RawSpan) -> Bool {
+    tree.isEncoded && bytes.byteCount == treeBytes.count && bytes.byteCount > 4096
+      && bytes.withUnsafeBytes { compareBytes(treeBytes.bytes, $0) == 0 }
+  }
+
   /// Writes the document after a revision was added to `tree`: moves bodies to their new places, writes the
   /// record and the change. `newRevision` is the index of the added revision, `parent` the former index of
   /// its parent. Without a body the revision was known with its body and only got a parent.
@@ -48,6 +57,12 @@ extension DocumentWriter {
     if old != nil { replaced.current = tree.nodes[0] }
     // (An ancestor without a body has the sequence of the revision that it arrived with.)
     if parent > 0, tree.nodes[parent].flags.contains(.hasBody) { replaced.parent = tree.nodes[parent] }
+    if let old, body != nil, let excess = try excessOfUnordered(id, newRevision, parent) {
+      return try writeUnordered(
+        id, body, stored: old, newRevision: newRevision, parent: parent, excess, &replaced, sequence)
+    }
+    let wasDeletedInStore = wide?.isDeletedInStore
+    forgetWide()
     var index = tree.sort(watching: newRevision)
     let unpruned = tree.nodes.count
     index = try prune(id, watching: index, &replaced)
@@ -76,10 +91,61 @@ extension DocumentWriter {
         try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, history: history)
       }
     }
-    try putRecord(id, replacing: old)
+    var place = old
+    if let wasDeletedInStore { place?.isDeleted = wasDeletedInStore }
+    try putRecord(id, replacing: place)
     if let old { try deleteChange(old.sequence) }
     try addChange(id, flags: flags, sequence)
     if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
+    try keepWide(id, isPruned: !replaced.keptMarked)
+  }
+
+  /// What pruning removes after a revision was added to the tree whose nodes aren't in order. Nil if there is no such tree, or if the tree
+  /// has to be pruned as a whole.
+  private func excessOfUnordered(_ id: UnsafeRawBufferPointer, _ newRevision: Int, _ parent: Int) throws
+    -> [Int]?
+  {
+    guard let unordered, unordered.isPruned,
+      let excess = tree.excess(of: newRevision, on: parent, depth: maximumTreeDepth),
+      try excess.isEmpty || markedRevisions(of: id).isEmpty
+    else { return nil }
+    return excess
+  }
+
+  /// The same as `write` for a tree whose nodes aren't in order. The record is written later.
+  private func writeUnordered(
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody?, stored old: Stored, newRevision: Int, parent: Int,
+    _ excess: [Int], _ replaced: inout Replaced, _ sequence: UInt64
+  ) throws {
+    for index in excess where tree.nodes[index].flags.contains(.hasBody) {
+      try deleteBody(tree.nodes[index].sequence, isLeaf: false)
+    }
+    tree.remove(excess, from: newRevision)
+    let index = tree.placeWinner(added: newRevision)
+    if let node = replaced.parent { try moveToReplaced(node.sequence, keeps: true) }
+    let flags = flagsOfRecord
+    treeBytes.removeAll()
+    var keyCount = old.keyCount
+    var keepsCurrent = false
+    if index == 0, let body {
+      try keepOldCurrent(old, replaced, becameParent: parent == 0)
+      keyCount = body.sharedKeyCount
+      compose(flags: flags, sequence, keyCount: keyCount, body: body.fleece)
+    } else {
+      if let body {
+        try putBody(body.fleece, keyCount: body.sharedKeyCount, at: sequence, in: keyspaces.conflicts)
+      }
+      if tree.nodes[0].sequence == replaced.current?.sequence, parent != 0 {
+        keepsCurrent = true
+      } else {
+        try keepOldCurrent(old, replaced, becameParent: true)
+        keyCount = try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence)
+      }
+    }
+    try deleteChange(old.sequence)
+    try addChange(id, flags: flags, sequence)
+    if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
+    keepPending(sequence, hasNewBody: !keepsCurrent, keyCount: keyCount, isPruned: true)
   }
 
   /// The revisions whose bodies a write may move, as they were before it. Their sequences identify them,
@@ -91,6 +157,8 @@ extension DocumentWriter {
     var parent: RevisionTree.Node?
     var isCurrentPruned = false
     var isParentPruned = false
+    /// Whether revisions were kept only because they are marked.
+    var keptMarked = false
   }
 
   /// Prunes `tree`, and deletes the bodies of pruned revisions that don't have to be moved. Returns the new
@@ -98,7 +166,7 @@ extension DocumentWriter {
   private func prune(_ id: UnsafeRawBufferPointer, watching watched: Int, _ replaced: inout Replaced) throws
     -> Int
   {
-    try tree.prune(
+    let (index, keptMarked) = try tree.prune(
       depth: maximumTreeDepth, keeping: { try markedRevisions(of: id) }, watching: watched
     ) { sequence in
       if sequence == replaced.current?.sequence {
@@ -111,12 +179,19 @@ extension DocumentWriter {
         try deleteBody(sequence, isLeaf: false)
       }
     }
+    replaced.keptMarked = keptMarked
+    return index
   }
 
   /// Encodes `tree` into `treeBytes`. Returns the flags of a record with this tree.
   func encodeTree() -> DocumentRecord.Flags {
     treeBytes.removeAll()
     tree.encode(into: &treeBytes)
+    return flagsOfRecord
+  }
+
+  /// The flags of a record with `tree`.
+  var flagsOfRecord: DocumentRecord.Flags {
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
     if tree.isConflicted { flags.insert(.conflicted) }
     return flags
@@ -166,13 +241,16 @@ extension DocumentWriter {
   }
 
   /// Composes the record with the body of a leaf that becomes current, and removes that body from
-  /// `conflicts`.
+  /// `conflicts`. Returns how many shared keys it needs.
+  @discardableResult
   func composeFromConflict(
     _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil
-  ) throws {
+  ) throws -> Int {
     try withSequenceKey(leaf) { key in
+      var keyCount = 0
       let found = try transaction.read(key.bytes, in: keyspaces.conflicts) { bytes in
         let body = try BodyRecord(bytes)
+        keyCount = body.keyCount
         body.body.withUnsafeBytes {
           compose(flags: flags, sequence, keyCount: body.keyCount, history: history, body: $0)
         }
@@ -181,6 +259,7 @@ extension DocumentWriter {
         throw DocumentError(.damaged, "the body of a conflicting revision is missing (sequence \(leaf))")
       }
       try transaction.delete(key.bytes, in: keyspaces.conflicts)
+      return keyCount
     }
   }
 
@@ -226,13 +305,23 @@ extension DocumentWriter {
     try deleteSequence(sequence, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies)
   }
 
+  /// Stores the change that makes `tree` the document's.
   func addChange(_ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64) throws {
+    let current = tree.nodes[0]
+    try addChange(
+      id, flags: flags, sequence,
+      current: StoredRevisionID(generation: current.generation, suffix: tree.suffix(of: current)))
+  }
+
+  func addChange(
+    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64, current: StoredRevisionID
+  ) throws {
     let flags = isFromSync ? flags.union(.fromSync) : flags
     other.removeAll()
     other.append(flags.rawValue)
     other.append(id)
     try appendChange(sequence)
-    if notes.isCollecting { try notes.add(id, flags: flags, sequence, record: record.bytes) }
+    if notes.isCollecting { notes.add(id, flags: flags, sequence, current) }
   }
 
   func deleteSequence(_ sequence: UInt64, in keyspace: Keyspace) throws {

@@ -43,7 +43,7 @@ extension DocumentWriter {
     {
       return saved
     }
-    let isStored = try load(id)
+    let isStored = try loadUnordered(id)
     var parent = -1
     /// The parent of the first revision that is stored.
     var outside: RevisionID?
@@ -96,7 +96,8 @@ extension DocumentWriter {
     }
     let digest = try digest.digest(parent: text.bytes, deleted: deleted, body: body.canonicalJSON)
     let new = StoredRevisionID(generation: generation, digest: digest, byteCount: precondition.digestBytes)
-    if isStored != nil, let known = tree.index(of: new) {
+    if isStored != nil, var known = tree.index(of: new) {
+      if !tree.isOrdered, tree.nodes[known].parent < 0 { try putInOrder(&known, &parent) }
       try loadHistory(of: id)
       return try saveKnown(known, on: parent, id, stored: isStored, generation, digest)
     }
@@ -156,6 +157,8 @@ extension DocumentWriter {
     let last = lastSequence ?? 0
     guard last < maximumSequence else { return nil }
     let sequence = last + 1
+    // The bytes of `tree` are gone.
+    tree.forgetEncoded()
     treeBytes.removeAll()
     treeBytes.append(1)
     treeBytes.append((RevisionFlags.leaf.union(.hasBody)).rawValue)
@@ -165,7 +168,9 @@ extension DocumentWriter {
     compose(flags: [], sequence, keyCount: body.sharedKeyCount, body: body.fleece)
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
-      try addChange(id, flags: [], sequence)
+      try addChange(
+        id, flags: [], sequence,
+        current: StoredRevisionID(generation: 1, digest: digest, byteCount: digestBytes))
       try updateIndexes(id, old: nil, new: body.fleece)
       lastSequence = sequence
       return saved(sequence, 1, digest)

@@ -22,6 +22,8 @@ final class DocumentWriter {
   /// The stored document's older revisions. `tree` lacks them unless `isWhole` is true.
   @exclusivity(unchecked) var history: StoredHistory?
   @exclusivity(unchecked) var isWhole = true
+  /// The document with many leaves that the open transaction has changed last.
+  @exclusivity(unchecked) var wide: WideDocument?
   /// A copy of the stored document. The engine's own bytes are valid only until the next write.
   @exclusivity(unchecked) var stored = ByteBuffer()
   @exclusivity(unchecked) var record = ByteBuffer()
@@ -124,6 +126,7 @@ final class DocumentWriter {
     hasChangedExpirations = false
     removedBodies = 0
     openTransaction = transaction
+    wide = nil
     self.context = base === context.sharedKeys ? context : context.with(sharedKeys: base)
     foundDepth = nil
     if state.indexGeneration != context.treeDepth.generation {
@@ -207,6 +210,7 @@ final class DocumentWriter {
     // Blobs must be durable before the documents that refer to them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
     guard let openTransaction, let context, var state, let lastSequence else { return nil }
+    try writePending()
     try finishIndexes()
     // Most transactions leave the record unchanged, which saves writing one page for each.
     let isTold = lastSequence == newestChange || lastSequence == state.lowestLastSequence
@@ -226,6 +230,7 @@ final class DocumentWriter {
       if committing, !hasChangedIndexes { indexes?.isTouched = false } else { indexes = nil }
     }
     hasChangedIndexes = false
+    wide = nil
     openTransaction = nil
     context = nil
     state = nil
@@ -238,6 +243,9 @@ final class DocumentWriter {
   func fail(_ error: any Error) {
     if failure == nil { failure = error }
   }
+
+  /// Whether the transaction can't be committed any more.
+  var hasFailed: Bool { failure != nil }
 
   /// Runs a change of the store. An error in it fails the whole transaction.
   func mutating<Result>(_ body: () throws -> Result) throws -> Result {

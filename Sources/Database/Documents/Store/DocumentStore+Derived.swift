@@ -15,6 +15,7 @@ extension DocumentStore {
   package func writingDerived<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try writing { writer in
       try writer.checkWritable()
+      try writer.writePending()
       return try writer.mutating { try body(writer.transaction) }
     }
   }

@@ -138,6 +138,7 @@ extension DocumentStore {
   /// it needs no checksums.
   func count(of keyspace: (Keyspaces) -> Keyspace) throws -> Int {
     if isInBatch, let transaction = writer.openTransaction, let context = writer.context {
+      try writer.writePending()
       return try transaction.count(of: keyspace(context.keyspaces))
     }
     return try repeating(.snapshotExpired) {

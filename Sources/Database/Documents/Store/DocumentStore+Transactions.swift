@@ -18,6 +18,7 @@ extension DocumentStore {
     attempts: Int = DocumentStore.defaultAttempts, _ body: (any ReadTransaction, Context) throws -> Result
   ) throws -> Result {
     if isInBatch, let transaction = writer.openTransaction, let context = writer.contextOfNow {
+      try writer.writePending()
       return try body(transaction, context)
     }
     return try withSnapshot(attempts: attempts, body)

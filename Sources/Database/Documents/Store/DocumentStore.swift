@@ -52,6 +52,8 @@ package final class DocumentStore: Sendable {
     /// How many revisions of a deep history are stored together. A record keeps up to twice as many. For
     /// tests.
     package var revisionsPerBlock = 32
+    /// How many revisions a document with several leaves has at least whose record is written once a transaction. For tests.
+    package var wideTree = 64
     /// Whether every entry that is read is verified against its checksum.
     package var verifiesChecksums: Bool
     /// The known kinds of indexes. A database with an index of another kind can only be opened read-only.

@@ -88,11 +88,21 @@ extension DocumentStore {
     try reading { transaction, context in
       let tree = RevisionTree()
       let sharedKeys = try sharedKeys(transaction, context)
+      // Many may be of one document, which may have thousands of leaves.
+      var last: String?
       return try wanted.map { wanted in
         try DocumentID.withValidated(wanted.id, maximum: DocumentID.maximumStoredBytes) { key in
+          if let last, last.hasSameBytes(as: wanted.id),
+            let reading = try readAside(wanted, tree, sharedKeys, transaction, context)
+          {
+            return reading
+          }
+          last = nil
           for keyspace in [context.keyspaces.docs, context.keyspaces.deleted] {
             let reading = try transaction.withValue(at: key.bytes, in: keyspace) {
-              try read(wanted, key, DocumentRecord($0), tree, sharedKeys, transaction, context)
+              let record = try DocumentRecord($0)
+              if record.history == nil { last = wanted.id }
+              return try read(wanted, key, record, tree, sharedKeys, transaction, context)
             }
             if let reading { return reading }
           }
@@ -108,53 +118,74 @@ extension DocumentStore {
   ) throws -> SyncReading {
     try tree.decode(record.tree)
     var isWhole = record.history == nil
-    func index(of revision: String) -> Int? {
-      var revision = revision
-      return revision.withUTF8 { utf8 in
-        guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }
-        var packed = ByteBuffer(capacity: 64)
-        let isText = packed.append(suffix: suffix)
-        return tree.index(
-          of: StoredRevisionID(
-            generation: generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText)))
-      }
-    }
     func loadOlder() throws {
       guard !isWhole, let history = record.history else { return }
       isWhole = true
       try tree.addHistory(of: key, history, transaction)
     }
-    var found = index(of: wanted.revision)
+    var found = tree.index(of: wanted.revision)
     if found == nil, !isWhole {
       try loadOlder()
-      found = index(of: wanted.revision)
+      found = tree.index(of: wanted.revision)
     }
     guard let found else { return .obsolete }
-    let node = tree.nodes[found]
-    let body: SyncBody
-    if found == 0 {
-      body = .fleece([UInt8](copying: record.body), sharedKeys)
-    } else {
-      guard node.flags.contains(.hasBody) else { return .obsolete }
-      let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
-      let stored = try withSequenceKey(node.sequence) { key in
-        try transaction.withValue(at: key.bytes, in: keyspace) { [UInt8](copying: try BodyRecord($0).body) }
-      }
-      guard let stored else { return .obsolete }
-      body = .fleece(stored, sharedKeys)
+    let body =
+      found == 0
+      ? [UInt8](copying: record.body) : try bodyAside(of: tree.nodes[found], transaction, context)
+    guard let body else { return .obsolete }
+    let history = try history(wanted, of: found, tree) {
+      guard !isWhole else { return false }
+      try loadOlder()
+      return true
     }
+    return .revision(
+      SyncRevision(
+        id: wanted.id, history: history, isDeleted: tree.nodes[found].isDeleted,
+        body: .fleece(body, sharedKeys)))
+  }
+
+  /// Reads a revision that isn't the current one of the document that was read last. `tree` has all its revisions. Returns nil for the current
+  /// one, whose body is in the record.
+  private func readAside(
+    _ wanted: SyncWanted, _ tree: RevisionTree, _ sharedKeys: SharedKeys,
+    _ transaction: any ReadTransaction, _ context: Context
+  ) throws -> SyncReading? {
+    guard let found = tree.index(of: wanted.revision) else { return .obsolete }
+    guard found > 0 else { return nil }
+    guard let body = try bodyAside(of: tree.nodes[found], transaction, context) else { return .obsolete }
+    let history = try history(wanted, of: found, tree) { false }
+    return .revision(
+      SyncRevision(
+        id: wanted.id, history: history, isDeleted: tree.nodes[found].isDeleted,
+        body: .fleece(body, sharedKeys)))
+  }
+
+  /// The body of a revision that isn't the current one, nil if it isn't stored.
+  private func bodyAside(
+    of node: RevisionTree.Node, _ transaction: any ReadTransaction, _ context: Context
+  ) throws -> [UInt8]? {
+    guard node.flags.contains(.hasBody) else { return nil }
+    let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
+    return try withSequenceKey(node.sequence) { key in
+      try transaction.withValue(at: key.bytes, in: keyspace) { [UInt8](copying: try BodyRecord($0).body) }
+    }
+  }
+
+  /// The history that goes with a revision to the peer. `loadOlder` adds older revisions to `tree`, and returns false if there are none.
+  private func history(
+    _ wanted: SyncWanted, of found: Int, _ tree: RevisionTree, loadOlder: () throws -> Bool
+  ) throws -> [String] {
     // The history ends with a revision that the peer has, also if those before it are too many.
     let ancestors = wanted.ancestors + (wanted.known.map { [$0] } ?? [])
     var history = [wanted.revision]
-    var next = Int(node.parent)
+    var next = Int(tree.nodes[found].parent)
     var oldest = found
     var hasAncestor = false
     while history.count <= wanted.maximumHistory || !ancestors.isEmpty && !hasAncestor {
       if next < 0 {
         // The oldest revision of the record may have older ones outside of it.
-        guard !isWhole else { break }
         let last = tree.nodes.count - 1
-        try loadOlder()
+        guard try loadOlder() else { break }
         next = Int(tree.nodes[last].parent)
         if next < 0 { break }
       }
@@ -174,12 +205,12 @@ extension DocumentStore {
       next = Int(tree.nodes[next].parent)
     }
     if !hasAncestor, let known = wanted.known, let generation = RevisionID(known)?.generation,
-      generation < tree.nodes[oldest].generation, index(of: known) == nil
+      generation < tree.nodes[oldest].generation, tree.index(of: known) == nil
     {
       if history.count > wanted.maximumHistory { history.removeLast() }
       history.append(known)
     }
-    return .revision(SyncRevision(id: wanted.id, history: history, isDeleted: node.isDeleted, body: body))
+    return history
   }
 
   /// Reads the body of a stored revision, nil if it isn't stored any more.
@@ -201,39 +232,48 @@ extension DocumentStore {
       let marks = try remote.flatMap { _ in try transaction.keyspace(named: SyncRecords.marks) }
       var markKey = ByteBuffer(capacity: 512)
       var packed = ByteBuffer(capacity: 256)
+      // The document whose whole tree is in `tree`. Many revisions of one document may be offered, which may have thousands of leaves.
+      var last: String?
+      // Of its revisions before this generation, those that may be ancestors.
+      var older: (generation: UInt64, ids: [String])?
+      func knowledge(of revision: RevisionID) -> SyncKnowledge? {
+        tree.index(of: revision, &packed).map { .known(tree.relation($0)) }
+      }
+      func missing(_ revision: RevisionID) -> SyncKnowledge {
+        if let older, older.generation == revision.generation {
+          return .missing(possibleAncestors: older.ids)
+        }
+        let ids = tree.possibleAncestors(before: revision.generation)
+        older = (revision.generation, ids)
+        return .missing(possibleAncestors: ids)
+      }
       return try offered.map { offered in
         guard DocumentID.isStorable(offered.id), let revision = RevisionID(offered.revision) else {
           return .invalid
         }
+        if let last, last.hasSameBytes(as: offered.id) {
+          if let known = knowledge(of: revision) { return known }
+          if marks == nil { return missing(revision) }
+        }
+        last = nil
+        older = nil
         return try DocumentID.withValidated(offered.id, maximum: DocumentID.maximumStoredBytes) { key in
           for keyspace in [context.keyspaces.docs, context.keyspaces.deleted] {
             let knowledge = try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
               let record = try DocumentRecord(bytes)
               try tree.decode(record.tree)
-              packed.removeAll()
-              var suffix = revision.suffix
-              let isText = suffix.withUTF8 { packed.append(suffix: UnsafeRawBufferPointer($0)) }
-              let id = StoredRevisionID(
-                generation: revision.generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText))
-              if let index = tree.index(of: id) { return SyncKnowledge.known(tree.relation(index)) }
+              if record.history == nil { last = offered.id }
+              if let known = knowledge(of: revision) { return known }
               if let history = record.history, revision.generation < tree.oldestGeneration {
                 try tree.addHistory(of: key, history, transaction)
-                if tree.index(of: id) != nil { return .known(.ancestor) }
+                if tree.index(of: revision, &packed) != nil { return .known(.ancestor) }
               }
               if let remote, let marks {
                 SyncRecords.markKey(remote, key, into: &markKey)
                 let mark = try Self.mark(at: markKey.bytes, marks, transaction)
                 if let mark, mark.hasSameBytes(as: offered.revision) { return .known(.ancestor) }
               }
-              var ancestors: [String] = []
-              for node in tree.nodes.indices
-              where tree.nodes[node].generation < revision.generation
-                && tree.nodes[node].flags.contains(.hasBody)
-              {
-                ancestors.append(tree.revisionID(of: node).description)
-                if ancestors.count == 10 { break }
-              }
-              return .missing(possibleAncestors: ancestors)
+              return missing(revision)
             }
             if let knowledge { return knowledge }
           }
@@ -325,6 +365,30 @@ extension RevisionTree {
     // Leaves come first.
     return nodes.indices.dropFirst().prefix { nodes[$0].isLeaf }.map { index in
       SyncLeaf(revision: revisionID(of: index).description, isDeleted: nodes[index].isDeleted)
+    }
+  }
+
+  /// The first ten revisions with bodies before a generation.
+  fileprivate func possibleAncestors(before generation: UInt64) -> [String] {
+    var ancestors: [String] = []
+    for node in nodes.indices
+    where nodes[node].generation < generation && nodes[node].flags.contains(.hasBody) {
+      ancestors.append(revisionID(of: node).description)
+      if ancestors.count == 10 { break }
+    }
+    return ancestors
+  }
+
+  /// The index of a revision, nil if it isn't in the tree or isn't a revision ID.
+  fileprivate func index(of revision: String) -> Int? {
+    var revision = revision
+    return revision.withUTF8 { utf8 in
+      guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }
+      var packed = ByteBuffer(capacity: 64)
+      let isText = packed.append(suffix: suffix)
+      return index(
+        of: StoredRevisionID(
+          generation: generation, suffix: StoredSuffix(bytes: packed.bytes, isText: isText)))
     }
   }
 

@@ -22,7 +22,7 @@ extension DocumentWriter {
     _ rule: SyncConflictRule
   ) throws -> Applied {
     try checkWritable()
-    let isStored = try load(id)
+    let isStored = try loadUnordered(id)
     if isStored == nil { tree.removeAll() }
     var (ids, ancestor) = try unknownRevisions(of: history, in: id, isStored: isStored != nil)
     // The revision itself is known.

@@ -72,9 +72,15 @@ extension DocumentWriter {
 
   /// Makes the first join. Returns false if there is none.
   private func joinNext(_ id: UnsafeRawBufferPointer, _ history: [String]) throws -> Bool {
-    guard let stored = try load(id) else { return false }
+    guard var stored = try loadUnordered(id) else { return false }
     try loadHistory(of: id)
-    guard let join = nextJoin(parsed(history)) else { return false }
+    let ids = parsed(history)
+    guard var join = nextJoin(ids) else { return false }
+    if !tree.isOrdered {
+      // Only nodes in order can be joined.
+      guard let again = try load(id), let next = nextJoin(ids) else { throw RevisionTree.damaged }
+      (stored, join) = (again, next)
+    }
     let sequence = try nextSequence()
     isFromSync = true
     defer { isFromSync = false }

@@ -266,7 +266,7 @@ extension DocumentStore {
       try writer.checkWritable()
       for revision in new {
         try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { id in
-          guard try movesBack ? writer.contains(id) : writer.load(id) != nil else { return }
+          guard try movesBack ? writer.contains(id) : writer.loadUnordered(id) != nil else { return }
           if !movesBack, try writer.isOlderThanMark(id, revision.revision, remote: remote) { return }
           try writer.mutating { try writer.mark(id, revision.revision, remote: remote) }
         }

@@ -46,6 +46,9 @@ public struct DatabaseOptions: Sendable {
   public var checksFile = false
   /// The number of revisions stored together in a deep history (`DocumentStore.Options`). For tests.
   package var revisionsPerBlock: Int?
+  /// The number of revisions from which the record of a document with several leaves is written once a transaction
+  /// (`DocumentStore.Options`). For tests.
+  package var wideTree: Int?
   /// The engine of a new database, instead of the one that `engine` names.
   var engineType: EngineType?
   /// When the database compacts itself.

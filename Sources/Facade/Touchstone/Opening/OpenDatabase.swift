@@ -281,6 +281,7 @@ final class OpenDatabase: Sendable {
       verifiesChecksums: options.verifiesChecksums, indexKinds: [ValueIndexKind(), FullTextIndexKind()])
     store.path = path
     if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
+    if let revisions = options.wideTree { store.wideTree = revisions }
     return store
   }
 

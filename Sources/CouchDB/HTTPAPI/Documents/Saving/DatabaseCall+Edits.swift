@@ -114,7 +114,6 @@ extension DatabaseCall {
       try store.inBatch {
         var outcomes: [SyncOutcome] = []
         outcomes.reserveCapacity(revisions.count)
-        // Many leaves of one document take long: each is written with all others.
         while outcomes.count < revisions.count {
           try checkWanted()
           let next = revisions[outcomes.count...].prefix(Self.revisionsAtOnce)
