@@ -84,6 +84,58 @@ extension ByteBuffer {
   }
 }
 
+/// A revision ID in place. The compiler doesn't check its lifetime. The caller keeps the bytes: they are lent
+/// to its closure or are in its own buffer, and the ID is used only until that closure ends or that buffer
+/// changes.
+struct StoredRevisionID {
+  var generation: UInt64
+  var suffix: StoredSuffix
+
+  init(generation: UInt64, suffix: StoredSuffix) {
+    self.generation = generation
+    self.suffix = suffix
+  }
+
+  /// That of a new revision: it has the first bytes of the digest.
+  init(generation: UInt64, digest: UnsafeRawBufferPointer, byteCount: Int) {
+    self.generation = generation
+    suffix = StoredSuffix(bytes: UnsafeRawBufferPointer(rebasing: digest[..<byteCount]), isText: false)
+  }
+
+  /// Nil if the bytes aren't a stored revision ID.
+  init?(_ reader: inout ByteReader) {
+    guard let generation = reader.varint(), generation > 0, generation <= RevisionID.maximumGeneration,
+      let length = reader.varint(), length >= 2, length <= UInt64(RevisionID.maximumSuffixBytes) << 1 | 1,
+      let bytes = reader.bytes(Int(length >> 1))
+    else { return nil }
+    self.generation = generation
+    suffix = StoredSuffix(bytes: bytes.withUnsafeBytes { $0 }, isText: length & 1 == 1)
+  }
+
+  func append(to buffer: inout ByteBuffer) {
+    buffer.append(varint: generation)
+    buffer.append(varint: UInt64(suffix.bytes.count) << 1 | (suffix.isText ? 1 : 0))
+    buffer.append(suffix.bytes)
+  }
+
+  /// Appends the ID's text form to a buffer.
+  func appendText(to buffer: inout ByteBuffer) {
+    var digits: UInt64 = 1
+    while generation / digits >= 10 { digits *= 10 }
+    while digits > 0 {
+      buffer.append(UInt8(0x30 + generation / digits % 10))
+      digits /= 10
+    }
+    buffer.append(UInt8(ascii: "-"))
+    if suffix.isText {
+      buffer.append(suffix.bytes)
+    } else {
+      buffer.reserve(suffix.bytes.count * 2)
+      Hex.write(suffix.bytes, to: buffer.appendUninitialized(suffix.bytes.count * 2))
+    }
+  }
+}
+
 /// A suffix in place.
 struct StoredSuffix {
   let bytes: UnsafeRawBufferPointer
