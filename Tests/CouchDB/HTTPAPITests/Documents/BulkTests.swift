@@ -196,6 +196,37 @@ import Touchstone
       equals: ["bad_request", "Missing JSON list of 'docs'."])
   }
 
+  @Test("entries of _bulk_get for one document are answered as each of them alone", arguments: someEngines)
+  func bulkGetOfManyRevisions(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    // More entries and more text than are read from one snapshot.
+    let ids = (0..<300).map { "2-\(String($0 + 0x1000, radix: 16))" }
+    let text = String(repeating: "x", count: 2_000)
+    let documents = ids.map {
+      #"{"_id":"wide","_rev":"\#($0)","_revisions":{"start":2,"ids":["\#($0.dropFirst(2))","aa"]},"v":"\#(text)"}"#
+    }
+    _ = try client.send(
+      "POST", "/db/_bulk_docs", #"{"new_edits":false,"docs":[\#(documents.joined(separator: ","))]}"#)
+    try client.save("/db/other", "{}")
+    var entries = ids.map { #"{"id":"wide","rev":"\#($0)"}"# }
+    entries.insert(#"{"id":"wide","rev":"7-ff"}"#, at: 290)
+    entries.insert(#"{"id":"other"}"#, at: 200)
+    entries.insert(#"{"id":"wide","rev":"1-aa"}"#, at: 100)
+    entries.insert(#"{"id":"wide","rev":"bad"}"#, at: 50)
+    entries.insert(entries[0], at: 1)
+    for options in ["", "?latest=true&revs=true"] {
+      func results(_ entries: [String]) throws -> [JSONValue] {
+        let body = "{\"docs\":[\(entries.joined(separator: ","))]}"
+        return try client.send("POST", "/db/_bulk_get\(options)", body).json()["results"].array ?? []
+      }
+      let together = try results(entries)
+      expect(together.count, equals: entries.count)
+      for (entry, found) in zip(entries, together) {
+        try expect([found], equals: results([entry]), "\(entry)")
+      }
+    }
+  }
+
   @Test("a replicated document that can't be stored doesn't keep out the others", arguments: someEngines)
   func unstorable(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)

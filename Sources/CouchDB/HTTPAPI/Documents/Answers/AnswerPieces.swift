@@ -21,6 +21,13 @@ struct AnswerPieces: Sendable {
   private var pieces: [Piece] = []
   private var text: [UInt8] = []
 
+  /// The length of the text, without attachments.
+  var textCount: Int {
+    pieces.reduce(text.count) { count, piece in
+      if case .text(let text) = piece { count + text.count } else { count }
+    }
+  }
+
   /// Appends text.
   mutating func append(_ text: some Sequence<UInt8>) { self.text.append(contentsOf: text) }
 

@@ -27,10 +27,14 @@ extension DatabaseCall {
     guard let multipart else {
       return .json { output in
         output.append("{\"results\":[")
-        for (position, item) in wanted.enumerated() {
+        var next = 0
+        while next < wanted.count {
           try checkWanted()
-          if position > 0 { output.append(",") }
-          try answer.json(item).write(to: output, database)
+          for items in try answer.items(wanted[next...]) {
+            if next > 0 { output.append(",") }
+            try answer.json(wanted[next], items).write(to: output, database)
+            next += 1
+          }
         }
         output.append("]}\n")
       }
@@ -40,9 +44,13 @@ extension DatabaseCall {
     return HTTPAnswer(
       status: 200, headers: [type],
       body: .written { output in
-        for item in wanted {
+        var next = 0
+        while next < wanted.count {
           try checkWanted()
-          try answer.parts(item, boundary).write(to: output, database)
+          for items in try answer.items(wanted[next...]) {
+            try answer.parts(items, boundary).write(to: output, database)
+            next += 1
+          }
         }
         output.append(raw: wanted.isEmpty ? "--\(boundary)--\r\n" : "\r\n--\(boundary)--\r\n")
       })
@@ -68,14 +76,73 @@ private struct BulkGet: Sendable {
   }
 
   /// What an entry of the request leads to.
-  private enum Item {
+  enum Item {
     case found(id: String, RevisionID, AnswerPieces, [StoredAttachment])
     case failed(id: JSONValue, revision: JSONValue, CouchDBError)
   }
 
-  private func items(_ wanted: JSONValue) throws -> [Item] {
-    func failed(_ error: CouchDBError, revision: JSONValue = .null) -> [Item] {
-      [.failed(id: wanted["id"], revision: revision, error)]
+  /// What an entry of the request asks for.
+  private enum Entry {
+    case read(id: String, RevisionOptions.Choice, RevisionOptions)
+    case failed(Item)
+  }
+
+  /// How many entries that ask for revisions of one document are answered from one snapshot, unless the answers are longer than this.
+  private static let entriesAtOnce = 256
+  private static let bytesAtOnce = 1 << 18
+
+  /// What the first entries lead to: one of them, or several in a row that ask for one revision each of the same document. A
+  /// document may have thousands of revisions, and its tree is read once for all of them.
+  func items(_ wanted: ArraySlice<JSONValue>) throws -> [[Item]] {
+    guard let first = wanted.first else { return [] }
+    let id: String
+    switch try entry(first) {
+    case .failed(let item): return [[item]]
+    case .read(let wantedID, _, _): id = wantedID
+    }
+    return try call.database.read { snapshot in
+      let revisions = try snapshot.revisions(of: id)
+      var found: [[Item]] = []
+      var bytes = 0
+      for next in wanted.prefix(Self.entriesAtOnce) where bytes < Self.bytesAtOnce {
+        guard case .read(let nextID, let choice, let options) = try entry(next), nextID.hasSameBytes(as: id)
+        else { break }
+        var isOne = false
+        if case .one = choice { isOne = true }
+        guard isOne || found.isEmpty else { break }
+        let items = try items(next, id, revisions, choice, options)
+        for case .found(_, _, let json, _) in items { bytes += json.textCount }
+        found.append(items)
+        guard isOne else { break }
+      }
+      return found
+    }
+  }
+
+  private func items(
+    _ wanted: JSONValue, _ id: String, _ revisions: DocumentRevisions?, _ choice: RevisionOptions.Choice,
+    _ options: RevisionOptions
+  ) throws -> [Item] {
+    do {
+      let renderer = try RevisionRenderer(call.database, options, isMultipart ? .following : .inline)
+      let found = try RevisionSelection(revisions, choice, latest: options.latest).render(renderer)
+      guard let found else {
+        return [.failed(id: .string(id), revision: "undefined", .missing)]
+      }
+      return found.map { item in
+        switch item {
+        case .found(let revision, let json, let following): .found(id: id, revision, json, following)
+        case .missing(let revision): .failed(id: .string(id), revision: .string(revision), .missing)
+        }
+      }
+    } catch let error as CouchDBError {
+      return [.failed(id: wanted["id"], revision: wanted.object?["rev"] ?? "undefined", error)]
+    }
+  }
+
+  private func entry(_ wanted: JSONValue) throws -> Entry {
+    func failed(_ error: CouchDBError, revision: JSONValue = .null) -> Entry {
+      .failed(.failed(id: wanted["id"], revision: revision, error))
     }
     guard let members = wanted.object, members.count > 0 else {
       return failed(CouchDBError(400, "bad_request", "document must be a JSON object"))
@@ -105,23 +172,7 @@ private struct BulkGet: Sendable {
       }
       try options.setAttachmentsSince(given)
     }
-    do {
-      let renderer = try RevisionRenderer(call.database, options, isMultipart ? .following : .inline)
-      let found = try call.database.read { snapshot in
-        try RevisionSelection(snapshot.revisions(of: id), choice, latest: options.latest).render(renderer)
-      }
-      guard let found else {
-        return [.failed(id: .string(id), revision: "undefined", .missing)]
-      }
-      return found.map { item in
-        switch item {
-        case .found(let revision, let json, let following): .found(id: id, revision, json, following)
-        case .missing(let revision): .failed(id: .string(id), revision: .string(revision), .missing)
-        }
-      }
-    } catch let error as CouchDBError {
-      return failed(error, revision: members["rev"] ?? "undefined")
-    }
+    return .read(id: id, choice, options)
   }
 
   private func error(_ id: JSONValue, _ revision: JSONValue, _ error: CouchDBError) throws -> [UInt8] {
@@ -133,12 +184,12 @@ private struct BulkGet: Sendable {
     return try JSONValue.object(members).jsonText()
   }
 
-  func json(_ wanted: JSONValue) throws -> AnswerPieces {
+  func json(_ wanted: JSONValue, _ items: [Item]) throws -> AnswerPieces {
     var pieces = AnswerPieces()
     pieces.append("{\"id\":")
     pieces.append(try wanted["id"].jsonText())
     pieces.append(",\"docs\":[")
-    for (position, item) in try items(wanted).enumerated() {
+    for (position, item) in items.enumerated() {
       if position > 0 { pieces.append(",") }
       switch item {
       case .found(_, _, let json, _):
@@ -154,9 +205,9 @@ private struct BulkGet: Sendable {
     return pieces
   }
 
-  func parts(_ wanted: JSONValue, _ boundary: String) throws -> AnswerPieces {
+  func parts(_ items: [Item], _ boundary: String) throws -> AnswerPieces {
     var pieces = AnswerPieces()
-    for item in try items(wanted) {
+    for item in items {
       pieces.append("\r\n--\(boundary)\r\n")
       switch item {
       case .found(let id, let revision, let json, let following):

@@ -176,15 +176,17 @@ struct RevisionSelection {
   }
 
   private mutating func choose(_ some: [IncomingDocument.Revision], latest: Bool) throws {
+    var chosen: Set<Int> = []
     for revision in some {
       guard let revisions, let index = try revision.id.flatMap({ try revisions.index(of: $0) }) else {
         missing.append(revision.text)
         continue
       }
-      for index in latest ? try revisions.leaves(under: index) : [index] where !wanted.contains(index) {
-        wanted.append(index)
-      }
+      chosen.insert(index)
     }
+    wanted = Array(chosen)
+    guard latest, let revisions, !chosen.allSatisfy({ revisions.isLeaf($0) }) else { return }
+    wanted = try revisions.leaves.filter { try revisions.ancestry(of: $0).contains(where: chosen.contains) }
   }
 
   /// Writes the revisions in the order of their IDs, then those that are missing. Nil if there is no document and all of it is asked for.
