@@ -68,10 +68,11 @@ package struct SimulatedPlace {
   package func open(_ engine: EngineName, isReadOnly: Bool = false) throws -> Database {
     // Registers it.
     _ = Self.isServer(engine)
-    return try Database.open(
-      path,
-      options: DatabaseOptions(
-        engine: engine, creation: .openExisting, isReadOnly: isReadOnly, key: try key(of: engine)))
+    var options = DatabaseOptions(
+      engine: engine, creation: .openExisting, isReadOnly: isReadOnly, key: try key(of: engine))
+    // Documents with many leaves are written in another way, which few of the simulated ones would have by themselves.
+    options.wideTree = 3
+    return try Database.open(path, options: options)
   }
 
   /// In place, except from and to a server.
