@@ -35,6 +35,66 @@ import TestSupport
     try expect(folder.names(), equals: ["a/b", "b", "ä c"])
   }
 
+  @Test("gives databases other names, unless they are open or the name is taken")
+  func moves() throws {
+    let (location, folder) = try makeFolder()
+    let database = try folder.open("a")
+    try database.save("doc", ["n": 1, "file": database.makeBlob(randomBytes(300_000)).jsonValue])
+    try folder.open("b").close()
+    try expect(databaseCode { try folder.move("a", to: "c/d") }, equals: .inUse)
+    try database.close()
+    // Another process has it open.
+    let path = try #require(builtExecutable("touchstone"))
+    let child = try ChildProcess.start(path, ["changes", location + "#a", "--follow"])
+    try eventually { child.outputText.contains("doc") }
+    try expect(databaseCode { try folder.move("a", to: "c/d") }, equals: .inUse)
+    child.kill()
+    _ = try child.wait()
+    try expect(databaseCode { try folder.move("a", to: "b") }, equals: .alreadyExists)
+    try expect(databaseCode { try folder.move("none", to: "c/d") }, equals: .notFound)
+    try expect(databaseCode { try folder.move("a", to: "a") }, equals: .alreadyExists)
+    // A schema of something else has the name.
+    try server().sql("CREATE SCHEMA theirs", in: location)
+    try expect(databaseCode { try folder.move("a", to: "theirs") }, equals: .alreadyExists)
+    try eventually { (try? folder.move("a", to: "c/d")) != nil }
+    try expect(folder.names(), equals: ["b", "c/d"])
+    let moved = try folder.openExisting("c/d")
+    try expect(moved.document("doc")?["n"].int, equals: 1)
+    try moved.save("more", ["n": 2])
+    try expect(moved.check(deep: true).map(\.description), equals: [])
+    try folder.close()
+    try folder.delete("c/d")
+    // Tables of something else would get another name with the schema.
+    try server().sql("CREATE SCHEMA given; CREATE TABLE given.other (id integer)", in: location)
+    try folder.open("given").close()
+    try expect(storageCode { try folder.move("given", to: "taken") }, equals: .unsupported)
+    try expect(folder.names(), equals: ["b", "given"])
+    try server().sql("DROP TABLE given.other", in: location)
+    try folder.move("given", to: "taken")
+    try expect(folder.names(), equals: ["b", "taken"])
+  }
+
+  @Test("of two that rename a database at once, one does")
+  func racingMoves() throws {
+    let (location, folder) = try makeFolder()
+    try folder.open("old").close()
+    let others = try (0..<2).map { _ in try DatabaseFolder(location) }
+    let results = Lock<[String]>([])
+    DispatchQueue.concurrentPerform(iterations: 2) { number in
+      let result: String
+      do {
+        let code = try databaseCode { try others[number].move("old", to: "new\(number)") }
+        result = code.map { "\($0)" } ?? "moved"
+      } catch { result = "\(error)" }
+      results.withLock { $0.append(result) }
+    }
+    let moved = results.withLock { $0 }
+    expect(moved.filter { $0 == "moved" }.count, equals: 1, "\(moved)")
+    let names = try folder.names()
+    expect(names.count == 1 && names[0].hasPrefix("new"), "\(names)")
+    try folder.openExisting(names[0]).close()
+  }
+
   @Test("a database that another server has open is deleted when that one has ended")
   func deletion() throws {
     let (location, folder) = try makeFolder()
@@ -73,7 +133,6 @@ import TestSupport
   func refusals() throws {
     let (location, folder) = try makeFolder()
     try folder.open("a").close()
-    try expect(databaseCode { try folder.move("a", to: "b") }, equals: .invalidLocation)
     try expect(databaseCode { try folder.replace("a", with: location + "#a") }, equals: .invalidLocation)
     for name in ["", ".a", "a\u{1}", "x.touchstone"] {
       try expect(databaseCode { try folder.open(name) }, equals: .invalidName, "\(name)")

@@ -117,13 +117,13 @@ package final class PostgresServer: Sendable {
     _ = try server.wait()
   }
 
-  /// Runs SQL as the owner of the server, and returns the lines that `psql` prints.
+  /// Runs SQL as the owner of the server in a database, by its name or location, and returns the lines that `psql` prints.
   @discardableResult
-  package func sql(_ text: String) throws -> [String] {
+  package func sql(_ text: String, in database: String = "postgres") throws -> [String] {
     guard let programs = Self.programs else { return [] }
     let output = try run(
       [
-        "\(programs)/psql", "-h", directory, "-U", "touchstone", "-d", "postgres", "-AtqX", "-v",
+        "\(programs)/psql", "-h", directory, "-U", "touchstone", "-d", database, "-AtqX", "-v",
         "ON_ERROR_STOP=1", "-c", text,
       ])
     return output.split(separator: "\n").map(String.init)

@@ -87,15 +87,19 @@ extension DatabaseFolder {
   /// The name is locked until the replacement ends. Meanwhile, opens of it in this process throw `inUse`, and
   /// opens in other processes wait up to 10 seconds.
   ///
-  /// Throws `inUse` if the old database is open in this or another process; `invalidSource` if the source is
-  /// the old database, or lies inside its directory; and otherwise as `install` does. Then the old database
-  /// is unchanged.
+  /// Throws `invalidLocation` for a folder on a server; `inUse` if the old database is open in this or another
+  /// process; `invalidSource` if the source is the old database, or lies inside its directory; and otherwise as
+  /// `install` does. Then the old database is unchanged.
   public func replace(
     _ name: String, with source: String, engine: EngineName? = nil, key: UserKey? = nil,
     newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
-    // Throws for a folder on a server.
-    _ = try directory(of: name)
+    if case .server(let place) = try place(of: name) {
+      throw DatabaseError(
+        .invalidLocation,
+        "a database on a server isn't replaced in one step: install the other one with a new name, delete this one, and move the new one",
+        path: place.path)
+    }
     let prebuilt = try PrebuiltDatabase(
       source, engine: engine, key: key, newKey: newKey, options: options, progress: progress)
     let target = try newDirectory(of: name)

@@ -24,7 +24,7 @@ import Storage
 /// `invalidName` for other names.
 ///
 /// A folder may be on a server: its path is then a location without a name, such as `postgres://host/db`, and each database
-/// is a schema. Names have at most 63 bytes there, and don't begin with `pg_`. Databases there aren't replaced and don't get other names.
+/// is a schema. Names have at most 63 bytes there, and don't begin with `pg_`. Databases there aren't replaced.
 public final class DatabaseFolder: Sendable {
   /// The absolute path of the directory. The directory is made when the first database is. On a server it is the location without
   /// passwords.

@@ -91,6 +91,49 @@ struct ServerPlace {
     }
   }
 
+  /// Gives the database the name of another place on the same server. Throws `inUse` if it is open, and `alreadyExists`.
+  func move(to target: ServerPlace) throws {
+    guard target.path != path else {
+      throw DatabaseError(.alreadyExists, "the database has this name already", path: path)
+    }
+    try OpenDatabase.reserve(target.path)
+    defer { OpenDatabase.unreserve(target.path) }
+    try OpenDatabase.paths.withLock(path) { there in
+      try OpenDatabase.checkNotReserved(path)
+      guard there == nil else {
+        throw DatabaseError(.inUse, "the database is open in this process", path: path)
+      }
+      let home = try home(DatabaseOptions())
+      defer { home.close() }
+      let newHome = try target.home(DatabaseOptions())
+      defer { newHome.close() }
+      guard try description(home) != nil else { throw missing }
+      guard try home.takeAlone(seconds: 0, unless: { false }) else {
+        throw DatabaseError(
+          .inUse, "the database is open in another process; close it there first", path: path)
+      }
+      let taken = DatabaseError(.alreadyExists, "the database exists already", path: target.path)
+      guard try target.description(newHome) == nil else { throw taken }
+      guard try newHome.takeAlone(seconds: 0, unless: { false }) else {
+        throw DatabaseError(.inUse, "another process is making a database of the new name", path: target.path)
+      }
+      // Other processes may have removed this one or made that one since.
+      guard try description(home) != nil else { throw missing }
+      guard try target.description(newHome) == nil else { throw taken }
+      // An interrupted creation or conversion.
+      if try newHome.state() == .unfinished { try newHome.remove() }
+      guard try home.isStillAlone(), try newHome.isStillAlone() else {
+        throw DatabaseError(.inUse, "the connection that locked the database was lost; try again", path: path)
+      }
+      do { try home.rename(to: target.name) } catch let error as StorageError
+        where error.code == .alreadyExists
+      {
+        throw DatabaseError(.alreadyExists, error.message, path: target.path)
+      }
+      Log.write(.info, .database, path, "renamed to \(target.name)")
+    }
+  }
+
   /// Removes the database, or what an interrupted creation or conversion has left, if no open shares its lock. Throws `inUse`.
   func delete() throws {
     try OpenDatabase.paths.withLock(path) { there in

@@ -17,6 +17,9 @@ package protocol ServerHome: AnyObject, Sendable {
   func publish(_ description: String) throws
   /// Removes the database with everything that it has. The caller holds the lock alone.
   func remove() throws
+  /// Gives the database another name, in one step. The caller holds the locks of both names alone. Throws `alreadyExists` if the
+  /// name is taken, and `unsupported` if something else stands in its place too.
+  func rename(to name: String) throws
 
   /// Takes the lock that every open shares, also if it is held alone. Waits up to `seconds` and returns whether it has it.
   func share(seconds: Double) throws -> Bool

@@ -65,7 +65,10 @@ struct PostgresLocation: Sendable {
   }
 
   /// The name of the schema as SQL has it.
-  var quotedSchema: String {
-    "\"" + schema.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+  var quotedSchema: String { Self.quoted(schema) }
+
+  /// A name as SQL has it.
+  static func quoted(_ name: String) -> String {
+    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
   }
 }

@@ -121,6 +121,31 @@ struct HomeSchema {
     if madeSchema { _ = try? connection.exchange([.text("DROP SCHEMA \(schema)")]) }
   }
 
+  /// Renames the schema, unless it has tables of something else.
+  func rename(to name: String) throws {
+    let own = (Self.engineTables + Self.blobTables + ["database"]).map { "'\($0)'" }.joined(separator: ", ")
+    let others = try connection.exchange([
+      .text(
+        """
+        SELECT table_name::text FROM information_schema.tables \
+        WHERE table_schema = \(literal(location.schema)) AND table_name NOT IN (\(own))
+        """)
+    ])
+    if let others = others.first, others.count > 0 {
+      throw StorageError(
+        .unsupported,
+        "the schema also has the table \"\(others.text(0, 0))\", which isn't the database's, so it isn't renamed; "
+          + "move that table, or copy the database", path: location.shown)
+    }
+    let quoted = PostgresLocation.quoted(name)
+    do {
+      _ = try connection.exchange([.text("ALTER SCHEMA \(schema) RENAME TO \(quoted)")])
+    } catch let error as PostgresError where error.state == "42P06" {
+      throw StorageError(
+        .alreadyExists, "the server has a schema of the new name, \(name)", path: location.shown)
+    }
+  }
+
   private func dropping(_ tables: [String]) -> [String] {
     tables.map { "DROP TABLE IF EXISTS \(schema).\($0)" }
   }

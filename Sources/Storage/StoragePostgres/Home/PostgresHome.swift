@@ -84,6 +84,10 @@ final class PostgresHome: ServerHome {
 
   func remove() throws { try withSchema("the database can't be removed") { try $0.remove() } }
 
+  func rename(to name: String) throws {
+    try withSchema("the database can't be renamed") { try $0.rename(to: name) }
+  }
+
   // MARK: The lock
 
   func share(seconds: Double) throws -> Bool {
