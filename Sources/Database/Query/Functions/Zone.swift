@@ -13,7 +13,7 @@ enum Zone {
   init?(_ value: QueryValue, _ context: EvaluationContext, _ site: CallSite) {
     if case .string(let name) = value {
       let zone = context.pattern(site.pattern, for: name) { NamedZone(source: $0) }
-      guard let zone = zone as? NamedZone, zone.icu != nil else { return nil }
+      guard let zone = zone as? NamedZone, zone.rules != nil else { return nil }
       self = .named(zone)
       return
     }
@@ -31,20 +31,35 @@ enum Zone {
   }
 }
 
-/// The rules of a time zone. They belong to one evaluation context.
+/// The rules of a time zone: the system's, or where that doesn't have the zone, ICU's. They belong to one evaluation context.
 final class NamedZone: Pattern {
+  fileprivate enum Rules {
+    case system(ZoneFile)
+    case icu(OpaquePointer)
+  }
+
   /// Nil for an unknown name.
-  fileprivate let icu: OpaquePointer?
+  fileprivate let rules: Rules?
 
   override init(source: TextSlice) {
-    let units = Array(source.string.utf16)
-    icu = icu_zone_open(units, Int32(units.count))
+    let name = source.string
+    if let file = ZoneFile(named: name) {
+      rules = .system(file)
+    } else {
+      let units = Array(name.utf16)
+      rules = icu_zone_open(units, Int32(units.count)).map { .icu($0) }
+    }
     super.init(source: source)
   }
 
-  deinit { if let icu { icu_zone_close(icu) } }
+  deinit { if case .icu(let zone) = rules { icu_zone_close(zone) } }
 
   fileprivate func offset(at milliseconds: Int64) -> Int {
-    Int(Int64(icu_zone_offset(icu, Double(milliseconds))).flooredDivision(by: 60_000))
+    switch rules {
+    case .system(let file):
+      Int(Int64(file.offset(at: milliseconds.flooredDivision(by: 1_000))).flooredDivision(by: 60))
+    case .icu(let zone): Int(Int64(icu_zone_offset(zone, Double(milliseconds))).flooredDivision(by: 60_000))
+    case nil: 0
+    }
   }
 }
