@@ -73,7 +73,8 @@ extension AppliedTerm {
       guard values?.object?["w"] == true else { return }
       return assign(&body, values?.object?["v"])
     }
-    guard let values = values?.array else { return }
+    // The first array is a value of the row, the others are members of the objects in it.
+    guard let values = values?.array ?? values?.object?["v"]?.array else { return }
     change(&body, at: steps[...]) { found in
       guard case .array(var items) = found else { return }
       for index in items.indices where values.indices.contains(index) {

@@ -182,8 +182,9 @@ package struct ChangePlan: Sendable {
     }
   }
 
-  /// The value for each item of the arrays of FOR: an array of objects with the value `v` and the condition
-  /// `w`. FOR comes from the innermost array to the outermost one.
+  /// The value for each item of the arrays of FOR: an array of objects, whose `v` is the array for the items of the next array or, for
+  /// those of the innermost one, the value, beside the condition `w`. FOR comes from the innermost array to the outermost one. Paths in
+  /// values that begin with no variable are the document's, as in any loop over a collection.
   private static func looped(
     _ value: QueryExpression, _ loop: AssignmentLoop?, _ target: ByteString
   ) -> QueryExpression {
@@ -197,11 +198,10 @@ package struct ChangePlan: Sendable {
       if isOutermost, path.steps[0] != .name(target) || path.steps.count == 1 {
         path.steps.insert(.name(target), at: 0)
       }
-      var query = SelectStatement(
-        results: [ResultColumn(result, as: nil)],
-        source: DataSource(items: .property(path), as: variable.name))
-      query.isRaw = true
-      result = .subquery(query)
+      let items = VariableBinding(variable.name, in: .property(path))
+      result = .iteration(Iteration(.array, result, over: [items]))
+      // Without the object, the loop would leave out an item that doesn't have the inner array.
+      if !isOutermost { result = .object([ObjectMember("v", result)]) }
     }
     return result
   }

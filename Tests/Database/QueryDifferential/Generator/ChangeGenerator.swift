@@ -26,10 +26,10 @@ extension CaseGenerator {
     case 4:
       let when = one(["", " WHEN v.x IS VALUED", " WHEN v.x = 'a'", " WHEN d.b > 0", " WHEN v.x"])
       return
-        "UPDATE _ AS d SET v.x = \(one(["1", "v.x", "d.b", "MISSING", "[v.x]"])) FOR v IN d.\(one(["l", "o.y"]))\(when) END\(filter)\(returning())"
+        "UPDATE _ AS d SET v.x = \(one(["1", "v.x", "d.b", "b", "[v.x, b]", "MISSING", "[v.x]"])) FOR v IN d.\(one(["l", "o.y"]))\(when) END\(filter)\(returning())"
     case 5:
       return
-        "UPDATE _ AS d \(one(["SET w.x = 7", "UNSET w.x", "SET w.x = v.x"])) FOR w IN v.l FOR v IN d.l\(one(["", " WHEN v.x IS VALUED"])) END\(returning())"
+        "UPDATE _ AS d \(one(["SET w.x = 7", "UNSET w.x", "SET w.x = v.x", "SET w.x = b"])) FOR w IN v.l FOR v IN d.l\(one(["", " WHEN v.x IS VALUED"])) END\(returning())"
     case 6:
       return
         "DELETE FROM _ AS d WHERE \(condition(names, 1)) AND d.b \(one(["> 1", "= 0", "IS MISSING"]))\(returning())"
