@@ -11,7 +11,7 @@ struct KeptSnapshotTests {
   /// A second pool of the engine's file, whose rounds end when the timer says so.
   private func pool(_ engine: SQLiteEngine) -> (ReaderPool, ManualTimer) {
     let timer = ManualTimer()
-    return (ReaderPool(engine.file, nil, cacheBytes: 1 << 20, first: nil, timer: timer), timer)
+    return (ReaderPool(engine.file, engine.claim, nil, cacheBytes: 1 << 20, first: nil, timer: timer), timer)
   }
 
   /// Reads until the reader keeps its snapshot.

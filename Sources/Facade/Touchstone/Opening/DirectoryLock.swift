@@ -80,6 +80,15 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
+  /// Throws `notFound` if another process has removed the database since, or another one has its path. What goes by the path
+  /// would change that one.
+  func checkCurrent() throws {
+    guard !isCurrent else { return }
+    throw StorageError(
+      .notFound, "the directory of the open database was removed, or another one has its path",
+      path: directory)
+  }
+
   /// Takes the lock shared, also if it is held exclusively. Waits at most `seconds` for a process that
   /// changes files.
   func share(seconds: Double = 10) throws {

@@ -39,11 +39,7 @@ final class DirectoryTurn: WorkTurn {
         throw DatabaseError(.closed, "the turn to work was given back", path: directory)
       }
       guard state.descriptor < 0 else { return true }
-      guard lock.isCurrent else {
-        throw StorageError(
-          .notFound, "the directory of the open database was removed, or another one has its path",
-          path: directory)
-      }
+      try lock.checkCurrent()
       let descriptor = try openFile()
       while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
         let error = errno

@@ -62,6 +62,8 @@ final class HeldDirectory: DatabaseHome {
   func compactsAlone(_ engine: any StorageEngine) throws -> Bool { try !engine.maintenance.compactsInPlace }
 
   func compact(_ open: OpenDatabase) throws {
+    // What is in memory has no directory.
+    if directory.exists { try lock.checkCurrent() }
     guard try open.store.engine.maintenance.compactsInPlace else { return try replaceFile(open) }
     try open.store.withoutBackground { try open.store.engine.maintenance.compact() }
   }
@@ -124,6 +126,7 @@ final class HeldDirectory: DatabaseHome {
   func changeKey(
     of dataKey: SecretBytes, to newKey: UserKey, from key: UserKey?, _ stretching: PassphraseStretching
   ) throws {
+    try lock.checkCurrent()
     try lock.withRight {
       let description = currentDescription
       if let key {
@@ -154,6 +157,8 @@ final class HeldDirectory: DatabaseHome {
 
   func remove() throws {
     // Closing a database in memory has removed its directory.
-    if directory.exists { try OpenDatabase.removeFiles(of: directory) }
+    guard directory.exists else { return }
+    try lock.checkCurrent()
+    try OpenDatabase.removeFiles(of: directory)
   }
 }

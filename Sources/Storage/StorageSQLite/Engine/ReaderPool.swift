@@ -53,17 +53,20 @@ final class ReaderPool: Sendable {
 
   private let file: SQLiteFile
   private let still: StillFile?
+  private let claim: OpenFiles.Claim
   private let cacheBytes: Int
   private let forks: UInt64
   private let state = Lock(State())
 
   /// `first` is an open connection with a large cache, or nil. `timer` ends the rounds.
   init(
-    _ file: SQLiteFile, _ still: StillFile?, cacheBytes: Int, first: EngineConnection?,
+    _ file: SQLiteFile, _ claim: OpenFiles.Claim, _ still: StillFile?, cacheBytes: Int,
+    first: EngineConnection?,
     timer: any CallTimer = SystemTimer()
   ) {
     self.timer = timer
     self.file = file
+    self.claim = claim
     self.still = still
     self.cacheBytes = cacheBytes
     if let first {
@@ -266,7 +269,11 @@ final class ReaderPool: Sendable {
   private func connect(_ rank: CacheRank, _ visit: StillFile.Visit?) throws -> EngineConnection {
     var file = file
     if let visit { file.access = visit.access }
-    let connection = try file.connect(cacheBytes: cacheBytes / rank.rawValue, for: .reading)
+    let connection = try claim.opening(file.path) {
+      try file.connect(cacheBytes: cacheBytes / rank.rawValue, for: .reading)
+    } close: {
+      $0.close()
+    }
     do {
       try Self.prepare(connection)
       return try EngineConnection(

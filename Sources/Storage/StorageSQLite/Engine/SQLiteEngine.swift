@@ -44,7 +44,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     var isClosed = false
   }
   let log: WriteAheadLog
-  private let claim: OpenFiles.Claim
+  let claim: OpenFiles.Claim
   private let forks: UInt64
   /// Only used inside the queue.
   private var isClosed = false
@@ -133,7 +133,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         first.close()
         throw error
       }
-      let readers = ReaderPool(file, still, cacheBytes: options.cacheBytes, first: reader)
+      let readers = ReaderPool(file, claim, still, cacheBytes: options.cacheBytes, first: reader)
       self.readers = readers
       if let still, let visit { still.leave(visit) }
       log.givesUpSnapshots.withLock { $0 = { [weak readers] in readers?.giveUpKept() } }
@@ -194,7 +194,11 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         throw StorageError(.closed, "the database is closed and can't be written", path: path)
       }
       let writer = try storing("the database can't be opened for writing", path) {
-        let connection = try file.connect(cacheBytes: cacheBytes, vfs: file.library.logLayer)
+        let connection = try claim.opening(path) {
+          try file.connect(cacheBytes: cacheBytes, vfs: file.library.logLayer)
+        } close: {
+          $0.close()
+        }
         do { try file.syncNames() } catch {
           connection.close()
           throw error

@@ -72,6 +72,25 @@ enum OpenFiles {
       isClosed = true
     }
 
+    /// Opens the claimed file once more with `open`. Throws `notFound` if the file was removed, or another one has its path.
+    func opening<Opened>(_ path: String, _ open: () throws -> Opened, close: (Opened) -> Void) throws
+      -> Opened
+    {
+      try check(path)
+      let opened = try open()
+      do { try check(path) } catch {
+        close(opened)
+        throw error
+      }
+      return opened
+    }
+
+    private func check(_ path: String) throws {
+      guard Identity(path) != identity else { return }
+      throw StorageError(
+        .notFound, "the file of the open database was removed, or another one has its path", path: path)
+    }
+
     /// Returns a descriptor for reading the claimed file, or a file beside it, at `path`. It stays open as long as the
     /// claimed file. Nil if there is no file.
     func descriptor(of path: String) throws -> Int32? {
