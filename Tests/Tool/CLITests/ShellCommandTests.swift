@@ -175,6 +175,32 @@ import TestSupport
     }
   }
 
+  @Test func valuesOfParametersKeepTheirBlanksAndQuotes() throws {
+    try withDatabase { tool in
+      let script = """
+        .param ids=["d1", "d  2"]
+        .param  o = {"a": "x"}
+        .param text=two  'blanks'  \u{20}
+        .param quoted="two  blanks"
+        .param
+        SELECT $ids AS a, $text AS b, $quoted AS c;
+        .param clear
+        .param
+        """
+      let result = try tool.succeed("shell", "db", input: script)
+      expect(
+        result.output,
+        equals: #"""
+          $ids = ["d1","d  2"]
+          $o  = {"a":"x"}
+          $quoted = "two  blanks"
+          $text = "two  'blanks'"
+          {"a":["d1","d  2"],"b":"two  'blanks'","c":"two  blanks"}
+
+          """#)
+    }
+  }
+
   @Test func aScriptStopsAtItsFirstErrorWithItsPlaceAndStatus() throws {
     try withDatabase { tool in
       try tool.write(

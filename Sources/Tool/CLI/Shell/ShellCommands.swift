@@ -14,16 +14,20 @@ struct ShellDotCommand: Sendable {
   let arguments: String
   let help: String
   let completion: Completion
+  /// Whether the rest of the line is one argument, with its quotes and blanks.
+  let takesLine: Bool
   let run: @Sendable (Shell, [String]) throws -> Void
 
   init(
     _ name: String, _ arguments: String, _ help: String, completion: Completion = .none,
+    takesLine: Bool = false,
     run: @escaping @Sendable (Shell, [String]) throws -> Void
   ) {
     self.name = name
     self.arguments = arguments
     self.help = help
     self.completion = completion
+    self.takesLine = takesLine
     self.run = run
   }
 
@@ -64,8 +68,8 @@ enum ShellCommands {
     },
     ShellDotCommand(
       "param", "[NAME=VALUE|clear]", "Sets the value of $NAME: JSON, otherwise a string; or lists all",
-      completion: .words(["clear"])
-    ) { shell, words in try parameter(words, shell) },
+      completion: .words(["clear"]), takesLine: true
+    ) { shell, words in try parameter(words.first, shell) },
     ShellDotCommand("quit", "", "Ends the shell") { shell, words in
       try none(words)
       shell.isEnded = true
@@ -89,11 +93,16 @@ enum ShellCommands {
 
   /// Runs a line such as `.mode csv`.
   static func run(_ line: String, in shell: Shell) throws {
-    let words = try split(line.dropFirst())
-    guard let name = words.first else { return try help([], shell.output) }
+    let text = line.dropFirst().drop(while: \.isWhitespace)
+    let word = text.prefix { !$0.isWhitespace }
+    guard !word.isEmpty else { return try help([], shell.output) }
     // What other shells call it.
-    let known = ["exit": "quit", "q": "quit", "h": "help"][name] ?? name
-    try find(known).run(shell, Array(words.dropFirst()))
+    let known = ["exit": "quit", "q": "quit", "h": "help"][word] ?? String(word)
+    let command = try find(known)
+    var rest = text[word.endIndex...].drop(while: \.isWhitespace)
+    while rest.last?.isWhitespace ?? false { rest.removeLast() }
+    if command.takesLine { return try command.run(shell, rest.isEmpty ? [] : [String(rest)]) }
+    try command.run(shell, split(rest))
   }
 
   private static func find(_ name: String) throws -> ShellDotCommand {
@@ -125,15 +134,15 @@ enum ShellCommands {
     }
   }
 
-  private static func parameter(_ words: [String], _ shell: Shell) throws {
-    switch words.count {
-    case 0:
+  private static func parameter(_ text: String?, _ shell: Shell) throws {
+    switch text {
+    case nil:
       for (name, value) in shell.parameters.sorted(by: { $0.key < $1.key }) {
         try shell.output.line("$\(name) = \(value)")
       }
-    case 1 where words[0] == "clear": shell.parameters = [:]
-    default:
-      let parameter = try QueryParameter(words.joined(separator: " "))
+    case "clear": shell.parameters = [:]
+    case let text?:
+      let parameter = try QueryParameter(text)
       shell.parameters[parameter.name] = parameter.value
     }
   }
