@@ -27,6 +27,35 @@ import TestSupport
     }
   }
 
+  @Test func namesOfColumnsAreToldApartByTheirBytes() throws {
+    try Tool.run { tool in
+      try tool.succeed(
+        "import", "db", "-", "--engine", "lmdb", input: #"{"_id":"a","":1,"\u00e9":2,"e\u0301":3}"# + "\n")
+      try tool.succeed("export", "db", "out.csv")
+      try tool.succeed("import", "new", "out.csv", "--engine", "lmdb")
+      try expect(
+        Array(tool.succeed("export", "new").output.utf8),
+        equals: Array(tool.succeed("export", "db").output.utf8))
+      try tool.write("a,\"\",\"\"\n1,2,3\n", to: "x.csv")
+      try expect(tool("import", "db", "x.csv").errors.contains("line 1: two columns have the name ''"))
+    }
+  }
+
+  @Test func rowsOfAQueryAsCSVComeBackTheSame() throws {
+    try Tool.run { tool in
+      let lines = #"""
+        {"_id":"a","b":"12","c":12,"d":"true","e":"","f":"{\"x\":1}","g":{"x":1},"h":"null","i":null,"j":"a,\"b\""}
+
+        """#
+      try tool.succeed("import", "db", "-", "--engine", "lmdb", input: lines)
+      let rows = try tool.succeed(
+        "query", "db", "SELECT META().id AS _id, b, c, d, e, f, g, h, i, j, k FROM _", "--format", "csv")
+      try tool.write(rows.output, to: "rows.csv")
+      try tool.succeed("import", "new", "rows.csv", "--engine", "lmdb")
+      try expect(tool.succeed("export", "new").output, equals: lines)
+    }
+  }
+
   @Test func filesOfOthersAreReadOrRefusedWithTheirLine() throws {
     try Tool.run { tool in
       try tool.write("\u{FEFF}key;x,b\nk1,\"a\n\nb\"\n\n\"k2\",", to: "semi.csv")

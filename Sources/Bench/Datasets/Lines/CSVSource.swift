@@ -34,9 +34,14 @@ package final class CSVSource: RecordSource {
         .empty, "there is no header; the first line of CSV has the names of the properties", path: self.path)
     }
     names = header.map(\.text)
-    for (number, name) in names.enumerated() {
-      guard !name.isEmpty else { throw fault("column \(number + 1) has no name") }
-      guard names.firstIndex(of: name) == number else { throw fault("two columns have the name '\(name)'") }
+    // Names are equal if their bytes are.
+    var known: Set<[UInt8]> = []
+    for (number, field) in header.enumerated() {
+      // In quotes it is the empty name.
+      guard !field.text.isEmpty || field.isQuoted else { throw fault("column \(number + 1) has no name") }
+      guard known.insert(Array(field.text.utf8)).inserted else {
+        throw fault("two columns have the name '\(field.text)'")
+      }
     }
     idColumn = names.firstIndex { $0.utf8.elementsEqual(idProperty.utf8) }
   }

@@ -1,5 +1,6 @@
 import BenchmarkKit
 import Bytes
+import Datasets
 import Touchstone
 
 /// How the rows of a query are printed.
@@ -24,7 +25,9 @@ struct RowPrinter {
     self.names = names
     self.output = output
     table = TextTable(names)
-    if format == .csv { try output.write(names.map(\.csvField).joined(separator: ",") + "\r\n") }
+    if format == .csv {
+      try output.write(names.map { $0.isEmpty ? "\"\"" : $0.csvField }.joined(separator: ",") + "\r\n")
+    }
   }
 
   /// Prints a row. In a table, it is kept until `end()`, since the widths of the columns depend on all rows.
@@ -33,7 +36,7 @@ struct RowPrinter {
     switch format {
     case .json: try output.line(row.json())
     case .csv:
-      let line = try names.indices.map { try Self.text(row[$0]).csvField }.joined(separator: ",")
+      let line = try names.indices.map { try Self.field(row[$0]) }.joined(separator: ",")
       // An empty line would be no row for most readers.
       try output.write((line.isEmpty ? "\"\"" : line) + "\r\n")
     case .table: table.add(try names.indices.map { Self.cell(try Self.text(row[$0])) })
@@ -79,6 +82,12 @@ struct RowPrinter {
     var json: [UInt8] = []
     try value.writeJSON(into: &json)
     return String(decoding: json, as: UTF8.self)
+  }
+
+  /// The field of CSV, from which an import makes the same value.
+  private static func field(_ value: QueryResultValue) throws -> String {
+    if let string = value.string { return CSVValue.field(ofString: string) }
+    return value.exists ? CSVValue.field(ofJSON: try text(value)) : ""
   }
 
   /// The text of a table cell: one line of at most 60 characters.
