@@ -65,44 +65,65 @@ enum InlineBlobs {
   /// in the same open. Throws a `UsageError` for bytes that don't have their digest.
   static func taking(from line: UnsafeRawBufferPointer, into database: Database) throws -> [UInt8]? {
     guard contains(line), var value = try? JSONValue(json: line) else { return nil }
-    guard try take(&value, database) else { return nil }
+    guard try take(&value, database, isAttachment: false) else { return nil }
     return Array(try value.canonicalJSON().utf8)
   }
 
-  private static func take(_ value: inout JSONValue, _ database: Database) throws -> Bool {
+  private static func take(_ value: inout JSONValue, _ database: Database, isAttachment: Bool) throws -> Bool
+  {
     switch value {
     case .array(var items):
       var isChanged = false
-      for index in items.indices where try take(&items[index], database) { isChanged = true }
+      for index in items.indices where try take(&items[index], database, isAttachment: false) {
+        isChanged = true
+      }
       if isChanged { value = .array(items) }
       return isChanged
     case .object(var members):
       var isChanged = false
       for (name, _) in members {
-        if var member = members[name], try take(&member, database) {
+        // The members of `_attachments` are blobs; so are objects that say it.
+        if var member = members[name], try take(&member, database, isAttachment: name == "_attachments") {
           members[name] = member
           isChanged = true
         }
       }
-      if let text = members["digest"]?.string, let digest = BlobDigest(text),
-        let data = members["data"]?.string
-      {
-        guard let bytes = Data(base64Encoded: data) else {
-          throw UsageError("the data of the blob \(text) isn't base64")
+      if isAttachment {
+        for (name, _) in members {
+          guard case .object(var blob)? = members[name], try take(&blob, database, isBlob: true) else {
+            continue
+          }
+          members[name] = .object(blob)
+          isChanged = true
         }
-        let writer = try database.makeBlobWriter()
-        try bytes.withUnsafeBytes { try writer.write($0) }
-        let stored = try writer.finish()
-        guard stored.digest == digest else {
-          throw UsageError("the data of the blob \(text) has the digest \(stored.digest)")
-        }
-        members.removeValue(forKey: "data")
-        isChanged = true
       }
+      if try take(&members, database, isBlob: members["@type"]?.string == "blob") { isChanged = true }
       if isChanged { value = .object(members) }
       return isChanged
     default: return false
     }
+  }
+
+  /// Takes the bytes out of an object with a digest. Another object than a blob may have members of these names with another
+  /// meaning: only bytes with the digest are a blob's there.
+  private static func take(_ members: inout JSONObject, _ database: Database, isBlob: Bool) throws -> Bool {
+    guard let text = members["digest"]?.string, let digest = BlobDigest(text),
+      let data = members["data"]?.string
+    else { return false }
+    guard let bytes = Data(base64Encoded: data) else {
+      guard isBlob else { return false }
+      throw UsageError("the data of the blob \(text) isn't base64")
+    }
+    // A blob that no document names is removed later.
+    let writer = try database.makeBlobWriter()
+    try bytes.withUnsafeBytes { try writer.write($0) }
+    let found = try writer.finish().digest
+    guard found == digest else {
+      guard isBlob else { return false }
+      throw UsageError("the data of the blob \(text) has the digest \(found)")
+    }
+    members.removeValue(forKey: "data")
+    return true
   }
 
   /// Whether the line has the member anywhere.
