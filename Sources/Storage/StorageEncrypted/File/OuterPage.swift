@@ -12,6 +12,8 @@ enum OuterPage {
   private static let maximumInlineBytes = 128
   /// The maximum size of keys: numbers of records, and the names of the two named databases.
   private static let maximumKeyBytes = 8
+  /// A page of encrypted bytes has as many printable characters in a row once in a billion.
+  private static let maximumTextBytes = 24
   /// A limit above every page number and transaction number.
   private static let maximumNumber: UInt64 = 1 << 40
 
@@ -25,8 +27,14 @@ enum OuterPage {
       return offset < 2 * RecordFormat.pageBytes && page[MetaPage.size...].allSatisfy { $0 == 0 }
     case Int(PageFlags.leaf): return areNodes(page, isLeaf: true)
     case Int(PageFlags.branch): return areNodes(page, isLeaf: false)
-    // A long list of free pages.
-    case Int(PageFlags.overflow): return areNumbers(page[RecordFormat.pageHeaderBytes...])
+    // A long list of free pages, with its length in front. LMDB doesn't clear what is behind it on its last page: remains of
+    // other pages, which may be numbers and encrypted bytes.
+    case Int(PageFlags.overflow):
+      let numbers = page[RecordFormat.pageHeaderBytes...]
+      let count = page.loadUnaligned(fromByteOffset: RecordFormat.pageHeaderBytes, as: UInt64.self)
+      guard count < UInt64(numbers.count / 8) else { return areNumbers(numbers) }
+      let list = numbers.prefix(8 * (Int(count) + 1))
+      return areNumbers(list) && !hasText(numbers[list.endIndex...])
     default: return false
     }
   }
@@ -40,6 +48,16 @@ enum OuterPage {
     for offset in stride(from: 0, to: bytes.count - 7, by: 8)
     where bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) >= maximumNumber { return false }
     return true
+  }
+
+  /// Whether there are so many printable characters in a row as encrypted bytes don't have by chance.
+  private static func hasText(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
+    var length = 0
+    for byte in bytes {
+      length = byte >= 0x20 && byte < 0x7F ? length + 1 : 0
+      if length == maximumTextBytes { return true }
+    }
+    return false
   }
 
   private static func areNodes(_ page: UnsafeRawBufferPointer, isLeaf: Bool) -> Bool {
