@@ -15,7 +15,7 @@ extension DocumentStore {
     let wanted = IndexRecord(name: name, kind: kind, number: 0, definition: definition)
     let kind = try options.kind(of: wanted)
     // Checked without a write transaction: when a database is opened, its indexes usually exist already.
-    let found = try indexes.first { $0.name == name }
+    let found = try indexes.first { $0.name.hasSameBytes(as: name) }
     if !isInBatch, let found, found.kind == wanted.kind, found.definition == definition { return false }
     let begin = LogClock.now
     let isNew = try writing { try $0.createIndex(name, kind, definition: definition) }

@@ -80,7 +80,7 @@ extension DocumentWriter {
   /// index exists.
   func createIndex(_ name: String, _ kind: any IndexKind, definition: [UInt8]) throws -> Bool {
     try checkWritable()
-    if let old = indexes?.catalog.records.first(where: { $0.name == name }) {
+    if let old = indexes?.catalog.records.first(where: { $0.name.hasSameBytes(as: name) }) {
       if old.kind == kind.name, old.definition == definition { return false }
       _ = try deleteIndex(name)
     }
@@ -99,7 +99,9 @@ extension DocumentWriter {
   /// Removes the index and its keyspaces. Returns false if there is none with this name.
   func deleteIndex(_ name: String) throws -> Bool {
     try checkWritable()
-    guard let record = indexes?.catalog.records.first(where: { $0.name == name }) else { return false }
+    guard let record = indexes?.catalog.records.first(where: { $0.name.hasSameBytes(as: name) }) else {
+      return false
+    }
     return try mutating {
       for (name, keyspace) in try transaction.keyspaces() where record.owns(keyspace: name) {
         try transaction.dropKeyspace(keyspace)
@@ -113,7 +115,7 @@ extension DocumentWriter {
   /// Rebuilds an index with its own definition. Returns false if another index has its name by now.
   func renewIndex(_ record: IndexRecord) throws -> Bool {
     try checkWritable()
-    guard let found = indexes?.catalog.records.first(where: { $0.name == record.name }),
+    guard let found = indexes?.catalog.records.first(where: { $0.name.hasSameBytes(as: record.name) }),
       found.number == record.number
     else { return false }
     let kind = try options.kind(of: record)

@@ -8,7 +8,7 @@ package enum EnvironmentRegistry {
     let identity: FilePath.Identity?
 
     func isOf(_ path: String, _ identity: FilePath.Identity?) -> Bool {
-      canonicalPath == path || (identity != nil && self.identity == identity)
+      canonicalPath.utf8.elementsEqual(path.utf8) || (identity != nil && self.identity == identity)
     }
   }
 
