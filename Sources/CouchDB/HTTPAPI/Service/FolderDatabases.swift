@@ -52,7 +52,14 @@ package final class FolderDatabases: DatabaseCatalog {
     return try takingTurn(key) {
       if let found = find(key) { return found }
       guard folder.exists(name) else { return nil }
-      let database = try folder.openExisting(name, options: options(for: name))
+      let database: Database
+      do { database = try folder.openExisting(name, options: options(for: name)) } catch let error
+        as DatabaseError
+        where error.code == .notFound
+      {
+        // Another process has just deleted it.
+        return nil
+      }
       state.withLock { $0.opened[key] = database }
       tell(name, .opened(database))
       return database
@@ -96,7 +103,13 @@ package final class FolderDatabases: DatabaseCatalog {
       guard letsClientsMake else { throw CouchDBError(403, "forbidden", "databases aren't made here") }
       var options = folder.options
       options.creation = .createNew
-      let database = try folder.open(name, options: options)
+      let database: Database
+      do { database = try folder.open(name, options: options) } catch let error as DatabaseError
+        where error.code == .alreadyExists
+      {
+        // Another process has just made it.
+        return false
+      }
       do {
         if options.maximumTreeDepth == nil { try database.setMaximumTreeDepth(Self.revisionsLimit) }
         if isPartitioned { try database.replicatingChanges { try $0.setPartitioned() } }
@@ -119,10 +132,14 @@ package final class FolderDatabases: DatabaseCatalog {
     let isOurs = state.withLock { $0.opened[key] === database && $0.deleted.insert(key).inserted }
     guard isOurs else { return false }
     defer { state.withLock { _ = $0.deleted.remove(key) } }
-    try deleteUnread(database)
+    var isThere = true
+    do { try deleteUnread(database) } catch let error as DatabaseError where error.code == .notFound {
+      // Another process has deleted it.
+      isThere = false
+    }
     state.withLock { _ = $0.opened.removeValue(forKey: key) }
     tell(name, .deleted)
-    return true
+    return isThere
   }
 
   package func follow(_ handler: @escaping @Sendable (String, CatalogEvent) -> Void) {
