@@ -20,7 +20,8 @@ final class ListenerTargets: ReplicationTargets {
     self.publicURLs = try publicURLs.map { url in
       guard let (scheme, host, port) = Self.parts(url), scheme == "http" || scheme == "https",
         !url.utf8.contains(where: { [UInt8(ascii: "@"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }),
-        let path = Self.path(url)
+        host.hasPrefix("[") || host.utf8.allSatisfy(Self.isInName), let path = Self.path(url),
+        !path.contains(where: { $0 == ByteString(".") || $0 == ByteString("..") })
       else { throw SyncListenerError(.badRequest, "'\(url)' isn't a URL of the form http://HOST:PORT/PATH") }
       return ("\(scheme)://\(host):\(port)", path)
     }
@@ -58,7 +59,9 @@ final class ListenerTargets: ReplicationTargets {
   /// The segments of the path of a URL. Nil if it can't be read.
   private static func path(_ url: String) -> [ByteString]? {
     guard let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else { return nil }
-    guard let slash = url.utf8[start...].firstIndex(of: UInt8(ascii: "/")) else { return [] }
+    // A query may follow the host at once, and then has the slash.
+    let place = url.utf8[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+    guard let slash = place, url.utf8[slash] == UInt8(ascii: "/") else { return [] }
     return HTTPTarget(Array(url.utf8[slash...]))?.segments?.filter { $0 != ByteString("") }
   }
 
@@ -78,21 +81,36 @@ final class ListenerTargets: ReplicationTargets {
     try remote.url.hasPrefix("ws") ? .webSocketURL(remote.url) : .httpURL(remote.url)
   }
 
-  /// The protocol, the host and the port of a URL, which may be that of the protocol.
+  /// Whether a byte can be one of the name of a host. Names in other scripts are there as bytes beyond ASCII.
+  private static func isInName(_ byte: UInt8) -> Bool {
+    byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || byte >= 0x80 || "-._".utf8.contains(byte)
+  }
+
+  /// The protocol, the host and the port of a URL, which may be that of the protocol. Nil for a port that isn't one, and for an
+  /// address in brackets without an end.
   private static func parts(_ url: String) -> (scheme: String, host: String, port: Int)? {
     guard let colon = url.utf8.firstRange(of: "://".utf8) else { return nil }
     let scheme = url[..<colon.lowerBound].lowercased()
     var authority = url[colon.upperBound...].prefix { $0 != "/" && $0 != "?" }
     if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
     var host = authority
-    var port: Int? = ["http": 80, "ws": 80, "https": 443, "wss": 443][scheme] ?? 1080
-    if let last = authority.utf8.lastIndex(of: UInt8(ascii: ":")),
-      case let digits = authority[authority.utf8.index(after: last)...], let number = Int(digits)
-    {
-      host = authority[..<last]
-      port = number
+    var port = ["http": 80, "ws": 80, "https": 443, "wss": 443][scheme] ?? 1080
+    // Colons within brackets belong to an address.
+    var rest = authority
+    if authority.hasPrefix("[") {
+      guard let bracket = authority.utf8.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+      rest = authority[authority.utf8.index(after: bracket)...]
+      guard rest.isEmpty || rest.hasPrefix(":") else { return nil }
     }
-    guard let port, !host.isEmpty else { return nil }
+    if let last = rest.utf8.lastIndex(of: UInt8(ascii: ":")) {
+      let digits = rest[rest.utf8.index(after: last)...]
+      guard let number = UInt16(digits), number > 0, digits.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else {
+        return nil
+      }
+      host = authority[..<last]
+      port = Int(number)
+    }
+    guard !host.isEmpty else { return nil }
     return (scheme, host.lowercased(), port)
   }
 }

@@ -52,11 +52,14 @@ import Testing
       "https://evil/db.example/travel", "https://db.example@evil/travel", "https://evil.db.example/travel",
       "https://db.example/couch/travel", "http://example:8080/travel", "http://example:8080/other/travel",
       "http://example/couch/travel", "https://[fd00::1]:444/a/b/c/d", "http://127.0.0.1:4984/travel",
+      "https://db.example?x/travel",
     ] {
       try expect(name(url) == nil, "\(url)")
     }
     for url in [
       "db.example", "ftp://db.example", "https://", "https://me:secret@db.example", "https://db.example/?x",
+      "https://db.example:x", "https://db.example:", "https://db.example:0", "https://db.example:99999",
+      "https://db exa.mple", "https://*", "https://[::1", "https://[::1]x", "https://db.example/../x",
     ] {
       let error = try thrown(SyncListenerError.self) { _ = try ListenerTargets(.none, publicURLs: [url]) }
       expect(error?.kind == .badRequest && error?.description.contains("'\(url)'") == true, "\(url)")
