@@ -41,7 +41,7 @@ import TestSupport
       "SELECT RAW stops FROM _ WHERE META().id = 'route_1'", [#"[{"d":1},{"d":30}]"#]
     ),
     (
-      "UPDATE _ SET s.x = type, s.y = [s.d, stops[0].d, type] FOR s IN stops WHEN type = 'route' AND s.d > 1 END WHERE META().id = 'route_1'",
+      "UPDATE _ SET s.x = type FOR s IN stops WHEN type = 'route' AND s.d > 1 END, s.y = [s.d, stops[0].d, type] FOR s IN stops WHEN s.d > 1 END WHERE META().id = 'route_1'",
       1, "SELECT RAW stops FROM _ WHERE META().id = 'route_1'",
       [#"[{"d":1},{"d":3,"x":"route","y":[3,1,"route"]}]"#]
     ),

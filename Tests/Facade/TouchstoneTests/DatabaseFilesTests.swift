@@ -5,6 +5,22 @@ import Testing
 import Touchstone
 
 @Suite("A database's files") struct DatabaseFilesTests {
+  @Test("paths and names of indexes are told apart by their bytes", arguments: someEngines)
+  func canonicallyEqualNames(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let names = ["caf\u{e9}", "cafe\u{301}"]
+    let opened = try names.map { try Database.open($0, in: directory.path, options: options(engine)) }
+    for (number, database) in opened.enumerated() {
+      try database.save("a", ["n": .int(Int64(number))])
+      for (name, property) in zip(names, ["n", "m"]) { try database.createIndex(name, on: [property]) }
+      try database.deleteIndex(names[0])
+      try expect(database.indexes.map { Array($0.name.utf8) }, equals: [Array(names[1].utf8)])
+      try expect(database.query("SELECT RAW n FROM _ WHERE m IS MISSING").run().count, equals: 1)
+      try expect(database.checkIntegrity(), equals: [])
+    }
+    for database in opened { try database.close() }
+  }
+
   @Test("what was saved is there after reopening, with the engine that made it", arguments: someEngines)
   func reopening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()

@@ -26,7 +26,7 @@ import Touchstone
     do { try database.save("b", ["name": "x"]) } catch let error as StorageError {
       expect(error.code, equals: .notFound)
     }
-    expect(storageCode { try database.compact() }, equals: .notFound)
+    try expect(storageCode { try database.compact() }, equals: .notFound)
     try expect(contents(path), equals: before)
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: old, toPath: path)

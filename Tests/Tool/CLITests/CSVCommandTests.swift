@@ -109,6 +109,18 @@ import TestSupport
       try expect(tool("export", "db", "--attachments", "inline", "--blobs", "x").status, equals: 2)
     }
   }
+
+  @Test func anObjectWithADigestAndDataOfItsOwnComesBack() throws {
+    try Tool.run { tool in
+      let sum = #"{"data":"not the blob","digest":"sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="}"#
+      let line = #"{"_id":"a","sum":\#(sum)}"# + "\n"
+      try tool.succeed("import", "db", "-", "--engine", "lmdb", input: line)
+      try expect(tool.succeed("export", "db").output, equals: line)
+      let attached = #"{"_id":"b","_attachments":{"x":\#(sum)}}"#
+      let refused = try tool("import", "db", "-", input: attached + "\n")
+      expect(refused.status == 2 && refused.errors.contains("isn't base64"), "\(refused.errors)")
+    }
+  }
 }
 
 /// `depth`, and the engine that import and sync make a database with.
