@@ -31,6 +31,46 @@ import TestTools
     }
   }
 
+  /// A step that remembers where the last object had its name finds what any other lookup finds.
+  @Test func aStepFindsItsNameInObjectsOfAllShapes() throws {
+    var random = SeededGenerator(seed: testSeed)
+    let keys = SharedKeysBuilder(.empty)
+    let names = (0..<12).map { "k\($0)" } + ["not shared"]
+    var bodies: [Encoded] = []
+    for number in 0..<400 {
+      var members = JSONObject()
+      // Most bodies have the shape of the one before.
+      let shape = UInt64(number / 5) &* 0x9E37_79B9
+      for (index, name) in names.enumerated() {
+        let isOfShape = shape >> UInt64(index) & 1 == 1
+        guard isOfShape || Int.random(in: 0..<9, using: &random) == 0 else { continue }
+        members[name] = .int(Int64(number * 100 + index))
+      }
+      if number % 7 == 0 { members["wide"] = .string(String(repeating: "x", count: 40_000)) }
+      bodies.append(try encode(.object(members), keys))
+    }
+    let table = keys.snapshot()
+    for name in names {
+      Array(name.utf8).withUnsafeBufferPointer { text in
+        guard let start = text.baseAddress else { return }
+        let plain = PathMove(name: start, count: text.count, in: table)
+        var first = plain
+        var second = plain
+        for body in bodies {
+          body.fleece.withUnsafeBytes { bytes in
+            guard let root = FleeceReader.root(of: bytes) else {
+              Issue.record("no root")
+              return
+            }
+            let wanted = root.value(at: plain)?.int
+            expect(root.value(at: &first)?.int, equals: wanted)
+            expect(root.value(at: &second, sharedKeyCount: body.sharedKeyCount)?.int, equals: wanted)
+          }
+        }
+      }
+    }
+  }
+
   @Test func aNameThatStandsAsAStringIsFoundThoughTheTableHasIt() throws {
     let bytes = try encode(json: #"{"name":"Jim","age":30}"#, fullTable()).fleece
     let table = try SharedKeys(keys: ["age", "name"])

@@ -138,6 +138,14 @@ extension UnsafeValue {
     return (nil, slots.endsInStringKey)
   }
 
+  /// Returns the entry of a step's shared key, and whether the name can still be stored as a string.
+  @inlinable @inline(__always)
+  func member(_ move: UnsafeMutablePointer<PathMove>) -> (value: UnsafeValue?, mayBeString: Bool) {
+    guard let slots = slots(Tag.dict), slots.count > 0 else { return (nil, false) }
+    if let entry = slots.find(move) { return (slots.member(entry), false) }
+    return (nil, slots.endsInStringKey)
+  }
+
   /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
   package func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
     var name = name
@@ -167,6 +175,40 @@ extension UnsafeValue.Slots {
       left &-= half
     }
     return UnsafeValue.Slots.load(base) == number ? base : nil
+  }
+
+  /// Finds the key slot of a step's shared key, first where the last object had it. There must be at least one entry.
+  @inlinable @inline(__always)
+  func find(_ move: UnsafeMutablePointer<PathMove>) -> UnsafePointer<UInt8>? {
+    let place = Int(move.pointee.place)
+    if _fastPath(place < count) {
+      let probe = first + place &* (isWide ? 8 : 4)
+      if _fastPath(UnsafeValue.Slots.load(probe) == move.pointee.number) { return probe }
+    }
+    return search(move)
+  }
+
+  /// Finds the key slot of a step's shared key, and remembers where it is, or after which slot it would be.
+  @usableFromInline @inline(never)
+  func search(_ move: UnsafeMutablePointer<PathMove>) -> UnsafePointer<UInt8>? {
+    let (stride, number, place) = (isWide ? 8 : 4, move.pointee.number, Int(move.pointee.place))
+    if place < count {
+      // The object may lack the name as the last one did.
+      let probe = first + place &* stride
+      let isAfter = place == 0 || UnsafeValue.Slots.load(probe) < number
+      let isBefore = place + 1 == count || UnsafeValue.Slots.load(probe + stride) > number
+      if isAfter, isBefore, UnsafeValue.Slots.load(probe) != number { return nil }
+    }
+    var index = 0
+    var left = count
+    while left > 1 {
+      let half = left &>> 1
+      if UnsafeValue.Slots.load(first + (index &+ half) &* stride) <= number { index &+= half }
+      left &-= half
+    }
+    move.pointee.place = Int32(truncatingIfNeeded: index)
+    let found = first + index &* stride
+    return UnsafeValue.Slots.load(found) == number ? found : nil
   }
 
   /// Returns the value of an entry from its key slot.

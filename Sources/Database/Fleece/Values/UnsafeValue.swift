@@ -126,11 +126,17 @@ public enum ValueType: UInt8, Sendable {
     }
     guard header < 0x20 else { return nil }
     let count = Int(header & 7) + 1
-    guard limit - position > count else { return nil }
-    var bits: UInt64 = 0
-    for index in 0..<count { bits |= UInt64(position[1 + index]) << UInt64(index * 8) }
-    if header & 8 != 0 { return (bits, true) }
+    let left = limit - position
+    guard left > count else { return nil }
     let unused = UInt64(64 - count * 8)
+    var bits: UInt64 = 0
+    if _fastPath(left > 8) {
+      let word = UnsafeRawPointer(position + 1).loadUnaligned(as: UInt64.self)
+      bits = (word &<< unused) &>> unused
+    } else {
+      for index in 0..<count { bits |= UInt64(position[1 + index]) << UInt64(index * 8) }
+    }
+    if header & 8 != 0 { return (bits, true) }
     return (UInt64(bitPattern: Int64(bitPattern: bits << unused) >> Int64(unused)), false)
   }
 

@@ -27,7 +27,8 @@ final class EvaluationContext {
   /// The values of the program's `parameterNames`.
   let parameters: UnsafeMutablePointer<QueryValue>
   let variables: UnsafeMutablePointer<QueryValue>
-  let paths: UnsafeMutablePointer<UnsafeBufferPointer<PathMove>>
+  /// The steps of the program's paths. They remember where the last body had them.
+  let paths: UnsafeMutablePointer<UnsafeMutableBufferPointer<PathMove>>
   private let parameterArena = EvaluationArena(capacity: 256)
   private let pathArena: EvaluationArena
   let collators: [Collator]
@@ -74,7 +75,8 @@ final class EvaluationContext {
     slots = .allocate(slotCount, repeating: .missing)
     parameters = .allocate(program.parameterNames.count, repeating: .missing)
     variables = .allocate(program.variableCount, repeating: .missing)
-    paths = .allocate(program.paths.count, repeating: UnsafeBufferPointer(start: nil, count: 0))
+    paths = .allocate(
+      program.paths.count, repeating: UnsafeMutableBufferPointer(start: nil, count: 0))
     pathArena = EvaluationArena(capacity: 64 + program.paths.count * 64)
     patterns = Array(repeating: nil, count: program.patternCount)
     arena.onWeight(beyond: limits.weight) { [unowned self] in
@@ -111,7 +113,7 @@ final class EvaluationContext {
           moves[index] = PathMove(name: text.start, count: text.count, in: sharedKeys)
         }
       }
-      paths[number] = UnsafeBufferPointer(start: moves, count: steps.count)
+      paths[number] = UnsafeMutableBufferPointer(start: moves, count: steps.count)
     }
   }
 
@@ -127,6 +129,10 @@ final class EvaluationContext {
       parameters[number] = parameterArena.value(of: values[place].value)
     }
   }
+
+  /// A property of a source's row.
+  @inline(__always)
+  func property(_ source: Int, _ path: Int) -> QueryValue { rows[source].value.follow(paths[path]) }
 
   /// Throws the first error since the last call, if there was one.
   @inline(__always)

@@ -1,8 +1,15 @@
-/// A list of expressions that are evaluated together for many rows. None is retained for a row.
+/// A list of expressions that are evaluated together for many rows. None is retained for a row, and properties are read without a call.
 final class ExpressionList: Sendable {
+  private struct Item: BitwiseCopyable {
+    let node: Unmanaged<CompiledExpression>
+    /// The source and the path of a property. The path is -1 for other expressions.
+    let source: Int32
+    let path: Int32
+  }
+
   private let owned: [CompiledExpression]
   // Unowned pointers to the elements of `owned`, which never changes.
-  private nonisolated(unsafe) let nodes: UnsafeMutablePointer<Unmanaged<CompiledExpression>>
+  private nonisolated(unsafe) let items: UnsafeMutablePointer<Item>
   let count: Int
   /// The numbers of the slots, when all expressions are slots. Nil otherwise.
   let slots: [Int]?
@@ -10,21 +17,30 @@ final class ExpressionList: Sendable {
   init(_ expressions: [CompiledExpression]) {
     owned = expressions
     count = expressions.count
-    nodes = .allocate(capacity: max(1, count))
+    items = .allocate(capacity: max(1, count))
     for (index, expression) in expressions.enumerated() {
-      (nodes + index).initialize(to: .passUnretained(expression))
+      let property = expression as? PathNode
+      (items + index).initialize(
+        to: Item(
+          node: .passUnretained(expression), source: Int32(property?.source ?? 0),
+          path: Int32(property?.path ?? -1)))
     }
     let slots = expressions.compactMap { ($0 as? SlotNode)?.slot }
     self.slots = slots.count == count ? slots : nil
   }
 
-  deinit { nodes.deallocate() }
+  deinit { items.deallocate() }
 
   /// Writes the value of each expression to `values`.
   @inline(__always)
   func evaluate(_ context: EvaluationContext, to values: UnsafeMutablePointer<QueryValue>) {
     for index in 0..<count {
-      values[index] = nodes[index]._withUnsafeGuaranteedRef { $0.evaluate(context) }
+      let item = items[index]
+      if item.path >= 0 {
+        values[index] = context.property(Int(item.source), Int(item.path))
+      } else {
+        values[index] = item.node._withUnsafeGuaranteedRef { $0.evaluate(context) }
+      }
     }
   }
 }

@@ -6,7 +6,7 @@ import Fleece
 /// It points into a context and a program. It is valid for one run.
 struct ScanTest: BitwiseCopyable {
   /// The first step of the path. It has to lead to a value.
-  let first: PathMove
+  var first: PathMove
   /// The other steps.
   let rest: UnsafeBufferPointer<PathMove>
   /// The text that the value has to equal. Nil accepts any value.
@@ -19,8 +19,8 @@ struct ScanTest: BitwiseCopyable {
 
   /// Whether the filter may be TRUE for a body, whose encoder needed `sharedKeyCount` shared keys.
   @inline(__always)
-  func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
-    guard var value = body.value(at: first, sharedKeyCount: sharedKeyCount) else { return false }
+  mutating func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
+    guard var value = body.value(at: &first, sharedKeyCount: sharedKeyCount) else { return false }
     guard let text else { return true }
     if !rest.isEmpty {
       guard let found = value.value(at: rest) else { return false }
@@ -33,7 +33,7 @@ struct ScanTest: BitwiseCopyable {
 
 extension ScanTest {
   /// Nil for a path without steps.
-  init?(path: UnsafeBufferPointer<PathMove>, text: TextSlice?) {
+  init?(path: UnsafeMutableBufferPointer<PathMove>, text: TextSlice?) {
     guard let first = path.first else { return nil }
     self.init(first: first, rest: UnsafeBufferPointer(rebasing: path.dropFirst()), text: text)
   }

@@ -46,7 +46,7 @@ final class PathNode: CompiledExpression, @unchecked Sendable {
 
   override func evaluate(_ context: EvaluationContext) -> QueryValue {
     guard let path else { return context.rows[source].value }
-    return context.rows[source].value.follow(context.paths[path])
+    return context.property(source, path)
   }
 }
 

@@ -271,6 +271,16 @@ extension QueryValue {
     }
   }
 
+  /// The same, for steps that remember where the last value had them.
+  @inline(__always)
+  func follow(_ moves: UnsafeMutableBufferPointer<PathMove>) -> QueryValue {
+    switch self {
+    case .array(let value), .object(let value): QueryValue(value.value(at: moves))
+    case .computedArray, .computedObject: followComputed(UnsafeBufferPointer(moves))
+    default: moves.isEmpty ? self : .missing
+    }
+  }
+
   @inline(never)
   private func followComputed(_ moves: UnsafeBufferPointer<PathMove>) -> QueryValue {
     guard let move = moves.first else { return self }
