@@ -59,7 +59,9 @@ import TestSupport
     let arena = EvaluationArena()
     let values = try texts.map { arena.value(of: try JSONValue(json: $0)) } + [.missing]
     for collation in collations {
-      let order = ValueOrder(.empty, try Collator(collation))
+      let collator = try Collator(collation)
+      defer { withExtendedLifetime(collator) {} }
+      let order = ValueOrder(.empty, collator)
       var keys: [[UInt8]] = []
       for value in values {
         var key = OrderedKeyEncoder()

@@ -43,6 +43,20 @@ struct AggregateState {
     return QueryValue(finite: moments.map { $0.total(integers) } ?? doubles.plus(integers))
   }
 
+  /// Adds a value to the different ones, after `copy` has made a copy to keep. False if an equal one is there.
+  @inline(__always)
+  mutating func insert(
+    _ value: QueryValue, _ order: ValueOrder, _ budget: QueryMemoryBudget, copy: (QueryValue) -> QueryValue
+  ) -> Bool {
+    // The set isn't retained for each value.
+    guard let known = values.map({ Unmanaged.passUnretained($0) }) else {
+      let made = ValueSet(budget)
+      values = made
+      return made.insert(value, order, copy: copy)
+    }
+    return known._withUnsafeGuaranteedRef { $0.insert(value, order, copy: copy) }
+  }
+
   /// Takes a number for MIN or MAX if the extreme so far is a number too. False if it isn't, and for another value.
   @inline(__always)
   mutating func replaceNumber(_ new: QueryValue, ifBelow: Bool) -> Bool {

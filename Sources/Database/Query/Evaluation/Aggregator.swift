@@ -50,9 +50,9 @@ final class Aggregator: Sendable {
     default: guard value.type == .number else { return }
     }
     if isDistinct && kind != .minimum && kind != .maximum {
-      let values = state.values ?? ValueSet(context.budget)
-      state.values = values
-      let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
+      let isNew = state.insert(value, context.order(collation), context.budget) {
+        arena.copy($0, context.sharedKeys)
+      }
       if kind == .sum || kind == .average {
         return state.add(distinctNumber: value, isNew: isNew, context)
       }

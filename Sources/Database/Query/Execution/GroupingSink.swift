@@ -56,12 +56,13 @@ final class GroupingSink: RowSink {
 
   override func row() throws -> Bool {
     keys.evaluate(context, to: probe)
-    // When groups come one after the other, there is only one to compare with, and no hash is needed.
-    let hash = isStreaming ? 0 : table.hash(probe)
+    // Without keys there is one group. When groups come one after the other, there is only one to compare with. Neither needs a hash.
+    let isOne = keyCount == 0 || isStreaming
+    let hash = isOne ? 0 : table.hash(probe)
     let count = aggregators.count
     let number: Int
     var used = budget.used
-    if let found = isStreaming ? table.first(equalTo: probe) : table.find(probe, hash) {
+    if let found = isOne ? table.first(equalTo: probe) : table.find(probe, hash) {
       number = found
       if let capturing = grouping.capturing, !grouping.captured.isEmpty {
         let aggregator = grouping.aggregates[capturing].aggregator
@@ -266,9 +267,11 @@ private final class Additions {
     }
   }
 
+  /// `arena` isn't retained for aggregates that keep no values.
   @inline(__always)
   func add(
-    to states: UnsafeMutablePointer<AggregateState>, _ context: EvaluationContext, _ arena: EvaluationArena
+    to states: UnsafeMutablePointer<AggregateState>, _ context: EvaluationContext,
+    _ arena: @autoclosure () -> EvaluationArena
   ) {
     arguments.evaluate(context, to: values)
     for index in 0..<count {
@@ -283,9 +286,11 @@ private final class Additions {
       case .least where state.pointee.replaceNumber(value, ifBelow: true): break
       case .greatest where state.pointee.replaceNumber(value, ifBelow: false): break
       case .least, .greatest, .other:
-        step.pointee.aggregator._withUnsafeGuaranteedRef { $0.add(value, to: &state.pointee, context, arena) }
+        step.pointee.aggregator._withUnsafeGuaranteedRef {
+          $0.add(value, to: &state.pointee, context, arena())
+        }
       case .filtered:
-        step.pointee.aggregator._withUnsafeGuaranteedRef { $0.add(to: &state.pointee, context, arena) }
+        step.pointee.aggregator._withUnsafeGuaranteedRef { $0.add(to: &state.pointee, context, arena()) }
       }
     }
   }

@@ -13,7 +13,8 @@ final class RowTable {
   @exclusivity(unchecked) private var entries: UnsafeMutablePointer<Entry>
   @exclusivity(unchecked) private var capacity = RowTable.leastCapacity
   @exclusivity(unchecked) private(set) var count = 0
-  @exclusivity(unchecked) private var rows: [UnsafePointer<QueryValue>] = []
+  // Room for as many as the entries may hold.
+  @exclusivity(unchecked) private var rows: UnsafeMutablePointer<UnsafePointer<QueryValue>>
   /// The number of leading values of a row that are compared.
   private let width: Int
   private let orders: [ValueOrder]
@@ -32,11 +33,13 @@ final class RowTable {
     plainOrder =
       orders.allSatisfy { $0.collator == nil } ? orders.first.map { ValueOrder($0.sharedKeys) } : nil
     entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
+    rows = .allocate(capacity: capacity)
     budget?.take(capacity * MemoryLayout<Entry>.stride)
   }
 
   deinit {
     entries.deallocate()
+    rows.deallocate()
     budget?.giveBack(capacity * MemoryLayout<Entry>.stride + count * Self.rowBytes)
   }
 
@@ -84,7 +87,7 @@ final class RowTable {
   func add(_ values: UnsafePointer<QueryValue>, _ hash: UInt64) -> Int {
     if (count + 1) * 4 > capacity * 3 { grow() }
     place(Entry(hash: hash, number: count))
-    rows.append(values)
+    rows[count] = values
     budget?.take(Self.rowBytes)
     count += 1
     return count - 1
@@ -102,8 +105,9 @@ final class RowTable {
       budget?.giveBack((capacity - Self.leastCapacity) * MemoryLayout<Entry>.stride)
       capacity = Self.leastCapacity
       entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
+      rows.deallocate()
+      rows = .allocate(capacity: capacity)
     }
-    rows.removeAll(keepingCapacity: keepingMemory)
     budget?.giveBack(count * Self.rowBytes)
     count = 0
   }
@@ -123,6 +127,10 @@ final class RowTable {
     entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
     for index in 0..<oldCapacity where old[index].number >= 0 { place(old[index]) }
     old.deallocate()
+    let moreRows = UnsafeMutablePointer<UnsafePointer<QueryValue>>.allocate(capacity: capacity)
+    moreRows.update(from: rows, count: count)
+    rows.deallocate()
+    rows = moreRows
   }
 
   private func areEqual(_ left: UnsafePointer<QueryValue>, _ right: UnsafePointer<QueryValue>) -> Bool {

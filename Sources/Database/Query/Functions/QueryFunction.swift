@@ -195,16 +195,18 @@ final class CallNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   private let function: ScalarFunction
   private let site: CallSite
   let parts: [CompiledExpression]
+  private let arguments: ExpressionList
 
   init(_ function: @escaping ScalarFunction, _ parts: [CompiledExpression], _ site: CallSite) {
     self.function = function
     self.parts = parts
+    arguments = ExpressionList(parts)
     self.site = site
   }
 
   override func evaluate(_ context: EvaluationContext) -> QueryValue {
-    withUnsafeTemporaryAllocation(of: QueryValue.self, capacity: parts.count) { values in
-      for index in parts.indices { values[index] = parts[index].evaluate(context) }
+    withUnsafeTemporaryAllocation(of: QueryValue.self, capacity: arguments.count) { values in
+      if let first = values.baseAddress { arguments.evaluate(context, to: first) }
       return function(UnsafeBufferPointer(values), context, site)
     }
   }

@@ -5,7 +5,7 @@ import Fleece
 /// When memory doesn't hold them all, those that came first stay in it, and tell at once whether a row is one of them. All other rows are
 /// postponed: they go to temporary files, and the different ones come at the end, in the order in which they came.
 final class DistinctRows {
-  private var table: RowTable?
+  private let table: RowTable
   private var arena: EvaluationArena
   private let orders: [ValueOrder]
   private let width: Int
@@ -37,7 +37,6 @@ final class DistinctRows {
   ///
   /// - Throws: `memoryLimit`, `diskLimit`, `memoryBusy`, or `StorageError` of a temporary file.
   func insert(_ values: UnsafePointer<QueryValue>) throws -> Bool {
-    guard let table else { return false }
     let hash = table.hash(values)
     if table.find(values, hash) != nil { return false }
     if let late {
@@ -67,7 +66,7 @@ final class DistinctRows {
   func forEachPostponed(_ body: (UnsafePointer<QueryValue>) throws -> Bool) throws -> Bool {
     guard isPostponing else { return true }
     // What is in memory isn't needed any more.
-    table = nil
+    table.removeAll(keepingMemory: false)
     arena = EvaluationArena(capacity: 64)
     return try newRows().sorted().forEach(body)
   }
@@ -89,9 +88,7 @@ final class DistinctRows {
   /// Calls `body` with each row in the order in which they came, until it returns false; with the compared values only. Returns the last
   /// result of `body`, or true. No row may be inserted after.
   func forEach(_ body: (UnsafePointer<QueryValue>) throws -> Bool) throws -> Bool {
-    for number in 0..<(table?.count ?? 0) {
-      guard let table, try body(table.row(number)) else { return false }
-    }
+    for number in 0..<table.count where try !body(table.row(number)) { return false }
     return try forEachPostponed(body)
   }
 }

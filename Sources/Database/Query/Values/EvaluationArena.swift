@@ -177,8 +177,10 @@ extension EvaluationArena {
 
   /// Copies a value with everything in it. The copy is valid until this arena is reset. `sharedKeys` are the
   /// names of members in objects of bodies.
+  @inline(__always)
   func copy(_ value: QueryValue, _ sharedKeys: SharedKeys) -> QueryValue {
-    copy(value, sharedKeys, depth: 0)
+    if case .string(let text) = value { return .string(copy(text)) }
+    return copy(value, sharedKeys, depth: 0)
   }
 
   private func copy(_ value: QueryValue, _ sharedKeys: SharedKeys, depth: Int) -> QueryValue {

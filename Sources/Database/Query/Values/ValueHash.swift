@@ -36,11 +36,14 @@ struct ValueHash {
       // Reads the last eight bytes. Some of them were already read.
       return combine((from - (8 - left)).loadUnaligned(as: UInt64.self))
     }
-    var last: UInt64 = 0
-    for index in 0..<left {
-      last |= UInt64(from.load(fromByteOffset: index, as: UInt8.self)) << UInt64(index * 8)
+    // Some of the last bytes are read twice, which their count tells apart.
+    if left >= 4 {
+      let last = UInt64((from + (left - 4)).loadUnaligned(as: UInt32.self))
+      combine(UInt64(from.loadUnaligned(as: UInt32.self)) | last << 32)
+    } else if left > 0 {
+      let byte = { (offset: Int) in UInt64(from.load(fromByteOffset: offset, as: UInt8.self)) }
+      combine(byte(0) | byte(left >> 1) << 8 | byte(left - 1) << 16)
     }
-    if left > 0 { combine(last) }
   }
 
   /// Adds a value.

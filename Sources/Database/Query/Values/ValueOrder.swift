@@ -9,8 +9,8 @@ struct ValueOrder {
   /// The names of members in objects of bodies.
   unowned(unsafe) let sharedKeys: SharedKeys
   /// Nil compares strings by their bytes. It also applies to values inside arrays and objects, but never to
-  /// names.
-  let collator: Collator?
+  /// names. The context of a run has it, and a comparison doesn't retain it.
+  unowned(unsafe) let collator: Collator?
 
   init(_ sharedKeys: SharedKeys, _ collator: Collator? = nil) {
     self.sharedKeys = sharedKeys
