@@ -12,6 +12,8 @@ final class EvaluationProgram: @unchecked Sendable {
   private(set) var parameterNames: [ByteString] = []
   /// The collations other than the one by bytes, by their number.
   private(set) var collations: [Collation] = []
+  /// The sources whose rows' values are read.
+  private(set) var readSources: Set<Int> = []
   /// The maximum nesting of the variables of ANY and EVERY.
   private(set) var variableCount = 0
   /// The number of compiled patterns that contexts keep.
@@ -64,6 +66,12 @@ final class EvaluationProgram: @unchecked Sendable {
   func slot(_ slot: Int) -> SlotNode {
     usedSlots.insert(slot)
     return SlotNode(slot)
+  }
+
+  /// A property of a source's row. Without steps, the whole row.
+  func property(_ source: Int, _ steps: [PathStep]) -> PathNode {
+    readSources.insert(source)
+    return PathNode(source, steps.isEmpty ? nil : path(steps))
   }
 
   func meta(_ source: Int, _ property: MetaProperty?) -> MetaNode {

@@ -27,7 +27,7 @@ struct ExpressionCompiler {
       try scope.checkParameter(name)
       return ParameterNode(program.parameter(name))
     case .property(let reference): return try compile(reference, collation)
-    case .star(let source): return PathNode(try scope.source(source), nil)
+    case .star(let source): return program.property(try scope.source(source), [])
     case .meta(let source, let property): return program.meta(try scope.source(source), property)
     case .member(let base, let steps):
       return folded(MemberNode(try compile(base, collation), path: program.path(steps), steps, program))
@@ -175,7 +175,7 @@ struct ExpressionCompiler {
     }
     switch try scope.resolve(reference) {
     case .path(let source, let steps):
-      return PathNode(source, path(steps))
+      return program.property(source, steps)
     case .slot(let slot, let steps):
       return steps.isEmpty
         ? program.slot(slot) : MemberNode(program.slot(slot), path: program.path(steps), steps, program)

@@ -116,12 +116,15 @@ final class SubqueryNode: CompiledExpression, @unchecked Sendable {
     } catch { return context.fail(error) }
   }
 
-  /// Calls `body` with each row, until it returns false. Returns the last result of `body`, or true.
-  func forEachRow(_ context: EvaluationContext, _ body: (QueryValue) throws -> Bool) throws -> Bool {
+  /// Calls `body` with each row, until it returns false. Returns the last result of `body`, or true. Unless `needsValues`, the rows may have
+  /// any value.
+  func forEachRow(
+    _ context: EvaluationContext, needsValues: Bool, _ body: (QueryValue) throws -> Bool
+  ) throws -> Bool {
     guard let subqueries = context.subqueries else { return true }
     let captures = values(context)
     try context.check()
-    return try subqueries.forEachRow(number, captures, body)
+    return try subqueries.forEachRow(number, captures, needsValues: needsValues, body)
   }
 
   /// The rows as a set. Nil after an error.

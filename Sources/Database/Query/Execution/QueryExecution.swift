@@ -143,7 +143,8 @@ final class QueryExecution {
     case .hash(let join): return try hash(step, number, join, next)
     case .unnest(let array): return try unnest(step, number, array, next)
     case .rows(let node):
-      return try node.forEachRow(context) { try item($0, step, number, next) }
+      let needsValues = compiled.program.readSources.contains(step.source)
+      return try node.forEachRow(context, needsValues: needsValues) { try item($0, step, number, next) }
     case .items(let items): return try self.items(step, number, items, next)
     case .value(let value): return try item(value.evaluate(context), step, number, next)
     case .fullText(let access): return try fullText(step, number, access, next)

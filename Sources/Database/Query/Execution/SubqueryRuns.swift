@@ -60,7 +60,7 @@ final class SubqueryRuns {
     if let known = kept[number] { return known.value }
     if case .exists = compiled[number].form {
       var found = false
-      _ = try forEachRow(number, captures) { _ in
+      _ = try forEachRow(number, captures, needsValues: false) { _ in
         found = true
         return false
       }
@@ -93,14 +93,16 @@ final class SubqueryRuns {
   }
 
   /// Calls `body` with each row of an inner query, until it returns false. Returns the last result of `body`, or
-  /// true. A row is valid until `body` returns.
+  /// true. A row is valid until `body` returns. Unless `needsValues`, the rows may have any value.
   func forEachRow(
-    _ number: Int, _ captures: UnsafePointer<QueryValue>, _ body: (QueryValue) throws -> Bool
+    _ number: Int, _ captures: UnsafePointer<QueryValue>, needsValues: Bool,
+    _ body: (QueryValue) throws -> Bool
   ) throws -> Bool {
     let runner = try runners[number] ?? RowRunner.make(compiled[number].rows, environment)
     // While it runs, the same query may be asked for again. That takes a runner of its own.
     runners[number] = nil
     defer { runners[number] = runner }
+    runner.needsValues = needsValues
     return try runner.forEachRow(captures, .missing, body)
   }
 
@@ -108,7 +110,7 @@ final class SubqueryRuns {
     _ number: Int, _ captures: UnsafePointer<QueryValue>, _ arena: EvaluationArena
   ) throws -> QueryValue {
     var values: [QueryValue] = []
-    _ = try forEachRow(number, captures) { row in
+    _ = try forEachRow(number, captures, needsValues: true) { row in
       values.append(arena.copy(row, environment.sharedKeys))
       try environment.budget.check(.subquery)
       return true
@@ -119,6 +121,9 @@ final class SubqueryRuns {
 
 /// Gives the rows of an inner query, any number of times.
 class RowRunner {
+  /// Whether rows need their values. Without, they may have any.
+  final var needsValues = true
+
   /// Calls `body` with each row until it returns false. Returns the last result of `body`, or true. `captures`
   /// are the values of the outer query, and `before` the rows of the last step of a recursive query.
   func forEachRow(
@@ -146,13 +151,13 @@ final class QueryRunner: RowRunner {
   /// The parameters that are captures, and the numbers of these.
   private var captured: [(parameter: Int, capture: Int)] = []
   private var recursion: Int?
-  private let names: [TextSlice]
+  private let shape: RowShape
   private let isRaw: Bool
 
   init(_ compiled: CompiledQuery, _ environment: SubqueryRuns.Environment) throws {
     self.compiled = compiled
     isRaw = compiled.plan.query.isRaw
-    names = compiled.columnNames.map { compiled.program.constants.copy($0) }
+    shape = RowShape(compiled.columnNames.map { compiled.program.constants.copy($0) })
     for (parameter, name) in compiled.program.parameterNames.enumerated() where InternalName.isCapture(name) {
       if name == InternalName.recursion {
         recursion = parameter
@@ -177,24 +182,66 @@ final class QueryRunner: RowRunner {
     context.arena.reset()
     context.subqueries?.beginAgain { compiled.plan.query.subqueries[$0].captureCount == 0 }
     var goesOn = true
+    let needsValues = needsValues
     try withoutActuallyEscaping(body) { body in
       try execution.runAgain(
-        .receiver { [names, isRaw, context] values in
-          if isRaw {
+        .receiver { [shape, isRaw, context] values in
+          if isRaw || !needsValues {
             goesOn = try body(values[0])
             return goesOn
           }
           return try context.arena.scope {
-            let members = context.arena.allocate(names.count, of: ComputedObject.Member.self)
-            for index in names.indices {
-              members[index] = ComputedObject.Member(name: names[index], value: values[index])
-            }
-            goesOn = try body(context.arena.object(members, names.count))
+            goesOn = try body(shape.object(of: values, in: context.arena))
             return goesOn
           }
         })
     }
     return goesOn
+  }
+}
+
+/// The columns of a query in the order in which an object has them.
+private final class RowShape {
+  private struct Column: BitwiseCopyable {
+    var name: TextSlice
+    var number: Int
+    /// Whether the column before it has the same name.
+    var isRepeated: Bool
+  }
+
+  private let columns: UnsafeMutableBufferPointer<Column>
+
+  /// - Parameter names: their bytes have to live as long as this object.
+  init(_ names: [TextSlice]) {
+    // Of equal names, the first one stays first.
+    let order = names.indices.sorted { left, right in
+      let order = names[left].compare(names[right])
+      return order != 0 ? order < 0 : left < right
+    }
+    columns = .allocate(capacity: names.count)
+    for (place, number) in order.enumerated() {
+      let isRepeated = place > 0 && names[order[place - 1]].equals(names[number])
+      columns.initializeElement(
+        at: place, to: Column(name: names[number], number: number, isRepeated: isRepeated))
+    }
+  }
+
+  deinit { columns.deallocate() }
+
+  /// Makes an object of a row. Missing values are left out, and of several columns with the same name the first one is kept.
+  @inline(__always)
+  func object(of values: UnsafePointer<QueryValue>, in arena: EvaluationArena) -> QueryValue {
+    let members = arena.allocate(columns.count, of: ComputedObject.Member.self)
+    var count = 0
+    for place in 0..<columns.count {
+      let column = columns[place]
+      let value = values[column.number]
+      if value.isMissing { continue }
+      if column.isRepeated, count > 0, members[count - 1].name.equals(column.name) { continue }
+      members[count] = ComputedObject.Member(name: column.name, value: value)
+      count += 1
+    }
+    return arena.object(inOrder: members, count)
   }
 }
 

@@ -275,10 +275,16 @@ extension EvaluationArena {
       members[low] = member
       kept += 1
     }
+    return object(inOrder: members, kept)
+  }
+
+  /// Makes an object of members in the order of their different names. None is missing.
+  @inline(__always)
+  func object(inOrder members: UnsafeMutablePointer<ComputedObject.Member>, _ count: Int) -> QueryValue {
     var weight = ValueWeight()
-    for index in 0..<kept { weight.add(members[index].value) }
+    for index in 0..<count { weight.add(members[index].value) }
     if _slowPath(weight.units > state.pointee.weightLimit) { return tooHeavy() }
-    return .computedObject(ComputedObject(members: UnsafePointer(members), count: kept, weight: weight))
+    return .computedObject(ComputedObject(members: UnsafePointer(members), count: count, weight: weight))
   }
 
   @inline(never)
