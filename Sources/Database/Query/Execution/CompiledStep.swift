@@ -11,6 +11,15 @@ final class CompiledStep: @unchecked Sendable {
   let needsRecord: Bool
   let includesDeleted: Bool
 
+  /// The ID of the only document that the step may find for the rows before it. Nil if it finds documents in another way, or is part of an
+  /// outer join.
+  var singleID: CompiledExpression? {
+    guard kind == .inner || kind == .cross, case .identifiers(let lists, _) = access, lists.count == 1,
+      case .equal(let id)? = lists[0].first
+    else { return nil }
+    return id
+  }
+
   init(
     _ step: PlanStep, _ program: EvaluationProgram, _ scope: PlanScope, isFirst: Bool
   ) throws(QueryError) {

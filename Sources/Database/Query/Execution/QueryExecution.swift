@@ -28,6 +28,7 @@ final class QueryExecution {
   let sharedKeys: SharedKeys
   let counts: UnsafeMutablePointer<StepCounts>
   private let steps: [CompiledStep]
+  private let lookups: UnsafeMutablePointer<Lookup?>
   // One thread runs the query.
   @exclusivity(unchecked) private(set) var sink: RowSink
   let cancellation: QueryCancellation
@@ -39,6 +40,13 @@ final class QueryExecution {
   @exclusivity(unchecked) private var memos: [LookupMemo?] = []
   let documents: DocumentReader
   var readers: [ByteString: ValueIndexReader] = [:]
+
+  /// A step that looks up one document for each row. Nothing is retained for a row: the compiled query has the step, and `memos` the memo.
+  private struct Lookup: BitwiseCopyable {
+    let step: Unmanaged<CompiledStep>
+    let id: Unmanaged<CompiledExpression>
+    let memo: Unmanaged<LookupMemo>
+  }
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
@@ -54,9 +62,18 @@ final class QueryExecution {
     self.isTimed = isTimed
     steps = compiled.steps
     counts = .allocate(steps.count, repeating: StepCounts())
+    lookups = .allocate(steps.count, repeating: nil)
+    for (number, step) in steps.enumerated() where number > 0 && !isTimed {
+      guard let id = step.singleID else { continue }
+      lookups[number] = Lookup(
+        step: .passUnretained(step), id: .passUnretained(id), memo: .passUnretained(memo(of: number)))
+    }
   }
 
-  deinit { counts.deallocate() }
+  deinit {
+    counts.deallocate()
+    lookups.deallocate()
+  }
 
   /// Prepares another run, with another sink. Hash tables stay if no run can change them.
   func begin(_ sink: RowSink) {
@@ -87,6 +104,7 @@ final class QueryExecution {
   /// wanted.
   func advance(_ number: Int) throws -> Bool {
     guard number < steps.count else { return try sink.row() }
+    if let lookup = lookups[number] { return try lookUp(lookup, number) }
     let step = steps[number]
     if isTimed {
       let begin = ContinuousClock.now
@@ -210,12 +228,14 @@ final class QueryExecution {
       let sharedKeys = sharedKeys
       try snapshot.forEachRecord(in: range, order: order) { id, record in
         let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
-        if let test, let body = view.body, !test.mayPass(body.unsafeValue, view.sharedKeyCount) {
+        guard let value = view.body else { throw SourceRow.damaged(view) }
+        let body = value.unsafeValue
+        if let test, !test.mayPass(body, view.sharedKeyCount) {
           count.pointee.examined &+= 1
           try cancellation.check()
           return true
         }
-        row.pointee = try SourceRow(view)
+        row.pointee = SourceRow(view, body)
         return try arena.scope {
           if let undecided, undecided.truth(context) != .true {
             count.pointee.examined &+= 1
@@ -263,10 +283,32 @@ final class QueryExecution {
     return true
   }
 
+  /// Passes on the document that a join looks up, if there is one.
+  private func lookUp(_ lookup: Lookup, _ number: Int) throws -> Bool {
+    let value = lookup.id._withUnsafeGuaranteedRef { $0.evaluate(context) }
+    try context.check()
+    guard case .string(let id) = value else { return true }
+    return try lookup.step._withUnsafeGuaranteedRef { step in
+      let kept = lookup.memo._withUnsafeGuaranteedRef { $0.isUseful ? $0.record(of: id.bytes) : nil }
+      guard let kept else {
+        return try document(step, number, id.bytes, isKnownUnkept: true) { try advance(number + 1) }
+      }
+      guard !kept.isEmpty else { return true }
+      let row = context.rows + step.source
+      row.pointee = try SourceRow(
+        DocumentView(idBytes: id.bytes.bytes, record: kept.bytes, sharedKeys: sharedKeys))
+      defer { row.pointee = SourceRow() }
+      return try context.arena.scope {
+        try offer(step, step.filter, counts + number) { try advance(number + 1) }
+      }
+    }
+  }
+
   /// Reads the document of an ID, and offers it while its bytes are lent. The bytes of the ID have to stay
-  /// valid until this returns.
+  /// valid until this returns. `isKnownUnkept` tells that the memo has been asked.
   func document(
-    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
+    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, isKnownUnkept: Bool = false,
+    _ next: () throws -> Bool
   ) throws -> Bool {
     var goesOn = true
     let row = context.rows + step.source
@@ -281,7 +323,7 @@ final class QueryExecution {
       _ = try documents.read(id.bytes, includeDeleted: step.includesDeleted, take)
       return goesOn
     }
-    if let record = memo.record(of: id) {
+    if !isKnownUnkept, let record = memo.record(of: id) {
       guard !record.isEmpty else { return true }
       try take(DocumentView(idBytes: id.bytes, record: record.bytes, sharedKeys: sharedKeys))
       return goesOn
@@ -382,12 +424,21 @@ extension SourceRow {
   /// remove it from the source before the closure ends that the view was lent to.
   @inline(__always)
   init(_ view: DocumentView) throws {
-    guard let body = view.body else {
-      throw DocumentError(.damaged, "a stored body can't be read", documentID: view.id)
-    }
+    guard let body = view.body else { throw SourceRow.damaged(view) }
+    self.init(view, body.unsafeValue)
+  }
+
+  /// Makes a row of a document whose body has been found.
+  @inline(__always)
+  fileprivate init(_ view: DocumentView, _ body: UnsafeValue) {
     self.init(
-      value: QueryValue(body.unsafeValue), id: TextSlice(view.idBytes.withUnsafeBytes { $0 }),
+      value: QueryValue(body), id: TextSlice(view.idBytes.withUnsafeBytes { $0 }),
       sequence: view.sequence, isDeleted: view.isDeleted, record: view.bytes.withUnsafeBytes { $0 })
+  }
+
+  @inline(never)
+  fileprivate static func damaged(_ view: DocumentView) -> DocumentError {
+    DocumentError(.damaged, "a stored body can't be read", documentID: view.id)
   }
 
   /// Makes a row of a document of which only the ID is read.
