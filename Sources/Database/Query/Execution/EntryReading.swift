@@ -52,7 +52,7 @@ struct EntryReading: BitwiseCopyable {
     guard !needsID else { return nil }
     let targets = arena.allocate(max(1, width), of: Int.self)
     for index in 0..<width { targets[index] = -1 }
-    for (column, slot) in slots.enumerated() {
+    for (column, slot) in slots.enumerated() where slot != DirectRows.number {
       guard let index = (0..<width).first(where: { self.slots[$0] == slot }) else { return nil }
       targets[index] = column
     }
@@ -64,12 +64,12 @@ struct EntryReading: BitwiseCopyable {
     for index in 0..<sharedCount { shared[index] = storage.keep(shared[index], sharedKeys) }
   }
 
-  /// Appends a result row with an entry's values. `targets` says which column each value goes to.
+  /// Appends a result row with an entry's values, and returns it. `targets` says which column each value goes to.
   @inline(__always)
   func append(
     _ key: UnsafeRawBufferPointer, to storage: ResultStorage, _ targets: UnsafeMutablePointer<Int>,
     _ context: EvaluationContext
-  ) throws {
+  ) throws -> UnsafeMutablePointer<QueryValue> {
     guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
     let row = storage.appendRow()
     var column = 0
@@ -92,6 +92,7 @@ struct EntryReading: BitwiseCopyable {
       }
       column &+= 1
     }
+    return row
   }
 
   /// Sets the slots to the values of an entry. The values point into `key` or into the arena.

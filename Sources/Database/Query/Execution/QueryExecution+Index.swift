@@ -20,10 +20,10 @@ extension QueryExecution {
       let scan = try IndexScan(self, step, number, access, reader, ranges, prefix: made.prefix)
       // Outer joins have to know of each row.
       if access.isCovering, access.entryFilter == nil, step.filter == nil, step.kind != .leftOuter,
-        number + 1 == compiled.steps.count, let (storage, slots) = (sink as? ProjectingSink)?.direct,
-        let targets = scan.reading.columns(of: slots, in: context.arena)
+        number + 1 == compiled.steps.count, let rows = sink.direct,
+        let targets = scan.reading.columns(of: rows.slots, in: context.arena)
       {
-        return try scan.store(in: storage, targets, next)
+        return try scan.store(rows, targets, next)
       }
       if !access.isCovering, !step.includesDeleted { return try scan.followEntries(next) }
       return try scan.takeEntries(next)
@@ -133,9 +133,11 @@ private final class IndexScan {
 
   /// The fast path: the index is covering, and its entries go directly to the results.
   func store(
-    in storage: ResultStorage, _ targets: UnsafeMutablePointer<Int>, _ next: () throws -> Bool
+    _ rows: DirectRows, _ targets: UnsafeMutablePointer<Int>, _ next: () throws -> Bool
   ) throws -> Bool {
     let (reading, context, cancellation) = (reading, context, execution.cancellation)
+    let (storage, stream) = (rows.storage, rows.stream)
+    let numbers = rows.slots.indices.filter { rows.slots[$0] == DirectRows.number }
     reading.keepShared(in: storage, execution.sharedKeys)
     // Rows of `takeOther` are counted there.
     let (rowsBefore, countsBefore) = (storage.count, count.pointee.passed)
@@ -148,7 +150,11 @@ private final class IndexScan {
       try reader.scan(
         from: range.lowerEdge, to: range.upperEdge, descending: access.direction == .backward,
         plain: { key in
-          try reading.append(key, to: storage, targets, context)
+          let row = try reading.append(key, to: storage, targets, context)
+          if let stream {
+            let number = stream.takeNumber()
+            for column in numbers { row[column] = number }
+          }
           try cancellation.check()
           return true
         }, other: { try takeOther($0, next) })

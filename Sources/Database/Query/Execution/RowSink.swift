@@ -10,6 +10,26 @@ class RowSink {
 
   /// Called after the last row.
   func finish() throws {}
+
+  /// How the sink's rows are made from slots alone. Nil when they can't be. The rows may then be stored without a call of `row`.
+  var direct: DirectRows? { nil }
+}
+
+/// Result rows that are made from slots, and kept as they come.
+struct DirectRows {
+  let storage: ResultStorage
+  /// The slot of each column, or `number`.
+  var slots: [Int]
+  /// Counts the rows whose numbers are columns.
+  var stream: WindowStream?
+  /// Stands for the number of the row.
+  static let number = -1
+
+  /// Whether each column is a slot of its own.
+  var areDifferent: Bool {
+    let given = slots.filter { $0 != Self.number }
+    return Set(given).count == given.count
+  }
 }
 
 /// Receives the values of one result row. They are valid until the call returns. It returns false when no
@@ -142,12 +162,10 @@ final class ProjectingSink: RowSink {
     return count > 1
   }
 
-  /// The storage, and a slot for each column, when rows can be made from slots alone. That is the case when
-  /// all rows are kept as they come, and each column is a slot of its own.
-  var direct: (storage: ResultStorage, slots: [Int])? {
-    guard let storage, skip == 0, left == nil, let slots = columns.slots, Set(slots).count == slots.count
-    else { return nil }
-    return (storage.takeUnretainedValue(), slots)
+  override var direct: DirectRows? {
+    guard let storage, skip == 0, left == nil, let slots = columns.slots else { return nil }
+    let rows = DirectRows(storage: storage.takeUnretainedValue(), slots: slots)
+    return rows.areDifferent ? rows : nil
   }
 }
 

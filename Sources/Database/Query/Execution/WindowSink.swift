@@ -13,7 +13,7 @@ final class WindowSink: RowSink {
   private var rows: [UnsafeMutablePointer<QueryValue>] = []
   private static let rowBytes = MemoryLayout<UnsafeMutablePointer<QueryValue>>.stride
   private let probe: UnsafeMutablePointer<QueryValue>
-  private var stream: WindowStream?
+  private let stream: WindowStream?
   /// All rows, when memory doesn't hold them.
   private var file: RowFile?
 
@@ -25,7 +25,7 @@ final class WindowSink: RowSink {
     budget = context.budget
     arena = EvaluationArena(capacity: 16_384, budget)
     probe = .allocate(windows.inputs.count, repeating: .missing)
-    if windows.isStreaming { stream = WindowStream(windows, context) }
+    stream = windows.isStreaming ? WindowStream(windows, context) : nil
   }
 
   deinit {
@@ -49,6 +49,24 @@ final class WindowSink: RowSink {
     budget.take(Self.rowBytes)
     if try budget.mustSpill(arena.allocatedBytes + rows.count * Self.rowBytes, .window) { try spill() }
     return true
+  }
+
+  /// Rows whose numbers are counted need nothing else but the columns.
+  override var direct: DirectRows? {
+    guard let stream, stream.onlyNumbers, var rows = next.direct, rows.stream == nil else { return nil }
+    for (column, slot) in rows.slots.enumerated() {
+      if windows.functions.contains(where: { $0.slot == slot }) {
+        rows.slots[column] = DirectRows.number
+      } else if let captured = windows.captured.first(where: { $0.slot == slot }),
+        let node = windows.inputs[captured.input] as? SlotNode
+      {
+        rows.slots[column] = node.slot
+      } else {
+        return nil
+      }
+    }
+    rows.stream = stream
+    return rows.areDifferent ? rows : nil
   }
 
   /// Moves all rows to a temporary file.
@@ -120,66 +138,133 @@ final class WindowSink: RowSink {
 
 /// Functions that are computed as rows come in the order of their window.
 final class WindowStream {
+  /// A function, and where its result goes.
+  private struct Step: BitwiseCopyable {
+    enum Kind { case number, rank, denseRank, aggregate }
+    var kind: Kind
+    var slot: Int
+  }
+
+  /// A value of a row by which it is in a partition, or in the order.
+  private struct Term: BitwiseCopyable {
+    var input: Int
+    var order: ValueOrder
+  }
+
   private let windows: CompiledWindows
   private let context: EvaluationContext
-  private let partition: [(input: Int, order: ValueOrder)]
-  private let order: [(input: Int, order: ValueOrder)]
+  private let steps: UnsafeMutableBufferPointer<Step>
+  /// The terms of the partition, and behind them those of the order, if a function asks for peers.
+  private let terms: UnsafeMutableBufferPointer<Term>
+  private let partitionTerms: Int
+  /// The terms' values in the row before.
   private let last: UnsafeMutablePointer<QueryValue>
-  private var keys = EvaluationArena(capacity: 256)
-  private var arena: EvaluationArena
-  private var states: [AggregateState]
+  private let keys = EvaluationArena(capacity: 256)
+  @exclusivity(unchecked) private var arena: EvaluationArena
+  @exclusivity(unchecked) private var states: [AggregateState]
   /// The position of the row in its partition, from 1. 0 before the first row.
-  private var position: Int64 = 0
-  private var rank: Int64 = 0
-  private var denseRank: Int64 = 0
+  @exclusivity(unchecked) private var position: Int64 = 0
+  @exclusivity(unchecked) private var rank: Int64 = 0
+  @exclusivity(unchecked) private var denseRank: Int64 = 0
+  /// Whether all functions number the rows, all of which are in one partition.
+  let onlyNumbers: Bool
 
   init(_ windows: CompiledWindows, _ context: EvaluationContext) {
     self.windows = windows
     self.context = context
-    partition = windows.arrangements[0].partition.map { ($0.input, context.order($0.collation)) }
-    order = windows.arrangements[0].order.map { ($0.input, context.order($0.collation)) }
-    last = .allocate(windows.inputs.count, repeating: .missing)
+    steps = .allocate(capacity: windows.functions.count)
+    var hasPeers = false
+    for (index, function) in windows.functions.enumerated() {
+      let kind: Step.Kind =
+        switch function.computation {
+        case .function(.rank): .rank
+        case .function(.denseRank): .denseRank
+        case .function: .number
+        case .aggregate: .aggregate
+        }
+      if kind == .rank || kind == .denseRank { hasPeers = true }
+      steps.initializeElement(at: index, to: Step(kind: kind, slot: function.slot))
+    }
+    let arrangement = windows.arrangements[0]
+    let compared = arrangement.partition + (hasPeers ? arrangement.order : [])
+    terms = .allocate(capacity: compared.count)
+    for (index, term) in compared.enumerated() {
+      terms.initializeElement(
+        at: index, to: Term(input: term.input, order: context.order(term.collation)))
+    }
+    partitionTerms = arrangement.partition.count
+    onlyNumbers = partitionTerms == 0 && steps.allSatisfy { $0.kind == .number }
+    last = .allocate(compared.count, repeating: .missing)
     arena = EvaluationArena(capacity: 1024, context.budget)
     states = Array(repeating: AggregateState(), count: windows.functions.count)
   }
 
-  deinit { last.deallocate() }
+  deinit {
+    steps.deallocate()
+    terms.deallocate()
+    last.deallocate()
+  }
+
+  /// Takes a row without its inputs, and returns its number. All functions number the rows.
+  @inline(__always)
+  func takeNumber() -> QueryValue {
+    position &+= 1
+    return .int(position)
+  }
+
+  /// How many of the first terms the row has in common with the row before.
+  @inline(__always)
+  private func commonTerms(_ row: UnsafePointer<QueryValue>) -> Int {
+    for index in 0..<terms.count
+    where !terms[index].order.areEqual(row[terms[index].input], last[index]) { return index }
+    return terms.count
+  }
 
   /// Takes the inputs of a row, and sets the slots of all results.
   func take(_ row: UnsafePointer<QueryValue>) throws {
-    let isNew = position == 0 || !partition.allSatisfy { $0.order.areEqual(row[$0.input], last[$0.input]) }
-    let isPeer = !isNew && order.allSatisfy { $0.order.areEqual(row[$0.input], last[$0.input]) }
+    let common = position == 0 ? 0 : commonTerms(row)
+    let isNew = position == 0 || common < partitionTerms
     if isNew {
       (position, rank, denseRank) = (0, 0, 0)
-      arena = EvaluationArena(capacity: 1024, context.budget)
-      states = Array(repeating: AggregateState(), count: windows.functions.count)
+      if steps.contains(where: { $0.kind == .aggregate }) {
+        arena = EvaluationArena(capacity: 1024, context.budget)
+        states = Array(repeating: AggregateState(), count: windows.functions.count)
+      }
     }
     position += 1
-    if !isPeer {
+    if isNew || common < terms.count {
       rank = position
       denseRank += 1
       keys.reset()
-      for (input, _) in partition + order { last[input] = keys.copy(row[input], context.sharedKeys) }
-    }
-    for (index, function) in windows.functions.enumerated() {
-      let value: QueryValue
-      switch function.computation {
-      case .function(.rank): value = .int(rank)
-      case .function(.denseRank): value = .int(denseRank)
-      case .function: value = .int(position)
-      case .aggregate(let aggregator):
-        if function.filter.map({ row[$0].truth == .true }) ?? true {
-          if let argument = function.arguments.first {
-            aggregator.add(row[argument], to: &states[index], context, arena)
-          } else {
-            states[index].countRow()
-          }
-        }
-        value = aggregator.result(of: states[index], context, arena)
-        try context.budget.check(.window)
+      for index in 0..<terms.count {
+        last[index] = keys.copy(row[terms[index].input], context.sharedKeys)
       }
-      context.slots[function.slot] = value.isMissing ? .null : value
+    }
+    for index in 0..<steps.count {
+      let step = steps[index]
+      switch step.kind {
+      case .number: context.slots[step.slot] = .int(position)
+      case .rank: context.slots[step.slot] = .int(rank)
+      case .denseRank: context.slots[step.slot] = .int(denseRank)
+      case .aggregate: context.slots[step.slot] = try aggregate(index, row)
+      }
     }
     try context.check()
+  }
+
+  /// Adds a row to the aggregate of a function, and returns its result.
+  private func aggregate(_ index: Int, _ row: UnsafePointer<QueryValue>) throws -> QueryValue {
+    let function = windows.functions[index]
+    guard case .aggregate(let aggregator) = function.computation else { return .null }
+    if function.filter.map({ row[$0].truth == .true }) ?? true {
+      if let argument = function.arguments.first {
+        aggregator.add(row[argument], to: &states[index], context, arena)
+      } else {
+        states[index].countRow()
+      }
+    }
+    let value = aggregator.result(of: states[index], context, arena)
+    try context.budget.check(.window)
+    return value.isMissing ? .null : value
   }
 }

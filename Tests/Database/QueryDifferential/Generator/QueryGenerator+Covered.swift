@@ -32,6 +32,17 @@ extension CaseGenerator {
     var selected = chance(50) ? [columns[0]] : columns.filter { _ in chance(60) }
     if selected.isEmpty || chance(20) { selected.append("META(\(name)).id") }
     if isJoin, chance(30) { selected.append(one(["META(d).id", "d.a", "d.s"])) }
+    if !isJoin, chance(25) {
+      // Numbers in the order of the index, which are counted as rows come.
+      let isDescending = chance(30)
+      let order = columns.map { $0 + (isDescending ? " DESC" : "") }.joined(separator: ", ")
+      let call = one([
+        "ROW_NUMBER()", "ROW_NUMBER()", "RANK()", "DENSE_RANK()", "COUNT(*)", "SUM(d.b)",
+      ])
+      let partition = chance(25) ? "PARTITION BY \(columns[0]) " : ""
+      return
+        "SELECT \(named(selected)), \(call) OVER (\(partition)ORDER BY \(order)) AS r \(from)\(filter) ORDER BY \(order)"
+    }
     var text = "SELECT \(chance(15) ? "DISTINCT " : "")\(named(selected)) \(from)\(filter)"
     if chance(30) {
       let keys = chance(60) ? columns : [one(columns)]
