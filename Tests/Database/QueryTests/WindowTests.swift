@@ -274,6 +274,49 @@ import TestSupport
     expect(plan.contains(", as rows come"), "\(plan)")
   }
 
+  @Test(
+    "a window has the order of ORDER BY, and partitions are those of GROUP BY",
+    arguments: ["v", "v DESC", "v COLLATE NOCASE", "v COLLATE UNICODE DESC", "p, v DESC", "p DESC, v"])
+  func orders(_ order: String) throws {
+    let database = try databases.open(someEngines[0])
+    let values = [
+      "null", "false", "true", "0", "-0.0", "-1", "-1.5", "1.0", "1", "9007199254740992", "9007199254740993",
+      "9007199254740994.0", "-9007199254740993", "9223372036854775807", "9223372036854775808",
+      "18446744073709551615", "1e300", "-1e300", "5e-324", "-5e-324", #""""#, #""a""#, #""A""#, #""b""#,
+      #""same beg""#, #""same begi""#, #""same beginning""#, #""same beginninG""#, #""same""#,
+      #""same\u0000""#, #""äpple""#, #""Zebra""#, "[]", "[1]", #"["a"]"#, "{}", #"{"a":1}"#,
+    ]
+    var documents = values.enumerated().map { number, value in
+      let partition = number % 4 == 0 ? "1.0" : "\(number % 4)"
+      return ("d\(100 + number * 7 % 100)-\(number)", #"{"v":\#(value),"p":\#(partition)}"#)
+    }
+    documents.append(("none", "{}"))
+    try database.fill(documents)
+    let sorted = try database.query("SELECT RAW META().id FROM _ ORDER BY \(order), META().id").run()
+      .map { $0[0].string ?? "-" }
+    let numbers = try database.query(
+      "SELECT META().id AS id, ROW_NUMBER() OVER (ORDER BY \(order), META().id) AS r FROM _"
+    ).run()
+    let numbered = numbers.sorted { $0["r"].int ?? 0 < $1["r"].int ?? 0 }.map { $0["id"].string ?? "-" }
+    expect(numbered, equals: sorted)
+    // The first row of each partition, and how many it has.
+    let partitions = try database.query(
+      """
+      SELECT t.id, t.n FROM (SELECT META().id AS id, COUNT(*) OVER (PARTITION BY p) AS n,
+      ROW_NUMBER() OVER (PARTITION BY p ORDER BY \(order), META().id) AS r FROM _) AS t WHERE t.r = 1
+      """
+    ).run().map { "\($0["id"].string ?? "-") \($0["n"].int ?? 0)" }
+    let groups = try database.query("SELECT p, COUNT(*) AS n FROM _ GROUP BY p").run()
+    let firsts = try groups.map { group in
+      let isNone = !group["p"].exists
+      let first = try database.query(
+        "SELECT RAW META().id FROM _ WHERE \(isNone ? "p IS MISSING" : "p = $p") ORDER BY \(order), META().id LIMIT 1"
+      ).run(isNone ? [:] : ["p": .int(group["p"].int ?? Int64(group["p"].double ?? -1))])
+      return "\(first[0][0].string ?? "-") \(group["n"].int ?? 0)"
+    }
+    expect(partitions.sorted(), equals: firsts.sorted())
+  }
+
   @Test("kept rows count as memory, and a window can be cancelled")
   func limits() throws {
     let database = try databases.open(someEngines[0])

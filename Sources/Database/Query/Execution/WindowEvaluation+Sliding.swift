@@ -69,12 +69,12 @@ extension WindowEvaluation {
   }
 
   private func putSums(_ aggregator: Aggregator, _ put: Receiver) throws -> Bool {
-    let kind = aggregator.kind
+    let (kind, cancellation) = (aggregator.kind, context.cancellation)
     let adds = kind == .sum || kind == .average
     var scale = FixedScale()
     if adds {
       for position in partition.rows.indices where counts(position, kind) {
-        try context.cancellation.check()
+        try cancellation.check()
         if case .double(let value) = argument(0, position) { scale.include(value) }
       }
       guard scale.isExact else { return false }
@@ -89,7 +89,7 @@ extension WindowEvaluation {
     numbers.reserveCapacity(rows + 1)
     if adds { sums.reserveCapacity(rows + 1) }
     for position in partition.rows.indices {
-      try context.cancellation.check()
+      try cancellation.check()
       let isCounted = counts(position, kind)
       numbers.append(numbers[position] + (isCounted ? 1 : 0))
       guard adds else { continue }
@@ -98,14 +98,18 @@ extension WindowEvaluation {
       sums.append(next)
     }
     for position in partition.rows.indices {
-      try context.cancellation.check()
+      try cancellation.check()
       let parts = try parts(of: position)
       var count = 0
       var sum = FrameSums()
-      for part in [parts.first, parts.middle, parts.last] where !part.isEmpty {
+      func include(_ part: Range<Int>) {
+        if part.isEmpty { return }
         count += numbers[part.upperBound] - numbers[part.lowerBound]
         if adds { sum.add(sums[part.upperBound], without: sums[part.lowerBound]) }
       }
+      include(parts.first)
+      include(parts.middle)
+      include(parts.last)
       let state = AggregateState(
         count: count, integers: sum.integers, hasUnsigned: sum.unsigned > 0,
         doubles: sum.doubles > 0 ? DoubleExpansion(sum.units, scale) : nil)

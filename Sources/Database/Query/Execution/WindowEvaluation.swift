@@ -5,6 +5,8 @@ struct WindowEvaluation {
   typealias Receiver = (_ position: Int, _ value: QueryValue) throws -> Void
 
   let function: CompiledWindows.Function
+  /// The index of the first argument among the inputs.
+  private let firstInput: Int
   let partition: WindowPartition
   let context: EvaluationContext
   /// Owns the values of aggregates.
@@ -20,6 +22,7 @@ struct WindowEvaluation {
   ) {
     self.emptiesArena = emptiesArena
     self.function = function
+    firstInput = function.arguments.first ?? 0
     self.partition = partition
     self.context = context
     self.arena = arena
@@ -50,7 +53,7 @@ struct WindowEvaluation {
   }
 
   func argument(_ index: Int, _ position: Int) -> QueryValue {
-    partition.rows[position][function.arguments[index]]
+    partition.rows[position][index == 0 ? firstInput : function.arguments[index]]
   }
 
   // MARK: Functions of the position

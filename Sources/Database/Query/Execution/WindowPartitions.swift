@@ -1,10 +1,26 @@
-/// The rows of an arrangement in their order, by partitions.
+import Fleece
+
+/// The rows of an arrangement by partitions, each in its order.
 struct WindowPartitions {
-  let arrangement: CompiledWindows.Arrangement
-  let rows: [UnsafeMutablePointer<QueryValue>]
-  let context: EvaluationContext
-  /// The numbers of the rows, in order.
-  private(set) var numbers: [Int]
+  /// A row, and the beginning of its first value in the order.
+  private struct Place: BitwiseCopyable {
+    var prefix: UInt64
+    /// The number of the row in the order of arrival.
+    var number: Int
+  }
+
+  /// A term of the order.
+  private struct Term: BitwiseCopyable {
+    var input: Int
+    var isDescending: Bool
+    var order: ValueOrder
+  }
+
+  private let arrangement: CompiledWindows.Arrangement
+  private let rows: [UnsafeMutablePointer<QueryValue>]
+  private let context: EvaluationContext
+  /// What finding the partitions takes for each row, in bytes. It comes on top of `WindowPartition.rowBytes`.
+  static let rowBytes = MemoryLayout<Place>.stride + 2 * MemoryLayout<Int>.stride
 
   init(
     _ arrangement: CompiledWindows.Arrangement, _ rows: [UnsafeMutablePointer<QueryValue>],
@@ -13,67 +29,133 @@ struct WindowPartitions {
     self.arrangement = arrangement
     self.rows = rows
     self.context = context
-    numbers = Array(rows.indices)
   }
 
-  /// Brings the rows into their order. Equal rows stay in the order in which they came. Rows that come in order take
-  /// time in proportion to their number.
-  mutating func sort() throws {
-    let terms = (arrangement.partition + arrangement.order).map { ($0, context.order($0.collation)) }
-    let rows = rows
-    let cancellation = context.cancellation
-    try numbers.sort { left, right in
-      try cancellation.check()
-      for (term, order) in terms {
-        let result = order.compare(rows[left][term.input], rows[right][term.input])
-        if result != 0 { return (result < 0) != term.isDescending }
+  /// Calls `body` with each partition, in no particular order. Equal rows of one stay in the order in which they came. Rows that come in
+  /// order take time in proportion to their number.
+  func forEach(_ body: (WindowPartition) throws -> Void) throws {
+    let (partitions, count) = try partitionNumbers()
+    // The rows of each partition follow each other.
+    var ends = Array(repeating: 0, count: count + 1)
+    for partition in partitions { ends[partition + 1] += 1 }
+    for partition in 0..<count { ends[partition + 1] += ends[partition] }
+    let places = UnsafeMutableBufferPointer<Place>.allocate(capacity: rows.count)
+    defer { places.deallocate() }
+    let first = arrangement.order.first.map { term($0) }
+    for number in rows.indices {
+      var prefix: UInt64 = 0
+      if let first {
+        prefix = first.order.prefix(of: rows[number][first.input])
+        if first.isDescending { prefix = ~prefix }
       }
-      return false
+      let partition = partitions[number]
+      places.initializeElement(at: ends[partition], to: Place(prefix: prefix, number: number))
+      ends[partition] += 1
+    }
+    var start = 0
+    for partition in 0..<count {
+      let end = ends[partition]
+      try context.cancellation.check()
+      let own = UnsafeMutableBufferPointer(rebasing: places[start..<end])
+      try sort(own)
+      let numbers = own.map(\.number)
+      try body(WindowPartition(arrangement, WindowRows(numbers.map { rows[$0] }), numbers, context))
+      start = end
     }
   }
 
-  func forEach(_ body: (WindowPartition) throws -> Void) throws {
-    let orders = arrangement.partition.map { ($0.input, context.order($0.collation)) }
-    var start = 0
-    while start < numbers.count {
-      var end = start + 1
-      while end < numbers.count,
-        orders.allSatisfy({ $1.areEqual(rows[numbers[end]][$0], rows[numbers[start]][$0]) })
-      {
-        end += 1
-      }
+  private func term(_ term: CompiledWindows.Term) -> Term {
+    Term(input: term.input, isDescending: term.isDescending, order: context.order(term.collation))
+  }
+
+  /// The number of each row's partition, and how many there are.
+  private func partitionNumbers() throws -> (numbers: [Int], count: Int) {
+    let terms = arrangement.partition
+    guard !terms.isEmpty else { return (Array(repeating: 0, count: rows.count), 1) }
+    let arena = EvaluationArena(capacity: 1024, context.budget)
+    let table = RowTable(terms.map { context.order($0.collation) }, context.budget)
+    var numbers: [Int] = []
+    numbers.reserveCapacity(rows.count)
+    var key = arena.allocate(terms.count, of: QueryValue.self)
+    for row in rows {
       try context.cancellation.check()
-      let found = Array(numbers[start..<end])
-      try body(WindowPartition(arrangement, WindowRows(found.map { rows[$0] }), found, context))
-      start = end
+      // The values are those of rows, which live longer.
+      for (index, term) in terms.enumerated() { key[index] = row[term.input] }
+      let hash = table.hash(key)
+      if let number = table.find(key, hash) {
+        numbers.append(number)
+        continue
+      }
+      numbers.append(table.add(key, hash))
+      try context.budget.check(.window)
+      key = arena.allocate(terms.count, of: QueryValue.self)
+    }
+    return (numbers, table.count)
+  }
+
+  private func sort(_ places: UnsafeMutableBufferPointer<Place>) throws {
+    let terms = arrangement.order.map { term($0) }
+    guard !terms.isEmpty, places.count > 1 else { return }
+    let cancellation = context.cancellation
+    try rows.withUnsafeBufferPointer { rows in
+      try terms.withUnsafeBufferPointer { terms in
+        var sorted = places
+        try sorted.sort { left, right in
+          try cancellation.check()
+          if left.prefix != right.prefix { return left.prefix < right.prefix }
+          for index in 0..<terms.count {
+            let term = terms[index]
+            let result = term.order.compare(rows[left.number][term.input], rows[right.number][term.input])
+            if result != 0 { return (result < 0) != term.isDescending }
+          }
+          return false
+        }
+      }
     }
   }
 }
 
 /// The rows of a partition by their positions in its order: in memory, or in a temporary file.
 struct WindowRows {
-  private let memory: [UnsafeMutablePointer<QueryValue>]
+  /// Owns the addresses of rows in memory.
+  private final class Addresses {
+    let start: UnsafeMutablePointer<UnsafeMutablePointer<QueryValue>>
+
+    init(_ rows: [UnsafeMutablePointer<QueryValue>]) {
+      start = .allocate(capacity: max(1, rows.count))
+      for (index, row) in rows.enumerated() { (start + index).initialize(to: row) }
+    }
+
+    deinit { start.deallocate() }
+  }
+
+  private let memory: Addresses?
+  private let start: UnsafeMutablePointer<UnsafeMutablePointer<QueryValue>>?
   private let paged: PagedRows?
   let indices: Range<Int>
   var count: Int { indices.count }
 
   init(_ rows: [UnsafeMutablePointer<QueryValue>]) {
-    memory = rows
+    let memory = Addresses(rows)
+    self.memory = memory
+    start = memory.start
     paged = nil
     indices = rows.indices
   }
 
   /// Rows in a file. A row is valid until some others were read (`PagedRows.leastPages`).
   init(_ rows: PagedRows) {
-    memory = []
+    memory = nil
+    start = nil
     paged = rows
     indices = 0..<rows.count
   }
 
   @inline(__always)
   subscript(position: Int) -> UnsafePointer<QueryValue> {
-    if let paged { return paged[position] }
-    return UnsafePointer(memory[position])
+    // No object is retained for a row in memory.
+    if let start { return UnsafePointer(start[position]) }
+    return paged.unsafelyUnwrapped[position]
   }
 }
 

@@ -83,7 +83,9 @@ final class WindowSink: RowSink {
     if stream == nil {
       // The results take memory too.
       let results =
-        rows.count * (windows.functions.count * MemoryLayout<QueryValue>.stride + WindowPartition.rowBytes)
+        rows.count
+        * (windows.functions.count * MemoryLayout<QueryValue>.stride + WindowPartition.rowBytes
+          + WindowPartitions.rowBytes)
       if budget.canSpill, budget.used + results > budget.limit, !rows.isEmpty { try spill() }
       if let file { try emit(file) } else { try emit() }
     }
@@ -107,29 +109,31 @@ final class WindowSink: RowSink {
     guard !rows.isEmpty else { return }
     let results = try windows.arrangements.indices.reduce(into: [Int: UnsafeMutablePointer<QueryValue>]()) {
       results, number in
-      var partitions = WindowPartitions(windows.arrangements[number], rows, context)
-      try partitions.sort()
+      let partitions = WindowPartitions(windows.arrangements[number], rows, context)
       for (index, function) in windows.functions.enumerated() where function.arrangement == number {
         let values = arena.allocate(rows.count, of: QueryValue.self)
         try budget.check(.window)
         try partitions.forEach { partition in
+          let numbers = partition.numbers
           try WindowEvaluation(function, partition, context, arena, emptiesArena: false).compute {
-            values[partition.numbers[$0]] = $1
+            values[numbers[$0]] = $1
           }
           try budget.check(.window)
         }
         results[index] = values
       }
     }
+    let columns = windows.functions.indices.map { (slot: windows.functions[$0].slot, values: results[$0]) }
+    let cancellation = context.cancellation
     for number in rows.indices {
-      try context.cancellation.check()
+      try cancellation.check()
       context.arena.reset()
       let row = rows[number]
       for (input, slot) in windows.captured { context.slots[slot] = row[input] }
-      for (index, function) in windows.functions.enumerated() {
+      for column in columns {
         // A window gives no MISSING: an empty frame, and a missing value in it, are null.
-        let value = results[index].map { $0[number] } ?? .null
-        context.slots[function.slot] = value.isMissing ? .null : value
+        let value = column.values.map { $0[number] } ?? .null
+        context.slots[column.slot] = value.isMissing ? .null : value
       }
       guard try next.row() else { return }
     }

@@ -37,6 +37,34 @@ struct ValueOrder {
     return compare(left, right) == 0
   }
 
+  /// A number that is never less than that of a value before, so that most comparisons in a sort are ones of numbers. Values with the same
+  /// number have to be compared.
+  func prefix(of value: QueryValue) -> UInt64 {
+    // Three bits tell the type.
+    let rest: UInt64
+    switch value {
+    case .missing, .null, .array, .computedArray, .object, .computedObject: rest = 0
+    case .bool(let value): rest = value ? 1 : 0
+    case .int, .uint, .double:
+      // Rounding doesn't change the order. There is no negative zero after the addition.
+      let bits = ((value.number ?? 0) + 0).bitPattern
+      rest = (bits >> 63 == 0 ? bits | 1 << 63 : ~bits) >> 3
+    case .string(let text): rest = collator == nil ? Self.prefix(of: text) >> 3 : 0
+    case .data(let bytes): rest = Self.prefix(of: bytes) >> 3
+    }
+    return UInt64(value.type.rawValue) << 61 | rest
+  }
+
+  /// The first eight bytes as a number. Zeros stand for those that there aren't.
+  private static func prefix(of text: TextSlice) -> UInt64 {
+    if text.count >= 8 {
+      return UInt64(bigEndian: UnsafeRawPointer(text.start).loadUnaligned(as: UInt64.self))
+    }
+    var prefix: UInt64 = 0
+    for index in 0..<text.count { prefix |= UInt64(text.start[index]) << UInt64(56 - index * 8) }
+    return prefix
+  }
+
   @inline(never)
   private func compareMixed(_ left: QueryValue, _ right: QueryValue, depth: Int) -> Int {
     let (leftType, rightType) = (left.type, right.type)
