@@ -73,12 +73,12 @@ import TestSupport
 
   @Test("a process killed while it saves leaves no document without its blob")
   func killedSaving() throws {
-    try kill("save", rounds: isLong ? 200 : 12, after: 1..<12, within: 50_000)
+    try kill("save", rounds: times(8, sanitized: 12, long: 200), after: 1..<12, within: 50_000)
   }
 
   @Test("a process killed while it compacts leaves no document without its blob")
   func killedCompacting() throws {
-    try kill("compact", rounds: isLong ? 200 : 12, after: 2..<16, within: 100_000)
+    try kill("compact", rounds: times(8, sanitized: 12, long: 200), after: 2..<16, within: 100_000)
   }
 
   @Test(

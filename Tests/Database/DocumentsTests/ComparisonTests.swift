@@ -161,7 +161,9 @@ import TestSupport
   ]
 
   @Test(arguments: planted) func everyPlantedDifferenceIsFound(_ planted: Planted) throws {
-    for engines in Self.pairs {
+    // A short run takes one pair of engines after the other.
+    let number = Self.planted.firstIndex { $0.testDescription == planted.testDescription } ?? 0
+    for engines in isShort ? [Self.pairs[number % Self.pairs.count]] : Self.pairs {
       try withTwo(engines) { left, right in
         try fill(left)
         try fill(right)

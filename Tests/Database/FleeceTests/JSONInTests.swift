@@ -52,7 +52,9 @@ import TestTools
         let loneHigh = (0xD800...0xDFFF).contains(high) && !(isHigh && isLow)
         let loneLow = (0xD800...0xDFFF).contains(low) && !(isHigh && isLow)
         if loneHigh || loneLow {
-          #expect(throws: FleeceError.self, "\(text)") { try encode(json: text) }
+          var isRefused = false
+          do { _ = try encode(json: text) } catch is FleeceError { isRefused = true }
+          expect(isRefused, "\(text)")
         } else {
           let bytes = try encode(json: text).fleece
           try check(bytes)
@@ -140,7 +142,8 @@ import TestTools
     // [1], and arrays around it, each pointing 2 or 4 bytes back.
     func nested(_ depth: Int) -> [UInt8] {
       var bytes = hex("6001 0001")
-      for _ in 1..<depth { bytes += hex("6001 8003") }
+      let level = hex("6001 8003")
+      for _ in 1..<depth { bytes += level }
       return bytes + hex("8002")
     }
     let limit = FleeceLimits.depth

@@ -10,7 +10,7 @@ import TestSupport
     var campaign = QueryCampaign(engines: Self.engines)
     campaign.report = { Issue.record("\($0)") }
     let isSlow = isSanitized || isStrict
-    let queries = isLong ? isSlow ? 6_000 : 100_000 : isSlow ? 600 : 2_000
+    let queries = isLong ? isSlow ? 6_000 : 100_000 : 600
     let summary = try campaign.run(seed: testSeed, rounds: queries / campaign.queriesPerRound)
     print("\(summary.queries) random queries, \(summary.withRows) with rows, \(summary.refused) refused")
     // The generator still asks for something.

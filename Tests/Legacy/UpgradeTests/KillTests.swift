@@ -29,7 +29,7 @@ import TestSupport
     // a slow beginning doesn't let the others get away.
     var latest = 0.0
     var ends = (none: 0, whole: 0)
-    let rounds = isLong ? 200 : 20
+    let rounds = times(9, sanitized: 20, long: 200)
     // More rounds only as long as one of the ends is missing.
     for round in 0...(rounds + 100) {
       if round > rounds, ends.none > 0, ends.whole > 0 { break }

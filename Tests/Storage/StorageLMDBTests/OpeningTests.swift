@@ -177,7 +177,7 @@ struct OpeningTests {
   @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
     try onThreads(4) { [directory] thread in
       let path = directory.file("\(thread).mdb")
-      for _ in 0..<(isLong ? 20_000 : 2_000) {
+      for _ in 0..<times(600, sanitized: 2_000, long: 20_000) {
         let engine = try open(path, .createNew)
         unlink(path)
         try engine.close()

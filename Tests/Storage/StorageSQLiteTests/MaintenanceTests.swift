@@ -24,10 +24,10 @@ struct MaintenanceTests {
   @Test(arguments: Kind.all) func compactionGivesSpaceBackAndKeepsEverything(_ kind: Kind) throws {
     let path = directory.file("a")
     let engine = try kind.open(path)
-    let keyspace = try engine.fill(count: 20_000, bytes: 1_000)
-    try engine.fill("ghosts", count: 10_000, bytes: 1_000, text: UInt8(ascii: "G"))
+    let keyspace = try engine.fill(count: 5_000, bytes: 1_000)
+    try engine.fill("ghosts", count: 2_500, bytes: 1_000, text: UInt8(ascii: "G"))
     try engine.write { (transaction: any WriteTransaction) in
-      for number in stride(from: 0, to: 20_000, by: 2) {
+      for number in stride(from: 0, to: 5_000, by: 2) {
         _ = try key(number).withUnsafeBytes { try transaction.delete($0, in: keyspace) }
       }
       if let ghosts = try transaction.keyspace(named: "ghosts") { try transaction.dropKeyspace(ghosts) }
@@ -35,7 +35,7 @@ struct MaintenanceTests {
     let snapshot = try engine.beginRead()
     let before = try engine.statistics()
     try engine.compact()
-    try expect(snapshot.count(of: keyspace), equals: 10_000)
+    try expect(snapshot.count(of: keyspace), equals: 2_500)
     try expect(snapshot.bytes(key(1), in: keyspace), equals: [UInt8](repeating: 0x41, count: 1_000))
     snapshot.end()
     try engine.compact()
@@ -49,7 +49,7 @@ struct MaintenanceTests {
         count += 1
         return [UInt8](copying: value) == [UInt8](repeating: 0x41, count: 1_000)
       }
-      expect(count, equals: 10_000)
+      expect(count, equals: 2_500)
     }
     try engine.close()
     if !kind.type.encrypts {

@@ -18,3 +18,12 @@ package let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
 
 /// Whether a sanitizer is linked. Memory measurements then include the sanitizer's own memory.
 package let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
+/// Whether tests that repeat something, at random or in many variants, make do with a part of it. A run under a sanitizer doesn't: it is
+/// part of `make test-long`.
+package let isShort = !isLong && !isSanitized
+
+/// How often something is repeated: in `make test`, in the run under a sanitizer, and in the long run.
+package func times(_ short: Int, sanitized: Int, long: Int) -> Int {
+  isLong ? long : isSanitized ? sanitized : short
+}

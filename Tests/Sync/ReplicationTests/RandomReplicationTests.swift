@@ -8,7 +8,7 @@ import Touchstone
 
 /// Random changes on three databases that are replicated at random, with faults, until nothing is left to do.
 @Suite("Random replications") struct RandomReplicationTests {
-  @Test("three databases end equal, whatever goes wrong", arguments: 0..<(isLong ? 1_000 : 16))
+  @Test("three databases end equal, whatever goes wrong", arguments: 0..<times(6, sanitized: 16, long: 1_000))
   func equal(_ number: Int) throws {
     let seed = testSeed &+ UInt64(number)
     let what = "TOUCHSTONE_SEED=\(seed)"

@@ -5,7 +5,7 @@ import Testing
 @Suite("One simulation of everything")
 struct SimulationTests {
   /// Simulations, and steps of each; ten times as many hours in the long run.
-  static let count = isLong ? 1_500 : 10
+  static let count = times(4, sanitized: 10, long: 1_500)
   static let steps = isLong ? 200 : 60
 
   @Test("several processes on one database answer as a model does", arguments: 0..<UInt64(count))
@@ -17,7 +17,7 @@ struct SimulationTests {
   }
 
   /// The same of replicas. A replication takes longer than another step.
-  static let replicaCount = isLong ? 500 : 6
+  static let replicaCount = times(3, sanitized: 6, long: 500)
 
   /// Two processes at a time have a replica open.
   static let replicaEngines = allEngines.filter(isShared).map { "\($0)" }
@@ -38,7 +38,10 @@ struct SimulationTests {
     let seed = isLong ? testSeed : 1
     let child = try startChild(
       .whole,
-      ["simulation", "seeds", "\(seed)", isLong ? "200" : "3", "\(Self.steps)", "postgres", "sqlite"])
+      [
+        "simulation", "seeds", "\(seed)", "\(times(2, sanitized: 3, long: 200))", "\(Self.steps)", "postgres",
+        "sqlite",
+      ])
     let ending = try child.wait(seconds: nil)
     expect(ending, equals: .exited(0), "\(child.outputText) \(child.errorText.suffix(2_000))")
     expect(child.outputText.contains("postgres="), "\(child.outputText)")

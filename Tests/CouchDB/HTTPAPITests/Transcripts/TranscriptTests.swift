@@ -7,9 +7,15 @@ import Touchstone
   .enabled(
     if: recordingFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded exchanges to replay"))
 struct TranscriptTests {
-  @Test(
-    "recorded sessions are answered as CouchDB answers them", arguments: Recording.names,
-    onlyEngines ?? [.sqlite, .lmdb])
+  /// Recordings, each with an engine. A short run plays each of them once, on one engine after the other.
+  private static func cases(_ names: [String]) -> [(String, EngineName)] {
+    let engines = onlyEngines ?? [.sqlite, .lmdb]
+    return names.enumerated().flatMap { index, name in
+      (isShort ? [engines[index % engines.count]] : engines).map { (name, $0) }
+    }
+  }
+
+  @Test("recorded sessions are answered as CouchDB answers them", arguments: cases(Recording.names))
   func session(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine)
     try replay.run()
@@ -18,7 +24,7 @@ struct TranscriptTests {
 
   @Test(
     "recorded sessions of CouchDB's replicator end equally with the server's own",
-    arguments: Recording.names.filter { $0.hasPrefix("replicator-") }, onlyEngines ?? [.sqlite, .lmdb])
+    arguments: cases(Recording.names.filter { $0.hasPrefix("replicator-") }))
   func ownReplication(_ name: String, _ engine: EngineName) throws {
     let replay = try TranscriptReplay(try Recording(name), engine, replicator: .own)
     try replay.run()

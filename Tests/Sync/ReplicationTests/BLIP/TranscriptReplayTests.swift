@@ -15,12 +15,15 @@ import Touchstone
     if: transcriptFolder != nil, "TOUCHSTONE_DATA is not set: there are no recorded sessions to replay"))
 struct TranscriptReplayTests {
   static let engines: [EngineName] = onlyEngines ?? [.sqlite, .lmdb]
+  /// All sessions are played on each of these: on an engine, or, in a short run, on one after the other.
+  static let runs = isShort ? [engines] : engines.map { [$0] }
 
-  @Test("our client does what the recorded clients did", arguments: engines) func client(_ engine: EngineName)
+  @Test("our client does what the recorded clients did", arguments: runs) func client(_ engines: [EngineName])
     throws
   {
     var total = ReplayTotal()
-    for session in TranscriptSession.all {
+    for (index, session) in TranscriptSession.all.enumerated() {
+      let engine = engines[index % engines.count]
       if let reason = ReplayExceptions.reason(session, .client) {
         total.skipped[reason, default: 0] += 1
         continue
@@ -44,13 +47,14 @@ struct TranscriptReplayTests {
       } catch { notes.note("error", "\(error)") }
       total.judge(session.name, .client, notes)
     }
-    total.end("our client", .client, engine)
+    total.end("our client", .client, engines)
   }
 
-  @Test("our passive side answers the recorded clients as the recorded servers did", arguments: engines)
-  func server(_ engine: EngineName) throws {
+  @Test("our passive side answers the recorded clients as the recorded servers did", arguments: runs)
+  func server(_ engines: [EngineName]) throws {
     var total = ReplayTotal()
-    for session in TranscriptSession.all {
+    for (index, session) in TranscriptSession.all.enumerated() {
+      let engine = engines[index % engines.count]
       if let reason = ReplayExceptions.reason(session, .server) {
         total.skipped[reason, default: 0] += 1
         continue
@@ -77,7 +81,7 @@ struct TranscriptReplayTests {
       } catch { notes.note("error", "\(error)") }
       total.judge(session.name, .server, notes)
     }
-    total.end("our passive side", .server, engine)
+    total.end("our passive side", .server, engines)
   }
 
   @Test("named collections and version vectors get the documented refusals", arguments: engines)
@@ -166,7 +170,7 @@ struct ReplayTotal {
     }
   }
 
-  func end(_ what: String, _ side: ReplayExceptions.Side, _ engine: EngineName) {
+  func end(_ what: String, _ side: ReplayExceptions.Side, _ engines: [EngineName]) {
     // A difference that isn't there any more doesn't stay in the table.
     if environmentVariable("TOUCHSTONE_TRANSCRIPT") == nil {
       for (index, decided) in ReplayExceptions.decided.enumerated()
@@ -175,7 +179,7 @@ struct ReplayTotal {
       }
     }
     print(
-      "\(what) on \(engine): \(sessions) sessions replayed, \(compared) messages compared, \(ownBytes) bytes of frames for \(recordedBytes) recorded; not replayed: \(skipped.sorted { $0.key < $1.key }.map { "\($0.value) (\($0.key))" }.joined(separator: ", "))"
+      "\(what) on \(engines.map { "\($0)" }.joined(separator: " and ")): \(sessions) sessions replayed, \(compared) messages compared, \(ownBytes) bytes of frames for \(recordedBytes) recorded; not replayed: \(skipped.sorted { $0.key < $1.key }.map { "\($0.value) (\($0.key))" }.joined(separator: ", "))"
     )
   }
 }
