@@ -20,12 +20,12 @@ package let onlyEngines: [EngineName]? = environmentVariable("TOUCHSTONE_ONLY_EN
   return names.split(separator: " ").map { EngineName(rawValue: String($0)) }
 }
 
-/// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB;
-/// the others are variants of these.
+/// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB, since
+/// the others are variants of these; a short one only LMDB, since a strict engine hands over the same copies whatever is below it.
 package let allEngines: [EngineName] =
   onlyEngines
   ?? (isStrict
-    ? [.sqlite, .lmdb]
+    ? (isShort ? [.lmdb] : [.sqlite, .lmdb])
     : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted] + (isLong ? optionalEngines : []))
 
 /// All engines, also in a short run: for suites that try each once.
@@ -50,7 +50,7 @@ package let optionalEngines: [EngineName] = {
 }()
 
 /// The engines on which most suites above the engines run: all in the long run, otherwise one of each kind.
-package let someEngines: [EngineName] = onlyEngines ?? (isLong ? allEngines : [.sqlite, .lmdb])
+package let someEngines: [EngineName] = onlyEngines ?? (isLong || isStrict ? allEngines : [.sqlite, .lmdb])
 
 /// Whether several processes can have a database on an engine open.
 package func isShared(_ engine: EngineName) -> Bool { !optionalEngines.contains(engine) }
