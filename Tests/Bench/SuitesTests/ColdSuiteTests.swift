@@ -4,7 +4,7 @@ import TestSupport
 @testable import Suites
 
 struct ColdSuiteTests {
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyWorkloadRunsColdAndWarmAndSaysHowCold(_ engine: EngineName) throws {
     let file = try ran(.cold, on: [engine], documents: 400)
     expect(file.results.count, equals: ColdWorkload.allCases.count * 2)

@@ -4,7 +4,7 @@ import TestSupport
 @testable import Suites
 
 struct DocumentsSuiteTests {
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyWorkloadRuns(_ engine: EngineName) throws {
     let file = try ran(.documents, on: [engine], samples: 2, documents: 60)
     expect(Set(file.results.map(\.workload)), equals: Set(DocumentsWorkload.allCases.map(\.rawValue)))

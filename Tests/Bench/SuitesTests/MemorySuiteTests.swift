@@ -4,7 +4,7 @@ import TestSupport
 @testable import Suites
 
 struct MemorySuiteTests {
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyWorkloadTellsItsPeak(_ engine: EngineName) throws {
     let file = try ran(.memory, on: [engine], dataset: "synthetic-travel", documents: 450)
     expect(file.results.map(\.workload), equals: TravelWorkload.streamed.map(\.rawValue))

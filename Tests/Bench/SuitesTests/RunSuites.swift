@@ -3,6 +3,9 @@ import TestSupport
 
 @testable import Suites
 
+/// The engines on which suites above the engines run: all in the long run, otherwise one of each kind.
+let benchedEngines = isShort ? someEngines : Engines.names
+
 /// Runs suites with few samples. The results have to follow the schema.
 func ran(
   _ suites: Suite..., on engines: [EngineName]? = nil, samples: Int = 1, dataset: String? = nil,

@@ -4,7 +4,7 @@ import TestSupport
 @testable import Suites
 
 struct ScaleSuiteTests {
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyWorkloadRunsAtEverySizeAndGrowthIsToldOf(_ engine: EngineName) throws {
     let file = try ran(.scale, on: [engine], documents: 400)
     let sizes = [30, 100, 400]

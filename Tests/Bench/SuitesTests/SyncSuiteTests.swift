@@ -5,7 +5,7 @@ import TestSupport
 
 struct SyncSuiteTests {
   /// Each sample begins with a copy of a database. Copies of one on a server name the same schema.
-  private static let copied = Engines.names.filter { "\($0)" != "postgres" }
+  private static let copied = benchedEngines.filter { "\($0)" != "postgres" }
 
   @Test(arguments: copied)
   func everyWorkloadRunsAndRatiosAreToldOf(_ engine: EngineName) throws {

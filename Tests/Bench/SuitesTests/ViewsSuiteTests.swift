@@ -5,7 +5,7 @@ import TestSupport
 @testable import Suites
 
 struct ViewsSuiteTests {
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyWorkloadOfSwiftMapsRuns(_ engine: EngineName) throws {
     let file = try ran(.views, on: [engine], dataset: "synthetic-travel", documents: 300) { settings in
       // Scripts are another program, which a build for tests may not have.

@@ -135,7 +135,7 @@ struct YCSBSuiteTests {
     expect(inserts.acknowledged, equals: 13)
   }
 
-  @Test(arguments: Engines.names)
+  @Test(arguments: benchedEngines)
   func everyMixRunsWithItsLatencies(_ engine: EngineName) throws {
     let file = try ran(.ycsb, on: [engine], documents: 500) { $0.rates = [4_000] }
     expect(Set(file.results.map(\.workload)), equals: Set(YCSBWorkload.allCases.map(\.rawValue)))
