@@ -116,15 +116,18 @@ final class Child {
   /// Sends a signal, if it hasn't ended.
   func kill(_ signal: Int32 = SIGKILL) { process.kill(signal) }
 
-  /// Waits until a condition holds, as long as the child runs and at most a minute.
+  /// Waits until a condition holds, as long as the child runs and at most a minute. It asks more and more seldom, since most conditions
+  /// are commands.
   func wait(until condition: () throws -> Bool) throws {
     let deadline = ContinuousClock.now + .seconds(60)
+    var pause: UInt32 = 2_000
     while try !condition() {
       guard ContinuousClock.now < deadline else {
         kill()
         throw Tool.Failure(description: "waited for a minute; the output is: \(output) \(errors)")
       }
-      usleep(5_000)
+      usleep(pause)
+      pause = min(pause + pause / 2, 100_000)
     }
   }
 
