@@ -29,7 +29,7 @@ extension ConformanceSuite {
   static let concurrencyBehaviours: [Behaviour] = [
     Behaviour("many readers see whole commits while several threads write") { suite, engine in
       try Counters.make(engine)
-      let writes = suite.isLong ? 5_000 : 300
+      let writes = suite.times(120, 300, long: 5_000)
       let isOver = Lock(false)
       let writers = TestThreads()
       let readers = TestThreads()

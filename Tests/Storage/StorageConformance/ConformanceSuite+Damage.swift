@@ -94,7 +94,7 @@ extension ConformanceSuite {
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var files: [Variant] = []
-      for round in 0..<(suite.isLong ? 5_000 : 50) {
+      for round in 0..<suite.times(20, 50, long: 5_000) {
         var damaged = bytes
         var places: [Int] = []
         for _ in 0...generator.below(4) {

@@ -12,7 +12,7 @@ extension ConformanceSuite {
       }
       var snapshots: [any ReadTransaction] = []
       defer { for snapshot in snapshots { snapshot.end() } }
-      for round in 0..<(suite.isLong ? 200 : 12) {
+      for round in 0..<(suite.times(5, 12, long: 200)) {
         try engine.write { transaction in
           // Removed rows free their numbers, which other rows then reuse.
           for _ in 0..<20 { try transaction.delete(Self.document(&generator), in: docs) }

@@ -42,7 +42,7 @@ extension ConformanceSuite {
     },
 
     Behaviour("processes that make one path at the same time share it", needs: [.sharing]) { suite in
-      for round in 0..<(suite.isLong ? 200 : 12) {
+      for round in 0..<suite.times(3, 12, long: 200) {
         let path = suite.path("made\(round)")
         let lines = try suite.race("create", path, 3)
         try expectEqual(lines, [["done"], ["done"], ["done"]], "what they say")
@@ -54,7 +54,7 @@ extension ConformanceSuite {
     },
 
     Behaviour("of processes that make a new file at one path, one does", needs: [.child]) { suite in
-      for round in 0..<(suite.isLong ? 200 : 12) {
+      for round in 0..<suite.times(3, 12, long: 200) {
         let path = suite.path("new\(round)")
         let lines = try suite.race("create-new", path, 3)
         try expectEqual(

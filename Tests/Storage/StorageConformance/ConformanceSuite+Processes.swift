@@ -72,13 +72,13 @@ extension ConformanceSuite {
 
     Behaviour("a killed process loses no acknowledged commit and leaves none in part", needs: [.child]) {
       suite in
-      try suite.killAgainAndAgain(rounds: suite.isLong ? 2_000 : 30)
+      try suite.killAgainAndAgain(rounds: suite.times(10, 30, long: 2_000))
     },
 
     Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.files, .child]) {
       suite in
       var generator = SeededGenerator(seed: suite.seed)
-      for round in 0..<(suite.isLong ? 100 : 4) {
+      for round in 0..<suite.times(2, 4, long: 100) {
         let limit = 300_000 + generator.below(900_000)
         let threads = round % 2 == 0 ? 1 : 4
         let path = suite.path("full\(round)")
@@ -175,11 +175,13 @@ extension ConformanceSuite {
     var label = ""
     var acknowledged: [Int] = []
     var total = 0
+    /// The kills that one file survives.
+    let ofFile = isShort && !isLong ? 5 : 20
     for round in 0..<rounds {
-      if round % 20 == 0 {
+      if round % ofFile == 0 {
         // A new file, written by one thread or by several that share commits.
         label = "killed\(round)"
-        acknowledged = [Int](repeating: 0, count: round % 40 == 0 ? 1 : 4)
+        acknowledged = [Int](repeating: 0, count: round % (2 * ofFile) == 0 ? 1 : 4)
         try withEngine(label) { try NumberedCommits.make($0) }
       }
       let child = try startChild("commit", [path(label), "\(seed)"] + acknowledged.map(String.init))
@@ -196,7 +198,7 @@ extension ConformanceSuite {
       try expect(ending == .signalled(SIGKILL), "round \(round): the child \(ending): \(child.errorText)")
       acknowledged = try Acknowledgement.last(in: child.outputSoFar, after: acknowledged)
       // Sometimes the next child is the first to open the file again.
-      if generator.once(in: 4), round % 20 != 19 { continue }
+      if generator.once(in: 4), round % ofFile != ofFile - 1 { continue }
       do {
         try withEngine(label) { engine in
           acknowledged = try commits.verify(engine, acknowledged: acknowledged)
@@ -205,7 +207,7 @@ extension ConformanceSuite {
       } catch {
         throw ConformanceFailure("after kill \(round): \(error)")
       }
-      if round % 20 == 19 { total += acknowledged.reduce(0, +) }
+      if round % ofFile == ofFile - 1 { total += acknowledged.reduce(0, +) }
     }
     try expect(total > rounds, "only \(total) commits in \(rounds) rounds: nothing was tested")
   }

@@ -114,6 +114,8 @@ public struct ConformanceSuite: Sendable {
   public let childArguments: [String]
   /// Whether to run many more rounds and steps.
   public let isLong: Bool
+  /// Whether to run fewer rounds than others do: in `make test`.
+  package var isShort = false
   /// The seed of all random choices. Every failure includes it.
   public let seed: UInt64
 
@@ -132,6 +134,9 @@ public struct ConformanceSuite: Sendable {
     self.isLong = isLong
     self.seed = seed
   }
+
+  /// How often to repeat something.
+  func times(_ short: Int, _ ordinary: Int, long: Int) -> Int { isLong ? long : isShort ? short : ordinary }
 
   /// All behaviours.
   public static let behaviours: [Behaviour] =

@@ -92,11 +92,12 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
   /// - Parameter hasChild: whether another process can open its files.
   func run(hasChild: Bool) throws {
     let directory = TemporaryDirectory()
-    let suite = ConformanceSuite(
+    var suite = ConformanceSuite(
       subject: subject, directory: directory.path,
       childPath: hasChild ? TestProgram.storage.path : nil, childArguments: ["storage"],
       others: (subjects + strictSubjects).filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: testSeed)
+    suite.isShort = isShort
     let start = ContinuousClock.now
     defer {
       let duration = ContinuousClock.now - start
@@ -110,14 +111,29 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
   }
 }
 
-struct ConformanceTests {
-  @Test(arguments: ConformanceCase.all(subjects))
+// A suite has a process of its own: several engines are tested at the same time.
+
+struct LMDBConformanceTests {
+  @Test(arguments: ConformanceCase.all(subjects.filter { $0.engine.name.hasPrefix("lmdb") }))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: true) }
+}
+
+struct SQLiteConformanceTests {
+  @Test(arguments: ConformanceCase.all(subjects.filter { $0.engine.name.hasPrefix("sql") }))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: true) }
+}
+
+struct OtherConformanceTests {
+  @Test(
+    arguments: ConformanceCase.all(
+      subjects.filter { !$0.engine.name.hasPrefix("lmdb") && !$0.engine.name.hasPrefix("sql") }))
   func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: true) }
 }
 
 struct StrictConformanceTests {
-  /// Kills, full disks and damage are the engine's below.
-  @Test(arguments: ConformanceCase.all(strictSubjects))
+  /// Kills, full disks and damage are the engine's below. A short run has databases on one of them only.
+  @Test(
+    arguments: ConformanceCase.all(strictSubjects.filter { !isShort || $0.engine.name == "strict(lmdb)" }))
   func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: isLong) }
 }
 
