@@ -85,6 +85,18 @@ struct InterruptedConversionTests {
     }
   }
 
+  private static let phases: [ConversionProgress.Phase] = [.copying, .blobs, .verifying]
+
+  /// The phases in which conversions are broken off: in a short run one, another for each direction and fault.
+  private static func phases(_ direction: Direction, _ fault: Fault = .connection) -> [ConversionProgress
+    .Phase]
+  {
+    guard isShort else { return phases }
+    let place =
+      (Direction.allCases.firstIndex(of: direction) ?? 0) + (Fault.allCases.firstIndex(of: fault) ?? 0)
+    return [phases[place % phases.count]]
+  }
+
   /// What ends a conversion.
   enum Fault: String, CaseIterable, Sendable { case connection, diskFull }
 
@@ -93,7 +105,7 @@ struct InterruptedConversionTests {
   func faults(_ direction: Direction, _ fault: Fault) throws {
     let first = try Places(direction)
     defer { first.remove() }
-    for phase in [ConversionProgress.Phase.copying, .blobs, .verifying] {
+    for phase in Self.phases(direction, fault) {
       let places = try Places(again: first)
       defer { places.remove([places.target]) }
       var isBroken = false
@@ -163,7 +175,7 @@ struct InterruptedConversionTests {
     let begun = Date()
     try expect(start().wait(), equals: .exited(0))
     let longest = Date().timeIntervalSince(begun)
-    for round in 0..<(isLong ? 40 : 2) {
+    for round in 0..<times(1, sanitized: 2, long: 40) {
       try Database.delete(places.target)
       // Each attempt gets a bit further.
       for attempt in 1...12 {
@@ -195,7 +207,7 @@ struct InterruptedConversionTests {
       first.remove()
       other.remove()
     }
-    for phase in [ConversionProgress.Phase.copying, .blobs, .verifying] {
+    for phase in Self.phases(direction) {
       let places = try Places(again: first)
       defer { places.remove([places.target]) }
       let error = try thrown(StorageError.self) {
