@@ -13,7 +13,7 @@ struct ReplicateSuiteTests {
     on engines: [EngineName], only: [ReplicateWorkload]? = nil, allPairs: Bool = false
   ) throws -> ResultsFile {
     let executable = try #require(Self.executable)
-    return try ran(.replicate, on: engines, samples: 2, dataset: "synthetic-travel", documents: 120) {
+    return try ran(.replicate, on: engines, samples: 1, dataset: "synthetic-travel", documents: 120) {
       $0.executable = executable
       $0.measuresAllPairs = allPairs
       $0.only = only.map { Set($0.map(\.rawValue)) }

@@ -31,7 +31,7 @@ import TestSupport
         options.wideTree = round % 3 == 0 ? 64 : 2
         return try Database.open("\(engine)", in: directory.path, options: options)
       }
-      for step in 0..<250 {
+      for step in 0..<(isShort ? 100 : 250) {
         if Int.random(in: 0..<12, using: &random) == 0 {
           let before = model
           let operations = (0..<Int.random(in: 1...6, using: &random)).map { _ in

@@ -5,7 +5,7 @@ import TestSupport
 /// Random changes, updates and queries on each engine, each answer compared with that of a naive view.
 @Suite("Views agree with naive ones") struct DifferentialTests {
   static let rounds = isLong ? 200 : 1
-  static let steps = 500
+  static let steps = isShort ? 200 : 500
 
   @Test("rows and reductions after random steps", arguments: someEngines, 0..<rounds)
   func randomSteps(_ engine: EngineName, _ round: Int) throws {

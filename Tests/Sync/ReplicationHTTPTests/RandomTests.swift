@@ -31,7 +31,7 @@ import TouchstoneSync
     }
   }
 
-  @Test("three databases end equal in every topology", arguments: 0..<(isLong ? 500 : 10))
+  @Test("three databases end equal in every topology", arguments: 0..<times(4, sanitized: 10, long: 500))
   func equal(_ number: Int) throws {
     let seed = testSeed &+ UInt64(number)
     let what = "TOUCHSTONE_SEED=\(seed)"
@@ -133,7 +133,7 @@ import TouchstoneSync
     arguments: [(EngineName.lmdb, EngineName.sqlite), (.sqlite, .lmdb)])
   func kills(_ here: EngineName, _ there: EngineName) throws {
     let sides = KilledSides(here, there, client: "http")
-    let rounds = isLong ? 50 : 4
+    let rounds = times(2, sanitized: 4, long: 50)
     try sides.run(rounds: rounds, roundsOfDatabases: rounds) { a, b, port, what in
       let listener = try TestServer(["b": b]) { $0.port = port }
       try expect(replicate(a, listener, "b").status.error == nil, "\(what)")

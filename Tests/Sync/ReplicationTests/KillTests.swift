@@ -18,10 +18,11 @@ import TouchstoneSync
     var random = SeededGenerator(seed: testSeed)
     var unfinished = 0
     var directory = TemporaryDirectory()
-    let rounds = isLong ? 70 : 10
+    let rounds = times(5, sanitized: 10, long: 70)
+    let wanted = isShort ? 1 : 2
     // On a loaded machine kills come too early or too late more often. Then there are more of them.
     for round in 0..<3 * rounds {
-      if round >= rounds, unfinished > 2 { break }
+      if round >= rounds, unfinished > wanted { break }
       let what = "TOUCHSTONE_SEED=\(testSeed), round \(round)"
       if round % 5 == 0 { directory = TemporaryDirectory() }
       let child = try startChild(
@@ -42,7 +43,7 @@ import TouchstoneSync
       try a.close()
       try b.close()
     }
-    expect(unfinished > 2, "only \(unfinished) kills came in the middle of something")
+    expect(unfinished > wanted, "only \(unfinished) kills came in the middle of something")
   }
 
   /// Both sides are processes of their own. Each is killed while the other one goes on.
@@ -51,7 +52,7 @@ import TouchstoneSync
     arguments: [(EngineName.lmdb, EngineName.lmdb), (.lmdbEncrypted, .sqlite)])
   func killsOverNetwork(_ here: EngineName, _ there: EngineName) throws {
     let sides = KilledSides(here, there, client: "sync")
-    try sides.run(rounds: isLong ? 50 : 5, roundsOfDatabases: 5) { a, b, port, what in
+    try sides.run(rounds: times(2, sanitized: 5, long: 50), roundsOfDatabases: 5) { a, b, port, what in
       // The checkpoints of the children go on over the same URL.
       var configuration = SyncListenerConfiguration(databases: ["b": b])
       configuration.port = port

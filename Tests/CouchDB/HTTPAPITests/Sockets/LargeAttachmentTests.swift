@@ -8,7 +8,7 @@ import Testing
 /// An attachment that is much larger than the memory that it may take goes up and down through a socket.
 @Suite("Large attachments", .serialized) struct LargeAttachmentTests {
   /// 1 GiB in the long run.
-  private static let megabytes = isLong ? 1_024 : 192
+  private static let megabytes = times(128, sanitized: 192, long: 1_024)
   private static let allowedBytes = 100 << 20
 
   /// The pieces of an attachment: each begins with its number.
