@@ -87,7 +87,7 @@ func runTests(_ options: Options) throws -> Bool {
   // What is measured has a process of its own.
   let plan = Plan(
     try options.runs.map { ($0, try $0.list(options.binary)) }, weights: weights,
-    secondsOfPart: options.savesWeights ? 0 : 12)
+    secondsOfPart: options.savesWeights ? 0 : 20)
   guard plan.testCount > 0 else { throw RunnerError("no test is selected") }
   try FileManager.default.createDirectory(
     atPath: options.logs, withIntermediateDirectories: true)
