@@ -14,7 +14,7 @@ let usage = """
 
   Runs the tests of BINARY, a built test bundle. With --strict-filter, also those on strict engines.
     --only REGEX     of all of these only the tests that match it, too
-    --jobs N         processes at the same time (default: three for each core, since tests wait for disks and clocks)
+    --jobs N         processes at the same time (default: four for each core, since tests wait for disks and clocks)
     --weights FILE   the seconds of each suite: the longest begin first. --save-weights writes the file
     --logs DIR       where each process has its log
     --hung-after S   a test that takes longer is killed, with its process, and named; 0: never (default 900)
@@ -22,7 +22,7 @@ let usage = """
 
 struct Options {
   var binary = ""
-  var jobs = 3 * ProcessInfo.processInfo.activeProcessorCount
+  var jobs = 4 * ProcessInfo.processInfo.activeProcessorCount
   var weights: String?
   var savesWeights = false
   var logs = FileManager.default.temporaryDirectory.path
