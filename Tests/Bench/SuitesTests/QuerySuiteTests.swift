@@ -5,7 +5,7 @@ import TestSupport
 
 struct QuerySuiteTests {
   @Test func everyWorkloadRunsAndAllEnginesFindTheSameRows() throws {
-    let file = try ran(.query, on: [.sqlite, .lmdb], samples: 2, dataset: "synthetic-travel", documents: 500)
+    let file = try ran(.query, on: [.sqlite, .lmdb], samples: 1, dataset: "synthetic-travel", documents: 500)
     expect(Set(file.results.map(\.workload)), equals: Set(Suite.query.workloadNames))
     for query in QueryCase.guide {
       let results = file.results.filter { $0.workload == query.name }

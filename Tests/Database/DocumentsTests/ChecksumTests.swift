@@ -194,7 +194,7 @@ import TestSupport
       let expected = Set(lines)
       let whole = try Data(contentsOf: URL(fileURLWithPath: file))
       var refused = 0
-      for _ in 0..<(isLong ? 300 : 20) {
+      for _ in 0..<times(8, sanitized: 20, long: 300) {
         var changed = whole
         // The pages at the front are the library's own.
         let offset = Int.random(in: 8_192..<whole.count, using: &random)

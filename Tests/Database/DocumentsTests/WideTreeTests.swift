@@ -33,7 +33,9 @@ import TestSupport
   }
 
   /// A transaction of many changes stores the same bytes as a transaction of each.
-  @Test("stored are the same bytes as without this", arguments: someEngines, 0..<(isLong ? 60 : 6))
+  @Test(
+    "stored are the same bytes as without this", arguments: someEngines,
+    0..<times(isStrict ? 2 : 6, sanitized: 6, long: 60))
   func sameBytes(_ engine: EngineName, _ round: Int) throws {
     try withSeed(offset: UInt64(round)) { random in
       let depth = [2, 3, 5, 20, 1, 4][round % 6]

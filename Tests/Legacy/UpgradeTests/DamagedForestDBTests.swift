@@ -262,7 +262,7 @@ import TestSupport
       try FileManager.default.copyItem(atPath: RealForestDBTests.path(name, expected), toPath: copy)
       sources.append((copy, try expected.key.map { try .raw(hex($0)) }))
     }
-    let rounds = (isLong ? 4_000 : 160) / sources.count
+    let rounds = times(80, sanitized: 160, long: 4_000) / sources.count
     for (source, key) in sources {
       let name = try #require(
         try FileManager.default.contentsOfDirectory(atPath: source).filter {

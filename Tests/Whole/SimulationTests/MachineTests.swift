@@ -29,7 +29,7 @@ struct MachineTests {
   @Test(
     "a system call that fails loses nothing acknowledged and leaves nothing half done", arguments: engines)
   func failingCalls(_ engine: String) throws {
-    try expect(run("failing", engine, "\(Self.seed)", isLong ? "2000" : "8").hasPrefix("passed"))
+    try expect(run("failing", engine, "\(Self.seed)", isLong ? "2000" : "4").hasPrefix("passed"))
   }
 
   @Test("what a power cut leaves is what durability promises", arguments: engines)

@@ -15,29 +15,40 @@ import Testing
   /// bodies took: mostly 100, seldom 300. Without a budget the bodies take 600 and more.
   private static let others = 384
 
+  /// So many MiB of blanks, and an object.
+  private static func blanks(_ megabytes: Int) -> [UInt8] {
+    [UInt8](repeating: UInt8(ascii: " "), count: megabytes << 20) + Array("{}".utf8)
+  }
+
   /// What inflates to so many MiB, and what is made of it.
-  private static let bombs: [(what: String, method: String, target: String, text: String)] = [
-    ("blanks", "PUT", "/db/a", String(repeating: " ", count: 60 << 20) + "{}"),
-    (
-      "documents", "POST", "/db/_bulk_docs",
-      "{\"docs\":["
-        + (0..<400).map { "{\"_id\":\"d\($0)\",\"a\":\"\(String(repeating: "x", count: 100_000))\"}" }
-        .joined(separator: ",") + "]}"
-    ),
-    (
-      "keys", "POST", "/db/_all_docs?limit=1",
-      "{\"keys\":[" + String(repeating: "\"a\",", count: 800_000) + "1]}"
-    ),
-    (
-      "revisions", "POST", "/db/_revs_diff",
-      "{" + (0..<40_000).map { "\"\($0)\":[\"1-a\",\"2-b\"]" }.joined(separator: ",") + "}"
-    ),
-    (
-      "objects", "POST", "/db/_all_docs?limit=1",
-      "{\"keys\":[" + String(repeating: "{\"a\":1},", count: 250_000) + "{}]}"
-    ),
-    ("one too large", "PUT", "/db/a", String(repeating: " ", count: 120 << 20) + "{}"),
-  ]
+  private static let bombs: [(what: String, method: String, target: String, text: @Sendable () -> [UInt8])] =
+    [
+      ("blanks", "PUT", "/db/a", { blanks(60) }),
+      (
+        "documents", "POST", "/db/_bulk_docs",
+        {
+          let text = String(repeating: "x", count: 100_000)
+          let documents = (0..<400).map { "{\"_id\":\"d\($0)\",\"a\":\"\(text)\"}" }
+          return Array("{\"docs\":[\(documents.joined(separator: ","))]}".utf8)
+        }
+      ),
+      (
+        "keys", "POST", "/db/_all_docs?limit=1",
+        { Array("{\"keys\":[\(String(repeating: "\"a\",", count: 800_000))1]}".utf8) }
+      ),
+      (
+        "revisions", "POST", "/db/_revs_diff",
+        {
+          let members = (0..<40_000).map { "\"\($0)\":[\"1-a\",\"2-b\"]" }
+          return Array("{\(members.joined(separator: ","))}".utf8)
+        }
+      ),
+      (
+        "objects", "POST", "/db/_all_docs?limit=1",
+        { Array("{\"keys\":[\(String(repeating: "{\"a\":1},", count: 250_000)){}]}".utf8) }
+      ),
+      ("one too large", "PUT", "/db/a", { blanks(120) }),
+    ]
 
   @Test(
     "many bombs together take a bounded amount", .enabled(if: !isSanitized),
@@ -49,7 +60,7 @@ import Testing
     let server = try ServingChild(engine, directory.path, bodyMemory: Self.budget)
     let other = try server.client()
     try expect(other.ask("PUT", "/db").status, equals: 201)
-    let bomb = try #require(GzipEncoder()).encode(Array(text.utf8), isLast: true)
+    let bomb = try #require(GzipEncoder()).encode(text(), isLast: true)
     let most = Lock(0)
     let isDone = Lock(false)
     let watching = CountingSemaphore()
