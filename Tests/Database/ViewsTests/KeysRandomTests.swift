@@ -341,12 +341,15 @@ final class KeyComparison {
     case (.null, .null), (.bool, .bool): return 0
     case (.string(let left), .string(let right)): return compare(left, right)
     case (.array(let left), .array(let right)):
-      for (left, right) in zip(left, right) where compare(left, right) != 0 { return compare(left, right) }
+      for (left, right) in zip(left, right) {
+        let order = compare(left, right)
+        if order != 0 { return order }
+      }
       return (left.count - right.count).signum()
     case (.object(let left), .object(let right)):
       for (left, right) in zip(left, right) {
-        if compare(left.0, right.0) != 0 { return compare(left.0, right.0) }
-        if compare(left.1, right.1) != 0 { return compare(left.1, right.1) }
+        let (names, values) = (compare(left.0, right.0), compare(left.1, right.1))
+        if names != 0 || values != 0 { return names != 0 ? names : values }
       }
       return (left.count - right.count).signum()
     case (.double(let left), .double(let right)): return left == right ? 0 : left < right ? -1 : 1
@@ -360,14 +363,21 @@ final class KeyComparison {
   private func compare(_ left: String, _ right: String) -> Int {
     guard let icu else {
       // By code points, which is the order of UTF-8. U+FFFF is above all.
-      func weight(_ scalar: Unicode.Scalar?) -> Int {
-        scalar.map { $0.value == 0xFFFF ? .max : Int($0.value) } ?? -1
+      func weight(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
+        let scalar = String(decoding: bytes.prefix(4), as: UTF8.self).unicodeScalars.first
+        return scalar.map { $0.value == 0xFFFF ? .max : Int($0.value) } ?? -1
       }
-      if left.utf8.elementsEqual(right.utf8) { return 0 }
-      var (left, right) = (left.unicodeScalars.makeIterator(), right.unicodeScalars.makeIterator())
-      while true {
-        let (a, b) = (weight(left.next()), weight(right.next()))
-        if a != b || a < 0 { return a == b ? 0 : a < b ? -1 : 1 }
+      var (left, right) = (left, right)
+      return left.withUTF8 { left in
+        right.withUTF8 { right in
+          // Texts of tests are long, and the first code point that differs decides.
+          var place = 0
+          while place < min(left.count, right.count), left[place] == right[place] { place += 1 }
+          if place == min(left.count, right.count) { return (left.count - right.count).signum() }
+          while left[place] & 0xC0 == 0x80 { place -= 1 }
+          let (a, b) = (weight(left[place...]), weight(right[place...]))
+          return a == b ? 0 : a < b ? -1 : 1
+        }
       }
     }
     let (left, right) = (left.utf8.map { CChar(bitPattern: $0) }, right.utf8.map { CChar(bitPattern: $0) })
